@@ -1,4 +1,7 @@
-"""Submits several independent jobs to Flux with one command."""
+"""Submits several independent jobs to Flux with one command.
+
+`JobExecutor.submit_many` leads to it: Flux has no arrays, and a command for each job would be slow.
+"""
 
 from __future__ import annotations
 

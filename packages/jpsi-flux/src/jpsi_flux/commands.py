@@ -1,4 +1,7 @@
-"""Builds command lines for the configured Flux instance."""
+"""Builds command lines for the configured Flux instance.
+
+The hooks of the backend build their commands with it; the engine runs them.
+"""
 
 from __future__ import annotations
 

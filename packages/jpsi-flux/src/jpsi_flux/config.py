@@ -1,4 +1,7 @@
-"""The configuration of the executor `flux`, and the capabilities of Flux."""
+"""The configuration of the executor `flux`, and the capabilities of Flux.
+
+Sites and users set it in configuration files; hooks receive it as `site.config`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The hook implementations of the executor `flux`, collected from the modules of this package."""
+"""The hook implementations of the executor `flux`, collected from the modules of this package.
+
+It is the plugin that the core loads by its entry point; the core calls the hooks to submit and follow jobs.
+"""
 
 from .bulk import parse_submit_several, submit_several
 from .config import capabilities, config_class

@@ -1,4 +1,7 @@
-"""Converts a job's resources into Flux's terms: slots with cores and GPUs, on a number of nodes."""
+"""Converts a job's resources into Flux's terms: slots with cores and GPUs, on a number of nodes.
+
+`directives`, `submit` and `bulk` use it to choose between `flux submit` and `flux batch`, and their options.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Maps Flux's job states and exceptions to the states and reasons of jpsi."""
+"""Maps Flux's job states and exceptions to the states and reasons of jpsi.
+
+`queue.observations` uses it for each listed job.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Submits one job, and renders the shell lines by which it lists the node of each of its processes."""
+"""Submits a script with `flux submit` or `flux batch`: builds the command, and parses the native id.
+
+The engine runs the command. `nodes` renders the shell lines by which a running job lists the node of each of
+its processes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Checks the qsub options that users set directly."""
+"""Checks the qsub options that users set directly.
+
+Users set them as custom attributes `gridengine.<option>` or `sge.<option>`. Options that would break what
+jpsi guarantees are refused; `directives` writes the others into the script.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Makes job names that Grid Engine allows and that end with the job's tag."""
+"""Makes job names that Grid Engine allows and that end with the job's tag.
+
+jpsi finds a job by its tag if the output of qsub was lost, or if an id may belong to another job.
+"""
 
 from __future__ import annotations
 

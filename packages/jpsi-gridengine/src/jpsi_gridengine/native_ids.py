@@ -1,4 +1,7 @@
-"""The native ids of Grid Engine jobs, arrays and array tasks."""
+"""The native ids of Grid Engine jobs, arrays and array tasks.
+
+Hooks check every id by it before it becomes an argument of a command, and build the ids of array tasks.
+"""
 
 from __future__ import annotations
 

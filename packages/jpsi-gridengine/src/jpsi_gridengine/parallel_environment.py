@@ -1,4 +1,7 @@
-"""Converts a job's processes into slots and chooses the parallel environment."""
+"""Converts a job's processes into slots and chooses the parallel environment.
+
+`directives` uses it to write the option `-pe`, without which a job has one slot.
+"""
 
 from __future__ import annotations
 

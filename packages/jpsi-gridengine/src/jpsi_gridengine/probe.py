@@ -1,4 +1,7 @@
-"""Declares the capabilities of Grid Engine and probes those of a site."""
+"""Declares the capabilities of Grid Engine and probes those of a site.
+
+The engine runs the probe once per executor; later hooks find its result in `site.offers`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Maps Grid Engine's job states, which are combinations of letters, to those of jpsi."""
+"""Maps Grid Engine's job states, which are combinations of letters, to those of jpsi.
+
+`queue.qstat` uses it for each listed job.
+"""
 
 from __future__ import annotations
 

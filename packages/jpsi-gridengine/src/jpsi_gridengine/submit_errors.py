@@ -1,4 +1,8 @@
-"""Classifies failures of qsub, above all whether Grid Engine may have accepted the job nonetheless."""
+"""Classifies failures of qsub: the job is refused, can be retried, or may have been accepted nevertheless.
+
+The engine decides by it whether to submit the job again: a wrong answer would run a job twice that Grid
+Engine already has.
+"""
 
 from __future__ import annotations
 

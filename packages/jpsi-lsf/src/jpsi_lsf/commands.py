@@ -1,4 +1,7 @@
-"""Builds the command lines of LSF with a clean environment."""
+"""Builds the command lines of LSF with a clean environment.
+
+Without that, environment variables of the user would change the output that jpsi parses.
+"""
 
 from __future__ import annotations
 

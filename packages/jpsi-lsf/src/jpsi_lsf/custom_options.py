@@ -1,4 +1,8 @@
-"""Checks the bsub options that users set directly."""
+"""Checks the bsub options that users set directly.
+
+Users set them as custom attributes `lsf.<option>`. Options that would break what jpsi guarantees are refused;
+`directives` writes the others into the script.
+"""
 
 from __future__ import annotations
 

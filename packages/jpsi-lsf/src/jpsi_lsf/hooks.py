@@ -1,4 +1,7 @@
-"""The hook implementations of the executor `lsf`, collected from the modules of this package."""
+"""The hook implementations of the executor `lsf`, collected from the modules of this package.
+
+It is the plugin that the core loads by its entry point; the core calls the hooks to submit and follow jobs.
+"""
 
 from .bsub import nodes, parse_submit, submit
 from .config import config_class

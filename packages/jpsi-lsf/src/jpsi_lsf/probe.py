@@ -1,4 +1,7 @@
-"""Declares the capabilities of LSF and probes those of a site's LSF."""
+"""Declares the capabilities of LSF and probes those of a site's LSF.
+
+The engine runs the probe once per executor; later hooks find its result in `site.offers`.
+"""
 
 from __future__ import annotations
 

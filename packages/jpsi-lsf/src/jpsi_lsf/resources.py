@@ -1,4 +1,7 @@
-"""Converts slots, hosts, cores, GPUs and memory into bsub options, and options into a ResourceSpec."""
+"""Converts slots, hosts, cores, GPUs and memory into bsub options, and options into a ResourceSpec.
+
+`directives` uses it to write the script of a job, and to read a script of a user.
+"""
 
 from __future__ import annotations
 

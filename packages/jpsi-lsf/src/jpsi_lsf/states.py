@@ -1,4 +1,7 @@
-"""Maps LSF's job states and termination reasons to the states and reasons of jpsi."""
+"""Maps LSF's job states and termination reasons to the states and reasons of jpsi.
+
+`queue.observations` uses it for each job that LSF reports.
+"""
 
 from __future__ import annotations
 

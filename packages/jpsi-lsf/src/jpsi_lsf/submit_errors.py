@@ -1,4 +1,8 @@
-"""Classifies failures of bsub, above all whether LSF may have accepted the job nonetheless."""
+"""Classifies failures of bsub: the job is refused, can be retried, or may have been accepted nevertheless.
+
+The engine decides by it whether to submit the job again: a wrong answer would run a job twice that LSF
+already has.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Requests resources of OpenPBS as chunks: `-l select` and `-l place`, in both directions."""
+"""Writes and reads the resources of jobs for PBS, as chunks: `-l select` and `-l place`.
+
+Only the executor `pbs` uses it; the executor `torque` has `nodes`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Checks the custom attributes `pbs.<option>` and `torque.<option>`, qsub options that users set directly."""
+"""Checks the qsub options that users set directly.
+
+Users set them as custom attributes `pbs.<option>` and `torque.<option>`. Options that would break what jpsi
+guarantees are refused; `directives` writes the others into the script.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Renders a job spec into `#PBS` lines, and reads those of scripts that were written for qsub."""
+"""Renders a job spec into `#PBS` lines, and reads those of scripts that were written for qsub.
+
+`hooks` renders the script of each job by it, and converts scripts of users into jobs of jpsi. The directives
+for resources are in `chunks` (PBS) and `nodes` (Torque).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The hook implementations that the executors `pbs` and `torque` share."""
+"""The hook implementations that the executors `pbs` and `torque` share.
+
+`openpbs` and `torque` add the hooks in which the two systems differ; the core calls the hooks to submit and
+follow jobs.
+"""
 
 from __future__ import annotations
 

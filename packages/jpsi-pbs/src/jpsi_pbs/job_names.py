@@ -1,4 +1,7 @@
-"""Makes job names legal for the batch system, and stores a job's tag and full name in its variables."""
+"""Makes job names legal for the batch system, and stores a job's tag and full name in its variables.
+
+jpsi finds a job by its tag if the output of qsub was lost, or if an id may belong to another job.
+"""
 
 from __future__ import annotations
 

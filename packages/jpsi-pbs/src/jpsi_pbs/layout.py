@@ -1,4 +1,7 @@
-"""Spreads the processes of a job over nodes, and reads such layouts from the values of options."""
+"""Spreads the processes of a job over nodes, and reads such layouts from the values of options.
+
+`chunks` and `nodes` use it to write the resources of a job, and to read those of a script.
+"""
 
 from __future__ import annotations
 

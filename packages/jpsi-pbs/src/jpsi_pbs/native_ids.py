@@ -1,4 +1,8 @@
-"""The native ids of jobs, arrays and array elements, with or without the name of their server."""
+"""The native ids of jobs, arrays and array elements, with or without the name of their server.
+
+Hooks check every id by it before it becomes an argument of a command, and match the ids that qstat prints,
+which may spell the server differently, to those that jpsi has queried.
+"""
 
 from __future__ import annotations
 

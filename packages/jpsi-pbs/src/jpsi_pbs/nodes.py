@@ -1,4 +1,7 @@
-"""Requests nodes of Torque: `-l nodes`, `procs` and `mem`, in both directions."""
+"""Writes and reads the resources of jobs for Torque: `-l nodes`, `procs` and `mem`.
+
+Only the executor `torque` uses it; the executor `pbs` has `chunks`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Builds the qsub command and parses the native id from its output."""
+"""Submits a script with qsub: builds the command, and parses the native id from its output.
+
+The engine runs the command. The executors `pbs` and `torque` share this module.
+"""
 
 from __future__ import annotations
 

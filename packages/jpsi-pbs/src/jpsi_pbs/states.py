@@ -1,4 +1,7 @@
-"""Maps the job states of PBS and Torque to those of jpsi."""
+"""Maps the job states of PBS and Torque to those of jpsi.
+
+`queue.observations` uses it for each listed job.
+"""
 
 from __future__ import annotations
 

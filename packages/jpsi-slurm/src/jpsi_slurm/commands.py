@@ -1,4 +1,7 @@
-"""Builds every Slurm command line with the configured cluster and a clean environment."""
+"""Builds every Slurm command line with the configured cluster and a clean environment.
+
+Without that, environment variables of the user would change the output that jpsi parses.
+"""
 
 from __future__ import annotations
 

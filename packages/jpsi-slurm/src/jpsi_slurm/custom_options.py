@@ -1,4 +1,8 @@
-"""Checks the sbatch options that users may set, and parses the time format of `--time`."""
+"""Checks the sbatch options that users set directly, and parses the time format of `--time`.
+
+Users set them as custom attributes `slurm.<option>`. Options that would break what jpsi guarantees are
+refused; `directives` writes the others into the script.
+"""
 
 from __future__ import annotations
 

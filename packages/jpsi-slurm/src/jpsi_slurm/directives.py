@@ -1,4 +1,8 @@
-"""Renders a job spec into `#SBATCH` lines, and reads those of scripts that were written for sbatch."""
+"""Renders a job spec into `#SBATCH` lines, and reads those of scripts that were written for sbatch.
+
+`render_script` writes the script of each job; `check_spec` reports before that what no directive can express;
+`read_script` converts a script of a user into a job of jpsi.
+"""
 
 from __future__ import annotations
 

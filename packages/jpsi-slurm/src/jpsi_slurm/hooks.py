@@ -1,4 +1,7 @@
-"""The hook implementations of the executor `slurm`, collected from the modules of this package."""
+"""The hook implementations of the executor `slurm`, collected from the modules of this package.
+
+It is the plugin that the core loads by its entry point; the core calls the hooks to submit and follow jobs.
+"""
 
 from .config import config_class
 from .directives import check_spec, read_script, render_script

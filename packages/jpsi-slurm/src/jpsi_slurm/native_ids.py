@@ -1,4 +1,7 @@
-"""The native ids of Slurm jobs, of arrays and of their elements."""
+"""The native ids of Slurm jobs, of arrays and of their elements.
+
+Hooks check every id by it before it becomes an argument of a command, and read the ids that Slurm prints.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Declares the capabilities of Slurm and reads those of a site from `scontrol show config`."""
+"""Declares the capabilities of Slurm and reads those of a site from `scontrol show config`.
+
+The engine runs the probe once per executor; later hooks find its result in `site.offers`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Submits with sbatch, and renders the shell lines by which a running job lists the node of each process."""
+"""Submits a script with sbatch: builds the command, and parses the native id from its output.
+
+The engine runs the command. `nodes` renders the shell lines by which a running job lists the node of each of
+its processes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Maps Slurm's job states to the states and reasons of jpsi, and explains its reason codes to users."""
+"""Maps Slurm's job states to the states and reasons of jpsi, and explains its reason codes to users.
+
+`queue.observations` uses it for each job that squeue or sacct lists.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The interface between jpsi's core and its plugins and engines.
 
-It has hook specifications, protocols and values, and working code that all of them share: shell quoting, checks
-of file ownership, and helpers for specs.
+It has hook specifications, protocols and values, and working code that all of them share: shell quoting,
+checks of file ownership, and helpers for specs.
 """
 
 from jpsi.contract import ownership

@@ -1,4 +1,7 @@
-"""The fake of Flux: its commands over a fake batch system, after recordings of flux-core 0.88."""
+"""The fake of Flux: its commands over a fake batch system, after recordings of flux-core 0.88.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Flux.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`flux bulksubmit` of the fake of Flux: inputs replace placeholders in braces."""
+"""`flux bulksubmit` of the fake of Flux: inputs replace placeholders in braces.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Flux.
+"""
 
 from __future__ import annotations
 

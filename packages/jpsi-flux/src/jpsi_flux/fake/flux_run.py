@@ -1,4 +1,7 @@
-"""`flux run` of the fake of Flux: every task is a process on this machine."""
+"""`flux run` of the fake of Flux: every task is a process on this machine.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Flux.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`flux start` and the commands about an instance; the fake batch system is the only instance."""
+"""`flux start` and the commands about an instance; the fake batch system is the only instance.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Flux.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`flux jobs` of the fake of Flux."""
+"""`flux jobs` of the fake of Flux.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Flux.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Prints and parses ids as Flux's commands do."""
+"""Prints and parses ids in the fake of Flux, as Flux's commands do.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Flux.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Maps jobs of the fake batch system to the fields of `flux jobs --json`."""
+"""Maps jobs of the fake batch system to the fields of `flux jobs --json`.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Flux.
+"""
 
 from __future__ import annotations
 

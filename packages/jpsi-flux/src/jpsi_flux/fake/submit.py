@@ -1,4 +1,7 @@
-"""`flux submit` and `flux batch` of the fake of Flux."""
+"""`flux submit` and `flux batch` of the fake of Flux.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Flux.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Turns a job in the output of `flux jobs --json` into an Observation."""
+"""Turns a job in the output of `flux jobs --json` into an Observation.
+
+`queue.jobs` uses it for each job that Flux lists.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The fake of Grid Engine: its commands over a fake batch system, after recordings of 8.1.9."""
+"""The fake of Grid Engine: its commands over a fake batch system, after recordings of 8.1.9.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Grid Engine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Arrays in the fake of Grid Engine: each task is a job, and pending tasks in one state share a row."""
+"""Arrays in the fake of Grid Engine: each task is a job, and pending tasks in one state share a row.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Grid Engine.
+"""
 
 from __future__ import annotations
 

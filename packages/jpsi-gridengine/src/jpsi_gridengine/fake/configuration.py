@@ -1,4 +1,7 @@
-"""`qconf` of the fake of Grid Engine, with limits and two queues."""
+"""`qconf` of the fake of Grid Engine, with limits and two queues.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Grid Engine.
+"""
 
 from __future__ import annotations
 

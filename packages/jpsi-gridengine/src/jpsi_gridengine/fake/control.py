@@ -1,4 +1,7 @@
-"""`qdel`, `qhold` and `qrls` of the fake of Grid Engine."""
+"""`qdel`, `qhold` and `qrls` of the fake of Grid Engine.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Grid Engine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`qstat` and `qacct` of the fake of Grid Engine."""
+"""`qstat` and `qacct` of the fake of Grid Engine.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Grid Engine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Maps jobs of the fake batch system to Grid Engine's words for states and failures."""
+"""Maps jobs of the fake batch system to Grid Engine's words for states and failures.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Grid Engine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`qsub` of the fake of Grid Engine."""
+"""`qsub` of the fake of Grid Engine.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Grid Engine.
+"""
 
 from __future__ import annotations
 

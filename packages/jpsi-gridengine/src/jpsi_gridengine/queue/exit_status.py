@@ -1,4 +1,7 @@
-"""Derives the end of a job from Grid Engine's account of it, without guessing."""
+"""Derives the end of a job from Grid Engine's account of it, without guessing.
+
+`queue.qacct` uses it for each account.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Arrays in the fakes of LSF: each element is a job, and all elements share a number."""
+"""Arrays in the fakes of LSF: each element is a job, and all elements share a number.
+
+Tests and `jpsi fake` run jobs on the fake, without a real LSF.
+"""
 
 from __future__ import annotations
 

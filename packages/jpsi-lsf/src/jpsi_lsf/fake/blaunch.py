@@ -1,4 +1,7 @@
-"""`blaunch` of the fake of LSF: every task is a process on this machine."""
+"""`blaunch` of the fake of LSF: every task is a process on this machine.
+
+Tests and `jpsi fake` run jobs on the fake, without a real LSF.
+"""
 
 from __future__ import annotations
 

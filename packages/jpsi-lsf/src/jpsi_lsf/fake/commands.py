@@ -1,4 +1,7 @@
-"""Collects the commands of the fakes for one flavour of LSF."""
+"""Collects the commands of the fakes for one flavour of LSF.
+
+Tests and `jpsi fake` run jobs on the fake, without a real LSF.
+"""
 
 from __future__ import annotations
 

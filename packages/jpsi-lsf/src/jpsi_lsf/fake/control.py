@@ -1,4 +1,7 @@
-"""Commands of the fakes of LSF that change jobs, and the output of `bparams` and `bqueues`."""
+"""Commands of the fakes of LSF that change jobs, and the output of `bparams` and `bqueues`.
+
+Tests and `jpsi fake` run jobs on the fake, without a real LSF.
+"""
 
 from __future__ import annotations
 

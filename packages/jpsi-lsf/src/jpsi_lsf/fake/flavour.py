@@ -1,4 +1,7 @@
-"""The differences between LSF 10.1 and volclava 2.2 that the fakes implement."""
+"""The differences between LSF 10.1 and volclava 2.2 that the fakes implement.
+
+Tests and `jpsi fake` run jobs on the fake, without a real LSF.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`bhist` of the fakes of LSF."""
+"""`bhist` of the fakes of LSF.
+
+Tests and `jpsi fake` run jobs on the fake, without a real LSF.
+"""
 
 from __future__ import annotations
 

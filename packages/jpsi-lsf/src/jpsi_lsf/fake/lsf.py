@@ -1,4 +1,7 @@
-"""The fake of LSF 10.1, after its documentation and published output."""
+"""The fake of LSF 10.1, after its documentation and published output.
+
+Tests and `jpsi fake` run jobs on the fake, without a real LSF.
+"""
 
 from __future__ import annotations
 

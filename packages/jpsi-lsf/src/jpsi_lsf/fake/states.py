@@ -1,4 +1,7 @@
-"""Maps jobs of the fake batch system to LSF's words for states and reasons."""
+"""Maps jobs of the fake batch system to LSF's words for states and reasons.
+
+Tests and `jpsi fake` run jobs on the fake, without a real LSF.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`bsub` of the fakes of LSF."""
+"""`bsub` of the fakes of LSF.
+
+Tests and `jpsi fake` run jobs on the fake, without a real LSF.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The fake of volclava 2.2, written after recordings; volclava is compatible with old versions of LSF."""
+"""The fake of volclava 2.2, written after recordings; volclava is compatible with old versions of LSF.
+
+Tests and `jpsi fake` run jobs on the fake, without a real LSF.
+"""
 
 from __future__ import annotations
 

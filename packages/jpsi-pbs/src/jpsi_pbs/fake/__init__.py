@@ -1,4 +1,7 @@
-"""The fakes of PBS and Torque, after recordings of OpenPBS 23.06.06 and Torque 6.1.3."""
+"""The fakes of PBS and Torque, after recordings of OpenPBS 23.06.06 and Torque 6.1.3.
+
+Tests and `jpsi fake` run jobs on the fakes, without a real PBS or Torque.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Arrays in the fakes: each element is a job, and listings have entries for whole arrays too."""
+"""Arrays in the fakes of PBS and Torque: each element is a job; listings have entries for arrays too.
+
+Tests and `jpsi fake` run jobs on the fake, without a real PBS or Torque.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Parses ids as the commands of the fakes do."""
+"""Parses ids as the commands of the fakes of PBS and Torque do.
+
+Tests and `jpsi fake` run jobs on the fake, without a real PBS or Torque.
+"""
 
 from __future__ import annotations
 

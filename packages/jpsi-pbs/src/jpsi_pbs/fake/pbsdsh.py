@@ -1,4 +1,7 @@
-"""`pbsdsh` of the fakes: every task is a process on this machine, whatever its node's name."""
+"""`pbsdsh` of the fakes of PBS and Torque: every task is a process on this machine.
+
+Tests and `jpsi fake` run jobs on the fake, without a real PBS or Torque.
+"""
 
 from __future__ import annotations
 

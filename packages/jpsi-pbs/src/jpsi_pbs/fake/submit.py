@@ -1,4 +1,7 @@
-"""`qsub` of the fakes."""
+"""`qsub` of the fakes of PBS and Torque.
+
+Tests and `jpsi fake` run jobs on the fake, without a real PBS or Torque.
+"""
 
 from __future__ import annotations
 

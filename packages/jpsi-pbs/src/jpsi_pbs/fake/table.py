@@ -1,4 +1,7 @@
-"""The tables that `qstat` prints for people."""
+"""The tables that `qstat` of the fakes of PBS and Torque prints for people.
+
+Tests and `jpsi fake` run jobs on the fake, without a real PBS or Torque.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`qstat` of the fake of Torque, and the rules and messages of its other commands."""
+"""`qstat` of the fake of Torque, and the rules and messages of its other commands.
+
+Tests and `jpsi fake` run jobs on the fake, without a real PBS or Torque.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Cancels, holds and releases jobs, and parses the batch system's refusals."""
+"""Cancels, holds and releases jobs, and parses the batch system's refusals.
+
+The executors `pbs` and `torque` share it; `change_by_ranges` is for Torque, whose commands cut long lists.
+"""
 
 from __future__ import annotations
 

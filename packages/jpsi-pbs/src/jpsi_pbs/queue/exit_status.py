@@ -1,4 +1,7 @@
-"""Derives the end of a job from the exit status that PBS or Torque reports, without guessing."""
+"""Derives the end of a job from the exit status that PBS or Torque reports, without guessing.
+
+The hooks hand its functions to `observe_jobs`, which calls them for each finished job.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The jobs in qstat's listing, independent of its format, and the frame of a listing of all jobs.
+"""The jobs in qstat's listing, whatever its format, and the check that a listing of all jobs is complete.
 
-Two lines frame it, which prove it complete. jpsi selects the user's jobs itself, as no qstat option lists
-them alone with all needed attributes.
+The command prints a line before and after the listing: one that lacks either line is incomplete. jpsi selects
+the user's jobs itself, as no qstat option lists them alone with all needed attributes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Turns jobs in qstat's listing into Observations."""
+"""Turns jobs in qstat's listing into Observations.
+
+The hooks that parse the output of qstat use it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The fake of Slurm: its commands over a fake batch system, after recordings of Slurm 22.05."""
+"""The fake of Slurm: its commands over a fake batch system, after recordings of Slurm 22.05.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Slurm.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Arrays in the fake of Slurm: each element is a job, and pending elements share a row of squeue."""
+"""Arrays in the fake of Slurm: each element is a job, and pending elements share a row of squeue.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Slurm.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`scancel` and `scontrol` of the fake of Slurm."""
+"""`scancel` and `scontrol` of the fake of Slurm.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Slurm.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Heterogeneous jobs in the fake of Slurm: each is one job, with a line of squeue per component."""
+"""Heterogeneous jobs in the fake of Slurm: each is one job, with a line of squeue per component.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Slurm.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`squeue` and `sacct` of the fake of Slurm."""
+"""`squeue` and `sacct` of the fake of Slurm.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Slurm.
+"""
 
 from __future__ import annotations
 

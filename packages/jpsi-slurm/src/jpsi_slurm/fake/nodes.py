@@ -1,4 +1,7 @@
-"""The nodes of the fake cluster, all of which are this machine under other names."""
+"""The nodes of the fake cluster, all of which are this machine under other names.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Slurm.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`srun` of the fake of Slurm: every task is a process on this machine, whatever its node's name."""
+"""`srun` of the fake of Slurm: every task is a process on this machine, whatever its node's name.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Slurm.
+"""
 
 from __future__ import annotations
 

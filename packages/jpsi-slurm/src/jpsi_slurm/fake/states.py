@@ -1,4 +1,7 @@
-"""Slurm's words for jobs of the fake batch system, as a line of a listing has them."""
+"""Slurm's words for jobs of the fake batch system, as a line of a listing has them.
+
+Tests and `jpsi fake` run jobs on the fake, without a real Slurm.
+"""
 
 from __future__ import annotations
 

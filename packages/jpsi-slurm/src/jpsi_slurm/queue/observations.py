@@ -1,4 +1,7 @@
-"""Turns a row of squeue or sacct into the Observation of one job, without guessing its exit code."""
+"""Turns a row of squeue or sacct into the Observation of one job, without guessing its exit code.
+
+`squeue` and `sacct` use it. An exit code is reported only if the figures prove it.
+"""
 
 from __future__ import annotations
 

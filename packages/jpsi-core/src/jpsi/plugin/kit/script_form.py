@@ -1,7 +1,7 @@
 """Writes jobs as scripts of a batch system, and reads foreign scripts as jobs: both by one table of options.
 
-Each backend has a `ScriptForm` in its module `directives`. An `Option` of its table says what jpsi writes, and
-how it is read back from a script that was not written by jpsi.
+Each backend has a `ScriptForm` in its module `directives`. An `Option` of its table says what jpsi writes,
+and how it is read back from a script that was not written by jpsi.
 """
 
 from __future__ import annotations
