@@ -1,4 +1,4 @@
-"""Classifies failures of submissions: the job is refused, can be retried, or may have been accepted nevertheless.
+"""Classifies failed submissions: the job is refused, can be retried, or may have been accepted nevertheless.
 
 The engine decides by it whether to submit the job again: a wrong answer would run a job twice that Flux
 already has.

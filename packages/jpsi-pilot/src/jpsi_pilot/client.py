@@ -3,7 +3,7 @@
     client.py WORK_DIRECTORY <REQUEST >ANSWER
 
 It runs for every submission, so that it has to be quick: it is run by its path, without site-packages, and
-with as little of the standard library as it can; the agent's `server` is the other side of the protocol. Its
+with as little of the standard library as it can. The agent's `server` answers it. Its
 exit code is 3 if the agent did not take the request, and 4 if the agent refuses it.
 """
 

@@ -1,4 +1,7 @@
-"""Finds the engines that run jobs inside pilots, by entry points of the group `jpsi.pilot_engines`."""
+"""Finds the engines that run jobs inside pilots, by entry points of the group `jpsi.pilot_engines`.
+
+The agent starts by it the engine that the settings of a pilot name.
+"""
 
 from __future__ import annotations
 

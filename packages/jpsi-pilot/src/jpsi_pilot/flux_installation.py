@@ -1,4 +1,7 @@
-"""Checks if the engine `flux` can be used on this machine."""
+"""Checks if the engine `flux` can be used on this machine.
+
+`engines` asks before it starts the engine: without a usable Flux it takes `dask`, or says what is missing.
+"""
 
 from __future__ import annotations
 

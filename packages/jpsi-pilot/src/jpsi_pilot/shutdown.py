@@ -1,4 +1,7 @@
-"""Ends an agent whose pilots are not needed any more."""
+"""Ends the agent of a work directory whose pilots are not needed any more.
+
+A group of jpsi-jobspec calls it when all its tasks have ended, so that its pilot does not stay idle.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The commands of `jpsi workflow`.
 
-To import this room takes no more than click, as `jpsi --help` does; a command imports the rest when it is
+To import this package takes no more than click, as `jpsi --help` does; a command imports the rest when it is
 called.
 """
 

@@ -1,4 +1,7 @@
-"""Drives a run in the foreground for a user who waits for it, with messages and Ctrl-C."""
+"""Drives a run in the foreground for a user who waits for it, with messages and Ctrl-C.
+
+`jpsi workflow run`, `wait` and `cancel` use it.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +123,7 @@ def _drive(journal: Journal, options: Waiting) -> Journal:
 
 @contextlib.contextmanager
 def _interruptible(limit: timedelta | None) -> Iterator[None]:
-    """Within the block, raise _Left on signals and at the end of a time limit. On the main thread."""
+    """Within the block, raise _WaitInterrupted on signals and at a time limit. On the main thread."""
 
     def interrupt(number: int, _: FrameType | None) -> NoReturn:
         if number == signal.SIGALRM:

@@ -1,4 +1,7 @@
-"""Messages on standard error, and the exit codes of failures."""
+"""Messages on standard error, and the exit codes of failures.
+
+Every command of `jpsi workflow` runs within `handle_errors`.
+"""
 
 from __future__ import annotations
 

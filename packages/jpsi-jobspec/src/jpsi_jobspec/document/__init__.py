@@ -2,9 +2,10 @@
 
 Turns YAML text into a checked `Document`, and reports each problem with its position.
 
-The loader reads text by values, parameters, tasks and resources, and checks the rules; the graph orders tasks
-by their dependencies; a shape has the totals of a resource. Nothing in this room knows where a document runs,
-or starts anything.
+A workflow has many tasks, as JobSpec NG defines it; the job document of J/PSI, which describes a single job,
+is another format, read by `jpsi.document`. The loader reads text by values, parameters, tasks and resources,
+and checks the rules; the graph orders tasks by their dependencies; a shape has the totals of a resource.
+Nothing in this package knows where a document runs, or starts anything.
 """
 
 from __future__ import annotations

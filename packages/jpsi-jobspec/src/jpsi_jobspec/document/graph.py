@@ -1,4 +1,8 @@
-"""The dependency graph of a document: resolves names in scopes, finds cycles, orders tasks. Pure."""
+"""The graph of the tasks of a workflow: resolves names in scopes, finds cycles, orders tasks. Pure.
+
+The rules check a document by it, and the planner follows its order. (The graph of nodes and cores in a job
+document of J/PSI is `jpsi.document.graph`.)
+"""
 
 from __future__ import annotations
 

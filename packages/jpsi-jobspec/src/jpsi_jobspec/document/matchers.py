@@ -1,4 +1,7 @@
-"""Matchers, which compare a value with the one that a requirement wants: built-in and installed ones."""
+"""Matchers, which compare a value with the one that a requirement wants: built-in and installed ones.
+
+`planning.requirements` compares requirements with a site's subsystems by them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters of a document: their values replace `${name}` wherever it occurs."""
+"""Replaces `${name}` in a document by the values of its parameters, before the document is read."""
 
 from __future__ import annotations
 

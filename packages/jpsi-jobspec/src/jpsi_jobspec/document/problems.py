@@ -1,4 +1,7 @@
-"""Problems of a document, each with its code, its position, and what to do about it."""
+"""Problems of a document, each with its code, its position, and what to do about it.
+
+All modules that read a document add to one `Findings`; one error at the end names everything that is wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads the parts of a document about what tasks need: resources, requirements and attributes."""
+"""Reads the parts of a document about what tasks need: resources, requirements and attributes.
+
+The loader uses it; problems are noted, and the rest is read all the same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads the parts of a document that run: tasks, groups, and the expressions of names in them."""
+"""Reads the parts of a document that run: tasks, groups, and the expressions of names in them.
+
+The loader uses it; problems are noted, and the rest is read all the same.
+"""
 
 from __future__ import annotations
 

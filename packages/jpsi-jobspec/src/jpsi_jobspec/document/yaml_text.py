@@ -1,4 +1,7 @@
-"""Parses YAML into values with their positions; a syntax error is shown with a caret and a hint."""
+"""Parses YAML into values with their positions; a syntax error is shown with a caret and a hint.
+
+The loader begins with it. Limits keep a document with nested aliases from filling the memory.
+"""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 Runs the inside of an allocation to its end.
 
-This room has executors for one node or several, the restart of an allocation and its end, and the cleanup
-after a group whose job was killed. The programs that the job of a group runs, `inside` and `group_run`, stand
-outside of the rooms.
+The inside of an allocation are the tasks of a group, which run in the one job of the group. This package has
+executors for one node or several, the restart of an allocation and its end, and the cleanup after a group
+whose job was killed. The programs that the job of a group runs, `inside` and `group_run`, stand outside of
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Executors of the inside of a group: this machine alone, or pilots on all nodes of the allocation."""
+"""Opens the executor that runs a group's tasks in its allocation: this machine alone, or pilots on all nodes.
+
+`group_run` uses it, in the job of the group.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The life of the inside of a group, from one start of its allocation to the end of its walltime.
+"""Decides which tasks of a group run again after a restart of its job, and when they must end.
 
-After the batch system has restarted an allocation, entries that ended by themselves do not run again; those
-that were ended by the end of the last allocation do. If tasks had cleaned up that allocation, local tasks run
-again as well, since they had prepared it.
+`group_run` uses it. Each start of the group's allocation begins a new life: entries that ended by themselves
+do not run again; those that were ended by the end of the last allocation do. If tasks had cleaned up that
+allocation, local tasks run again as well, since they had prepared it.
 """
 
 from __future__ import annotations

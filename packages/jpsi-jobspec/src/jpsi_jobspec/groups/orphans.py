@@ -1,4 +1,8 @@
-"""Ends processes of a group that outlived the kill of its job."""
+"""Ends processes of a group that outlived the kill of its job.
+
+The process that drives the run outside calls it. On this machine, no batch system ends what a killed group
+has left.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Allocations: their nodes, the tasks in them, and the shares of replicas. Pure."""
+"""Allocations: their nodes, the tasks in them, and the shares of replicas. Pure.
+
+The planner uses it, and so does the job of a group, which runs the tasks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The capacity of an allocation: no more runs in it at a time than it has room for."""
+"""Counts what is free in a group's allocation, so that no more runs there at a time than fits.
+
+The planner checks by it that each task can fit at all; in the job of the group, the starter reserves the
+share of each task before the task starts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Chooses among the resources that a task names. Pure."""
+"""Chooses among the resources that a task names. Pure.
+
+The planner uses it: the first alternative counts that the site has, and the plan keeps the reasons.
+"""
 
 from __future__ import annotations
 

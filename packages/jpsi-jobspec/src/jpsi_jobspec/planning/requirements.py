@@ -1,4 +1,7 @@
-"""Weighs requirements by what is known of a site: yes, no or unknown, with the reasons. Pure."""
+"""Decides if a site meets the requirements of a document: yes, no or unknown, with the reasons. Pure.
+
+The chooser and `jpsi workflow satisfy` use it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Subsystems of a site, as the user describes them: each is a graph in a file of JSON (JGF)."""
+"""Subsystems of a site, as the user describes them: each is a graph in a file of JSON (JGF).
+
+Requirements of a document are compared with their nodes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Draws plans as SVG: an entry stands right of its dependencies, and those of a group inside of it. Pure."""
+"""Draws plans as SVG: an entry stands right of its dependencies, and those of a group inside of it. Pure.
+
+`jpsi workflow graph` writes it to a file.
+"""
 
 from __future__ import annotations
 

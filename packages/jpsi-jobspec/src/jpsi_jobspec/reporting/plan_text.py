@@ -1,4 +1,7 @@
-"""Plans as text for a terminal, and as JSON for programs. Pure."""
+"""Plans as text for a terminal, and as JSON for programs. Pure.
+
+`jpsi workflow plan` and `graph` print them.
+"""
 
 from __future__ import annotations
 

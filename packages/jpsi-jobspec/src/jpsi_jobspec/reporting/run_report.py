@@ -1,4 +1,7 @@
-"""Reports about runs: the state of each entry, for people and for programs."""
+"""Reports about runs: the state of each entry, for people and for programs.
+
+`jpsi workflow status`, `run` and `wait` print them.
+"""
 
 from __future__ import annotations
 

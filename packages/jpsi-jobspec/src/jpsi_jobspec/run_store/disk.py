@@ -1,4 +1,8 @@
-"""Files that survive a kill or a crash of the machine; an error of the disk becomes a sentence."""
+"""Writes files of a run so that they survive a kill or a crash of the machine.
+
+Journals and the folders of runs are written by it: a run that goes on must know every job that was submitted.
+An error of the disk becomes a SubmitException with a sentence.
+"""
 
 from __future__ import annotations
 

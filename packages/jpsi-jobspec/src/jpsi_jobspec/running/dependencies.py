@@ -1,4 +1,8 @@
-"""Dependencies of entries: which can begin now, and which the batch system can wait for."""
+"""Dependencies of entries: which can begin now, and which the batch system can wait for.
+
+The driver uses it. A dependency that the batch system can wait for is left to it, so that the job
+starts even if no driver runs then.
+"""
 
 from __future__ import annotations
 

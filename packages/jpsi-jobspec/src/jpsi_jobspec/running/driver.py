@@ -143,7 +143,7 @@ class Driver:
     # ------------------------------------------------------------------------------------- actions
 
     def _withdraw_unwanted(self) -> None:
-        """End the jobs that the user has cancelled since the last look, or that nothing needs any more."""
+        """End the jobs that the user has cancelled since the last check, or that nothing needs any more."""
         cancelled = self._journal.cancelled_entries & self._entries.keys() - self._cancelled_entries
         names: Collection[str] = self._entries
         if self._journal.is_cancelled and not self._is_cancelling:
@@ -241,7 +241,7 @@ class Driver:
             self._starter.release(name)
         return affected
 
-    # -------------------------------------------------------------------------------------- news
+    # ----------------------------------------------------------------------------------- statuses
 
     def _process_updates(self) -> None:
         """Wait for status changes, and do all that is possible after them."""

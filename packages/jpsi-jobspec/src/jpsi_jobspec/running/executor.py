@@ -1,4 +1,7 @@
-"""The protocol of executors by which a driver runs jobs."""
+"""The protocol of executors by which a driver runs jobs.
+
+`JobExecutor` has these methods, and so has the `SplitExecutor` that a group uses in its allocation.
+"""
 
 from __future__ import annotations
 

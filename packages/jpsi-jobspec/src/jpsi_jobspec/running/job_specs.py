@@ -1,4 +1,7 @@
-"""Job specs: the specs with which the entries of a plan are submitted, and which an executor must accept."""
+"""Makes the job specs of the entries of a plan, and checks that an executor accepts them.
+
+The starter makes jobs of them. A run begins only if all of them are accepted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Shows the output of watched jobs while they run."""
+"""Shows the output of watched jobs while they run.
+
+The driver calls it between its other steps.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ class LiveOutput:
                 self._streams.append(_Stream(job, name, output))
 
     def update(self) -> None:
-        """Show the output since the last look; all that is left of a job that has ended."""
+        """Show the output since the last call; all that is left of a job that has ended."""
         for it in list(self._streams):
             is_final = it.job.status.final
             self._show_new(it)
@@ -51,7 +54,7 @@ class LiveOutput:
                 self._streams.remove(it)
 
     def _show_new(self, stream: _Stream) -> None:
-        # on a remote host the next look may succeed
+        # on a remote host the next read may succeed
         with contextlib.suppress(JpsiError):
             while (chunk := stream.output.read(stream.offset)) is not None and chunk.data:
                 self._show(chunk.data, stream.name)

@@ -1,4 +1,4 @@
-"""The outcomes of jobs, of runs and of groups, and the exit codes that tell them."""
+"""Decides how a job, a run or a group has ended, and which exit code reports it."""
 
 from __future__ import annotations
 

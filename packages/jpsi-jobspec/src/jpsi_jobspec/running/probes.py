@@ -1,4 +1,7 @@
-"""Probes of services, which find when they can be used, by `ready` in the document."""
+"""Probes services until they can be used, as `ready` in the document says.
+
+The driver uses it: tasks that need a service start once its probe has succeeded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Starts the entries that can begin: their files, their share of an allocation, and their jobs."""
+"""Starts the entries that can begin: their files, their share of an allocation, and their jobs.
+
+The driver uses it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The tasks that the agent runs in the background of its poll loop."""
+"""The tasks that the agent runs in the background of its poll loop.
+
+They are slow steps, such as submitting a pilot or waiting for the end of a job, which must not hold up the
+poll loop.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The engines that an agent has started: one for each kind of pilot."""
+"""The engines that an agent has started: one for each kind of pilot.
+
+The scheduling loop and the fleet get from it the engine that runs jobs in a pilot.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The agent's journal: the file that records each event before it takes effect."""
+"""The agent's journal: the file that records each event before it takes effect.
+
+A new agent rebuilds its `state` from the file, so that no job is lost if the agent or its machine crashes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Submits, finds and cancels pilots, which are jobs of another executor."""
+"""Submits, finds and cancels pilots, each of which is a job of another executor, such as `slurm`.
+
+The fleet decides when; it calls these functions in threads, since a batch system may answer late.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Decides which waiting jobs start on which nodes, and how many pilots to start; all functions are pure."""
+"""Decides which waiting jobs start on which nodes, and how many pilots to start; all functions are pure.
+
+The scheduling loop calls them for the jobs, and the fleet for the pilots.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Answers the requests of clients from the agent's state, and records new jobs and cancels in the journal."""
+"""Answers the requests of clients from the agent's state, and records new jobs and cancels in the journal.
+
+The server calls it for each request; `client` has the other end of the connection.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The verdict on jobs whose runs have ended, or whose nodes are gone."""
+"""Decides the state of jobs whose runs have ended, or whose nodes are gone: final, or waiting again.
+
+The scheduling loop uses it. A job runs again only once nothing of its earlier run can still be running.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _FINAL_STATES = {"cancel": "cancelled", "timeout": "timeout", "unable": "unable"
 
 @attrs.define(slots=True, eq=False)
 class Verdicts:
-    """The part of the poll loop that records ends, and requeues jobs; all methods run in one event loop."""
+    """The part of the poll loop that ends and requeues jobs; all methods run in one event loop."""
 
     #: Records every verdict.
     _journal: Journal

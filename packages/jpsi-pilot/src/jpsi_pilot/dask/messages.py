@@ -1,4 +1,7 @@
-"""The messages between the scheduler in the agent and its workers on nodes, and dask settings of both."""
+"""The messages between the scheduler in the agent and its workers on nodes, and dask settings of both.
+
+`dask.engine` and `dask.worker` exchange them to run jobs, and to reserve GPUs for jobs of several nodes.
+"""
 
 from __future__ import annotations
 

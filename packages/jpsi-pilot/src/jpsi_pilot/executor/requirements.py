@@ -1,4 +1,7 @@
-"""The needs of a job, the reasons why no pilot could ever run it, and the nodes of its processes."""
+"""The needs of a job, the reasons why no pilot could ever run it, and the nodes of its processes.
+
+Hooks refuse by it, at submission, a job that would wait in the agent's queue for ever.
+"""
 
 from __future__ import annotations
 

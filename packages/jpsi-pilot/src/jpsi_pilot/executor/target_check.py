@@ -1,4 +1,8 @@
-"""Checks that agent and pilots can run where the configuration puts them, before the executor takes a job."""
+"""Checks that agent and pilots can run where the configuration puts them, before the executor takes a job.
+
+The core calls the hook `make_engine` when a program opens the executor: a wrong target is reported then, not
+when the first pilot fails.
+"""
 
 from __future__ import annotations
 

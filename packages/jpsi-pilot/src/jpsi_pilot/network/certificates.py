@@ -1,7 +1,8 @@
 """Keys and certificates by which the agent and its pilots authenticate each other.
 
-Each agent is its own certificate authority, whose key never leaves its memory. Each pilot has a key and a
-certificate of its own, which are useless once that agent is gone.
+Without them, any user of the cluster could send jobs to the nodes of a pilot. Each agent is its own
+certificate authority, whose key never leaves its memory. Each pilot has a key and a certificate of its own,
+which are useless once that agent is gone.
 """
 
 from __future__ import annotations

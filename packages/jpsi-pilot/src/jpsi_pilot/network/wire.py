@@ -1,4 +1,7 @@
-"""The connection between the agent and nodes, for engines that bring none: lines of JSON over TLS."""
+"""The connection between the agent and nodes, for engines that lack one of their own: lines of JSON over TLS.
+
+The engine `flux` uses it; dask has its own connections.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Assigns the GPUs of a node to runs, so that no two runs have the same."""
+"""Assigns the GPUs of a node to runs, so that no two runs have the same.
+
+`Runs` reserves GPUs for each job that it starts on the node.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The files of nodes in their pilot's directory: logs of runs' begins and ends, and requests to end runs.
+"""The log of a node, which records the runs that have begun and ended there, and requests to end runs.
 
-An agent requests the end of a run by a file if the node reports to an earlier agent.
+Both are files in the pilot's directory. An agent that has no contact with a node reads its log, to learn what
+became of the jobs there. It requests the end of a run by a file if the node reports to an earlier agent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Ends the processes that a node of a pilot has left running, as its log names them."""
+"""Ends the processes that a node of a pilot has left running, as its log names them.
+
+The node supervisor calls it at its end; the agent calls it for a node on its own machine whose supervisor was
+killed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Waits for processes and ends sessions: all that a job has started, even if the session's leader is gone."""
+"""Waits for processes and ends sessions: all that a job has started, even if the session's leader is gone.
+
+`runs` and `orphans` use it, so that no process of a job outlives the job or its pilot.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The link between a node's supervisor and its worker: how the one starts the other, and how that ends.
+"""The two ends of the link between a node's supervisor and its worker: start the worker, and notice the end.
 
-The worker ends when its standard input ends.
+The supervisor holds the worker's standard input open. Once that ends, the worker ends its jobs and itself, so
+that no job outlives its pilot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The nodes of pilots, on which jobs run, and their names."""
+"""The nodes of pilots, on which jobs run, and their names.
+
+Agent and engines name a node by a `PilotNode`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that only the user can read."""
+"""Writes files that only the user can read, such as the journal and the environments of jobs."""
 
 from __future__ import annotations
 
