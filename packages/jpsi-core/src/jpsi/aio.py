@@ -48,7 +48,7 @@ async def submit_many(jobs: Iterable[Job], executor: JobExecutor) -> None:
 
 async def _submitted(jobs: Sequence[Job], executor: JobExecutor) -> Mapping[Job, BaseException | None]:
     """Submit jobs, and return the error of each, or None for those that the backend accepted."""
-    submitter = executor._submitter  # noqa: SLF001  two halves of one thing
+    submitter = executor._submitter  # noqa: SLF001  internal to jpsi
     submitter.check_open()
     if not jobs:
         return {}
@@ -78,7 +78,7 @@ async def wait(
     try:
         with _change_event(job) as changed:
             async with asyncio.timeout(limit):
-                while (status := job._peek(targets)) is None:  # noqa: SLF001  a door of it
+                while (status := job._peek(targets)) is None:  # noqa: SLF001  internal to jpsi
                     await changed.wait()
                     changed.clear()
                 return status
@@ -125,7 +125,7 @@ def _change_event(job: Job) -> Iterator[asyncio.Event]:
         with contextlib.suppress(RuntimeError):  # the loop was closed, so that no task waits
             loop.call_soon_threadsafe(changed.set)
 
-    job._watch(watcher)  # noqa: SLF001  a door of it
+    job._watch(watcher)  # noqa: SLF001  internal to jpsi
     try:
         yield changed
     finally:
@@ -147,7 +147,7 @@ class _ExecutorEvents:
                 loop.call_soon_threadsafe(found.put_nowait, (job, status))
             return True
 
-        executor._watch(watcher)  # noqa: SLF001  a door of it
+        executor._watch(watcher)  # noqa: SLF001  internal to jpsi
 
     def __aiter__(self) -> Self:
         return self

@@ -371,7 +371,7 @@ class JobExecutor:
         """Record a job's changed native id; the engine calls this."""
         job = self._submitter.find(job_id)
         if job is not None:
-            job._rename(native_id)  # noqa: SLF001  two halves of one thing
+            job._rename(native_id)  # noqa: SLF001  internal to jpsi
 
     def _report_progress(self, job_id: str, progress: StagingProgress) -> None:
         """Pass on the progress of a staged file; the engine calls this."""

@@ -268,7 +268,7 @@ class Job:
             for status in transitions(self._statuses[-1], report):
                 self._statuses.append(status)
                 if self._executor is not None:
-                    self._executor._notify(self, status)  # noqa: SLF001  two halves of one thing
+                    self._executor._notify(self, status)  # noqa: SLF001  internal to jpsi
                 if self._callback is not None or self._posted:
                     self._post(status)
                 else:

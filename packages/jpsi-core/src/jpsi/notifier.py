@@ -22,7 +22,7 @@ Call = Callable[[], None]
 _QUICK_THREADS = 4
 _BLOCKED_AFTER_SECONDS = 0.05
 _IDLE_SECONDS = 30.0
-_LAST_SECONDS = 2.0
+_EXIT_TIMEOUT_SECONDS = 2.0
 
 
 class Lane:
@@ -49,7 +49,7 @@ class Notifier:
         self._threads = 0
         self._idle = 0
         self._taken = 0
-        self._watchman = False
+        self._has_watcher = False
 
     def post(self, lane: Lane, call: Call) -> None:
         """Queue `call` behind everything that was posted to the lane before; returns at once."""
@@ -66,15 +66,15 @@ class Notifier:
                 self._changed.notify()
             elif self._threads < _QUICK_THREADS:
                 self._start()
-            elif not self._watchman:
-                self._watchman = _started(self._watch)
+            elif not self._has_watcher:
+                self._has_watcher = _started(self._watch)
 
     def _start(self) -> None:
         if _started(self._work):
             self._threads += 1
-        elif self._threads == 0 and not self._watchman:
+        elif self._threads == 0 and not self._has_watcher:
             # Without any thread the lane would never be served.
-            self._watchman = _started(self._watch)
+            self._has_watcher = _started(self._watch)
 
     def _work(self) -> None:
         _delivery.active = True
@@ -82,9 +82,9 @@ class Notifier:
             with self._changed:
                 while not self._ready:
                     self._idle += 1
-                    heard = self._changed.wait(_IDLE_SECONDS)
+                    is_notified = self._changed.wait(_IDLE_SECONDS)
                     self._idle -= 1
-                    if not heard and not self._ready:
+                    if not is_notified and not self._ready:
                         self._threads -= 1
                         return
                 lane = self._ready.popleft()
@@ -113,7 +113,7 @@ class Notifier:
         while True:
             with self._changed:
                 if not self._ready:
-                    self._watchman = False
+                    self._has_watcher = False
                     return
                 taken = self._taken
             time.sleep(_BLOCKED_AFTER_SECONDS)
@@ -163,7 +163,7 @@ def shared() -> Notifier:
 @atexit.register
 def _deliver_the_last() -> None:
     """Deliver the calls that are still queued when the program ends; a blocking callback is abandoned."""
-    _shared.drain(_LAST_SECONDS)
+    _shared.drain(_EXIT_TIMEOUT_SECONDS)
 
 
 def _after_fork() -> None:

@@ -10,8 +10,9 @@ import re
 
 from jpsi.plugin import hookimpl
 
-#: RFC 19: the first character of F58 (or a plain f), and below its digits.
+#: RFC 19: the first character of an id in F58, for which Flux also takes a plain f.
 HOOKED = "\N{LATIN SMALL LETTER F WITH HOOK}"
+#: RFC 19: the digits of F58.
 DIGITS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _F58 = re.compile(rf"[f{HOOKED}]([{DIGITS}]+)\Z")
 _DECIMAL = re.compile(r"[0-9]+\Z")

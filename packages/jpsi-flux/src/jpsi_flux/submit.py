@@ -81,8 +81,8 @@ def arguments(script: Script) -> list[str]:
 
 def _split_directive(directive: str) -> Iterator[str]:
     """Yield the arguments in a directive, for all spellings of the sentinel (RFC 36)."""
-    before, sentinel, text = directive.partition(_SENTINEL)
-    if sentinel and not before.strip("# "):
+    prefix, sentinel, text = directive.partition(_SENTINEL)
+    if sentinel and not prefix.strip("# "):
         yield from shlex.split(text, comments=True)
 
 

@@ -74,6 +74,6 @@ _ERRORS = SubmitErrors(
 def classify_failure(result: CommandResult) -> Failure:
     """Return what a failed submission means for the job and for a retry."""
     # Flux repeats the message for each of several refused jobs
-    said = "".join(dict.fromkeys(result.stderr.splitlines(keepends=True)))
-    failure = _ERRORS.failure(attrs.evolve(result, stderr=said))
+    messages = "".join(dict.fromkeys(result.stderr.splitlines(keepends=True)))
+    failure = _ERRORS.failure(attrs.evolve(result, stderr=messages))
     return attrs.evolve(failure, kind=_AMBIGUOUS) if any(parse_printed_ids(result)) else failure

@@ -55,7 +55,7 @@ _UNITS = {"": 1} | {
     for power, letter in enumerate("kmgt", 1)
     for unit, size in ((letter, 1000**power), (letter.upper(), 1024**power))
 }
-# Variables in paths, which Grid Engine replaces; and the end of a path that is a directory
+# Variables in paths, which Grid Engine replaces, or the slash at the end of a directory
 _PATTERN = re.compile(r"\$|/\Z")
 _HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
 

@@ -48,7 +48,7 @@ DEPENDENCIES: Mapping[DependencyKind, str] = {
     DependencyKind.ANY: "ended",
     DependencyKind.NOTOK: "exit",
 }
-# bsub of LSF 10.1: the options with a value; below, those without.
+# bsub of LSF 10.1: the options with a value
 _VALUED = (
     *("C", "D", "E", "Ep", "F", "G", "J", "Jd", "L", "Lp", "M", "P", "Q", "R", "S", "T", "U", "W", "We"),
     *("a", "alloc_flags", "app", "b", "c", "clusters", "cn_cu", "cwd", "data", "datagrp", "e", "env", "eo"),
@@ -56,6 +56,7 @@ _VALUED = (
     *("n", "network", "nnodes", "notify", "o", "oo", "outdir", "p", "pack", "ptl", "q", "rcacct", "s", "sla"),
     *("smt", "sp", "stage", "step_cgroup", "t", "u", "v", "w", "wa", "wt", "yaml"),
 )
+# bsub of LSF 10.1: the options without a value
 _FLAGS = (
     *("B", "H", "I", "IS", "ISp", "ISs", "IX", "Ip", "Is", "K", "N", "Ne", "V", "XF", "Zs", "ar", "cn_mem"),
     *("h", "hl", "nodata", "r", "rn", "rnc", "ti", "tty", "ul", "x"),

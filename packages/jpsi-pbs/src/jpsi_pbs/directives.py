@@ -22,8 +22,9 @@ _FLAGS = frozenset("IVXfhnz")
 # Options whose value may set several resources or attributes: `-l nodes=1,walltime=60`
 _REPEATED = frozenset("lW")
 _NEXT = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_.]*=)")
-# Characters that PBS replaces in paths; and the prefix that names another host
+# The characters that PBS replaces in paths
 _PATTERN = re.compile(r"[$^]|\A-")
+# The prefix of a path that names another host
 _HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
 
 

@@ -30,8 +30,8 @@ def canonical_id(native_id: str, site: Site) -> str:
 @hookimpl
 def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
     """Return the native ids of array elements, such as `17[3].server` of `17[].server`."""
-    before, bracket, after = native_id.partition("[]")
-    return [f"{before}[{index}]{after}" if bracket else native_id for index in indices]
+    number, bracket, server = native_id.partition("[]")
+    return [f"{number}[{index}]{server}" if bracket else native_id for index in indices]
 
 
 @hookimpl

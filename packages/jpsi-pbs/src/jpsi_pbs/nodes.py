@@ -124,11 +124,11 @@ def _parse_nodes(text: str) -> ResourceSpecV1:
 
 def _shares(memory: int | None, kinds: Sequence[ResourceSpecV1]) -> Iterator[int | None]:
     """Yield each kind's share of the whole job's memory, proportional to its processes."""
-    total, before = sum(it.computed_process_count for it in kinds), 0
+    total, start = sum(it.computed_process_count for it in kinds), 0
     for kind in kinds:
-        after = before + kind.computed_process_count
-        yield None if memory is None else memory * after // total - memory * before // total
-        before = after
+        end = start + kind.computed_process_count
+        yield None if memory is None else memory * end // total - memory * start // total
+        start = end
 
 
 def process_lines(spec: JobSpec) -> ShellLine:

@@ -71,5 +71,5 @@ def version_problem(output: str) -> str:
     version = (int(match[1]), int(match[2]))
     if _MIN_VERSION <= version < _MAX_VERSION:
         return ""
-    first, before = (".".join(map(str, it)) for it in (_MIN_VERSION, _MAX_VERSION))
-    return f"flux-core is {match[1]}.{match[2]}, and the engine flux needs >={first}, <{before}"
+    lowest, limit = (".".join(map(str, it)) for it in (_MIN_VERSION, _MAX_VERSION))
+    return f"flux-core is {match[1]}.{match[2]}, and the engine flux needs >={lowest}, <{limit}"

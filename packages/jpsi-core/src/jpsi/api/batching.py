@@ -1,7 +1,7 @@
 """Batches the submissions of an event loop's tasks to one executor into few requests for many jobs.
 
-The first submission waits a moment for others; submissions that arrive while a request is under way go into
-the next one. At most one thread works on them, and only while there are any.
+`jpsi.aio` uses it, as a request for each job would be slow. The first submission waits a moment for others;
+those that arrive while a request is under way go into the next. A thread exists only while there are any.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The way of an executor's jobs to its engine: they are prepared, handed off, and recorded."""
+"""Submits the jobs of an executor: checks them, hands them to its engine, and records the outcomes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Report = Callable[[Mapping[Job, JpsiError | None]], None]
 
 @attrs.define(slots=True, eq=False)
 class JobSubmitter:
-    """The jobs that an executor has handed to its engine, or is about to. Any thread may call its methods.
+    """The jobs that an executor has handed, or is handing, to its engine. Any thread may call its methods.
 
     Those that are public methods of `JobExecutor`, too, are described there.
     """
@@ -80,7 +80,7 @@ class JobSubmitter:
         cache = CheckCache() if self._engine.is_bulk else None
         for job in request.jobs.values():
             try:
-                attempt = request.reserved[job] = job._reserve(self._executor)  # noqa: SLF001  two halves of one thing
+                attempt = request.reserved[job] = job._reserve(self._executor)  # noqa: SLF001  internal to jpsi
                 submission = self._validation.submission(job, attempt, cache)
                 self._register(job)
             except JpsiError as e:

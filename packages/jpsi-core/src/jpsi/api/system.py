@@ -1,4 +1,4 @@
-"""Facts about a batch system for people, such as its queues; job monitoring does not use them."""
+"""Facts about a batch system for people, such as its queues: `JobExecutor.system`. Monitoring uses none."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ class Validation:
 
     def _is_same_system(self, job: Job) -> bool:
         """Return True if a job of any executor belongs to the batch system of this one."""
-        return job.executor is not None and job.executor._assembly.identity == self._assembly.identity  # noqa: SLF001  two halves of one thing
+        return job.executor is not None and job.executor._assembly.identity == self._assembly.identity  # noqa: SLF001  internal to jpsi
 
 
 def doubts(names: Iterable[str], known: frozenset[str], executor: str) -> Iterator[str]:

@@ -271,7 +271,7 @@ class EngineSetup:
     executor: str
     #: The version of the distribution that the executor's plugin came from.
     version: str
-    #: The name of a configured target, or a URL, which tells apart several targets of one executor. Empty for
+    #: The name of a configured target, or a URL, which distinguishes the targets of one executor. Empty for
     #: the one on this machine.
     target: str = ""
     config: ExecutorConfig

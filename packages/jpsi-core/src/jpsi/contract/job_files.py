@@ -81,7 +81,7 @@ class Streams:
 Stream = Literal["stdout", "stderr"]
 
 # The default number of bytes of one read.
-_MOST = 1 << 20
+_READ_BYTES = 1 << 20
 
 
 @attrs.frozen
@@ -102,7 +102,7 @@ class Output:
         """True if it is a file of this machine; otherwise each read takes a while."""
         return self._files.are_local
 
-    def read(self, offset: int = 0, most: int = _MOST) -> OutputPart | None:
+    def read(self, offset: int = 0, most: int = _READ_BYTES) -> OutputPart | None:
         """Return its content from an offset on; None if there is no such file, or not yet.
 
         To follow a job, read again from the `end` of the last part. A job that runs again starts its output

@@ -1,4 +1,4 @@
-"""The reports of a batch system: about a job, and about a submission that it refused."""
+"""Values that hooks return: a batch system's report on a job, a refused submission, and its queues."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Observation:
     #: shows that it carries none, so that jpsi did not submit it; None if the answer cannot show it.
     tag: str | None = None
     #: The time when the batch system accepted the job, timezone-aware, by its own clock. If an answer has no
-    #: tag, it tells a job from a later one with the same native id.
+    #: tag, it distinguishes a job from a later one with the same native id.
     submitted: datetime | None = None
     #: False if the batch system states that it has no job with this native id.
     exists: bool = True

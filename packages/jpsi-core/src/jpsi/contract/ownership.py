@@ -1,6 +1,7 @@
 """Decides which files and directories are safe: only root and the user can change them.
 
-The rule holds for every directory and every symbolic link on the way to a path, and for the file at its end:
+Configuration files, plugins and jpsi's records are used only if they are safe. The rule holds for every
+directory and every symbolic link on the way to a path, and for the file at its end:
 
 - It belongs to the user or to root. This applies to a link as well: its owner decides where it leads.
 - Others cannot write to it: neither all users, nor its group unless that is the user's private one, nor any
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterator
 import attrs
 
 #: The largest number of links that Linux follows.
-_LINKS = 40
+_MAX_LINKS = 40
 _ACL = "system.posix_acl_access"
 # <linux/posix_acl_xattr.h>: a version, then entries of a tag, permissions and an id
 _ACL_VERSION = 2
@@ -56,7 +57,7 @@ def refusal(path: str | os.PathLike[str], *, is_way: bool = False) -> str | None
     """
     steps = list(walk(path))
     last = None if is_way or not steps else steps[-1]
-    judged = (_judged(step, is_way=step is not last) for step in steps)
+    judged = (_step_problem(step, is_way=step is not last) for step in steps)
     return next(filter(None, judged), None)
 
 
@@ -69,7 +70,7 @@ def refusal_within(path: str | os.PathLike[str]) -> str | None:
                 step = _step(at)
             except FileNotFoundError:
                 continue  # a file that vanished meanwhile, such as a temporary .pyc, is not loaded
-            if found := refusal(at) if step.is_link else _judged(step):
+            if found := refusal(at) if step.is_link else _step_problem(step):
                 return found
     return None if os.path.isdir(path) else refusal(path)  # noqa: PTH112
 
@@ -139,11 +140,11 @@ def walk(path: str | os.PathLike[str]) -> Iterator[Step]:
     """
     text = os.fspath(path)
     # not os.path.abspath: a `..` after a link starts at the link's target
-    left = (text if text.startswith("/") else f"{os.getcwd()}/{text}").split("/")[::-1]  # noqa: PTH109
+    remaining = (text if text.startswith("/") else f"{os.getcwd()}/{text}").split("/")[::-1]  # noqa: PTH109
     at, links = "/", 0
     yield Step(at, look(at))
-    while left:
-        name = left.pop()
+    while remaining:
+        name = remaining.pop()
         if name == "..":
             at = os.path.dirname(at)  # noqa: PTH120  `at` has no links in it
             continue
@@ -158,10 +159,10 @@ def walk(path: str | os.PathLike[str]) -> Iterator[Step]:
             at = step.path
             continue
         links += 1
-        if links > _LINKS:
+        if links > _MAX_LINKS:
             return
         at = "/" if target.startswith("/") else at
-        left += reversed(target.split("/"))
+        remaining += reversed(target.split("/"))
 
 
 def _step(path: str) -> Step:
@@ -169,7 +170,7 @@ def _step(path: str) -> Step:
     return Step(path, status, _acl(path, status))
 
 
-def _judged(step: Step, *, is_way: bool = False) -> str | None:
+def _step_problem(step: Step, *, is_way: bool = False) -> str | None:
     return problem(step, user=os.geteuid(), is_private=_is_private, is_way=is_way)
 
 

@@ -69,7 +69,7 @@ def _refused_in(value: str) -> str:
 
 @attrs.frozen(slots=True)
 class Directive:
-    """A line of a script that tells the batch system a need of the job; made by `of`."""
+    """A line of a script that states a need of the job to the batch system; made by `of`."""
 
     text: str
 

@@ -9,7 +9,7 @@ from jpsi.contract.config import BatchConfig
 from jpsi.model import Dependency, HeterogeneousResources, JobAttributes, JobSpec, ResourceSpecV1, components
 
 Amount = TypeVar("Amount", int, timedelta)
-#: Environment variables by which an MPI library, or the program that started it, tells a process its rank. A
+#: Environment variables by which an MPI library, or the program that started it, gives a process its rank. A
 #: job that is submitted from such a process must not inherit them, or its own ranks would not find each
 #: other.
 RANK_VARIABLES = (

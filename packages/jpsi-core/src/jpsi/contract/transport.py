@@ -11,7 +11,7 @@ import attrs
 from jpsi.contract.command import BytesResult, Command, CommandResult
 from jpsi.model import TransportError
 
-_PATIENCE = timedelta(minutes=1)
+_TIMEOUT = timedelta(minutes=1)
 _MARK = "jpsi-directory"
 # A relative XDG_STATE_HOME counts as none (XDG Base Directory Specification).
 _TEXT = f"""\
@@ -126,7 +126,7 @@ class RemoteDirectories:
 
 def directories_command() -> Command:
     """Return the command that prints the directories."""
-    return Command(["/bin/sh", "-c", _TEXT], timeout=_PATIENCE)
+    return Command(["/bin/sh", "-c", _TEXT], timeout=_TIMEOUT)
 
 
 def read_directories(result: CommandResult) -> RemoteDirectories:
@@ -135,8 +135,8 @@ def read_directories(result: CommandResult) -> RemoteDirectories:
     Raises:
         TransportError: the output does not contain them.
     """
-    said = [line.partition(" ") for line in result.stdout.splitlines()]
-    found = [path for mark, _, path in said if mark == _MARK and path.startswith("/")]
+    lines = [line.partition(" ") for line in result.stdout.splitlines()]
+    found = [path for mark, _, path in lines if mark == _MARK and path.startswith("/")]
     if result.returncode != 0 or len(found) != 2:  # noqa: PLR2004  home and work
         msg = f"the home directory on the remote host is not known: {result.complaint}"
         raise TransportError(msg, transient=result.timed_out)

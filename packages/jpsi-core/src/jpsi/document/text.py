@@ -1,4 +1,4 @@
-"""Reads the text of a document, YAML or JSON, as plain values with the line of each, and writes such text."""
+"""Reads a job document's text, YAML or JSON, as plain values with the line of each, and writes such text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values of a document, read as the types that they must have, and the problems found in them."""
+"""The values of a job document, read as the types that they must have, and the problems found in them."""
 
 from __future__ import annotations
 

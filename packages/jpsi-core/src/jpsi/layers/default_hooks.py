@@ -78,7 +78,7 @@ def arrays_of() -> Mapping[str, Any]:
 
 
 parse_hold = parse_release = parse_cancel
-# no command tells more of the site, the version, the queues, changes, finished jobs, or jobs by their tags
+# no command reports more of the site, the version, the queues, changes, finished jobs, or jobs by their tags
 probe = version = queues = watch = query_finished = find = hookimpl(lambda: NOT_OFFERED)
 # each job has a submit command of its own, no job can be held, and no scripts but those of jpsi are read
 submit_several = hold = release = read_script = hookimpl(lambda: NOT_OFFERED)

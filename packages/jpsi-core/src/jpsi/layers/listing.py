@@ -1,4 +1,4 @@
-"""Lists every installed plugin, with its status and the reason for it."""
+"""Lists every installed plugin with its status and the reason for it, as `jpsi plugins` shows them."""
 
 from __future__ import annotations
 

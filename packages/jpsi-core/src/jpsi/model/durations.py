@@ -1,4 +1,4 @@
-"""Reads durations as people write them; a mistake is a ValueError with a sentence."""
+"""Reads durations as people write them, such as 1h30m; a mistake is a ValueError with a sentence."""
 
 from __future__ import annotations
 

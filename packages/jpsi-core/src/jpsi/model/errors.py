@@ -114,8 +114,8 @@ class BulkException(SubmitException):
     def of(cls, what: str, done: Sequence[AnyJob], failed: Mapping[AnyJob, JpsiError]) -> Self:
         """Return one exception for all jobs that could not be `what`, such as "submitted"."""
         reasons = list(dict.fromkeys(str(error) for error in failed.values()))
-        more = f"; and {len(reasons) - _NAMED} other reasons" if len(reasons) > _NAMED else ""
-        named = "; ".join(reasons[:_NAMED])
+        more = f"; and {len(reasons) - _MAX_REASONS} other reasons" if len(reasons) > _MAX_REASONS else ""
+        named = "; ".join(reasons[:_MAX_REASONS])
         return cls(
             f"{len(failed)} of {len(done) + len(failed)} jobs could not be {what}: {named}{more}",
             next(iter(failed.values()), None),
@@ -126,7 +126,7 @@ class BulkException(SubmitException):
 
 
 # The number of different reasons in a message.
-_NAMED = 3
+_MAX_REASONS = 3
 
 
 class TransferError(SubmitException):

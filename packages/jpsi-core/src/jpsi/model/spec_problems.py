@@ -28,18 +28,18 @@ ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 # Yields the problems of a value, given its name for messages.
 _Check = Callable[[str, Any], Iterator[str]]
 
-_LONGEST = timedelta(days=36_500)
-_DEEPEST = 50
-_LEAST_COMPONENTS = 2
+_MAX_DURATION = timedelta(days=36_500)
+_MAX_DEPTH = 50
+_MIN_COMPONENTS = 2
 # execve(2), "Limits on size of arguments and environment": one text has at most 32 pages; all texts together,
 # with a pointer to each, have at most a quarter of the stack's limit. The kernel refuses more with E2BIG.
 # MAX_ARG_STRLEN of Linux, including the final NUL; other kernels limit only the sum.
 _PAGES_PER_TEXT = 32
 # The most that Linux grants, whatever the limit of the stack is: three quarters of 8 MiB.
-_MOST = 6 << 20
+_MAX_EXEC_BYTES = 6 << 20
 _POINTER_BYTES = 8
 # Longer names are left out of messages.
-_NAMED = 60
+_MAX_SHOWN_NAME = 60
 # The fields that the kernel passes to the program.
 _PASSED = ("executable", "arguments", "environment")
 
@@ -113,7 +113,7 @@ def text_bytes() -> int | None:
 def all_bytes() -> int:
     """Return how many bytes all arguments and variables may have, with a NUL and a pointer for each."""
     limit = os.sysconf("SC_ARG_MAX")
-    return min(limit, _MOST) if limit > 0 else _MOST
+    return min(limit, _MAX_EXEC_BYTES) if limit > 0 else _MAX_EXEC_BYTES
 
 
 def _texts(spec: JobSpec) -> Iterator[tuple[str, str]]:
@@ -128,7 +128,7 @@ def _texts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for index, text in enumerate(spec.arguments or ()):
         yield f"arguments[{index}]", expand(text, known, keep_unset=False)
     for name, value in known.items():
-        yield f"environment[{name!r}]" if len(name) < _NAMED else "environment", f"{name}={value}"
+        yield f"environment[{name!r}]" if len(name) < _MAX_SHOWN_NAME else "environment", f"{name}={value}"
 
 
 def _valid_texts(spec: JobSpec) -> JobSpec:
@@ -224,8 +224,8 @@ def _variables(where: str, environment: Mapping[object, object]) -> Iterator[str
 def _duration(where: str, duration: timedelta) -> Iterator[str]:
     if duration < timedelta(0):
         yield f"{where} must not be negative, but is {duration}"
-    elif duration > _LONGEST:
-        yield f"{where} is over {_LONGEST.days} days; zero means no limit"
+    elif duration > _MAX_DURATION:
+        yield f"{where} is over {_MAX_DURATION.days} days; zero means no limit"
 
 
 def _count(least: int) -> _Check:
@@ -253,8 +253,8 @@ def _contradictions(where: str, resources: ResourceSpecV1) -> Iterator[str]:
 def _components(where: str, parts: object) -> Iterator[str]:
     if not isinstance(parts, tuple):
         yield f"{where} must be a list of ResourceSpecV1, not {parts!r}"
-    elif len(parts) < _LEAST_COMPONENTS:
-        yield f"{where} must be at least {_LEAST_COMPONENTS}, not {len(parts)}"
+    elif len(parts) < _MIN_COMPONENTS:
+        yield f"{where} must be at least {_MIN_COMPONENTS}, not {len(parts)}"
     else:
         for index, part in enumerate(parts):
             if isinstance(part, ResourceSpecV1):
@@ -275,8 +275,8 @@ def _dependency(where: str, item: object) -> Iterator[str]:
 
 
 def _json(where: str, value: object, depth: int = 0) -> Iterator[str]:
-    if depth > _DEEPEST:
-        yield f"{where} is nested more than {_DEEPEST} levels deep"
+    if depth > _MAX_DEPTH:
+        yield f"{where} is nested more than {_MAX_DEPTH} levels deep"
     elif isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):

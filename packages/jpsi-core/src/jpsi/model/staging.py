@@ -1,4 +1,4 @@
-"""The staging of files: their paths on the submitting side, and the progress of a transfer."""
+"""Checks and resolves the paths of staged files on the submitting side; describes a transfer's progress."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ from ..native_ids import canonical_id
 from .native_ids import format_id
 from .submit import next_id, unrecognized
 
-# flux-run(1), OPTIONS: those that the fake refuses, as it lacks them; below, also those that it implements,
-# or that have no effect on processes of one machine
+# flux-run(1), OPTIONS: those that the fake refuses, as it lacks them
 _UNSUPPORTED_VALUED = (
     "add-file begin-time conf cores cwd dependency env env-file env-remove error gpus-per-node log "
     "log-stderr output rlimit signal taskmap tasks-per-core tasks-per-node"
 )
 _UNSUPPORTED = frozenset({"dry-run", *_UNSUPPORTED_VALUED.split()})
+# All options: also those that the fake implements, or that have no effect on processes of one machine
 _RUN = OptionTable(
     flags="exclusive|x label-io quiet unbuffered|u verbose dry-run",
     valued=(

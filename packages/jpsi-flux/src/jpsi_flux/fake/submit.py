@@ -34,8 +34,9 @@ _NODES, _CORES = 2, 8
 _PER_UNIT = (("cores", "1"), ("gpus", "0"))
 _URI = "local:///run/flux/local"
 
-# flux-submit(1) and flux-batch(1), OPTIONS: those without a value; below, those with one
+# flux-submit(1) and flux-batch(1), OPTIONS: those without a value
 _FLAGS = "dry-run help label-io quiet unbuffered"
+# Those with a value
 _VALUED = (
     "add-file bank|B begin-time cwd dependency env env-file env-remove error flags gpus-per-node input "
     "job-name log log-stderr nodes|N output queue|q requires rlimit setattr|S setopt|o signal taskmap "

@@ -28,8 +28,9 @@ from jpsi_testing.fake import (
 
 from .arrays import MAX_AJ_TASKS, array_tasks
 
-# sge_submit(1) of 8.1.9, OPTIONS: those without a value; below, those with one
+# sge_submit(1) of 8.1.9, OPTIONS: those without a value
 _PLAIN = "clear cwd h hard notify soft terse V verify"
+# Those with a value
 _VALUED = (
     "a ac ar A b binding c ckpt C dc display dl e hold_jid hold_jid_ad i j jc js jsv l m masterq M now N o P "
     "p pe q R r sc shell S sync t tc v w wd"

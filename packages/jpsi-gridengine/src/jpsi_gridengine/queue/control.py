@@ -20,8 +20,9 @@ from ..native_ids import compress_ids, job_number
 
 # A message about a task counts for its array: the tasks have one owner, and exist or do not.
 _JOB_NUMBER = re.compile(r"\bjob(?:-array task)? \"?([0-9]+)(?:\.[0-9]+)?\"?(?![0-9.])")
-# Messages on standard output about a changed job; below, about a job that has already ended
+# Messages on standard output about a changed job
 _CHANGED = ("has registered the job", "has deleted job", "modified hold of job")
+# Messages about a job that has already ended
 _ALREADY_ENDED = ("is already in deletion", "does not exist", "comprises no tasks")
 # qdel's messages about a name: the user has no such job, or the job has no such tasks.
 _UNKNOWN_NAME = re.compile(

@@ -15,7 +15,7 @@ from .arrays import MAX_JOB_ARRAY_SIZE, find_jobs
 
 _REFUSED = 255
 _NUMBER = re.compile(r"\d+(\[\d[\d,:-]*\])?\Z")
-#: The output of `bparams`; below, that of `bqueues`.
+#: The output of `bparams`.
 PARAMETERS = f"""
 System default queue(s):
     DEFAULT_QUEUE = normal
@@ -23,6 +23,7 @@ System default queue(s):
 The maximum number of jobs in a job array:
     MAX_JOB_ARRAY_SIZE = {MAX_JOB_ARRAY_SIZE}
 """
+#: The output of `bqueues`.
 QUEUE_LISTING = """
 QUEUE: normal
   -- For everybody.  This is the default queue.

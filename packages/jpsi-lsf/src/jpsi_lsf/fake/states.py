@@ -9,10 +9,12 @@ from datetime import UTC, datetime
 
 from jpsi_testing.fake import FakeJob, FakeState, node_name
 
-#: The pending reasons of jobs whose dependency is not satisfied yet, or never will be; below, that of an
-#: element whose array has reached its limit, as in lsbatch/lib/lsb.reason.c of volclava.
+# Pending reasons, as in lsbatch/lib/lsb.reason.c of volclava
+#: The dependency of the job is not satisfied yet.
 WAITS = "Job dependency condition not satisfied"
+#: The dependency of the job will never be satisfied.
 NEVER = "Dependency condition invalid or never satisfied"
+#: The array of the element has reached its limit of running elements.
 LIMITED = "The job array has reached its running element limit"
 
 _STATES = {

@@ -16,8 +16,9 @@ from jpsi.plugin.kit import refusals
 from ..commands import lsf_command
 from ..native_ids import arrays_of, compress_ids, expand_ids
 
-# Messages of bkill, bstop and bresume about each job that they did not change; below, about each other job
+# Messages of bkill, bstop and bresume about each job that they did not change
 _REFUSED = re.compile(r"^Job <(.+?)>: (.+?)\.?$", re.MULTILINE)
+# Their messages about each job that they changed
 _CHANGED = re.compile(r"Job <(.+?)> is being")
 # LSF carries out the request as soon as it reaches the job's node.
 _IN_PROGRESS = "Operation is in progress"

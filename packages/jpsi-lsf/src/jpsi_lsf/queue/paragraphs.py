@@ -112,8 +112,8 @@ def _parse_paragraph(chunk: str, form: Form, *, is_first: bool) -> Paragraph | N
     heads, closings = list(_HEAD.finditer(chunk)), list(form.closing.finditer(chunk))
     if len(heads) != 1 or len(closings) != 1 or closings[0].start() < heads[0].end():
         return None
-    before, body = chunk[: heads[0].start()], chunk[heads[0].end() :]
-    is_separated = not EVENT.search(before) if is_first else before == "\n"
+    preamble, body = chunk[: heads[0].start()], chunk[heads[0].end() :]
+    is_separated = not EVENT.search(preamble) if is_first else preamble == "\n"
     # the event of the submission follows the first line
     if not is_separated or not EVENT.match(body) or not _has_known_lines(body, closings[0], form):
         return None

@@ -35,9 +35,9 @@ _PATH = "/usr/local/bin:/usr/bin:/bin"
 _USAGE = "usage: qsub [-a date_time] ..."
 _KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 _REPEATED = frozenset("lWv")
-#: The reason of a job that is held by a dependency; below, that of one deleted for an unsatisfied dependency,
-#: and that of a pending element whose array has reached its limit of running elements.
+#: The reasons of a job that a dependency holds, and of one deleted because it can never be satisfied.
 WAITS, NEVER = "depends", "in vain for "
+#: The reason of a pending element whose array has reached its limit of running elements.
 LIMITED = "array limit"
 #: The largest number of array elements.
 MAX_ARRAY_SIZE = 10_000
@@ -57,8 +57,9 @@ class Rules:
     check_resources: Callable[[Mapping[str, str]], None]
     #: Returns the node of each process for these resources, as in the node file.
     nodes: Callable[[Mapping[str, str]], list[str]]
-    #: The option for the indices of an array; below, the smallest number of elements.
+    #: The option for the indices of an array.
     array: str
+    #: The smallest number of elements of an array.
     min_elements: int
     #: Returns the variables of an element from its id, its array's id and its index.
     variables: Callable[[str, str, int], dict[str, str]]
@@ -68,13 +69,14 @@ class Rules:
     node_variables: Callable[[Sequence[str]], dict[str, str]] = attrs.field(default=lambda _nodes: {})
     #: True if an id of another server is malformed; otherwise it counts as unknown.
     refuses_other_servers: bool
-    #: The message of each command about unknown jobs, "" for none. `{}` is the id here and below.
+    #: The message of each command about unknown jobs, "" for none. `{}` is the id in all of these messages.
     unknown: Mapping[str, str]
     #: The exit code and message about finished jobs.
     finished: tuple[int, str]
-    #: The exit code and message about an array element that has ended before others; below, about a held
-    #: element. None if elements are treated like other jobs.
+    #: The exit code and message about an array element that has ended before others; None if it is treated
+    #: like other jobs.
     ended_element: tuple[int, str] | None = None
+    #: The exit code and message about a held array element; None if it is treated like other jobs.
     held_element: tuple[int, str] | None = None
     #: True if the server forgets finished jobs without accounting.
     forgets_finished: bool = False

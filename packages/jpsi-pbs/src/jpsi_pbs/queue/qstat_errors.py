@@ -9,12 +9,13 @@ from jpsi.plugin import CommandResult
 
 from ..native_ids import map_to_queried
 
-# qstat's messages about a job that it does not list: unknown, on another server or finished; below, one of
-# another user. The texts are from OpenPBS 23.06.06 and Torque 6.1.3.
+# The texts are from OpenPBS 23.06.06 and Torque 6.1.3.
+# qstat's messages about a job that it does not list: unknown, on another server or finished
 _UNKNOWN_JOB = re.compile(
     r"qstat: (?:Unknown Job Id (?:Error )?|(?P<malformed>illegally formed job identifier: )|)"
     r"(?P<job>\d\S*)(?: Job has finished.*)?\n?"
 )
+# qstat's message about a job of another user
 _UNAUTHORIZED = re.compile(r"qstat: Unauthorized Request  (?:MSG=.* )?(?P<job>\d\S*)\n?")
 
 

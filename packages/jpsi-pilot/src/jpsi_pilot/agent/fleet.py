@@ -185,10 +185,14 @@ class Fleet:
                 continue
             settings = self._state.settings[key]
             waiting_here = [it for it in waiting if (it.kind.settings, it.kind.client) == (key, client)]
-            own = [it for it in self.pilots.values() if it.is_for(waiting_here[0].kind) and not it.is_over]
+            existing = [
+                it for it in self.pilots.values() if it.is_for(waiting_here[0].kind) and not it.is_over
+            ]
             entry = PilotEntry(name="0", settings=key, client=client, job_id="", time=now)
             fresh = Pilot(entry=entry, settings=settings, job=None, last_useful=now).expected_capacities(now)
-            for _ in range(count_pilots_to_start(waiting_here, free, fresh, settings.max_pilots - len(own))):
+            for _ in range(
+                count_pilots_to_start(waiting_here, free, fresh, settings.max_pilots - len(existing))
+            ):
                 self._launch(settings, client, now)
 
     def _launch(self, settings: Settings, client: str | None, now: float) -> None:

@@ -25,10 +25,10 @@ from jpsi_testing.fake import (
 from .nodes import count_error, count_tasks, node_list, node_names, tasks_per_node
 from .states import job_number
 
-# srun(1), OPTIONS: those that the fake refuses, as it lacks them; below, also those that it implements, or
-# that have no effect on processes of one machine
+# srun(1), OPTIONS: those that the fake refuses, as it lacks them
 _UNSUPPORTED_FLAGS = "label|l multi-prog preserve-env pty"
 _UNSUPPORTED_VALUED = "bcast chdir|D epilog error|e nodelist|w output|o prolog task-epilog task-prolog"
+# All options: also those that the fake implements, or that have no effect on processes of one machine
 _SRUN = OptionTable(
     flags=(
         "contiguous exact exclusive kill-on-bad-exit|K no-kill overcommit|O overlap oversubscribe|s "
@@ -58,8 +58,8 @@ class _Part:
 
     options: Mapping[str, str]
     command: tuple[str, ...]
-    #: The nodes; below, the index of each task's node.
     nodes: Sequence[str]
+    #: The index of each task's node.
     node_indices: Sequence[int]
     #: srun's warning about these options.
     warning: str = ""

@@ -37,9 +37,9 @@ _END_REASONS = {
 _SETUP_ERROR = 4021
 # src/common/slurm_protocol_defs.h: SIG_OOM
 _OUT_OF_MEMORY = 253
-#: The attribute of an array element with its own number, and that of a heterogeneous job with those of its
-#: components; below, the attribute with the nodes of the components.
+#: The attributes with the own number of an array element, and with those of a heterogeneous job's components.
 NUMBER, COMPONENT_NUMBERS = "number", "numbers"
+#: The attribute of a heterogeneous job with the nodes of its components.
 COMPONENT_NODES = "placed"
 
 

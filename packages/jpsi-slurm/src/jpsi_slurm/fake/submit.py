@@ -32,7 +32,7 @@ from .het_jobs import inherit_options, make_heterogeneous
 from .nodes import count_error, count_tasks, node_list, node_names, tasks_per_node
 from .states import NEVER, WAITS, job_number
 
-#: The cluster; below, its partitions, accounts and nodes.
+#: The name of the cluster.
 CLUSTER = "ci"
 _PARTITIONS = frozenset({"main", "debug"})
 _ACCOUNTS = frozenset({"proj1", "proj2"})

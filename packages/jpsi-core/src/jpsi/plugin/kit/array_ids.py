@@ -33,8 +33,8 @@ class ArrayIds(IdForm):
 
     @_several.default
     def _several_pattern(self) -> re.Pattern[str]:
-        before, after = map(re.escape, self.elements.split("{}")[1:])
-        return re.compile(rf"([1-9][0-9]{{0,9}}){before}([0-9,:-]+)(?:%[0-9]+)?{after}")
+        prefix, suffix = map(re.escape, self.elements.split("{}")[1:])
+        return re.compile(rf"([1-9][0-9]{{0,9}}){prefix}([0-9,:-]+)(?:%[0-9]+)?{suffix}")
 
     @hookimpl
     def canonical_id(self, native_id: str) -> str:

@@ -180,10 +180,10 @@ def refusals(
         changed: the jobs that it reports as changed; None for a command that does not report these. If a
             command that reports them fails, it failed for the remaining jobs.
     """
-    asked = frozenset(native_ids)
-    found = {native_id: why for native_id, why in complaints.items() if native_id in asked}
+    requested = frozenset(native_ids)
+    found = {native_id: why for native_id, why in complaints.items() if native_id in requested}
     failed = result.returncode != 0 or result.timed_out
-    rest = asked.difference(found, changed or ()) if failed and (changed is not None or not found) else ()
+    rest = requested.difference(found, changed or ()) if failed and (changed is not None or not found) else ()
     # the complaint of the whole command may only mean that another job needs no change
     return {
         **{native_id: why for native_id, why in found.items() if not any(text in why for text in harmless)},

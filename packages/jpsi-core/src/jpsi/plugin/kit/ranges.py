@@ -10,7 +10,7 @@ _NAME = re.compile(r"(?:[^,\[\]]|\[[^\]]*\])+")
 _BRACKET = re.compile(r"([^\[]*)\[([^\]]*)\](.*)\Z", re.DOTALL)
 _HOST_RANGE = re.compile(r"([0-9]+)-([0-9]+)\Z")
 # No machine has more nodes; a garbled list must not fill the memory.
-_MOST = 1_000_000
+_MAX_NODES = 1_000_000
 # 7, 1-5 and 1-9:2
 _INDEX_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([1-9][0-9]{0,8}))?)?\Z")
 
@@ -29,16 +29,16 @@ def _expand(name: str) -> Iterator[str]:
     if bracket is None:
         yield name
         return
-    before, inside, after = bracket.groups()
-    ends = list(_expand(after))
+    prefix, inside, suffix = bracket.groups()
+    ends = list(_expand(suffix))
     for part in inside.split(","):
         for number in _numbers(part):
-            yield from (f"{before}{number}{end}" for end in ends)
+            yield from (f"{prefix}{number}{end}" for end in ends)
 
 
 def _numbers(part: str) -> Iterator[str]:
     match = _HOST_RANGE.match(part)
-    if match is None or int(match[2]) - int(match[1]) > _MOST:
+    if match is None or int(match[2]) - int(match[1]) > _MAX_NODES:
         yield part
         return
     first, last = match.groups()

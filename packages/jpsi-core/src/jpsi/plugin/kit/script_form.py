@@ -127,11 +127,11 @@ class ScriptForm:
         if wrong:
             spec = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, custom_attributes=None))
         try:
-            own = self._settings(spec, SubmitContext(site=site, job_id="", tag=SOME_TAG))
+            settings = self._settings(spec, SubmitContext(site=site, job_id="", tag=SOME_TAG))
         except ValueError as e:
             yield str(e)
             return
-        for name, value in set_options(self.custom.merged(own, spec)):
+        for name, value in set_options(self.custom.merged(settings, spec)):
             try:
                 self._directive(name, value)
             except ValueError as e:
@@ -146,9 +146,9 @@ class ScriptForm:
             try:
                 # options before the mistake are kept
                 for name, value in self.parse(directive_words(directive)):
-                    before = options.pop(name, None)
-                    adds_up = before is not None and value is not None and name in self.joints
-                    options[name] = f"{before}{self.joints[name]}{value}" if adds_up else value
+                    earlier = options.pop(name, None)
+                    adds_up = earlier is not None and value is not None and name in self.joints
+                    options[name] = f"{earlier}{self.joints[name]}{value}" if adds_up else value
             except ValueError as e:
                 unread.append(f"the directive {directive!r} is not read to its end: {e}")
         draft = Draft(form=self, config=None if site is None else site.config, options=options, lost=unread)

@@ -46,7 +46,7 @@ def _lines(text: str) -> list[ShellLine]:
 def require_program(name: str) -> list[ShellLine]:
     """Return lines that end a job, and blame the launcher, if a program is not installed.
 
-    They must come first in a launcher's lines: the shell cannot tell a missing program from one that fails.
+    They must come first in a launcher's lines: to the shell, a missing program looks like one that fails.
     """
     message = word(f"{name} is not on the PATH of the job:")
     return [
@@ -93,7 +93,7 @@ if [ -z "${BASH_VERSION-}" ] && /usr/bin/env -i --default-signal=INT,QUIT >/dev/
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi"""
 
-# The shell's 127 cannot be told from the exit code of a process that gets a signal and then exits 127 itself.
+# The shell's 127 looks the same as the exit code of a process that gets a signal and then exits 127 itself.
 # Batch systems signal the shell and the process at once, so that the shell's 127 is the usual case.
 _FORWARDING = """\
 _NAME_pids='' _NAME_got=''
