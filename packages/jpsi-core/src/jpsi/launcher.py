@@ -1,4 +1,4 @@
-"""The launchers: finds the one that starts the processes of a job."""
+"""Finds the launcher that starts the processes of a job: the one that its spec names, or the default."""
 
 from __future__ import annotations
 

@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 
 Call = Callable[[], None]
 
+# More threads start only while these are blocked.
 _QUICK_THREADS = 4
+# Threads that take no call for this time count as blocked.
 _BLOCKED_AFTER_SECONDS = 0.05
+# A thread without a call ends after this time.
 _IDLE_SECONDS = 30.0
+# The time that queued calls have when the program ends.
 _EXIT_TIMEOUT_SECONDS = 2.0
 
 

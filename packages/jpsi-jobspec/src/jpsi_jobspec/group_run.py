@@ -1,7 +1,8 @@
-"""Runs the inside of an allocation to its end: `python -m jpsi_jobspec.group_run RUN ENTRY LIFE`.
+"""Runs the tasks of a group in its allocation: `python -m jpsi_jobspec.group_run RUN ENTRY LIFE`.
 
-It needs no process outside of the allocation. It keeps a journal of its own, so that a new process goes on
-after this one was killed. When it is to end, it ends what runs, and then runs the tasks that clean up.
+`inside`, the program of the group's job, starts it. It needs no process outside of the allocation. It keeps a
+journal of its own, so that a new process goes on after this one was killed. When the group must end, it ends
+the tasks that run, and then runs those that clean up.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 def main(path: str, entry_id: str, life: str) -> int:
-    """Run the inside of one entry of a run, and return the exit code of the group.
+    """Run the tasks of one group of a run, and return the exit code of the group.
 
     Args:
         path: the folder of the run.

@@ -1,8 +1,8 @@
-"""The job of an allocation, `python -m jpsi_jobspec.inside RUN ENTRY`: keeps its inside running.
+"""The program of a group's job, `python -m jpsi_jobspec.inside RUN ENTRY`: keeps `group_run` running.
 
-It starts a process that runs the inside. Something may kill that, such as a node that runs out of memory; the
-job starts it again then, and it goes on where it was. The process notices by the end of its standard input
-that the job is gone.
+`group_run` runs the tasks of the group. Something may kill it, such as a node that runs out of memory; this
+program starts it again then, and it goes on where it was. It notices by the end of its standard input that
+the job is gone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIGNAL_BASE = 128
 
 
 def main(path: str, entry_id: str) -> int:
-    """Have the inside of one entry of a run run to its end, and return the exit code of the group."""
+    """Keep the tasks of one group of a run going to their end, and return the exit code of the group."""
     # no other start of this job has the same id; it begins with the time of the start
     life = f"{time.time()} {socket.gethostname()} {os.getpid()}"
     command = [sys.executable, "-m", "jpsi_jobspec.group_run", path, entry_id, life]

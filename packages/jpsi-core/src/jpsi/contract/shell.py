@@ -1,4 +1,4 @@
-"""Shell text: quotes values as words of shell lines and of directives."""
+"""Shell text: quotes values as words of shell lines and directives, so that no shell interprets them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`attributes.system.jpsi`: the part of a job document beyond J/PSI Appendix A.
 
-It has the fields of a spec for which Appendix A has no place, in the forms of `plain`, and it marks values in
+It has the fields of a spec for which Appendix A has no place, as `encode` writes them, and it marks values in
 the standard part that the spec does not have: for example resources that are not set. It must never
 contradict the standard part. If there are several kinds of slots, the standard part has the first.
 """

@@ -1,7 +1,4 @@
-"""The interface for authors of engines, beyond `jpsi.plugin`.
-
-The base class of engines, and functions that read and write jobs, references and paths.
-"""
+"""The interface for authors of engines, beyond `jpsi.plugin`: `Engine`, and functions for jobs and paths."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,7 @@
-"""Finds the last run of a document, and its entries by the names that `status` shows."""
+"""Finds the last run of a document, and its entries by the names that `status` shows.
+
+The commands that show, await or cancel runs begin with it.
+"""
 
 from __future__ import annotations
 
@@ -59,9 +62,9 @@ class Named:
         return all(it.state.final for it in self.parts(run))
 
     def cancel(self, run: Journal) -> Named:
-        """Ask for their end; return those whose end will be known soon.
+        """Request the end of all of them; return those whose end a caller can wait for.
 
-        Entries of a group that has not begun will not begin with it, whenever that is.
+        Entries of a group that has not begun are left out: they are cancelled when the group begins.
         """
         if self.top:
             run.cancel(*self.top)

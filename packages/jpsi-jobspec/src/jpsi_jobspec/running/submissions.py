@@ -1,6 +1,7 @@
 """The jobs of a run: journals them, submits them, finds them again after a restart, and ends them.
 
-What the batch system refuses for now, or does not answer, is retried with a backoff until it succeeds.
+The driver uses it. What the batch system refuses for now, or does not answer, is retried with a backoff until
+it succeeds.
 """
 
 from __future__ import annotations

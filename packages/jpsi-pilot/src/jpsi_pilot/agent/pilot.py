@@ -1,4 +1,7 @@
-"""A pilot as the agent sees it: its resources, its remaining time, and the client that it serves."""
+"""A pilot as the agent sees it: its resources, its remaining time, and the client that it serves.
+
+The fleet keeps one `Pilot` for each pilot that is not known to be over.
+"""
 
 from __future__ import annotations
 

@@ -22,12 +22,16 @@ Event = Mapping[str, Any]  # Any: as JSON has it
 class Submission:
     """A job or an array, as a client submitted it."""
 
+    #: Its position among all submissions to this agent's directory, from which its native id is made.
     number: int
+    #: The tag by which the client finds it again.
     tag: str
+    #: The script, which a shell runs.
     script: str
     #: The name of the file that holds its environment, in the agent's directory.
     environment: str
     umask: int
+    #: The key of the settings of its pilots.
     settings: str
     need: Need
     #: The process that submitted it; None once that process is gone, or if pilots are shared.
@@ -40,7 +44,9 @@ class Submission:
     at_a_time: int | None
     #: Its jobs, in order.
     jobs: list[Job] = attrs.field(init=False, factory=list, repr=False)
+    #: The number of its jobs that run.
     running: int = attrs.field(init=False, default=0)
+    #: The number of its jobs that wait or run.
     unfinished: int = attrs.field(init=False, default=0)
 
     @property
@@ -63,10 +69,13 @@ class Job:
     #: The index of this array element; None if the job is none.
     index: int | None
     submission: Submission
+    #: The agent's word for its state: `waiting`, `running`, or one of `FINAL`.
     word: str = "waiting"
+    #: The exit code of its script; None if there is none.
     code: int | None = None
     #: The time of its last change of state.
     time: float
+    #: The number of times that it was requeued after a run had begun.
     restarts: int = 0
     #: The nodes where it runs or ran; several if it needs several nodes.
     nodes: tuple[str, ...] = ()
@@ -91,6 +100,7 @@ class PilotEntry:
     """A pilot that is about to start, or runs, as the journal records it."""
 
     name: str
+    #: The key of its settings.
     settings: str
     #: The client that it was started for; None once that process is gone, or if all clients share it.
     client: str | None

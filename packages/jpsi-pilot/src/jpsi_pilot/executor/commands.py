@@ -1,4 +1,7 @@
-"""The commands by which the core talks to the agent: each is `client.py` with a request on its input."""
+"""The commands by which the core talks to the agent: each is `client.py` with a request on its input.
+
+The engine of the core runs them, as it runs those of a batch system.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runs tasks as jobs of a pilot's Flux instance, through the executor `flux`."""
+"""Runs tasks as jobs of a pilot's Flux instance, through the executor `flux`.
+
+The node of the first broker uses it; that process takes the tasks of all nodes of the pilot.
+"""
 
 from __future__ import annotations
 

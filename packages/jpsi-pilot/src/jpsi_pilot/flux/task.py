@@ -1,4 +1,7 @@
-"""Renders a task as a job of a Flux instance: the same script, with only its submission's environment."""
+"""Renders a task as a job of a Flux instance: the same script, with only its submission's environment.
+
+`flux.jobs` submits the result.
+"""
 
 from __future__ import annotations
 
