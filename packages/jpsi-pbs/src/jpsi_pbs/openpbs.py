@@ -1,4 +1,7 @@
-"""The executor `pbs`: OpenPBS and PBS Professional, 18.1 or later."""
+"""The executor `pbs`: OpenPBS and PBS Professional, 18.1 or later.
+
+The core loads the object `hooks` of this module by an entry point.
+"""
 
 from __future__ import annotations
 

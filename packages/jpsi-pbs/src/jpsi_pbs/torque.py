@@ -1,4 +1,7 @@
-"""The executor `torque`: Torque, 4 or later."""
+"""The executor `torque`: Torque, 4 or later.
+
+The core loads the object `hooks` of this module by an entry point.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The configuration of the executor `pilot`, and its capabilities."""
+"""The configuration of the executor `pilot`, and its capabilities.
+
+Sites and users set it in configuration files; hooks receive it as `site.config`.
+"""
 
 from __future__ import annotations
 

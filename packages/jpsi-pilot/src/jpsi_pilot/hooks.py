@@ -1,4 +1,7 @@
-"""The executor `pilot`: collects its hooks from the modules that implement them."""
+"""The executor `pilot`: collects its hooks from the modules that implement them.
+
+It is the plugin that the core loads by its entry point; the core calls the hooks to submit and follow jobs.
+"""
 
 from .config import capabilities, config_class
 from .executor import (

@@ -1,4 +1,4 @@
-"""Converts a submit script that was written for a batch system into a job."""
+"""Converts a submit script that was written for a batch system into a job, for `jpsi.read_script`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes an executor's configuration object from configured values, for any plugin's configuration class."""
+"""Makes an executor's configuration object from the values of configuration files; reports wrong values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of the machine on which jobs run: transfer in both directions, and reads of growing files."""
+"""The files on the machine where jobs run: staging in both directions, and reads of growing output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a submit command: their settings, and those that users may give directly to it."""
+"""The options of a submit command: the form of their settings, and checks of those that users set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocols of transports, which run commands, and the user's directories on a remote host."""
+"""The protocols of transports, which run commands here or on a remote host; the user's directories there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards the hooks of each layer: an error or a wrong result is reported with the layer it came from."""
+"""Checks the results and errors of plugins' hooks: an error message names the layer that it came from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A layer of hooks: what a plugin object implements, its problems, and the relay to several layers."""
+"""A plugin object as a layer of hooks: its hooks, the mistakes in them, and the relay of calls to layers."""
 
 from __future__ import annotations
 

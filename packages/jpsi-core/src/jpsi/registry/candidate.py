@@ -1,4 +1,4 @@
-"""The value for a plugin that is installed, but not yet imported."""
+"""A plugin that is installed but not imported: a value by which the registry chooses among versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Queries Grid Engine's version and cluster queues, and parses the output."""
+"""Queries Grid Engine's version and cluster queues, and parses the output.
+
+`JobExecutor.system` and `jpsi queues` use it; job monitoring does not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads a document, and reports all of its problems at once."""
+"""Loads the document of a workflow, and reports all of its problems at once."""
 
 from __future__ import annotations
 

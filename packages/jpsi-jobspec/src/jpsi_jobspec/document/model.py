@@ -1,4 +1,7 @@
-"""The document as values: resources, requirements, tasks and groups, each with its position."""
+"""The document as values: resources, requirements, tasks and groups, each with its position.
+
+The loader makes them; the rules and the planner read them.
+"""
 
 from __future__ import annotations
 

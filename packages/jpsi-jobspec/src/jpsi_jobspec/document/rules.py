@@ -1,4 +1,7 @@
-"""Checks the rules about a whole document: references, and limits of resources and time. Pure."""
+"""Checks the rules about a whole document: references, and limits of resources and time. Pure.
+
+The loader calls it once all parts of a document were read.
+"""
 
 from __future__ import annotations
 

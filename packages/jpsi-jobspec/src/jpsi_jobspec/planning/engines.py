@@ -1,4 +1,7 @@
-"""Engines of pilots, which a group needs to use several nodes, and which of them are installed."""
+"""Engines of pilots, which a group needs to use several nodes, and which of them are installed.
+
+A group of several nodes that no installed engine could run is refused by it before the run begins.
+"""
 
 from __future__ import annotations
 

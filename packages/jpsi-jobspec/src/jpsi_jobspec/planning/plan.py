@@ -1,4 +1,7 @@
-"""A plan as values: what will be submitted, in which order, with which resources, and why."""
+"""A plan as values: what will be submitted, in which order, with which resources, and why.
+
+The planner makes it; the driver submits its entries, and reports show it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Plans a document for a target: its jobs, arrays and allocations, with resources and reasons. Pure."""
+"""Plans a document for a target: its jobs, arrays and allocations, with resources and reasons. Pure.
+
+`jpsi workflow plan` shows the result, and `jpsi workflow run` submits it.
+"""
 
 from __future__ import annotations
 

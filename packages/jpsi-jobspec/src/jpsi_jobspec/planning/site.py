@@ -1,4 +1,7 @@
-"""The facts about a target that a plan depends on: its queues, its machine, its options for requirements."""
+"""The facts about a target that a plan depends on: its queues, its machine, its options for requirements.
+
+`commands.preparation` collects them before the planner runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The journal of a run, or of the inside of a group: the state of each entry, and requests to cancel."""
+"""The journal of a run, or of the inside of a group: the state of each entry, and requests to cancel.
+
+The driver records each event there before it relies on it, so that another process can go on with the run.
+"""
 
 from __future__ import annotations
 

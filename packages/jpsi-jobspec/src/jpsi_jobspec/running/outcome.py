@@ -1,4 +1,7 @@
-"""Decides how a job, a run or a group has ended, and which exit code reports it."""
+"""Decides how a job, a run or a group has ended, and which exit code reports it.
+
+The driver records by it why each job ended; commands exit with its codes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Stages and writes files for steps: archives in the folder of a run give each node the files it lacks."""
+"""Stages and writes files for steps: archives in the folder of a run give each node the files it lacks.
+
+The starter runs the steps of an entry by it before it makes the entry's jobs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Queries LSF's version and queues, and parses the output."""
+"""Queries LSF's version and queues, and parses the output.
+
+`JobExecutor.system` and `jpsi queues` use it; job monitoring does not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Parses the output of `bjobs -o … -json`, which LSF 10.1.0.2 and later print."""
+"""Parses the output of `bjobs -o … -json`, which LSF 10.1.0.2 and later print.
+
+`bjobs` uses it where the probe has found that LSF knows these options; else it uses `long_listing`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Parses the paragraphs of `bjobs -l` and `bhist -l`, which every version of LSF prints."""
+"""Parses the paragraphs of `bjobs -l` and `bhist -l`, which every version of LSF prints.
+
+`bhist` uses it, and so does `bjobs` where LSF cannot print JSON.
+"""
 
 from __future__ import annotations
 

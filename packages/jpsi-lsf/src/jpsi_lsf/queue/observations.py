@@ -1,4 +1,7 @@
-"""Turns LSF's report on one job, from JSON or from paragraphs, into an Observation."""
+"""Turns LSF's report on one job, from JSON or from paragraphs, into an Observation.
+
+`json_listing` and `long_listing` use it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Splits the output of `bjobs -l` and `bhist -l` into one paragraph per job, and checks that it is complete.
 
+`long_listing` uses it.
+
 The output does not announce its end. But each paragraph ends with a known section: the scheduling parameters
 in bjobs, and the summary in bhist. A line of dashes separates paragraphs, and an empty line follows the last
 one. This was measured on volclava 2.2, whose formats are those of LSF since version 8. It is not known

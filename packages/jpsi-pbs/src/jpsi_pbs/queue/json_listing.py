@@ -1,5 +1,7 @@
 r"""Parses `qstat -f -F json` line by line, as its output is not always valid JSON.
 
+Only the executor `pbs` uses it; the executor `torque` has `xml_listing`.
+
 OpenPBS up to 23.06.06 omits backslashes and quotes that JSON requires, prints `nan`, and mangles text that is
 not ASCII; one such value of any user's job makes the whole text invalid. But every attribute has a line of
 its own, indented by its depth, and no value contains a line break: both printers write `\\n` for a line

@@ -1,4 +1,7 @@
-"""Parses qstat's error messages, about single jobs that it does not list or about a general failure."""
+"""Parses qstat's error messages, about single jobs that it does not list or about a general failure.
+
+The hooks distinguish by it a job that does not exist from a server that did not answer.
+"""
 
 from __future__ import annotations
 

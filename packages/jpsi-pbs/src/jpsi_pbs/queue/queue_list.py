@@ -1,4 +1,7 @@
-"""Queries the version and the queues of PBS or Torque, and parses the output."""
+"""Queries the version and the queues of PBS or Torque, and parses the output.
+
+`JobExecutor.system` and `jpsi queues` use it; job monitoring does not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Parses Torque's `qstat -f -x`, whose output is invalid XML if a value contains a control character."""
+"""Parses Torque's `qstat -f -x`, whose output is invalid XML if a value contains a control character.
+
+Only the executor `torque` uses it; the executor `pbs` has `json_listing`.
+"""
 
 from __future__ import annotations
 

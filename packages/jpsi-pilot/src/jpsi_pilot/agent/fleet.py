@@ -1,4 +1,7 @@
-"""The pilots of an agent: follows their states, and starts and ends them as jobs need."""
+"""The pilots of an agent: follows their states, and starts and ends them as jobs need.
+
+The scheduling loop calls it in each of its rounds.
+"""
 
 from __future__ import annotations
 

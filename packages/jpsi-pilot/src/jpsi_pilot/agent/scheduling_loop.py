@@ -1,4 +1,7 @@
-"""The agent's poll loop: records ended runs, places waiting jobs, and starts and ends pilots."""
+"""The agent's poll loop: records ended runs, places waiting jobs, and starts and ends pilots.
+
+The server calls it in intervals, and at once when something has happened.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The agent's knowledge of jobs and pilots, rebuilt event by event from the journal."""
+"""The agent's knowledge of jobs and pilots, rebuilt event by event from the journal.
+
+The request handler and the scheduling loop read it; each change is an event of the journal.
+"""
 
 from __future__ import annotations
 

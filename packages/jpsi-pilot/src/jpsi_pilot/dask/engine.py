@@ -1,4 +1,7 @@
-"""The agent's side of the engine `dask`: runs the scheduler, and sends tasks to the workers of pilots."""
+"""The agent's side of the engine `dask`: runs the scheduler, and sends tasks to the workers of pilots.
+
+The agent starts it from its `engine_pool`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Parses the agent's answers, as `client.py` prints them: one line of JSON."""
+"""Parses the agent's answers, as `client.py` prints them: one line of JSON.
+
+The core's engine learns the states of jobs from it, as from the output of a batch system's commands.
+"""
 
 from __future__ import annotations
 

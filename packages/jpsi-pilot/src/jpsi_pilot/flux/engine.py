@@ -1,4 +1,7 @@
-"""The agent's side of the engine `flux`: sends tasks to the first node of each pilot's Flux instance."""
+"""The agent's side of the engine `flux`: sends tasks to the first node of each pilot's Flux instance.
+
+The agent starts it from its `engine_pool`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runs jobs on a node of a pilot: each is a session, ended when its time is up or when it is cancelled."""
+"""Runs jobs on a node of a pilot: each is a session, ended when its time is up or when it is cancelled.
+
+The worker of the engine `dask` uses it; with the engine `flux`, Flux itself runs the jobs.
+"""
 
 from __future__ import annotations
 

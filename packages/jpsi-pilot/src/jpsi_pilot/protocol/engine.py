@@ -1,4 +1,7 @@
-"""The interface of an engine to the agent, and the types of its methods."""
+"""The interface of an engine to the agent, and the types of its methods.
+
+Authors of engines implement `PilotEngine`; the agent calls it.
+"""
 
 from __future__ import annotations
 

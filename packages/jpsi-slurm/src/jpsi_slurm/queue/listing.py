@@ -1,4 +1,7 @@
-"""Makes squeue and sacct print listings that can be checked for completeness, and parses their rows."""
+"""Makes squeue and sacct print listings that can be checked for completeness, and parses their rows.
+
+`squeue` and `sacct` use it: a job that is missing in output that was cut must not count as gone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Queries Slurm's version and partitions, and parses the output."""
+"""Queries Slurm's version and partitions, and parses the output.
+
+`JobExecutor.system` and `jpsi queues` use it; job monitoring does not.
+"""
 
 from __future__ import annotations
 

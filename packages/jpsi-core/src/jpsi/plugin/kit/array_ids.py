@@ -1,4 +1,4 @@
-"""Reads and writes the native ids of arrays and of their elements, alone or several as one text."""
+"""Reads and writes native ids of arrays and their elements, for the modules `native_ids` of backends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads and writes ranges: host lists, and the indices of array elements."""
+"""Reads and writes host lists and indices of array elements in ranges, such as `node[01-03]` and `1-9:2`."""
 
 from __future__ import annotations
 
