@@ -1,6 +1,6 @@
 """Ends the agent of a work directory whose pilots are not needed any more.
 
-A group of jpsi-jobspec calls it when all its tasks have ended, so that its pilot does not stay idle.
+A group of jpsi-jobspec that uses several nodes calls it at its end, so that its pilot does not stay idle.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The total shape of a resource: nodes, slots, and the hardware of each slot. Pure.
 
-The planner writes the resources of jobs by it, and the rules compare a task with the group around it.
+The specs of jobs get their resources from it; the rules compare a task with the group around it.
 """
 
 from __future__ import annotations

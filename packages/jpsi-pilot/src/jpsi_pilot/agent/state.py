@@ -1,6 +1,6 @@
 """The agent's knowledge of jobs and pilots, rebuilt event by event from the journal.
 
-The request handler and the scheduling loop read it; each change is an event of the journal.
+The request handler and the scheduling loop read it.
 """
 
 from __future__ import annotations

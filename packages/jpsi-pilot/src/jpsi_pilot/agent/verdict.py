@@ -1,6 +1,6 @@
 """Decides the state of jobs whose runs have ended, or whose nodes are gone: final, or waiting again.
 
-The scheduling loop uses it. A job runs again only once nothing of its earlier run can still be running.
+The scheduling loop uses it. A job does not run again while its pilot may still run it.
 """
 
 from __future__ import annotations
