@@ -161,7 +161,9 @@ class Engine(abc.ABC):
     def submit_and_report(self, submission: Submission, report: Callable[[Outcomes], None]) -> None:
         """Start one job, and report the outcome; an interrupt of the caller is raised after that."""
         try:
-            outcome = _outcome(self.submit, submission)
+            outcome: str | JpsiError = self.submit(submission)
+        except JpsiError as e:
+            outcome = e
         except InterruptedSubmission as e:
             report({submission.job_id: e.native_id})
             raise e.interrupt from None
