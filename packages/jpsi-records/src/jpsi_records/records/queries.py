@@ -249,7 +249,7 @@ class RecordsReader:
         if user == self.user:
             trouble = functools.cache(self.blobs.trouble)
         else:
-            reader = Reader.of(user)
+            reader = Reader.of_user_name(user)
             may_read = (lambda _: False) if reader is None else reader.may_read
             trouble = functools.cache(functools.partial(self.blobs.trouble, may_read=may_read))
 
