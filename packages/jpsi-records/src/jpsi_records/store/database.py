@@ -1,7 +1,7 @@
 """Connects to the database of the records, and begins read and write transactions.
 
-All of jpsi-records uses it. SQLite's or PostgreSQL's locks ensure that only one process writes at a time. On a
-network file system they may not work. There a lock file admits one process at a time, also for reading: a
+All of jpsi-records uses it. SQLite's or PostgreSQL's locks ensure that only one process writes at a time. On
+a network file system they may not work. There a lock file admits one process at a time, also for reading: a
 reader could take the journal of a running transaction for that of a crashed one, and roll it back.
 """
 

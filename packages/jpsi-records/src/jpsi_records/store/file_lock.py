@@ -1,8 +1,9 @@
 """Locks the SQLite database by a lock file if it is on a network file system.
 
-The locks of such a file system may not work. A process holds the lock if it has created the file; the file names the process. If the holder has ended on
-this machine, the next process removes the file. A process cannot know that of a holder on another machine:
-when it has waited too long, a `StoreError` names the holder and the file to remove.
+The locks of such a file system may not work. A process holds the lock if it has created the file; the file
+names the process. If the holder has ended on this machine, the next process removes the file. For a holder on
+another machine a process cannot know that: when it has waited too long, a `StoreError` names the holder and
+the file to remove.
 """
 
 from __future__ import annotations
