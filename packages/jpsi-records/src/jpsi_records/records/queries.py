@@ -1,4 +1,4 @@
-"""Queries and previews: the read-only part of the interface to the records."""
+"""Reads the records: queries and previews (`RecordsReader`). `Records` extends it by the changes."""
 
 from __future__ import annotations
 
