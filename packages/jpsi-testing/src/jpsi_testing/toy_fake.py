@@ -1,6 +1,6 @@
 """The fake of the executor `toy`: implements its commands (tsubmit, tstat, ...) on the shared FakeScheduler.
 
-The conformance tests of jpsi-testing run against it: the tests test themselves without a real batch system.
+The tests of jpsi-testing use it to run the conformance tests without a real batch system.
 """
 
 from __future__ import annotations
