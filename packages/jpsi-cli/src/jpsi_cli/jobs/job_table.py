@@ -1,4 +1,7 @@
-"""The table of `jpsi ls`: a line for each job, in columns that fit. Writes nothing."""
+"""Formats the table of `jpsi ls`: a line for each job, in columns that fit the terminal.
+
+`jpsi top` uses its cells. It only returns text.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from .. import messages
 from ..output import COLOURS, Paint, plain
 
 _GAP = "  "
-# The rank of columns that are left out before any column is shortened.
+# Columns of this rank are left out before any column is shortened.
 _FIRST = 6
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
