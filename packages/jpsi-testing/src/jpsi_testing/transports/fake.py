@@ -1,4 +1,4 @@
-"""The transport `fake`, whose commands are those of a fake batch system in this process."""
+"""The transport `fake`: runs the commands of a backend's fake in this process, for tests of executors."""
 
 from __future__ import annotations
 
