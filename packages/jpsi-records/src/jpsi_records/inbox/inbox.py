@@ -50,7 +50,7 @@ def refuse_in_job(environment: Mapping[str, str] = os.environ) -> None:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Asked:
-    """A request that a job has written to its inbox."""
+    """A request that a job has written to its inbox, before the dispatcher takes it in."""
 
     id: str
     spec: model.RequestSpec

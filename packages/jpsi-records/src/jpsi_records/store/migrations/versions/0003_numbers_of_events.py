@@ -1,4 +1,4 @@
-"""In PostgreSQL only the database gives events their numbers.
+"""Lets only the database number events, in PostgreSQL.
 
 A user could otherwise choose the number that the next event of the dispatcher gets, which then could not be
 added.
