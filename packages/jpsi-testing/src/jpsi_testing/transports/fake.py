@@ -22,6 +22,7 @@ from jpsi_testing.fake import (
 )
 
 _SCHEME = "fake://"
+# Backends may run a shell that calls commands of the fake.
 _SHELL = "sh"
 _numbers = itertools.count(1)
 
