@@ -67,7 +67,10 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
     """
     ordered = sorted(ids)
     common = [_common_length(one, other) for one, other in itertools.pairwise(ordered)]
-    needed = [max(pair) + 1 for pair in zip([0, *common], [*common, 0], strict=True)]
+    needed = [
+        max(with_previous, with_next) + 1
+        for with_previous, with_next in zip([0, *common], [*common, 0], strict=True)
+    ]
     return {it: it[: max(_MIN_LENGTH, count)] for it, count in zip(ordered, needed, strict=False)}
 
 
