@@ -13,7 +13,7 @@ from jpsi_records.errors import StoreError
 from jpsi_records.records.records import Records
 from jpsi_records.store import database as databases
 from jpsi_records.store.database import Database
-from jpsi_records.store.database_setup import _bring_up_to_date
+from jpsi_records.store.database_setup import _migrate
 from jpsi_records.store.database_setup import open_database as opened
 from jpsi_records.store.schema import HEAD, METADATA
 from playing import spec
@@ -49,7 +49,7 @@ def test_records_of_the_first_version_are_migrated(url: str, tmp_path: Path) -> 
     """What a release has written, every later one reads."""
     database = Database(url)
     with database.writing() as tx:
-        _bring_up_to_date(tx.connection, "0001")
+        _migrate(tx.connection, "0001")
         for statement in (Path(__file__).with_name("first_version.sql")).read_text().split(";\n"):
             tx.connection.exec_driver_sql(statement)
     database.close()
@@ -124,6 +124,24 @@ def test_the_journal_is_one_that_the_file_system_can_hold(
     database.close()
 
     assert found == mode
+
+
+def test_a_database_in_memory_is_one_wherever_the_working_directory_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(databases, "is_on_network", lambda path: True)
+    database = Database("sqlite:///:memory:")
+
+    with database.writing() as tx:
+        tx.execute(text("CREATE TABLE numbers (number INTEGER)"))
+        is_locked_by_file = bool(list(tmp_path.iterdir()))
+    with database.reading() as tx:
+        found = tx.execute(text("SELECT count(*) FROM numbers")).scalar()
+    database.close()
+
+    assert found == 0
+    assert not is_locked_by_file
 
 
 def test_a_failed_migration_is_rolled_back(url: str, open_database: Callable[[str], Database]) -> None:

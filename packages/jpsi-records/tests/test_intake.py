@@ -185,7 +185,7 @@ def test_an_unreadable_file_is_retried(
 def test_a_file_that_is_too_large_is_not_read(
     records: Records, parent: str, inbox: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake, "_MOST_BYTES", 10)
+    monkeypatch.setattr(intake, "_MAX_BYTES", 10)
     asking(parent, inbox).submit(spec("child"))
 
     process_inbox(records, parent, inbox)

@@ -48,5 +48,5 @@ def test_who_may_not_enter_a_directory_reads_nothing_in_it() -> None:
 
 
 def test_an_unknown_user_name_has_no_permissions() -> None:
-    assert Reader.of("no such user") is None
-    assert Reader.of("root") == Reader(0, frozenset(os.getgrouplist("root", 0)))
+    assert Reader.of_user_name("no such user") is None
+    assert Reader.of_user_name("root") == Reader(0, frozenset(os.getgrouplist("root", 0)))

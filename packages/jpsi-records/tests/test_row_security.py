@@ -24,7 +24,7 @@ class Anybody:
     """May read everything."""
 
     @classmethod
-    def of(cls, name: str) -> Anybody:
+    def of_user_name(cls, name: str) -> Anybody:
         return cls()
 
     def may_read(self, path: Path) -> bool:

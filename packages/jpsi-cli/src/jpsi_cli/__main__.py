@@ -1,4 +1,4 @@
-"""`python -m jpsi_cli` is `jpsi`."""
+"""Runs `jpsi` as `python -m jpsi_cli`."""
 
 from .main import main
 

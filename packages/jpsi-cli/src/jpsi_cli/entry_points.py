@@ -1,4 +1,7 @@
-"""Commands of other packages: entry points of the group `jpsi.commands`."""
+"""Finds commands of other packages, such as `jpsi request`: entry points of the group `jpsi.commands`.
+
+A package whose command cannot be loaded does not break `jpsi`: only that command reports the error.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Turns errors of commands into messages and exit codes, which distinguish usage errors from failures."""
+"""Turns errors of a command into a message and an exit code: a usage error (2), or a failure of jpsi (125).
+
+Every command runs within `run_reporting_errors`, so that users see a sentence and no traceback.
+"""
 
 from __future__ import annotations
 

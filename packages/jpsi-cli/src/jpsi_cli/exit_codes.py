@@ -1,4 +1,7 @@
-"""The exit codes of `jpsi`: for `jpsi run` that of the job, or one for an end without an exit code."""
+"""The exit codes of all commands of `jpsi`.
+
+`jpsi run` exits with the exit code of its job, or with one of these if the job ended without one.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import jpsi
 
-# Of `jpsi plugins` and `jpsi config check`.
+# Of `jpsi plugins` and `jpsi config check`: a plugin or executor cannot be used.
 UNUSABLE = 1
-# Of `jpsi doctor`.
+# Of `jpsi doctor`: jobs do not run.
 UNHEALTHY = 1
+# A mistake of the user in the command line or a document.
 USAGE = 2
+# As of timeout(1).
 TIMEOUT = 124
+# A failure of jpsi, or of the batch system.
 JPSI = 125
 # Of `jpsi fake`, as shells have them.
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
+# As shells report a program that Ctrl-C has ended: 128 + SIGINT.
 CANCELLED = 130
 # What a shell reports of a program that wrote to a closed pipe: 128 + SIGPIPE.
 BROKEN_PIPE = 141
 
-#: The codes that `jpsi run` itself chooses, for people.
+#: The exit codes of `jpsi run` that are not the job's, for its help text.
 MEANINGS = {
     USAGE: "a mistake in the command line or the job document; nothing was submitted",
     TIMEOUT: "the job exceeded its time limit",

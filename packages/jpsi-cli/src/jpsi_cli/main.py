@@ -1,4 +1,4 @@
-"""The command line as a whole: its commands, its help, and the exit codes of all errors."""
+"""The entry point of the command `jpsi`: its commands, its help, and the exit codes of all errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The messages of jpsi: `jpsi: ...` lines on standard error, and results on standard output."""
+"""Writes all output of `jpsi` to the user: messages to standard error, and results to standard output.
+
+Control characters in texts of jobs and batch systems are escaped, so that they cannot change the terminal.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,7 @@ import sys
 
 STDOUT, STDERR = 1, 2
 
-
-# The length of the line on standard error that the next one replaces.
+# The length of the transient line on standard error, which the next message replaces; 0 if there is none.
 _transient_length = 0
 
 

@@ -1,4 +1,4 @@
-"""The output of the commands as text and as JSON."""
+"""Formats records as text and as JSON, for the output of `jpsi request`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A directory as a client of a network file system sees it: new files of other machines show late."""
+"""Simulates a network file system in tests: new files of other machines become visible late.
+
+The tests prove with it that jpsi does not take a job for lost whose files are only not visible yet.
+"""
 
 # Its functions take the same arguments as the functions of `os` that they replace.
 # ruff: noqa: ANN401, PTH100, PTH118, PTH120
@@ -12,21 +15,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
-# The functions of `os` whose first path must show, and the positions of the paths that others make.
+# The functions of `os` whose first path must be visible.
 _READS = frozenset({"stat", "rename"})
+# The functions of `os` that make files, and the positions of the paths that they make.
 _MADE = {"mkdir": 0, "rename": 1, "link": 1}
 
 
 class LateFiles:
-    """Replacements for functions of `os` that do not show what was made below a directory a moment ago.
+    """Replacements for functions of `os` that hide what other machines made below a directory a moment ago.
 
-    This process sees its own files at once. If it makes a file that exists but does not show yet, it gets the
-    error of the server, which knows of the file. NFS behaves so by default for up to 60 seconds (nfs(5),
+    This process sees its own files at once. If it makes a file that exists but is hidden, it gets the error
+    that the file exists, as from the server. NFS behaves so by default for up to 60 seconds (nfs(5),
     acdirmax).
 
     Args:
         folder: the directory; everything below it counts.
-        seconds: how long an entry does not show.
+        seconds: how long a new entry is hidden.
         clock: returns the time to compare with the times of entries.
         made: returns the time when an entry was made.
     """
@@ -42,12 +46,12 @@ class LateFiles:
         self.seconds = seconds
         self._clock = clock
         self._creation_time = made
-        # entries that exist now have shown before
+        # entries that exist now are visible already
         self._own = {os.path.abspath(path) for path in Path(self._folder).rglob("*")}
         self._stat, self._scandir, self._listdir = os.stat, os.scandir, os.listdir
 
     def is_hidden(self, path: Any) -> bool:
-        """Return True if a path exists and does not show yet."""
+        """Return True if a path exists and is not visible yet."""
         name = self._name(path)
         while name is not None and name not in self._own:
             try:
@@ -76,7 +80,7 @@ class LateFiles:
             self._own.add(name)
 
     def install(self, put: Callable[[Any, str, Any], object] = setattr) -> None:
-        """Let this process see the folder so from now on.
+        """Let the functions of this process hide new files from now on.
 
         Args:
             put: sets an attribute; pytest's `monkeypatch.setattr` restores all of them after a test.

@@ -1,4 +1,7 @@
-"""The option `--long`, which runs long tests: a conftest.py imports these hooks, or calls them."""
+"""Adds the option `--long` to pytest, which runs long tests.
+
+The conftest.py of a test suite, such as those on real batch systems, imports these hooks or calls them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A directory of the plugin path that a test fills with distributions of its own."""
+"""A directory of the plugin path, for tests of plugins: the test installs distributions in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fixtures of pytest wherever jpsi is installed; each imports its modules on first use."""
+"""The fixtures that pytest has wherever jpsi-testing is installed; each imports its modules on first use."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def fake_clock() -> FakeClock:
     """Return a clock that stands still until the test advances it."""
-    from jpsi_testing.fake import FakeClock  # noqa: PLC0415  as the module says
+    from jpsi_testing.fake import FakeClock  # noqa: PLC0415  on first use
 
     return FakeClock()
 
 
 @pytest.fixture
 def fake_scheduler(fake_clock: FakeClock) -> Iterator[FakeScheduler]:
-    """Yield a fake batch system that `fake_clock` moves; its jobs are simulated, and take a minute."""
+    """Yield a fake batch system in the time of `fake_clock`; its jobs are simulated, and take a minute."""
     from jpsi_testing.fake import FakeScheduler, Outcome  # noqa: PLC0415
 
     with FakeScheduler(fake_clock, outcome=Outcome(seconds=60)) as scheduler:
@@ -49,8 +49,8 @@ def fake_commands(
     """Yield a function that puts the commands of a fake batch system on PATH until the end of the test.
 
     Call it with the name of the batch system, and optionally a scheduler of your own; it returns the
-    scheduler. By default jobs run as real processes in real time. jpsi's own files stay apart from the user's
-    meanwhile: `XDG_STATE_HOME` is a directory of the test.
+    scheduler. By default jobs run as real processes in real time. `XDG_STATE_HOME` is a directory
+    of the test, so that jpsi's files do not mix with the user's.
     """
     from jpsi_testing.fake import on_path  # noqa: PLC0415
 

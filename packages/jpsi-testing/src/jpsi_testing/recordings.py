@@ -1,4 +1,7 @@
-"""Reads recordings of real batch systems: commands and their answers, the steps of scenarios, in JSON."""
+"""Reads recordings of real batch systems: JSON files with commands and their answers.
+
+Tests of backends parse the recorded answers, or replay them with `ReplayTransport`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import attrs
 
 from jpsi.plugin import CommandResult
 
+# The return code of a command that its recorder killed.
 _KILLED = -9
 
 

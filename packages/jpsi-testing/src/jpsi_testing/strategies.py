@@ -1,4 +1,4 @@
-"""Hypothesis strategies: valid specs with every field filled or unset, and text that is often misread."""
+"""Hypothesis strategies for tests: valid specs with any fields, and texts that are often misread."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def hostile_text() -> st.SearchStrategy[str]:
 
 
 def job_names() -> st.SearchStrategy[str]:
-    """Generate names of jobs, long ones and those of several lines among them."""
+    """Generate names of jobs, including long names and names of several lines."""
     return hostile_text() | st.text(_CHARACTERS, min_size=1, max_size=_LONGEST_NAME)
 
 
@@ -70,7 +70,7 @@ def environments() -> st.SearchStrategy[dict[str, str | None]]:
 
 
 def paths() -> st.SearchStrategy[Path]:
-    """Generate paths, relative ones among them."""
+    """Generate paths, also relative ones."""
     return hostile_text().map(Path)
 
 

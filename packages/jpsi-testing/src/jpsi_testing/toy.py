@@ -1,6 +1,7 @@
 """The executor `toy`: a complete backend for an imaginary batch system; start yours from a copy.
 
-Its commands are `tsubmit`, `tstat`, `tdel`, `thold` and `trelease`; `toy_fake` answers them.
+Its commands are `tsubmit`, `tstat`, `tdel`, `thold` and `trelease`; `toy_fake` implements them.
+The tests of jpsi-testing and of jpsi use it where any batch system will do.
 """
 
 from __future__ import annotations
@@ -44,17 +45,18 @@ _STATES: Mapping[str, tuple[JobState, Reason | None]] = {
     "TIMEUP": (JobState.FAILED, Reason.TIMEOUT),
     "NODELOST": (JobState.FAILED, Reason.NODE_FAIL),
 }
-# Exit codes of tsubmit(1).
+# Exit codes of tsubmit(1): the request is wrong, or the server cannot be contacted.
 _REFUSED = 2
 _NO_CONTACT = 3
 
 _SECOND = timedelta(seconds=1)
 
-# The first line of tstat, whatever a site prints before it, and the last.
+# The first line of tstat; a site may print more before it.
 _HEADER = "ID STATE CODE RESTARTS SUBMITTED TAG"
+# The last line of tstat.
 _FOOTER = re.compile(r"(?P<count>\d+) lines")
 # One line of tstat: id, state, exit code or -, restarts, submission in seconds since 1970, tag. An element of
-# an array is 17.3, and those that wait are told of together: 17.1-2,4.
+# an array is 17.3, and those that wait share a line: 17.1-2,4.
 _ROW = re.compile(
     r"(?P<id>\d+)(\.(?P<indices>[\d,-]+))? (?P<word>\w+) (?P<code>\d+|-) (?P<restarts>\d+) "
     r"(?P<submitted>\d+) (?P<tag>[\w-]*)"

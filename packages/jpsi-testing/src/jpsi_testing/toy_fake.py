@@ -1,4 +1,7 @@
-"""The fake of the executor `toy`: answers its commands over a fake batch system."""
+"""The fake of the executor `toy`: implements its commands (tsubmit, tstat, ...) on the shared FakeScheduler.
+
+The tests of jpsi-testing use it to run the conformance tests without a real batch system.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +41,8 @@ _OPTIONS = frozenset(
 _QUEUES = frozenset({"", "main", "debug"})
 _LONGEST_NAME = 200
 _LARGEST_ARRAY = 100
+# The reason of a pending job whose dependency can no longer be satisfied; `tstat` shows VAIN once it is
+# cancelled.
 _NEVER_STARTS = "waits in vain"
 
 
@@ -57,6 +62,7 @@ def _tsubmit(scheduler: FakeScheduler, invocation: Invocation) -> str:
     }
     refuse_if(refusals, 2, "tsubmit: {}\n")
     number = str(scheduler.next_number())
+    # Elements count from 1; the index 0 is a job without an array.
     jobs = [_job(scheduler, number, index, options, invocation) for index in range(1, count + 1) or [0]]
     limit(jobs, int(options.get("at-a-time", "0")), "limit")
     scheduler.submit_all(jobs)
@@ -66,12 +72,12 @@ def _tsubmit(scheduler: FakeScheduler, invocation: Invocation) -> str:
 def _job(
     scheduler: FakeScheduler, number: str, index: int, options: Mapping[str, str], invocation: Invocation
 ) -> FakeJob:
-    """Return a job; with an index it is an element of an array."""
+    """Return a job: an element of an array if the index is 1 or more, else a single job."""
     native_id = f"{number}.{index}" if index else number
     element = {"TOY_ARRAY_ID": number, "TOY_INDEX": str(index)} if index else {}
     after = [it.split(":") for it in options.get("after", "").split(",") if it]
     dependencies = [(DependencyKind(kind), other) for kind, other in after]
-    give_up = functools.partial(scheduler.cancel, native_id)
+    cancel_job = functools.partial(scheduler.cancel, native_id)
     return FakeJob(
         native_id,
         script=invocation.stdin,
@@ -83,12 +89,12 @@ def _job(
         directory=invocation.directory,
         slots=int(options.get("slots", "1")),
         time_limit=float(options["seconds"]) if "seconds" in options else None,
-        blocked=wait_for_jobs(dependencies, scheduler.listed, "waits", _NEVER_STARTS, give_up),
+        blocked=wait_for_jobs(dependencies, scheduler.listed, "waits", _NEVER_STARTS, cancel_job),
     )
 
 
 def _directives(script: str) -> dict[str, str]:
-    """Return the options in a script, wherever the lines stand: real systems are as careless."""
+    """Return the options of the lines `#TOY`, anywhere in the script, as some real systems do."""
     words = [word for line in re.findall(r"^#TOY (.*)$", script, re.MULTILINE) for word in shlex.split(line)]
     return dict(word.partition("=")[::2] for word in words)
 
@@ -96,12 +102,13 @@ def _directives(script: str) -> dict[str, str]:
 def _tstat(scheduler: FakeScheduler, invocation: Invocation) -> str:
     arguments = set(invocation.arguments)
     jobs = scheduler.accounted() if "--finished" in arguments else scheduler.listed()
-    shown = [job for job in jobs if "--all" in arguments or _names(job) & arguments]
+    shown = [job for job in jobs if "--all" in arguments or _matching_ids(job) & arguments]
     lines = list(_lines(shown))
     return join_lines(["ID STATE CODE RESTARTS SUBMITTED TAG", *lines, f"{len(lines)} lines"])
 
 
-def _names(job: FakeJob) -> set[str]:
+def _matching_ids(job: FakeJob) -> set[str]:
+    """Return the ids by which `tstat` selects a job: its own, and that of its array."""
     return {job.native_id, job.native_id.partition(".")[0]}
 
 
@@ -120,14 +127,18 @@ def _lines(jobs: Iterable[FakeJob]) -> Iterator[str]:
         yield _row(first[array], f"{array}.{write_indices(indices)}")
 
 
-def _row(job: FakeJob, name: str) -> str:
+def _row(job: FakeJob, shown_id: str) -> str:
+    """Return the line of `tstat` for a job; the id may be that of several elements, such as 7.1-3."""
     code = job.shell_code if job.state.final and job.started is not None else "-"
     word = "VAIN" if job.state.final and job.why == _NEVER_STARTS else _WORDS[job.state]
-    return f"{name} {word} {code} {job.restarts} {int(job.submitted)} {job.tag}"
+    return f"{shown_id} {word} {code} {job.restarts} {int(job.submitted)} {job.tag}"
 
 
 def _each(change: Callable[[FakeScheduler, str], bool]) -> CommandFunction:
-    """Return a command that makes one change to each job that it names; unknown jobs are no error."""
+    """Return a command that applies a method of the scheduler to each job id in its arguments.
+
+    It ignores unknown ids.
+    """
 
     def command(scheduler: FakeScheduler, invocation: Invocation) -> str:
         for native_id in invocation.arguments:

@@ -1,4 +1,7 @@
-"""`jpsi attach`: follows a job of the batch system, whichever program submitted it, until it has ended."""
+"""Implements `jpsi attach`: follows a job of the batch system by its native id until it has ended.
+
+Any program may have submitted the job.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import jpsi
 from .. import exit_codes, messages
 from ..output import Quiet, choose_display
 
+# The seconds between two updates of the display while the status stays the same.
 _POLL_SECONDS = 1.0
 
 

@@ -1,4 +1,4 @@
-"""The commands about a batch system, real or fake, with their options and help texts."""
+"""Defines the commands about a batch system, real or fake, with their options and help texts."""
 
 from __future__ import annotations
 

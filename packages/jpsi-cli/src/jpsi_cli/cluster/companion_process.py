@@ -1,4 +1,7 @@
-"""A companion process, which lives as long as this one, whatever program this one becomes."""
+"""Runs a helper beside a program, and cleans up when the program ends.
+
+`jpsi fake` uses it to keep the fake batch system up while the user's program runs.
+"""
 
 from __future__ import annotations
 
@@ -13,32 +16,34 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-# The interval of checks where the system has no pidfds, in seconds.
-_INTERVAL = 0.2
+# The seconds between two checks if the process has ended; only for systems without pidfds.
+_INTERVAL_SECONDS = 0.2
 
-#: The work of a companion process: a context that it enters, and leaves once this process has ended.
+#: Returns a context manager; the companion enters it at the start, and exits it once the original process
+#: has ended. It yields environment variables for the program.
 Work = Callable[[], AbstractContextManager[Mapping[str, str]]]
 
 
 def start_companion_process(work: Work) -> dict[str, str]:
     """Start a companion process; return the variables that its work yields.
 
-    As with ssh-agent(1), this process keeps its id and becomes the program itself later, so that no process
-    in between has to pass on signals, the terminal or an exit code. Call it while there is only one thread.
+    Like `ssh-agent COMMAND`: the caller then replaces itself by the program (exec), with the same process id.
+    So no process in between has to pass on signals, the terminal or an exit code. Call it while there is only
+    one thread.
 
     Raises:
-        OSError: the work could not be entered.
+        OSError: `work` raised an OSError, or the companion ended at once.
     """
     reader, writer = os.pipe()
-    own = os.getpid()
+    original_pid = os.getpid()
     child = os.fork()
     if child == 0:
         try:
             os.close(reader)
             os.setsid()
-            # not a child of the program, which may wait for all of its children
+            # fork twice: the program may wait for all its children, and must not wait for this one
             if os.fork() == 0:
-                _run_until_exit(own, writer, work)
+                _work_until_process_ends(original_pid, writer, work)
         except Exception:  # noqa: BLE001  the outermost fence of this process
             traceback.print_exc()
         finally:
@@ -53,14 +58,14 @@ def start_companion_process(work: Work) -> dict[str, str]:
     return variables
 
 
-def _run_until_exit(pid: int, writer: int, work: Work) -> None:
+def _work_until_process_ends(pid: int, writer: int, work: Work) -> None:
     """Do the work until the process `pid` has ended."""
-    # Other open descriptors would keep pipes and locks of the program from being closed.
+    # A copy of a descriptor here would keep the program's pipes open and its locks held.
     for descriptor in list(Path("/dev/fd").iterdir()):
         with contextlib.suppress(OSError):
             if int(descriptor.name) not in {0, 1, 2, writer}:
                 os.close(int(descriptor.name))
-    # A SIGTERM to all processes ends the program as well; the cleanup comes after that.
+    # Ignore SIGTERM: if all processes get it, clean up only after the program has ended.
     signal.signal(signal.SIGTERM, lambda *_: None)
     pidfd = _pidfd(pid)
     with os.fdopen(writer, "w", encoding="utf-8") as pipe, contextlib.ExitStack() as stack:
@@ -71,13 +76,14 @@ def _run_until_exit(pid: int, writer: int, work: Work) -> None:
             return
         _detach()
         json.dump({"entered": dict(entered)}, pipe)
-        # If that fails, no process reads the pipe: the process `pid` was killed, and its id may be reused.
+        # The BrokenPipeError of close() ends the companion: the process `pid` was killed before it read the
+        # pipe, and its id may belong to another process by now, for which it must not wait.
         pipe.close()
         _wait_for_exit(pid, pidfd)
 
 
 def _detach() -> None:
-    """Release the streams and the directory of the process that started this one."""
+    """Close the terminal or pipes of the original process, and leave its directory."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
@@ -100,4 +106,4 @@ def _wait_for_exit(pid: int, pidfd: int | None) -> None:
     with contextlib.suppress(ProcessLookupError):
         while True:
             os.kill(pid, 0)
-            time.sleep(_INTERVAL)
+            time.sleep(_INTERVAL_SECONDS)

@@ -1,4 +1,7 @@
-"""`jpsi fake`: a fake batch system, for as long as a program runs."""
+"""Implements `jpsi fake`: runs a program with the commands of a fake batch system on its PATH.
+
+The fake ends with the program. A companion process keeps it up, as the process itself becomes the program.
+"""
 
 from __future__ import annotations
 

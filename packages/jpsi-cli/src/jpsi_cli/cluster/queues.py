@@ -1,4 +1,4 @@
-"""`jpsi queues`: the queues of a batch system, with their limits and states."""
+"""Implements `jpsi queues`: shows the queues of a batch system, with their limits and states."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import jpsi
 
 from .. import messages
 
+# The mark of the default queue.
 _DEFAULT = "*"
 _UNKNOWN = "-"
 _GAP = "  "

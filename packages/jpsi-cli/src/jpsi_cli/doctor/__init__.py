@@ -1,7 +1,4 @@
-"""`jpsi doctor`.
-
-Examines an executor, runs probe jobs on it, judges the facts, and says what to configure.
-"""
+"""The command `jpsi doctor`: runs probe jobs on an executor, judges the facts, and says what to configure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The checks of `jpsi doctor`: each is a pure function from facts to a finding."""
+"""The checks of `jpsi doctor`: each is a pure function from facts to a finding.
+
+`examination` collects the facts. A finding may propose values for the configuration.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ import jpsi
 
 from .facts import NAMED, PLAIN, SIZED, Facts, Finding, ProbeResult, Verdict
 
-# Of the text of a refusal, which may quote the request
-_LONGEST = 300
+# The largest length of a refusal in a finding; it may quote the whole request.
+_MAX_LENGTH = 300
+# What the proposed configuration has as work directory, for the user to replace.
 _SHARED = "/a/directory/that/all/nodes/see"
 _Result = tuple[Verdict, str] | tuple[Verdict, str, Mapping[str, Any]]
 
@@ -155,7 +159,7 @@ def _compare_with_plain(facts: Facts, *, name: str, good: str, what: str) -> _Re
     if plain is None or probe is None or plain.refusal is not None:
         return Verdict.SKIPPED, "there is nothing to compare with"
     if probe.refusal is not None:
-        return Verdict.WARNING, f"the batch system refuses {what}: {shorten(probe.refusal, _LONGEST)}"
+        return Verdict.WARNING, f"the batch system refuses {what}: {shorten(probe.refusal, _MAX_LENGTH)}"
     if plain.status is None or plain.status.state is not jpsi.JobState.COMPLETED:
         return Verdict.SKIPPED, "there is nothing to compare with"
     if probe.status is None or probe.status.state is not jpsi.JobState.COMPLETED:

@@ -1,4 +1,4 @@
-"""The command `jpsi doctor`, with its options and help text."""
+"""Defines the command `jpsi doctor`, with its options and help text; `examination` implements it."""
 
 from __future__ import annotations
 

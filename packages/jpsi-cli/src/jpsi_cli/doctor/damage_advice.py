@@ -1,4 +1,8 @@
-"""Advises what to do about a job whose files are damaged: from facts to a sentence. Pure."""
+"""Advises the user of `jpsi doctor` what to do about a job whose files are damaged.
+
+A pure function: from the facts about the job to a sentence. It guards against jobs that run twice or are
+forgotten.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ _MOVE_AWAY = "then move the folder away"
 
 
 def advise_on_damage(found: DamagedJob, shown: ShownJob | jpsi.JpsiError | None = None) -> str:
-    """Return what is wrong with a job or an array, what is known of it all the same, and what to do.
+    """Return what is wrong with a job or an array, what jpsi still knows of it, and what to do.
 
     Args:
         found: the job or the array.

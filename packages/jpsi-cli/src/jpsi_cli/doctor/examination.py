@@ -1,4 +1,4 @@
-"""Runs `jpsi doctor`: examines an executor and shows the findings."""
+"""Implements `jpsi doctor`: examines an executor, and shows the findings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def doctor(executor: str | None, *, timeout: str, submits_jobs: bool, as_json: b
 def examine_executor(executor: jpsi.JobExecutor, name: str, timeout: float | None) -> Facts:
     """Return the facts about an executor; `name` is the name that the user gave.
 
-    No probe job is submitted if `timeout_seconds` is None, or if the batch system does not answer.
+    No probe job is submitted if `timeout` (seconds) is None, or if the batch system does not answer.
     """
     system = executor.system
     is_target = name.lower() != executor.name.lower()

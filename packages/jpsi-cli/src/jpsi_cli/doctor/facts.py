@@ -1,4 +1,7 @@
-"""The facts that `jpsi doctor` finds about an executor, and its findings: values only."""
+"""The values that the modules of `jpsi doctor` exchange: facts about an executor, and findings.
+
+`examination` collects the facts, and `checks` turns them into findings.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class ProbeResult:
 
 @attrs.frozen(kw_only=True)
 class Facts:
-    """The facts about an executor; an exception stands for an answer that is missing."""
+    """The facts about an executor; where jpsi failed to find one out, its field holds the exception."""
 
     executor: str
     #: True if the executor is a target of the configuration.
@@ -55,13 +58,13 @@ class Facts:
     #: The error if the batch system does not answer.
     answer_error: jpsi.JpsiError | None = None
     queues: Sequence[jpsi.Queue] | jpsi.JpsiError = ()
-    #: The walltime of jobs without one, by jpsi's configuration.
+    #: The walltime that jpsi's configuration gives to jobs without one.
     default_duration: timedelta | None = None
     #: The largest number of jobs in one submission.
     array_size: int | None = None
-    #: The probe jobs, by what each probes; empty if none ran.
+    #: The probe jobs by name (`PLAIN`, ...); empty if none ran.
     probes: Mapping[str, ProbeResult] = attrs.field(factory=dict)
-    #: True if the accounting knows the job; None if there is no accounting.
+    #: True if the accounting of the batch system knows the plain probe job; None if there is no accounting.
     is_accounted: bool | jpsi.JpsiError | None = None
     #: Problems with files of jobs of any executor, and what to do: a sentence for each.
     damaged: Sequence[str] | jpsi.JpsiError = ()
@@ -84,7 +87,7 @@ class Finding:
     advice: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-#: The probe jobs: a job that asks for nothing, one with a long name, and one with memory.
+#: The names of the probe jobs: a job that requests nothing, one with a long name, and one with memory.
 PLAIN, NAMED, SIZED = "plain", "named", "sized"
 
 

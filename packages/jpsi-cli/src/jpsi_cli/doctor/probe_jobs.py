@@ -1,4 +1,4 @@
-"""The probe jobs of `jpsi doctor`: submitted together, awaited together, and cancelled if they do not end."""
+"""Runs the probe jobs of `jpsi doctor`: submits them, waits for all, and cancels those that do not end."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ import jpsi
 from .facts import NAMED, PLAIN, SIZED, ProbeResult
 
 _NAME = "jpsi doctor"
-_LIMIT = timedelta(minutes=5)
+# The walltime of a probe job.
+_WALLTIME = timedelta(minutes=5)
+# The bytes that the probe job with memory requests.
 _MEMORY = 64 << 20
-# longer than the shortest limits of batch systems, and not so long that lists of jobs become unreadable
-_LONG = 40
+# The letters that make a name long: longer than the shortest limits of batch systems, and not so long that
+# lists of jobs become unreadable.
+_LONG_NAME_LETTERS = 40
 
 
 def run_probe_jobs(executor: jpsi.JobExecutor, timeout: float) -> tuple[dict[str, ProbeResult], str | None]:
@@ -33,13 +36,13 @@ def run_probe_jobs(executor: jpsi.JobExecutor, timeout: float) -> tuple[dict[str
 def _probe_specs() -> Mapping[str, jpsi.JobSpec]:
     return {
         PLAIN: _spec(_NAME),
-        NAMED: _spec(f"{_NAME}: Größe {'x' * _LONG}"),
+        NAMED: _spec(f"{_NAME}: Größe {'x' * _LONG_NAME_LETTERS}"),
         SIZED: _spec(_NAME, jpsi.ResourceSpecV1(memory=_MEMORY)),
     }
 
 
 def _spec(name: str, resources: jpsi.ResourceSpecV1 | None = None) -> jpsi.JobSpec:
-    limit = jpsi.JobAttributes(duration=_LIMIT)
+    limit = jpsi.JobAttributes(duration=_WALLTIME)
     return jpsi.JobSpec("uname", ["-n"], name=name, resources=resources, attributes=limit)
 
 

@@ -1,4 +1,7 @@
-"""Queries about the batch system behind an executor: its host, programs, version, answers and accounting."""
+"""Queries the batch system of an executor for `jpsi doctor`: its programs, version, answers and accounting.
+
+`examination` calls these functions, and turns their exceptions into facts.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ from jpsi import System
 from jpsi.plugin import Command, JobSpec, NotOffered, SubmitContext, SubmitException
 from jpsi.plugin.engine import SOME_TAG
 
-# Prints the path of each program on a line, which is empty for one that is not there.
+# Prints the path of each program on a line of its own; the line is empty if the program is missing.
 _WHICH = 'for it do command -v -- "$it" || echo; done'
 _SHELL = "/bin/sh"
-# A text for `sh -c` that runs its $0, and the position of $0 in the command
+# Matches a script for `sh -c` that runs its $0.
 _RUNS_ZERO = re.compile(r'(?:^|[;&|] *|\bexec )"\$0" ')
+# The index of $0 in the arguments of such a command.
 _ZERO = 3
 # Prints the machine's name, and checks that the home directory can be written.
-_REACHED = """{
+_CONNECTION_SCRIPT = """{
 uname -n || exit
 [ -n "${HOME-}" ] || exit 0
 file=$HOME/.jpsi-$$
@@ -26,6 +30,7 @@ rm -f "$file"
 exit $code
 }
 """
+# An id for commands that are only rendered, and not run.
 _SOME_ID = "1"
 
 
@@ -36,7 +41,7 @@ def remote_host_name(system: System) -> str:
         SubmitException: the user has no shell there, or cannot write to the home directory.
         TransportError: the machine could not be reached.
     """
-    result = system.run(Command([_SHELL, "-s"], stdin=_REACHED))
+    result = system.run(Command([_SHELL, "-s"], stdin=_CONNECTION_SCRIPT))
     if result.timed_out or result.returncode != 0:
         msg = f"there is no shell for you, or your home directory cannot be written: {result.complaint}"
         raise SubmitException(msg, transient=True)

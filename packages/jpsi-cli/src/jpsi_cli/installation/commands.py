@@ -1,4 +1,4 @@
-"""The commands about plugins and the configuration, with their options and help texts."""
+"""Defines `jpsi plugins` and `jpsi config`, with their options and help texts."""
 
 from __future__ import annotations
 

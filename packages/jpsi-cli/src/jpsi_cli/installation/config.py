@@ -1,4 +1,4 @@
-"""`jpsi config`: shows the configuration, and checks whether plugins accept it."""
+"""Implements `jpsi config`: shows the configuration. `jpsi config check` checks if plugins accept it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The table of `jpsi plugins`: installed plugins, and whether each is chosen and works. Writes nothing."""
+"""Formats the table of `jpsi plugins`: installed plugins, and whether each is chosen and works.
+
+It only returns lines.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ def _cells(plugin: Plugin) -> tuple[str, ...]:
 
 
 def _without_aliases(plugins: Iterable[Plugin]) -> list[Plugin]:
-    """Return one of each group of names that stand for the same plugin with the same result."""
+    """Return each plugin once: it is listed under each of its names, which are its aliases."""
     first: dict[tuple[object, ...], Plugin] = {}
     for plugin in plugins:
         names = tuple(sorted({plugin.name, *plugin.aliases}))

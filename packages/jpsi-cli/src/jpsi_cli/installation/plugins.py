@@ -1,4 +1,4 @@
-"""`jpsi plugins`: shows the installed plugins, which of them jpsi uses, and whether they work."""
+"""Implements `jpsi plugins`: shows the installed plugins, which of them jpsi uses, and whether they work."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from . import plugin_table
 if TYPE_CHECKING:
     from jpsi import Plugin
 
-# Kinds of which jpsi uses all installed plugins, not one by name.
+# The kinds of plugins that jpsi uses all; of other kinds it uses one for each name.
 _USED_TOGETHER = {"override", "observer"}
-# The distribution of a plugin file that belongs to none.
+# What `Plugin.distribution` is for a plugin file that belongs to no distribution.
 _NO_DISTRIBUTION = "-"
 
 
@@ -42,7 +42,7 @@ def plugins(name: str | None, *, kind: str | None, as_json: bool, is_loading: bo
 
 
 def unusable_names(plugins: Sequence[Plugin]) -> set[tuple[str, ...]]:
-    """Return the names without a working plugin: kind and name, and the source where jpsi uses all."""
+    """Return the kinds and names without a working plugin; also the source if jpsi uses all of a kind."""
     working = {_offered_name(it) for it in plugins if it.chosen and it.load_error is None}
     return {_offered_name(it) for it in plugins} - working
 

@@ -1,6 +1,4 @@
-"""The commands about jobs on disk.
-
-`jpsi ls`, `show`, `explain`, `wait`, `logs`, `cancel`, `top` and others.
+"""The commands about jobs on disk: `jpsi ls`, `show`, `explain`, `wait`, `logs`, `cancel`, `top` and others.
 
 They select jobs by the words of the user, recall them through their executors, and show or change them.
 """

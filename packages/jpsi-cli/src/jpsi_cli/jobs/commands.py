@@ -1,4 +1,4 @@
-"""The commands about submitted jobs, with their options and help texts."""
+"""Defines the commands about submitted jobs, with their options and help texts."""
 
 from __future__ import annotations
 

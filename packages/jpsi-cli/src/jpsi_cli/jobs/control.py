@@ -1,4 +1,8 @@
-"""`jpsi cancel`, `hold` and `release`: control jobs."""
+"""Implements `jpsi cancel`, `jpsi hold` and `jpsi release`: passes them on to the batch systems of jobs.
+
+`jpsi top` uses `cancel_jobs` as well. A job that cannot be controlled does not stop the command: the others
+are done first, then the failures are reported.
+"""
 
 from __future__ import annotations
 

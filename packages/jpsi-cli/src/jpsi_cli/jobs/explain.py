@@ -1,4 +1,8 @@
-"""`jpsi explain`: says why a job waits, or ended as it did, and what to change."""
+"""Implements `jpsi explain`: collects the facts about one job, and shows why it waits or how it ended.
+
+It reads the stored job, queries the batch system and reads the last lines of standard error. `explanation`
+turns these facts into sentences and advice; `jpsi top` shows them as well.
+"""
 
 from __future__ import annotations
 

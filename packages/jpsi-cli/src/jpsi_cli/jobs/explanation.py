@@ -1,4 +1,7 @@
-"""Explains why a job waits, or ended as it did, and what to change: from facts to sentences. Pure."""
+"""Turns the facts about a job into a sentence and advice, for `jpsi explain` and `jpsi top`.
+
+Only pure functions and tables of messages: the module `explain` collects the facts, and shows the result.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Jobs on disk as JSON, for `--json`; keys may be added, never removed."""
+"""Writes jobs on disk as JSON, for the option `--json` of `jpsi ls`, `show`, `wait` and `cancel`.
+
+Scripts of users read it: keys may be added, never removed.
+"""
 
 from __future__ import annotations
 

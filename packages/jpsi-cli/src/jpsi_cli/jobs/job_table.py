@@ -1,4 +1,7 @@
-"""The table of `jpsi ls`: a line for each job, in columns that fit. Writes nothing."""
+"""Formats the table of `jpsi ls`: a line for each job, in columns that fit the terminal.
+
+`jpsi top` uses its cells. It only returns text.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from .. import messages
 from ..output import COLOURS, Paint, plain
 
 _GAP = "  "
-# The rank of columns that are left out before any column is shortened.
-_FIRST = 6
+# Columns of this rank are left out before any column is shortened.
+_LEFT_OUT_FIRST = 6
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -90,7 +93,7 @@ def table_cells(rows: Sequence[Row], now: datetime) -> tuple[Sequence[str], Sequ
     return [it.heading for it in columns], [[it.cells[index] for it in columns] for index in range(len(rows))]
 
 
-# Of each column: its rank, and the least width to which it may be shortened.
+# The rank of each column, and the least width to which it may be shortened.
 _RANKS: Mapping[str, tuple[int, int | None]] = {
     "ID": (0, None),
     "NATIVE ID": (3, 12),
@@ -108,7 +111,7 @@ def _columns(rows: Sequence[Row], now: datetime) -> list[_Column]:
     cells = [_cells(row, now) for row in rows]
     # the native id of a local process is long, and users do not type it
     are_processes = all(row.job.origin.machine is not None for row in rows)
-    ranks = {**_RANKS, "NATIVE ID": (_FIRST, None)} if are_processes else _RANKS
+    ranks = {**_RANKS, "NATIVE ID": (_LEFT_OUT_FIRST, None)} if are_processes else _RANKS
     found = [_Column(heading, [it[heading] for it in cells], *rank) for heading, rank in ranks.items()]
     # columns without any content need no room
     return [it for it in found if it.heading in {"ID", "STATE"} or any(it.cells)]
@@ -138,10 +141,10 @@ def _fit_widths(columns: Sequence[_Column], width: int) -> list[int]:
         shown = [size for size in sizes if size]
         return sum(shown) + len(_GAP) * (len(shown) - 1) - width
 
-    for rank in range(_FIRST, 0, -1):
-        # long columns are shortened, the longest first, before any of a rank below _FIRST is left out
+    for rank in range(_LEFT_OUT_FIRST, 0, -1):
+        # long columns are shortened, the longest first, before columns of a lower rank are left out
         for index in sorted(range(len(columns)), key=lambda index: -sizes[index]):
-            shortest = columns[index].shortest if rank < _FIRST else None
+            shortest = columns[index].shortest if rank < _LEFT_OUT_FIRST else None
             if shortest is not None and sizes[index] > shortest and excess() > 0:
                 sizes[index] = max(shortest, sizes[index] - excess())
         for index in range(len(columns) - 1, -1, -1):

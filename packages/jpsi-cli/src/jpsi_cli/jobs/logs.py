@@ -1,4 +1,4 @@
-"""`jpsi logs`: shows the output of a job, so far or with `-f` as it comes."""
+"""Implements `jpsi logs`: shows the output of a job so far, or with `-f` also what it writes from now on."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..output import Follower
 from .lookup import recall_jobs
 from .selection import select_jobs
 
+# The seconds between two checks if the output can still be written.
 _POLL_SECONDS = 0.5
 
 
@@ -46,7 +47,7 @@ def _follow(job: StoredJob, output: jpsi.Output) -> int:
 
 
 def _start(output: jpsi.Output) -> tuple[Follower, list[OSError]]:
-    """Begin to copy the output; return the list that gets the error if it cannot be written."""
+    """Begin to copy the output; return also a list to which the follower adds the error of a failed write."""
     refusals: list[OSError] = []
     follower = Follower(output, messages.STDOUT, refusals.append)
     follower.start()

@@ -1,4 +1,8 @@
-"""Recalls jobs on disk through their executors, so that commands can wait for them or control them."""
+"""Recalls jobs on disk through their executors, so that commands can wait for them or control them.
+
+`jpsi wait`, `cancel`, `hold`, `logs`, `explain` and the option `--refresh` use it, often in another process
+than the one that submitted the jobs. A job that cannot be recalled does not stop the others.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,13 @@ from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
 
-# The longest time to find out about a local process that no longer exists.
-_POLL_SECONDS = 5.0
+# The longest time to find out how a job ended whose local process no longer exists.
+_EXITED_PROCESS_SECONDS = 5.0
 
 
 @attrs.frozen
 class RecalledJobs:
-    """Recalled jobs, which this process follows, and errors of others, both by job id."""
+    """The recalled jobs, which this process follows, and the errors of the others, both by job id."""
 
     jobs: Mapping[str, jpsi.Job]
     failures: Mapping[str, jpsi.JpsiError]
@@ -28,10 +32,10 @@ class RecalledJobs:
         return best_status(job, self.jobs[job.id].status if job.id in self.jobs else None)
 
     def await_exited_processes(self, jobs: Iterable[StoredJob]) -> None:
-        """Wait for the end of jobs whose local process is gone; jpsi finds out about them at once."""
+        """Wait briefly for jobs whose local process no longer exists: jpsi soon finds out how they ended."""
         for job in jobs:
             if job.origin.machine is not None and job.remark is not None and job.id in self.jobs:
-                self.jobs[job.id].wait(_POLL_SECONDS)
+                self.jobs[job.id].wait(_EXITED_PROCESS_SECONDS)
 
     def report_failures(self) -> None:
         """Report why jobs could not be recalled, each reason once."""
@@ -39,7 +43,7 @@ class RecalledJobs:
 
 
 def recall_jobs(jobs: Iterable[StoredJob]) -> RecalledJobs:
-    """Recall jobs, and follow them; other jobs of their executors are not followed."""
+    """Recall jobs and follow them, but no other jobs of their executors."""
     found: dict[str, jpsi.Job] = {}
     failures: dict[str, jpsi.JpsiError] = {}
     recallable = []
@@ -49,12 +53,12 @@ def recall_jobs(jobs: Iterable[StoredJob]) -> RecalledJobs:
             failures[job.id] = jpsi.SubmitException(f"job {job.id} is {job.remark}")
         else:
             recallable.append(job)
-    for origin, asked in _group_by_origin(recallable).items():
-        ids = [job.id for job in asked]
+    for origin, origin_jobs in _group_by_origin(recallable).items():
+        ids = [job.id for job in origin_jobs]
         try:
             found |= {job.id: job for job in origin.open().recall(ids)}
         except jpsi.JpsiError as e:
-            failures |= {job.id: _recall_error(job, e) for job in asked}
+            failures |= {job.id: _recall_error(job, e) for job in origin_jobs}
             continue
         missing = jpsi.SubmitException(
             f"{origin.name} does not find it: another process is submitting it, or {origin.path} is "
@@ -80,7 +84,7 @@ def _recall_error(job: StoredJob, error: jpsi.JpsiError) -> jpsi.JpsiError:
 
 
 def _unsubmitted_errors(ids: Collection[str]) -> dict[str, jpsi.JpsiError]:
-    """Return why jobs have nothing to follow; recalling them may have found that out."""
+    """Return why jobs were not submitted, and so cannot be followed; the recall may have found that out."""
     if not ids:
         return {}
     remarks = {job.id: job.remark for job in job_store.jobs() if job.is_unsent}
@@ -92,12 +96,12 @@ def refresh_statuses(jobs: Collection[StoredJob]) -> Mapping[str, jpsi.JobStatus
     recalled = recall_jobs(job for job in jobs if not job.status.final)
     recalled.report_failures()
     names = {job.id: job.origin.name for job in jobs}
-    asked: set[jpsi.JobExecutor] = set()
+    queried: set[jpsi.JobExecutor] = set()
     for job in recalled.jobs.values():
         executor = job.executor
-        if executor is None or executor in asked or job.status.final:
+        if executor is None or executor in queried or job.status.final:
             continue
-        asked.add(executor)
+        queried.add(executor)
         try:
             executor.info(job)
         except jpsi.JpsiError as e:

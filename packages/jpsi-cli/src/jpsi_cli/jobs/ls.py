@@ -1,4 +1,4 @@
-"""`jpsi ls`: lists jobs and their states."""
+"""Implements `jpsi ls`: lists jobs and their states, once or with `--watch` again and again."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from .selection import short_ids
 
 #: How long jobs that have ended are listed by default.
 RECENT = timedelta(days=1)
-# The interval of updates of the screen, and the largest share of the time that they may take.
+# The seconds between two updates of the screen.
 _INTERVAL_SECONDS = 2.0
-_SHARE = 0.2
+# The largest share of the time that updates may take.
+_MAX_SHARE = 0.2
 
 
 @attrs.frozen(kw_only=True)
@@ -85,7 +86,7 @@ def ls(  # noqa: PLR0913  the options
 
 
 def _list(job_filter: JobFilter, *, only_ids: bool, as_json: bool, is_refreshing: bool) -> int:
-    # no garbage among thousands of jobs before the end is worth a collection
+    # garbage collections among thousands of jobs cost time, and the process ends soon
     gc.disable()
     jobs = job_store.jobs()
     statuses: Mapping[str, jpsi.JobStatus] = {}
@@ -138,7 +139,7 @@ def _watch(job_filter: JobFilter, *, is_refreshing: bool) -> int:
             statuses = {} if follow is None else follow.statuses(found)
             messages.show(_screen(_rows(found, jobs, statuses), now))
             elapsed = time.monotonic() - started
-            time.sleep(max(_INTERVAL_SECONDS, elapsed / _SHARE))
+            time.sleep(max(_INTERVAL_SECONDS, elapsed / _MAX_SHARE))
     except KeyboardInterrupt:
         return 0
     finally:
@@ -158,7 +159,8 @@ class _FollowedJobs:
         return {job_id: job.status for job_id, job in self._jobs.items() if job is not None}
 
 
-# ECMA-48: the alternate screen without a cursor, and back; its top; clear the rest of a line, or of all.
+# Escape sequences (ECMA-48): enter the alternate screen without a cursor, and leave it; go to its top; clear
+# the rest of a line, or of the screen.
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _TOP, _REST_OF_LINE, _REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
@@ -166,9 +168,9 @@ _TOP, _REST_OF_LINE, _REST = "\x1b[H", "\x1b[K", "\x1b[J"
 def _screen(rows: Sequence[Row], now: datetime) -> str:
     width = terminal.width() or 80
     table = list(job_table.render_lines(rows, width, now, terminal.choose_paint()))
-    # users look for the newest jobs: these stay if there is no room for all
-    room = max(1, terminal.height() - 3)
-    shown = [*table[:1], *table[1:][-room:]]
+    # the newest jobs are shown if there are too many lines
+    max_rows = max(1, terminal.height() - 3)
+    shown = [*table[:1], *table[1:][-max_rows:]]
     counts = Counter(row.status.state for row in rows)
     hidden = len(table) - len(shown)
     head = f"jpsi ls  {now.astimezone():%H:%M:%S}  {summarize_states(counts) or 'no jobs'}"

@@ -1,4 +1,7 @@
-"""Selects jobs by the word JOB: a jpsi id or its beginning, a native id, or a name. Pure."""
+"""Finds the jobs that a JOB argument means: a jpsi id or its beginning, a native id, or a name.
+
+The commands about jobs on disk use it. It never guesses: a word that fits several jobs is an error.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from ..error_boundary import SelectionError
 if TYPE_CHECKING:
     from jpsi_engine.job_store import StoredJob
 
-# How many candidates a message names.
-_NAMED = 10
-# The least number of characters of an id that is shown.
-_SHORTEST = 8
+# How many jobs a message about an ambiguous word names.
+_MAX_NAMED = 10
+# The least number of characters that are shown of an id.
+_MIN_LENGTH = 8
 
 
 def select_jobs(words: Iterable[str], jobs: Sequence[StoredJob]) -> list[StoredJob]:
@@ -50,9 +53,9 @@ def _matchers(word: str) -> list[Callable[[StoredJob], bool]]:
 def _describe_ambiguity(word: str, jobs: Sequence[StoredJob]) -> str:
     lines = [
         f"  {job.id}  {job.native_id or '-'}  {job.name or '-'}  {job.origin.name}  {job.status.state}"
-        for job in jobs[-_NAMED:]
+        for job in jobs[-_MAX_NAMED:]
     ]
-    more = [f"  and {len(jobs) - _NAMED} older ones"] if len(jobs) > _NAMED else []
+    more = [f"  and {len(jobs) - _MAX_NAMED} older ones"] if len(jobs) > _MAX_NAMED else []
     return "\n".join([f"{word!r} may be {len(jobs)} jobs; name one of them by its id:", *lines, *more])
 
 
@@ -64,16 +67,19 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
     """
     ordered = sorted(ids)
     common = [_common_length(one, other) for one, other in itertools.pairwise(ordered)]
-    needed = [max(before, after) + 1 for before, after in zip([0, *common], [*common, 0], strict=True)]
-    return {it: it[: max(_SHORTEST, count)] for it, count in zip(ordered, needed, strict=False)}
+    needed = [
+        max(with_previous, with_next) + 1
+        for with_previous, with_next in zip([0, *common], [*common, 0], strict=True)
+    ]
+    return {it: it[: max(_MIN_LENGTH, count)] for it, count in zip(ordered, needed, strict=False)}
 
 
 def _common_length(one: str, other: str) -> int:
     """Return the length of the common beginning of two ids; 0 if their first characters differ.
 
-    The first characters are those that are shown of every id.
+    The first characters are those that `short_ids` keeps of every id.
     """
-    if one[:_SHORTEST] != other[:_SHORTEST]:
+    if one[:_MIN_LENGTH] != other[:_MIN_LENGTH]:
         # this holds for nearly all ids, and the beginnings are shown in full anyway
         return 0
     pairs = enumerate(zip(one, other, strict=False))

@@ -1,4 +1,4 @@
-"""`jpsi show`: shows all that is known of jobs."""
+"""Implements `jpsi show`: shows all that is known of jobs."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def _field(name: str, value: str | None, paint: Paint = terminal.plain, colour: 
 
 
 def _history(job: StoredJob) -> Iterator[str]:
-    before = job.submitted
+    previous_time = job.submitted
     label = "history:"
     for status in job.history[1:] or job.history:
-        after = f"  (after {format_age(status.time - before)})" if status.time > before else ""
+        after = f"  (after {format_age(status.time - previous_time)})" if status.time > previous_time else ""
         yield f"{label:<14} {status.time.astimezone():%Y-%m-%d %H:%M:%S}  {status.state}{after}\n"
-        before, label = status.time, ""
+        previous_time, label = status.time, ""
 
 
 def _size(job: StoredJob, stream: Literal["stdout", "stderr"]) -> str:

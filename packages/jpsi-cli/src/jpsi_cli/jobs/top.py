@@ -1,4 +1,4 @@
-"""`jpsi top`: shows the user's jobs on the whole terminal, with their output, and can cancel them."""
+"""Implements `jpsi top`: shows the user's jobs on the whole terminal, with their output, and cancels jobs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ from .job_table import Row, table_cells
 from .ls import RECENT
 from .selection import short_ids
 
-# The interval at which the files are read.
+# The seconds between two reads of the files of jobs.
 _INTERVAL_SECONDS = 2.0
 # The largest number of jobs that is shown, the newest ones: users do not look through more.
 _MAX_JOBS = 1000
 # How many bytes of the end of a file are shown.
 _TAIL_BYTES = 16384
 
+# Shown until the batch system has answered.
 _QUERYING = "querying …"
 
 View = Literal["output", "errors", "why"]

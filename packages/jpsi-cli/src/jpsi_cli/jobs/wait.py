@@ -1,4 +1,4 @@
-"""`jpsi wait`: waits until jobs have ended."""
+"""Implements `jpsi wait`: waits until jobs have ended, and exits with an exit code for their ends."""
 
 from __future__ import annotations
 

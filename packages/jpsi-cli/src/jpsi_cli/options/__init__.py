@@ -1,6 +1,6 @@
 """The options and arguments of the commands, as parameters of click.
 
-The help and the usage errors of every command need only this room, not the library.
+The help and the usage errors of every command need only this package, not the library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Commands and options of click that all commands of `jpsi` share."""
+"""Makes the commands and options of click that all commands of `jpsi` share.
+
+A command imports its module, and so the library, only when it is called: help and usage errors are fast.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def command(  # noqa: PLR0913  what commands differ in
         calls: its function, or `module:function` in this package, which is imported when the command is
             called: help and usage errors do not wait for the library.
         params: its options and arguments.
-        check: called with the arguments first; returns a mistake in them.
+        check: called with the arguments first; returns a mistake in them, which becomes a usage error.
         usages: the ways in which it can be used; if given, its help shows options by group.
         ends_options: True if options end at the first argument.
         attributes: of the click command.
@@ -65,7 +68,7 @@ def _import_on_call(target: str, check: Callable[..., str | None] | None) -> Cal
 
 
 def require_value(_: click.Context, parameter: click.Parameter, value: T) -> T:
-    """Return the value of an option; raise if it has none, or took the next `--` for it."""
+    """Return the value of an option; raise UsageError if it is missing, or is the `--` that followed."""
     if value == "--" or (not value and value is not None and parameter.name in _NEVER_EMPTY):
         msg = f"--{str(parameter.name).replace('_', '-')} needs a value"
         raise click.UsageError(msg)
@@ -79,12 +82,12 @@ class GroupedOption(click.Option):
 
 
 def grouped_option(group: str, names: str, metavar: str, text: str, **more: Any) -> GroupedOption:  # noqa: ANN401  click's own
-    """Return an option with a value below a heading of the help; the names stand in one word each."""
+    """Return an option with a value, for the heading `group` of the help; `names` are separated by spaces."""
     return _grouped(group, names, metavar=metavar, help=text, **more)
 
 
 def grouped_flag(group: str, names: str, text: str) -> GroupedOption:
-    """Return an option without a value below a heading of the help."""
+    """Return an option without a value, for the heading `group` of the help."""
     return _grouped(group, names, is_flag=True, help=text)
 
 
@@ -95,12 +98,12 @@ def _grouped(group: str, names: str, **attributes: Any) -> GroupedOption:  # noq
 
 
 def option(names: str, metavar: str, text: str, **more: Any) -> click.Option:  # noqa: ANN401  click's own
-    """Return an option with a value; the names stand in one word each."""
+    """Return an option with a value; `names` are separated by spaces."""
     return click.Option(names.split(), metavar=metavar, help=text, **more)
 
 
 def flag(names: str, text: str, *, is_negative: bool = False) -> click.Option:
-    """Return an option without a value; a negative one means False."""
+    """Return an option without a value; a negative one, such as `--no-job`, sets its parameter to False."""
     value = {"flag_value": False, "default": True} if is_negative else {"is_flag": True}
     return click.Option(names.split(), help=text, **value)
 

@@ -1,4 +1,4 @@
-"""Shell completion of jobs and executors."""
+"""Completes jobs and executors in the shell, when the user presses the tab key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from click.shell_completion import CompletionItem
 
 
 def jobs(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the ids, native ids and names of jobs with this beginning, jobs that have not ended first."""
+    """Return the ids, native ids and names of jobs that begin with the word; live jobs come first."""
     import jpsi  # noqa: PLC0415  help is shown without waiting for the library
     from jpsi_engine import job_store  # noqa: PLC0415
 
@@ -25,7 +25,7 @@ def jobs(_: click.Context, __: click.Parameter, incomplete: str) -> list[Complet
 
 
 def executors(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the names of executors and targets with this beginning."""
+    """Return the names of executors and targets that begin with the word."""
     import jpsi  # noqa: PLC0415  as above
 
     try:

@@ -1,4 +1,4 @@
-"""The parameters of `jpsi run`, `plugins` and `fake`, in the order of their help."""
+"""Defines the options and arguments of `jpsi run`, `plugins` and `fake`, in the order of their help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The parameters of the commands about jobs, in the order of their help."""
+"""Defines the options and arguments of the commands about jobs, in the order of their help.
+
+Those that `jpsi run` has, too, are in `job_options`.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,9 @@ def _require_job(_: click.Context, __: click.Parameter, value: T) -> T:
 
 
 _job_argument = partial(click.Argument, shell_complete=completion.jobs, callback=_require_job)
-#: The argument JOB, and one or more of them.
+#: The argument JOB.
 JOB = _job_argument(["job"], metavar="JOB", required=False)
+#: One or more arguments JOB.
 JOBS = _job_argument(["jobs"], nargs=-1, metavar="JOB...")
 JSON = json_option("Write JSON: an object for each job.")
 REFRESH = flag(
@@ -49,9 +53,9 @@ _STREAMS: dict[str | None, click.Parameter] = {
 }
 
 
-def _override(own: Mapping[str | None, click.Parameter]) -> list[click.Parameter]:
-    """Return the parameters of `jpsi run`, but for those of the same names."""
-    return [own.get(it.name, it) for it in RUN_PARAMETERS]
+def _override(replacements: Mapping[str | None, click.Parameter]) -> list[click.Parameter]:
+    """Return the parameters of `jpsi run`, with replacements for those of the same names."""
+    return [replacements.get(it.name, it) for it in RUN_PARAMETERS]
 
 
 _SUBMIT = _override(

@@ -1,8 +1,6 @@
-"""Output for people, and quantities as they type them.
+"""Output for people, and quantities as they type them: states, output of jobs, colours, sizes and times.
 
-States, output of jobs, colours, sizes and times.
-
-A command imports this room only when it runs, since it imports the library.
+A command imports this package only when it runs, since it imports the library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Displays of the states of a job: for a terminal, for programs, and for scripts. Writes nothing."""
+"""Displays the states of a job, for `jpsi run` and `attach`: to people, to programs, or quietly in scripts.
+
+A display only returns text; the caller writes it to standard error.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Follows the output of a job: copies its bytes, unchanged, to a stream of this process."""
+"""Follows the output of a job: copies its bytes, unchanged, to a stream of this process.
+
+`jpsi run` and `jpsi logs -f` use it. The output file may be on a remote host, be truncated, or grow for ever.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ from collections.abc import Callable
 
 import jpsi
 
+# The largest number of bytes that are read at once.
 _CHUNK = 1 << 18
-# The pauses between looks at a quiet file grow, so that a job that writes nothing costs nothing; users do not
-# notice the delay. The first pair is for local files.
+# The least and most seconds between two reads: of a local file (True), and of a remote one. The pauses grow
+# while a job writes nothing, so that it costs nothing; users do not notice the delay.
 _PAUSES = {True: (0.005, 0.08), False: (0.2, 1.0)}
-# How long to retry reading the end if the connection may come back.
+# How long to retry reading the end of a remote file if the connection may come back.
 _RETRY_SECONDS = 30.0
 
 
@@ -42,7 +46,7 @@ class Follower:
         self._thread.start()
 
     def finish(self) -> None:
-        """Copy the rest that the file holds at this moment, and stop."""
+        """Copy the rest of the file, as long as it is now, and stop."""
         self._is_final.set()
         self._thread.join()
 
@@ -62,7 +66,7 @@ class Follower:
         try:
             part = self.output.read(self._offset, _CHUNK)
         except jpsi.JpsiError:
-            # The next look may succeed; `_copy_rest` reports errors.
+            # The next read may succeed; `_copy_rest` reports errors.
             return 0
         return 0 if part is None else self._write_part(part)
 
@@ -105,7 +109,7 @@ class Follower:
 
 
 class _RefusedError(Exception):
-    """The descriptor cannot be written to; no OSError, to distinguish it from errors of the file."""
+    """The descriptor cannot be written to. It is no OSError, to distinguish it from errors of the file."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))

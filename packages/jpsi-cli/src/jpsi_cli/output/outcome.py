@@ -1,4 +1,4 @@
-"""Explains the end of a job in a sentence for its user."""
+"""Explains the end of a job in a sentence, for `jpsi run`, `attach` and `wait`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import jpsi
 
 
 def explain_end(job: jpsi.Job, status: jpsi.JobStatus) -> str:
-    """Return the message of the status, and which file to look at."""
+    """Return the message of the status, and the file that may tell more."""
     return _message(status) + _point_to_file(job, status)
 
 
 def describe_end(status: jpsi.JobStatus) -> str:
-    """Return how a job ended, in a few words: its state, and what the status says of itself."""
+    """Return how a job ended, in a few words: its state and its message or exit code."""
     return f"{status.state}: {_message(status)}"
 
 

@@ -1,4 +1,8 @@
-"""A progress bar of many jobs, for a user who waits."""
+"""Shows a progress bar of many jobs, with the number of jobs in each state.
+
+`jpsi wait` shows it, and so does `jpsi.wait_all(jobs, progress=True)` of the library if this package is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +28,12 @@ class ProgressBar:
 
     def show(self, job_id: str, state: JobState) -> None:
         """Update the state of a job."""
-        before = self._states.get(job_id)
-        if before is state:
+        previous = self._states.get(job_id)
+        if previous is state:
             return
         self._counts[state] += 1
-        if before is not None:
-            self._counts[before] -= 1
+        if previous is not None:
+            self._counts[previous] -= 1
         self._states[job_id] = state
         ended = sum(count for state, count in self._counts.items() if state.final)
         self._progress.update(self._task, completed=ended, states=summarize_states(self._counts).lower())

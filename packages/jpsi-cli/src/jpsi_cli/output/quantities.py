@@ -1,4 +1,7 @@
-"""Numbers, sizes and times as people type them; a mistake raises ValueError with a sentence."""
+"""Parses and formats numbers, sizes and times as people type them in options.
+
+A mistake raises ValueError with a sentence, or UsageError where a function says so.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Properties of standard output: a terminal with a width, with or without colours, or something else."""
+"""Finds out if standard output is a terminal, and its width and colours.
+
+The tables of `jpsi ls`, `show` and `plugins` use it; in a pipe they are neither cut nor coloured.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import click
 
 from .. import messages
 
-#: Returns a text in the colour of this name, or unchanged.
+#: Takes a text and the name of a colour; returns the coloured text, or the text unchanged without colours.
 Paint = Callable[[str, str], str]
 
 

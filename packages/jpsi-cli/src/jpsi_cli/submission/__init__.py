@@ -1,6 +1,4 @@
-"""The commands that create jobs.
-
-`jpsi run`, `submit`, `script`, `validate` and `convert`.
+"""The commands that create jobs: `jpsi run`, `submit`, `script`, `validate` and `convert`.
 
 They read job documents and scripts, make specs from options, submit jobs, and follow one in the foreground.
 """

@@ -1,4 +1,8 @@
-"""The commands that create jobs, with their options and help texts."""
+"""The commands that create jobs (`jpsi run`, `submit`, ...), with their options and help texts.
+
+A `_check_...` function gets the parsed options before the command runs. The text that it returns becomes a
+usage error (exit code 2).
+"""
 
 from __future__ import annotations
 
@@ -17,22 +21,22 @@ from ..options import (
     json_option,
 )
 
-_EXPANDED = "--expand is about a COMMAND; the arguments in a document are always expanded"
+_EXPAND_NEEDS_COMMAND = "--expand is about a COMMAND; the arguments in a document are always expanded"
 
 
 def _check_job(*, command: tuple[str, ...], file: str | None, expand: bool, **_: object) -> str | None:
-    """Return why it is not clear which job the user means; None if it is."""
+    """Return the mistake if the arguments name no job or several; None if they name one."""
     if file is None and not command:
         return "no command to run; type it after --, or name a job document: -f FILE"
     if file is not None and command:
         return f"-f {file} and the command {command[0]!r} are two jobs; use one of them"
-    return _EXPANDED if file is not None and expand else None
+    return _EXPAND_NEEDS_COMMAND if file is not None and expand else None
 
 
 def _check_jobs(
     *, command: tuple[str, ...], files: tuple[str, ...], many: str | None, expand: bool, **_: object
 ) -> str | None:
-    """Return why it is not clear which jobs the user means; None if it is."""
+    """Return the mistake if the arguments name no jobs, or name them in several ways; None if in one."""
     named = [f"-f {files[0]}"] if files else []
     named += [] if many is None else [f"--many {many}"]
     named += [f"the command {command[0]!r}"] if command else []
@@ -40,16 +44,17 @@ def _check_jobs(
         return "no command to submit; type it after --, or name a job document: -f FILE"
     if len(named) > 1:
         return f"{' and '.join(named)} are different jobs; use one of them"
-    return _EXPANDED if expand and not command else _describe_double_stdin(files)
+    return _EXPAND_NEEDS_COMMAND if expand and not command else _check_stdin(files)
 
 
 def _check_documents(*, files: tuple[str, ...], many: str | None, **_: object) -> str | None:
+    """Return the mistake if the arguments name no document, or standard input twice; else None."""
     if not files and many is None:
         return "name a job document: -f FILE, or a file with one on each line: --many FILE"
-    return _describe_double_stdin([*files, many])
+    return _check_stdin([*files, many])
 
 
-def _describe_double_stdin(files: Sequence[str | None]) -> str | None:
+def _check_stdin(files: Sequence[str | None]) -> str | None:
     return "standard input can be read once only" if files.count("-") > 1 else None
 
 
@@ -124,8 +129,8 @@ SCRIPT = command(
     short_help="Show what would be submitted, and by which command.",
     help="""Show what would be submitted, and by which command; submit and write nothing.
 
-    It shows the command, then the script that the batch system reads, then the script that runs the job. The
-    executor local has no batch system.
+    It shows the command, then the script that the batch system reads, then the script that runs the job. For
+    the executor local it shows only the script that runs the job.
     """,
     epilog="""\b
 Examples:

@@ -1,4 +1,4 @@
-"""`jpsi convert`: makes a job document from a submit script that was written for a batch system."""
+"""Implements `jpsi convert`: makes a job document from a submit script written for a batch system."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _text(path: Path, file: str) -> str:
 
 
 def _conversion_warnings(found: jpsi.Conversion) -> Iterator[str]:
-    """Yield what the document leaves out, or expresses otherwise than the script."""
+    """Yield warnings: what the document cannot express, and other executors that the script may be for."""
     if found.others:
         others = " or ".join(f"-x {name}" for name in found.others)
         yield f"jpsi reads it as a script for {found.executor}; {others} reads it differently"

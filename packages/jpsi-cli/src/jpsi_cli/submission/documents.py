@@ -1,4 +1,4 @@
-"""Reads job documents from files and standard input."""
+"""Reads job documents from files and standard input, for `jpsi run`, `submit`, `script` and `validate`."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def read_job(command: Sequence[str], file: str | None, options: Options, *, is_e
 
 
 def read_documents(files: Iterable[str]) -> list[tuple[str, jpsi.JobSpec]]:
-    """Return the specs in files, each after the name of its file for messages.
+    """Return the specs in files, each as a pair with the name of its file for messages.
 
     Raises:
-        InvalidJobException: as `read`; it names all that is wrong with any of them.
+        InvalidJobException: as `read_document`; it names everything that is wrong in any file.
     """
     specs, errors = [], list[jpsi.InvalidJobException]()
     for file in files:
@@ -59,7 +59,9 @@ def read_documents(files: Iterable[str]) -> list[tuple[str, jpsi.JobSpec]]:
 
 
 def read_json_lines(file: str) -> list[tuple[str, jpsi.JobSpec]]:
-    """Return the places and specs in a file with a JSON document on each line; empty lines are skipped.
+    """Return the specs in a file with a JSON document on each line, each as a pair with its file and line.
+
+    Empty lines are skipped.
 
     Raises:
         InvalidJobException: the file cannot be read, or its content is wrong; it names all that is wrong.
@@ -91,7 +93,7 @@ def _read(file: str) -> tuple[str, str]:
     """Return the name of a file in messages, and its content."""
     name = file_label(file)
     try:
-        # The descriptor itself, since sys.stdin is None where that is closed.
+        # The descriptor itself: sys.stdin is None if standard input is closed.
         with open(0 if file == "-" else file, "rb", closefd=file != "-") as opened:
             return name, opened.read().decode()
     except OSError as e:

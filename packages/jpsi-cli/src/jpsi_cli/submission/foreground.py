@@ -1,4 +1,4 @@
-"""Runs one job in the foreground of a shell: submits it, shows its output, and cancels it on signals."""
+"""Runs the job of `jpsi run`: submits it, shows its output, and cancels it on signals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class _Refusal(NamedTuple):
 
 
 class Foreground:
-    """A job in the foreground: a queue of its statuses and of signals, which the main thread processes."""
+    """A job in the foreground.
+
+    The main thread processes a queue of the job's statuses, of signals, and of failures to write output.
+    """
 
     def __init__(self, job: jpsi.Job, display: Display) -> None:
         self._job = job
@@ -45,7 +48,7 @@ class Foreground:
 
         def request_cancel(number: signal.Signals) -> None:
             if self._is_submitting and number is signal.SIGINT:
-                # while the batch system does not answer, the main thread does not come to the queue
+                # the main thread may wait for the batch system, and process the queue only later
                 self._has_confirmed = True
                 self._write_message(self._display.cancelling())
             self._events.put(number)
@@ -121,7 +124,7 @@ class Foreground:
     def _handle_refusal(self, refusal: _Refusal) -> None:
         self._refusals.append(refusal)
         if not _is_broken_pipe(refusal.error):
-            messages.error(f"{_NAMES[refusal.fd]} cannot be written to: {refusal.error.strerror}")
+            messages.error(f"{_STREAM_NAMES[refusal.fd]} cannot be written to: {refusal.error.strerror}")
         self._cancel(is_typed=False)
 
     def _cancel(self, *, is_typed: bool) -> None:
@@ -129,7 +132,7 @@ class Foreground:
         if is_typed and not self._has_confirmed:
             self._write_message(text)
         if self._is_cancelling:
-            return  # once is enough: a program may take a second TERM for haste
+            return  # many programs end without a cleanup after a second SIGTERM
         self._is_cancelling = True
         try:
             self._job.cancel()
@@ -145,18 +148,18 @@ class Foreground:
     def _write_message(self, text: str) -> None:
         """Write a message on a line of its own, whatever the job wrote last."""
         is_shared = os.isatty(messages.STDOUT) and os.isatty(messages.STDERR)
-        before = [f for f in self._followers if f.is_mid_line and (f.fd == messages.STDERR or is_shared)]
-        if text and before:
+        mid_line = [f for f in self._followers if f.is_mid_line and (f.fd == messages.STDERR or is_shared)]
+        if text and mid_line:
             text = text if text.startswith("\n") else f"\n{text}"
-            for follower in before:
+            for follower in mid_line:
                 follower.is_mid_line = False
         messages.write(text)
 
 
-# The interval of checks for a new message of a job that waits, which is no new state; and for signals: one
-# that comes just before a thread begins to wait for a lock does not wake it.
+# The seconds between two checks: for a new message of a job that waits, as that is no new state, and for a
+# signal that came just before the main thread began to wait, and so did not wake it.
 _POLL_SECONDS = 1.0
-_NAMES = {messages.STDOUT: "standard output", messages.STDERR: "standard error"}
+_STREAM_NAMES = {messages.STDOUT: "standard output", messages.STDERR: "standard error"}
 
 
 def _is_broken_pipe(error: OSError) -> bool:

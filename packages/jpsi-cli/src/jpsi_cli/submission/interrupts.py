@@ -1,4 +1,4 @@
-"""Handles Ctrl-C and similar signals: the first one cancels, the second one leaves at once."""
+"""Handles Ctrl-C, SIGTERM and SIGHUP in `jpsi run`: the first cancels the job, the second exits at once."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """Signals: the first one calls `cancel`, and any further one ends the process at once."""
+    """A signal handler: the first signal calls `cancel`, and any further one ends the process at once."""
 
     def __init__(self, cancel: Callable[[signal.Signals], None], farewell: Callable[[], str]) -> None:
-        """Prepare; a signal handler calls both functions, `farewell` for the last message."""
+        """Prepare the handler; it installs nothing yet.
+
+        Args:
+            cancel: called with the first signal.
+            farewell: returns the last message before the process ends.
+        """
         #: The first signal; None before it.
         self.received: signal.Signals | None = None
         self._cancel = cancel

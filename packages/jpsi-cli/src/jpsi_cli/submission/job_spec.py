@@ -1,4 +1,8 @@
-"""Makes the fields of a job spec from options of the command line."""
+"""Sets the fields of a job spec from options of the command line.
+
+`jpsi run`, `submit` and `script` use it. All values that cannot be read are reported at once, by the names of
+their options.
+"""
 
 from __future__ import annotations
 

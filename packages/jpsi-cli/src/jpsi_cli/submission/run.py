@@ -1,4 +1,4 @@
-"""`jpsi run`: runs one job from the command line in the foreground."""
+"""Implements `jpsi run`: runs one job from the command line in the foreground."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jpsi script`: shows what would be submitted, and by which command; submits nothing."""
+"""Implements `jpsi script`: shows what would be submitted, and by which command; submits nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Shows at a terminal the progress of files that are staged to or from a remote host."""
+"""Shows at a terminal the progress of files that are staged to or from a remote host.
+
+`jpsi run` and `jpsi submit` use it.
+"""
 
 from __future__ import annotations
 

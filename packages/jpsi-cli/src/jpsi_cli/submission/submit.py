@@ -1,4 +1,4 @@
-"""`jpsi submit`: submits jobs, prints their ids, and exits."""
+"""Implements `jpsi submit`: submits jobs, prints their ids, and exits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..error_boundary import translate_to_options
 from . import documents, staging_progress
 from .job_spec import OptionValue, make_spec
 
-# The number of jobs with the same reason that a message names.
-_NAMED = 5
+# How many jobs with the same reason a message names.
+_MAX_NAMED = 5
 
 
 def submit(  # noqa: PLR0913  all that is not a field of the job, each by its name
@@ -41,7 +41,7 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
 
 
 def _submit(locations: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_json: bool) -> int:
-    """Submit jobs; `places` has the place of each job's document, for messages."""
+    """Submit jobs; `locations` has the file and line of each job's document, for messages."""
     jobs = list(locations)
     try:
         if len(jobs) == 1:
@@ -72,8 +72,8 @@ def _report_reasons(failed: Mapping[jpsi.Job, jpsi.JpsiError], locations: Mappin
     for job, why in failed.items():
         reasons.setdefault(translate_to_options(str(why)), []).append(locations[job])
     for reason, affected in reasons.items():
-        more = f", and {len(affected) - _NAMED} more" if len(affected) > _NAMED else ""
-        messages.write(messages.printable(f"  - {'; '.join(affected[:_NAMED])}{more}: {reason}\n"))
+        more = f", and {len(affected) - _MAX_NAMED} more" if len(affected) > _MAX_NAMED else ""
+        messages.write(messages.printable(f"  - {'; '.join(affected[:_MAX_NAMED])}{more}: {reason}\n"))
 
 
 def _show(jobs: Sequence[jpsi.Job], executor: jpsi.JobExecutor, *, as_json: bool) -> None:

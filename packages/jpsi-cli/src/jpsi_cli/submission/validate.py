@@ -1,4 +1,4 @@
-"""`jpsi validate`: checks job documents, and with an executor whether their jobs could run."""
+"""Implements `jpsi validate`: checks job documents, and with `-x` if that executor could run the jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The way from the command line to an action: options, the records or the inbox, request files, output."""
+"""Makes a click command of a Python function: its options, the open records, request files, output, errors.
+
+Every command of `jpsi request` is defined with `command`. In a job only the commands for jobs work, with the
+job's inbox instead of the records.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +32,7 @@ Action = TypeVar("Action", bound=Callable[..., Any])
 #: The commands of `jpsi request` by name.
 COMMANDS: dict[str, click.Command] = {}
 
+# Exit codes, as in the help text below.
 USAGE, FAILED = 2, 125
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _CODES = """\b
@@ -99,9 +104,9 @@ def command(  # noqa: PLR0913  the parts of a command
 ) -> Callable[[Action], Action]:
     """Make a command of an action.
 
-    The action gets the records (in a job, if it is for jobs, the inbox) and the values of the parameters, of
-    which `file` becomes `spec`, and those of `ABOUT` become `about`. It returns its output, a request to
-    print, or an exit code.
+    The action gets the records, or in a job the inbox if `is_for_jobs`. It also gets the values of the
+    parameters: `file` becomes `spec`, and the options of `ABOUT` become `about`. It returns its output, a
+    request to print, or an exit code.
     """
 
     def register(action: Action) -> Action:

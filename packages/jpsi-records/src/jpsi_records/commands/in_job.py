@@ -1,4 +1,7 @@
-"""The commands inside the job of an execution, which loads no database."""
+"""Implements the commands of `jpsi request` that also work inside the job of an execution.
+
+There `submit`, `wait` and `progress` use the files of the job's inbox and load no database.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from ..errors import StateError
 from ..inbox import Inbox, Report
 from ..model import About, RequestSpec
 
+#: The exit code if a request has ended otherwise than complete.
 NOT_COMPLETE = 1
-# The same as that of `jpsi run`.
+#: The exit code after a timeout, as of `jpsi run`.
 TIMED_OUT = 124
 
 

@@ -1,4 +1,4 @@
-"""The commands that show and change what is recorded: requests, executions, collections, the database."""
+"""Implements the commands of `jpsi request` that show and change records, collections and the database."""
 
 from __future__ import annotations
 

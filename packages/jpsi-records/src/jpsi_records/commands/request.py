@@ -1,4 +1,7 @@
-"""The command group `jpsi request`, an entry point of `jpsi.commands`."""
+"""Defines the command group `jpsi request`, which jpsi-cli finds as an entry point of `jpsi.commands`.
+
+It imports its commands, and so the database, only when one of them is used.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,10 @@ class _RequestGroup(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def _import_commands(self) -> None:
-        from . import management, submission  # noqa: PLC0415  as above
+        from . import management, submission  # noqa: PLC0415  see the class
 
         del management, submission
-        from .command import COMMANDS  # noqa: PLC0415  as above
+        from .command import COMMANDS  # noqa: PLC0415  see the class
 
         self.commands = COMMANDS
 

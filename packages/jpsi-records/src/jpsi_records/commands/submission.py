@@ -1,4 +1,4 @@
-"""The commands that make requests, wait for them, and run what they ask for."""
+"""Implements the commands of `jpsi request` that make requests, wait for them, and run the dispatcher."""
 
 from __future__ import annotations
 

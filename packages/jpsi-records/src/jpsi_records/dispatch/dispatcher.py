@@ -1,4 +1,8 @@
-"""The dispatcher: runs requested executions, each as one J/PSI job at a time, and submits no job twice."""
+"""The dispatcher: runs requested executions, each as one J/PSI job at a time, and submits no job twice.
+
+`jpsi request run` and `jpsi request dispatch` start it. In each round it leases executions, begins their
+attempts, records how jobs go on, stores their outputs and cancels jobs that no request needs.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +30,13 @@ log = logging.getLogger(__name__)
 
 # The default duration of a lease.
 _LEASE = timedelta(seconds=60)
-# The longest wait for a change of a job's status between two rounds.
+# The longest wait between two rounds; a change of a job's status ends it.
 _ROUND_SECONDS = 2.0
-# A number and a sentence are shorter than that.
-_MOST_PROGRESS_BYTES = 4096
+# The bytes that are read of a progress file: a number and a sentence are shorter.
+_MAX_PROGRESS_BYTES = 4096
 _NO_LEASE = {"holder": None, "lease_until": None}
 # The longest wait for the ACTIVE status of a job that has ended: it may arrive late.
-_BEGIN_SECONDS = 10.0
+_ACTIVE_STATUS_SECONDS = 10.0
 
 
 @attrs.define(slots=True)
@@ -219,7 +223,7 @@ class Dispatcher:
     def _note_progress(self, held: _Held) -> None:
         try:
             with open_untrusted(self._files(held.attempt).progress) as file:
-                progress, report = read_progress(file.read(_MOST_PROGRESS_BYTES).decode(errors="replace"))
+                progress, report = read_progress(file.read(_MAX_PROGRESS_BYTES).decode(errors="replace"))
         except OSError:
             return
         last_report, held.last_report = held.last_report, (progress, report)
@@ -362,7 +366,7 @@ class Dispatcher:
 def _started(job: jpsi.Job) -> datetime | None:
     """Return the time at which an ended job began to run; None if it never ran."""
     try:
-        status = job.wait(_BEGIN_SECONDS, jpsi.JobState.ACTIVE)
+        status = job.wait(_ACTIVE_STATUS_SECONDS, jpsi.JobState.ACTIVE)
     except jpsi.UnreachableStateException:
         return None
     return None if status is None else status.time

@@ -1,4 +1,8 @@
-"""The intake of requests that a job has left in its inbox: each is recorded once, even after a crash."""
+"""Takes in the requests that a running job has left in its inbox, and writes their results there.
+
+The dispatcher calls it in each round. Each request is recorded once, even after a crash. The job controls the
+files: one that is no valid request is moved aside, and the job gets the reason as its result.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +27,9 @@ log = logging.getLogger(__name__)
 REFUSED = "refused"
 # The errors of opening a pipe or a directory, a link, a socket, and a file without read permission.
 # All other errors of reading a file are temporary.
-_NO_FILE = {errno.EINVAL, errno.ELOOP, errno.ENXIO, errno.EACCES}
-# Far above the size of any real request; larger files are refused.
-_MOST_BYTES = 1 << 24
+_PERMANENT_ERRORS = {errno.EINVAL, errno.ELOOP, errno.ENXIO, errno.EACCES}
+# Larger files are refused; no real request is nearly as large.
+_MAX_BYTES = 1 << 24
 
 
 def process_inbox(records: RecordsReader, execution: str, inbox: Path) -> None:
@@ -37,7 +41,7 @@ def process_inbox(records: RecordsReader, execution: str, inbox: Path) -> None:
     Raises:
         StoreError: the records cannot be written.
     """
-    for path in _left(inbox):
+    for path in _request_files(inbox):
         try:
             _commit(records, execution, read_request(path.name, _content(path)))
         except (InvalidRequestError, NotFoundError, StateError) as e:
@@ -46,7 +50,7 @@ def process_inbox(records: RecordsReader, execution: str, inbox: Path) -> None:
             # Another dispatcher has taken it in.
             continue
         except OSError as e:
-            if e.errno in _NO_FILE:
+            if e.errno in _PERMANENT_ERRORS:
                 _refuse(records, execution, path, e.strerror or "")
             else:
                 log.warning("%r cannot be read now, and is later: %s", str(path), e)
@@ -88,7 +92,7 @@ def _write_result(inbox: Path, result: RequestResult) -> None:
         log.warning("%r cannot be written now, and is later: %s", str(path), e)
 
 
-def _left(inbox: Path) -> list[Path]:
+def _request_files(inbox: Path) -> list[Path]:
     """Return the files in an inbox, the oldest request first, without files that are still being written."""
     try:
         found = sorted(inbox.iterdir())
@@ -103,9 +107,9 @@ def _content(path: Path) -> bytes:
         if _owner_of(file) != path.parent.stat().st_uid:
             msg = "the file belongs to another user"
             raise StateError(msg)
-        content = file.read(_MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
-        msg = f"it has more than {_MOST_BYTES} bytes"
+        content = file.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        msg = f"it has more than {_MAX_BYTES} bytes"
         raise InvalidRequestError(msg)
     return content
 

@@ -1,4 +1,8 @@
-"""Leases on executions: a dispatcher holds an execution until its lease expires, and renews it in time."""
+"""Leases executions to dispatchers, so that only one of them runs an execution.
+
+A dispatcher renews its leases. If it dies, they expire, and another dispatcher takes its executions over; on
+the same machine at once, as the name of the ended process shows.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,9 @@ from .. import store
 from ..model import Execution, ExecutionState
 from ..records import RecordsReader
 
-# A child process may be submitting the job, and outlive its dispatcher for a moment. Another dispatcher
-# that looked for the job at once would not find it, and submit it a second time.
+# The condition that an execution has an open attempt without a native id. A child process may be submitting
+# the job, and outlive its dispatcher for a moment. Another dispatcher that looked for the job at once would
+# not find it, and would submit it a second time.
 _IS_SUBMITTING = exists().where(
     store.ATTEMPT.c.execution == store.EXECUTION.c.id,
     store.ATTEMPT.c.ended_at.is_(None),
@@ -81,7 +86,7 @@ class Leases:
                 store.executions.change(tx, it.id, self.own_leases, holder=None, lease_until=tx.now)
 
     def other(self, execution: Execution) -> str | None:
-        """Return a description of another dispatcher that holds an execution; None if there is none."""
+        """Describe the other dispatcher that holds an execution; return None if there is none."""
         is_leased = execution.lease_until is not None and execution.lease_until > self._records.now()
         if execution.holder is None or execution.holder == self.holder or not is_leased:
             return None

@@ -1,4 +1,8 @@
-"""Files exchanged between processes: atomic writes, and safe reads of files that a job controls."""
+"""Writes files atomically, and opens files safely whose path a job controls.
+
+The inbox, the copies of the records and the blob store use it. It guards against half-written files after a
+crash, and against links and pipes that a job puts in the place of a file.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +59,10 @@ def sync_directory(directory: Path) -> None:
 
 @contextmanager
 def open_untrusted(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading whose path a job controls.
+    """Open a file whose path a job controls, for reading.
 
     Raises:
-        OSError: it cannot be read, is a link, or is no regular file, such as a pipe that would block.
+        OSError: it cannot be read, or is a link or another special file, such as a pipe that would block.
     """
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(number).st_mode):

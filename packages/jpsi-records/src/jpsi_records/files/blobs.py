@@ -1,4 +1,7 @@
-"""The blob store: files under the digest of their content, written once, never changed, and verified."""
+"""The blob store: stores files under the digest of their content, written once, never changed, and verified.
+
+It holds the inputs and outputs of executions. Jobs get copies, so that they cannot change what is stored.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ class Captured:
     left_out: tuple[str, ...] = ()
 
 
+# The end of a sentence about a file.
 _UNREADABLE = "cannot be read by who asks"
 
 
@@ -126,9 +130,13 @@ class Blobs:
         target.chmod((0o644 if is_writable else 0o444) | (0o111 if is_executable else 0))
 
     def trouble(self, digest: str, *, may_read: Callable[[Path], bool] | None = None) -> str | None:
-        """Return why a collection cannot be used by a user with the given access; None if it can.
+        """Return why a user cannot use a collection; None if the user can.
 
-        Sizes are checked, and not digests, as reading all content takes time.
+        It checks sizes and not digests, as reading all content takes time.
+
+        Args:
+            digest: the digest of the collection.
+            may_read: returns True if the user may read a file; by default, for this process.
         """
         can_read = may_read or functools.partial(os.access, mode=os.R_OK)
         try:

@@ -1,4 +1,8 @@
-"""Manifests: the content of a directory as one text, equal for equal content at any time and place."""
+"""Writes and reads manifests: the files of a directory and their digests, as one text.
+
+A collection (a stored directory) is identified by the digest of its manifest. Equal directories have equal
+texts at any time and place, so results that depend on them can be reused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The check whether a user of this machine may read a file, from the modes of file and directories."""
+"""Checks if a user of this machine may read a file, from the modes of the file and its directories.
+
+The dispatcher uses it to see whether the owner of a request could read an output before it reuses that. It
+looks at mode bits only: no ACLs, and not the directories above a symlink's target.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +21,12 @@ class Reader:
 
     uid: int
     groups: frozenset[int]
-    # A cache: many files are in few directories.
-    _entered: dict[Path, bool] = attrs.field(factory=dict, init=False, eq=False, repr=False)
+    # Caches the answer for each directory; it is never renewed, so make a new Reader for each check.
+    _may_enter_cache: dict[Path, bool] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     @classmethod
-    def of(cls, name: str) -> Self | None:
-        """Return the user with a name; None if this machine has none."""
+    def of_user_name(cls, name: str) -> Self | None:
+        """Return the user with a name; None if this machine knows no such user."""
         try:
             user = pwd.getpwnam(name)
         except KeyError:
@@ -30,30 +34,34 @@ class Reader:
         return cls(user.pw_uid, frozenset(os.getgrouplist(name, user.pw_gid)))
 
     def may_read(self, path: Path) -> bool:
-        """Return True if the user may read a file and enter all directories above it."""
-        return self._may_enter(path.parent) and self._is_allowed(path, stat.S_IRUSR)
+        """Return True if the user may read a file and enter all directories above it.
+
+        Args:
+            path: the absolute path of the file.
+        """
+        return self._may_enter(path.parent) and self._has_permission(path, stat.S_IRUSR)
 
     def _may_enter(self, directory: Path) -> bool:
-        if directory not in self._entered:
+        if directory not in self._may_enter_cache:
             is_top = directory == directory.parent
             may_reach = is_top or self._may_enter(directory.parent)
-            self._entered[directory] = may_reach and self._is_allowed(directory, stat.S_IXUSR)
-        return self._entered[directory]
+            self._may_enter_cache[directory] = may_reach and self._has_permission(directory, stat.S_IXUSR)
+        return self._may_enter_cache[directory]
 
-    def _is_allowed(self, path: Path, of_owner: int) -> bool:
+    def _has_permission(self, path: Path, owner_bit: int) -> bool:
         try:
             found = path.stat()
         except OSError:
             return False
-        return is_allowed(found.st_mode, found.st_uid, found.st_gid, self, of_owner)
+        return is_allowed(found.st_mode, found.st_uid, found.st_gid, self, owner_bit)
 
 
-def is_allowed(mode: int, uid: int, gid: int, reader: Reader, of_owner: int) -> bool:
-    """Return True if a mode grants a user the permission that `of_owner` denotes for the owner.
+def is_allowed(mode: int, uid: int, gid: int, reader: Reader, owner_bit: int) -> bool:
+    """Return True if a mode grants a user the permission whose mode bit for the owner is `owner_bit`.
 
     >>> is_allowed(0o640, 1, 10, Reader(2, frozenset([10])), stat.S_IRUSR)
     True
     """
     if reader.uid in {0, uid}:
-        return reader.uid == 0 or bool(mode & of_owner)
-    return bool(mode & (of_owner >> 3 if gid in reader.groups else of_owner >> 6))
+        return reader.uid == 0 or bool(mode & owner_bit)
+    return bool(mode & (owner_bit >> 3 if gid in reader.groups else owner_bit >> 6))

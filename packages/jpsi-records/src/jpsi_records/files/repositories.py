@@ -1,4 +1,8 @@
-"""Trees of git repositories; each repository is fetched into a permanent copy in the records' directory."""
+"""Fetches git repositories, and finds and writes the trees that the mounts of a computation name.
+
+Each repository is fetched into a permanent copy in the records' directory: an execution stays repeatable
+after its commit has been removed from the remote repository.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,8 @@ _ENVIRONMENT = {
 }
 # The user's configuration must not change the content of files.
 _AS_IT_IS = ("-c", "core.autocrlf=false", "-c", f"core.attributesFile={os.devnull}")
-_PATIENCE = 600
+# The seconds that git or tar may take.
+_TIMEOUT_SECONDS = 600
 _HASH = re.compile(r"[0-9a-f]{40,64}")
 # The target of HEAD if the remote repository has none: a reference that never exists.
 _NO_HEAD = "refs/jpsi/none"
@@ -187,7 +192,7 @@ def _run(command: list[str], stdin: bytes = b"") -> bytes:
             capture_output=True,
             check=False,
             env={**kept, **_ENVIRONMENT},
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT_SECONDS,
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as e:
         msg = f"{command[0]} could not be run: {e}"

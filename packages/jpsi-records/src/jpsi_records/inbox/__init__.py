@@ -1,7 +1,11 @@
-"""The inbox of a job, through which it makes requests without opening the records.
+"""The inbox of a job: files by which a running job makes new requests and gets their results.
 
-The job of an execution submits requests, reports its progress and reads the results of its requests, all
-through files. Jobs import this package: no module of it, or imported by it, loads the database.
+Its main use: the command of an execution, while it runs as a job, asks for further computations (`jpsi
+request submit`, or `Inbox` in Python). The dispatcher takes the requests in, runs them, and writes their
+results into the inbox. The job also reports its progress there.
+
+A job does not open the database: it may run on a node that does not reach it. No module of this package, or
+imported by it, loads the database.
 """
 
 from .inbox import (

@@ -1,6 +1,7 @@
 """The inbox of a job: a directory in which the job leaves requests as files for the dispatcher.
 
-A job opens no records: their database may be unreachable or unsafe to use on its host.
+The job uses `Inbox`; the dispatcher uses `read_request`, which refuses every file that is no valid request. A
+job opens no records: their database may be unreachable or unsafe to use on its host.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from ..files import write_whole
 from .reports import NO_REPORT, Report, read_progress, write_progress
 from .results import RequestResult, read_result, result_path
 
-#: The variables that give a job its execution's id, the path of its progress file, and the path of its
-#: inbox.
+#: The environment variables of a job: the id of its execution, and the paths of its progress file and inbox.
 EXECUTION, PROGRESS, INBOX = "JPSI_EXECUTION", "JPSI_PROGRESS", "JPSI_INBOX"
 
 _VERSION = 1
-# The interval at which a job checks for results of its requests.
-_LOOK_SECONDS = 1.0
+# The seconds between two checks of a job for the results of its requests.
+_POLL_SECONDS = 1.0
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _NAME = re.compile(rf"({_ID.pattern})\.json")
 
@@ -50,7 +50,7 @@ def refuse_in_job(environment: Mapping[str, str] = os.environ) -> None:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Asked:
-    """A request that a job has written to its inbox."""
+    """A request that a job has written to its inbox, before the dispatcher takes it in."""
 
     id: str
     spec: model.RequestSpec
@@ -59,7 +59,7 @@ class Asked:
 
 
 class Inbox:
-    """The interface of a job to its dispatcher: it submits requests and reports progress.
+    """The interface of a job to the dispatcher: the job makes requests, waits for them and reports progress.
 
     Its requests are children of the execution: they inherit its priority and are cancelled when it ends.
 
@@ -140,7 +140,7 @@ class Inbox:
                 return ended
             if end is not None and clock() >= end:
                 return None
-            sleep(_LOOK_SECONDS)
+            sleep(_POLL_SECONDS)
 
     def set_progress(self, progress: float | None = None, report: Report = NO_REPORT) -> None:
         """Report progress, from 0 to 1, or success or failure of the job.
@@ -223,8 +223,8 @@ def _about(document: Mapping[str, Any]) -> model.About:
     if not isinstance(labels, Mapping):
         msg = "its labels are no mapping"
         raise InvalidRequestError(msg)
-    said: dict[str, Any] = {it: document.get(it) for it in ("name", "description", "parent")}
-    texts = (*said.values(), *labels.values())
+    members: dict[str, Any] = {it: document.get(it) for it in ("name", "description", "parent")}
+    texts = (*members.values(), *labels.values())
     if not all(isinstance(it, str) and "\0" not in it for it in texts):
         msg = "what it says of itself is no text"
         raise InvalidRequestError(msg)
@@ -233,4 +233,4 @@ def _about(document: Mapping[str, Any]) -> model.About:
     except (TypeError, ValueError, OverflowError) as e:
         msg = f"expires_at is no time: {expires!r}"
         raise InvalidRequestError(msg, e) from e
-    return model.About(**said, labels=dict(labels), expires_at=expires_at)
+    return model.About(**members, labels=dict(labels), expires_at=expires_at)

@@ -1,4 +1,8 @@
-"""The reports of a running job: its progress, and its success or failure."""
+"""Writes and reads the progress file of a running job: its progress, and its success or failure.
+
+The job writes it (`jpsi request progress`); the dispatcher reads it in each round and records what has
+changed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The results of a job's requests, as files that the dispatcher writes for the job."""
+"""Writes and reads the result of a request that a job has made, as a file in the job's inbox.
+
+The dispatcher writes the file once the request has ended; the job waits for it with `Inbox.wait`.
+"""
 
 from __future__ import annotations
 

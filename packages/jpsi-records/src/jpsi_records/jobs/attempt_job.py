@@ -1,4 +1,8 @@
-"""The job of an attempt: its files, its begin script and its J/PSI spec."""
+"""Builds the job of an attempt: the paths of its files, its begin script and its J/PSI spec.
+
+The dispatcher submits that spec. The begin script claims the attempt, so that a job does not run after its
+dispatcher has revoked it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from .containers import INBOX_PLACE, PROGRESS_PLACE, Bind, Container, engine_pro
 #: The variable that gives a job the root of its mounts.
 ROOT = "JPSI_ROOT"
 
-# The content of the claim file: of job and dispatcher, the first to create it decides if the job runs.
+# The content of the claim file. Job and dispatcher both try to create it: the first decides if the job runs.
 CLAIMED, REVOKED = "job\n", "revoked\n"
 
 
@@ -103,7 +107,7 @@ def _host_command(execution: Execution, members: Mapping[str, Any], files: Attem
         "directory": files.place(members["cwd"]),
         "inherit_environment": members["purity"] != Purity.STRICT.value,
         "environment": {
-            **{name: _rooted(value, files) for name, value in members["environment"].items()},
+            **{name: _text_on_host(value, files) for name, value in members["environment"].items()},
             ROOT: escape(str(files.root)),
             EXECUTION: execution.id,
             PROGRESS: escape(str(files.progress)),
@@ -121,10 +125,10 @@ def _container_command(
         raise StoreError(wrong or "")
     container = Container(
         image=execution.recorded["container_image"],
-        command=[_true(it) for it in members["command"]],
+        command=[_text_in_container(it) for it in members["command"]],
         cwd=members["cwd"],
         environment={
-            **{name: _true(value) for name, value in members["environment"].items()},
+            **{name: _text_in_container(value) for name, value in members["environment"].items()},
             ROOT: "",
             EXECUTION: execution.id,
             PROGRESS: PROGRESS_PLACE,
@@ -160,16 +164,16 @@ _ROOT_REFERENCE = re.compile(rf"(?<!\$)\$\{{{ROOT}\}}")
 _ESCAPED = re.compile(r"\$(\$\{[A-Za-z_]\w*\})")
 
 
-def _true(value: str) -> str:
+def _text_in_container(value: str) -> str:
     """Return a text with `${JPSI_ROOT}` resolved for a container, whose root is `/`.
 
-    >>> _true("${JPSI_ROOT}/words $${HOME}")
+    >>> _text_in_container("${JPSI_ROOT}/words $${HOME}")
     '/words ${HOME}'
     """
     return _ESCAPED.sub(r"\1", _ROOT_REFERENCE.sub("", value))
 
 
-def _rooted(value: str | None, files: AttemptFiles) -> str | None:
+def _text_on_host(value: str | None, files: AttemptFiles) -> str | None:
     return None if value is None else _ROOT_REFERENCE.sub(lambda _: escape(str(files.root)), value)
 
 
@@ -177,9 +181,9 @@ def _resources(
     recorded: Mapping[str, Any], members: Mapping[str, Any], placement: Placement
 ) -> ResourceSpecV1 | None:
     # If the topology is `any`, a job gets one process; its cores are those recorded, else one.
-    is_open = members["processes"] == "any"
-    processes = 1 if is_open else members["processes"]
-    threads = recorded.get("vcpus", 1) if is_open else members["threads"]
+    is_any_topology = members["processes"] == "any"
+    processes = 1 if is_any_topology else members["processes"]
+    threads = recorded.get("vcpus", 1) if is_any_topology else members["threads"]
     resources = ResourceSpecV1(
         process_count=None if processes == 1 else processes,
         cpu_cores_per_process=None if threads == 1 else threads,

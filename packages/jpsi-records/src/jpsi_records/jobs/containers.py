@@ -1,4 +1,8 @@
-"""The command lines of the programs that run a job in a container."""
+"""Writes the command line that runs a job's command in a container, with apptainer, podman or docker.
+
+`attempt_job` uses it if the computation names an image. Previews use `engine_problem` to warn if this machine
+cannot start it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-#: The paths of a job's progress file and inbox in a container.
+#: The paths in a container of the job's progress file and of its inbox.
 PROGRESS_PLACE, INBOX_PLACE = "/.jpsi/progress", "/.jpsi/inbox"
 
 

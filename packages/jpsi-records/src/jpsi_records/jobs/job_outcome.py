@@ -1,4 +1,8 @@
-"""The outcome of a job: what its final status means for the execution."""
+"""Decides if an execution is complete, cancelled or retried after its job has ended.
+
+The dispatcher uses it. A failure of the batch system, such as a lost node, must not count as a result of the
+computation.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ from jpsi import JobState, JobStatus, Reason
 
 from ..model import ExecutionState
 
-#: The reasons that do not come from the computation; after one of these, the job is retried.
+#: The reasons that do not come from the computation; after one of these, the job is retried if attempts are
+#: left.
 INFRASTRUCTURE = frozenset(
     {
         Reason.LAUNCH,
@@ -19,12 +24,13 @@ INFRASTRUCTURE = frozenset(
         Reason.ATTACH_UNVERIFIED,
     }
 )
+# The reasons of a failed job whose exit code is a result of the computation.
 _RESULTS = frozenset({None, Reason.EXIT_CODE, Reason.SIGNAL})
 
 
 @attrs.frozen(slots=True)
 class End:
-    """The end of an attempt."""
+    """The consequence of an attempt's end for its execution."""
 
     #: COMPLETE or CANCELLED; QUEUED if the job is retried.
     state: ExecutionState

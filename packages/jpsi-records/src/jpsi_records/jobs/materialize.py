@@ -1,4 +1,7 @@
-"""Staging for one attempt: inputs are written below the job's root, and outputs are stored afterwards."""
+"""Stages the inputs of an attempt below the job's root, and stores its outputs afterwards.
+
+The dispatcher uses it before it submits a job and after the job has ended.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The capacity of temporary directories: checks of the free space, and of what a job has written."""
+"""Checks the capacity of a job's temporary directories: enough free space before, not exceeded while it runs.
+
+Previews and commits warn of, or refuse, too little free space; the dispatcher cancels a job that exceeds a
+capacity.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Canonical JSON: one text for each value, for any order of keys and spelling of numbers (RFC 8785)."""
+"""Writes canonical JSON (RFC 8785): one text for each value, for any order of keys and spelling of numbers.
+
+The canonical key of a computation and the id of a plan are made of such texts, so that equal values have
+equal digests.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# From ECMAScript's Number::toString, to which the RFC refers.
+# The exponents between which ECMAScript's Number::toString, to which the RFC refers, writes none.
 _SHORTEST_PLAIN, _LONGEST_PLAIN = -6, 21
 
 
@@ -78,7 +82,7 @@ def _shortest(value: float) -> str:
 
 
 def _placed(digits: str, point: int) -> str:
-    """Return digits with the decimal point after the first `point` of them."""
+    """Return digits as a number with the decimal point after the first `point` digits."""
     if len(digits) <= point <= _LONGEST_PLAIN:
         return digits.ljust(point, "0")
     if 0 < point <= _LONGEST_PLAIN:

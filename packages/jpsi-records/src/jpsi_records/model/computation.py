@@ -1,4 +1,8 @@
-"""The computation of a request: everything that its result depends on, as the user wrote it."""
+"""The computation of a request: everything that its result depends on, as the user wrote it.
+
+Two requests with equal computations share a result. `reuse` resolves its names and branches, and writes its
+canonical key.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Runtime constraints: resources that an execution must have, must not have, or have within a range."""
+"""Runtime constraints of a request: resources that the execution to reuse must have, or must not have.
+
+`problems` checks them when a request is made; `unmet_constraints` compares them with the recorded resources
+of an execution; a new execution gets resources that meet them.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ KNOWN = {
     "ram": "the bytes of memory that the job was given",
     "gpus": "the GPUs of all processes together",
 }
+# The least and the most.
 _ENDS = 2
 
 

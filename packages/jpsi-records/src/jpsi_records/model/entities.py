@@ -1,4 +1,7 @@
-"""The records as values: requests, executions, attempts, events and accounting intervals."""
+"""The records as values: requests, executions, attempts, events and accounting intervals.
+
+All parts of jpsi-records exchange these; `store` reads them from rows of the tables.
+"""
 
 from __future__ import annotations
 

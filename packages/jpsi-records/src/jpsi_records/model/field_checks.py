@@ -1,4 +1,7 @@
-"""Checks and converters of fields, whose values may still be any YAML value."""
+"""Checks and converts the fields of a request, whose values may still be any YAML value.
+
+The other modules of this package use it, so that all problems of a request are reported at once.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import attrs
 
 from .paths import place
 
-#: By name of a field, the check of its value, and the values that it accepts in words.
+#: For each field by name, a check of its value, and in words what the check accepts.
 FieldChecks = Mapping[str, tuple[Callable[[Any], bool], str]]
 
 

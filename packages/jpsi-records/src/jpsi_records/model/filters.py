@@ -1,4 +1,8 @@
-"""Filters: conditions on an execution besides its computation, such as one on its time of creation."""
+"""Filters: conditions of a request on the execution to reuse, such as one on its time of creation.
+
+`problems` checks them when a request is made; `unmet_filters` compares them with an execution, which the
+choice of an execution uses.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Any
 
 from .field_checks import is_number
 
+# An attribute, an operator and a value.
 _PARTS = 3
 _TIMES = frozenset({"created_at", "started_at", "finished_at", "modified_at"})
 _NUMBERS = frozenset({"exit_code", "progress", "priority"})
@@ -26,7 +31,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "in": lambda found, wanted: found in wanted,
     "not in": lambda found, wanted: found not in wanted,
 }
-_OF_LISTS = frozenset({"in", "not in"})
+_LIST_OPERATORS = frozenset({"in", "not in"})
 
 
 def problems(filters: Any) -> Iterator[str]:  # noqa: ANN401  any JSON value
@@ -44,7 +49,7 @@ def problems(filters: Any) -> Iterator[str]:  # noqa: ANN401  any JSON value
             yield f"filters: {attribute!r} is none of {', '.join(attributes)}"
         elif not isinstance(sign, str) or sign not in _OPERATORS:
             yield f"filters: {sign!r} is none of {', '.join(_OPERATORS)}"
-        elif not _can_be(attribute, wanted, is_list=sign in _OF_LISTS):
+        elif not _can_be(attribute, wanted, is_list=sign in _LIST_OPERATORS):
             known = f"; it is one of {', '.join(_STATES)}" if attribute == "state" else ""
             yield f"filters: {attribute} {sign} cannot be {wanted!r}{known}"
 

@@ -1,4 +1,7 @@
-"""The mounts of a computation as values, as the user wrote them: names and branches are not resolved yet."""
+"""The mounts of a computation: its inputs and temporary directories, as the user wrote them.
+
+Names and branches are not resolved yet: `reuse.resolver` does that.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Paths in a computation: normalized absolute POSIX paths, relative to the root of the job."""
+"""Normalizes paths in a computation, so that equal computations have equal texts.
+
+The paths of mounts, outputs and the working directory are POSIX paths below the root of the job. None may
+lead out of it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The placement of a job: its executor and resources, which are not part of the computation."""
+"""The placement of a job: the executor, queue, walltime and other resources to submit it with.
+
+It comes from the key `placement` of a request. It is not part of the computation: a result is reused whatever
+its placement was.
+"""
 
 from __future__ import annotations
 

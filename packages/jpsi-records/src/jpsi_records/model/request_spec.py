@@ -1,4 +1,7 @@
-"""The request spec as a value and as a document: what to compute, where, and on what terms."""
+"""Reads, checks and writes the request spec: what to compute, where, and on what terms.
+
+It is the document that users write in YAML or JSON, and that requests hold.
+"""
 
 from __future__ import annotations
 

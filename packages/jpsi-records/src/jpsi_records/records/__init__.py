@@ -1,7 +1,8 @@
-"""`Records`, the interface that applications and commands open.
+"""The public interface of the package: `Records`, which applications and `jpsi request` open.
 
-Queries, previews, requests and their changes, and the copies beside the files of jobs from which a lost
-database is restored.
+`Records` makes and changes requests; `RecordsReader` has the queries and previews only. `copies` writes a
+copy of each record beside the files of the jobs; `jpsi request reindex` restores a lost database from these
+copies.
 """
 
 from .copies import reindex, write_copy

@@ -1,4 +1,7 @@
-"""Copies of the records as files beside the job files; `reindex` restores a lost database from them."""
+"""Copies each record to a file beside the job files; `reindex` restores a lost database from the copies.
+
+`Records` writes the copies before each commit.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,14 @@ from ..files import make_parent_directory, write_whole
 from ..model import ExecutionState, Request, RequestState
 from .queries import RecordsReader
 
-# Each execution's record is in the execution's directory; requests have a directory of their own.
-# Versions before 0.2 stored requests that were satisfied at once beside their executions.
-_NAME, _REQUESTS = "record.json", "requests"
-# The names of collections; the file is named by the name's digest, as a name may be any text.
+# The copy in the directory of an execution.
+_NAME = "record.json"
+# The directory of the copies of requests.
+_REQUESTS = "requests"
+# The directory of the copies of collection names. A file is named by the digest of the name, which may be any
+# text.
 _COLLECTIONS = "names"
+# Versions before 0.2 stored requests that were satisfied at once beside their executions.
 _PLACES = (f"executions/*/{_NAME}", f"executions/*/{_REQUESTS}/*.json", f"{_REQUESTS}/*.json")
 _VERSION = 1
 
@@ -67,7 +73,7 @@ def write_changed_copies(records: RecordsReader, tx: store.Transaction) -> None:
 
 
 def write_new_names(records: RecordsReader, tx: store.Transaction, written: dict[str, datetime]) -> None:
-    """Write copies of collection names: of those that users set who may not write copies themselves.
+    """Write copies of the collection names that were set by users who may not write copies themselves.
 
     Args:
         records: the records.

@@ -1,4 +1,4 @@
-"""Queries and previews: the read-only part of the interface to the records."""
+"""Reads the records: queries and previews (`RecordsReader`). `Records` extends it by the changes."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ class RecordsReader:
         if user == self.user:
             trouble = functools.cache(self.blobs.trouble)
         else:
-            reader = Reader.of(user)
+            reader = Reader.of_user_name(user)
             may_read = (lambda _: False) if reader is None else reader.may_read
             trouble = functools.cache(functools.partial(self.blobs.trouble, may_read=may_read))
 

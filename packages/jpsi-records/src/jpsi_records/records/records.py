@@ -1,4 +1,8 @@
-"""The public interface to the records: each use case is one method of `Records`."""
+"""`Records`, the public interface of the package: makes, previews, commits, changes and cancels requests.
+
+Applications and `jpsi request` open it; the dispatcher runs the executions that it assigns. Each use case is
+one method.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The choice of an execution for a request: reuse one, create one, or wait for predecessors."""
+"""Assigns an execution to a request: reuses one, creates one, or lets the request wait for its predecessors.
+
+`Records` uses it for previews (`plan`) and commits (`execution_for`). A commit fails if its result would
+differ from that of the preview.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from ..store import Transaction, executions, requests
 from .matching import Evidence, Matcher, NearMiss
 from .resolver import Resolution
 
-# The number of recent executions of the same program that are compared.
+# How many recent executions of the same program are compared to find near misses.
 _COMPARED = 50
 # The number of near misses in a plan.
 _MAX_NEAR_MISSES = 5

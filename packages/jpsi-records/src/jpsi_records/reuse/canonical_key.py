@@ -1,4 +1,8 @@
-"""The canonical key of a computation: a versioned text, equal for equal computations, and its digest."""
+"""Writes the canonical key of a computation, a versioned text; its digest finds equal computations.
+
+An execution holds the key (`preimage`) and its digest (`fingerprint`). The key also tells what a job has to
+run, and where two computations differ.
+"""
 
 from __future__ import annotations
 

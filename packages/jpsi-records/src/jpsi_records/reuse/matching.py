@@ -1,4 +1,8 @@
-"""The match of recorded executions with a request spec, and the reasons against the others."""
+"""Chooses the recorded execution that satisfies a request, and names the reasons against the others.
+
+`assignment` uses it for previews and commits. An execution of the same computation may still be unusable: it
+failed, is too old, has other resources, or its output is not there or not readable for the user.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import attrs
 from ..model import Execution, ExecutionState, Purity, RequestSpec, unmet_constraints, unmet_filters
 from .canonical_key import Difference, differences, recalled
 
-#: A function that returns why the outputs of an execution are unusable for the user, or None.
+#: A function that returns why the output of an execution is unusable for the user, or None.
 Evidence = Callable[[Execution], str | None]
 
 
@@ -28,17 +32,17 @@ class NearMiss:
 
 @attrs.frozen(slots=True)
 class Matcher:
-    """The match of executions with a request spec at a time."""
+    """Compares executions with a request spec, at the time `now`."""
 
     spec: RequestSpec
     now: datetime
     evidence: Evidence
 
     def choose(self, candidates: Iterable[Execution]) -> Execution | None:
-        """Return the best of several executions of the same computation that satisfies the request spec.
+        """Return the best execution that satisfies the request spec, of executions of the same computation.
 
-        Ended executions come before running ones, and those before queued ones; of the ended ones the oldest
-        is taken, so that all users get the same.
+        Ended executions come before running ones, and running ones before queued ones. Of the ended ones it
+        takes the oldest, so that all users get the same.
         """
         ranked = sorted(candidates, key=self._rank)
         return next((it for it in ranked if not any(True for _ in self.objections(it))), None)

@@ -1,4 +1,9 @@
-"""The resolution of the names, branches and ranges in mounts to digests and hashes."""
+"""Resolves the inputs of a computation: names, git branches and revision ranges become digests and hashes.
+
+It is the step before the search for an execution to reuse: an execution depends on contents, not on names.
+One mount may have several variants, such as the commits of a range; an execution of any variant satisfies the
+request.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from .. import files, model
 from ..errors import InvalidRequestError, StoreError
 from .canonical_key import fingerprint, preimage
 
-# The limit on combinations, if several mounts have several variants each.
+# The largest number of combinations, if several mounts have several variants each.
 _MAX_COMBINATIONS = 10_000
 
 
@@ -20,7 +25,7 @@ class Resolution:
     """The resolved variants of a computation; a new execution computes the first one."""
 
     preimages: tuple[str, ...]
-    #: Contents that the request itself brings; they are stored at the commit.
+    #: Contents that are part of the request itself, such as texts; they are stored at the commit.
     contents: tuple[bytes, ...]
 
     @property
@@ -40,8 +45,8 @@ class Resolver:
 
     blobs: files.Blobs
     repositories: files.Repositories
-    #: By target, the digest of the collection that the mount names, or of the output of its request; None if
-    #: there is none (yet).
+    #: The digest of the collection or of the request's output that a mount names, by the mount's target; None
+    #: if there is none (yet).
     digests: Mapping[str, str | None]
     contents: list[bytes] = attrs.field(factory=list)
 
@@ -75,7 +80,7 @@ class Resolver:
             case model.Collection(is_new=True):
                 return [
                     model.Collection(
-                        digest=self._brought(files.write_manifest(files.EMPTY).encode()), writable=True
+                        digest=self._add_content(files.write_manifest(files.EMPTY).encode()), writable=True
                     )
                 ]
             case model.Collection():
@@ -86,15 +91,15 @@ class Resolver:
                 return self.repositories.resolve(mount)
             case model.Text() | model.Json():
                 text = mount.content if isinstance(mount, model.Text) else model.canonical(mount.content)
-                return [model.Blob(digest=self._brought(text.encode()))]
+                return [model.Blob(digest=self._add_content(text.encode()))]
             case model.Tmp():
                 return [model.Tmp()]
             case model.Blob():
                 self._check_blob(mount.digest)
         return [mount]
 
-    def _brought(self, content: bytes) -> str:
-        """Note content that the request brings, and return its digest."""
+    def _add_content(self, content: bytes) -> str:
+        """Add content that is part of the request, and return its digest."""
         self.contents.append(content)
         return files.digest_of(content)
 
@@ -113,7 +118,7 @@ class Resolver:
         if inner is manifest:
             digest = files.collection_digest(inner)
         else:
-            digest = self._brought(files.write_manifest(inner).encode())
+            digest = self._add_content(files.write_manifest(inner).encode())
         # Unspecified matches both; a new execution gets a read-only directory.
         choices = [False, True] if mount.writable is None else [mount.writable]
         return [model.Collection(digest=digest, writable=it) for it in choices]

@@ -1,7 +1,8 @@
-"""The connection to the database; transactions are set up so that there is one writer at a time.
+"""Connects to the database of the records, and begins read and write transactions.
 
-SQLite's or PostgreSQL's own locks ensure that. On a network file system, readers wait, too: without locks,
-a journal that is being written looks like one that a crash has left.
+All of jpsi-records uses it. SQLite's or PostgreSQL's locks ensure that only one process writes at a time. On
+a network file system they may not work. There a lock file admits one process at a time, also for reading: a
+reader could take the journal of a running transaction for that of a crashed one, and roll it back.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from jpsi_engine import is_on_network
 from ..errors import StoreError
 from .file_lock import FileLock
 
-# The time that a writer waits for another; each writes for milliseconds.
+# The time that a process waits for another; most transactions take milliseconds.
 _TIMEOUT_SECONDS = 60
-# The key of the advisory lock that a writer holds until the end of its transaction; any constant does.
-_WRITER = 0x6A707369
+# The key of PostgreSQL's advisory lock for the one writer; any constant works.
+_WRITER_KEY = 0x6A707369
 
 
 def utc_now() -> datetime:
@@ -70,13 +71,14 @@ class Database:
     """A database for any thread, and for any number of processes that each open it."""
 
     def __init__(self, url: str | sa.URL) -> None:
-        #: The user of the transactions, and their clock.
+        #: The user who writes, for `modified_by`; empty if not set.
         self.user = ""
+        #: Returns the time of a transaction.
         self.now: Callable[[], datetime] = utc_now
-        #: Called before the commit of a transaction that has changed requests or names, or added executions.
+        #: Called before the commit of a transaction that has changed something.
         self.before_commit: Callable[[Transaction], None] | None = None
-        self._url = _checked(url)
-        self._file_lock = self._lock_if_shared()
+        self._url = _parse_url(url)
+        self._file_lock = self._lock_if_on_network()
         # On a network file system, only a newly opened file shows what other machines have written.
         more: dict[str, Any] = {} if self._file_lock is None else {"poolclass": sa.NullPool}
         try:
@@ -85,7 +87,7 @@ class Database:
             msg = f"{e}, which PostgreSQL needs; try: pip install 'jpsi-records[postgresql]'"
             raise StoreError(msg, e) from e
         if self.is_sqlite:
-            # A write-ahead log needs memory shared by all users, which several machines do not have.
+            # A write-ahead log needs memory that all processes share, so they must be on one machine.
             _set_up_sqlite(self.engine, "WAL" if self._file_lock is None else "DELETE")
 
     @property
@@ -95,7 +97,7 @@ class Database:
 
     @functools.cached_property
     def restricted_to(self) -> str | None:
-        """The user to whom PostgreSQL's row-level security restricts access; None without a restriction."""
+        """The PostgreSQL role if row-level security shows it only its own records; None if it sees all."""
         if self.is_sqlite:
             return None
         with self.reading() as tx:
@@ -108,11 +110,11 @@ class Database:
         with self.reading() as tx:
             return str(tx.execute(sa.text(statement)).scalar())
 
-    def _lock_if_shared(self) -> FileLock | None:
-        path = self._url.database
-        if not self.is_sqlite or not path or not is_on_network(str(Path(path).absolute().parent)):
+    def _lock_if_on_network(self) -> FileLock | None:
+        path = sqlite_path(self._url)
+        if path is None or not is_on_network(str(path.absolute().parent)):
             return None
-        return FileLock(Path(f"{Path(path).absolute()}-turn"), timeout=_TIMEOUT_SECONDS)
+        return FileLock(Path(f"{path.absolute()}-turn"), timeout=_TIMEOUT_SECONDS)
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """Begin a read transaction, which sees one consistent state of the records.
@@ -123,7 +125,7 @@ class Database:
         return self.transaction(writes=False)
 
     def writing(self) -> AbstractContextManager[Transaction]:
-        """Begin the one write transaction; it is committed as a whole, or rolled back.
+        """Begin a write transaction when no other is open; it is committed as a whole, or rolled back.
 
         Raises:
             StoreError: the database cannot be reached or written to.
@@ -132,7 +134,10 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Transaction]:
-        """Begin a transaction, even if the tables have not been checked yet."""
+        """Begin a transaction.
+
+        A subclass checks the tables in `reading` and `writing`; this does not.
+        """
         try:
             with (
                 contextlib.nullcontext() if self._file_lock is None else self._file_lock.acquire(),
@@ -140,7 +145,7 @@ class Database:
                 connection.begin(),
             ):
                 if writes and not self.is_sqlite:
-                    connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITER})
+                    connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITER_KEY})
                 tx = Transaction(connection, self.now(), self.user)
                 yield tx
                 if self.before_commit is not None and tx.changed != Changed():
@@ -161,14 +166,18 @@ def sqlite_path(url: str | sa.URL) -> Path | None:
     Raises:
         StoreError: the URL is invalid.
     """
-    found = _checked(url)
+    found = _parse_url(url)
     if found.get_backend_name() != "sqlite" or not found.database or found.database == ":memory:":
         return None
     return Path(found.database)
 
 
-def _checked(url: str | sa.URL) -> sa.URL:
-    """Return a parsed URL of a supported database."""
+def _parse_url(url: str | sa.URL) -> sa.URL:
+    """Return a parsed URL, with the driver that this package depends on.
+
+    Raises:
+        StoreError: the URL is invalid, or its database is neither SQLite nor PostgreSQL.
+    """
     try:
         found = sa.make_url(url)
     except SQLAlchemyError as e:
@@ -178,15 +187,15 @@ def _checked(url: str | sa.URL) -> sa.URL:
     if found.get_backend_name() not in {"sqlite", "postgresql"}:
         msg = f"records are kept in SQLite or PostgreSQL, and not in {found.get_backend_name()}"
         raise StoreError(msg)
-    # Select the driver that this package depends on; SQLAlchemy's default is another.
-    is_open = found.drivername == "postgresql"
-    return found.set(drivername="postgresql+psycopg") if is_open else found
+    # SQLAlchemy's default driver is another.
+    needs_driver = found.drivername == "postgresql"
+    return found.set(drivername="postgresql+psycopg") if needs_driver else found
 
 
 def _set_up_sqlite(engine: sa.Engine, journal_mode: str) -> None:
     @sa.event.listens_for(engine, "connect")
     def set_up(connection: Any, _: object) -> None:  # noqa: ANN401  the type depends on the driver
-        # By default, the driver begins transactions itself, and too late.
+        # Turn off the driver's own BEGIN: it comes only before the first write, not before the first read.
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {_TIMEOUT_SECONDS * 1000}")
@@ -197,6 +206,6 @@ def _set_up_sqlite(engine: sa.Engine, journal_mode: str) -> None:
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
-        # A transaction that reads first and writes later could not wait for another writer.
+        # Take the write lock at once: SQLite refuses it to a transaction that has read before another wrote.
         is_writing = connection.get_execution_options().get("jpsi_writes", True)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")

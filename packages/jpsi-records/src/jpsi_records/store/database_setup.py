@@ -1,4 +1,8 @@
-"""Opening of the records' database: missing tables are created, and older ones are migrated."""
+"""Opens the records' database: creates missing tables, and migrates older ones.
+
+`RecordsReader` uses it. If the database does not exist yet, readers see no records, and the first write
+creates it.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +44,7 @@ def open_database(url: str | URL, make: Callable[[], None] | None = None) -> Dat
 
 
 class _UnmadeDatabase(Database):
-    """A database that may not exist yet."""
+    """A database that may not exist yet; the first write creates it."""
 
     def __init__(self, url: str | URL, make: Callable[[], None]) -> None:
         super().__init__(url)
@@ -70,16 +74,16 @@ class _UnmadeDatabase(Database):
 
     @property
     def restricted_to(self) -> str | None:
-        """The user to whom PostgreSQL's row-level security restricts access; None without a restriction."""
+        """The PostgreSQL role if row-level security shows it only its own records; None if it sees all."""
         return super().restricted_to if self.check() else None
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """Begin a read transaction; before the first write, it reads a temporary empty database."""
         with self._lock:
-            return super().reading() if self.check() else self._nothing().reading()
+            return super().reading() if self.check() else self._open_empty().reading()
 
     def writing(self) -> AbstractContextManager[Transaction]:
-        """Begin the one write transaction; it is committed as a whole, or rolled back."""
+        """Begin a write transaction; the first creates the database if there is none."""
         with self._lock:
             if not self.check():
                 self._make()
@@ -99,7 +103,7 @@ class _UnmadeDatabase(Database):
             )
             raise StoreError(msg, e) from e
 
-    def _nothing(self) -> Database:
+    def _open_empty(self) -> Database:
         if self._empty is None:
             self._folder = tempfile.TemporaryDirectory(prefix="jpsi-records-")
             self._empty = open_database(f"sqlite:///{self._folder.name}/records.sqlite")
@@ -120,7 +124,7 @@ def _check_version(database: Database) -> None:
         version = _version(tx.connection)
     if version != HEAD:
         with database.transaction(writes=True) as tx:
-            _bring_up_to_date(tx.connection)
+            _migrate(tx.connection)
 
 
 def _version(connection: Connection) -> str | None:
@@ -130,7 +134,7 @@ def _version(connection: Connection) -> str | None:
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
-def _bring_up_to_date(connection: Connection, wanted: str = "head") -> None:
+def _migrate(connection: Connection, wanted: str = "head") -> None:
     # Alembic is needed rarely and slow to import.
     from alembic.config import Config  # noqa: PLC0415
     from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415

@@ -1,4 +1,8 @@
-"""The history: events are added, and never changed or removed."""
+"""Adds and reads events, the history of requests and executions; they are never changed or removed.
+
+`ledger` adds an event for each change. An accounting event has a request's owner and priority and the state
+of its execution from then on; `jpsi request usage` shows them as intervals.
+"""
 
 from __future__ import annotations
 

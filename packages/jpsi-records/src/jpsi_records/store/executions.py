@@ -1,4 +1,8 @@
-"""Reads and writes of executions and attempts, in the caller's transaction."""
+"""Reads and writes the tables of executions and attempts, in the caller's transaction.
+
+`ledger` and the dispatcher use it; equal requests that are committed at the same time get one execution
+(`add`).
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,12 @@ from .database import Transaction
 from .rows import fetch, fetch_one, row_of
 from .schema import ATTEMPT, EXECUTION, LIVE
 
-# Databases limit the number of values in a statement.
+# The largest number of values in a statement, which databases limit.
 _AT_ONCE = 500
 
-#: The conditions on executions that wait for a dispatcher, and on those that a dispatcher holds.
+#: The condition on executions that wait for a dispatcher.
 WAITING = (EXECUTION.c.state == ExecutionState.QUEUED.value) & (EXECUTION.c.priority > 0)
+#: The condition on executions that a dispatcher holds.
 HELD = EXECUTION.c.state.in_([ExecutionState.CLAIMED.value, ExecutionState.RUNNING.value])
 
 
@@ -97,7 +102,7 @@ def add(tx: Transaction, execution: Execution, *, is_shared: bool) -> Execution:
     return found
 
 
-# The columns of a lease; they are not part of what the record says.
+# The columns of a lease; a change of them is no change of the record.
 _LEASE = frozenset({"holder", "lease_until"})
 
 

@@ -1,8 +1,9 @@
-"""A lock file for one user at a time on a network file system, which may not implement file locks.
+"""Locks the SQLite database by a lock file if it is on a network file system.
 
-The holder has created the lock file exclusively; the file names its process. If that process has ended on
-this machine, the next one removes the file. For a process on another machine this cannot be known; then
-`StoreError` names the process that holds the lock.
+The locks of such a file system may not work. A process holds the lock if it has created the file; the file
+names the process. If the holder has ended on this machine, the next process removes the file. For a holder on
+another machine a process cannot know that: when it has waited too long, a `StoreError` names the holder and
+the file to remove.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _RETRY_SECONDS = 0.02
 
 
 class FileLock:
-    """The lock of one file.
+    """A lock that one process at a time holds.
 
     Args:
         path: the lock file.
-        timeout: the seconds to wait for another holder.
+        timeout: the seconds that a process waits for another to release the lock.
         sleep: sleeps for the given seconds.
         clock: returns the time in seconds.
     """
@@ -44,7 +45,7 @@ class FileLock:
 
     @contextlib.contextmanager
     def acquire(self) -> Iterator[None]:
-        """Hold the lock, after waiting for other holders.
+        """Wait until the lock is free, then hold it.
 
         Raises:
             StoreError: another process has held the lock for too long, or the file cannot be created.
@@ -79,7 +80,8 @@ class FileLock:
         holder = self._read_holder()
         if holder is None or not process_has_ended(holder):
             return
-        # Of all processes that see this, one may remove the lock: a second would remove the next holder's.
+        # Only one of the processes that see the stale lock may remove it: a second one might remove the lock
+        # of the next holder. The second lock file elects it.
         name = hashlib.sha256(holder.encode()).hexdigest()[:16]
         breaker = self._path.with_name(f"{self._path.name}.{name}")
         if not _make(breaker, ""):

@@ -1,6 +1,7 @@
-"""The ledger: state changes with their consequences for priorities, requests and accounting.
+"""Changes states and priorities of requests and executions, with all consequences in the same transaction.
 
-Each function does its work in the caller's transaction.
+`Records` and the dispatcher use it. A change of one request can change the priority of its execution, of the
+children of that, the outcome of other requests and the accounting: this module keeps them consistent.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def settle(tx: Transaction, execution_id: str) -> None:
         has_changed = _settle_one(tx, parent)
         children = requests.some(tx, REQUEST.c.parent == parent, _COMMITTED)
         found = {it.execution: None for it in children if it.execution is not None}
-        # a child that has another parent may have been settled before that one changed
+        # a child may have been settled before another parent of it changed
         pending += [it for it in found if has_changed or it not in pending]
 
 
@@ -139,7 +140,7 @@ def _finish(tx: Transaction, request: Request, execution: Execution | None, outc
 
 
 def catch_up(tx: Transaction) -> None:
-    """Apply changes to requests by users who may not write executions."""
+    """Apply priority changes of users who may not write executions: pass them on to the executions."""
     for execution_id in events.behind(tx):
         settle(tx, execution_id)
         interested = requests.some(tx, REQUEST.c.execution == execution_id, _COMMITTED)
@@ -182,10 +183,10 @@ def record_progress(
     **by: str,
 ) -> None:
     """Record the progress of an execution, or a report of its job, if the conditions hold."""
-    before = executions.get(tx, execution_id)
-    values: dict[str, Any] = {} if progress in {None, before.progress} else {"progress": progress}
-    status = report.added_to(before.status)
-    values |= {} if status == before.status else {"status": status}
+    current = executions.get(tx, execution_id)
+    values: dict[str, Any] = {} if progress in {None, current.progress} else {"progress": progress}
+    status = report.added_to(current.status)
+    values |= {} if status == current.status else {"status": status}
     is_changed = bool(values) and executions.change(tx, execution_id, *conditions, **values)
     # What a user reports is recorded even if it changes nothing.
     if report.is_success is not None and (by or (is_changed and "status" in values)):

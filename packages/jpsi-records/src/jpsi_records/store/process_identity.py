@@ -1,4 +1,9 @@
-"""Globally unique names of processes, and the check whether a named process has ended."""
+"""Names a process so that others can find out whether it has ended.
+
+A dispatcher's lease and the lock file of the database hold such a name. If the process has ended on the same
+machine, the next one takes over at once. Process ids are reused, so a name also has the boot id, the pid
+namespace and the start time.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,9 @@ import os
 import socket
 from pathlib import Path
 
-# From proc_pid_stat(5): the start time, counted from the field after the name in parentheses.
-_START = 19
+# From proc_pid_stat(5): the indices of fields, counted from the field after the name in parentheses.
 _STATE = 0
+_START = 19
 # Used for what cannot be known without /proc.
 _UNKNOWN = "-"
 # Used as the start time of a zombie: it has ended, but its parent has not waited for it yet.
@@ -22,7 +27,7 @@ def name_of_this_process() -> str:
 
 
 def process_has_ended(name: str) -> bool:
-    """Return True if a named process has certainly ended; for another machine this is never certain."""
+    """Return True if a named process has certainly ended; on another machine that is never certain."""
     words = name.split()
     if len(words) != 6:  # noqa: PLR2004  the name is still being written
         return False
@@ -44,6 +49,7 @@ def describe_process(name: str) -> str:
 
 
 def _place() -> str:
+    """Return the boot id of this machine and the pid namespace of this process."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"

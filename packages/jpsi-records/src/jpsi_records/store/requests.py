@@ -1,4 +1,7 @@
-"""Reads and writes of requests, in the caller's transaction."""
+"""Reads and writes the table of requests, in the caller's transaction.
+
+Every change is noted in the transaction, so that a copy of the request is written before the commit.
+"""
 
 from __future__ import annotations
 

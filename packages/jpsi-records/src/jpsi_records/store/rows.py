@@ -1,4 +1,7 @@
-"""The conversion between rows of the tables and values."""
+"""Converts rows of the tables to values (`Request`, `Execution`, ...) and back, and finds records by id.
+
+The modules of this package that read or write a table use it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from .database import Transaction
 T = TypeVar("T", bound=attrs.AttrsInstance)
 
 _ID_PREFIX = re.compile(r"[0-9a-f-]{1,36}")
-# The number of ids in a message.
+# The largest number of ids in a message.
 _MAX_NAMED = 3
 # The columns that have other names than the fields of the values.
 _COLUMNS = {"spec": "wish", "start": "start_time", "end": "end_time", "user": "owner"}

@@ -1,4 +1,4 @@
-"""The tables as this version of the package defines them; migrations/ holds the steps that led here."""
+"""Defines the tables as this version of the package uses them; `migrations` holds the steps from old ones."""
 
 from __future__ import annotations
 

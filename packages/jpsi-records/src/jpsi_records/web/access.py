@@ -1,4 +1,8 @@
-"""Access control of the pages: only with the token, under a name of this machine, and from no other site."""
+"""Controls access to the web pages: only with the token, on this machine, and not from other web sites.
+
+Other users of the machine can connect to the port of `jpsi request serve`, and any web site can make the
+user's browser send a request to it.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,18 @@ from http.cookies import CookieError, SimpleCookie
 
 import attrs
 
-#: The name of the cookie, and of the query parameter, that hold the token.
+#: The names of the cookie and of the query parameter that hold the token.
 COOKIE, PARAMETER = "jpsi-records", "token"
 
+# The names of the server in the header `Host`.
 _NAMES = frozenset({"127.0.0.1", "localhost"})
+# The values of `Sec-Fetch-Site` for requests of these pages, and of the user.
 _OWN = frozenset({"same-origin", "none"})
 
 
 @attrs.frozen(slots=True)
 class Key:
-    """The secrets of one server; they exist in its memory and in the link that it prints only."""
+    """The secrets of one server; they exist only in its memory and in the link that it prints."""
 
     #: The first part of every path. Browsers send a cookie to all servers of a host, on any port, but only
     #: for matching paths: other users do not know this path, so their servers on this machine never get it.

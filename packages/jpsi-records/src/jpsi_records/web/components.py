@@ -1,4 +1,4 @@
-"""The parts that several pages share: links, times, states and events."""
+"""Builds the parts that several web pages share: links, times, states and events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of a request and of an execution."""
+"""Builds the web pages of one request and of one execution."""
 
 from __future__ import annotations
 

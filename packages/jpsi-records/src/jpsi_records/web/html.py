@@ -1,4 +1,7 @@
-"""The construction of HTML; only this module turns text into HTML, and it escapes all of it."""
+"""Builds HTML for the web pages; only this module turns text into HTML, and it escapes all of it.
+
+Names, commands and logs come from users and jobs: none of them can bring markup or scripts into a page.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ class Html:
 #: Content of an element; None is empty.
 Content = Html | str | None
 
+# The elements without an end tag.
 _VOID = frozenset({"link", "meta"})
 
 

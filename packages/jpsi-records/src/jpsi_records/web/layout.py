@@ -1,4 +1,4 @@
-"""The layout of all pages, and their addresses."""
+"""Builds the layout that all web pages share, and the addresses of the pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import attrs
 from .html import Content, element
 
 _NAVIGATION = {"": "Requests", "executions": "Executions", "accounting": "Accounting"}
-# The interval in seconds at which a browser without scripts reloads a page that may change.
+# The seconds after which a browser without scripts reloads a page that may change.
 _RELOAD_SECONDS = "5"
 
 
@@ -63,10 +63,10 @@ def _whole(head: Iterable[Content], *body: Content) -> str:
 
 def welcome(site: Site) -> str:
     """Return the page for a visit with the token; it forwards the browser to an address without the token."""
-    # Not a redirect: browsers do not send a SameSite=Strict cookie if another site began the chain.
-    on = site.link("")
-    head = [element("meta", charset="utf-8"), element("meta", http_equiv="refresh", content=f"0; url={on}")]
-    return _whole(head, element("p", element("a", "Requests", href=on)))
+    # Not a redirect: after a link on another site, browsers do not send a SameSite=Strict cookie with one.
+    home = site.link("")
+    head = [element("meta", charset="utf-8"), element("meta", http_equiv="refresh", content=f"0; url={home}")]
+    return _whole(head, element("p", element("a", "Requests", href=home)))
 
 
 def refusal(status: HTTPStatus, why: str) -> str:

@@ -1,4 +1,4 @@
-"""The pages that list requests, executions and accounting intervals."""
+"""Builds the web pages that list requests, executions and accounting intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The logs of jobs: read from the attempt's files while it runs, later from the blob store."""
+"""Reads the logs of jobs for the web pages: standard output and error of an attempt.
+
+While a job runs, they are files of its attempt, which the job controls; once it has ended, the last attempt's
+are in the blob store.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from ..jobs import AttemptFiles
 from ..model import Attempt, Execution
 from ..records import RecordsReader
 
+#: The logs that have pages.
 NAMES = ("stdout", "stderr")
 
 

@@ -1,4 +1,7 @@
-"""The response to an HTTP request: access check, choice of the page, and security headers."""
+"""Answers an HTTP request: checks access, chooses the web page, and adds security headers.
+
+The server calls `answer`. It is a function of the request and the records, without a network.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,8 @@ _ALWAYS = {
     "X-Frame-Options": "DENY",
 }
 _FILES = {"style.css": "text/css; charset=utf-8", "refresh.js": "text/javascript; charset=utf-8"}
-# The largest part of a log that is sent, from its end.
-_WHOLE = 64 * 1024 * 1024
+# The most bytes of a log that are sent, from its end.
+_MAX_LOG_BYTES = 64 * 1024 * 1024
 _LINK = "Open the link that `jpsi request serve` has printed."
 
 
@@ -118,7 +121,7 @@ def _resource(records: Records, parts: Sequence[str]) -> Answer | None:
             execution = records.execution(execution_id)
             for attempt in records.attempts(execution_id):
                 if str(attempt.number) == number:
-                    content, _ = read_log(records, execution, attempt, name, _WHOLE)
+                    content, _ = read_log(records, execution, attempt, name, _MAX_LOG_BYTES)
                     # The content is the job's: a browser must not run it.
                     return Answer.of(content, _PLAIN, Content_Security_Policy="sandbox")
             msg = f"execution {execution_id} has no attempt {number}"

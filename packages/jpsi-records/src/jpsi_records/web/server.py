@@ -1,4 +1,8 @@
-"""The HTTP server of the pages, on the loopback interface of this machine."""
+"""Serves the web pages over HTTP, on the loopback interface of this machine (`jpsi request serve`).
+
+It only passes requests on to `responses`, and limits how many are answered at once and how long one may take
+to arrive.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from .responses import Answer, answer, refusal
 
 log = logging.getLogger(__name__)
 
-# The timeout in seconds for a client to send its request.
+# The seconds that a client may take to send its request.
 _TIMEOUT_SECONDS = 20
 # The number of concurrent requests; others wait.
 _MAX_CONNECTIONS = 16

@@ -1,4 +1,7 @@
-"""The accounting timeline as SVG: users, priorities, and states of an execution over time."""
+"""Draws the accounting of an execution as a timeline in SVG: a lane for each request, over time.
+
+The web pages of requests, executions and accounting show it.
+"""
 
 from __future__ import annotations
 

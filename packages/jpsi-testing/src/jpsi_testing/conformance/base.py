@@ -1,4 +1,4 @@
-"""The base of `ExecutorConformance`: the fixtures that a subclass overrides, and tools for jobs in tests."""
+"""The base of `ExecutorConformance`: fixtures that a backend's tests may override, and helpers for jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of bulk submission: each job keeps its own outcome, and a system with arrays gets few requests."""
+"""Conformance tests of bulk submission: each job keeps its own outcome, and arrays need few requests."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from jpsi_testing.conformance.hooks import HookTests
 from jpsi_testing.conformance.recovery import client
 from jpsi_testing.fake import FakeScheduler
 
-# The number of elements of an array, and the longest command, in bytes, about all elements of one.
+# The number of elements of an array.
 _COUNT = 12
-_LONGEST = 600
+# The largest length in bytes of a command about all elements of an array.
+_MAX_COMMAND_BYTES = 600
 
 
 class ManyTests(ExecutorTestBase):
@@ -307,5 +308,5 @@ class ArrayTests(BulkTests):
         lengths = [len(" ".join(call.invocation.argv)) for call in fake.log[call_count:]]
         executor.cancel_many(jobs)
 
-        assert max(lengths) < _LONGEST
+        assert max(lengths) < _MAX_COMMAND_BYTES
         assert [self.end(job).state for job in jobs] == [JobState.CANCELED] * len(jobs)

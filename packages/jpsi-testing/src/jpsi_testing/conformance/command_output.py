@@ -1,4 +1,4 @@
-"""Tests of a backend's hooks over its fake: how they parse the output of its commands."""
+"""Conformance tests of a backend's hooks on its fake: how they parse the output of its commands."""
 
 from __future__ import annotations
 

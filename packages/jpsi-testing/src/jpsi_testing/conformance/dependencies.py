@@ -1,4 +1,4 @@
-"""Tests of dependencies: jobs that wait for others."""
+"""Conformance tests of dependencies: jobs that wait for other jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of jobs that end early: cancelled, out of time, requeued, or gone."""
+"""Conformance tests of jobs that end early: cancelled, out of time, requeued, or gone."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from jpsi import Job, JobExecutor, JobSpec, JobState, Reason
 from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof, Sign, shell
 from jpsi_testing.fake import FakeScheduler, FakeState
 
-# Ends at once with 0 on TERM, as programs do that save their state.
-_OBEDIENT = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
-# Takes a moment for that. A batch system may signal the processes of a job one after the other; a job that
-# returns 0 before its runner gets the signal has completed, unless jpsi had asked for its end.
+# A program that exits with 0 at once on TERM.
+_EXITS_ON_TERM = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+# A program that saves its state first, and exits with 0 a moment after TERM. A batch system may signal the
+# processes of a job one after the other; a job that returns 0 before its runner gets the signal has
+# completed, unless jpsi had asked for its end.
 _SAVING = "trap 'trap \"\" TERM; sleep 0.2; exit 0' TERM; while :; do sleep 0.05; done"
 
 
@@ -26,7 +27,7 @@ def _exceed_limit(fake: FakeScheduler, native_id: str) -> None:
 #: The shell text of a job, the event that ends it, and the possible reasons of its end.
 _EVENTS: dict[str, tuple[str, Callable[[FakeScheduler, str], object], set[Reason]]] = {
     "time limit": ("sleep 1000", _exceed_limit, {Reason.TIMEOUT}),
-    "time limit, exits 0": (_OBEDIENT, _exceed_limit, {Reason.TIMEOUT}),
+    "time limit, exits 0": (_EXITS_ON_TERM, _exceed_limit, {Reason.TIMEOUT}),
     "failed node": ("sleep 1000", lambda fake, _: fake.fail_node(), {Reason.NODE_FAIL, Reason.LOST}),
     "vanished": ("sleep 1000", FakeScheduler.vanish, {Reason.LOST}),
 }
@@ -66,7 +67,7 @@ class EndTests(ExecutorTestBase):
         assert (status.state, status.reason) == (JobState.CANCELED, Reason.CANCELLED)
 
     def test_a_cancelled_job_that_exits_0_is_canceled(self, executor: JobExecutor) -> None:
-        job = self.start(executor, shell(_OBEDIENT))
+        job = self.start(executor, shell(_EXITS_ON_TERM))
 
         job.cancel()
 
@@ -111,7 +112,7 @@ class EndTests(ExecutorTestBase):
         seen: list[JobState] = []
         begun = Sign(tmp_path / "begun")
         again = f'{Proof.WRITE}; [ "$(wc -l < "$1")" -gt 1 ] && exit 5'
-        job = Job(shell(f'{again}; echo > "$2"; {_OBEDIENT}', proof.path, begun.path))
+        job = Job(shell(f'{again}; echo > "$2"; {_EXITS_ON_TERM}', proof.path, begun.path))
         job.set_job_status_callback(lambda _, status: seen.append(status.state))
         executor.submit(job)
         self.active(job)

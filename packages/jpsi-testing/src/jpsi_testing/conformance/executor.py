@@ -1,4 +1,4 @@
-"""The conformance tests that every backend passes."""
+"""`ExecutorConformance`: the conformance tests that every backend passes; its tests inherit the class."""
 
 from __future__ import annotations
 

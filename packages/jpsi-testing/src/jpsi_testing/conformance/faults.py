@@ -1,4 +1,4 @@
-"""Tests with a batch system that fails, hangs or prints garbage: every job runs once, with its outcome."""
+"""Conformance tests with a batch system that fails, hangs or prints garbage: each job still runs once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof, shell
 from jpsi_testing.fake import FakeScheduler, find_fake
 from jpsi_testing.waiting import eventually
 
-_TROUBLES: dict[str, Callable[[FakeScheduler], None]] = {
+# The faults of all commands, by name.
+_FAULTS: dict[str, Callable[[FakeScheduler], None]] = {
     "says no": lambda fake: fake.faults.fail("*", times=4),
     "lies": lambda fake: fake.faults.fail("*", times=4, returncode=0, stdout="garbage\n"),
     "says nothing": lambda fake: fake.faults.fail("*", times=2, returncode=0, stderr=""),
@@ -38,7 +39,7 @@ class FaultTests(ExecutorTestBase):
             f"the fake's commands {', '.join(sorted(system_fake.commands))}"
         )
 
-    @pytest.mark.parametrize("trouble", _TROUBLES)
+    @pytest.mark.parametrize("trouble", _FAULTS)
     def test_a_troubled_system_changes_no_outcome(
         self, short_timeout_executor: JobExecutor, tmp_path: Path, fake: FakeScheduler, trouble: str
     ) -> None:
@@ -48,7 +49,7 @@ class FaultTests(ExecutorTestBase):
         assert eventually(begun.exists, self.timeout_seconds)
         call_count = len(fake.log)
 
-        _TROUBLES[trouble](fake)
+        _FAULTS[trouble](fake)
         assert fake.wait_for(lambda: len(fake.log) > call_count, self.timeout_seconds)
         gate.open()
 

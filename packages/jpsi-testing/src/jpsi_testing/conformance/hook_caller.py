@@ -1,4 +1,4 @@
-"""Calls the hooks of a plugin, and checks that they are pure functions; helps in tests of hooks."""
+"""Calls the hooks of a plugin in conformance tests, and fails if they are no pure functions."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from jpsi.plugin.engine import installed, load_plugin
 #: The tag of the jobs in `Hooks`.
 TAG = "jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"
 
+# The functions that a hook must not call.
 _EFFECTS = ("subprocess.Popen", "builtins.open", "time.sleep", "time.time", "time.monotonic", "os.getcwd")
 
 

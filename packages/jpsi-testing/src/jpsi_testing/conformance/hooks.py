@@ -1,4 +1,4 @@
-"""Tests of a backend's hooks: the required ones exist, and all are pure functions of their arguments."""
+"""Conformance tests of a backend's hooks: the required ones exist, and all are pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests with clocks that jump, read-only disks, and directories that show new files late."""
+"""Conformance tests with clocks that jump, read-only disks, and directories that show new files late."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.late_files import LateFiles
 
 _JUMPS = {"forward": timedelta(hours=1), "back": timedelta(hours=-1)}
-# The delay of files, and the grace period in which a batch system's silence about a job does not count.
+# How long new files are hidden.
 _LATE_SECONDS = 0.5
+# How long a job counts as running although the batch system does not list it.
 _GRACE = timedelta(seconds=3)
 # The functions that fail on a read-only file system.
 _WRITES = ("link", "mkdir", "rename", "unlink")
 
 
 class HostFaultTests(ExecutorTestBase):
-    """Tests for fake batch systems only: a real one would behave the same."""
+    """Tests on fake batch systems only: the host of the jobs is at fault here, not the batch system."""
 
     @pytest.fixture
     def local_fake(self, fake: FakeScheduler) -> FakeScheduler:

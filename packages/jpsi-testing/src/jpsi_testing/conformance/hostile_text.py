@@ -1,4 +1,4 @@
-"""Tests with text that a shell or a batch system may misread: it arrives unchanged, or the job is refused."""
+"""Conformance tests with text that a shell or a batch system may misread: jpsi passes it on or refuses it."""
 
 from __future__ import annotations
 

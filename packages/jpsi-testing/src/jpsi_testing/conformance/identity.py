@@ -1,6 +1,7 @@
-"""Tests of reused native ids: no outcome is that of a stranger's job, and no request reaches such a job.
+"""Conformance tests of reused native ids: jpsi never takes a stranger's job for its own.
 
-A stranger's job is one that jpsi did not submit, and that has got the native id of a job of jpsi's.
+A stranger's job is one that jpsi did not submit, and that has the native id of an earlier job of jpsi. Its
+outcome must not count, and no request such as a cancel may reach it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SCRIPTS = {
     "runs": "#!/bin/sh\nexec sleep 300\n",
 }
 _RESTART_SECONDS = 5.0
-# The reasons why a request is refused that may reach a stranger's job.
+# A pattern of the messages when jpsi refuses a request because it may reach a stranger's job.
 _NOT_CANCELLED = "without the tag|another job's"
 
 

@@ -1,4 +1,7 @@
-"""The conformance tests that every launcher passes: its lines in every shell, signals, and whole jobs."""
+"""`LauncherConformance`: the conformance tests that every launcher passes; its tests inherit the class.
+
+This module tests a launcher's lines in every shell, and signals; `launcher_jobs` tests whole jobs.
+"""
 
 from __future__ import annotations
 

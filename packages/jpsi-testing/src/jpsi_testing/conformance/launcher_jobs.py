@@ -1,4 +1,4 @@
-"""Tests of a launcher under two executors: jobs with several processes, `local` and in a batch system."""
+"""Conformance tests of a launcher in whole jobs of several processes, under `local` and a batch system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of an executor's configured limits, which count the jobs of other programs as well."""
+"""Conformance tests of configured limits on jobs, which count the jobs of other programs as well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of a job's resources: the node file, and several kinds of slots, which an executor may refuse."""
+"""Conformance tests of a job's resources: the node file, and heterogeneous resources."""
 
 from __future__ import annotations
 

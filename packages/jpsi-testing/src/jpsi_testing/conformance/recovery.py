@@ -1,4 +1,4 @@
-"""Tests of recovery: jobs outlive the process that submitted them."""
+"""Conformance tests of recovery: jobs outlive the process that submitted them."""
 
 from __future__ import annotations
 

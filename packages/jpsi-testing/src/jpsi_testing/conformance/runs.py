@@ -1,4 +1,4 @@
-"""Tests of a job's run: its states, exit code, streams, environment and arguments."""
+"""Conformance tests of a job's run: its states, exit code, streams, environment and arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of staging: stage in, stage out, and cleanup of a job's files."""
+"""Conformance tests of staging: stage in, stage out, and cleanup of a job's files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Door 3: fake batch systems for tests; they need no pytest.
+"""Fake batch systems for tests; they need no pytest.
 
-A `FakeScheduler` is the batch system. A backend ships its `FakeSystem`: the functions that answer its
-commands over a fake scheduler. `on_path` puts these commands on PATH, so that any program can be tried
-without a cluster.
+A `FakeScheduler` is the batch system. A backend ships its `FakeSystem`: the functions that implement its
+commands on a fake scheduler. `on_path` puts these commands on PATH, so that any program can be tried without
+a cluster.
 """
 
 from jpsi_testing.fake.blocking import limit, wait_for_jobs

@@ -1,4 +1,7 @@
-"""The reasons for which jobs of a fake batch system wait: dependencies on others, and limits of arrays."""
+"""Makes jobs of a fake batch system wait: for other jobs (dependencies), or for a limit of their array.
+
+The submit commands of backends' fakes use it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def wait_for_jobs(
         known: returns the jobs that the batch system knows; others satisfy every dependency.
         waits: the reason while other jobs have not ended.
         never: the reason once the job can never start.
-        give_up: called then, such as to cancel the job.
+        give_up: called when the job can never start, for example to cancel it.
     """
 
     def reason() -> str | None:
@@ -42,13 +45,13 @@ def wait_for_jobs(
 
 
 def limit(jobs: Sequence[FakeJob], at_a_time: int, why: str) -> None:
-    """Let only so many of these jobs run at a time, such as the elements of an array; 0 is no limit.
+    """Let at most `at_a_time` of these jobs run at a time, such as the elements of an array; 0 is no limit.
 
     The others wait with the reason `why`, unless their own `blocked` already returns a reason.
     """
 
-    def reason(before: Blocked | None) -> str | None:
-        found = None if before is None else before()
+    def reason(own_reason: Blocked | None) -> str | None:
+        found = None if own_reason is None else own_reason()
         is_full = sum(job.state is FakeState.RUNNING for job in jobs) >= at_a_time
         return why if found is None and is_full else found
 

@@ -1,7 +1,7 @@
-"""The program behind each fake command: sends its call over a socket, and prints the answer.
+"""The program behind each fake command: sends its call to the server over a socket, and prints the answer.
 
-It is run by its path, without the rest of jpsi and with as few imports as possible, as it is started very
-often.
+`path` writes commands that run it; `server` answers. It is run by its path, without the rest of jpsi and with
+as few imports as possible, as it is started very often.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ TYPE_CHECKING = False  # typing takes long to import
 if TYPE_CHECKING:
     from typing import Any
 
+# The exit code of a command if the fake batch system has ended.
 _NO_SERVER = 255
-# The number of bytes before each value, which hold its length.
+# The number of bytes that hold the length of a value, before it.
 _LENGTH = 8
 
 
@@ -44,20 +45,20 @@ def main() -> int:
 
 
 def send(connection: _socket.socket, value: str | bytes | dict[str, object]) -> None:
-    """Send a value to the other end, which runs the same Python."""
+    """Send a value to the server or to the client, which run the same Python."""
     message = marshal.dumps(value)
     connection.sendall(len(message).to_bytes(_LENGTH) + message)
 
 
 def receive(connection: _socket.socket) -> object:
-    """Return the next value from the other end; None if it has closed the connection."""
+    """Return the next value that was sent; None if the sender has closed the connection."""
     length = int.from_bytes(_bytes(connection, _LENGTH))
     message = _bytes(connection, length)
     return marshal.loads(message) if len(message) == length > 0 else None  # noqa: S302  it is ours
 
 
 def _bytes(connection: _socket.socket, count: int) -> bytes:
-    """Return so many bytes; fewer if the other end has closed the connection."""
+    """Return `count` bytes; fewer if the sender has closed the connection."""
     found = b""
     while len(found) < count and (more := connection.recv(count - len(found))):
         found += more

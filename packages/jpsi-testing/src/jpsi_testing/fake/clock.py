@@ -1,4 +1,7 @@
-"""A clock that stands still until a test advances it."""
+"""A clock for tests, which stands still until the test advances it.
+
+With it a `FakeScheduler` simulates hours in no time, and always in the same way.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class FakeClock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; return when all that is due by then has happened."""
+        """Advance the time; return when everything that is due by the new time has happened."""
         if seconds < 0:
             msg = f"a clock cannot go back by {-seconds} s"
             raise ValueError(msg)

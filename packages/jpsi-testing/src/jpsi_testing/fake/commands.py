@@ -1,4 +1,7 @@
-"""The commands of fake batch systems: how a backend offers them, and how one call is answered."""
+"""The commands of fake batch systems: how a backend offers them (`FakeSystem`), and how a call is answered.
+
+`answer` applies planned faults and calls the backend's function.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Faults of commands, whatever the batch system."""
+"""Injects faults into the commands of a fake batch system: refusals, hangs, half answers, outages.
+
+A test plans them with `scheduler.faults`, to prove that a backend survives them.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +32,17 @@ class Fault:
 
     command: str
     effect: Effect
-    #: The number of further calls that it strikes; None is all until `clear`.
+    #: The number of further calls that it affects; None is all until `clear`.
     times: int | None
     result: CommandResult | None = None
 
 
 class Faults:
-    """The faults of a fake batch system; each strikes the next `times` calls of a command, or all for None.
+    """The faults of a fake batch system; each affects the next `times` calls of a command (None: all).
 
-    The command `"*"` is any. Several faults of one command strike one after the other, in the order in which
-    a test planned them. Once a fake is connected to the batch system, a fault of a command that it does
-    not have is refused with `ValueError`: it would never strike, and the test would prove nothing.
+    The command `"*"` is any. Several faults of one command take effect one after the other, in the order in
+    which a test planned them. Once a fake is connected to the batch system, a fault of a command that it does
+    not have raises `ValueError`: it would never take effect, and the test would prove nothing.
     """
 
     def __init__(self) -> None:
@@ -61,7 +64,7 @@ class Faults:
         stdout: str = "",
         stderr: str = "error: injected failure\n",
     ) -> None:
-        """Let the command do nothing and answer this; with returncode 0 it reports a false success."""
+        """Let the command do nothing and print this; with returncode 0 it reports a false success."""
         result = CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
         self._plan(Fault(command, Effect.ANSWER, times, result))
 
@@ -96,7 +99,7 @@ class Faults:
         self._banner = ("", "")
 
     def next_fault(self, command: str) -> Fault | None:
-        """Return the fault that strikes this call of a command, and count it; None if there is none."""
+        """Return the fault of this call of a command, and count the call; None if there is none."""
         for fault in self._planned:
             if fault.command in (command, EVERY) and fault.times != 0:
                 if fault.times is not None:

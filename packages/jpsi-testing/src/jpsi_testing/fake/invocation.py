@@ -1,4 +1,8 @@
-"""A call of a command of a fake batch system, and the log of all calls."""
+"""The calls of commands of a fake batch system, and the log of all calls.
+
+A fake's function gets an `Invocation` with the arguments; tests look up in the `Log` which commands jpsi has
+run.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ class Invocation:
 
     #: The command's own name first, without its directory.
     argv: tuple[str, ...] = attrs.field(converter=as_words)
-    # a function reads the caller's input, which may take as long as the caller likes
+    # the text, or a function that reads it from the caller and may wait for it
     _stdin: str | Callable[[], str] = attrs.field(default="", repr=False)
     #: The environment of the call.
     environment: Mapping[str, str] = attrs.field(factory=dict, repr=False)

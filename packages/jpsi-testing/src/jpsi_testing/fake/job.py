@@ -1,4 +1,7 @@
-"""A job of a fake batch system, its states and its simulated outcome."""
+"""A job of a fake batch system, its states and its simulated outcome.
+
+The fake of a backend makes a `FakeJob` from the request; the scheduler runs it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from jpsi.plugin import DependencyKind
 
 
 class FakeState(enum.Enum):
-    """The state of a job of a fake batch system; a fake has its own words for these."""
+    """The state of a job of a fake batch system; the fake of a backend prints its own words for them."""
 
     PENDING = "pending"
     HELD = "held"
@@ -47,7 +50,7 @@ _UNFINISHED = frozenset({FakeState.PENDING, FakeState.HELD, FakeState.RUNNING})
 
 @attrs.frozen(slots=True)
 class Outcome:
-    """The outcome of a simulated job: no process runs, and the clock alone moves the job."""
+    """The outcome of a simulated job: no process runs, and the job changes with the clock only."""
 
     #: The time for which it runs, in seconds.
     seconds: float = 0.0
@@ -101,8 +104,9 @@ class FakeJob:
     blocked: Callable[[], str | None] | None = attrs.field(default=None, kw_only=True)
     #: Called under the scheduler's lock before each start, to set variables such as the number of restarts.
     starting: Callable[[FakeJob], None] | None = attrs.field(default=None, kw_only=True)
-    #: The number of the array whose element it is; "" for other jobs. Below, the index of the element.
+    #: The number of the array of which the job is an element; "" for other jobs.
     array: str = attrs.field(default="", kw_only=True)
+    #: The index of the element.
     index: int = attrs.field(default=0, kw_only=True)
     #: Further values for the fake's own use.
     attributes: dict[str, Any] = attrs.field(factory=dict, kw_only=True)

@@ -1,4 +1,7 @@
-"""The core of a fake batch system: starts and ends jobs by free slots, time and ends of processes."""
+"""The core of a fake batch system: starts and ends jobs, by free slots, time and ends of processes.
+
+`FakeScheduler` extends it by the methods for commands and tests.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from jpsi_testing.fake.invocation import Log
 from jpsi_testing.fake.job import FakeJob, FakeState, Outcome
 from jpsi_testing.fake.runs import Run, begin, finish
 
+# The seconds that `close` waits for each thread.
 _TIMEOUT_SECONDS = 10.0
 
 

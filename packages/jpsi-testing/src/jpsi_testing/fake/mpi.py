@@ -1,7 +1,7 @@
-"""`mpirun` and `mpiexec` of a fake batch system, whose nodes a real one could not reach.
+"""Implements `mpirun` and `mpiexec` of a fake batch system: they start the ranks on this machine.
 
-They accept the options of Open MPI 4 that scripts use, and start the ranks on this machine. A program that
-calls MPI_Init finds no other ranks.
+A real mpirun could not reach the nodes of a fake. These commands accept the options of Open MPI 4 that
+scripts use. A program that calls MPI_Init finds no other ranks.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from jpsi_testing.fake.tasks import Task, TaskLaunch
 Slots = Callable[[FakeScheduler, Invocation], Sequence[str]]
 
 _VERSION = "{} (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n"
-# mpirun(1) of Open MPI 4: options for the number of ranks, and options without effect on one machine, by the
-# number of their values
+# Options of mpirun(1), Open MPI 4, for the number of ranks.
 _COUNT = frozenset({"n", "np", "c"})
+# Options for the hostfile.
 _HOSTFILE = frozenset({"hostfile", "machinefile"})
+# Options without effect on one machine, each with the number of its values.
 _IGNORED = {
     **dict.fromkeys(("allow-run-as-root", "bind-to-core", "bind-to-none", "nooversubscribe"), 0),
     **dict.fromkeys(("q", "quiet", "report-bindings", "v", "verbose"), 0),
     **dict.fromkeys(("bind-to", "map-by", "rank-by", "stdin"), 1),
     **dict.fromkeys(("gmca", "mca"), 2),
 }
+# The exit code for wrong arguments.
 _REFUSED = 213
 
 

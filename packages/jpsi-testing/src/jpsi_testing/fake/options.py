@@ -1,4 +1,7 @@
-"""Reads the arguments of fake commands, by the table of a command's options."""
+"""Parses the arguments of fake commands, by a table of the command's options.
+
+The fakes of backends use it. They refuse unknown options, as the real commands do.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,11 @@ class OptionTable:
     Arguments(values={'job-name': ['a'], 'quiet': ['']}, words=('job.sh', '-H'))
     """
 
-    #: The long options without a value; a letter after `|` is the short form. Below, those with a value.
+    #: The long options without a value; a letter after `|` is the short form.
     flags: str = ""
+    #: The long options with a value, in the same form.
     valued: str = ""
-    #: The exit code, and the message about an unknown option, which is `{}`.
+    #: The exit code for an unknown option, and the message; `{}` stands for the option.
     unknown: tuple[int, str]
     #: True if long options may be abbreviated, as in getopt_long(3).
     abbreviates: bool = False
@@ -109,7 +113,7 @@ def parse_dashed(
     Args:
         words: the arguments.
         arity: the number of values of each option.
-        unknown: the exit code, and the message about an unknown option, which is `{}`.
+        unknown: the exit code for an unknown option, and the message; `{}` stands for the option.
         joined: whether the value of an option of one letter may be in the same word, as in getopt(3).
         needs_values: whether an option is unknown if its value is missing.
 
@@ -140,7 +144,8 @@ def parse_letters(argv: Sequence[str], letters: str, unknown: tuple[int, str] | 
     Args:
         argv: the name of the command, and its arguments.
         letters: the options, as for getopt(3).
-        unknown: the exit code, and the message about an unknown option, which is `{}`; None is getopt's.
+        unknown: the exit code for an unknown option, and the message; `{}` stands for the option. None means
+            those of getopt.
 
     Raises:
         CommandError: the command does not have an option, or its value is missing.

@@ -1,4 +1,7 @@
-"""Puts the commands of a fake batch system on PATH, for this process and its child processes."""
+"""Puts the commands of a fake batch system on PATH, for this process and its child processes.
+
+`jpsi fake`, the fixture `fake_commands` and the conformance tests use it.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,9 @@ from jpsi_testing.fake.commands import FakeSystem, find_fake
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.server import CommandServer
 
-# sun_path has 108 bytes on Linux and 104 on other systems
-_SOCKET_LENGTH = 100
+# The largest length of a socket's path: sun_path has 108 bytes on Linux and 104 on other systems.
+_MAX_SOCKET_LENGTH = 100
+# The name of the server's socket in the private directory.
 _SOCKET = "socket"
 
 
@@ -26,8 +30,8 @@ _SOCKET = "socket"
 def on_path(fake_system: str | FakeSystem, scheduler: FakeScheduler | None = None) -> Iterator[FakeScheduler]:
     """Put the commands of a fake on PATH within the block, and yield their scheduler.
 
-    Without a scheduler it is a new one, in real time and with real processes, which kills all that still runs
-    at the end of the block. A command that hangs does so until it is killed, or until the end of the block.
+    Without a scheduler it makes one, in real time and with real processes, which it kills at the end of the
+    block. A command that hangs does so until it is killed, or until the end of the block.
 
     Args:
         fake_system: the functions that answer commands, or the name under which a backend offers them.
@@ -67,7 +71,7 @@ def command_folder(
 
 def _private_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="jpsi-fake-"))
-    if len(os.fsencode(folder / _SOCKET)) > _SOCKET_LENGTH:
+    if len(os.fsencode(folder / _SOCKET)) > _MAX_SOCKET_LENGTH:
         folder.rmdir()
         folder = Path(tempfile.mkdtemp(prefix="jpsi-fake-", dir="/tmp"))
     # a user who can write to a directory above could put other commands on PATH
@@ -89,12 +93,12 @@ def _write_commands(folder: Path, names: Iterable[str], socket: Path) -> None:
 
 @contextlib.contextmanager
 def _first_on_path(folder: Path) -> Iterator[None]:
-    before = os.environ.get("PATH")
-    os.environ["PATH"] = str(folder) + (os.pathsep + before if before else "")
+    old_path = os.environ.get("PATH")
+    os.environ["PATH"] = str(folder) + (os.pathsep + old_path if old_path else "")
     try:
         yield
     finally:
-        if before is None:
+        if old_path is None:
             del os.environ["PATH"]
         else:
-            os.environ["PATH"] = before
+            os.environ["PATH"] = old_path

@@ -1,4 +1,7 @@
-"""Runs the script of a job as a real process, in a session of its own."""
+"""Runs the script of a fake batch system's job as a real process, in a session of its own.
+
+A signal reaches every process of the session. When the script has ended, the rest of the session is killed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A run of a job, simulated or real, and the times at which it ends."""
+"""A run of a job of a fake batch system, simulated or real: its begin, its end, and requeues.
+
+The scheduler (`machine`, `scheduler`) uses it.
+"""
 
 from __future__ import annotations
 
@@ -93,9 +96,9 @@ def job_at(timestamp: float, job: FakeJob) -> FakeJob:
     has_started = job.started is not None and job.started <= timestamp
     if has_ended or (job.ended is None and (has_started or job.started is None)):
         return job
-    before = copy.copy(job)
-    before.state = FakeState.RUNNING if has_started else FakeState.PENDING
-    before.started = job.started if has_started else None
-    before.ending = before.ended = before.exit_code = before.signal = None
-    before.why = ""
-    return before
+    earlier = copy.copy(job)
+    earlier.state = FakeState.RUNNING if has_started else FakeState.PENDING
+    earlier.started = job.started if has_started else None
+    earlier.ending = earlier.ended = earlier.exit_code = earlier.signal = None
+    earlier.why = ""
+    return earlier

@@ -1,4 +1,4 @@
-"""A batch system in one process, with methods for its commands and for tests."""
+"""`FakeScheduler`: a batch system in one process, with methods for the fakes of commands and for tests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from jpsi_testing.fake.job import FakeJob, FakeState, job_with_reused_id, untag
 from jpsi_testing.fake.machine import Machine
 from jpsi_testing.fake.runs import job_at, requeue_job
 
+# The default timeout of `wait_for`.
 _TIMEOUT_SECONDS = 30.0
 
 
@@ -34,7 +35,7 @@ class FakeScheduler(Machine):
     # For commands.
 
     def next_number(self) -> int:
-        """Return a new number for a job's native id; a submission that is then refused has used it up."""
+        """Return a new number for a job's native id; no other job gets it, even if this one is refused."""
         with self.lock:
             self._number += 1
             return self._number
@@ -131,7 +132,7 @@ class FakeScheduler(Machine):
     def restore(self, native_id: str, *, is_counted: bool = False) -> FakeJob:
         """Forget that a job has ended, or even begun, so that it starts again; return it.
 
-        A controller does so that was killed and restarts from an old state.
+        A controller does so if it was killed and restarts from an old state.
 
         Args:
             native_id: the job.
@@ -184,7 +185,7 @@ class FakeScheduler(Machine):
     ) -> FakeJob:
         """Forget a job without trace, and give its native id to a stranger's job, which is returned.
 
-        A controller does so that was killed before it recorded a job, and restarted. The stranger's job runs
+        A controller does so if it was killed before it recorded a job, and restarted. The stranger's job runs
         `script`, was submitted now, and carries no tag.
 
         Args:

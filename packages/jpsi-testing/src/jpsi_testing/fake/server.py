@@ -1,4 +1,4 @@
-"""The server that answers fake commands of other processes, over a socket."""
+"""Answers the fake commands of other processes, over a socket; `path` starts it, and `client` calls it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from jpsi_testing.fake.invocation import Invocation
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.tasks import TaskLaunch
 
+# The seconds that `close` waits for the thread.
 _TIMEOUT_SECONDS = 10.0
 # The message by which the server asks the client for its standard input.
 _STDIN = "stdin"
@@ -103,11 +104,11 @@ class CommandServer:
         if result.timed_out and self._on_hang is not None:
             self._on_hang()
         elif result.timed_out:
-            receive(connection)  # until the caller is gone
+            receive(connection)  # returns once the caller has ended
             return
         send(connection, _fields(result))
         if isinstance(result, TaskLaunch):
-            receive(connection)  # until its tasks have ended; if this end is closed before, they are killed
+            receive(connection)  # returns once its tasks have ended; if `close` comes first, they are killed
 
 
 def _fields(result: CommandResult) -> dict[str, object]:

@@ -13,13 +13,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-# The signals that srun(1) and mpirun(1) pass on, and those that batch systems send.
-_PASSED = (
+# The signals that the command passes on: those of srun(1) and mpirun(1), and those that batch systems send.
+_FORWARDED_SIGNALS = (
     *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGALRM),
     *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGCONT),
 )
-# Python ignores these, and every task would inherit that.
+# Python ignores these signals, and every task would inherit that.
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+# The exit code after signal n is this plus n, as in a shell.
 _SIGNAL_BASE = 128
 # The time between TERM and KILL, in seconds, for the other tasks once one has failed.
 _KILL_DELAY = 2.0
@@ -34,7 +35,7 @@ def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], o
         wait_for_end: returns once the fake batch system is gone, which kills the tasks.
     """
     # block signals until all tasks have been started, so that all get the same ones
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED_SIGNALS)
     running, codes = _start(command, launch, mask)
 
     def send(number: int, _frame: object = None) -> None:
@@ -46,7 +47,7 @@ def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], o
         wait_for_end()
         send(signal.SIGKILL)
 
-    for number in _PASSED:
+    for number in _FORWARDED_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, send)
     threading.Thread(target=kill_at_end, daemon=True).start()

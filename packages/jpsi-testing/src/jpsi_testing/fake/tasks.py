@@ -1,4 +1,7 @@
-"""The results of fake commands that start processes on the caller's side, as srun and mpirun do."""
+"""The results of fake commands that start processes where they are called, as srun and mpirun do.
+
+A backend's fake returns a `TaskLaunch`; `task_runner` starts its processes.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def _tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
 
 @attrs.frozen(slots=True, kw_only=True)
 class TaskLaunch(CommandResult):
-    """The answer of a command that starts tasks on this machine, side by side, and waits for them.
+    """The result of a command that starts tasks on this machine, all at once, and waits for them.
 
     The command passes signals on to them and exits with the largest of their exit codes, which is 128+n after
     signal n. They share its output and its directory. They end at the latest with the fake batch system. Only
@@ -43,6 +46,7 @@ class TaskLaunch(CommandResult):
     stdin: int | None = 0
     #: True if the first task that fails ends the others; its exit code is then that of the command.
     ends_on_failure: bool = False
-    #: The exit code of a task whose program does not exist, and of one whose program cannot be executed.
+    #: The exit code of a task whose program does not exist.
     not_found: int = 127
+    #: The exit code of a task whose program cannot be executed.
     not_executable: int = 126

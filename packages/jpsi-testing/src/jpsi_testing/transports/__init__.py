@@ -1,4 +1,4 @@
-"""Transports for tests: to a fake batch system, to a pretended remote host, and to recordings."""
+"""Transports for tests: to a fake batch system, to a simulated remote host, and to recordings."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The transport `fake`, whose commands are those of a fake batch system in this process."""
+"""The transport `fake`: runs the commands of a backend's fake in this process, for tests of executors."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from jpsi_testing.fake import (
 )
 
 _SCHEME = "fake://"
+# Backends may run a shell that calls commands of the fake.
 _SHELL = "sh"
 _numbers = itertools.count(1)
 

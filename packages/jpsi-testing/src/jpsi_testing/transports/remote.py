@@ -1,4 +1,4 @@
-"""A transport that treats this machine as if it were a remote host, with another home directory."""
+"""A transport to a simulated remote host on this machine, for tests of remote jobs without ssh."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RemoteTransport:
         self.is_down = False
         #: True if `open` works.
         self.listens = True
-        #: The words and the input of each command that was sent.
+        #: The arguments and the input of each command that was sent.
         self.sent: list[str] = []
         self._local = _this_machine()
         self._lock = threading.Lock()
@@ -69,7 +69,7 @@ class RemoteTransport:
         _transports[self.url] = self
 
     def cut(self, word: str, *, after: bool = False, stays_down: bool = False) -> None:
-        """Break the connection at the next command whose words or input contain this word.
+        """Break the connection at the next command whose arguments or input contain this word.
 
         Args:
             word: the word.

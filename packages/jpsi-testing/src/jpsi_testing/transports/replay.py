@@ -1,4 +1,4 @@
-"""A transport that answers commands from recordings of a real batch system."""
+"""A transport that answers commands from recordings of a real batch system, for tests of a backend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jpsi_testing.recordings import Recording
 class ReplayTransport:
     """A transport that answers recorded command lines with their results; implements `jpsi.plugin.Transport`.
 
-    A command line that was recorded several times gets its answers in their order, the last one from then on.
+    A command line that was recorded several times gets its answers in order, and then always the last.
     """
 
     def __init__(self, recordings: Iterable[Recording]) -> None:

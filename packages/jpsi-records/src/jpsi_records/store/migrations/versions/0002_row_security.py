@@ -1,7 +1,7 @@
-"""Row security in PostgreSQL: a role that does not own the tables reads and writes its own rows alone.
+"""Row security in PostgreSQL: a role that does not own the tables reads and writes its own rows only.
 
-The owner, and every member of that role, is the dispatcher: row security does not hold for it. Every other
-role that can connect has requests; the dispatcher writes what follows from them.
+The owner of the tables, and every member of that role, is the dispatcher: row security does not hold for it.
+Every other role that can connect may make requests; the dispatcher writes their executions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ down_revision = "0001"
 
 _HAS_REQUEST = "EXISTS (SELECT FROM request AS mine WHERE mine.id = event.request)"
 _HAS_EXECUTION = "EXISTS (SELECT FROM execution AS mine WHERE mine.id = event.execution)"
-# What of a committed request only the dispatcher changes; of a draft anything may change but these.
+# The columns that only the dispatcher changes once a request is committed. The owner may change them in a
+# draft.
 _FIXED = "state, wish, expires_at, name, description, labels"
 _TABLES = ("request", "execution", "attempt", "event", "collection")
 
@@ -77,19 +78,19 @@ _STATEMENTS = (
     "CREATE POLICY everybody ON collection FOR SELECT USING (true)",
     "CREATE POLICY new ON collection FOR INSERT WITH CHECK (modified_by = current_user)",
     "CREATE POLICY change ON collection FOR UPDATE USING (modified_by = current_user)",
-    # Who can say the whole of a computation may know whether it was run; its output is protected as a file.
+    # A user who knows a whole computation may know whether it was run; file permissions protect its output.
     """
     CREATE FUNCTION same_computation(wanted text[]) RETURNS SETOF execution
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT
     AS 'SELECT * FROM execution WHERE fingerprint = ANY (wanted)'
     """,
 )
-# Before, views were read with the rights of their owner.
+# The first version of PostgreSQL in which a view can be read with the rights of the reader, not of its owner.
 _VIEWS_OF_READERS = 15_00_00
 
 
 def upgrade() -> None:
-    """Let it hold; SQLite has the permissions of its file."""
+    """Turn row security on in PostgreSQL; SQLite has the permissions of its file."""
     connection = op.get_bind()
     if connection.dialect.name != "postgresql":
         return

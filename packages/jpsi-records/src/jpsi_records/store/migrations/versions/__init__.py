@@ -1,1 +1,1 @@
-"""The steps, one file each."""
+"""The steps of the migrations, one file each; Alembic runs them in the order of their numbers."""
