@@ -23,9 +23,8 @@ def lazy_attributes(module: str, names: Mapping[str, str]) -> _Hooks:
             msg = f"module {module!r} has no attribute {name!r}"
             raise AttributeError(msg)
         place = places[name]
-        value = (
-            import_module(f".{name}", module) if place == "." else getattr(import_module(place, module), name)
-        )
+        found = import_module(f".{name}" if place == "." else place, module)
+        value = found if place == "." else getattr(found, name)
         setattr(import_module(module), name, value)
         return value
 
