@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 # Seconds between two scans of the markers' directory if the kernel announces new files there.
 _ANNOUNCED_SECONDS = 10.0
-# Otherwise, seconds between two scans while markers are to be expected; without such expectation, each pause
-# is longer than the last by a factor, up to the longest.
+# Otherwise, seconds between two scans while markers are expected soon. While none are, each pause is longer
+# than the last by a factor, up to the longest.
 _SCAN_SECONDS = 1.0
 _LONGEST_SCAN_SECONDS = 5.0
 _SCAN_GROWTH = 1.25
