@@ -1,4 +1,8 @@
-"""Copies and reads the files of jobs that run on this machine, or share its file systems."""
+"""Copies and reads the files of jobs that run on this machine, or share its file systems.
+
+`open_job_files` returns them if the transport is local. A file that changes while it is copied is an error,
+and a target appears only when it is complete.
+"""
 
 from __future__ import annotations
 
