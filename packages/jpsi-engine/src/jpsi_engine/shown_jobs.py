@@ -1,4 +1,7 @@
-"""Jobs as the queue of their batch system shows them now, for people; no status of a job depends on it."""
+"""Queries jobs as the queue of their batch system shows them now, for people.
+
+`job_store.shown` calls it for `jpsi doctor` and the like. No status of a job depends on it.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ def time() -> Liveness:
     """Something was said each second from 100 to 120."""
     time = Liveness()
     for second in range(100, 121):
-        time.note_message(second)
+        time.note_report(second)
     return time
 
 
@@ -36,28 +36,28 @@ def test_a_word_that_comes_later_does_not_count(time: Liveness) -> None:
 
 
 def test_a_long_silence_counts_for_a_short_one(time: Liveness) -> None:
-    time.note_message(1000)
-    time.note_message(1003)
+    time.note_report(1000)
+    time.note_report(1003)
 
     assert time.counted_seconds(115, 1003) == 5 + 10 + 3
 
 
 def test_where_each_word_takes_long_time_passes_all_the_same(time: Liveness) -> None:
     for second in range(150, 1000, 30):
-        time.note_message(second)
+        time.note_report(second)
 
     assert time.counted_seconds(120, 1000) == 290
 
 
 def test_a_connection_that_ended_does_not_count_however_soon_another_is_there(time: Liveness) -> None:
     time.note_disconnect()
-    time.note_message(125)
-    time.note_message(126)
+    time.note_report(125)
+    time.note_report(126)
 
     assert time.counted_seconds(115, 126) == 5 + 1
 
 
 def test_a_pause_between_two_words_counts(time: Liveness) -> None:
-    time.note_message(125)
+    time.note_report(125)
 
     assert time.counted_seconds(115, 125) == 10

@@ -19,7 +19,7 @@ from jpsi.model.states import JobState
 from jpsi_engine.host.submit_queue import QuotaReached
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
-from jpsi_engine.scheduler.quota import Limits, Quota, QuotaShare, split_wave
+from jpsi_engine.scheduler.quota import Grant, Limits, Quota, split_wave
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_testing.fake import FakeClock
@@ -62,12 +62,12 @@ class Program:
             queue.clock,
         )
 
-    def reserve(self, wanted: int = 1) -> QuotaShare | QuotaReached:
+    def reserve(self, wanted: int = 1) -> Grant | QuotaReached:
         return self.quota.reserve(wanted)
 
-    def granted(self, wanted: int = 1) -> QuotaShare:
+    def granted(self, wanted: int = 1) -> Grant:
         found = self.reserve(wanted)
-        assert isinstance(found, QuotaShare), found
+        assert isinstance(found, Grant), found
         return found
 
     def full(self, wanted: int = 1) -> QuotaReached:
@@ -300,7 +300,7 @@ def test_what_is_being_submitted_may_run(queue: Queue) -> None:
 
 parts = st.lists(st.lists(st.integers(), min_size=1, max_size=6), max_size=6)
 grants = st.builds(
-    QuotaShare,
+    Grant,
     st.integers(1, 20) | st.just(float("inf")),
     st.integers(1, 20) | st.just(float("inf")),
 )
@@ -308,7 +308,7 @@ grants = st.builds(
 
 @given(parts, grants, st.booleans())
 def test_a_wave_is_no_more_than_was_granted_and_loses_no_job(
-    parts: list[list[int]], grant: QuotaShare, can_limit: Any
+    parts: list[list[int]], grant: Grant, can_limit: Any
 ) -> None:
     now, later = split_wave(parts, grant, can_limit=can_limit)
 

@@ -1,4 +1,8 @@
-"""Parsers for the output of the programs that `local` runs on a remote host."""
+"""Parses the output of the programs by which the executor `local` runs jobs on a remote host.
+
+The hooks of `local` use it; see `remote_programs`. Output that was cut short is an error, so that no job
+counts as ended because a list was incomplete.
+"""
 
 from __future__ import annotations
 

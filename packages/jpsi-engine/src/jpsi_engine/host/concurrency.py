@@ -1,4 +1,8 @@
-"""Calls a function for many items, several at a time, in threads that receive no interrupt."""
+"""Calls a function for many items, several at a time, in threads that receive no interrupt.
+
+Both engines start the jobs of `submit_many` with it. Ctrl-C must not stop a submission halfway: no further
+one begins, and those under way are completed.
+"""
 
 from __future__ import annotations
 

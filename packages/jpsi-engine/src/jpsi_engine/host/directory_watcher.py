@@ -1,4 +1,8 @@
-"""Watches a directory of markers for new files, by inotify(7)."""
+"""Watches a directory of markers for new files, by inotify(7).
+
+The poll loop of a batch executor and the exit watch of local jobs wait on it, so that they notice at once
+that a job began or ended. Without inotify they scan the directory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Reads, writes and locks files of the user, which appear complete or not at all."""
+"""Reads, writes and locks files of the user, which appear complete or not at all.
+
+The spool is built on it: a process that is killed, or reads at the same time, never leaves or sees half a
+file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Detects network file systems, on which the kernel does not report the writes of other machines."""
+"""Detects network file systems, on which the kernel does not report the writes of other machines.
+
+The batch engine asks it about the directory of markers. On a network file system it scans that directory
+instead of waiting for the kernel, and allows more time before a job without an exit marker counts as ended.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Opens pidfds (pidfd_open(2)) and reads through them how processes ended."""
+"""Opens pidfds (pidfd_open(2)) and reads through them how processes ended.
+
+The exit watch of local jobs and the local transport wait on them. Unlike a pid, a pidfd never means another
+process that got the same number later.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Makes directories and files that only the user can access: modes 0700 and 0600, whatever the umask is."""
+"""Makes directories and files that only the user can access: modes 0700 and 0600, whatever the umask is.
+
+Everything that jpsi keeps on disk is made with it, and it refuses to use directories that other users could
+change: they could forge jobs there.
+"""
 
 from __future__ import annotations
 

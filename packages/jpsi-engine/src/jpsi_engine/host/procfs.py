@@ -1,6 +1,7 @@
 """Identifies processes, by pid and start time, and lists the processes of a session.
 
-On Linux the answers come from /proc (proc(5)), on other systems from ps(1).
+The local engine follows, signals and recovers its jobs by these identities, since the system gives a pid to
+another process later. On Linux the answers come from /proc (proc(5)), on other systems from ps(1).
 """
 
 from __future__ import annotations

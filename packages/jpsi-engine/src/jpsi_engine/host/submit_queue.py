@@ -1,4 +1,7 @@
-"""Queues submissions, first come, first served, until a quota, throttle or free slots admit their jobs.
+"""Queues the submissions of one executor, first come, first served, until there is room for their jobs.
+
+All threads of this process that submit to the executor queue here. A batch executor queues them until its
+quota admits them (`scheduler.quota`), the local engine until enough slots are free (`local.slots`).
 
 The first submission in the queue checks for room in its own thread, which can be interrupted. It waits for no
 callback and for no event of a job, so a callback may submit jobs.

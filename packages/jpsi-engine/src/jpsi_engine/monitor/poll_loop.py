@@ -1,6 +1,7 @@
-"""The two threads of a batch executor: one scans for markers, the other polls the batch system.
+"""Runs the two threads of a batch executor: one scans for markers, the other polls the batch system.
 
-They run while there are jobs to follow, hold no reference to the executor while they wait, and end with it.
+Each thread calls `JobMonitor`, which decides what the findings mean. They run while there are jobs to follow,
+hold no reference to the executor while they wait, and end with it.
 """
 
 from __future__ import annotations
@@ -22,21 +23,24 @@ from jpsi_engine.monitor.job_monitor import JobMonitor
 
 log = logging.getLogger(__name__)
 
-# Seconds between two scans of the markers' directory: where the kernel announces new files; and, where it
-# does not, from the shortest to the longest pause, the longer the less there is to expect.
+# Seconds between two scans of the markers' directory if the kernel announces new files there.
 _ANNOUNCED_SECONDS = 10.0
+# Otherwise, seconds between two scans while markers are expected soon. While none are, each pause is longer
+# than the last by a factor, up to the longest.
 _SCAN_SECONDS = 1.0
 _LONGEST_SCAN_SECONDS = 5.0
 _SCAN_GROWTH = 1.25
+# The longest pause of the polling thread, and the pause after an unexpected error.
 _IDLE_SECONDS = 5.0
+# The log message for an unexpected error in one round.
 _FENCE = "following jobs failed once and goes on"
 
 
 class _WakePipe:
-    """A pipe: one thread waits for it with poll(2), another makes it readable."""
+    """A pipe that wakes the scanning thread: it waits for the pipe with poll(2), and `start` writes to it."""
 
     def __init__(self) -> None:
-        #: True if the waiting thread would notice new jobs too late without the bell.
+        #: True if the scanning thread would notice new jobs too late if `start` did not wake it.
         self.is_needed = True
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)
@@ -46,7 +50,7 @@ class _WakePipe:
         return self._reader
 
     def wake(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # it rings already
+        with contextlib.suppress(BlockingIOError):  # the pipe is full, so the thread is woken already
             os.write(self._writer, b".")
 
     def drain(self) -> None:
@@ -63,7 +67,7 @@ class _WakePipe:
 
 @attrs.define(slots=True, eq=False)
 class PollLoop:
-    """The poll loop: starts the two threads of one `JobMonitor` when they are needed."""
+    """The poll loop of one `JobMonitor`: starts the two threads when they are needed."""
 
     #: The jobs to follow.
     _monitor: JobMonitor
@@ -75,8 +79,8 @@ class PollLoop:
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _running: set[str] = attrs.field(factory=set, init=False)
     _changed: threading.Event = attrs.field(factory=threading.Event, init=False)
-    #: When the polling thread wakes next. Infinite while it decides that, so that any due time counts as
-    #: earlier.
+    #: When the polling thread wakes by itself. Infinity while it computes that time, so that `start` wakes it
+    #: for any poll that becomes due in the meantime.
     _wakes_at: float = attrs.field(default=float("inf"), init=False)
     _wake_pipe: _WakePipe = attrs.field(init=False)
 
@@ -86,7 +90,7 @@ class PollLoop:
         weakref.finalize(self, self._wake_pipe.close).atexit = False
 
     def start(self) -> None:
-        """Start the threads that do not run, and wake them: there is a job to follow, or a poll to make.
+        """Start the threads that do not run, and wake the others: there is a job to follow or a poll to make.
 
         Raises:
             RuntimeError: no thread can be started now.
@@ -135,7 +139,7 @@ class PollLoop:
         return is_expecting
 
     def probe(self) -> None:
-        """Find out what the site offers, before the first poll."""
+        """Find out what the site offers (see `JobMonitor.probe_site`), before the first poll."""
         try:
             self._monitor.probe_site(time.monotonic)
         except Exception:
@@ -190,7 +194,7 @@ def _scan(loop: weakref.ref[PollLoop], wake_pipe: _WakePipe, events: str, is_ann
             pause = next_pause(pause, is_expecting=is_expecting)
             appeared = set()
             is_notified = watch is not None and is_announced and not watch.is_removed
-            # The caller that follows a new job reads its markers at once, so the watch needs no bell for it.
+            # The caller that follows a new job reads its markers at once, so that job needs no scan now.
             wake_pipe.is_needed = not is_notified
             if poll.poll(1000 * (_ANNOUNCED_SECONDS if is_notified else pause)):
                 wake_pipe.drain()

@@ -1,4 +1,8 @@
-"""Judges the jobs that one executor follows by all that is known of them, and publishes the statuses."""
+"""Judges the jobs that one executor follows by all that is known of them, and publishes the statuses.
+
+`JobMonitor` calls it after each scan for markers and each poll. It publishes each status once and in order,
+and calls no job lost before the batch system has left it out of its answers for long enough.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Claims on a remote host: shell text that reads or makes a claim, and the parser of its output."""
+"""Claims on a remote host: shell text that reads or makes a claim, and the parser of its output.
+
+`RemoteHost` uses it to see if an attempt may still run there, or to revoke it, so that no attempt is
+submitted again while an earlier one could run.
+"""
 
 from __future__ import annotations
 

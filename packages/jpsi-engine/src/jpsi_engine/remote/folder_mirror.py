@@ -1,4 +1,8 @@
-"""Creates folders of jobs and arrays in the mirror from those on the remote host; see `folders`."""
+"""Creates folders of jobs and arrays in the mirror from those on the remote host; see `folders`.
+
+`RemoteHost` uses it for jobs that another machine submitted to the same host, and for files that jobs have
+left there, so that this machine lists and recovers these jobs like its own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Creates markers in the mirror on this machine for those on the remote host; see `markers`."""
+"""Creates markers in the mirror on this machine for those on the remote host; see `markers`.
+
+`marker_stream` feeds it the lines of the remote host. From then on the monitor reads the markers of a remote
+job as it reads those of any other.
+"""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class MarkerReceiver:
         self._mirror.handle_line(line)
         if not isinstance(parse_line(line), RemoteMarkers):
             return ()
-        self.liveness.note_message(time.monotonic())
+        self.liveness.note_report(time.monotonic())
         self._move(self._mirror.pop_mirrored())
         return (line,)
 

@@ -1,5 +1,8 @@
 """The rule of `jpsi.contract.ownership` on a remote host: shell text that prints unsafe directories.
 
+The commands for a remote spool begin with it, as other users could forge jobs in a directory that they can
+change.
+
 It checks what POSIX commands show: the directories as they are named and as they are behind links, and the
 links in the given path. Of access control lists it sees only what shows in the mode. A group counts as the
 user's private one if getent(1) lists no other member.

@@ -1,6 +1,7 @@
 """The run host whose files are remote: a spool on the remote host, and its mirror on this machine.
 
-Each operation is shell text that a transport runs on the remote host.
+The batch engine uses it in place of `RunHost` if the transport leads to a machine that does not see this
+machine's files. Each operation is shell text that the transport runs on the remote host.
 """
 
 from __future__ import annotations

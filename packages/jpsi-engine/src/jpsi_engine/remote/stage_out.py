@@ -1,4 +1,8 @@
-"""Stages out the files of remote jobs: gets them to this machine before the end of a job is published."""
+"""Stages out the files of remote jobs: gets them to this machine before the end of a job is published.
+
+The monitor asks it if an end must still be held back, so that a program that sees a job end finds its output
+files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Transfers staged files to a remote host before a job runs, and back to this machine after it."""
+"""Transfers staged files to a remote host before a job runs, and back to this machine after it.
+
+`RemoteHost` puts the input files there before it submits; `stage_out` gets the output files. Both go through
+a folder of the job on the remote host; see `transfer.remote_plan`.
+"""
 
 from __future__ import annotations
 

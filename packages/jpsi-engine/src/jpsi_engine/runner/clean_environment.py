@@ -1,6 +1,6 @@
 """Renders the lines that give the processes of a job that inherits nothing their environment.
 
-They are for a launcher that starts the processes. The variables that it sets for a process are known only
+`script` uses them if a launcher starts the processes. The variables that it sets for a process are known only
 where the process starts, and those that pre_launch exported only where pre_launch ran. So the launcher starts
 each process through the runner's own file, as `run.N --process=,A,B, COMMAND`: N is the attempt, and A and B
 are the variables that pre_launch exported. The file then runs COMMAND by `env -i`, with the variables of the
@@ -68,12 +68,12 @@ done"""
 
 
 def start_process(
-    environment: Sequence[str], rank_variables: Sequence[str], lines: Iterable[str] = ()
+    env_command: Sequence[str], rank_variables: Sequence[str], lines: Iterable[str] = ()
 ) -> Iterator[str]:
     """Yield the lines at the beginning of the runner's file that start a single process.
 
     Args:
-        environment: the words that run env(1) with the variables that each process gets.
+        env_command: the words of the command env(1) with the variables that each process gets.
         rank_variables: patterns of the names of the variables that the launcher sets.
         lines: further changes to the command of the process, in "$@".
     """
@@ -84,7 +84,7 @@ def start_process(
         # the empty name, which no variable has, if there is no pattern
         patterns=" | ".join(rank_variables) or "''",
         lines="".join(f"  {it}\n" for it in lines),
-        environment=" ".join(environment),
+        environment=" ".join(env_command),
     )
 
 

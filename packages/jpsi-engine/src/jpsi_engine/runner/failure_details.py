@@ -1,4 +1,8 @@
-"""Adds details from a job's folder to its final status: the file or program at fault, or the error output."""
+"""Adds details from a job's folder to its final status: the file or program at fault, or the error output.
+
+Unlike the rest of this room it renders no script: it reads what the script has left. A client that publishes
+a final status passes it through here, so that the message of a failed job says why it failed.
+"""
 
 from __future__ import annotations
 

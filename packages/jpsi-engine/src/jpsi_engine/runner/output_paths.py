@@ -1,4 +1,7 @@
-"""Resolves the paths of a job's standard output and standard error."""
+"""Resolves the paths of a job's standard output and standard error.
+
+The engines and the job store find with it, after the job was submitted, the files that the runner opened.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The variables that the runner itself gives to a job, and the node file that some of them name.
 
-A variable of the spec with such a name is dropped.
+They are JPSI_JOB_ID, JPSI_NODEFILE and PSIJ_NODEFILE. The spec cannot set them: such a variable is dropped,
+as it may come from a surrounding job.
 """
 
 from __future__ import annotations

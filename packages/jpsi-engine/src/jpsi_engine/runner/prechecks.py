@@ -1,4 +1,8 @@
-"""Checks on this machine, before a submission, that a job can run here."""
+"""Checks on this machine, before a submission, that a job can run here.
+
+The engines refuse a spec whose directory or scripts are missing at once, instead of having the job fail
+later.
+"""
 
 from __future__ import annotations
 

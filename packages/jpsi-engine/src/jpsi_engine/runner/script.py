@@ -14,7 +14,7 @@ from jpsi.plugin import ShellLine, word
 from jpsi_engine.runner import clean_environment, own_variables, staging, streams
 from jpsi_engine.runner.claim_and_markers import JOB_UMASK, PRIVATE_UMASK
 from jpsi_engine.runner.script_input import HOME, Run, home_path_word
-from jpsi_engine.runner.spec_environment import CommandLines, ProcessLauncher
+from jpsi_engine.runner.spec_environment import CommandLines, ProcessStarter
 from jpsi_engine.runner.user_scripts import source_scripts
 from jpsi_engine.spool import attempt_file
 from jpsi_engine.verdict import DIRECTORY, LAUNCH, NODES, RAN, SETUP_CODE, STDIN
@@ -44,13 +44,13 @@ def render_runner(run: Run) -> str:
 
 def runner_lines(run: Run) -> Iterator[str]:
     """Yield the lines of the script without its heading."""
-    own = own_variables.own_values(run.job_id, run.file(NODES) if run.nodes else None)
-    launcher = _process_launcher(run)
-    command = CommandLines(run.spec, own, launcher)
-    if launcher is not None:
+    runner_variables = own_variables.own_values(run.job_id, run.file(NODES) if run.nodes else None)
+    starter = _process_starter(run)
+    command = CommandLines(run.spec, runner_variables, starter)
+    if starter is not None:
         may_lack_nodes = run.nodes and not run.needs_nodes
         further_lines = [own_variables.drop_node_variables(run.file(NODES))] if may_lack_nodes else []
-        yield from clean_environment.start_process(command.environment, run.rank_variables, further_lines)
+        yield from clean_environment.start_process(command.env_command, run.rank_variables, further_lines)
     yield from run.frame.begin(f"{run.events}/{run.job_id}.{run.attempt}", run.folder, run.attempt)
     if run.uses_home:
         # The spec may set HOME for the job.
@@ -70,15 +70,15 @@ def runner_lines(run: Run) -> Iterator[str]:
         return _launch_lines(run, command)
 
     if run.preparations or run.post_launch is not None:
-        has_names = launcher is not None and launcher.has_scripts
+        has_names = starter is not None and starter.has_scripts
         yield from source_scripts(run, launch_lines, has_names=has_names)
     else:
         yield from launch_lines()
         yield f'_jpsi_end {RAN} "$_jpsi_code"'
 
 
-def _process_launcher(run: Run) -> ProcessLauncher | None:
-    """Return the program that starts the processes of a job that inherits nothing.
+def _process_starter(run: Run) -> ProcessStarter | None:
+    """Return the words with which a launcher starts the processes of a job that inherits nothing.
 
     None if the job inherits its environment, or if no launcher starts its processes.
     """
@@ -86,7 +86,7 @@ def _process_launcher(run: Run) -> ProcessLauncher | None:
         return None
     has_scripts = bool(run.preparations)
     words = clean_environment.process_prefix(run.frame.rerun_words(run.file("run")), has_scripts=has_scripts)
-    return ProcessLauncher(words=words, has_scripts=has_scripts)
+    return ProcessStarter(words=words, has_scripts=has_scripts)
 
 
 def _enter_directory(run: Run) -> Iterator[str]:
@@ -98,9 +98,11 @@ def _enter_directory(run: Run) -> Iterator[str]:
 
 def _launch_lines(run: Run, command: CommandLines) -> Iterator[str]:
     """Yield the lines that launch the job and leave its exit code in `_jpsi_code`."""
-    if not run.sources_scripts:  # the scripts that the launcher sources may change where the executable is
-        yield from command.before
-    yield command.arguments
+    # A launcher that sources the user's scripts may get another PATH or directory from them, so the runner
+    # cannot check for the executable then.
+    if not run.sources_scripts:
+        yield from command.before_launch
+    yield command.set_arguments
     runs_scripts = bool(run.preparations or run.post_launch)
     if runs_scripts:
         yield "exec 2>/dev/null"
@@ -119,7 +121,7 @@ def _launch_lines(run: Run, command: CommandLines) -> Iterator[str]:
     if _LOG in text:
         yield from _check_launcher_log(log)
     if not run.sources_scripts:
-        yield from command.after
+        yield from command.after_launch
 
 
 def _check_launcher_log(log: str) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""The parts of an attempt of a job on which the runner's script depends."""
+"""The parts of an attempt of a job on which the runner's script depends.
+
+The engines make a `Run` for each attempt, and the modules that render the script read it.
+"""
 
 from __future__ import annotations
 

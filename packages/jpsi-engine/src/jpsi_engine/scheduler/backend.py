@@ -1,4 +1,8 @@
-"""Runs the commands of a batch system: hooks render them and parse their output, a transport runs them."""
+"""Runs the commands of a batch system: hooks render them and parse their output, a transport runs them.
+
+All that an executor asks of its batch system goes through a `Backend`: submissions, polls, cancels. An answer
+that cannot be parsed becomes an error of jpsi, and never a state of a job.
+"""
 
 from __future__ import annotations
 

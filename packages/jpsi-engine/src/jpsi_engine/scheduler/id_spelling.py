@@ -1,4 +1,9 @@
-"""Native ids of array elements (Slurm: 17_3) for listing stored jobs, without opening the executor."""
+"""Makes native ids of array elements (Slurm: 17_3) for listing stored jobs, without opening the executor.
+
+The batch system names the array only, and plugins know the form of an element's id. `job_store` needs these
+ids to list jobs, `Backend` to follow them. If the plugin fails, the id has a usual form, and the job is
+listed.
+"""
 
 from __future__ import annotations
 

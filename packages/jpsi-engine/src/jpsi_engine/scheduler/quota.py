@@ -1,8 +1,9 @@
-"""Throttles submissions, by the number of jobs of the user that the batch system has.
+"""Delays submissions while the user has too many jobs in the batch system (`max_queued`, `max_active`).
 
-The batch system's answer includes the jobs of other programs and those that were submitted by hand. Between
-two answers, the submissions that processes of this machine announce to each other count, and so do the jobs
-that this process follows.
+A batch executor asks its `Throttle` before each submission. The quota counts all jobs of the user that the
+batch system reports, including those of other programs and those submitted by hand. Between two answers it
+also counts the jobs that this process follows, and the submissions that the user's processes on this machine
+announce to each other.
 """
 
 from __future__ import annotations
@@ -27,38 +28,41 @@ from jpsi_engine.scheduler.snapshot import Snapshot
 
 T = TypeVar("T")
 
+# The factor by which the pause between polls grows while the quota is reached.
 _GROWTH = 1.6
-# In shortest intervals: the pause before the next attempt, if another process is polling for the quota.
-_RETRY = 0.05
-# The lease: after so many seconds without a word, a process no longer counts as submitting.
+# The pause before the next attempt while another process holds the lock, as a fraction of the shortest
+# interval.
+_RETRY_FRACTION = 0.05
+# Other processes ignore an announcement this many seconds after it was last renewed (its process may have
+# crashed).
 _LEASE_SECONDS = 600.0
 _NEVER = float("-inf")
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Limits:
-    """The quotas; infinity means no limit."""
+    """The limits that the configuration of an executor sets; infinity means no limit."""
 
-    #: The most jobs of the user, waiting or running, that the batch system may have.
+    #: The most jobs of the user, waiting or running, that the batch system may have (`max_queued`).
     queued: float = math.inf
-    #: The most of them that may run.
+    #: The most of them that may run (`max_active`).
     active: float = math.inf
-    #: The oldest answer to use, in seconds; and the longest interval between polls while the quota is
-    #: reached.
+    #: The seconds after which an answer of the batch system is too old to use.
     shortest: float
+    #: The longest interval between polls while the quota is reached, in seconds.
     longest: float
 
 
 @attrs.define(slots=True, eq=False)
-class QuotaShare:
-    """A permission to submit now."""
+class Grant:
+    """The permission that a quota gives to submit some jobs now."""
 
     #: The number of jobs.
     queued: float
-    #: The number of them that may run at a time.
+    #: The number of them that may run at a time; 0 once the submission ended.
     active: float
     _unique: str = attrs.field(factory=lambda: os.urandom(4).hex())
-    #: When the submission ended, successfully or not.
+    #: When the submission ended, successfully or not; infinity while it goes on.
     ended: float = math.inf
 
     @property
@@ -69,30 +73,37 @@ class QuotaShare:
 
 @attrs.define(slots=True, eq=False)
 class Quota:
-    """The quota of one executor. Methods may be called from any thread, `reserve` by one thread at a time."""
+    """The quota of one executor. Methods may be called from any thread, `reserve` by one thread at a time.
+
+    `SubmitQueue` sees to that: only the first submission in the queue calls `reserve`.
+    """
 
     _backend: Backend
     _limits: Limits
     #: Returns the jobs that this process follows.
     _own_jobs: Callable[[], Collection[JobView]]
-    #: The shared files by which processes announce their submissions.
+    #: The files by which the user's processes on this machine announce their submissions to each other.
     _shared_poll: SharedPoll
     #: The clock that all processes of the machine share.
     _now: Callable[[], float]
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
-    _granted: list[QuotaShare] = attrs.field(factory=list, init=False)
+    _grants: list[Grant] = attrs.field(factory=list, init=False)
     #: The number of elements of an array that may run at a time, for arrays with such a limit.
     _array_limits: dict[str, int] = attrs.field(factory=dict, init=False)
     _last_snapshot: Snapshot | None = attrs.field(default=None, init=False)
     _is_full: bool = attrs.field(default=False, init=False)
-    #: While the quota is reached: the pause between polls, unless a job of this process has ended.
+    #: The seconds between polls while the quota is reached. Each poll that finds it reached lengthens them.
+    #: The shortest interval applies instead once a job of this process has ended, as others may be admitted
+    #: then.
     _pause: float = attrs.field(init=False)
+    #: The most jobs that this process followed since it began to use the last snapshot. If it follows fewer
+    #: now, some have ended.
     _most_own: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._pause = self._limits.shortest
 
-    def reserve(self, count: int) -> QuotaShare | QuotaReached:
+    def reserve(self, count: int) -> Grant | QuotaReached:
         """Reserve quota for up to `count` jobs; return `QuotaReached` if there is none for a single job.
 
         Raises:
@@ -102,23 +113,25 @@ class Quota:
         self._announce(system_digest)
         with self._shared_poll.lock_polling() as is_ours:
             if not is_ours:
-                return QuotaReached(_RETRY * self._limits.shortest, "another process is submitting jobs")
+                return QuotaReached(
+                    _RETRY_FRACTION * self._limits.shortest, "another process is submitting jobs"
+                )
             own_jobs = self._own_jobs()
             snapshot = self._recent_snapshot(system_digest, own_jobs)
             grant = self._compute_grant(system_digest, snapshot, own_jobs, count)
-            if isinstance(grant, QuotaShare):
+            if isinstance(grant, Grant):
                 with self._lock:
-                    self._granted.append(grant)
+                    self._grants.append(grant)
                 self._announce(system_digest)
             return grant
 
-    def release(self, grant: QuotaShare) -> None:
-        """End a grant: its jobs were submitted, or will not be."""
+    def release(self, grant: Grant) -> None:
+        """End a grant, after its jobs were submitted or failed to be."""
         grant.active, grant.ended = 0, self._now()
         self._announce(self._backend.system_digest())
 
     def limit_array(self, array: str, at_a_time: int) -> None:
-        """Note that no more than so many elements of an array run at a time."""
+        """Note that at most `at_a_time` elements of an array run at a time."""
         with self._lock:
             self._array_limits[array] = at_a_time
 
@@ -149,9 +162,11 @@ class Quota:
 
     def _compute_grant(
         self, system_digest: str, snapshot: Snapshot, own_jobs: Collection[JobView], count: int
-    ) -> QuotaShare | QuotaReached:
+    ) -> Grant | QuotaReached:
         own_ids = {job.native_id for job in own_jobs}
         known_count = len(own_ids | snapshot.seen.keys()) + self._count_in_submission(system_digest, snapshot)
+        # Of the other jobs, those count as active that the batch system reports as running; of its own, this
+        # process counts all that may run, since a waiting one may start at any time.
         active = 0
         if self._limits.active != math.inf:
             others = [seen for native_id, seen in snapshot.seen.items() if native_id not in own_ids]
@@ -160,8 +175,8 @@ class Quota:
         self._is_full = min(queued_left, active_left) < 1
         if not self._is_full:
             self._pause = self._limits.shortest
-            return QuotaShare(min(count, queued_left), min(count, active_left))
-        left = max(0.0, self._stale_at(snapshot, own_jobs) - self._now())
+            return Grant(min(count, queued_left), min(count, active_left))
+        seconds_left = max(0.0, self._stale_at(snapshot, own_jobs) - self._now())
         name = self._backend.name
         if queued_left < 1:
             why = (
@@ -170,55 +185,57 @@ class Quota:
             )
         else:
             why = f"{active} jobs of yours run on {name}, or may (max_active is {self._limits.active})"
-        return QuotaReached(min(left, self._limits.shortest), why)
+        return QuotaReached(min(seconds_left, self._limits.shortest), why)
 
     def _count_in_submission(self, system_digest: str, snapshot: Snapshot) -> int:
-        """Count the jobs being submitted now, and those that other processes submitted since the answer."""
+        """Count the jobs in submission now, and those that other processes submitted since the snapshot."""
         with self._lock:
-            own = {it.announcement for it in self._granted}
-            count = sum(int(it.queued) for it in self._granted if it.ended == math.inf)
-        for announcement in self._shared_poll.wanted_by_others(system_digest, self._now()) - own:
-            with contextlib.suppress(ValueError):  # a word of another version
+            own_announcements = {it.announcement for it in self._grants}
+            count = sum(int(it.queued) for it in self._grants if it.ended == math.inf)
+        for announcement in (
+            self._shared_poll.wanted_by_others(system_digest, self._now()) - own_announcements
+        ):
+            with contextlib.suppress(ValueError):  # written by another version of jpsi
                 _, queued, ended = announcement.split("/")
                 count += int(queued) if float(ended) >= snapshot.begun else 0
         return count
 
     def _count_active(self, own_jobs: Iterable[JobView]) -> int:
-        """Count the jobs that may run at a time, of those that this process follows or is submitting."""
+        """Return how many of the jobs that this process follows or is submitting may run at a time."""
         with self._lock:
             elements = Counter(job.place.array if job.place is not None else None for job in own_jobs)
             self._array_limits = {array: it for array, it in self._array_limits.items() if array in elements}
             alone = elements.pop(None, 0)
             together = sum(min(it, self._array_limits.get(str(array), it)) for array, it in elements.items())
-            return alone + together + sum(int(it.active) for it in self._granted)
+            return alone + together + sum(int(it.active) for it in self._grants)
 
     def _announce(self, system_digest: str) -> None:
-        """Announce this process's grants to others, who cannot see the jobs in the batch system yet."""
+        """Announce this process's grants to others, who may not see their jobs in the batch system yet."""
         with self._lock:
             begun = _NEVER if self._last_snapshot is None else self._last_snapshot.begun
-            self._granted = [it for it in self._granted if it.ended >= begun]
-            words = frozenset(it.announcement for it in self._granted)
-            self._shared_poll.announce(system_digest, words, self._now(), _LEASE_SECONDS)
+            self._grants = [it for it in self._grants if it.ended >= begun]
+            announcements = frozenset(it.announcement for it in self._grants)
+            self._shared_poll.announce(system_digest, announcements, self._now(), _LEASE_SECONDS)
 
 
 def split_wave(
-    parts: Sequence[Sequence[T]], grant: QuotaShare, *, can_limit: bool
+    parts: Sequence[Sequence[T]], grant: Grant, *, can_limit: bool
 ) -> tuple[list[tuple[Sequence[T], int | None]], list[Sequence[T]]]:
     """Split parts, each of which is one submission, into the jobs to submit now and those for later.
 
-    >>> split_wave(["abcd", "ef", "g"], QuotaShare(5, 3), can_limit=True)
+    >>> split_wave(["abcd", "ef", "g"], Grant(5, 3), can_limit=True)
     ([('abcd', 3)], ['ef', 'g'])
-    >>> split_wave(["abcd", "ef", "g"], QuotaShare(5, 9), can_limit=True)
+    >>> split_wave(["abcd", "ef", "g"], Grant(5, 9), can_limit=True)
     ([('abcd', None), ('e', None)], ['f', 'g'])
 
     Args:
         parts: the jobs.
-        grant: the permission to submit.
+        grant: how many of the jobs may be submitted, and run, now.
         can_limit: True if the batch system can limit how many elements of an array run at a time.
 
     Returns:
-        The parts to submit now, each with the number of its jobs that may run at a time, or None for all;
-        and the parts for later.
+        The parts to submit now, each with the number of its jobs that may run at a time (None for all), and
+        the parts for later.
     """
     now, later = [], []
     queued, active = grant.queued, grant.active
@@ -235,8 +252,7 @@ def split_wave(
     return now, later
 
 
-#: Jobs that are submitted together, as parts; each has the number of its jobs that may run at a time, or None
-#: for all.
+#: Jobs to submit together: parts, each with the number of its jobs that may run at a time (None for all).
 Wave = Sequence[tuple[Sequence[Submission], int | None]]
 
 
@@ -246,11 +262,11 @@ def make_throttle(
     own_jobs: Callable[[], Collection[JobView]],
     now: Callable[[], float],
 ) -> Throttle:
-    """Return the throttle that the configuration of an executor requests.
+    """Return the throttle of one executor; it has a quota if `max_queued` or `max_active` is configured.
 
     Args:
         backend: the batch system.
-        shared_poll: the files by which processes announce submissions, in a folder of their own.
+        shared_poll: the files by which processes announce submissions, in a folder used for nothing else.
         own_jobs: returns the jobs that this process follows.
         now: the clock that all processes of the machine share.
     """
@@ -301,34 +317,34 @@ class Throttle:
     def waves(
         self, parts: Sequence[Sequence[Submission]], report_refusal: Callable[[str, JpsiError], None]
     ) -> Generator[Wave]:
-        """Yield the jobs to submit now, each time that there is quota.
+        """Yield the jobs to submit now, each time that the quota admits some.
 
-        The caller has submitted them, or failed to, when it asks for the next ones.
+        When the caller asks for the next wave, it has submitted the last one or failed to.
         """
-        quota, left = self._quota, list(parts)
+        quota, parts_left = self._quota, list(parts)
         if quota is None:
-            yield [(part, None) for part in left]
+            yield [(part, None) for part in parts_left]
             return
-        while left:
-            grant, refusals = self._wait_for_quota(quota, [it.job_id for part in left for it in part])
+        while parts_left:
+            grant, refusals = self._wait_for_quota(quota, [it.job_id for part in parts_left for it in part])
             for job_id, error in refusals.items():
                 report_refusal(job_id, error)
             if grant is None:
-                rest = ([it for it in part if it.job_id not in refusals] for part in left)
-                left = [part for part in rest if part]
+                rest = ([it for it in part if it.job_id not in refusals] for part in parts_left)
+                parts_left = [part for part in rest if part]
                 continue
             try:
                 arrays = self._backend.capabilities.arrays
                 can_limit = arrays is not None and arrays.limits
-                now, left = split_wave(left, grant, can_limit=can_limit)
+                now, parts_left = split_wave(parts_left, grant, can_limit=can_limit)
                 yield now
             finally:
                 quota.release(grant)
 
     def _wait_for_quota(
         self, quota: Quota, job_ids: Sequence[str]
-    ) -> tuple[QuotaShare | None, Mapping[str, JpsiError]]:
-        """Wait for quota for jobs; return the grant, or the reasons why some are not to be submitted."""
+    ) -> tuple[Grant | None, Mapping[str, JpsiError]]:
+        """Wait for quota for jobs; return the grant, or None and errors for jobs that are not submitted."""
         try:
             return self._submit_queue.acquire(job_ids, lambda: quota.reserve(len(job_ids))), {}
         except SubmissionCancelled as e:
@@ -337,7 +353,7 @@ class Throttle:
             return None, dict.fromkeys(job_ids, e)
 
     def limit_array(self, array: str, at_a_time: int) -> None:
-        """Note that no more than so many elements of an array run at a time."""
+        """Note that at most `at_a_time` elements of an array run at a time."""
         if self._quota is not None:
             self._quota.limit_array(array, at_a_time)
 

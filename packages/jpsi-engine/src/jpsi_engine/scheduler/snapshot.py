@@ -1,4 +1,7 @@
-"""The answer of a batch system to one poll, as a value and as JSON that other processes read."""
+"""The answer of a batch system to one poll, as a value and as JSON that other processes read.
+
+`queue_poll` and `quota` exchange snapshots by `shared_poll`, so that one process polls for all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Finds the process that runs an attempt in the spool, and the native id by which users know it."""
+"""Finds the process that runs an attempt in the spool, and the native id by which users know it.
+
+Only the local engine uses it, for jobs that it finds on disk: it recovers jobs of programs that ended, and
+attaches to native ids. It never takes another process with the same pid for the job. For attempts that are
+yet to be submitted, see `intents`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Reads and makes claims: the exclusive files by which a runner takes an attempt or a client revokes it."""
+"""Reads and makes claims: the exclusive files by which a runner takes an attempt or a client revokes it.
+
+Each attempt has one claim file, which only one process can make. So a revoked attempt never runs, and no
+attempt runs twice.
+"""
 
 from __future__ import annotations
 

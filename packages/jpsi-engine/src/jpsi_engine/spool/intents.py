@@ -1,4 +1,9 @@
-"""Presents a job and an array alike to the code that submits them: what the spool holds to be submitted."""
+"""Represents an attempt to be submitted: of a single job (`JobIntent`) or an array (`ArrayAttempt`).
+
+Both have the same properties and methods: names of files, claim, revocation. So the submission, handoff and
+recovery of batch jobs treat them alike. For the processes of attempts that run on this machine, see
+`attempts`.
+"""
 
 from __future__ import annotations
 

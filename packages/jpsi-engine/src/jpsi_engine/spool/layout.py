@@ -1,4 +1,8 @@
-"""Names the paths of a spool, which are the same below each root, and the tags of jobs in the queue."""
+"""Names the paths of a spool, which are the same below each root, and the tags of jobs in the queue.
+
+All modules that read or write a spool, here or on a remote host, take their paths from it. The batch system
+stores the tag with a job, so that the job is found again if its native id was lost.
+"""
 
 from __future__ import annotations
 

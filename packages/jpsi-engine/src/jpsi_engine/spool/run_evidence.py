@@ -1,5 +1,7 @@
 """Derives from the names of a job's files which attempt was the last, and whether an attempt has run.
 
+Recovery and the job store use it: a job that has run must never be submitted again as if it had not.
+
 Files get lost: a crash loses a write, a backup restores an older state. Any file that a run left is evidence
 that the job has run, and a missing file never is evidence against it.
 """

@@ -1,4 +1,7 @@
-"""Converts the statuses of jobs to plain values for JSON, and back."""
+"""Converts the statuses of jobs to plain values for JSON, and back.
+
+The spool stores a final status in this form if it does not follow from the exit marker alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Finds the directories that hold spools: one per executor and target, and for processes one per machine."""
+"""Finds the directories that hold spools: one per executor and target, and for processes one per machine.
+
+The job store lists the jobs in all of them. It leaves out, with a warning, those that other users can change.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Retries writes that failed because the disk is full or read-only, until they succeed."""
+"""Retries writes to the spool that failed because the disk is full or read-only, until they succeed.
+
+The spool uses it for what can wait, such as final statuses, so that a full disk does not stop jobs from being
+followed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The place where jobs run: this machine's files, and what differs where jobs do not see them."""
+"""Represents the host where an executor's jobs run, for a host that sees the files of this machine.
+
+The batch engine submits and follows jobs through it. `remote.RemoteHost` replaces it for a host that has only
+files of its own; the protocols in this module are what that host adds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Computes checksums of a file in spans, as programs do that remote hosts have."""
+"""Computes checksums of a file in spans, as programs do that remote hosts have.
+
+A transfer that was interrupted is resumed after the last span that is the same on both machines, and
+`remote_copy` compares the sums of the result with those of the source.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Opens the files of the host on which jobs run, local or remote by the transport."""
+"""Opens the files of the host on which jobs run, local or remote by the transport.
+
+The engine stages files with the result, and users read the output of jobs with it.
+"""
 
 from __future__ import annotations
 

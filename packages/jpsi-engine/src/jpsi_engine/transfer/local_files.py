@@ -1,16 +1,22 @@
-"""Copies and reads the files of jobs that run on this machine, or share its file systems."""
+"""Copies and reads the files of jobs that run on this machine, or share its file systems.
+
+`open_job_files` returns them if the transport is local. A file that changes while it is copied is an error,
+and a target appears only when it is complete.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
 
 from jpsi import OutputPart
 from jpsi.plugin.engine import Progress
 from jpsi_engine.host import changed_file_error, local_file_error
-from jpsi_engine.transfer.copy import ProgressCounter, open_source
 from jpsi_engine.transfer.part_files import append, complete, open_part_file
+from jpsi_engine.transfer.progress import ProgressCounter
 from jpsi_engine.transfer.trees import Entry, Kind, make_entries, set_modes, tree
 
 _CHUNK = 1 << 22
@@ -37,6 +43,23 @@ class LocalFiles:
             return None
         except OSError as e:
             raise local_file_error(path, "read", e) from e
+
+
+@contextlib.contextmanager
+def open_source(path: str) -> Iterator[int]:
+    """Open a file of this machine for reading, and yield its descriptor.
+
+    Raises:
+        TransferError: the file cannot be read, or the body raised an `OSError`.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+    except OSError as e:
+        raise local_file_error(path, "read", e) from e
 
 
 def _expand_home(path: str) -> str:

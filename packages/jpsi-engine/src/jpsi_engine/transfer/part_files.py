@@ -1,4 +1,7 @@
-"""Writes part files on this machine: files beside their target, which they replace when they are complete."""
+"""Writes part files on this machine: files beside their target, which they replace when they are complete.
+
+All copies to this machine use it. No reader sees half a file, and an interrupted transfer is resumed.
+"""
 
 from __future__ import annotations
 

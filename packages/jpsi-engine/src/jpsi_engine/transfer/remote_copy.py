@@ -14,8 +14,9 @@ from jpsi.plugin.engine import Progress
 from jpsi_engine.host import changed_file_error
 from jpsi_engine.transfer import remote_commands as commands
 from jpsi_engine.transfer.checksums import SpanSums, Tool
-from jpsi_engine.transfer.copy import ProgressCounter, open_source
+from jpsi_engine.transfer.local_files import open_source
 from jpsi_engine.transfer.part_files import append, complete, open_part_file, part_path
+from jpsi_engine.transfer.progress import ProgressCounter
 from jpsi_engine.transfer.remote_commands import shell_command
 from jpsi_engine.transfer.remote_listing import read_listing, read_mode
 from jpsi_engine.transfer.remote_shell import RemoteShell

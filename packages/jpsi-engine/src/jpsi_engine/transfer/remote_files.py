@@ -1,4 +1,7 @@
-"""Transfers and reads files of a remote host, by commands that read and print bytes."""
+"""Transfers and reads files of a remote host, by commands that read and print bytes.
+
+`open_job_files` returns them if the transport leads to a remote host. `remote_copy` does the work.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Parses the output of the command `remote_commands.LIST` into the entries of a tree."""
+"""Parses the output of the command `remote_commands.LIST` into the entries of a tree.
+
+`remote_copy` lists with it what is to be transferred. A name that leads out of the tree is refused, as it
+could make a transfer write anywhere.
+"""
 
 from __future__ import annotations
 

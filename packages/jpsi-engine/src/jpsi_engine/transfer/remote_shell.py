@@ -1,4 +1,8 @@
-"""Runs the commands for files on a remote host, and turns their failures into errors that name the file."""
+"""Runs the commands for files on a remote host, and turns their failures into errors that name the file.
+
+`remote_copy` and `remote_files` use it. It keeps chunks so small that other commands on the same connection
+need not wait long.
+"""
 
 from __future__ import annotations
 

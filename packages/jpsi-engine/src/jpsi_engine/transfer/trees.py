@@ -1,4 +1,7 @@
-"""Reads a file or a directory tree of this machine into entries, and makes directories and links of one."""
+"""Reads a file or a directory tree of this machine into entries, and makes directories and links of one.
+
+The copies in `local_files` and `remote_copy` use it; the entries of a remote tree have the same form.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Defines the phases and exit codes in the name of an exit marker, which say how far a job got."""
+"""Defines the phases and exit codes in the name of an exit marker, which say how far a job got.
+
+The runner's script writes them, and the verdicts read them. They are part of the spool's format, so jobs of
+an older version of jpsi may have left them.
+"""
 
 #: The default phase: the executable ran, or the run ended before that in no other phase.
 RAN = "run"
