@@ -39,6 +39,7 @@ def test_what_is_exported_is_pinned() -> None:
         "Task",
         "TaskLaunch",
         "answer",
+        "call_command",
         "command_folder",
         "find_fake",
         "join_lines",
