@@ -52,7 +52,7 @@ async def _submitted(jobs: Sequence[Job], executor: JobExecutor) -> Mapping[Job,
     submitter.check_open()
     if not jobs:
         return {}
-    batch = Batching.of(submitter)
+    batch = Batching.of(submitter, asyncio.get_running_loop())
     outcomes = {job: batch.put(job) for job in jobs}
     try:
         await asyncio.wait(outcomes.values())

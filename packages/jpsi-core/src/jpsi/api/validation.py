@@ -102,8 +102,9 @@ class Validation:
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
         spec = self._assembly.defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
-        spec, unstaged = staged(spec, is_remote=isinstance(self._system.transport, FileTransport))
-        found += unstaged
+        if has_staging(spec):
+            spec, unstaged = staged(spec, is_remote=isinstance(self._system.transport, FileTransport))
+            found += unstaged
         spec, unsuited = self._suited(spec)
         found += unsuited
         launcher, missing = self._launchers.of(spec)
@@ -212,8 +213,6 @@ def staged(spec: JobSpec, *, is_remote: bool = False) -> tuple[JobSpec, list[str
     A missing source is no problem if the job has dependencies, since one of those jobs may make it. The job's
     own files may be on a remote host.
     """
-    if not has_staging(spec):
-        return spec, []
     try:
         here = os.getcwd()  # noqa: PTH109  not resolved
     except FileNotFoundError:

@@ -221,7 +221,8 @@ def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
         return value
     for part, names in _MUTABLE.items():
         if isinstance(value, part):
-            return attrs.evolve(value, **{name: _copy(getattr(value, name)) for name in names})
+            items = {name: getattr(value, name) for name in names}
+            return attrs.evolve(value, **{name: _copy(it) for name, it in items.items() if it is not None})
     if isinstance(value, list | tuple):
         return [_copy(it) for it in value]
     return {key: _copy(it) for key, it in value.items()} if isinstance(value, Mapping) else value
