@@ -133,6 +133,8 @@ class Job:
         function = as_function(callback)
         with self._lock:
             self._callback = function
+            if self._lane is None:
+                self._lane = notifier.Lane()
 
     def wait(
         self,
@@ -269,20 +271,14 @@ class Job:
                 self._statuses.append(status)
                 if self._executor is not None:
                     self._executor._notify(self, status)  # noqa: SLF001  internal to jpsi
-                if self._callback is not None or self._posted:
-                    self._post(status)
+                if self._lane is not None and (self._callback is not None or self._posted):
+                    self._posted += 1
+                    call = functools.partial(self._deliver, self._callback, status, len(self._statuses))
+                    notifier.shared().post(self._lane, call)
                 else:
                     self._delivered = len(self._statuses)
             self._wake()
             return self._statuses[-1].final
-
-    def _post(self, status: JobStatus) -> None:
-        if self._lane is None:
-            self._lane = notifier.Lane()
-        self._posted += 1
-        count = len(self._statuses)
-        call = functools.partial(self._deliver, self._callback, status, count)
-        notifier.shared().post(self._lane, call)
 
     def _deliver(self, callback: StatusFunction | None, status: JobStatus, count: int) -> None:
         try:

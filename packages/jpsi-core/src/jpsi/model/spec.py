@@ -220,7 +220,8 @@ def copy_spec(spec: JobSpec) -> JobSpec:
 def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
     if value is None or isinstance(value, str):
         return value
-    names = _mutable(type(value))
+    kind: type = type(value)
+    names = _mutable(kind)
     if names is not None:
         items = {name: getattr(value, name) for name in names}
         return attrs.evolve(value, **{name: _copy(it) for name, it in items.items() if it is not None})
