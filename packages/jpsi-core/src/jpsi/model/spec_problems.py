@@ -170,25 +170,13 @@ def _list_of(name: str, check: _Check) -> _Check:
     return _must_be((list, tuple), f"a list of {name}", items)
 
 
-@attrs.frozen(slots=True)
-class _Optional:
-    """A check that None passes."""
-
-    check: _Check
-
-    def __call__(self, where: str, value: object) -> Iterator[str]:
-        return iter(()) if value is None else self.check(where, value)
-
-
 def _fields(checks: Mapping[str, _Check]) -> _Check:
     """Return a check of an object's attributes."""
-    optional = {name for name, check in checks.items() if isinstance(check, _Optional)}
 
     def fields(where: str, value: object) -> Iterator[str]:
         for name, check in checks.items():
             item = getattr(value, name)
-            # most fields of most jobs are None
-            if item is not None or name not in optional:
+            if item is not None or name in _NEEDED:
                 yield from check(f"{where}.{name}" if where else name, item)
 
     return fields
@@ -245,7 +233,7 @@ def _count(least: int) -> _Check:
         elif value < least:
             yield f"{where} must be at least {least}, not {value}"
 
-    return _Optional(count)
+    return count
 
 
 def _contradictions(where: str, resources: ResourceSpecV1) -> Iterator[str]:
@@ -308,14 +296,19 @@ _flags = _must_be(StageOutFlags, "StageOutFlags")
 _mode = _must_be(StagingMode, "a StagingMode")
 _mapping = _must_be(dict, "a mapping", _json)
 
+# The fields for which None is no value.
+_NEEDED = frozenset(
+    {"executable", "inherit_environment", "create_directory", "attributes", "exclusive_node_use"}
+    | {"cleanup_flags", "source", "target", "mode", "flags"}
+)
 _ATTRIBUTES: Mapping[str, _Check] = {
-    "duration": _Optional(_must_be(timedelta, "a timedelta", _duration)),
-    "queue_name": _Optional(_text),
-    "project_name": _Optional(_text),
-    "reservation_id": _Optional(_text),
-    "after": _Optional(_list_of("jobs, native ids and Dependency", _dependency)),
-    "custom_attributes": _Optional(_mapping),
-    "user": _Optional(_mapping),
+    "duration": _must_be(timedelta, "a timedelta", _duration),
+    "queue_name": _text,
+    "project_name": _text,
+    "reservation_id": _text,
+    "after": _list_of("jobs, native ids and Dependency", _dependency),
+    "custom_attributes": _mapping,
+    "user": _mapping,
 }
 _RESOURCES: Mapping[str, _Check] = {
     "node_count": _count(1),
@@ -330,22 +323,22 @@ _STAGE_IN = {"source": _text, "target": _path, "mode": _mode}
 _STAGE_OUT = {"source": _path, "target": _text, "mode": _mode, "flags": _flags}
 _SPEC: Mapping[str, _Check] = {
     "executable": _executable,
-    "arguments": _Optional(_list_of("texts", _text)),
-    "name": _Optional(_text),
-    "launcher": _Optional(_text),
+    "arguments": _list_of("texts", _text),
+    "name": _text,
+    "launcher": _text,
     "inherit_environment": _boolean,
     "create_directory": _boolean,
     "cleanup_flags": _flags,
-    "directory": _Optional(_must_be(Path, "a path", _directory)),
-    "stdin_path": _Optional(_path),
-    "stdout_path": _Optional(_path),
-    "stderr_path": _Optional(_path),
-    "pre_launch": _Optional(_path),
-    "post_launch": _Optional(_path),
-    "environment": _Optional(_must_be(Mapping, "a mapping of names to texts", _variables)),
-    "resources": _Optional(lambda _, resources: iter(resource_problems(resources))),
+    "directory": _must_be(Path, "a path", _directory),
+    "stdin_path": _path,
+    "stdout_path": _path,
+    "stderr_path": _path,
+    "pre_launch": _path,
+    "post_launch": _path,
+    "environment": _must_be(Mapping, "a mapping of names to texts", _variables),
+    "resources": lambda _, resources: iter(resource_problems(resources)),
     "attributes": _must_be(JobAttributes, "JobAttributes", _fields(_ATTRIBUTES)),
-    "stage_in": _Optional(_list_of("StageIn", _must_be(StageIn, "a StageIn", _fields(_STAGE_IN)))),
-    "stage_out": _Optional(_list_of("StageOut", _must_be(StageOut, "a StageOut", _fields(_STAGE_OUT)))),
-    "cleanup": _Optional(_list_of("Path", _must_be(Path, "a Path", _path_text))),
+    "stage_in": _list_of("StageIn", _must_be(StageIn, "a StageIn", _fields(_STAGE_IN))),
+    "stage_out": _list_of("StageOut", _must_be(StageOut, "a StageOut", _fields(_STAGE_OUT))),
+    "cleanup": _list_of("Path", _must_be(Path, "a Path", _path_text)),
 }
