@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from jpsi import Job, JobState, JobStatus
@@ -17,6 +18,8 @@ class Gate:
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.deadlines: list[float] = []
+        self._engine = SimpleNamespace(note_deadline=self.deadlines.append)
         attempt = job._reserve(self)
         job._bind("1", attempt)
 

@@ -32,6 +32,17 @@ def test_cancel_before_submission_says_that_there_is_nothing_to_cancel() -> None
         Job().cancel()
 
 
+@pytest.mark.parametrize(("timeout", "noted"), [(0.01, [0.01]), (0, []), (None, [])])
+def test_a_wait_with_a_timeout_has_the_engine_poll_soon(timeout: float | None, noted: list[float]) -> None:
+    job = Job()
+    executor = Gate(job)
+    executor.publish(JobState.QUEUED)
+
+    job.wait(JobState.QUEUED, timeout=timeout)
+
+    assert executor.deadlines == noted
+
+
 def test_a_mistyped_attribute_raises() -> None:
     with pytest.raises(AttributeError, match="excutable"):
         JobSpec().excutable = "x"  # type: ignore[attr-defined]

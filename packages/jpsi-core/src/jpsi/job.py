@@ -161,6 +161,7 @@ class Job:
         """
         limit, targets = parse_wait_arguments(waited, timeout, target_states)
         deadline = None if limit is None else time.monotonic() + limit
+        self._note_deadline(limit)
         with self._lock:
             while (status := self._entered(targets)) is None:
                 if self._condition is None:
@@ -208,6 +209,12 @@ class Job:
         """Return what `wait` would return with a timeout of zero, or raise as it does."""
         with self._lock:
             return self._entered(targets)
+
+    def _note_deadline(self, limit: float | None) -> None:
+        """Have the engine look for news more often if a caller waits for so many seconds at most."""
+        executor = self.executor
+        if limit and executor is not None and not self.status.final:
+            executor._engine.note_deadline(limit)  # noqa: SLF001
 
     def _delivered_statuses(self) -> Sequence[JobStatus]:
         """Return the statuses so far whose callbacks have returned."""

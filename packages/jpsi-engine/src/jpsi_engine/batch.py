@@ -273,6 +273,13 @@ class BatchEngine(Engine):
             # the batch system has the jobs; the next `track` tries again to start the threads
             log.warning("no thread could be started to follow jobs", exc_info=True)
 
+    def note_deadline(self, seconds: float) -> None:
+        """Poll more often for a while; see `jpsi.plugin.engine.Engine`."""
+        if self._opened is not None:
+            monitor, poll_loop = self._opened
+            monitor.note_deadline(time.monotonic(), seconds)
+            poll_loop.wake_if_due()
+
     def attach(self, job_id: str, native_id: str) -> str:
         """Bind a job to a job of the batch system; see `jpsi.plugin.engine.Engine`."""
         return self.attach_many({job_id: native_id})[job_id]

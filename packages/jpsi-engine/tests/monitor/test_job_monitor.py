@@ -1004,3 +1004,71 @@ def test_an_answer_that_several_processes_take_counts_once(client: Client) -> No
 
     assert [other.published[-1][1].state for other in others] == [JobState.ACTIVE] * 3
     assert look_once(client).state is JobState.FAILED
+
+
+# ------------------------------------------------------------------------------- polls while all jobs wait
+
+
+@pytest.fixture
+def full(client: Client, clock: FakeClock) -> Iterator[Client]:
+    """A client of a batch system that starts no job."""
+    with FakeScheduler(clock, slots=0) as scheduler:
+        yield Client(client.root, scheduler, clock)
+
+
+def poll_until(client: Client, end: float) -> int:
+    """Make every poll that is due until a time of the clock; return the number of polls."""
+    polls = 0
+    while (due := client.monitor.next_poll_time()) is not None and due < end:
+        client.clock.advance(max(0.0, due - client.clock()))
+        client.ask()
+        polls += 1
+    return polls
+
+
+def test_while_all_jobs_wait_an_hour_has_at_most_twelve_polls(full: Client) -> None:
+    full.submit("a1", "a2")
+    poll_until(full, full.clock() + 3600)
+
+    assert poll_until(full, full.clock() + 3600) <= 12
+
+
+def test_a_job_that_runs_is_polled_at_the_usual_interval(full: Client) -> None:
+    full.submit("a1", "a2")
+    poll_until(full, full.clock() + 3600)
+    full.leave("a1", "active")
+    full.monitor.collect_markers(full.clock())
+    poll_until(full, full.clock() + 400)
+
+    assert poll_until(full, full.clock() + 3600) >= 100
+
+
+def test_a_waiting_job_that_left_the_queue_is_polled_about_at_the_usual_interval(full: Client) -> None:
+    (job,) = full.submit("a1")
+    poll_until(full, full.clock() + 3600)
+    full.scheduler.vanish(job.native_id)
+    poll_until(full, full.clock() + 331)
+
+    assert job.absent_since is not None
+    assert poll_until(full, full.clock() + 60) >= 1
+
+
+def test_an_outage_is_noticed_at_the_usual_interval(full: Client, caplog: pytest.LogCaptureFixture) -> None:
+    full.submit("a1")
+    poll_until(full, full.clock() + 3600)
+    full.scheduler.faults.down()
+
+    poll_until(full, full.clock() + 330 + 3 * 33)
+
+    assert "has not answered for" in caplog.text
+
+
+def test_a_caller_that_waits_with_a_timeout_learns_of_an_end_from_outside(full: Client) -> None:
+    (job,) = full.submit("a1")
+    poll_until(full, full.clock() + 3600)
+    full.scheduler.cancel(job.native_id)
+
+    full.monitor.note_deadline(full.clock(), 60.0)
+    poll_until(full, full.clock() + 60.0)
+
+    assert full.states("a1")[-1] is JobState.CANCELED

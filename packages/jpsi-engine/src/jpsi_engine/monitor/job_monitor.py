@@ -213,6 +213,7 @@ class JobMonitor(Publisher):
                 log.warning(
                     "%s has not answered for %.0f s: %s", self._backend.display_name, unanswered_for, e
                 )
+            self._poll_interval.note_jobs(now(), all_wait=False)
             # The probe may have succeeded all the same: then the final exit codes are known.
             self._judge_ended(jobs, now())
             return
@@ -220,6 +221,16 @@ class JobMonitor(Publisher):
             if self._outage.note_success():
                 log.warning("%s answers again", self._backend.display_name)
             self._apply_snapshot(snapshot, jobs, now())
+            self._poll_interval.note_jobs(now(), all_wait=self._all_wait(now()))
+
+    def _all_wait(self, now: float) -> bool:
+        """Return True if all jobs wait, and the machine where they start is reporting their markers."""
+        reports = self.counted_seconds(now - self._poll_interval.longest, now) > 0
+        return reports and all(job.is_waiting for job in self._followed())
+
+    def note_deadline(self, now: float, seconds: float) -> None:
+        """Note that a caller waits for news of a job, for so many seconds at most."""
+        self._poll_interval.note_deadline(now, seconds)
 
     def note_poll_cost(self, seconds: float) -> None:
         """Note for how many seconds the last call of `poll` kept this program busy."""
