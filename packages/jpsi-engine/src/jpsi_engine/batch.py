@@ -61,6 +61,7 @@ from jpsi_engine.spool import (
     Intent,
     Spool,
     folder_name,
+    is_pruning_due,
     prune,
     read_requeue_codes,
     store_requeue_codes,
@@ -186,7 +187,8 @@ class BatchEngine(Engine):
                 with convert_os_errors(f"the work directory {self._spool.root} cannot be used"):
                     self._spool.open()
                 self._opened = self._connect()
-                threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
+                if is_pruning_due(self._spool.root, time.time()):
+                    threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
             return self._opened
 
     def _connect(self) -> tuple[JobMonitor, PollLoop]:

@@ -44,7 +44,6 @@ log = logging.getLogger(__name__)
 
 # How long to wait for another process's submission. From the intent to the runner's claim takes milliseconds.
 _JUDGE_SECONDS = 5.0
-_PRUNE_SECONDS = 3600.0
 _STARTS_AT_A_TIME = 4
 
 
@@ -69,7 +68,6 @@ class LocalEngine(Engine):
         self._submit_queue = host.SubmitQueue()
         self._lock = threading.Lock()
         self._is_open = False
-        self._pruned = float("-inf")
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
@@ -208,9 +206,8 @@ class LocalEngine(Engine):
             try:
                 # before a job is started, as it could not be followed without the thread
                 exits.shared_watch()
-                if time.monotonic() - self._pruned > _PRUNE_SECONDS:
+                if spool.is_pruning_due(self._spool.root, time.time()):
                     threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
-                    self._pruned = time.monotonic()
             except RuntimeError as e:
                 raise OSError(errno.EAGAIN, str(e)) from e
             self._is_open = True
