@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 import pytest
 
+from fake_dispatcher import Client, Clock, finish, spec, start
 from jpsi import Job
 from jpsi_records.jobs.attempt_job import AttemptFiles
 from jpsi_records.model.entities import About, Attempt, new_id
@@ -14,7 +15,6 @@ from jpsi_records.store import executions
 from jpsi_records.web.access import Key
 from jpsi_records.web.list_pages import PAGE_SIZE
 from jpsi_records.web.responses import Answer, answer
-from playing import Client, Clock, finish, spec, start
 
 KEY = Key(place="place", token="token")
 HOST = {"host": "127.0.0.1:80"}

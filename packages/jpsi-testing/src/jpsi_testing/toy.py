@@ -222,7 +222,7 @@ def _observation(row: re.Match[str]) -> Observation:
     state, reason = _STATES.get(row["word"], (None, None))
     return Observation(
         state=state,
-        word=row["word"],
+        native_state=row["word"],
         tag=extract_tag(row["tag"]),
         submitted=parse_time(row["submitted"]),
         reason=reason,

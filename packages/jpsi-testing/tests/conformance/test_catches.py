@@ -47,7 +47,7 @@ MISTAKES = {
         "not_mentioned",
         "assert '999999' not in {'999999': ",
     ),
-    "a strange word is a failure": (
+    "an unknown state is a failure": (
         "(None, None))",
         "(JobState.FAILED, None))",
         "unknown_state_word",
@@ -116,7 +116,7 @@ MISTAKES = {
 }
 
 
-_GONE = "\n_GONE = {'999999': Observation(state=JobState.COMPLETED, word='gone')}\n"
+_GONE = "\n_GONE = {'999999': Observation(state=JobState.COMPLETED, native_state='gone')}\n"
 
 
 # A fake whose commands complain about jobs that they do not know, and do the rest.
@@ -130,9 +130,9 @@ def _strict(name):
     def command(scheduler, invocation):
         known = {it.native_id for it in scheduler.listed() if not (name == "tdel" and it.state.final)}
         stdout = toy_fake.commands[name](scheduler, invocation)
-        strange = [it for it in invocation.arguments if it.isdigit() and it not in known]
-        complaints = "".join(f"{name}: {it}: unknown job\\n" for it in strange)
-        return CommandResult(returncode=1 if strange else 0, stdout=stdout, stderr=complaints)
+        unknown = [it for it in invocation.arguments if it.isdigit() and it not in known]
+        complaints = "".join(f"{name}: {it}: unknown job\\n" for it in unknown)
+        return CommandResult(returncode=1 if unknown else 0, stdout=stdout, stderr=complaints)
     return command
 
 commands = {**toy_fake.commands, "tstat": _strict("tstat"), "tdel": _strict("tdel")}

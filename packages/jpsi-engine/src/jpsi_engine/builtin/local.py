@@ -28,8 +28,8 @@ from jpsi.plugin import (
     units,
 )
 from jpsi.plugin.engine import Engine, EngineSetup
-from jpsi_engine.builtin import remote_programs as programs
-from jpsi_engine.builtin import remote_results as results
+from jpsi_engine.builtin import remote_process_commands as commands
+from jpsi_engine.builtin import remote_process_output as output
 
 _SECOND = timedelta(seconds=1)
 _SHELL = "/bin/sh"
@@ -50,7 +50,7 @@ def config_class() -> type[ExecutorConfig]:
 
 @hookimpl
 def capabilities() -> Capabilities:
-    return Capabilities(default_launcher="multiple", id_variable=programs.ID_VARIABLE, heterogeneous=True)
+    return Capabilities(default_launcher="multiple", id_variable=commands.ID_VARIABLE, heterogeneous=True)
 
 
 @hookimpl
@@ -71,7 +71,7 @@ def make_engine(setup: EngineSetup) -> Engine | None:
 
 @hookimpl
 def canonical_id(native_id: str) -> str:
-    return results.IDS.canonical(native_id)
+    return output.IDS.canonical(native_id)
 
 
 @hookimpl
@@ -83,7 +83,7 @@ def render_script() -> Script:
 @hookimpl
 def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
     config = context.site.config
-    text = programs.render_start(
+    text = commands.render_start(
         script.text,
         context.tag,
         limit=time_limit(spec, config, _SECOND) or 0,
@@ -94,41 +94,41 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
 
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
-    return results.parse_started(result)
+    return output.parse_started(result)
 
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure | None:
-    return results.parse_failure(result)
+    return output.parse_failure(result)
 
 
 @hookimpl
 def find() -> Command:
-    return Command([_SHELL, "-s"], stdin=programs.render_listing())
+    return Command([_SHELL, "-s"], stdin=commands.render_listing())
 
 
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
-    return results.parse_found(result, tags)
+    return output.parse_found(result, tags)
 
 
 @hookimpl
 def query(native_ids: Sequence[str] | None) -> Command:
     if native_ids is None:
-        return Command([_SHELL, "-s"], stdin=programs.render_listing())
-    return Command([_SHELL, "-s", *native_ids], stdin=programs.render_query())
+        return Command([_SHELL, "-s"], stdin=commands.render_listing())
+    return Command([_SHELL, "-s", *native_ids], stdin=commands.render_query())
 
 
 @hookimpl
 def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
-    return results.parse_observations(result, native_ids)
+    return output.parse_observations(result, native_ids)
 
 
 @hookimpl
 def cancel(native_ids: Sequence[str]) -> Command:
-    return Command([_SHELL, "-s", *native_ids], stdin=programs.render_cancel())
+    return Command([_SHELL, "-s", *native_ids], stdin=commands.render_cancel())
 
 
 @hookimpl
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    return results.parse_refused(result, native_ids)
+    return output.parse_refused(result, native_ids)

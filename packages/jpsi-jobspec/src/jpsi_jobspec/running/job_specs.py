@@ -33,7 +33,7 @@ _MAX_NAMES = 3
 
 def inside_command(path: Path, entry_id: str) -> tuple[str, ...]:
     """Return the command that runs the inside of an allocation, on its first node."""
-    return (sys.executable, "-m", "jpsi_jobspec.inside", str(path), entry_id)
+    return (sys.executable, "-m", "jpsi_jobspec.group_supervisor", str(path), entry_id)
 
 
 def submitted_spec(entry: Entry) -> JobSpec | None:

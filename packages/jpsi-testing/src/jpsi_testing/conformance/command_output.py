@@ -255,18 +255,19 @@ class OutputTests(HookTests):
         )
 
     @pytest.mark.clause("state-unmapped")
-    def test_an_unknown_state_word_is_no_state(self, system: SimulatedSystem) -> None:
+    def test_an_unknown_native_state_is_no_state(self, system: SimulatedSystem) -> None:
         native_id = system.submit()
         result = system.query([native_id])
-        word = system.hooks("parse_status", result=result, native_ids=[native_id])[native_id].word
-        strange = attrs.evolve(result, stdout=re.sub(rf"\b{re.escape(word)}\b", "XYZZY", result.stdout))
+        known = system.hooks("parse_status", result=result, native_ids=[native_id])[native_id]
+        pattern = rf"\b{re.escape(known.native_state)}\b"
+        unknown = attrs.evolve(result, stdout=re.sub(pattern, "XYZZY", result.stdout))
 
-        observed = system.hooks("parse_status", result=strange, native_ids=[native_id]).get(native_id)
+        observed = system.hooks("parse_status", result=unknown, native_ids=[native_id]).get(native_id)
 
         assert observed is None or observed.state is None, f"taken for {observed}"
 
     def test_truncated_array_rows_give_no_wrong_status(self, system: SimulatedSystem) -> None:
-        """The first element runs and the others wait, so that no word is true of all."""
+        """The first element runs and the others wait, so that no state is true of all."""
         native_ids = system.submit_array()
         result = system.query(native_ids)
         expected = system.hooks("parse_status", result=result, native_ids=native_ids)

@@ -167,7 +167,7 @@ class JobTests(LauncherTestBase):
 
         assert self.read_outputs(directory) == [""] * (self.max_processes - 1) + ["put in\n"]
 
-    def test_paths_may_be_strange(self, executor: JobExecutor, directory: Path) -> None:
+    def test_paths_may_have_any_characters(self, executor: JobExecutor, directory: Path) -> None:
         program = directory / 'my "prog" it\'s'
         program.write_text('#!/bin/sh\npwd\necho "$1" >&2\ncat\n')
         program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""A job whose states a test tells by hand."""
+"""An executor whose statuses a test publishes by hand."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ PATIENCE = 30
 
 
 class Gate:
-    """An executor's worth of news, sent by hand: binds a job and publishes what a test says."""
+    """An executor of one job, which it binds; a test publishes the job's states."""
 
-    name = "gate"
+    name = "manual"
 
     def __init__(self, job: Job) -> None:
         self.job = job
