@@ -10,7 +10,7 @@ from jpsi import Job, JobState, JobStatus
 PATIENCE = 30
 
 
-class Gate:
+class ManualExecutor:
     """An executor of one job, which it binds; a test publishes the job's states."""
 
     name = "manual"

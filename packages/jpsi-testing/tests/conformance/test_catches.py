@@ -42,15 +42,15 @@ MISTAKES = {
         r"Directive(text='#TOY name=\n",
     ),
     "what is not there is done": (
-        "def parse_status(result: CommandResult) -> dict[str, Observation]:\n    return ",
-        "def parse_status(result: CommandResult) -> dict[str, Observation]:\n    return _GONE | ",
+        "    return _observations(result)\n\n\n@hookimpl\ndef query_finished",
+        "    return _GONE | _observations(result)\n\n\n@hookimpl\ndef query_finished",
         "not_mentioned",
         "assert '999999' not in {'999999': ",
     ),
     "an unknown state is a failure": (
         "(None, None))",
         "(JobState.FAILED, None))",
-        "unknown_state_word",
+        "unknown_native_state",
         "taken for Observation(state=<JobState.FAILED",
     ),
     "no answer is an empty answer": (
@@ -391,7 +391,7 @@ LAUNCHER_MISTAKES = {
     "words are split": (
         'set -- /usr/bin/env --default-signal=INT,QUIT "$@"',
         "set -- $*",
-        "paths_may_be",
+        "paths_may_have",
         "assert <JobState.FAILED: 'FAILED'> is <JobState.COMPLETED: 'COMPLETED'>",
     ),
     "what it starts is left": (

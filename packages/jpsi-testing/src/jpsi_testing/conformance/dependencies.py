@@ -39,6 +39,7 @@ class DependencyTests(HookTests):
         return frozenset() if offered is None else offered.dependencies
 
     def test_a_kind_that_is_not_offered_is_refused(self, executor: JobExecutor, hooks: Hooks) -> None:
+        """A dependency of a kind that the capabilities do not list makes the job invalid."""
         offered = self._offered_kinds(hooks)
         for kind in set(DependencyKind) - offered:
             with pytest.raises(jpsi.InvalidJobException, match="after"):
@@ -58,6 +59,7 @@ class DependencyTests(HookTests):
         code: int,
         runs: int,
     ) -> None:
+        """Otherwise it is CANCELED for `Reason.DEPENDENCY`, and never runs."""
         if kind not in kinds:
             pytest.skip(f"it does not offer {kind.value}")
         gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
@@ -79,6 +81,7 @@ class DependencyTests(HookTests):
     def test_a_dependency_that_has_already_ended_counts(
         self, executor: JobExecutor, tmp_path: Path, kinds: frozenset[DependencyKind]
     ) -> None:
+        """A job is refused if its dependency has failed, and starts if any end is enough."""
         proof = Proof(tmp_path / "proof")
         first = self.submit(executor, JobSpec("/bin/false"))
         self.end(first)
@@ -98,6 +101,7 @@ class DependencyTests(HookTests):
     def test_an_unknown_dependency_never_counts_as_completed(
         self, executor: JobExecutor, tmp_path: Path, kinds: frozenset[DependencyKind]
     ) -> None:
+        """A job that depends on a native id without a job is refused and stays NEW."""
         proof = Proof(tmp_path / "proof")
         for kind in kinds:
             job = _waiting(proof.job(), self.unknown_id, kind)
@@ -136,6 +140,7 @@ class DependencyTests(HookTests):
     def test_a_job_that_was_not_submitted_cannot_be_waited_for(
         self, executor: JobExecutor, kinds: frozenset[DependencyKind]
     ) -> None:
+        """A dependency on a NEW job makes the job invalid."""
         first = Job(JobSpec("/bin/true"))
 
         for kind in kinds:
