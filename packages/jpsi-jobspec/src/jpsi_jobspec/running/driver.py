@@ -17,9 +17,10 @@ from jpsi import Job, JobState, JobStatus
 
 from ..planning import Capacity, Entry, Kind
 from ..run_store import DEPENDENCY_FAILED, LOST, NO_LONGER_NEEDED, NO_ROOM, Event, Journal, Part
-from .dependencies import DependencyHandoff, combined_state
+from .dependencies import DependencyHandoff
 from .executor import Executor
 from .live_output import LiveOutput, Show
+from .next_step import combined_state
 from .outcome import cleans_up, end_event_for_job
 from .probes import Probes
 from .starter import Starter

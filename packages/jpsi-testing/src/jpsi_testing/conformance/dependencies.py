@@ -15,6 +15,7 @@ from jpsi_testing.conformance.hook_caller import Hooks
 from jpsi_testing.conformance.hooks import HookTests
 from jpsi_testing.fake import FakeScheduler
 
+Kinds = frozenset[DependencyKind]
 _OK, _ANY, _NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
 
 
@@ -26,7 +27,7 @@ class DependencyTests(HookTests):
     """Tests for a backend whose capabilities name kinds of dependencies."""
 
     @pytest.fixture
-    def kinds(self, hooks: Hooks) -> frozenset[DependencyKind]:
+    def kinds(self, hooks: Hooks) -> Kinds:
         """Return the kinds of dependencies that the backend supports."""
         kinds = self._offered_kinds(hooks)
         if not kinds:
@@ -34,7 +35,7 @@ class DependencyTests(HookTests):
         return kinds
 
     @staticmethod
-    def _offered_kinds(hooks: Hooks) -> frozenset[DependencyKind]:
+    def _offered_kinds(hooks: Hooks) -> Kinds:
         offered: Capabilities | None = hooks.get("capabilities")
         return frozenset() if offered is None else offered.dependencies
 
@@ -54,7 +55,7 @@ class DependencyTests(HookTests):
         self,
         executor: JobExecutor,
         tmp_path: Path,
-        kinds: frozenset[DependencyKind],
+        kinds: Kinds,
         kind: DependencyKind,
         code: int,
         runs: int,
@@ -79,7 +80,7 @@ class DependencyTests(HookTests):
         assert proof.runs == runs
 
     def test_a_dependency_that_has_already_ended_counts(
-        self, executor: JobExecutor, tmp_path: Path, kinds: frozenset[DependencyKind]
+        self, executor: JobExecutor, tmp_path: Path, kinds: Kinds
     ) -> None:
         """A job is refused if its dependency has failed, and starts if any end is enough."""
         proof = Proof(tmp_path / "proof")
@@ -99,7 +100,7 @@ class DependencyTests(HookTests):
         assert proof.runs == (2 if _ANY in kinds else 0)
 
     def test_an_unknown_dependency_never_counts_as_completed(
-        self, executor: JobExecutor, tmp_path: Path, kinds: frozenset[DependencyKind]
+        self, executor: JobExecutor, tmp_path: Path, kinds: Kinds
     ) -> None:
         """A job that depends on a native id without a job is refused and stays NEW."""
         proof = Proof(tmp_path / "proof")
@@ -116,7 +117,7 @@ class DependencyTests(HookTests):
         executor: JobExecutor,
         fake: FakeScheduler,
         tmp_path: Path,
-        kinds: frozenset[DependencyKind],
+        kinds: Kinds,
         code: int,
     ) -> None:
         """Some batch systems treat a dependency on a job that they have forgotten as satisfied."""
@@ -138,7 +139,7 @@ class DependencyTests(HookTests):
         assert proof.runs == (0 if code else 1)
 
     def test_a_job_that_was_not_submitted_cannot_be_waited_for(
-        self, executor: JobExecutor, kinds: frozenset[DependencyKind]
+        self, executor: JobExecutor, kinds: Kinds
     ) -> None:
         """A dependency on a NEW job makes the job invalid."""
         first = Job(JobSpec("/bin/true"))
