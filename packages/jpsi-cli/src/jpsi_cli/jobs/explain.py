@@ -74,7 +74,7 @@ def _facts(job: StoredJob) -> JobFacts:
 
 
 def _query(job: StoredJob) -> tuple[StoredJob, jpsi.JobStatus, Observation | None, bool]:
-    """Return a job and its status, as its batch system knows them now, and True if that does not show it."""
+    """Query a job's batch system; return job, status, observation, and True if the job is missing there."""
     status = job.status
     recalled = recall_jobs([job])
     if status.state is jpsi.JobState.NEW:

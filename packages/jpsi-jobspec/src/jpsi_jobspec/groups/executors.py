@@ -164,7 +164,7 @@ class SplitExecutor:
 
 @contextlib.contextmanager
 def open_executor(allocation: Entry, nodes: Sequence[int], launcher: str, folder: Path) -> Iterator[Executor]:
-    """Yield the executor of the inside of an allocation.
+    """Yield the executor of a group run.
 
     On one node, jobs are processes of this machine. On several, all but local tasks run in one pilot, which
     takes the whole allocation; it ends with the block.
