@@ -309,11 +309,11 @@ class BatchEngine(Engine):
         """Return, by native id, the last attempts of the spool's jobs that own these native ids."""
         with convert_os_errors(f"the jobs in {self._spool.root} cannot be read"):
             own = self._native_ids.find_owners(native_ids)
-            strange = [native_id for native_id in native_ids if native_id not in own]
-            if strange and not self._run_host.is_local:
+            unknown = [native_id for native_id in native_ids if native_id not in own]
+            if unknown and not self._run_host.is_local:
                 # another machine may have submitted them
                 self._run_host.import_other_jobs()
-                own |= self._native_ids.find_owners(strange)
+                own |= self._native_ids.find_owners(unknown)
             others = reused_native_ids(self._backend, self._spool, own)
         return {native_id: intent for native_id, intent in own.items() if native_id not in others}
 
@@ -411,8 +411,8 @@ def make_run_host(setup: EngineSetup) -> RunHost:
         ConfigError: other users can change a directory on the path to the work directory.
     """
     name, configured = folder_name(setup.executor, setup.target), setup.config.work_directory
-    is_far = isinstance(setup.transport, FileTransport)
-    check_way(work_directory(None if is_far else configured) / name, WORK_DIRECTORY)
+    is_remote = isinstance(setup.transport, FileTransport)
+    check_way(work_directory(None if is_remote else configured) / name, WORK_DIRECTORY)
     if isinstance(setup.transport, FileTransport):
         # imported late, as most programs have no remote jobs
         from jpsi_engine.remote import RemoteHost  # noqa: PLC0415

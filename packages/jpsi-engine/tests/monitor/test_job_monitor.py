@@ -361,7 +361,7 @@ def test_info_about_what_was_just_changed_is_new(client: Client) -> None:
     told = client.info(job)
 
     assert told is not None
-    assert told.word == "HELD"
+    assert told.native_state == "HELD"
 
 
 def test_job_that_is_changed_over_and_over_is_told_of_all_the_same(client: Client) -> None:
@@ -498,7 +498,7 @@ def test_what_became_of_an_array_tells_only_of_elements_that_never_began(
         Path(client.engine._spool.folder("j"), "start.1.0").touch()
     client.leave("j", *(it for it in traces if it == "active"))
     client.monitor.collect_markers(clock())
-    whole = Observation(state=JobState.CANCELED, word="CANCELLED", tag="jpsi-x-1")
+    whole = Observation(state=JobState.CANCELED, native_state="CANCELLED", tag="jpsi-x-1")
     seen = {"1": whole, "1.1": whole}
 
     for _ in range(2):
@@ -513,7 +513,7 @@ class SaysOfArrays:
     """Lies over the toy: what it says of arrays tells not which elements it is about."""
 
     def __init__(self, state: JobState) -> None:
-        self.whole = Observation(state=state, word="WHOLE")
+        self.whole = Observation(state=state, native_state="WHOLE")
         #: Whether it says of elements, too, what became of their array.
         self.names_elements = state.final
 
@@ -538,7 +538,7 @@ def test_elements_wait_with_an_array_that_does_not_say_which_of_them(
 
     assert other.states("j") == [JobState.QUEUED]
     assert job.absent_since is None
-    assert other.info(job) == Observation(state=JobState.QUEUED, word="WHOLE")
+    assert other.info(job) == Observation(state=JobState.QUEUED, native_state="WHOLE")
     tags = dict.fromkeys(["1.1", "1.2", "2"])
     assert other.monitor.query_states(tags, clock, clock.advance) == {
         "1.1": JobState.QUEUED,
@@ -643,7 +643,7 @@ def test_an_element_that_is_dropped_counts_as_cancelled_after_the_grace(
         client.monitor.add(job)
         client.monitor.follow([job], clock())
     client.monitor.record_stop(jobs[0], Stop(CANCEL, datetime.now(UTC)))
-    seen = {"1.2": Observation(state=JobState.QUEUED, word="WAITING")}
+    seen = {"1.2": Observation(state=JobState.QUEUED, native_state="WAITING")}
 
     def hear() -> None:
         client.monitor._apply_snapshot(
@@ -945,7 +945,7 @@ class SaysThatItRuns:
 
     @hookimpl
     def parse_status(self) -> dict[str, Observation]:
-        return {"1": Observation(state=JobState.ACTIVE, word="running")}
+        return {"1": Observation(state=JobState.ACTIVE, native_state="running")}
 
 
 def test_a_job_that_was_there_in_between_was_never_missing(client: Client) -> None:

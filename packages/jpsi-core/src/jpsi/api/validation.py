@@ -31,7 +31,6 @@ from jpsi.model import (
     shape,
     sound_part,
     staging_problems,
-    unmet,
     with_absolute_places,
 )
 from jpsi.registry import EXECUTORS, LAUNCHERS, known_plugins
@@ -264,7 +263,7 @@ def _problem(
     if not isinstance(job, Job):
         return None
     if dependency.kind.is_met(job.status.state) is False:
-        return unmet(dependency, job.id, job.status.state)
+        return dependency.describe_unmet(job.id, job.status.state)
     if job.native_id is None:
         return f"attributes.after names the job {job.id}, which must be submitted first"
     if not is_same_system(job):

@@ -55,7 +55,7 @@ class JobMonitor(Publisher):
     #: What other processes have stored about missing jobs; None if each process starts from zero.
     _absences: Absences | None = attrs.field(kw_only=True)
     _last_snapshot: Snapshot | None = attrs.field(default=None, init=False)
-    _strange_words: set[str] = attrs.field(factory=set, init=False)
+    _unknown_states: set[str] = attrs.field(factory=set, init=False)
     _outage: Outage = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -478,13 +478,13 @@ class JobMonitor(Publisher):
                 # a poll soon shows whether such a job exists
                 self._poll_interval.request_poll(now)
             return
-        if seen.state is None and seen.word not in self._strange_words:
-            self._strange_words.add(seen.word)
+        if seen.state is None and seen.native_state not in self._unknown_states:
+            self._unknown_states.add(seen.native_state)
             log.warning(
                 "%s calls the state of job %s %r, which this version does not know; the job keeps its state",
                 self._backend.display_name,
                 job.native_id,
-                seen.word,
+                seen.native_state,
             )
 
     def _query_accounting(self, jobs: Iterable[JobView], now: float) -> bool:

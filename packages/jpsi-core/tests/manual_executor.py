@@ -1,4 +1,4 @@
-"""A job whose states a test tells by hand."""
+"""An executor whose statuses a test publishes by hand."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jpsi import Job, JobState, JobStatus
 PATIENCE = 30
 
 
-class Gate:
-    """An executor's worth of news, sent by hand: binds a job and publishes what a test says."""
+class ManualExecutor:
+    """An executor of one job, which it binds; a test publishes the job's states."""
 
-    name = "gate"
+    name = "manual"
 
     def __init__(self, job: Job) -> None:
         self.job = job
