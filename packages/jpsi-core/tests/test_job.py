@@ -35,7 +35,7 @@ def test_cancel_before_submission_says_that_there_is_nothing_to_cancel() -> None
 @pytest.mark.parametrize(("timeout", "noted"), [(0.01, [0.01]), (0, []), (None, [])])
 def test_a_wait_with_a_timeout_has_the_engine_poll_soon(timeout: float | None, noted: list[float]) -> None:
     job = Job()
-    executor = Gate(job)
+    executor = ManualExecutor(job)
     executor.publish(JobState.QUEUED)
 
     job.wait(JobState.QUEUED, timeout=timeout)
