@@ -1,4 +1,4 @@
-"""Where the tests of the runner carry it out."""
+"""Fixtures for the shells and places in which tests run the runner."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["config", "executor", "no_launchers", "state_home"]
 
 @pytest.fixture(scope="module", params=["sh", "bash"])
 def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What /bin/sh is here, and on many clusters: bash under that name, or by its own if asked for."""
+    """Return /bin/sh of this host, or bash as /bin/sh, as on many clusters, or bash by its own name."""
     name, _, how = request.param.partition(" ")
     path = shutil.which(name)
     if path is None:
@@ -47,7 +47,7 @@ def batch(tmp_path: Path, shell: str) -> Place:
 
 @pytest.fixture
 def simple(tmp_path: Path) -> Place:
-    """For what does not depend on the shell."""
+    """Return a place for tests that do not depend on the shell."""
     return Place(tmp_path)
 
 
