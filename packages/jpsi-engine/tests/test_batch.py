@@ -752,7 +752,7 @@ def test_native_id_of_an_array_is_not_recorded_while_another_process_submits_it(
 def test_elements_of_an_array_whose_claim_cannot_be_read_are_followed_by_their_markers(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, has_begun: bool
 ) -> None:
-    """That needs no command of the batch system."""
+    """Recovery needs no command of the batch system for it."""
     array = unnamed_array(bench, monkeypatch)
     Path(bench.spool.arrays.folder(array), "claim").write_text("not one word")
     if has_begun:
@@ -1091,7 +1091,7 @@ def test_an_unknown_native_id_fails_as_soon_as_the_system_would_report_a_job(ben
 
 @pytest.mark.parametrize("late", ["queue", "accounting"])
 def test_a_job_that_does_not_show_yet_is_not_unknown(bench: Bench, late: str) -> None:
-    """It was submitted, or ended, a moment before a client attaches to it."""
+    """The job was submitted, or ended, a moment before a client attaches to it."""
     bench.overrides.append(Visible())
     bench.engine = bench.process()
     native_id = bench.scheduler.submit(FakeJob("17")).native_id

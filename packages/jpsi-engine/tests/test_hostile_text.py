@@ -1,4 +1,4 @@
-"""Whatever text users bring along: messages and logs can be printed, and do nothing to a terminal."""
+"""Hostile text of users: messages and logs can be printed, and do nothing to a terminal."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_no_message_does_anything_to_a_terminal(
     caplog.clear()
     caplog.set_level(logging.DEBUG, "jpsi")
     error = _error_of(lambda: act(executor, text))
-    found = [] if error is None else _told(error)
+    found = [] if error is None else _messages(error)
     if isinstance(error, JpsiError):
         # a sentence, or a list of sentences, whose lines are ours
         first, *more = str(error).split("\n")
@@ -177,7 +177,7 @@ def _error_of(act: Callable[[], object]) -> BaseException | None:
     return None
 
 
-def _told(error: BaseException) -> list[str]:
+def _messages(error: BaseException) -> list[str]:
     problems = list(error.problems) if isinstance(error, InvalidJobException) else []
     within = [str(it) for it in error.failed.values()] if isinstance(error, BulkException) else []
     return [str(error), *getattr(error, "__notes__", ()), *problems, *within]
@@ -187,7 +187,7 @@ def _told(error: BaseException) -> list[str]:
     "make", [JpsiError, SubmitException, InvalidJobException, jpsi.PluginError, jpsi.ConfigError]
 )
 @given(text=texts)
-def test_an_exception_can_be_printed_whoever_raises_it(make: type[JpsiError], text: str) -> None:
+def test_every_exception_can_be_printed(make: type[JpsiError], text: str) -> None:
     error = make(f"{text} is wrong")
 
     assert str(error) == error.message == printable(f"{text} is wrong")
@@ -204,7 +204,7 @@ def test_each_problem_is_one_line(text: str) -> None:
 
 
 @given(text=texts)
-def test_the_names_of_a_systems_options_are_told_as_they_can_be_printed(text: str) -> None:
+def test_the_names_of_native_options_are_reported_in_printable_form(text: str) -> None:
     custom = CustomOptions(systems=("slurm",), name="[a-z]+", example="qos", refused={})
     attributes = JobAttributes(custom_attributes={f"slurm.{text}\x1b": object()})
 

@@ -60,14 +60,14 @@ def submissions(fake: FakeScheduler) -> int:
 
 
 def ended(fake: FakeScheduler) -> list[FakeJob]:
-    """The jobs of jpsi, which have ended: markers tell that before the batch system knows."""
+    """Return the jobs of jpsi that have ended: markers show that before the batch system reports it."""
     jobs = [it for it in fake.jobs if it.tag]
     assert fake.wait_for(lambda: all(it.ended is not None for it in jobs))
     return jobs
 
 
 def most(spans: Iterable[tuple[float | None, float | None]]) -> int:
-    """How many of these spans of time have a moment in common."""
+    """Return the greatest number of these spans of time that overlap."""
     changes = [(time or 0.0, change) for span in spans for time, change in zip(span, (1, -1), strict=True)]
     count, highest = 0, 0
     for _, change in sorted(changes):
@@ -82,7 +82,7 @@ def all_complete(jobs: list[Job]) -> None:
 
 
 def foreign(fake: FakeScheduler, count: int) -> list[str]:
-    """Jobs that somebody has submitted by hand, and that wait."""
+    """Submit jobs by hand, which stay queued."""
     names = [str(fake.next_number()) for _ in range(count)]
     for name in names:
         fake.submit(FakeJob(name))
@@ -148,7 +148,7 @@ def test_no_more_jobs_run_than_max_active_in_arrays_and_alone(
     assert most((it.started, it.ended) for it in ended(fake)) <= 3
 
 
-def test_what_an_array_cannot_use_is_left_to_others(
+def test_slots_that_an_array_cannot_use_go_to_others(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
     waits = 'until [ -e "$0" ]; do sleep 0.01; done'
@@ -171,7 +171,7 @@ def test_what_an_array_cannot_use_is_left_to_others(
     assert most((it.started, it.ended) for it in ended(fake)) <= 3
 
 
-def test_without_limits_nobody_is_asked_how_many_there_are(batch: BatchConfig, fake: FakeScheduler) -> None:
+def test_no_query_counts_jobs_without_limits(batch: BatchConfig, fake: FakeScheduler) -> None:
     fake.slots = 0
 
     with executor(batch) as toys:
@@ -212,7 +212,7 @@ def test_a_job_that_waits_for_room_is_new_after_an_interrupt_and_can_be_submitte
     assert state(job) == "QUEUED"
 
 
-def test_closing_an_executor_ends_what_waits(batch: BatchConfig, fake: FakeScheduler) -> None:
+def test_closing_an_executor_ends_waiting_submissions(batch: BatchConfig, fake: FakeScheduler) -> None:
     fake.slots = 0
     jobs = some(5)
     errors: list[BulkException] = []
@@ -237,7 +237,7 @@ def test_closing_an_executor_ends_what_waits(batch: BatchConfig, fake: FakeSched
     assert [job.status.state for job in jobs] == [JobState.QUEUED] * 2 + [JobState.NEW] * 3
 
 
-def test_tasks_hear_of_their_jobs_as_there_is_room(batch: BatchConfig, fake: FakeScheduler) -> None:
+def test_tasks_submit_their_jobs_as_the_quota_allows(batch: BatchConfig, fake: FakeScheduler) -> None:
     fake.slots = 0
     first, second, third = some(3)
 
@@ -258,8 +258,8 @@ def test_tasks_hear_of_their_jobs_as_there_is_room(batch: BatchConfig, fake: Fak
     assert [job.status.state for job in (second, third)] == [JobState.NEW, JobState.QUEUED]
 
 
-def test_a_callback_may_submit_though_there_is_no_room(batch: BatchConfig, fake: FakeScheduler) -> None:
-    """The next job waits for the end of the one of which the callback hears, which it holds up itself."""
+def test_a_callback_may_submit_though_the_quota_is_reached(batch: BatchConfig, fake: FakeScheduler) -> None:
+    """The next job waits for the end of the job of the callback, which the callback itself delays."""
     jobs = some(4)
     submitted = threading.Event()
 
@@ -276,9 +276,7 @@ def test_a_callback_may_submit_though_there_is_no_room(batch: BatchConfig, fake:
         all_complete(jobs)
 
 
-def test_a_batch_system_that_does_not_answer_refuses_who_comes(
-    batch: BatchConfig, fake: FakeScheduler
-) -> None:
+def test_an_outage_refuses_new_submissions(batch: BatchConfig, fake: FakeScheduler) -> None:
     jobs = some(2)
     fake.faults.fail("tstat", times=None)
 
@@ -294,7 +292,7 @@ def test_a_batch_system_that_does_not_answer_refuses_who_comes(
     assert submissions(fake) == 1
 
 
-def test_it_is_said_what_takes_the_room(
+def test_the_log_names_the_jobs_that_fill_the_quota(
     batch: BatchConfig, fake: FakeScheduler, caplog: pytest.LogCaptureFixture
 ) -> None:
     fake.slots = 0
@@ -313,6 +311,6 @@ def test_it_is_said_what_takes_the_room(
         thread.join(PATIENCE)
 
     why = "toy has 2 jobs of yours (max_queued is 2), 2 of which are not of this program"
-    # jobs of other tests may still be followed, and look at this fake
-    told = [it.getMessage() for it in caplog.records if it.name == "jpsi_engine.host.submit_queue"]
-    assert told == [f"jobs wait to be submitted: {why}"]
+    # executors of other tests may still follow jobs, and poll this fake
+    messages = [it.getMessage() for it in caplog.records if it.name == "jpsi_engine.host.submit_queue"]
+    assert messages == [f"jobs wait to be submitted: {why}"]

@@ -120,13 +120,13 @@ def test_arguments_and_values_follow_the_rule_and_nothing_else(
     spec.environment = dict(values)
     spec.inherit_environment = inherit
 
-    seen_arguments, seen_environment, _ = shown(executor, spec)
+    found_arguments, found_environment, _ = shown(executor, spec)
 
     known: dict[str, str] = {}
     for name, value in values.items():
         known[name] = model(value, known, keep=False)
-    assert seen_arguments == [model(text, known, keep=True) for text in arguments]
-    assert {name: seen_environment[name] for name in known} == known
+    assert found_arguments == [model(text, known, keep=True) for text in arguments]
+    assert {name: found_environment[name] for name in known} == known
 
 
 @given(st.lists(TEXTS, max_size=4))

@@ -1,4 +1,4 @@
-"""Patience runs only while somebody is there to be heard."""
+"""The counted time of a liveness check, which passes only while the remote side is connected."""
 
 from __future__ import annotations
 

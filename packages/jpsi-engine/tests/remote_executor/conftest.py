@@ -27,7 +27,7 @@ def scheduler(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
 
 @pytest.fixture
 def remote_transport(tmp_path: Path) -> RemoteTransport:
-    return RemoteTransport(tmp_path / "far home")
+    return RemoteTransport(tmp_path / "remote home")
 
 
 @pytest.fixture

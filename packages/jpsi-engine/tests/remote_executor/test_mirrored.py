@@ -171,7 +171,7 @@ def test_an_intent_that_cannot_be_written_remotely_is_an_error(
 ) -> None:
     (remote_transport.home / ".local").write_text("a file")
 
-    with pytest.raises(jpsi.SubmitException, match=r"could not be recorded in .*far home") as caught:
+    with pytest.raises(jpsi.SubmitException, match=r"could not be recorded in .*remote home") as caught:
         executor.submit(Job(shell("exit 3")))
 
     assert not caught.value.transient

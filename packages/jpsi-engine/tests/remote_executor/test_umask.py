@@ -52,7 +52,7 @@ def make(request: pytest.FixtureRequest, remote_transport: RemoteTransport) -> M
 
 def roots(tmp_path: Path) -> list[Path]:
     """Return the folders of the spools on both hosts; their parents are made as well."""
-    places = [tmp_path / "state/jpsi", tmp_path / "far home/.local"]
+    places = [tmp_path / "state/jpsi", tmp_path / "remote home/.local"]
     return [place for place in places if place.exists()]
 
 

@@ -1,4 +1,4 @@
-"""What the runner's script does for launchers: environment of processes, nodes, and what launchers say."""
+"""Launchers in the runner's script: the environment of processes, nodes, and output of launchers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runners import PATH, SINGLE, Place, script, shell_job
 
 TWO = ResourceSpecV1(process_count=2)
 THREE = ResourceSpecV1(process_count=3)
-#: A launcher that starts a process twice, and tells each its rank.
+#: A launcher that starts a process twice, and gives each its rank.
 TWICE = [ShellLine('for rank in 0 1; do PMI_RANK=$rank OTHER=x "$@" || exit; done')]
 #: What a job runs that shows its environment.
 ENV = ["/usr/bin/env", "-0"]
@@ -210,7 +210,7 @@ def test_one_process_costs_one_fork_and_no_file(tmp_path: Path) -> None:
 
 
 def environments(output: bytes) -> list[dict[str, str]]:
-    """What the processes of a job printed with `ENV`, that of the runner's shell left out."""
+    """Return the environments that `ENV` printed in processes of a job, without that of the runner."""
     found: list[dict[str, str]] = []
     for item in output.decode("utf-8", "surrogateescape").split("\0")[:-1]:
         name, _, value = item.partition("=")
@@ -404,7 +404,7 @@ def test_environment_may_be_large(place: Place) -> None:
 
 
 def test_environment_that_cannot_be_read_fails_the_process(place: Place, tmp_path: Path) -> None:
-    """Rather than have a program run without what the launcher tells it."""
+    """The program must not run without the variables of the launcher."""
     script(tmp_path / "bin" / "awk", "#!/bin/sh\nexit 2\n")
     written = place.write(JobSpec(*ENV, inherit_environment=False), rank_variables=["PMI_*"])
 
@@ -420,7 +420,7 @@ def test_environment_that_cannot_be_read_fails_the_process(place: Place, tmp_pat
 
 @pytest.mark.parametrize("inherit", [True, False])
 def test_spec_cannot_change_variables_for_a_launcher(place: Place, inherit: bool) -> None:
-    """It may have been copied from the environment of a surrounding job."""
+    """The variable may have been copied from the environment of a surrounding job."""
     copied: dict[str, str | None] = {"JPSI_JOB_ID": "outer", "JPSI_NODEFILE": None, "PSIJ_NODEFILE": "x"}
     spec = shell_job(
         "echo $JPSI_JOB_ID; cat $JPSI_NODEFILE $PSIJ_NODEFILE; echo $1",
@@ -463,7 +463,7 @@ def test_nodes_are_found_out_where_the_batch_system_s_environment_is(place: Plac
     assert ended.stdout == b"right\ninput\n"
 
 
-# What tells no nodes.
+# Texts without nodes.
 NO_NODES = ["echo oops >&2; exit 3", ":", "cd /; exec nonexistent", "exit 0"]
 
 
@@ -493,7 +493,7 @@ def test_a_file_of_nodes_that_cannot_be_written_fails_a_job_of_several_processes
 def test_nodes_that_are_not_known_leave_one_process_without_the_file(
     place: Place, text: str, inherits: bool, patterns: Sequence[str]
 ) -> None:
-    """Those of a job around it, which it may see, are not its own."""
+    """The variables of a surrounding job, which it may inherit, are not its own."""
     around = {"JPSI_NODEFILE": "/of/another", "PSIJ_NODEFILE": "/of/another"}
     spec = shell_job("echo ${JPSI_NODEFILE-none} ${PSIJ_NODEFILE-none}; exit 7", inherit_environment=inherits)
 
@@ -576,7 +576,7 @@ def test_log_of_an_earlier_run_means_nothing(batch: Place) -> None:
 
 
 def test_signal_during_pre_launch_reaches_the_job(batch: Place) -> None:
-    """It is for the job, which is not there yet."""
+    """The signal is for the job, which does not exist yet."""
     pre = script(batch.root / "pre.sh", "kill -s TERM $$; i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); done")
 
     ended = batch.run(shell_job("exec sleep 1000", pre_launch=pre))
@@ -674,7 +674,7 @@ def test_executable_may_be_made_by_the_scripts(place: Place) -> None:
 
 
 def ignored(status: bytes) -> list[int]:
-    """The signals of POSIX that a process ignores, as /proc tells."""
+    """Return the POSIX signals that a process ignores, from /proc."""
     line = next(it for it in status.decode().splitlines() if it.startswith("SigIgn:"))
     mask = int(line.split()[1], 16)
     return [number for number in range(1, 32) if mask >> (number - 1) & 1]

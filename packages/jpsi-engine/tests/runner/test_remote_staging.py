@@ -21,7 +21,7 @@ from runners import Ended, Place, shell_job
 
 
 def carried(place: Place, spec: JobSpec) -> tuple[Ended, list[RemoteTransfer]]:
-    """How a job ends whose files are carried, and what there is to be got after it."""
+    """Return the end of a job with remote staging, and the files to fetch after it."""
     planned = split_plan(plan(spec), str(place.folder), 1)
     for put in planned.puts:
         copy(put.local_path, put.remote_path)
@@ -87,7 +87,7 @@ def test_stage_out_gets_only_files_that_the_outcome_selects(place: Place, tmp_pa
 
 def test_a_recorded_transfer_is_not_repeated() -> None:
     spec = JobSpec("x", stage_out=[StageOut(Path("a"), f"/{name}") for name in "abc"])
-    gets = split_plan(plan(spec), "/far/jobs/a1", 2).gets
+    gets = split_plan(plan(spec), "/remote/jobs/a1", 2).gets
 
     names = [Path(record_path("/here/jobs/a1", 2, number)).name for number in (1, 3)]
 
@@ -97,10 +97,10 @@ def test_a_recorded_transfer_is_not_repeated() -> None:
 
 def test_a_file_that_goes_into_a_directory_keeps_its_remote_name(tmp_path: Path) -> None:
     spec = JobSpec("x", stage_out=[StageOut(Path("a/out"), str(tmp_path)), StageOut(Path("~"), "/b")])
-    into, home = split_plan(plan(spec), "/far/staged/a1", 1).gets
+    into, home = split_plan(plan(spec), "/remote/staged/a1", 1).gets
 
-    assert into.remote_path == "/far/staged/a1/out.1.1/out"
-    assert home.remote_path == "/far/staged/a1/out.1.2/files"
+    assert into.remote_path == "/remote/staged/a1/out.1.1/out"
+    assert home.remote_path == "/remote/staged/a1/out.1.2/files"
     assert local_target(into, is_directory=False) == f"{tmp_path}/out"
     assert local_target(into, is_directory=True) == str(tmp_path)
     assert local_target(home, is_directory=False) == "/b"
@@ -125,7 +125,7 @@ def test_nothing_is_linked(tmp_path: Path) -> None:
     ("here", "there"), [("/a/b", "b"), ("/", "files"), ("/a/..", "files"), ("/a/b/", "b")]
 )
 def test_remote_names_are_in_the_folder_of_the_job(here: str, there: str) -> None:
-    planned = split_plan(plan(JobSpec("x", stage_in=[StageIn(here, Path("t"))])), "/far/jobs/a1", 2)
+    planned = split_plan(plan(JobSpec("x", stage_in=[StageIn(here, Path("t"))])), "/remote/jobs/a1", 2)
 
-    assert [put.remote_path for put in planned.puts] == [f"/far/jobs/a1/in.2.1/{there}"]
-    assert [it.source for it in planned.runner.stage_in] == [f"/far/jobs/a1/in.2.1/{there}"]
+    assert [put.remote_path for put in planned.puts] == [f"/remote/jobs/a1/in.2.1/{there}"]
+    assert [it.source for it in planned.runner.stage_in] == [f"/remote/jobs/a1/in.2.1/{there}"]

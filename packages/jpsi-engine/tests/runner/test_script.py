@@ -1,4 +1,4 @@
-"""The runner's script, carried out by real shells: what the job gets, and what it leaves."""
+"""The runner's script in real shells: the arguments and environment of the job, and the files it leaves."""
 
 from __future__ import annotations
 
@@ -385,7 +385,7 @@ def test_script_is_valid(run: Run, text: str, checker: str, tmp_path: Path) -> N
 
 # ------------------------------------------------------------------- arguments and the environment
 
-# What the job prints: its command line and its environment, as the kernel has them.
+# A job that prints its command line and its environment, as the kernel has them.
 PROBE = (
     "import sys\n"
     "for name in ('cmdline', 'environ'):\n"
@@ -399,14 +399,14 @@ HOSTILE = (
     *("${1}", "$${A}", "$$${A}", "~", "\x01", "\x7f", "é", "日本", "🐚", "\x85", "\u2028"),
     *(bytes([byte]).decode("utf-8", "surrogateescape") for byte in range(0x80, 0x90)),
 )
-#: What shells set, read or guard themselves. PWD, OLDPWD, SHLVL and _ they also give to every process.
+#: Variables that shells set, read or guard. Shells export PWD, OLDPWD, SHLVL and _ to every process.
 EXPORTED = ("PWD", "OLDPWD", "SHLVL", "_")
 OWNED = (
     *("ENV", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "IFS", "LINENO", "OPTARG", "OPTERR", "OPTIND"),
     *("PPID", "PS1", "PS2", "PS4", "RANDOM", "SECONDS", "SHELLOPTS", "UID", "POSIXLY_CORRECT"),
     *("BASH", "BASHPID", "BASH_ENV", "BASHOPTS", "BASH_VERSION", "BASH_ARGV0", "BASH_SUBSHELL"),
 )
-#: What some shells have a use for, but are not known to guard.
+#: Variables that some shells use, but do not guard.
 SPECIAL = (
     *("CDPATH", "COLUMNS", "COMP_WORDBREAKS", "COPROC", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS"),
     *("EXECIGNORE", "FUNCNEST", "GLOBIGNORE", "HOSTNAME", "LC_ALL", "LINES", "MAILCHECK", "MAPFILE"),
@@ -429,7 +429,7 @@ environments = st.lists(
 
 
 def expanded(text: str, environment: Mapping[str, str], *, keep_unset: bool) -> str:
-    """`${NAME}` by its definition: a left-to-right walk, without a regex."""
+    """Expand `${NAME}` by its definition: a left-to-right walk, without a regex."""
     out = ""
     while text:
         dollars = len(text) - len(text.lstrip("$"))
@@ -452,7 +452,7 @@ def expanded(text: str, environment: Mapping[str, str], *, keep_unset: bool) -> 
 
 
 def model(spec: JobSpec, inherited: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """The arguments and the environment that a job must get (facts/clauses.md)."""
+    """Return the arguments and the environment that a job must get (facts/clauses.md)."""
     environment = dict(inherited) if spec.inherit_environment else {}
     for name, value in (spec.environment or {}).items():
         if value is None:
@@ -462,8 +462,8 @@ def model(spec: JobSpec, inherited: Mapping[str, str]) -> tuple[list[str], dict[
     return [expanded(text, environment, keep_unset=True) for text in spec.arguments or []], environment
 
 
-def probed(output: bytes, count: int) -> tuple[list[bytes], dict[bytes, bytes]]:
-    """The last `count` arguments, and the environment, of what the probe printed."""
+def parse_probe(output: bytes, count: int) -> tuple[list[bytes], dict[bytes, bytes]]:
+    """Return the last `count` arguments, and the environment, from the output of the probe."""
     items = output.split(b"\0")[:-1]
     start = len(PROBING)
     arguments, entries = items[start : start + count], items[start + count :]
@@ -476,13 +476,13 @@ def encoded(environment: Mapping[str, str]) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
 
 
-def seen(place: Place, spec: JobSpec) -> tuple[list[bytes], dict[bytes, bytes]]:
-    """What a job finds for its arguments and environment."""
+def run_probe(place: Place, spec: JobSpec) -> tuple[list[bytes], dict[bytes, bytes]]:
+    """Run a job, and return the arguments and the environment that it got."""
     arguments = spec.arguments or []
     spec = attrs.evolve(spec, executable=PROBING[0], arguments=[*PROBING[1:], *arguments])
     ended = place.run(spec, INHERITED)
     assert (ended.code, ended.markers, ended.stderr) == (0, ["exit.run.0"], b"")
-    return probed(ended.stdout, len(arguments))
+    return parse_probe(ended.stdout, len(arguments))
 
 
 @pytest.mark.clause("spec-expansion")
@@ -500,13 +500,13 @@ def test_references_are_expanded_and_all_else_arrives_unchanged(
     place = Place(Path(tempfile.mkdtemp(dir=tmp_path)), shell)
     spec = JobSpec("", arguments, environment=environment, inherit_environment=inherit)
 
-    found_arguments, found_environment = seen(place, spec)
+    found_arguments, found_environment = run_probe(place, spec)
 
     inherited = {"PATH": PATH, "HOME": str(place.home), **INHERITED, "JPSI_JOB_ID": place.job_id}
     expected_arguments, expected_environment = model(spec, inherited)
     assert found_arguments == [os.fsencode(text) for text in expected_arguments]
     if inherit:
-        # the shell's own, unless the spec says something about them
+        # variables of the shell itself, unless the spec sets them
         for name in set(EXPORTED) - set(environment):
             found_environment.pop(os.fsencode(name), None)
     assert found_environment == encoded(expected_environment)
@@ -523,7 +523,7 @@ def test_escaped_text_arrives_as_it_was_typed(
     escaped: dict[str, str | None] = {name: escape(value) for name, value in environment.items()}
     spec = JobSpec("", [escape(item) for item in items], environment=escaped, inherit_environment=inherit)
 
-    arguments, found = seen(place, spec)
+    arguments, found = run_probe(place, spec)
 
     assert arguments == [os.fsencode(item) for item in items]
     assert encoded(environment).items() <= found.items()
@@ -532,7 +532,7 @@ def test_escaped_text_arrives_as_it_was_typed(
 @linux
 @ways
 def test_names_that_shells_own_are_like_any_other(place: Place, inherit: bool) -> None:
-    """For the job, and for what is expanded after them."""
+    """This holds for the job, and for references that are expanded after them."""
     values = {name: f"a {name}*'\n" for name in (*OWNED, *EXPORTED)}
     environment: dict[str, str | None] = dict(values)
     environment |= {f"LATER_{name}": f"<${{{name}}}>" for name in values}
@@ -540,7 +540,7 @@ def test_names_that_shells_own_are_like_any_other(place: Place, inherit: bool) -
         "", [f"${{{name}}}" for name in values], environment=environment, inherit_environment=inherit
     )
 
-    arguments, found = seen(place, spec)
+    arguments, found = run_probe(place, spec)
 
     assert arguments == [value.encode() for value in values.values()]
     assert encoded(values).items() <= found.items()
@@ -550,12 +550,12 @@ def test_names_that_shells_own_are_like_any_other(place: Place, inherit: bool) -
 @linux
 @pytest.mark.parametrize("shell", ["bash"], indirect=True)
 @pytest.mark.parametrize("name", SPECIAL)
-def test_name_that_some_shell_has_a_use_for_is_like_any_other(place: Place, name: str) -> None:
-    """Nor does its value mean anything to the runner."""
+def test_name_that_some_shell_uses_is_like_any_other(place: Place, name: str) -> None:
+    """Its value has no effect on the runner, either."""
     value = {"FUNCNEST": "1", "LC_ALL": "C"}.get(name, "a b*'\n")
     spec = JobSpec("", [f"${{{name}}}"], environment={name: value, "LATER": f"<${{{name}}}>"})
 
-    arguments, environment = seen(place, spec)
+    arguments, environment = run_probe(place, spec)
 
     assert arguments == [value.encode()]
     assert encoded({name: value, "LATER": f"<{value}>"}).items() <= environment.items()
@@ -565,7 +565,7 @@ def test_name_that_some_shell_has_a_use_for_is_like_any_other(place: Place, name
 def test_any_name_can_be_unset(place: Place) -> None:
     names = [*OWNED, *EXPORTED, "A", "INHERITED", "NEVER_SET"]
 
-    _, environment = seen(place, JobSpec("", [], environment=dict.fromkeys(names)))
+    _, environment = run_probe(place, JobSpec("", [], environment=dict.fromkeys(names)))
 
     assert {os.fsencode(name) for name in names} & environment.keys() == set()
 
@@ -574,10 +574,10 @@ def test_any_name_can_be_unset(place: Place) -> None:
 @linux
 @pytest.mark.parametrize("name", ["PWD", "INHERITED"])
 def test_reference_to_an_inherited_variable_is_expanded(simple: Place, name: str) -> None:
-    """PWD as well, which every process of a shell has: it is the job's directory."""
+    """This includes PWD, which every process of a shell has: it is the job's directory."""
     value = {"PWD": str(simple.directory), **INHERITED}[name].encode()
 
-    arguments, environment = seen(
+    arguments, environment = run_probe(
         simple, JobSpec("", [f"${{{name}}}/x"], environment={"LATER": f"${{{name}}}/y"})
     )
 
@@ -589,7 +589,7 @@ def test_reference_to_an_inherited_variable_is_expanded(simple: Place, name: str
 def test_nothing_of_the_runner_but_the_id_is_in_the_environment_of_the_job(place: Place) -> None:
     pre = script(place.root / "pre.sh", "set -a\nFROM_PRE=1\n")
 
-    _, environment = seen(place, JobSpec("", [], environment={"IFS": "x"}, pre_launch=pre))
+    _, environment = run_probe(place, JobSpec("", [], environment={"IFS": "x"}, pre_launch=pre))
 
     assert [name for name in environment if b"jpsi" in name.lower()] == [b"JPSI_JOB_ID"]
     assert environment[b"FROM_PRE"] == b"1"
@@ -600,7 +600,7 @@ def test_nothing_of_the_runner_but_the_id_is_in_the_environment_of_the_job(place
 def test_arguments_are_expanded_after_pre_launch(place: Place) -> None:
     pre = script(place.root / "pre.sh", "export A=changed NEW='new one'; unset INHERITED\n")
 
-    arguments, environment = seen(
+    arguments, environment = run_probe(
         place, JobSpec("", ["${A}", "${NEW}", "${INHERITED}"], environment={"B": "${A}"}, pre_launch=pre)
     )
 
@@ -609,10 +609,10 @@ def test_arguments_are_expanded_after_pre_launch(place: Place) -> None:
 
 
 @linux
-def test_job_that_inherits_nothing_sees_nothing_of_pre_launch(place: Place) -> None:
+def test_a_job_that_inherits_nothing_gets_nothing_from_pre_launch(place: Place) -> None:
     pre = script(place.root / "pre.sh", "export NEW=1\n")
 
-    arguments, environment = seen(
+    arguments, environment = run_probe(
         place, JobSpec("", ["${NEW}"], environment={"B": "2"}, inherit_environment=False, pre_launch=pre)
     )
 
@@ -623,7 +623,7 @@ def test_job_that_inherits_nothing_sees_nothing_of_pre_launch(place: Place) -> N
 def test_the_spec_cannot_set_a_variable_of_the_runner(place: Place, inherit: bool) -> None:
     job = JobSpec("", [], environment={"JPSI_JOB_ID": "mine", "A": "1"}, inherit_environment=inherit)
 
-    _, environment = seen(place, job)
+    _, environment = run_probe(place, job)
 
     assert environment.get(b"JPSI_JOB_ID") == (b"a1" if inherit else None)
     assert environment[b"A"] == b"1"
@@ -642,7 +642,7 @@ def test_second_run_of_an_attempt_does_nothing(place: Place) -> None:
     assert place.proof.read_text() == "ran\n"
 
 
-def test_of_many_runs_at_once_one_carries_out_the_attempt(place: Place) -> None:
+def test_one_of_many_concurrent_runs_runs_the_attempt(place: Place) -> None:
     written = place.write(shell_job('echo ran >>"$1"; exit 7', place.proof))
 
     runs = [subprocess.Popen([place.shell, str(written)], stderr=subprocess.DEVNULL) for _ in range(8)]
@@ -663,7 +663,7 @@ def test_revoked_attempt_does_nothing(place: Place) -> None:
     assert not place.proof.exists()
 
 
-def test_another_attempt_has_a_claim_of_its_own(simple: Place) -> None:
+def test_another_attempt_has_its_own_claim(simple: Place) -> None:
     simple.run(shell_job("exit 7"))
 
     written = simple.write(shell_job("exit 8"), attempt=2)
@@ -697,7 +697,7 @@ def test_native_id_is_the_first_variable_that_is_set(
     assert (batch.folder / "claim.1").read_text().startswith(claim)
 
 
-def test_batch_job_that_is_run_again_leaves_markers_of_its_own(batch: Place) -> None:
+def test_a_requeued_batch_job_leaves_its_own_markers(batch: Place) -> None:
     written = batch.write(shell_job('echo ran >>"$1"; [ $(wc -l <"$1") -eq 2 ]', batch.proof))
 
     first = batch.start(written, {"JOB_ID": "17"})
@@ -806,7 +806,7 @@ def spawned(place: Place, written: Path, **options: Any) -> int:
     ("name", "with_post"),
     [*((name, False) for name in SIGNALS), ("TERM", True)],
 )
-def test_signal_is_noted_and_the_job_waited_for(
+def test_a_signal_is_recorded_and_the_runner_waits_for_the_job(
     process: Place, fifo: Callable[[str], Path], name: str, with_post: bool
 ) -> None:
     up, down = fifo("up"), fifo("down")
@@ -814,11 +814,11 @@ def test_signal_is_noted_and_the_job_waited_for(
     written = process.write(shell_job('echo >"$1"; read x <"$2"; exit 7', up, down, post_launch=post))
 
     pid = spawned(process, written)
-    with up.open() as heard:
-        heard.read()
+    with up.open() as ready:
+        ready.read()
     os.kill(pid, signal.Signals[f"SIG{name}"])
-    with down.open("w") as told:
-        told.write("\n")
+    with down.open("w") as release:
+        release.write("\n")
     _, status = os.waitpid(pid, 0)
 
     assert os.waitstatus_to_exitcode(status) == 7
@@ -830,7 +830,7 @@ def test_signal_is_noted_and_the_job_waited_for(
 def test_signal_to_the_batch_job_reaches_the_executable(
     batch: Place, fifo: Callable[[str], Path], name: str, pre_launch: str | None
 ) -> None:
-    """The runner alone is signalled, and the job decides what that means."""
+    """The signal goes to the runner only, and the job decides how to react."""
     if pre_launch is not None and name in {"INT", "QUIT"} and not is_bash(batch.shell):
         pytest.skip("a shell between runner and job cannot take it, except bash")
     up = fifo("up")
@@ -839,8 +839,8 @@ def test_signal_to_the_batch_job_reaches_the_executable(
     written = batch.write(shell_job(trapping, up, name, pre_launch=pre))
 
     pid = spawned(batch, written)
-    with up.open() as heard:
-        heard.read()
+    with up.open() as ready:
+        ready.read()
     os.kill(pid, signal.Signals[f"SIG{name}"])
     _, status = os.waitpid(pid, 0)
 
@@ -849,19 +849,19 @@ def test_signal_to_the_batch_job_reaches_the_executable(
     assert batch.read("stdout") == b"caught\n"
 
 
-def test_batch_job_that_does_not_mind_a_signal_runs_on(batch: Place, fifo: Callable[[str], Path]) -> None:
+def test_a_batch_job_that_ignores_a_signal_runs_on(batch: Place, fifo: Callable[[str], Path]) -> None:
     up, down = fifo("up"), fifo("down")
-    # bash may lose the code of what ends just when the signal comes
+    # bash may lose the code of a process that ends as the signal arrives
     written = batch.write(shell_job('trap "" TERM; echo >"$1"; read x <"$2"; sleep 0.2; exit 7', up, down))
 
     pid = spawned(batch, written)
-    with up.open() as heard:
-        heard.read()
+    with up.open() as ready:
+        ready.read()
     os.kill(pid, signal.SIGTERM)
     while "signalled" not in batch.markers():
         pass
-    with down.open("w") as told:
-        told.write("\n")
+    with down.open("w") as release:
+        release.write("\n")
     _, status = os.waitpid(pid, 0)
 
     assert os.waitstatus_to_exitcode(status) == 7
@@ -873,8 +873,8 @@ def test_batch_job_that_the_signal_kills_has_its_code(batch: Place, fifo: Callab
     written = batch.write(shell_job('echo >"$1"; while :; do sleep 0.01; done', up))
 
     pid = spawned(batch, written)
-    with up.open() as heard:
-        heard.read()
+    with up.open() as ready:
+        ready.read()
     os.kill(pid, signal.SIGTERM)
     _, status = os.waitpid(pid, 0)
 
@@ -885,18 +885,18 @@ def test_batch_job_that_the_signal_kills_has_its_code(batch: Place, fifo: Callab
 def test_batch_job_that_ends_by_a_signal_to_all_is_marked_as_signalled_first(
     batch: Place, fifo: Callable[[str], Path]
 ) -> None:
-    """The job may be gone already when its runner takes the signal."""
+    """The job may be gone already when its runner handles the signal."""
     up = fifo("up")
     written = batch.write(shell_job('trap "exit 0" TERM; echo >"$1"; while :; do sleep 0.01; done', up))
 
     pid = spawned(batch, written, setpgroup=0)
-    with up.open() as heard:
-        heard.read()
+    with up.open() as ready:
+        ready.read()
     os.killpg(pid, signal.SIGTERM)
     os.waitpid(pid, 0)
 
     times = {it.name.removeprefix("a1.1."): it.stat().st_mtime_ns for it in batch.events.iterdir()}
-    # bash may lose the code of what ends just when the signal comes
+    # bash may lose the code of a process that ends as the signal arrives
     (end,) = times.keys() & {"exit.run.0", "exit.run.143"}
     assert times["signalled"] <= times[end]
 
@@ -906,7 +906,7 @@ def is_bash(shell: str) -> bool:
 
 
 def test_no_descriptor_but_the_streams_reaches_the_job(place: Place) -> None:
-    """The lock on the intent least of all: the job would hold it as long as it runs."""
+    """This is essential for the lock on the intent: the job would hold it as long as it runs."""
     written = place.write(shell_job("for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && echo $fd; done; :"))
     lock = "exec 9</dev/null;" if isinstance(place.frame, ProcessFrame) else ""
 
@@ -930,7 +930,7 @@ ECHO = '#!/bin/sh\nprintf "<%s>" "$@"\nexit 6\n'
     ],
 )
 def test_executable_is_searched_on_the_path_of_the_job(place: Place, name: str, inherit: bool) -> None:
-    """A builtin or reserved word of a shell is never taken for it."""
+    """The runner never runs a builtin or reserved word of a shell in its place."""
     script(place.root / "bin" / name, ECHO)
     path: dict[str, str | None] = {"PATH": f"{place.root}/bin:{PATH}"}
 
@@ -999,7 +999,7 @@ def test_executable_that_is_none_fails_with_the_usual_code(
 def test_missing_executable_is_distinguished_from_a_failed_one(
     simple: Place, name: str, inherit: bool
 ) -> None:
-    """The phase in the marker is what `Reason.EXECUTABLE` rests on."""
+    """`Reason.EXECUTABLE` is derived from the phase in the marker."""
     script(simple.directory / "plain", ECHO, mode=0o644)
     (simple.directory / "dir").mkdir()
     environment: dict[str, str | None] = {"PATH": str(simple.root / "empty")}

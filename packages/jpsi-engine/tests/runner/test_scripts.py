@@ -113,7 +113,7 @@ def test_hostile_pre_launch_changes_neither_marker_nor_code(place: Place, text: 
 
 @pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
 def test_hostile_prologue_changes_neither_marker_nor_code(place: Place, text: str) -> None:
-    """Nor what pre_launch sees of directory and arguments, or post_launch."""
+    """The directory and arguments of pre_launch and post_launch are unaffected, too."""
     pre = script(place.root / "pre.sh", 'pwd >"$PROOF"')
     post = script(place.root / "post.sh", "false")
 
@@ -221,7 +221,7 @@ def test_pre_launch_and_post_launch_are_sourced_once_around_the_job(place: Place
 
 @pytest.mark.parametrize("how", ["{}>/dev/null", "{}>&-"], ids=["taken", "closed"])
 def test_descriptors_of_pre_launch_are_its_own(place: Place, how: str) -> None:
-    """It may hold a lock on one of them, say, and close all that it does not know."""
+    """A script may hold a lock on a descriptor, and close all that it does not know."""
     pre = script(place.root / "pre.sh", f"exec {' '.join(map(how.format, range(3, 10)))}")
 
     ended = place.run(shell_job("echo out; echo err >&2; exit 7", pre_launch=pre))
@@ -272,15 +272,15 @@ def test_home_of_the_job_does_not_move_its_files(place: Place) -> None:
     (place.home / "runs").mkdir()
 
     ended = place.run(
-        shell_job("pwd; echo $HOME", environment={"HOME": "/elsewhere"}, pre_launch=Path("~/pre.sh")),
+        shell_job("pwd; echo $HOME", environment={"HOME": "/other"}, pre_launch=Path("~/pre.sh")),
         directory="~/runs",
     )
 
-    assert (ended.code, ended.stdout) == (0, f"pre\n{place.home}/runs\n/elsewhere\n".encode())
+    assert (ended.code, ended.stdout) == (0, f"pre\n{place.home}/runs\n/other\n".encode())
 
 
 def test_child_in_the_background_delays_nothing(place: Place, fifo: Callable[[str], Path]) -> None:
-    """Of pre_launch, which the launcher's wait must not wait for."""
+    """The launcher's wait must not wait for a background process of pre_launch."""
     held = fifo("held")
     pre = script(place.root / "pre.sh", f"(read x <{held}) &\n")
 

@@ -1,4 +1,4 @@
-"""Staging as the runner's script does it, by real shells: what is where, and what is told."""
+"""Staging by the runner's script in real shells: the places of files, and the reported outcome."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRUE = "/bin/true"
 
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    """Where files are on the submitting side."""
+    """Return the directory of files on the submitting host."""
     path = tmp_path / "here"
     path.mkdir()
     return path
@@ -43,10 +43,10 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def told_to_end(place: Place, written: Path, up: Path, path: str = PATH) -> int:
-    """The exit code of a script that is sent TERM once something writes to `up`.
+def terminate(place: Place, written: Path, up: Path, path: str = PATH) -> int:
+    """Send TERM to a script once a process writes to `up`, and return its exit code.
 
-    On this machine all processes are sent it, by a batch system perhaps the runner alone.
+    `local` signals all processes, a batch system may signal the runner alone.
     """
     process = subprocess.Popen(
         [place.shell, str(written)],
@@ -55,8 +55,8 @@ def told_to_end(place: Place, written: Path, up: Path, path: str = PATH) -> int:
         stdin=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    with up.open() as heard:
-        heard.read()
+    with up.open() as ready:
+        ready.read()
     try:
         (os.kill if isinstance(place.frame, BatchFrame) else os.killpg)(process.pid, signal.SIGTERM)
         return process.wait(60)
@@ -131,7 +131,7 @@ def test_a_copy_follows_a_link(simple: Place, here: Path) -> None:
 
 @pytest.mark.parametrize("mode", StagingMode)
 def test_an_existing_file_is_replaced(place: Place, here: Path, mode: StagingMode) -> None:
-    """What other names lead to it is not changed."""
+    """A file that has other names is not changed."""
     place.directory.mkdir()
     (place.directory / "got").write_text("old")
     (place.directory / "other").hardlink_to(place.directory / "got")
@@ -233,7 +233,7 @@ def test_a_signal_while_files_are_staged_in_ends_the_job(
         shell_job('echo ran >"$1"', place.proof, stage_in=[StageIn(str(here / "a"), Path("a"))])
     )
 
-    code = told_to_end(place, written, up, f"{slow.parent}:{PATH}")
+    code = terminate(place, written, up, f"{slow.parent}:{PATH}")
 
     assert code in {125, 143}
     assert place.markers() in (["exit.stage_in.143", "signalled"], ["exit.stage_in.125", "signalled"])
@@ -245,7 +245,7 @@ def test_a_signal_while_files_are_staged_in_ends_the_job(
 
 @pytest.mark.parametrize("mode", StagingMode)
 def test_files_are_staged_out_before_the_end_is_reported(place: Place, here: Path, mode: StagingMode) -> None:
-    """It is what post_launch has left, and the streams."""
+    """The files are those after post_launch, and the streams."""
     post = script(place.root / "post.sh", "echo post >>out")
     spec = shell_job(
         "echo job >out; echo said",
@@ -362,7 +362,7 @@ def test_a_cancelled_job_stages_out_on_cancel(
     if why is not None:
         (place.folder / "stop.1.json").write_text(json.dumps({"why": why, "time": "2024-01-01T00:00:00Z"}))
 
-    assert told_to_end(place, place.write(spec), up) == code
+    assert terminate(place, place.write(spec), up) == code
     assert place.markers() == [f"exit.run.{code}", "signalled"]
     assert names(here) == [outcome]
 
@@ -370,7 +370,7 @@ def test_a_cancelled_job_stages_out_on_cancel(
 def test_a_job_that_was_signalled_before_its_runner_stages_out_on_cancel(
     place: Place, here: Path, tmp_path: Path
 ) -> None:
-    """The runner hears of it while it waits a moment."""
+    """The runner gets the signal while it waits a moment."""
     script(tmp_path / "bin/sleep", '#!/bin/sh\nkill -TERM "$PPID"\n')
     flags = {"error": ON_ERROR, "cancel": ON_CANCEL}
     spec = shell_job(
@@ -391,7 +391,7 @@ def test_signals_do_not_interrupt_stage_out(place: Place, here: Path, fifo: Call
         f'#!/bin/sh\necho >"{up}"; sleep 0.2; PATH={PATH}; exec cp "$@"',
     )
     written = place.write(shell_job("echo text >out", stage_out=[StageOut(Path("out"), str(here / "out"))]))
-    code = told_to_end(place, written, up, f"{slow.parent}:{PATH}")
+    code = terminate(place, written, up, f"{slow.parent}:{PATH}")
 
     assert code == 0
     assert place.markers() == ["exit.run.0", "signalled"]
@@ -438,7 +438,7 @@ def test_a_draft_that_was_left_is_no_obstacle(batch: Place, here: Path) -> None:
 
 
 def test_a_move_to_another_file_system_is_whole_before_the_source_goes(simple: Place, here: Path) -> None:
-    """Where df(1) cannot tell, or tells of two: it copies, renames, and removes then."""
+    """If df(1) fails, or reports two file systems, the runner copies, renames, and then removes."""
     df = script(simple.root / "bin" / "df", "#!/bin/sh\nexit 1")
     script(simple.root / "bin" / "mv", f'#!/bin/sh\necho "$@" >>{simple.proof}; PATH={PATH}; exec mv "$@"')
     (here / "a").write_text("text")

@@ -54,7 +54,7 @@ class Spelling:
 
 
 class Watched(Spelling):
-    """It notes which ids its hooks are asked about, and answers about others besides."""
+    """A layer that records the ids in calls of its hooks, and returns other ids besides."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class Failing:
 
 
 class Looking(Spelling):
-    """It notes which ids are looked at."""
+    """A layer that records the ids that are spelled."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ def test_what_a_submit_command_prints_is_spelled_as_hooks_do(
 
 
 def test_what_a_running_job_claims_is_spelled_as_hooks_do(tmp_path: Path, scheduler: FakeScheduler) -> None:
-    """The claim of a job whose submit command never answered is all that tells its id."""
+    """Only the claim has the id of a job whose submit command never answered."""
     tested = engine(tmp_path, scheduler, Spelling())
     tested._open()
     scheduler.faults.hang("tsubmit")
@@ -214,7 +214,7 @@ def test_what_cannot_be_an_id_is_not_waited_for(tmp_path: Path, scheduler: FakeS
     assert engine(tmp_path, scheduler, Spelling()).refused(waiting) == ["attributes.after: ids are numbers"]
 
 
-def test_hooks_are_asked_about_ids_alone(tmp_path: Path, scheduler: FakeScheduler) -> None:
+def test_hooks_get_only_native_ids(tmp_path: Path, scheduler: FakeScheduler) -> None:
     """Commands take other texts for patterns, for options, or for all jobs."""
     layer = Watched()
     backend = engine(tmp_path, scheduler, layer)._backend
@@ -225,7 +225,7 @@ def test_hooks_are_asked_about_ids_alone(tmp_path: Path, scheduler: FakeSchedule
     assert layer.queried == [["17"], ["18"], ["1"]]
 
 
-def test_without_an_id_nothing_is_asked(tmp_path: Path, scheduler: FakeScheduler) -> None:
+def test_no_hook_is_called_without_an_id(tmp_path: Path, scheduler: FakeScheduler) -> None:
     layer = Watched()
     backend = engine(tmp_path, scheduler, layer)._backend
 
@@ -236,7 +236,7 @@ def test_without_an_id_nothing_is_asked(tmp_path: Path, scheduler: FakeScheduler
 
 
 def test_elements_are_not_looked_at_one_by_one(tmp_path: Path, scheduler: FakeScheduler) -> None:
-    """There may be a hundred thousand, and hooks spell them themselves."""
+    """There may be a hundred thousand elements, and hooks spell their ids themselves."""
     layer = Looking()
     backend = engine(tmp_path, scheduler, layer)._backend
 
@@ -259,7 +259,7 @@ def test_an_accepted_array_keeps_its_jobs_if_the_plugin_cannot_check_their_ids(
     assert "toy: the plugin cannot check the id 1.1" in caplog.text
 
 
-def test_ids_that_nobody_asks_about_any_more_are_forgotten(tmp_path: Path, scheduler: FakeScheduler) -> None:
+def test_ids_that_are_no_longer_queried_are_forgotten(tmp_path: Path, scheduler: FakeScheduler) -> None:
     layer = Looking()
     backend = engine(tmp_path, scheduler, layer)._backend
     backend.element_ids("17", range(1, 1001))

@@ -84,7 +84,7 @@ class Simulation:
 
 @attrs.define(eq=False)
 class Process:
-    """One process that follows jobs; it stands in for its `Backend`, too."""
+    """One process that follows jobs; it is also its own fake `Backend`."""
 
     simulation: Simulation
     name: str

@@ -1,4 +1,4 @@
-"""What cannot be written is told once, and written as soon as it can be."""
+"""Failed writes of ends: one warning, and retries until the write succeeds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def disk() -> Disk:
 
 @pytest.fixture
 def pending_writes(monkeypatch: pytest.MonkeyPatch) -> WriteRetries:
-    """One that tries again when a test says so."""
+    """Return a publisher that retries when a test says so."""
     monkeypatch.setattr(WriteRetries, "_start", lambda self: True)
     return WriteRetries("/work")
 
@@ -70,12 +70,12 @@ def test_failure_and_recovery_of_writes_are_logged_once_each(
         pending_writes.write(name, lambda name=name: disk.write(name))
         pending_writes.failed(READ_ONLY)
         pending_writes.retry()
-    told = warnings(caplog)
+    messages = warnings(caplog)
     disk.error = None
     pending_writes.retry()
 
-    assert len(told) == 1
-    assert "Read-only file system" in told[0]
+    assert len(messages) == 1
+    assert "Read-only file system" in messages[0]
     assert warnings(caplog)[1:] == ["/work can be written to again"]
 
 

@@ -1,4 +1,4 @@
-"""Which jobs are submitted as one: every job once, none with one that differs."""
+"""The grouping of jobs into arrays: every job once, none with one that differs."""
 
 from __future__ import annotations
 

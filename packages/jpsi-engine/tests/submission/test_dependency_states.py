@@ -150,7 +150,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-def test_job_that_was_just_accepted_is_waited_for_without_a_question(
+def test_a_dependency_on_a_job_that_was_just_accepted_needs_no_query(
     engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing, read: list[str]
 ) -> None:
     """Each waits for the one before."""
@@ -163,7 +163,7 @@ def test_job_that_was_just_accepted_is_waited_for_without_a_question(
     assert read == []
 
 
-def test_many_that_wait_for_old_jobs_ask_once(
+def test_many_dependencies_on_old_jobs_take_one_query(
     engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing, read: list[str]
 ) -> None:
     """Each for one of its own."""
@@ -189,10 +189,10 @@ def test_folder_of_a_job_of_another_process_is_looked_for_once(
         submit(engine, f"b{number}", after=[native_id])
         assert layer.after == (Dependency(native_id),)
 
-    assert len(read) <= 4 * COUNT, "each folder is read when it is new, and when it is asked for"
+    assert len(read) <= 4 * COUNT, "each folder is read when it is new, and when it is queried"
 
 
-def test_many_that_wait_for_a_forgotten_job_ask_the_accounting_once(
+def test_many_dependencies_on_a_forgotten_job_take_one_accounting_query(
     engine: BatchEngine, scheduler: FakeScheduler
 ) -> None:
     scheduler.keep = 10
@@ -202,11 +202,11 @@ def test_many_that_wait_for_a_forgotten_job_ask_the_accounting_once(
     for number in range(COUNT):
         submit(engine, f"a{number}", after=[stranger])
 
-    questions = [call for call in scheduler.log.of("tstat") if "--finished" in call.invocation.argv]
-    assert len(questions) == 1
+    queries = [call for call in scheduler.log.of("tstat") if "--finished" in call.invocation.argv]
+    assert len(queries) == 1
 
 
-def test_many_that_wait_for_one_that_has_ended_ask_once_whose_native_id_it_is(
+def test_many_dependencies_on_one_ended_job_take_one_query_of_its_native_id(
     engine: BatchEngine, scheduler: FakeScheduler
 ) -> None:
     native_id = submit(engine, "a1")
@@ -231,7 +231,7 @@ def test_answer_that_does_not_know_a_job_is_not_believed_of_one_that_came_later(
     assert layer.after == (Dependency("1700"),)
 
 
-def test_job_that_was_cancelled_here_is_asked_about_anew(
+def test_a_job_that_this_client_cancelled_is_queried_again(
     engine: BatchEngine, scheduler: FakeScheduler
 ) -> None:
     native_id = submit(engine, "a1")
@@ -241,8 +241,8 @@ def test_job_that_was_cancelled_here_is_asked_about_anew(
         submit(engine, "a2", after=[native_id])
 
 
-def test_end_that_nobody_has_seen_yet_is_taken_in(engine: BatchEngine) -> None:
-    """The queue is not asked, as the job was accepted just now."""
+def test_an_unpublished_end_is_collected(engine: BatchEngine) -> None:
+    """The engine does not poll the queue, as the job was accepted just now."""
     native_id = submit(engine, "a1")
     monitor, _ = engine._open()
     job = monitor.get("a1")

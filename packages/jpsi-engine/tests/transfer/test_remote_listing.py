@@ -1,4 +1,4 @@
-"""What ls says of a tree elsewhere is read as it is, and leads nowhere else."""
+"""The parser of listings of remote trees: names are unchanged, and none leads out of the tree."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_a_slash_at_the_end_of_a_target_makes_it_a_directory() -> None:
     [
         ("https://example.org/a", "https: is not offered; it can be a path or a file: URL of this machine"),
         ("s3://bucket/a", "s3: is not offered"),
-        ("file://elsewhere/a", "is on the machine elsewhere"),
+        ("file://otherhost/a", "is on the machine otherhost"),
         ("file:a", "is no absolute path"),
         ("file:///a%00", "is no absolute path"),
         ("file:///a#b", "has a \\? or #, which are %3F and %23"),
@@ -146,8 +146,8 @@ def test_a_plan_has_the_staging_of_the_spec() -> None:
 
     made_plan = made(spec)
 
-    (bring,), (fetch,) = made_plan.stage_in, made_plan.stage_out
-    assert (bring.mode, bring.target, bring.is_optional) == (StagingMode.LINK, "b", False)
+    (stage_in,), (fetch,) = made_plan.stage_in, made_plan.stage_out
+    assert (stage_in.mode, stage_in.target, stage_in.is_optional) == (StagingMode.LINK, "b", False)
     assert (fetch.mode, fetch.source, fetch.is_optional) == (StagingMode.MOVE, "c", True)
     assert (made_plan.cleanup, made_plan.cleanup_outcomes) == (("e",), tuple(Outcome))
 
