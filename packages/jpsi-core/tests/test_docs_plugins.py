@@ -32,7 +32,7 @@ PAGES = (
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_who_follows_a_page_sees_what_it_shows(page: str, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_print_what_it_shows(page: str, tmp_path: Path) -> None:
     Reader(tmp_path, at_a_time=3 if page == LONGEST else 0).follow((DOCS / page).read_text())
 
 
@@ -68,13 +68,13 @@ FILE = "```{code-block} python\n:caption: a.py\n\nprint('hello')\n```\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (f"{FILE}```console\n$ python a.py\nhallo\n```\n", "line 7: `python a.py` ended with 0"),
         (f"{FILE}```console\n$ python a.py\n```\n", "printed\nhello"),
         (f"{FILE}```console\n$ python b.py\n...\n```\n", "ended with 2"),
         ("```console\n$ true\n$ false\n```\n", "line 3: `false` ended with 1"),
-        ("```python\nprint('hello')\n```\n", "line 1: a block of python is run by nobody"),
+        ("```python\nprint('hello')\n```\n", "line 1: no test runs a block of python"),
         ("text\n```{code-block} python\nprint('hello')\n```\n", "line 2: the caption"),
         ("```console\nhello\n```\n", "begins with a command"),
         ("```console\n$ sbatch x\n```\n", "sbatch: not faked by the page"),
@@ -90,11 +90,11 @@ FILE = "```{code-block} python\n:caption: a.py\n\nprint('hello')\n```\n"
         "real cluster",
     ],
 )
-def test_a_page_that_is_wrong_is_noticed(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_page_is_an_error(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(PageError) as caught:
         Reader(tmp_path).follow(text)
 
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_a_page_that_is_right_is_not(tmp_path: Path) -> None:

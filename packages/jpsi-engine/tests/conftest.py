@@ -1,4 +1,4 @@
-"""Fixtures for the shells and places in which tests run the runner."""
+"""Fixtures for the shells and benches in which tests run the runner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from homes import config, executor, no_launchers, state_home
 from jpsi_engine.runner.claim_and_markers import BatchFrame, ProcessFrame
-from runners import Place
+from runners import RunnerBench
 
 __all__ = ["config", "executor", "no_launchers", "state_home"]
 
@@ -31,24 +31,24 @@ def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(params=[ProcessFrame(), BatchFrame("JOB_ID")], ids=["process", "batch"])
-def place(tmp_path: Path, shell: str, request: pytest.FixtureRequest) -> Place:
-    return Place(tmp_path, shell, request.param)
+def bench(tmp_path: Path, shell: str, request: pytest.FixtureRequest) -> RunnerBench:
+    return RunnerBench(tmp_path, shell, request.param)
 
 
 @pytest.fixture
-def process(tmp_path: Path, shell: str) -> Place:
-    return Place(tmp_path, shell, ProcessFrame())
+def process(tmp_path: Path, shell: str) -> RunnerBench:
+    return RunnerBench(tmp_path, shell, ProcessFrame())
 
 
 @pytest.fixture
-def batch(tmp_path: Path, shell: str) -> Place:
-    return Place(tmp_path, shell, BatchFrame("JOB_ID"))
+def batch(tmp_path: Path, shell: str) -> RunnerBench:
+    return RunnerBench(tmp_path, shell, BatchFrame("JOB_ID"))
 
 
 @pytest.fixture
-def simple(tmp_path: Path) -> Place:
-    """Return a place for tests that do not depend on the shell."""
-    return Place(tmp_path)
+def simple(tmp_path: Path) -> RunnerBench:
+    """Return a bench for tests that do not depend on the shell."""
+    return RunnerBench(tmp_path)
 
 
 @pytest.fixture

@@ -872,7 +872,7 @@ def test_the_files_of_several_jobs_are_written_after_their_dependencies_are_know
     assert written == [[]]
 
 
-class Refusing:
+class RefusesCancel:
     """A layer that refuses every cancellation."""
 
     @hookimpl
@@ -887,7 +887,7 @@ def test_a_poll_that_cannot_start_does_not_hide_a_refusal(
         msg = "can't start new thread"
         raise RuntimeError(msg)
 
-    bench.overrides.append(Refusing())
+    bench.overrides.append(RefusesCancel())
     bench.engine = bench.process()
     bench.submit("a1")
     monkeypatch.setattr(PollLoop, "start", refuse)
@@ -936,7 +936,7 @@ def test_a_broken_hook_for_events_costs_nothing_but_events(
 
 
 def test_a_broken_probe_is_warned_about_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(Probing):
+    class Broken(RequeueCodesSite):
         @hookimpl
         def parse_probe(self) -> dict[str, Any]:
             msg = "codes"
@@ -1057,7 +1057,7 @@ def test_an_unknown_native_id_fails_and_is_never_completed(bench: Bench) -> None
     assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)
 
 
-class Visible:
+class VisibleWithin:
     """A layer that declares how soon the toy reports every job."""
 
     SECONDS = 20.0
@@ -1070,7 +1070,7 @@ class Visible:
 
 @pytest.mark.clause("attach-fails")
 def test_an_unknown_native_id_fails_as_soon_as_the_system_would_report_a_job(bench: Bench) -> None:
-    bench.overrides.append(Visible())
+    bench.overrides.append(VisibleWithin())
     bench.engine = bench.process()
     monitor = bench.engine._open()[0]
     bench.engine.attach("a1", "999")
@@ -1085,26 +1085,26 @@ def test_an_unknown_native_id_fails_as_soon_as_the_system_would_report_a_job(ben
         polls += 1
 
     assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)
-    assert Visible.SECONDS <= bench.clock() - began < Visible.SECONDS + 7
+    assert VisibleWithin.SECONDS <= bench.clock() - began < VisibleWithin.SECONDS + 7
     assert polls < 15
 
 
 @pytest.mark.parametrize("late", ["queue", "accounting"])
 def test_a_job_that_does_not_show_yet_is_not_unknown(bench: Bench, late: str) -> None:
     """The job was submitted, or ended, a moment before a client attaches to it."""
-    bench.overrides.append(Visible())
+    bench.overrides.append(VisibleWithin())
     bench.engine = bench.process()
     native_id = bench.scheduler.submit(FakeJob("17")).native_id
     if late == "queue":
-        bench.scheduler.lag, bench.scheduler.accounting_lag = Visible.SECONDS - 2, 1000
+        bench.scheduler.lag, bench.scheduler.accounting_lag = VisibleWithin.SECONDS - 2, 1000
     else:
-        bench.scheduler.keep, bench.scheduler.accounting_lag = 0.0, Visible.SECONDS - 2
+        bench.scheduler.keep, bench.scheduler.accounting_lag = 0.0, VisibleWithin.SECONDS - 2
         bench.clock.advance(1)
         assert bench.scheduler.end_as(native_id, FakeState.TIMEOUT)
     bench.engine.attach("a1", native_id)
     bench.follow()
 
-    for _ in range(int(Visible.SECONDS)):
+    for _ in range(int(VisibleWithin.SECONDS)):
         bench.poll()
         bench.clock.advance(1)
 
@@ -1119,7 +1119,7 @@ def test_an_id_without_accounting_query_is_not_unknown(bench: Bench, monkeypatch
         msg = "the accounting is away"
         raise SubmitException(msg, transient=True)
 
-    bench.overrides.append(Visible())
+    bench.overrides.append(VisibleWithin())
     bench.engine = bench.process()
     monkeypatch.setattr(bench.engine._backend, "query_accounting", silent)
     bench.engine.attach("a1", "999")
@@ -1561,7 +1561,7 @@ def test_the_last_run_decides_though_another_process_moved_its_markers(bench: Be
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
 
-class Probing:
+class RequeueCodesSite:
     """A layer of a site that declares the exit codes that requeue a job."""
 
     def __init__(self, command: str) -> None:
@@ -1583,7 +1583,7 @@ class Probing:
 
 
 def test_failure_is_not_final_before_the_requeue_codes_are_known(bench: Bench) -> None:
-    bench.overrides.append(Probing("tstat"))
+    bench.overrides.append(RequeueCodesSite("tstat"))
     bench.engine = bench.process()
     # it does not answer during the submission
     bench.scheduler.faults.fail("tstat")
@@ -1602,7 +1602,7 @@ def test_failure_is_not_final_before_the_requeue_codes_are_known(bench: Bench) -
 
 def test_the_requeue_codes_are_on_disk_before_the_first_job_is_sent(bench: Bench) -> None:
     """A client that is killed at once probes no more; its runners need the codes to know the final end."""
-    bench.overrides.append(Probing("tstat"))
+    bench.overrides.append(RequeueCodesSite("tstat"))
     bench.engine = bench.process()
     codes = list[object]()
     bench.scheduler.outcomes = {}
@@ -1620,27 +1620,27 @@ def test_the_requeue_codes_are_on_disk_before_the_first_job_is_sent(bench: Bench
 
 
 def test_a_job_is_submitted_though_the_probe_of_the_requeue_codes_fails(bench: Bench) -> None:
-    bench.overrides.append(Probing("no-such-command"))
+    bench.overrides.append(RequeueCodesSite("no-such-command"))
     bench.engine = bench.process()
 
     assert bench.submit() == "1"
 
 
 def test_the_requeue_codes_are_probed_once_and_kept_for_other_clients(bench: Bench) -> None:
-    bench.overrides.append(Probing("tstat"))
+    bench.overrides.append(RequeueCodesSite("tstat"))
     bench.engine = bench.process()
     bench.submit()
 
     bench.engine.record_site_policy()
     assert read_requeue_codes(bench.spool.root) == {99}
 
-    bench.overrides[-1] = Probing("no-such-command")
+    bench.overrides[-1] = RequeueCodesSite("no-such-command")
     bench.process().record_site_policy()
     assert read_requeue_codes(bench.spool.root) == {99}
 
 
 def test_a_failed_probe_of_the_requeue_codes_changes_nothing(bench: Bench) -> None:
-    bench.overrides.append(Probing("no-such-command"))
+    bench.overrides.append(RequeueCodesSite("no-such-command"))
 
     bench.process().record_site_policy()
 
@@ -1648,7 +1648,7 @@ def test_a_failed_probe_of_the_requeue_codes_changes_nothing(bench: Bench) -> No
 
 
 def test_a_failed_probe_does_not_prevent_a_poll(bench: Bench) -> None:
-    bench.overrides.append(Probing("no-such-command"))
+    bench.overrides.append(RequeueCodesSite("no-such-command"))
     bench.engine = bench.process()
     bench.submit()
 
@@ -1923,7 +1923,7 @@ def test_the_end_of_a_job_that_could_leave_no_marker_names_that_reason(bench: Be
 
 
 def test_probed_exit_codes_count_though_the_queue_does_not_answer(bench: Bench) -> None:
-    bench.overrides.append(Probing("tstat"))
+    bench.overrides.append(RequeueCodesSite("tstat"))
     bench.engine = bench.process()
     # it does not answer during the submission
     bench.scheduler.faults.fail("tstat")

@@ -45,7 +45,7 @@ def submitted(**fields: Any) -> Act:
     """Submit a job with hostile text in the place of each `TEXT`."""
 
     def act(executor: JobExecutor, text: str) -> None:
-        filled = {name: _filled(value, text) for name, value in fields.items()}
+        filled = {name: _insert(value, text) for name, value in fields.items()}
         executor.submit(Job(JobSpec(**{"executable": "/bin/true", **filled})))
 
     return act
@@ -54,19 +54,19 @@ def submitted(**fields: Any) -> Act:
 TEXT = object()
 
 
-def _filled(value: Any, text: str) -> Any:
+def _insert(value: Any, text: str) -> Any:
     if value is TEXT:
         return text
     if callable(value):
         return value(text)
     if isinstance(value, dict):
-        return {_filled(key, text): _filled(it, text) for key, it in value.items()}
-    return [_filled(it, text) for it in value] if isinstance(value, list) else value
+        return {_insert(key, text): _insert(it, text) for key, it in value.items()}
+    return [_insert(it, text) for it in value] if isinstance(value, list) else value
 
 
 def attributes(**fields: Any) -> Act:
     return submitted(
-        attributes=lambda text: JobAttributes(**{name: _filled(it, text) for name, it in fields.items()})
+        attributes=lambda text: JobAttributes(**{name: _insert(it, text) for name, it in fields.items()})
     )
 
 
@@ -125,7 +125,7 @@ def executor(
     state_home: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> JobExecutor:
-    """An executor that checks all there is to check, and then starts nothing."""
+    """Return an executor that runs all checks, and then starts nothing."""
     plugin_directory.add(
         "jpsi-toy",
         "0.1",
@@ -215,7 +215,7 @@ def test_the_names_of_native_options_are_reported_in_printable_form(text: str) -
 
 
 @given(text=st.text())
-def test_what_is_printable_stays_as_it_is_and_is_so(text: str) -> None:
+def test_printable_text_is_unchanged(text: str) -> None:
     assert printable(printable(text)) == printable(text)
     assert all(it == "\n" or it.isprintable() for it in printable(text))
     assert one_line(text).isprintable()

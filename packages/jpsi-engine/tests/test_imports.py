@@ -43,7 +43,7 @@ NOT_NEEDED = (
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The modules of a fresh interpreter after a local job from its submission to its end."""
+    """Return the modules that an interpreter imports for a local job from its submission to its end."""
     home = tmp_path_factory.mktemp("home")
     directories = {f"XDG_{kind}_HOME": str(home) for kind in ("CACHE", "CONFIG", "STATE")}
     done = subprocess.run(

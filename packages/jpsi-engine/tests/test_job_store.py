@@ -60,7 +60,7 @@ def toys(fake: FakeScheduler) -> Iterator[JobExecutor]:
         yield executor
 
 
-def the_only() -> job_store.StoredJob:
+def only_job() -> job_store.StoredJob:
     (job,) = job_store.jobs()
     return job
 
@@ -101,7 +101,7 @@ def test_the_store_has_the_end_that_the_executor_published(local: JobExecutor, c
     local.submit(job)
     status = job.wait(PATIENCE)
 
-    found = the_only()
+    found = only_job()
 
     assert (found.id, found.native_id, found.name) == (job.id, job.native_id, "mine")
     # each process publishes its own time of observation
@@ -117,13 +117,13 @@ def test_a_job_whose_client_is_gone_has_the_status_of_its_markers(tmp_path: Path
     fifo = tmp_path / "fifo"
     leave_running(fifo)
 
-    running = the_only()
+    running = only_job()
     fifo.write_text("go on\n")
     (job,) = running.origin.open().recall([running.id])
     job.wait(PATIENCE)
 
     assert (running.status.state, running.status.evidence) == (JobState.ACTIVE, Evidence.PROCESS)
-    assert the_only().status.state is JobState.COMPLETED
+    assert only_job().status.state is JobState.COMPLETED
 
 
 def test_a_killed_process_is_final_only_after_a_client_observed_it(
@@ -131,19 +131,19 @@ def test_a_killed_process_is_final_only_after_a_client_observed_it(
 ) -> None:
     fifo = tmp_path / "fifo"
     leave_running(fifo)
-    process = parse_native_id(the_only().native_id or "")
+    process = parse_native_id(only_job().native_id or "")
     assert process is not None
     os.killpg(process.pid, signal.SIGKILL)
     while process.is_alive():
         pass
 
-    found = the_only()
+    found = only_job()
     (job,) = local.recall([found.id])
     job.wait(PATIENCE)
 
     assert found.status.state is JobState.ACTIVE
     assert found.remark == "its process has ended, and no program has checked yet how it ended"
-    assert the_only().status.reason is Reason.LOST
+    assert only_job().status.reason is Reason.LOST
 
 
 @pytest.fixture
@@ -231,9 +231,9 @@ def test_a_failure_is_certain_once_the_site_is_known(
     assert fake.wait_for(lambda: fake.jobs and fake.jobs[0].state is FakeState.FAILED)
     (work / "toy" / "requeue.json").unlink(missing_ok=True)
 
-    unsure = the_only()
+    unsure = only_job()
     store_requeue_codes(str(work / "toy"), frozenset())
-    sure = the_only()
+    sure = only_job()
 
     assert (unsure.status.state, sure.status.state) == (JobState.ACTIVE, JobState.FAILED)
     assert "it ended with exit code 7" in (unsure.remark or "")
@@ -255,18 +255,18 @@ def test_the_number_of_refused_requeues_is_listed(local: JobExecutor) -> None:
     job = Job(JobSpec("/bin/true"))
     local.submit(job)
     job.wait(PATIENCE)
-    assert the_only().reruns == 0
+    assert only_job().reruns == 0
 
-    (the_only().folder / "rerun.1").write_text("17\n17\n")
+    (only_job().folder / "rerun.1").write_text("17\n17\n")
 
-    assert the_only().reruns == 2
+    assert only_job().reruns == 2
 
 
 def test_malformed_files_cost_no_other_job(local: JobExecutor, work: Path) -> None:
     job = Job(JobSpec("/bin/true"))
     local.submit(job)
     job.wait(PATIENCE)
-    jobs = the_only().folder.parent
+    jobs = only_job().folder.parent
     for name, intent in {"empty": None, "torn": '{"id"', "strange": "[]", "bare": '{"id": "bare"}'}.items():
         (jobs / name).mkdir()
         if intent is not None:
@@ -285,9 +285,9 @@ def test_an_incomplete_attempt_has_the_spec_of_the_last_one(local: JobExecutor) 
     job = Job(JobSpec("/bin/true", name="mine"))
     local.submit(job)
     job.wait(PATIENCE)
-    (the_only().folder / "intent.2.json").write_text('{"id"')
+    (only_job().folder / "intent.2.json").write_text('{"id"')
 
-    found = the_only()
+    found = only_job()
 
     assert (found.name, found.attempt, found.native_id, found.status.state) == ("mine", 2, None, JobState.NEW)
     assert found.remark == (
@@ -328,7 +328,7 @@ def test_jobs_of_another_host_are_listed_and_left_alone(local: JobExecutor, work
     (machine,) = (work / "local").iterdir()
     machine.rename(work / "local" / "otherhost")
 
-    found = the_only()
+    found = only_job()
 
     assert (found.status.state, found.origin.machine) == (JobState.COMPLETED, "otherhost")
     with pytest.raises(jpsi.SubmitException, match="processes of otherhost"):
@@ -345,7 +345,7 @@ def test_a_preview_shows_the_submission_and_submits_nothing(
     assert (job_store.jobs(), fake.jobs, job.status.state) == ([], [], JobState.NEW)
     assert preview.command[0] == "tsubmit"
     toys.submit(job)
-    folder = the_only().folder
+    folder = only_job().folder
     assert preview.path == folder / "run.1"
     assert preview.run == preview.path.read_text()
     assert preview.script is not None
@@ -377,7 +377,7 @@ def test_output_is_readable_while_the_job_writes_it(local: JobExecutor, tmp_path
     local.submit(job)
     fifo.read_text()
 
-    live, written = job.output(), the_only().output()
+    live, written = job.output(), only_job().output()
     assert live is not None
     first = live.read()
     assert first is not None
@@ -392,7 +392,7 @@ def test_output_is_readable_while_the_job_writes_it(local: JobExecutor, tmp_path
         assert stdout.read(-3, 2) == jpsi.OutputPart(b"wo", 5, 8)
     stderr = job.output("stderr")
     assert stderr is not None
-    assert stderr.read() == the_only().output("stderr").read() == jpsi.OutputPart(b"bad\n", 0, 4)
+    assert stderr.read() == only_job().output("stderr").read() == jpsi.OutputPart(b"bad\n", 0, 4)
 
 
 # A transport to this host as if it had other files.
@@ -442,13 +442,13 @@ def test_output_on_a_remote_host_is_read_by_the_transport(
     executor.submit(job)
     job.wait(PATIENCE)
 
-    live, written = job.output(), the_only().output()
+    live, written = job.output(), only_job().output()
 
     assert live is not None
     for output in (live, written):
         assert not output.is_local
         assert output.read() == jpsi.OutputPart(b"hello\n", 0, 6)
-    assert the_only().output(files=executor.files).read(1, 1) == jpsi.OutputPart(b"e", 1, 6)
+    assert only_job().output(files=executor.files).read(1, 1) == jpsi.OutputPart(b"e", 1, 6)
     executor.files.put(str(configuration), str(tmp_path / "there"))
     assert (tmp_path / "there").read_bytes() == configuration.read_bytes()
 
@@ -462,7 +462,7 @@ def test_output_is_found_without_the_plugin_of_its_executor(
 
     monkeypatch.delenv("JPSI_PLUGIN_PATH")
 
-    assert the_only().output().read() == jpsi.OutputPart(b"hello\n", 0, 6)
+    assert only_job().output().read() == jpsi.OutputPart(b"hello\n", 0, 6)
 
 
 def test_jobs_are_found_in_a_work_directory_that_only_a_program_named(tmp_path: Path) -> None:

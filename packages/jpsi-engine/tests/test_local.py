@@ -277,7 +277,7 @@ def test_a_job_that_ends_well_after_its_cancel_was_still_cancelled(executor: Job
 
 
 @pytest.mark.clause("attributes-queue", "attributes-project", "attributes-reservation")
-def test_what_this_machine_does_not_have_keeps_no_job_from_running(executor: JobExecutor) -> None:
+def test_resources_that_this_host_lacks_do_not_prevent_a_job(executor: JobExecutor) -> None:
     attributes = JobAttributes(queue_name="debug", project_name="p", reservation_id="r")
 
     job = run(executor, JobSpec("/bin/true", attributes=attributes))

@@ -26,7 +26,7 @@ from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 
 
 class Backend:
-    """Its queue shows jobs, each by its native id."""
+    """A fake backend whose queue shows these observations by native id."""
 
     def __init__(self, directory: Path, observations: Mapping[str, Observation]) -> None:
         self.directory, self.observations = directory, observations

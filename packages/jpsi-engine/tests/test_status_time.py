@@ -79,7 +79,7 @@ def test_a_status_without_another_source_has_the_time_of_its_observation() -> No
 
 
 @pytest.mark.clause("status-time")
-def test_what_is_said_again_of_a_state_does_not_change_whose_its_time_is() -> None:
+def test_a_repeated_report_of_a_state_does_not_change_the_source_of_its_time() -> None:
     job = Job()
     job._publish(JobStatus(JobState.ACTIVE, time=LONG_AGO, metadata={"time.source": "marker"}))
 

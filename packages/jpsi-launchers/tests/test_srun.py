@@ -29,7 +29,7 @@ class TestSrun(LauncherConformance):
 
     @pytest.fixture(autouse=True)
     def _slurm(self, fake_commands: Callable[..., FakeScheduler]) -> None:
-        """Every srun is the fake's, also where lines run outside of a job."""
+        """Put the fake's srun on PATH, also for lines that run outside of a job."""
         fake_commands("slurm")
 
     @pytest.fixture

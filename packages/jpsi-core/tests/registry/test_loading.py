@@ -1,4 +1,4 @@
-"""Importing a plugin that was chosen, and what is told where that fails."""
+"""The import of a chosen plugin, and the errors if it fails."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def test_attribute_of_a_part_of_a_package(tmp_path: Path, value: str) -> None:
 
 
 @pytest.mark.clause("python-restricted")
-def test_what_a_directory_lacks_is_taken_from_nowhere_else(
+def test_a_module_missing_from_a_directory_is_not_imported_from_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "mine.py").write_text("VALUE = 1\n")
-    monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.py").write_text("VALUE = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "other"))
     lay(tmp_path / "plugins", executors={"mine": "mine"})
 
     with pytest.raises(PluginError, match="No module named 'mine'"):
@@ -142,7 +142,7 @@ def test_program_can_be_interrupted_while_it_loads_a_plugin(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         ("mine", "ModuleNotFoundError: No module named .*; reinstall it, or another version: pip install"),
         ("sys:nothing", "AttributeError: "),
@@ -150,19 +150,19 @@ def test_program_can_be_interrupted_while_it_loads_a_plugin(tmp_path: Path) -> N
     ],
 )
 def test_entry_point_that_leads_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, expected: str
 ) -> None:
     lay(tmp_path, executors={"mine": value})
     monkeypatch.syspath_prepend(str(tmp_path))
     # another test may have imported one of that name
     monkeypatch.delitem(sys.modules, "mine", raising=False)
 
-    with pytest.raises(PluginError, match=told):
+    with pytest.raises(PluginError, match=expected):
         load_plugin(find())
 
 
 @pytest.mark.clause("python-restricted")
-def test_entry_point_of_a_directory_that_leads_nowhere_is_told_without_private_names(tmp_path: Path) -> None:
+def test_a_broken_entry_point_of_a_directory_is_reported_without_private_names(tmp_path: Path) -> None:
     lay(tmp_path / "a", executors={"mine": "bree"})
     lay(
         tmp_path / "b",
@@ -175,10 +175,10 @@ def test_entry_point_of_a_directory_that_leads_nowhere_is_told_without_private_n
     with pytest.raises(PluginError) as of_import:
         load_plugin(find(tmp_path / "b"))
 
-    told = (
+    reason = (
         "ModuleNotFoundError: No module named 'bree', which its entry point names: mine = bree; reinstall it"
     )
-    assert f"the executor 'mine' of my-plugin 1.2 in {tmp_path}/a cannot be loaded: {told}" in str(
+    assert f"the executor 'mine' of my-plugin 1.2 in {tmp_path}/a cannot be loaded: {reason}" in str(
         of_entry_point.value
     )
     for error in (of_entry_point, of_import):

@@ -1,4 +1,4 @@
-"""What is read of distributions."""
+"""The metadata of distributions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_egg_info_is_found(tmp_path: Path) -> None:
     assert [it.name for it in distributions(str(tmp_path))] == ["old"]
 
 
-def test_what_is_in_an_archive_is_found(tmp_path: Path) -> None:
+def test_distributions_in_an_archive_are_found(tmp_path: Path) -> None:
     lay(tmp_path / "in", executors={"x": "y"})
     with zipfile.ZipFile(tmp_path / "app.pyz", "w") as archive:
         for path in (tmp_path / "in").rglob("*"):
@@ -90,7 +90,7 @@ def test_comments_and_spaces_are_none_of_a_name(tmp_path: Path, separator: str) 
 
 
 def test_value_that_is_no_reference_hides_no_other(tmp_path: Path) -> None:
-    """Whoever asks for it is told what is wrong with it, by most releases of importlib-metadata."""
+    """Most releases of importlib-metadata raise an error for a program that reads it."""
     text = b"[other]\nx = not a module\n[jpsi.executors]\nbad = !\na = b:c.d [e]\n"
 
     (found,) = read(tmp_path, entry_points=text)
@@ -128,7 +128,7 @@ def read(
 
 
 def test_core_is_found_though_it_offers_nothing(tmp_path: Path) -> None:
-    """What others require of it is looked at."""
+    """The requirements of other distributions on it are checked."""
     lay(tmp_path, "jpsi-core", "7")
     lay(tmp_path, "jpsi_engine", "8")
 

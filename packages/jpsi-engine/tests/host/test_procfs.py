@@ -70,7 +70,7 @@ def child() -> Iterator[Child]:
 
 
 def dead() -> ProcessId:
-    """A process that was there a moment ago."""
+    """Return a process that ended a moment ago."""
     made = start("cat")
     process = identify(made.pid)
     made.reap()

@@ -16,7 +16,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def followed(started: datetime, process: ProcessId | None) -> SupervisedProcess:
-    """A job with a duration of a minute whose claim has this time."""
+    """Return a job with a duration of a minute whose claim has this time."""
     return SupervisedProcess(
         "a1", "a1", 1, process, is_child=False, started=started, duration=timedelta(minutes=1)
     )

@@ -50,7 +50,7 @@ exec {dd} "$@"
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory of the program that submits."""
+    """Change to a new working directory, and return it."""
     path = tmp_path / "here"
     path.mkdir()
     monkeypatch.chdir(path)
@@ -59,7 +59,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @attrs.frozen
 class Halt:
-    """Halts the remote dd(1) that copies a file of a certain size."""
+    """A trap that halts the remote dd(1) that copies a file of a certain size."""
 
     halts: Path
     gate: Gate
@@ -474,7 +474,7 @@ def test_a_failed_stage_out_fails_the_job_and_keeps_the_remote_files(
 
 @pytest.fixture
 def unanswered(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Words of commands about files that get no answer, while all others do."""
+    """Return a set of words: commands about files with these words get no answer."""
     words: set[str] = set()
     exchange = RemoteTransport.exchange
 

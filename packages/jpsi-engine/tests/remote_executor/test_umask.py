@@ -32,7 +32,7 @@ def umask(number: int) -> Iterator[None]:
 
 
 class Make(Protocol):
-    """Makes an executor."""
+    """A function that makes an executor."""
 
     def __call__(self, *prologue: str) -> JobExecutor: ...
 

@@ -71,7 +71,7 @@ class Elements:
         return self.start(index, native_id, **variables).wait(60)
 
     def left(self) -> set[str]:
-        """The markers, but for those that an element runs."""
+        """Return the markers, except for those that an element has started."""
         return {it.name for it in Path(self.spool.events).iterdir() if it.suffix != ".active"}
 
     def output(self, index: int) -> str:

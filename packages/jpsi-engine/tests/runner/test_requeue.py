@@ -17,7 +17,7 @@ from jpsi_engine.runner.claim_and_markers import BatchFrame
 from jpsi_engine.runner.requeue import RequeueRules
 from jpsi_engine.runner.script_input import Run
 from jpsi_engine.spool.spool import Spool
-from runners import PATH, SINGLE, Place, shell_job
+from runners import PATH, SINGLE, RunnerBench, shell_job
 
 NATIVE = {"JOB_ID": "17"}
 KNOWN = RequeueRules("COUNT", frozenset({99, 100}))
@@ -27,41 +27,41 @@ UNCOUNTED = RequeueRules("", frozenset({99, 100}))
 
 @attrs.frozen
 class EarlierRun:
-    """A place with the files of an earlier run of the job."""
+    """A test bench with the files of an earlier run of the job."""
 
-    place: Place
+    bench: RunnerBench
 
     def leave(self, *names: str, is_moved: bool = False) -> None:
         """Make the files of earlier runs: markers, which a client has moved if `is_moved`, and others."""
-        self.place.folder.mkdir(parents=True, exist_ok=True)
-        self.place.events.mkdir(parents=True, exist_ok=True)
-        (self.place.folder / "claim.1").write_text("17\n")
+        self.bench.folder.mkdir(parents=True, exist_ok=True)
+        self.bench.events.mkdir(parents=True, exist_ok=True)
+        (self.bench.folder / "claim.1").write_text("17\n")
         for time, name in enumerate(names):
             is_marker = name.rpartition(".")[2] in {"active", "signalled"} or ".exit." in f".{name}"
             if is_marker:
-                path = (self.place.folder if is_moved else self.place.events) / f"a1.1.{name}"
+                path = (self.bench.folder if is_moved else self.bench.events) / f"a1.1.{name}"
             else:
-                path = self.place.folder / name.partition("=")[0]
+                path = self.bench.folder / name.partition("=")[0]
             path.write_text(name.partition("=")[2])
             os.utime(path, (time, time))
 
     def files(self) -> dict[str, int]:
         """Return all files with their times."""
-        folders = (self.place.folder, self.place.events)
+        folders = (self.bench.folder, self.bench.events)
         return {it.name: it.stat().st_mtime_ns for folder in folders for it in folder.iterdir()}
 
     def run(self, *, restarts: int | None = 0) -> tuple[int, int]:
         """Run the attempt, and return its exit code and the number of runs of the job."""
         environment = NATIVE if not restarts else {**NATIVE, "COUNT": str(restarts)}
-        ended = self.place.run(shell_job('echo ran >>"$1"', self.place.proof), environment)
-        proof = self.place.proof
+        ended = self.bench.run(shell_job('echo ran >>"$1"', self.bench.proof), environment)
+        proof = self.bench.proof
         return ended.code, len(proof.read_text().splitlines()) if proof.exists() else 0
 
 
 @pytest.fixture
 def earlier_run(tmp_path: Path, shell: str, request: pytest.FixtureRequest) -> EarlierRun:
     rules = getattr(request, "param", KNOWN)
-    return EarlierRun(Place(tmp_path, shell, BatchFrame("JOB_ID", rules)))
+    return EarlierRun(RunnerBench(tmp_path, shell, BatchFrame("JOB_ID", rules)))
 
 
 RAN = (0, 1)
@@ -146,7 +146,7 @@ def test_a_refused_run_leaves_other_files_unchanged_and_no_marker(
     after = earlier_run.files()
     assert {name: after.pop(name, None) for name in before} == before
     assert after.keys() == {"rerun.1", "run.1"}
-    assert (earlier_run.place.folder / "rerun.1").read_text() == "17\n17\n"
+    assert (earlier_run.bench.folder / "rerun.1").read_text() == "17\n17\n"
 
 
 @pytest.mark.parametrize("earlier_run", [UNCOUNTED], indirect=True, ids=["without a requeue count"])
@@ -184,9 +184,9 @@ def test_the_last_recorded_exit_codes_count(
 ) -> None:
     ran = {}
     for code in (*repeated, *final):
-        earlier_run = EarlierRun(Place(tmp_path / str(code), shell, BatchFrame("JOB_ID", KNOWN)))
+        earlier_run = EarlierRun(RunnerBench(tmp_path / str(code), shell, BatchFrame("JOB_ID", KNOWN)))
         earlier_run.leave("start.1.0=0", "active", f"exit.run.{code}")
-        (earlier_run.place.root / "requeue.json").write_text(text)
+        (earlier_run.bench.root / "requeue.json").write_text(text)
         ran[code] = earlier_run.run(restarts=1)
 
     assert ran == dict.fromkeys(repeated, RAN) | {code: (code, 0) for code in final}
@@ -207,7 +207,7 @@ def test_the_run_number_increases_even_if_start_files_are_lost(earlier_run: Earl
 
     assert earlier_run.run(restarts=1) == RAN
 
-    assert "1.exit.run.0" in earlier_run.place.markers()
+    assert "1.exit.run.0" in earlier_run.bench.markers()
 
 
 def test_each_run_records_the_requeue_count(earlier_run: EarlierRun) -> None:
@@ -215,33 +215,33 @@ def test_each_run_records_the_requeue_count(earlier_run: EarlierRun) -> None:
 
     earlier_run.run(restarts=3)
 
-    assert (earlier_run.place.folder / "start.1.1").read_text() == "3\n"
+    assert (earlier_run.bench.folder / "start.1.1").read_text() == "3\n"
 
 
 def test_a_job_runs_once_even_if_its_markers_are_moved_during_the_check(earlier_run: EarlierRun) -> None:
     """A client moves markers from one folder to the other, and the runner checks both."""
     earlier_run.leave("start.1.0=0", "active", "exit.run.7")
-    written = earlier_run.place.write(shell_job('echo ran >>"$1"', earlier_run.place.proof))
+    written = earlier_run.bench.write(shell_job('echo ran >>"$1"', earlier_run.bench.proof))
     text = written.read_text()
-    move = f"mv {earlier_run.place.events}/a1.1.* {earlier_run.place.folder}/\n  case $_jpsi_code in"
+    move = f"mv {earlier_run.bench.events}/a1.1.* {earlier_run.bench.folder}/\n  case $_jpsi_code in"
     assert text.count("case $_jpsi_code in") == 1
     written.write_text(text.replace("case $_jpsi_code in", move))
 
-    ended = earlier_run.place.start(written, {**NATIVE, "COUNT": "1"})
+    ended = earlier_run.bench.start(written, {**NATIVE, "COUNT": "1"})
 
     assert ended.code == 7
-    assert not earlier_run.place.proof.exists()
+    assert not earlier_run.bench.proof.exists()
 
 
 @pytest.mark.parametrize("setting", ["set -f", "shopt -s failglob", "shopt -s nullglob", "GLOBIGNORE='*'"])
 def test_shell_options_of_a_profile_hide_no_exit_marker(tmp_path: Path, setting: str) -> None:
-    earlier_run = EarlierRun(Place(tmp_path, "/bin/bash", BatchFrame("JOB_ID", KNOWN)))
+    earlier_run = EarlierRun(RunnerBench(tmp_path, "/bin/bash", BatchFrame("JOB_ID", KNOWN)))
     earlier_run.leave("start.1.0=0", "active", "exit.run.7")
-    written = earlier_run.place.write(shell_job('echo ran >>"$1"', earlier_run.place.proof))
+    written = earlier_run.bench.write(shell_job('echo ran >>"$1"', earlier_run.bench.proof))
     written.write_text(written.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{setting}\n"))
 
-    assert earlier_run.place.start(written, {**NATIVE, "COUNT": "1"}).code == 7
-    assert not earlier_run.place.proof.exists()
+    assert earlier_run.bench.start(written, {**NATIVE, "COUNT": "1"}).code == 7
+    assert not earlier_run.bench.proof.exists()
 
 
 # --------------------------------------------------------------------------------------------- arrays
@@ -306,7 +306,9 @@ def test_a_requeued_element_runs_again(elements: Callable[..., int], tmp_path: P
     assert (tmp_path / "proof-2").read_text() == "ran\nran\n"
 
 
-def test_the_signal_that_ends_a_run_lets_it_run_again(batch: Place, fifo: Callable[[str], Path]) -> None:
+def test_the_signal_that_ends_a_run_lets_it_run_again(
+    batch: RunnerBench, fifo: Callable[[str], Path]
+) -> None:
     """A real signal leaves the markers of a preemption."""
     up = fifo("up")
     text = '[ -e "$2" ] && exit 3; trap "exit 0" TERM; touch "$2"; echo >"$1"; while :; do sleep 0.01; done'

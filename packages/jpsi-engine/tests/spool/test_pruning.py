@@ -176,7 +176,7 @@ def test_marker_of_a_job_without_folder_is_removed_in_the_end(spool: Spool) -> N
 def array(
     spool: Spool, name: str = "x", attempt: int = 1, job_ids: tuple[str, ...] = ("job1", "job2", "job3")
 ) -> None:
-    """An array that the batch system has."""
+    """Make an array with a native id."""
     elements = [{"id": job_id, "attempt": attempt, "directory": "/", "spec": {}} for job_id in job_ids]
     lock = spool.arrays.prepare(name, {"id": name, "spec": {}}, elements, "exit 1\n", ["a\n"])
     spool.started(lock, "17")
@@ -191,7 +191,7 @@ def end(spool: Spool, *job_ids: str) -> None:
 
 
 def left(spool: Spool, days: float, keep_count: int = 100) -> set[str]:
-    """Prune when so many days have passed; returns what is left."""
+    """Prune after so many days, and return the remaining names."""
     for folder in (*Path(spool.jobs).iterdir(), *Path(spool.arrays.arrays).iterdir()):
         os.utime(folder, (NOW, NOW))
     prune(spool, NOW + days * DAY, 30 * DAY, keep_count, has_exit_marker)

@@ -57,7 +57,7 @@ def marker(name: str) -> Marker:
 
 
 def files(spool: Spool) -> list[str]:
-    """Every file below the root."""
+    """Return every file below the root."""
     root = Path(spool.root)
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
 
@@ -294,7 +294,7 @@ def test_an_attempt_that_another_array_has_stays_there(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
-def test_of_many_threads_one_makes_the_attempt(spool: Spool, attempt: int) -> None:
+def test_one_of_many_threads_makes_the_attempt(spool: Spool, attempt: int) -> None:
     if attempt == 2:
         make(spool)
 
@@ -327,7 +327,7 @@ for job in range(int(sys.argv[2])):
 """
 
 
-def test_of_two_processes_one_makes_the_attempt(spool: Spool) -> None:
+def test_one_of_two_processes_makes_the_attempt(spool: Spool) -> None:
     count = 60
     racers = [in_another_process(RACING, spool.root, str(count), name) for name in "xy"]
     for racer in racers:
@@ -514,7 +514,7 @@ def test_claim_of_a_runner_is_not_revoked(spool: Spool) -> None:
     assert Path(spool.folder("a1"), "claim.1").read_text() == "1234\n"
 
 
-def test_of_many_that_revoke_one_does(spool: Spool) -> None:
+def test_one_of_many_concurrent_revocations_succeeds(spool: Spool) -> None:
     make(spool)
 
     assert sorted(map(bool, at_once(*[lambda: spool.revoke("a1", 1)] * 8))) == [False] * 7 + [True]
@@ -526,7 +526,7 @@ def last(spool: Spool, job_id: str = "a1") -> Intent:
     return intent
 
 
-def may_judge(spool: Spool, timeout_seconds: float = 0) -> bool:
+def can_lock(spool: Spool, timeout_seconds: float = 0) -> bool:
     with spool.hold_lock(last(spool), timeout_seconds) as may:
         return may
 
@@ -547,10 +547,10 @@ def test_attempt_that_another_process_holds_is_not_judged(spool: Spool) -> None:
     assert holder.stdout is not None
     assert holder.stdout.readline() == "holds\n"
 
-    during = may_judge(spool)
+    during = can_lock(spool)
     holder.communicate()
 
-    assert (during, may_judge(spool)) == (False, True)
+    assert (during, can_lock(spool)) == (False, True)
 
 
 def test_lock_is_acquired_when_its_holder_releases_it_in_time(spool: Spool) -> None:
@@ -558,7 +558,7 @@ def test_lock_is_acquired_when_its_holder_releases_it_in_time(spool: Spool) -> N
     assert holder.stdout is not None
     holder.stdout.readline()
 
-    judged, _ = at_once(lambda: may_judge(spool, 30), holder.communicate)
+    judged, _ = at_once(lambda: can_lock(spool, 30), holder.communicate)
 
     assert judged is True
 
@@ -569,18 +569,18 @@ def test_attempt_is_held_while_a_copy_of_its_lock_is_open(spool: Spool) -> None:
     heir = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[lock])
     os.close(lock)
 
-    during = may_judge(spool)
+    during = can_lock(spool)
     heir.communicate()
 
-    assert (during, may_judge(spool)) == (False, True)
+    assert (during, can_lock(spool)) == (False, True)
 
 
 def test_attempt_is_judged_by_one_at_a_time(spool: Spool) -> None:
     make(spool)
 
     with spool.hold_lock(last(spool), 0) as first:
-        assert (first, may_judge(spool)) == (True, False)
-    assert may_judge(spool)
+        assert (first, can_lock(spool)) == (True, False)
+    assert can_lock(spool)
 
 
 def test_attempt_that_is_no_more_is_not_judged(spool: Spool) -> None:

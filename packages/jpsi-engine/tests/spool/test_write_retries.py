@@ -15,7 +15,7 @@ READ_ONLY = OSError(errno.EROFS, os.strerror(errno.EROFS))
 
 
 class Disk:
-    """Refuses what is written to it, while it is broken."""
+    """A spool that refuses writes while it is broken."""
 
     def __init__(self) -> None:
         self.error: OSError | None = READ_ONLY

@@ -150,8 +150,8 @@ def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> dict[str, 
 
 
 def _answered(result: CommandResult) -> CommandResult:
-    told = result.stderr.splitlines()
-    unknown = told and all(it.endswith(": unknown job") for it in told)
+    lines = result.stderr.splitlines()
+    unknown = lines and all(it.endswith(": unknown job") for it in lines)
     return result if unknown and not result.timed_out else result.checked()
 
 
@@ -176,7 +176,7 @@ def conforms(folder: Path, source: str, keyword: str, test: str = _TEST) -> subp
 
 
 def failures(done: subprocess.CompletedProcess[str]) -> str:
-    """What the tests that failed say of that, without their source."""
+    """Return the messages of the failed tests, without their source."""
     return "\n".join(line for line in done.stdout.splitlines() if line.startswith("E "))
 
 
@@ -227,7 +227,7 @@ def test_a_backend_that_reads_further_output_passes(tmp_path: Path) -> None:
 
 
 def test_a_backend_that_submits_through_a_shell_passes(tmp_path: Path) -> None:
-    """As one that looks first whether it has the whole script."""
+    """Read the whole script first, as some batch systems do."""
     right = 'Command(["tsubmit"], stdin=script.text, unset=["TOY_*"])'
     check = 'all=$(cat); case $all in *"exit 125") printf "%s\\n" "$all" | tsubmit; esac'
     source = Path(toy.__file__).read_text()
@@ -276,7 +276,7 @@ def test_a_job_that_does_not_end_quotes_the_warnings(tmp_path: Path) -> None:
         "parse_status(result: CommandResult)", "parse_status(result: CommandResult, native_ids: object)"
     )
 
-    # within which the batch system is asked, on a busy machine too
+    # seconds within which a poll takes place, on a busy host too
     done = conforms(tmp_path, source, "unknown_id_never", _TEST.replace(_HASTE, "timeout_seconds = 10"))
 
     assert "jpsi has warned:" in failures(done), done.stdout
@@ -363,7 +363,7 @@ LAUNCHER_MISTAKES = {
     ),
     "a code of two": ("|| _code=$?", "|| _code=$((_code | $?))", "fail_differently", "assert 7 in {3, 5}"),
     "a signal is lost": ("|| _code=$?", "|| _code=1", "signal_ends", "At index 1 diff: 1 != 137"),
-    "nobody is waited for": (
+    "no process is waited for": (
         "do wait $_pid || _code=$?; done",
         "do :; done",
         "post_launch_runs_after",
@@ -381,7 +381,7 @@ LAUNCHER_MISTAKES = {
         "output_is_that",
         r"assert 'starting\nout\nout\n' == 'out\nout\n'",
     ),
-    "input for nobody": ('"$@" <&3', '"$@" </dev/null', "input_goes", r"'' != 'put in\n'"),
+    "input for no process": ('"$@" <&3', '"$@" </dev/null', "input_goes", r"'' != 'put in\n'"),
     "an environment of its own": (
         "_pids=\n",
         '_pids=\nset -- /usr/bin/env -u FROM_PRE "$@"\n',
