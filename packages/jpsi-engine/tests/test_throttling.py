@@ -13,11 +13,11 @@ import attrs
 import pytest
 
 import jpsi
-from gate import PATIENCE
 from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState, JobStatus, SubmitException, aio
 from jpsi.contract.config import BatchConfig
 from jpsi_testing import PluginDirectory, toy
 from jpsi_testing.fake import FakeJob, FakeScheduler, on_path
+from manual_executor import PATIENCE
 
 
 @pytest.fixture
@@ -297,7 +297,7 @@ def test_the_log_names_the_jobs_that_fill_the_quota(
 ) -> None:
     fake.slots = 0
     submit_by_hand(fake, 2)
-    caplog.set_level(logging.INFO, "jpsi_engine.host.submit_queue")
+    caplog.set_level(logging.INFO, "jpsi_engine.scheduler.submit_queue")
 
     def submit() -> None:
         with pytest.raises(SubmitException, match="given up"):
@@ -312,5 +312,5 @@ def test_the_log_names_the_jobs_that_fill_the_quota(
 
     why = "toy has 2 jobs of yours (max_queued is 2), 2 of which are not of this program"
     # executors of other tests may still follow jobs, and poll this fake
-    messages = [it.getMessage() for it in caplog.records if it.name == "jpsi_engine.host.submit_queue"]
+    messages = [it.getMessage() for it in caplog.records if it.name == "jpsi_engine.scheduler.submit_queue"]
     assert messages == [f"jobs wait to be submitted: {why}"]

@@ -24,7 +24,7 @@ def _backend(capabilities: Capabilities) -> Backend:
     def parse_finished(
         result: CommandResult, native_ids: Sequence[str], site: object
     ) -> Mapping[str, Observation]:
-        return {it: Observation(state=JobState.COMPLETED, word=result.stdout) for it in native_ids}
+        return {it: Observation(state=JobState.COMPLETED, native_state=result.stdout) for it in native_ids}
 
     hooks = SimpleNamespace(
         probe=lambda site: NOT_OFFERED,
@@ -64,5 +64,5 @@ def test_accounting_queries_name_at_most_the_declared_number_of_jobs(
     found = backend.query_accounting(["1", "2", "3"])
 
     assert found is not None
-    assert {it.word for it in found.values()} == queried
+    assert {it.native_state for it in found.values()} == queried
     assert set(found) == {"1", "2", "3"}

@@ -23,7 +23,7 @@ from jpsi_engine.host.procfs import boot_id
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Snapshot, encode
 
-OBSERVATIONS = {"1": Observation(state=JobState.ACTIVE, word="RUNNING")}
+OBSERVATIONS = {"1": Observation(state=JobState.ACTIVE, native_state="RUNNING")}
 SNAPSHOT = Snapshot(begun=10.0, ended=11.0, queried=frozenset({"1", "2"}), seen=OBSERVATIONS)
 NOW = 12.0
 
@@ -139,7 +139,7 @@ def test_an_unreadable_snapshot_is_ignored(tmp_path: Path, shared_poll: SharedPo
 
 
 def test_a_snapshot_that_json_cannot_encode_is_not_shared(shared_poll: SharedPoll) -> None:
-    odd = Observation(state=None, word="w", details={"toy.x": object()})
+    odd = Observation(state=None, native_state="w", details={"toy.x": object()})
 
     shared_poll.write_snapshot("it", attrs.evolve(SNAPSHOT, seen={"1": odd}))
 
