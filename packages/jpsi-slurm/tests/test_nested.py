@@ -1,4 +1,4 @@
-"""A program that runs inside a job runs jobs as anywhere: what the job around it has reaches none of them."""
+"""A program inside a job that submits jobs: they inherit nothing from the surrounding job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import jpsi_engine.job_store
 from jpsi_testing.fake import FakeScheduler
 
 PATIENCE = 60
-#: Prints of each job that it runs what jpsi calls it, what it calls itself, and its exit code.
+#: Prints for each of its jobs jpsi's native id, the id that the job itself has, and the exit code.
 PROGRAM = """
 import json, sys
 import jpsi
@@ -52,7 +52,7 @@ def test_a_job_runs_local_and_batch_jobs(fake_commands: Callable[..., FakeSchedu
 
 @pytest.mark.clause("layer-nested")
 def test_a_nested_job_has_its_own_files(fake_commands: Callable[..., FakeScheduler]) -> None:
-    """Both are found again by whoever looks, with their own ends."""
+    """Any client finds both jobs, with their own ends."""
     fake_commands("slurm")
     around = jpsi.Job(jpsi.JobSpec(sys.executable, ["-c", PROGRAM, "slurm"], name="around"))
     executor = jpsi.JobExecutor("slurm")
