@@ -1,4 +1,4 @@
-"""What is thought of what was found out about an executor."""
+"""The verdicts on facts that were found out about an executor."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_connection_names_the_host_of_the_commands() -> None:
     assert "connection" not in [it.name for it in findings(SOUND)]
 
 
-def test_no_answer_is_wrong_even_without_programs() -> None:
+def test_an_outage_is_wrong_even_without_programs() -> None:
     assert _judged("answer", programs={}, answer_error=_SILENT)[0] is WRONG
 
 

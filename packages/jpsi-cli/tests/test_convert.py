@@ -1,4 +1,4 @@
-"""`jpsi convert`, with every backend that is installed."""
+"""The command `jpsi convert`, with every installed backend."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_executor_that_converts_most_is_chosen_and_named(run: Run, tmp_path:
         ([], 2, b"jpsi: missing argument 'SCRIPT'"),
     ],
 )
-def test_mistakes_are_a_sentence(
+def test_mistakes_are_reported_in_a_sentence(
     run: Run, tmp_path: Path, arguments: list[str], code: int, message: bytes
 ) -> None:
     _script(tmp_path, "# nothing")

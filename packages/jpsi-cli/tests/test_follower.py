@@ -87,7 +87,7 @@ def test_a_file_that_never_appears_is_no_output(path: Path, pipe: Pipe) -> None:
 
 
 def test_a_truncated_file_is_copied_from_its_beginning(path: Path, pipe: Pipe) -> None:
-    """So it is when a batch system runs a job again."""
+    """A batch system truncates it when it requeues a job."""
     path.write_bytes(b"the first run\n")
     follower = Follower(_output(path), pipe.writer, pipe.failures.append)
     follower.start()
@@ -122,7 +122,7 @@ def test_a_closed_reader_is_reported(path: Path, pipe: Pipe) -> None:
     assert follower.unreadable is None
 
 
-def test_a_descriptor_that_does_not_block_is_waited_for(path: Path, pipe: Pipe) -> None:
+def test_a_full_nonblocking_descriptor_is_waited_for(path: Path, pipe: Pipe) -> None:
     data = os.urandom(1 << 20)
     path.write_bytes(data)
     os.set_blocking(pipe.writer, False)
@@ -136,7 +136,7 @@ def test_a_descriptor_that_does_not_block_is_waited_for(path: Path, pipe: Pipe) 
 
 
 class RemoteFiles:
-    """The files of another machine, of which each look says what is next in a list."""
+    """Files of a remote host; each read returns the next result of a list."""
 
     are_local = False
 

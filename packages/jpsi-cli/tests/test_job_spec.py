@@ -101,16 +101,16 @@ def test_every_option_has_a_field() -> None:
         ("http://a:80/b:c", "http://a:80/b", "c"),
     ],
 )
-def test_what_is_staged_in_may_be_a_url(text: str, source: str, target: str) -> None:
+def test_a_staged_in_source_may_be_a_url(text: str, source: str, target: str) -> None:
     assert of(["x"], stage_in=(text,)).stage_in == [jpsi.StageIn(source, Path(target))]
 
 
-def test_what_is_staged_out_has_a_name() -> None:
+def test_a_staged_out_file_has_a_name() -> None:
     with pytest.raises(jpsi.InvalidJobException, match="':b' is not of the form NAME or NAME:FILE"):
         of(["x"], stage_out=("a", ":b"))
 
 
-def test_what_is_staged_is_added_to_what_a_document_says() -> None:
+def test_staging_options_are_added_to_those_of_a_document() -> None:
     document = jpsi.JobSpec("a", stage_in=[jpsi.StageIn("a", Path("a"))], cleanup=[Path("b")])
 
     spec = make_spec(document, [], {"stage_in": ("c",), "cleanup": ("d",)}, is_expanding=False)
@@ -134,7 +134,7 @@ def test_missing_options_leave_a_document_unchanged() -> None:
     assert spec == jpsi.JobSpec("a", ["b"], name="n", create_directory=True, inherit_environment=False)
 
 
-def test_options_override_what_they_name_in_a_document() -> None:
+def test_options_override_fields_of_a_document() -> None:
     document = jpsi.JobSpec(
         "a",
         name="n",

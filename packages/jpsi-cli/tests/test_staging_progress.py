@@ -1,4 +1,4 @@
-"""How far staged files are is shown to a person at a terminal, on one line."""
+"""The progress of staging, on one line of a terminal."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from jpsi_cli.submission import staging_progress
 PROGRESS = jpsi.StagingProgress(path="/a/long/path/mesh.dat", is_in=True, done=3 * 2**20, total=2**30)
 
 
-class Carrying:
-    """An executor whose files are elsewhere."""
+class StagingExecutor:
+    """An executor whose files are on a remote host."""
 
     callback: Callable[[Any, jpsi.StagingProgress], None] | None = None
 
@@ -29,7 +29,7 @@ def test_a_terminal_shows_staging_progress(
     is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(os, "isatty", lambda fd: is_terminal and fd == messages.STDERR)
-    executor = Carrying()
+    executor = StagingExecutor()
 
     staging_progress.show(cast("jpsi.JobExecutor", executor))
 
