@@ -1,4 +1,4 @@
-"""Short jobs by the dozen while something is killed: none is lost, and none runs twice that may not."""
+"""Dozens of short jobs while processes are killed: none is lost, and none runs twice without permission."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jpsi_testing.waiting import eventually
 from pilot_support import agent_pid
 from test_losses import command, end, is_worker, slurm_jobs
 
-# Of each kind: those that may run again and those that may not.
+# Of each kind: with and without retries.
 JOBS = 30
 
 
@@ -36,7 +36,7 @@ def kill_agent(folder: Path) -> None:
 
 
 def short(proof: Proof, *, again: bool) -> JobSpec:
-    """A job that leaves a line, and ends soon."""
+    """Return a job that writes a line, and ends soon."""
     attributes = JobAttributes(
         duration=timedelta(minutes=1), custom_attributes={"pilot.retry_on_pilot_loss": again}
     )
