@@ -73,8 +73,8 @@ def test_without_commands_only_the_job_is_checked() -> None:
 
 
 def test_without_a_connection_all_other_checks_are_skipped() -> None:
-    lost = TransportError("far cannot be reached: ssh: connect to host far port 22: Connection refused")
-    found = list(findings(Facts(executor="far", connection=lost)))
+    lost = TransportError("login1 cannot be reached: ssh: connect to host login1 port 22: Connection refused")
+    found = list(findings(Facts(executor="login1", connection=lost)))
 
     assert (found[0].name, found[0].verdict, found[0].message) == ("connection", WRONG, str(lost))
     assert {(it.verdict, it.message) for it in found[1:]} == {(SKIPPED, "there is no connection")}

@@ -82,7 +82,7 @@ _REMOTE_TRANSPORT = """
 import subprocess
 from jpsi.plugin import CommandResult, TransportError, hookimpl
 
-class Far:
+class FakeTransport:
     is_local = False
 
     def __init__(self, is_lost):
@@ -90,7 +90,7 @@ class Far:
 
     def run(self, command, keep=None, ready=None):
         if self.is_lost:
-            raise TransportError("far cannot be reached: Connection refused", transient=True)
+            raise TransportError("login1 cannot be reached: Connection refused", transient=True)
         if ready is not None:
             ready()
         done = subprocess.run(command.argv, input=command.stdin or "", capture_output=True, text=True)
@@ -101,7 +101,7 @@ class Far:
 
 @hookimpl
 def open_transport(url):
-    return Far(url == "far://lost")
+    return FakeTransport(url == "remote://lost")
 """
 
 
@@ -111,11 +111,11 @@ def remote_hosts(tmp_path: Path, environment: dict[str, str]) -> None:
     environment |= {"JPSI_PLUGIN_PATH": str(tmp_path / "plugins"), "JPSI_CONFIG": str(tmp_path / "jpsi.yaml")}
     PluginDirectory(tmp_path / "plugins").add(
         "remote_hosts",
-        entry_points={"jpsi.transports": {"remote_hosts": "far_x"}},
-        files={"far_x.py": _REMOTE_TRANSPORT},
+        entry_points={"jpsi.transports": {"remote": "remote_transport"}},
+        files={"remote_transport.py": _REMOTE_TRANSPORT},
     )
     (tmp_path / "jpsi.yaml").write_text(
-        "targets: {lost: {executor: local, url: 'far://lost'}, big: {executor: local, url: 'far://big'}}\n"
+        "targets: {lost: {executor: local, url: 'remote://lost'}, big: {executor: local, url: 'remote://big'}}\n"
     )
 
 
@@ -125,7 +125,7 @@ def test_an_unreachable_host_is_one_sentence_and_submits_no_probe(run: Run) -> N
 
     content = json.loads(done.stdout)
     assert (done.returncode, content["healthy"]) == (1, False)
-    assert _message(content, "connection") == "far cannot be reached: Connection refused"
+    assert _message(content, "connection") == "login1 cannot be reached: Connection refused"
     assert set(_verdicts(content).values()) == {"wrong", "skipped"}
 
 

@@ -31,14 +31,14 @@ ROWS = [
     ),
     row(
         "44444444-a",
-        "a name that goes on and on for longer than anybody wants to read",
+        "a name that goes on and on for longer than a column is wide",
         "20",
         markers=[active_marker("44444444-a", 5)],
         final=encoded_end(
             JobState.FAILED, 6, 137, Reason.OUT_OF_MEMORY, "the job used more memory than it may"
         ),
     ),
-    row("55555555-a", "told", None, is_revoked=True),
+    row("55555555-a", "named", None, is_revoked=True),
 ]
 
 

@@ -46,12 +46,12 @@ def test_the_next_message_replaces_a_transient_line(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
 
-    messages.transient("far")
+    messages.transient("new")
     messages.transient("f" * 50)
     messages.write("")
     messages.error("it failed")
     messages.error("that is all")
 
     first, second, third, *rest = capfd.readouterr().err.split("\r")
-    assert (first, second, third) == ("jpsi: far", " " * 9, f"jpsi: {'f' * 33}")
+    assert (first, second, third) == ("jpsi: new", " " * 9, f"jpsi: {'f' * 33}")
     assert rest == [" " * 39, "jpsi: it failed\njpsi: that is all\n"]

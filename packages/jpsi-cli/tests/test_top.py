@@ -31,7 +31,7 @@ JOBS = [
     OLD,
     stored_job("aaaa1111", "one", "17"),
     stored_job("bbbb2222", "two", "18_3", final=encoded_end(JobState.FAILED, 90000, 1, Reason.EXIT_CODE)),
-    stored_job("cccc3333", None, None, origin=Origin("local", "", Path("/work/local/vm"), "elsewhere")),
+    stored_job("cccc3333", None, None, origin=Origin("local", "", Path("/work/local/vm"), "host2")),
 ]
 NOW = THEN + timedelta(hours=26)
 

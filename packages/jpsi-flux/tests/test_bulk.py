@@ -115,7 +115,7 @@ def test_recorded_refusals_are_understood() -> None:
         ("ƒ4JWpL1vw\n", "[Errno 22] 'x' is not a valid queue\n" * 2, FailureKind.AMBIGUOUS),
         ("ƒ4JWpL1vw\n", "Unable to connect to Flux: broker socket was not found\n", FailureKind.AMBIGUOUS),
     ],
-    ids=["all", "some", "not told whose"],
+    ids=["all", "some", "ids without names"],
 )
 def test_after_a_partial_failure_submitted_jobs_are_found(
     stdout: str, stderr: str, kind: FailureKind

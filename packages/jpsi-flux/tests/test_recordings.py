@@ -40,7 +40,7 @@ NEVER_CALLED = {
     "job id": "translated here, see below",
     "job info": "`flux jobs` tells of all jobs at once",
     "job kill": "a job that was killed so is FAILED; `flux cancel` cancels",
-    "job last": "the submission told the id",
+    "job last": "the submission printed the id",
     "job memo": "not needed",
     "job purge": "not for users",
     "job raise": "`flux cancel` raises what is wanted",
@@ -56,7 +56,7 @@ NEVER_CALLED = {
     "ping": "about the broker",
     "pkill": "`flux cancel` takes ids",
     "proxy": "FLUX_URI does as well",
-    "python": "the script that it is given stands in events.py; test_events has what this one was told",
+    "python": "its script is in events.py; test_events runs that script",
     "queue": "test_queue_list reads what it says",
     "resource": "about nodes",
     "run": "the launcher's",
@@ -92,7 +92,7 @@ def _flux() -> Iterator[Recording]:
 def _why_unused(recording: Recording) -> str | None:
     name, words = _name(recording), recording.argv[2:]
     if name in {"submit", "batch"} and (recording.result.timed_out or recording.result.returncode < 0):
-        return "AMBIGUOUS, and no hook is asked"
+        return "AMBIGUOUS, and no hook is called"
     if name in {"submit", "batch"}:
         return next((why for word in words if (why := _SUBMIT_DIFFERS.get(word.partition("=")[0]))), None)
     if name == "jobs":
@@ -106,7 +106,7 @@ def _why_unlisted(recording: Recording) -> str | None:
     if "--json" not in recording.argv:
         return "jobs are listed as JSON"
     if {"-f", "-q", "-u"} & set(recording.argv):
-        return "jobs are asked for by their ids, or all of them are"
+        return "jobs are queried by their ids, or all together"
     return "the answer was cut by who recorded it" if "cut" in recording.note else None
 
 

@@ -108,11 +108,11 @@ def test_jobs_missing_in_the_accounting_file_are_reported_as_unknown(tmp_path: P
 
 
 def test_without_an_accounting_file_qacct_is_called_for_each_job(tmp_path: Path) -> None:
-    qacct = f'echo "$@" >>"{tmp_path}/asked"; echo "error: job id $2 not found" >&2; exit 1'
+    qacct = f'echo "$@" >>"{tmp_path}/calls"; echo "error: job id $2 not found" >&2; exit 1'
 
     result = run_query(tmp_path, ["17", "18.3"], qacct, root=str(tmp_path))
 
-    assert (tmp_path / "asked").read_text() == "-j 17\n-j 18 -t 3\n" * 2
+    assert (tmp_path / "calls").read_text() == "-j 17\n-j 18 -t 3\n" * 2
     assert hooks.parse_finished(result, ["17", "18"]) == {}
 
 
@@ -256,7 +256,7 @@ def test_the_last_run_counts() -> None:
         ({"failed": "15  : in epilog"}, None),
         ({"failed": "22  : execd lost running job"}, None),
         ({"failed": "23  : PTF cannot get pids"}, None),
-        ({"failed": "77  : nobody knows"}, None),
+        ({"failed": "77  : unknown cause"}, None),
     ],
     ids=lambda it: None if isinstance(it, dict) else str(it),
 )

@@ -41,7 +41,7 @@ def here(machine: Machine | None) -> Site:
         # there is no alternative: processes can be tried without
         (PLAIN, "fast", ["fast"]),
     ],
-    ids=["no gpus", "memory", "enough", "too few", "unknown", "elsewhere", "no choice"],
+    ids=["no gpus", "memory", "enough", "too few", "unknown", "remote", "no choice"],
 )
 @pytest.mark.parametrize("where", ["top", "group"])
 def test_alternatives_with_missing_hardware_are_left_out(

@@ -212,7 +212,7 @@ def test_single_replicas_cannot_be_depended_on_if_each_task_has_an_allocation() 
 
 
 def test_on_a_remote_host_replicas_are_jobs_with_a_note() -> None:
-    site = Site(target="far", is_remote=True)
+    site = Site(target="remote", is_remote=True)
     text = f"{HEAD}tasks:\n{MANY}"
 
     (entry,) = planned(text, site).entries

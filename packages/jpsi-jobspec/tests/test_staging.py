@@ -71,8 +71,8 @@ def test_on_one_machine_nothing_is_copied() -> None:
             "/data/x is looked for by each process on its node, and copied there if it is missing",
         ),
         (
-            Site(target="far", is_remote=True),
-            "/data/x is put on 'far', and looked for by each process on its node",
+            Site(target="remote", is_remote=True),
+            "/data/x is put on 'remote', and looked for by each process on its node",
         ),
     ],
     ids=["local", "a batch system", "another machine"],

@@ -216,7 +216,7 @@ def test_a_changed_document_does_not_continue_its_run(run: Run) -> None:
 
 def test_parameters_are_options_of_the_run(run: Run) -> None:
     file = flow(
-        f"parameters: {{who: nobody}}\n{HEAD}- {{name: a, command: ['echo', '${{who}}'], resources: r}}\n"
+        f"parameters: {{who: default}}\n{HEAD}- {{name: a, command: ['echo', '${{who}}'], resources: r}}\n"
     )
 
     run("run", "--set", "who=me", file)

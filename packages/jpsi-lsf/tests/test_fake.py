@@ -16,7 +16,7 @@ from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Invocation, O
 from lsf_support import CONTEXT, MODERN, OLD, SITE, recordings
 
 HOOKS = executor_hooks(hooks)
-FLAVOURS = {"lsf": (lsf, MODERN), "volclava": (volclava, OLD), "not asked yet": (lsf, SITE)}
+FLAVOURS = {"lsf": (lsf, MODERN), "volclava": (volclava, OLD), "before the probe": (lsf, SITE)}
 
 
 @pytest.fixture

@@ -223,7 +223,7 @@ def test_output_that_omits_a_queried_job_is_refused() -> None:
     assert {name for name, it in observations.items() if it.exists} == {"7"}
     assert observations["8"] == Observation.denied("Job <8> is not found")
     array = command_result(_HALF.replace("<7>", "<7[2]>"))
-    assert hooks.parse_status(array, ["7"], OLD).keys() <= {"7[2]"}, "an array is told by its elements"
+    assert hooks.parse_status(array, ["7"], OLD).keys() <= {"7[2]"}, "the elements of an array are reported"
 
 
 def test_output_about_incompletely_read_event_logs_is_refused() -> None:

@@ -48,7 +48,7 @@ def _why_unused(recording: Recording) -> str | None:  # noqa: PLR0911  a list of
     if {"-h", "-V"} & set(arguments):
         return "tells how it is used, or its version"
     if command == "bjobs" and "-l" not in arguments and "-json" not in arguments:
-        return "columns, which are cut or cannot be told apart"
+        return "columns, which are truncated or ambiguous"
     if command == "bhist" and "-l" not in arguments:
         return "a summary of seconds"
     if command in {"bparams", "bqueues"} and "-l" not in arguments:

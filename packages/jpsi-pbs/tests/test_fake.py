@@ -301,7 +301,7 @@ def test_the_environment_of_the_caller_sets_no_option(
 ) -> None:
     for name, value in {
         "PBS_DPREFIX": "#OTHER",
-        "PBS_JOBID": "1.elsewhere",
+        "PBS_JOBID": "1.other",
         "PBS_ARRAY_INDEX": "4",
         "JPSI_TAG": "jpsi-surrounding-1",
         "PBS_SERVER": "node01",
@@ -479,8 +479,8 @@ def test_slots_of_several_kinds_have_their_nodes(
     scheduler: FakeScheduler, transport: FakeTransport, hooks: Hooks
 ) -> None:
     scheduler.slots = 8
-    asked = spec_of_kinds({"process_count": 2}, {"node_count": 2, "processes_per_node": 3})
-    script = attrs.evolve(hooks.render_script(asked, CONTEXT), run=ShellLine("true"))
+    requested = spec_of_kinds({"process_count": 2}, {"node_count": 2, "processes_per_node": 3})
+    script = attrs.evolve(hooks.render_script(requested, CONTEXT), run=ShellLine("true"))
 
     native_id = hooks.parse_submit(transport.run(hooks.submit(script)))
 

@@ -129,14 +129,14 @@ def test_a_job_of_two_nodes_has_their_names_and_its_gpus_on_each(
     pilot: Callable[..., None], tmp_path: Path
 ) -> None:
     async def test(it: Pilot) -> None:
-        lines = tmp_path / "told"
+        lines = tmp_path / "variables"
         several = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=lines), *BOTH))
         await it.until(lines.exists)
         beside = [
             await it.run(f"a-{n}", f'echo "$CUDA_VISIBLE_DEVICES" >{tmp_path}/{n}', node)
             for n, node in enumerate(BOTH, 2)
         ]
-        (tmp_path / "told.go").touch()
+        (tmp_path / "variables.go").touch()
         end = await several
         again = await it.run("a-4", "true", *BOTH, gpus=2)
 
@@ -156,10 +156,10 @@ def test_a_job_for_which_one_of_its_nodes_has_too_few_gpus_does_not_begin(
     pilot: Callable[..., None], tmp_path: Path
 ) -> None:
     async def test(it: Pilot) -> None:
-        alone = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=tmp_path / "told"), BOTH[1]))
-        await it.until((tmp_path / "told").exists)
+        alone = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=tmp_path / "variables"), BOTH[1]))
+        await it.until((tmp_path / "variables").exists)
         end = await it.run("a-2", f"touch {tmp_path}/ran", *BOTH, gpus=2)
-        (tmp_path / "told.go").touch()
+        (tmp_path / "variables.go").touch()
         await alone
         again = await it.run("a-3", "true", *BOTH, gpus=2)
 
@@ -190,7 +190,7 @@ def test_processes_of_a_job_on_its_other_nodes_are_ended(pilot: Callable[..., No
     """Such processes remain when a launcher is killed."""
 
     async def test(it: Pilot) -> None:
-        lines = tmp_path / "told"
+        lines = tmp_path / "variables"
         several = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=lines), *BOTH))
         await it.until(lines.exists)
         remaining = add_process(it.proc, FIRST, {"JPSI_PILOT_JOB": "a-1", "SLURM_JOB_ID": "7"})

@@ -72,7 +72,7 @@ class EngineHarness:
         return node
 
     async def until(self, act: Callable[[], object]) -> None:
-        """Wait until the engine has processed the events so far."""
+        """Wait until the engine has processed the events up to now."""
         self.changed.clear()
         act()
         await asyncio.wait_for(self.changed.wait(), PATIENCE)

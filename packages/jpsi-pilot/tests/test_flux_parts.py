@@ -87,7 +87,7 @@ def test_an_instance_has_the_requested_resources(tmp_path: Path) -> None:
         (" 09:30:51 init 0.5s,  owner me,  depth 0,  size 1\n", "0\n", None),
         ("", "", None),
     ],
-    ids=["one", "of many", "not yet", "nobody"],
+    ids=["one", "of many", "not yet", "none"],
 )
 def test_an_instance_is_up_once_it_runs_jobs(uptime: str, rank: str, up: InstanceStatus | None) -> None:
     assert InstanceStatus.parse(uptime, rank) == up

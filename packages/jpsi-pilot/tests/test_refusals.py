@@ -104,7 +104,7 @@ def test_waiting_jobs_report_why_pilots_do_not_start(work_directory: Path) -> No
 _TARGETS = """\
 targets:
   inner: {executor: pilot}
-  far: {executor: local, url: ssh://login.example}
+  remote: {executor: local, url: ssh://login.example}
 """
 
 
@@ -114,7 +114,7 @@ targets:
         ("nowhere", jpsi.PluginError, "the target of pilots: no executor 'nowhere'"),
         ("pilot", jpsi.ConfigError, "runs jobs in pilots itself"),
         ("inner", jpsi.ConfigError, "runs jobs in pilots itself"),
-        ("far", jpsi.ConfigError, "set url=ssh://login.example for the executor pilot itself"),
+        ("remote", jpsi.ConfigError, "set url=ssh://login.example for the executor pilot itself"),
     ],
 )
 def test_a_target_in_which_no_pilot_can_start_is_refused_at_creation(

@@ -70,7 +70,7 @@ def test_an_environment_is_removed_with_its_last_job(
 
     handler.cancel(ids=[journal.state.native_id(1, None)])
     handler.remove_unused_environments()
-    assert environments(tmp_path) == ['{"SECRET": "1"}', '{"SECRET": "2"}'], "it is still told of"
+    assert environments(tmp_path) == ['{"SECRET": "1"}', '{"SECRET": "2"}'], "the agent still reports the job"
     journal.compact(8.0)
     handler.remove_unused_environments()
 

@@ -140,4 +140,4 @@ def test_a_work_directory_stays_the_same_when_the_program_changes_its_own(
     monkeypatch.chdir("/")
 
     assert config.work_directory == tmp_path / "inner"
-    assert PilotConfig(work_directory="~/inner", python="/far/python").work_directory == Path("~/inner")
+    assert PilotConfig(work_directory="~/inner", python="/opt/python").work_directory == Path("~/inner")

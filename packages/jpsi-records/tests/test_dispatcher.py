@@ -68,7 +68,7 @@ def test_a_result_is_computed_once_and_stored(records: Records, tmp_path: Path) 
             "stdin": {"kind": "json", "content": {"b": 1.0, "a": 2}},
             "/in/a": {"kind": "text", "content": "input\n"},
             "/out": {"kind": "collection"},
-            "stdout": {"kind": "file", "path": "/out/sub/told"},
+            "stdout": {"kind": "file", "path": "/out/sub/output"},
         },
         output_path="/out",
     )
@@ -79,8 +79,8 @@ def test_a_result_is_computed_once_and_stored(records: Records, tmp_path: Path) 
     execution = records.execution(first.execution or "")
     assert (execution.state, execution.exit_code, execution.progress) == (ExecutionState.COMPLETE, 0, 1.0)
     root = str(records.directory / "executions" / execution.id / "1" / "root")
-    told = f'{{"a":2,"b":1}}input\n{root}/out\n{root}/x\n'
-    assert content(records, execution.output) == {"sub/told": told}
+    text = f'{{"a":2,"b":1}}input\n{root}/out\n{root}/x\n'
+    assert content(records, execution.output) == {"sub/output": text}
     assert content(records, execution.log)["stderr"] == "late\n"
     assert records.request(first.id).outcome == "complete"
 

@@ -50,7 +50,7 @@ def test_satisfy_creates_nothing_if_not_permitted(records: Records) -> None:
         records.satisfy(waits.id)
 
 
-@pytest.mark.parametrize("others", ["nobody", "a draft", "a request"])
+@pytest.mark.parametrize("others", ["none", "a draft", "a request"])
 def test_the_execution_of_a_draft_is_removed_with_it_unless_another_request_has_it(
     records: Records, others: str
 ) -> None:
@@ -63,7 +63,7 @@ def test_the_execution_of_a_draft_is_removed_with_it_unless_another_request_has_
 
     assert records.reset(draft.id).execution is None
 
-    expected = ExecutionState.CANCELLED if others == "nobody" else ExecutionState.QUEUED
+    expected = ExecutionState.CANCELLED if others == "none" else ExecutionState.QUEUED
     assert records.execution(execution).state is expected
 
 

@@ -82,15 +82,15 @@ def test_the_lock_of_a_killed_process_is_broken(path: Path) -> None:
 
 
 def test_the_end_of_a_process_on_another_host_is_unknown(path: Path) -> None:
-    path.write_text("far b00t pid:[1] 17 42 abc")
+    path.write_text("host2 b00t pid:[1] 17 42 abc")
 
     with (
-        pytest.raises(StoreError, match=rf"process 17 on far .* remove {path}"),
+        pytest.raises(StoreError, match=rf"process 17 on host2 .* remove {path}"),
         WaitingClock().turns(path).acquire(),
     ):
         pass
 
-    assert path.read_text() == "far b00t pid:[1] 17 42 abc"
+    assert path.read_text() == "host2 b00t pid:[1] 17 42 abc"
 
 
 def test_a_lock_file_that_is_being_written_is_held(path: Path) -> None:

@@ -324,7 +324,7 @@ jpsi() { "$PYTHON" "$HERE/watched.py" jpsi "$@"; }
 set -e
 jpsi request submit "$HERE/child.yaml" --priority 1 --name shell
 jpsi request progress "$JPSI_EXECUTION" 0.5
-"$PYTHON" "$HERE/watched.py" -c "$(cat "$HERE/asking.py")"
+"$PYTHON" "$HERE/watched.py" -c "$(cat "$HERE/submitting.py")"
 "$PYTHON" "$HERE/watched.py" -c "$(cat "$HERE/opening.py")"
 set +e
 jpsi request ls
@@ -343,7 +343,7 @@ until [ -e "$HERE/one" ] && [ -e "$HERE/two" ]; do sleep 0.05; done
 def test_a_job_submits_requests_without_opening_the_database(url: str, tmp_path: Path) -> None:
     """As a job of this machine, with the command line as typed."""
     (tmp_path / "watched.py").write_text(WATCHED)
-    (tmp_path / "asking.py").write_text(SUBMITTING % (tmp_path / "two"))
+    (tmp_path / "submitting.py").write_text(SUBMITTING % (tmp_path / "two"))
     (tmp_path / "opening.py").write_text(OPENING % (tmp_path / "records"))
     (tmp_path / "child.yaml").write_text(f"command: [touch, {tmp_path}/one]")
     variables = {"PYTHON": sys.executable, "HERE": str(tmp_path)}

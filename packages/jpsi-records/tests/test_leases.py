@@ -64,7 +64,7 @@ def test_the_lease_of_a_process_on_another_machine_is_respected_until_it_expires
     records: Records, clock: Clock, changed: int
 ) -> None:
     words = name_of_ended_process().split()
-    words[changed] = "elsewhere"
+    words[changed] = "host2"
     held = leased(records, " ".join(words))
     leases = Leases(records, LEASE)
 

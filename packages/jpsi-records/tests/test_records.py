@@ -208,13 +208,13 @@ def test_a_malformed_filter_is_refused(filters: object, message: str) -> None:
 
 @pytest.mark.clause("records-equal")
 def test_near_misses_list_their_differences_closest_first(records: Records) -> None:
-    far = ended_execution(records, "a", "1", environment={"X": "1", "Y": "1"})
-    near = ended_execution(records, "a", "2", environment={"X": "1"})
+    farther = ended_execution(records, "a", "1", environment={"X": "1", "Y": "1"})
+    closer = ended_execution(records, "a", "2", environment={"X": "1"})
     ended_execution(records, "b")
 
     found = records.preview(spec("a", "2", environment={"X": "2"})).near_misses
 
-    assert [it.execution.id for it in found] == [near, far]
+    assert [it.execution.id for it in found] == [closer, farther]
     assert [str(it) for it in found[0].differences] == ['environment.X: "2", there "1"']
 
 
@@ -335,7 +335,7 @@ def test_a_missing_input_is_named_and_nothing_is_committed(records: Records) -> 
     nowhere = spec(
         "a",
         mounts={
-            "/a": {"kind": "collection", "name": "nobody"},
+            "/a": {"kind": "collection", "name": "unknown"},
             "/b": {"kind": "collection_file", "digest": f"sha256:{'0' * 64}", "path": "/x"},
         },
     )

@@ -109,12 +109,12 @@ def test_a_link_in_place_of_results_is_not_followed(records: Records, inbox: Pat
     process_inbox(records, parent, inbox)
     update_records(records)
     finish(records, records.request(child).execution or "")
-    (tmp_path / "elsewhere").mkdir()
-    (inbox / "ended").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "outside").mkdir()
+    (inbox / "ended").symlink_to(tmp_path / "outside")
 
     write_results(records, parent, inbox)
 
-    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert list((tmp_path / "outside").iterdir()) == []
 
 
 SCRIPT = """\

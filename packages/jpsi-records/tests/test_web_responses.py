@@ -72,7 +72,7 @@ def running_attempt(records: Records, execution: str, number: int = 1) -> Attemp
         ("place", {}),
         ("place", {"cookie": "jpsi-records=tokem"}),
         ("place", {"authorization": "Bearer "}),
-        ("elsewhere", {"authorization": "Bearer token"}),
+        ("other", {"authorization": "Bearer token"}),
     ],
     ids=["no token", "a wrong one", "an empty one", "another place"],
 )
@@ -194,14 +194,14 @@ def test_a_request_page_explains_a_missing_execution(records: Records, text: Tex
 def test_progress_and_log_of_a_running_execution_are_shown(records: Records, text: Text) -> None:
     execution = records.submit(spec("a")).execution or ""
     files = running_attempt(records, execution)
-    files.stdout.write_text("so far")
+    files.stdout.write_text("first line")
     start(records, execution)
     records.set_progress(execution, 0.25)
 
     page = text(f"execution/{execution}")
 
     assert '<progress value="0.25" max="1">' in page
-    assert ">so far</pre>" in page
+    assert ">first line</pre>" in page
     assert 'data-live="yes"' in page
     assert '<noscript><meta http-equiv="refresh"' in page
     assert "25% done" in text()

@@ -110,5 +110,5 @@ def _do(verb: str) -> None:
 def _socket() -> str:
     path = os.environ.get("JPSI_CI_CONTROL")
     if path is None:
-        pytest.skip("nobody is there who may change Slurm")
+        pytest.skip("no process that may change Slurm runs")
     return path

@@ -121,7 +121,7 @@ def test_paths_are_taken_literally(
         directory = tmp_path / str(number) / text
         jobs[directory] = Job(
             shell(
-                "pwd; echo told >&2",
+                "pwd; echo done >&2",
                 directory=directory,
                 create_directory=True,
                 stdout_path=text,
@@ -133,7 +133,7 @@ def test_paths_are_taken_literally(
     for directory, job in jobs.items():
         assert final_status(job).state is JobState.COMPLETED, directory
         assert (directory / directory.name).read_text() == f"{directory}\n"
-        assert (directory / f"e{directory.name}").read_text() == "told\n"
+        assert (directory / f"e{directory.name}").read_text() == "done\n"
     assert not canary.exists()
 
 
@@ -147,7 +147,7 @@ def test_directive_looking_text_is_no_directive(executor: JobExecutor, tmp_path:
     job = Job(
         shell(
             f"{lines}\n{print_names}; exit 7",
-            tmp_path / "told",
+            tmp_path / "output",
             lines,
             name="plain",
             pre_launch=pre_launch,
@@ -158,7 +158,7 @@ def test_directive_looking_text_is_no_directive(executor: JobExecutor, tmp_path:
     executor.submit(job)
 
     assert final_status(job).exit_code == 7
-    assert (tmp_path / "told").read_text() == "plain main\n"
+    assert (tmp_path / "output").read_text() == "plain main\n"
     assert command("squeue", "-h", "-t", "all", "-o", "%l", "-j", native_id(job)) == "10:00\n"
 
 
@@ -218,7 +218,7 @@ def test_the_callers_environment_overrides_nothing(
 ) -> None:
     for name, value in {**SURROUNDINGS, "MINE": "inherited"}.items():
         monkeypatch.setenv(name, value)
-    output = tmp_path / "told"
+    output = tmp_path / "output"
     text = 'echo "$SLURM_JOB_NAME $SLURM_JOB_PARTITION $SLURM_NTASKS $SLURM_JOB_NUM_NODES $MINE" >>"$1"'
 
     job = Job(shell(f"{text}; exit 137", output, name="plain"))

@@ -22,4 +22,4 @@ class TestRemoteSlurm(ExecutorConformance):
     @pytest.fixture(autouse=True)
     def _remote_host(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state here"))
-        monkeypatch.setattr(type(self), "url", RemoteTransport(tmp_path / "far home").url)
+        monkeypatch.setattr(type(self), "url", RemoteTransport(tmp_path / "remote home").url)

@@ -18,15 +18,15 @@ PROGRAM = """
 import json, sys
 import jpsi
 
-told = []
+results = []
 for name in sys.argv[1:]:
     spec = jpsi.JobSpec("/bin/sh", ["-c", 'echo "$JPSI_JOB_ID" "$SLURM_JOB_ID"; exit 3'])
     job = jpsi.Job(spec)
     jpsi.JobExecutor(name).submit(job)
     status = job.wait()
-    said = job.streams.stdout.read_text().split()
-    told.append([job.id, job.native_id, said, str(status.state), status.exit_code])
-print(json.dumps(told))
+    output = job.streams.stdout.read_text().split()
+    results.append([job.id, job.native_id, output, str(status.state), status.exit_code])
+print(json.dumps(results))
 """
 
 

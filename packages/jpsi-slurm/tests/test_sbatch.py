@@ -21,10 +21,10 @@ def _is_unset(name: str) -> bool:
 
 
 def test_the_script_is_read_from_standard_input() -> None:
-    script, context = Script([]), attrs.evolve(CONTEXT, site=site(cluster="far"))
+    script, context = Script([]), attrs.evolve(CONTEXT, site=site(cluster="other"))
     command = hooks.submit(script, JobSpec("/bin/true"), context)
 
-    assert command.argv == ("sbatch", "--clusters=far", "--parsable", "--comment=jpsi-abc-1")
+    assert command.argv == ("sbatch", "--clusters=other", "--parsable", "--comment=jpsi-abc-1")
     assert command.stdin == script.text
     assert command.environment == {}
 
