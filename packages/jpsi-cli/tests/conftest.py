@@ -109,7 +109,7 @@ def start_on_terminal(start: Callable[..., Started]) -> Callable[..., Started]:
 
 
 class Presence:
-    """A check whether any process of a job is left."""
+    """A check that detects any remaining process of a job."""
 
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)

@@ -60,7 +60,7 @@ def test_losses_are_reported_on_standard_error(run: Run, tmp_path: Path) -> None
     jpsi.read_document(done.stdout.decode())
 
 
-def test_json_has_the_document_and_what_is_lost(run: Run, tmp_path: Path) -> None:
+def test_json_has_the_document_and_its_losses(run: Run, tmp_path: Path) -> None:
     path = _script(tmp_path, "#SBATCH -t 5 --array=1-9")
 
     content = json.loads(run("convert", "--json", "job.sh").stdout)

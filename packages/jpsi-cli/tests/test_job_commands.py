@@ -253,9 +253,9 @@ def test_a_job_whose_process_was_killed_ends_on_refresh(
     os.killpg(int(listed["native_id"].split(".")[0]), signal.SIGKILL)
     os.close(fd)
 
-    looked = run(*command, *([job_id] if command == ["explain"] else []))
+    explained = run(*command, *([job_id] if command == ["explain"] else []))
 
-    assert b"FAILED" in looked.stdout
+    assert b"FAILED" in explained.stdout
     result = json.loads(run("ls", "--json").stdout)
     assert [(job["id"], job["state"], job["reason"]) for job in result] == [(job_id, "FAILED", "lost")]
 

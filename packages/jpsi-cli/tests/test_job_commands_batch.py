@@ -317,13 +317,13 @@ def test_repeated_refreshes_end_a_job_that_the_batch_system_lost(
         fake.vanish(job.native_id)
 
     explained = run("explain", job_id)
-    looks = [listed(run, "--refresh")[job_id]["state"]]
-    while looks[-1] == "ACTIVE" and len(looks) < 20:
-        looks.append(listed(run, "--refresh")[job_id]["state"])
+    states = [listed(run, "--refresh")[job_id]["state"]]
+    while states[-1] == "ACTIVE" and len(states) < 20:
+        states.append(listed(run, "--refresh")[job_id]["state"])
 
     assert b"now toy does not mention it" in explained.stdout
     assert f"jpsi wait {job_id}".encode() in explained.stdout
-    assert looks[-1] == "FAILED"
+    assert states[-1] == "FAILED"
     assert listed(run)[job_id]["reason"] == "lost"
 
 

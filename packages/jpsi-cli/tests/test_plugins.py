@@ -90,7 +90,7 @@ def test_a_broken_plugin_is_not_mentioned_for_another_name(run: Run, directory: 
     assert list(rows(result.stdout)) == ["NAME", "local"]
 
 
-def test_of_two_versions_one_is_chosen_and_the_other_says_why_not(
+def test_of_two_versions_one_is_chosen_and_the_reason_is_shown(
     run: Run, directory: PluginDirectory, environment: dict[str, str], tmp_path: Path
 ) -> None:
     add(directory, "toy", version="0.2")

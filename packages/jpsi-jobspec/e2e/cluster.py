@@ -47,7 +47,7 @@ def records(home: Path) -> list[dict[str, Any]]:
     return [json.loads(it) for it in (home / "records").read_text().splitlines()]
 
 
-def _who(what: str) -> dict[str, Any]:
+def _identity(what: str) -> dict[str, Any]:
     """Return the identity of this process, and its node."""
     names = {
         "task": "JPSI_TASK",
@@ -106,7 +106,7 @@ def _kubectl(action: str, file: str) -> None:
     config = json.loads(path.read_text())
     host, pid = f"http://localhost:{config['port']}", path.with_suffix(".pid")
     if action == "delete":
-        _send(host, _who("stop"))
+        _send(host, _identity("stop"))
         os.kill(int(pid.read_text()), signal.SIGTERM)
         return
     Path(config["records"]).touch()
@@ -121,7 +121,7 @@ def _kubectl(action: str, file: str) -> None:
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
-            _send(host, _who("start"))
+            _send(host, _identity("start"))
         except OSError:
             if time.monotonic() > deadline:
                 raise
@@ -140,16 +140,16 @@ def main(name: str, words: list[str]) -> None:
         case "ml-train", ["...", "-o", file]:
             # several processes write the same file
             draft = Path(f"{file}.{socket.gethostname()}.{os.getpid()}")
-            draft.write_text(json.dumps(_who("train")))
+            draft.write_text(json.dumps(_identity("train")))
             draft.rename(file)
         case "compspec", ["save-artifact", file, "--host", host]:
-            _send(host, {**_who("saved"), "of": json.loads(Path(file).read_text())["task"]})
+            _send(host, {**_identity("saved"), "of": json.loads(Path(file).read_text())["task"]})
         case "ml-test", ["-o", _, "--host", host]:
             saved = [it for it in _send(host) if it["what"] == "saved"]
-            _send(host, {**_who("tested"), "saved": len(saved)})
+            _send(host, {**_identity("tested"), "saved": len(saved)})
             sys.exit(0 if saved else 1)
         case (("machine" | "munch"), _):
-            _send(Path.home().joinpath("database").read_text(), _who(name))
+            _send(Path.home().joinpath("database").read_text(), _identity(name))
         case _:
             sys.exit(2)
 

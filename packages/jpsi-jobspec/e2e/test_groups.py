@@ -29,7 +29,7 @@ def flow(tmp_path: Path, log: Log) -> Callable[..., Flow]:
     return lambda tasks, **more: Flow.of_group(tmp_path, tasks, **more)
 
 
-def test_tasks_run_on_both_nodes_with_what_is_local_on_the_first(flow: Callable[..., Flow]) -> None:
+def test_tasks_run_on_both_nodes_and_local_ones_on_the_first(flow: Callable[..., Flow]) -> None:
     document = flow(WORK)
 
     with document.run() as process:

@@ -52,13 +52,13 @@ def run_inside(text: str, path: Path) -> tuple[int, Journal]:
     return done.returncode, journals.inner_journal(journal.path, allocation)
 
 
-def written(inside: Journal, what: str) -> list[dict[str, Any]]:
+def pilot_journal(inside: Journal, what: str) -> list[dict[str, Any]]:
     """Return the journal that the pilot of a group has written."""
     lines = (inside.work / "pilots/journal").read_text().splitlines()
     return [it for it in map(json.loads, lines) if it["what"] == what]
 
 
-def test_tasks_run_on_all_nodes_and_what_is_local_beside_them(tmp_path: Path, log: Log) -> None:
+def test_tasks_run_on_all_nodes_beside_local_ones(tmp_path: Path, log: Log) -> None:
     # each task waits for the others, for which one node has too few slots
     meet = "touch $JPSI_REPLICA; until [ -e 1 -a -e 2 -a -e 3 -a -e 4 ]; do sleep 0.1; done; echo $PPID"
     code, inside = run_inside(
@@ -79,7 +79,7 @@ def test_tasks_run_on_all_nodes_and_what_is_local_beside_them(tmp_path: Path, lo
     }
     assert (code, inside.parts["g/bad"][0].exit_code) == (3, 3)
     # the pilot counts likewise: a task without a number of cores has those of a slot
-    assert [it["need"]["cores"] for it in written(inside, "submitted")] == [1, 2]
+    assert [it["need"]["cores"] for it in pilot_journal(inside, "submitted")] == [1, 2]
     assert [it.split()[3] for it in log() if it.startswith("begin")] == ["kubectl", "ior", "spack"]
 
 
@@ -122,7 +122,7 @@ _WIDE = "has tasks that need several of its nodes each, which mpirun does not st
 
 
 @pytest.mark.parametrize(
-    ("task", "engines", "launcher", "says"),
+    ("task", "engines", "launcher", "message"),
     [
         ("resources: one", {DASK}, "srun", ""),
         ("resources: one", set(), "srun", _LACKING),
@@ -139,14 +139,14 @@ _WIDE = "has tasks that need several of its nodes each, which mpirun does not st
     ],
 )
 def test_a_group_without_a_usable_engine_and_launcher_is_named(
-    task: str, engines: set[str], launcher: str, says: str
+    task: str, engines: set[str], launcher: str, message: str
 ) -> None:
     plan = planned(f"{HEAD}  - {{name: a, command: x, {task}}}\n", SLURM)
 
     found = list(find_unsupported_groups(plan, frozenset(engines), launcher))
 
     assert [(name, it, "jpsi-jobspec[groups]" in do) for name, it, do in found] == (
-        [("g", says, says == _LACKING)] if says else []
+        [("g", message, message == _LACKING)] if message else []
     )
 
 
@@ -281,7 +281,7 @@ def test_free_slots_follow_the_actual_nodes_of_services(tasks: str, tmp_path: Pa
         f"{HEAD}{tasks}  - {{name: big, resources: node, command: ior, depends_on: {after}}}\n", tmp_path
     )
 
-    started = {name: it["places"][0] for it in written(inside, "started") for name in it["ids"]}
+    started = {name: it["places"][0] for it in pilot_journal(inside, "started") for name in it["ids"]}
     # both services are one array
     places = {place for name, place in started.items() if "[" in name}
     (big,) = inside.parts["g/big"]

@@ -318,8 +318,8 @@ def test_a_task_that_is_cancelled_before_its_group_begins_never_begins(run: Run,
     file = flow(GROUP)
     with client("run", file) as first:
         assert eventually(lambda: log() == ["first"])
-        says = "jpsi: g has not begun; once it does, what was cancelled does not run in it\n"
-        assert run("cancel", file, "g/h", "g/a") == (0, "", says)
+        message = "jpsi: g has not begun; once it does, what was cancelled does not run in it\n"
+        assert run("cancel", file, "g/h", "g/a") == (0, "", message)
         touch("first", "b")
         first.communicate()
 

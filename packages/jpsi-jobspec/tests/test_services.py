@@ -139,7 +139,7 @@ def test_the_exit_code_of_a_command_is_the_readiness_of_a_service(tmp_path: Path
     assert not is_ready(part(Ready(command=("/nowhere",))), files)
 
 
-def test_a_file_is_looked_for_in_the_directory_of_the_service(tmp_path: Path) -> None:
+def test_a_probed_file_is_relative_to_the_directory_of_the_service(tmp_path: Path) -> None:
     files = JobExecutor("local").files
 
     assert not is_ready(part(Ready(file="up"), cwd=str(tmp_path)), files)

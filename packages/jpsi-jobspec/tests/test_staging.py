@@ -63,7 +63,7 @@ def test_on_one_machine_nothing_is_copied() -> None:
 
 @pytest.mark.clause("ng-stage-transformer")
 @pytest.mark.parametrize(
-    ("site", "says"),
+    ("site", "message"),
     [
         (Site(is_one_machine=True), "/data/x has to be on this machine"),
         (
@@ -77,10 +77,10 @@ def test_on_one_machine_nothing_is_copied() -> None:
     ],
     ids=["local", "a batch system", "another machine"],
 )
-def test_the_plan_shows_the_staging_of_files(site: Site, says: str) -> None:
+def test_the_plan_shows_the_staging_of_files(site: Site, message: str) -> None:
     text = f"{HEAD}tasks: [{{name: setup, steps: [{{name: stage, path: /data/x}}]}}]\n"
 
-    assert f"    file: {says}" in list(render_plan(planned(text, site)))
+    assert f"    file: {message}" in list(render_plan(planned(text, site)))
 
 
 @pytest.mark.parametrize("kind", ["file", "directory"])

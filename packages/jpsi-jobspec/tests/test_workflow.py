@@ -247,14 +247,14 @@ def test_tasks_on_several_nodes_of_a_group_are_planned_with_a_warning_and_refuse
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jpsi_jobspec.planning.usable_engines", lambda: frozenset({"dask"}))
-    says = "JS092: groups[0] has tasks that need several of its nodes each, which mpirun does not start: "
+    message = "JS092: groups[0] has tasks that need several of its nodes each, which mpirun does not start: "
     file = str(EXAMPLES / "06-mini-mummi-mended.yaml")
 
     planned, refused = run("plan", "-x", "pbs", file), run("run", "-x", "pbs", file)
 
     assert (planned[0], refused[0]) == (0, 2)
-    assert says in planned[2]
-    assert says in refused[2]
+    assert message in planned[2]
+    assert message in refused[2]
     assert "JS092" not in run("plan", "-x", "slurm", file)[2]
 
 
@@ -267,13 +267,13 @@ def test_one_extra_for_groups_of_several_nodes_is_named_in_a_sentence(
 
     planned, refused = run("plan", "-x", "slurm", file), run("run", "-x", "slurm", file)
 
-    says = (
+    message = (
         "JS092: groups[0] has 4 nodes, which its tasks can use only by jpsi-pilot, dask and jpsi-launchers; "
         "try: pip install 'jpsi-jobspec[groups]'"
     )
     assert (planned[0], refused[0]) == (0, 2)
-    assert [it.partition("JS092")[2] for it in planned[2].splitlines() if "JS092" in it] == [says[5:]]
-    assert [it.partition("JS092")[2] for it in refused[2].splitlines() if "JS092" in it] == [says[5:]]
+    assert [it.partition("JS092")[2] for it in planned[2].splitlines() if "JS092" in it] == [message[5:]]
+    assert [it.partition("JS092")[2] for it in refused[2].splitlines() if "JS092" in it] == [message[5:]]
 
 
 def lacking(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,15 +51,15 @@ class _Site:
         assert isinstance(command, Command)
         return self.transport.run(command)
 
-    def seen(self, native_id: str) -> Observation | None:
+    def observation(self, native_id: str) -> Observation | None:
         result = self.run(HOOKS.query(native_ids=[native_id], site=self.site))
         return HOOKS.parse_status(result=result, native_ids=[native_id], site=self.site).get(native_id)
 
     def ended(self, native_id: str) -> Observation:
         """Return the Observation of an ended job, from bjobs or else from bhist."""
-        seen = self.seen(native_id)
-        if seen is not None:
-            return seen
+        observation = self.observation(native_id)
+        if observation is not None:
+            return observation
         result = self.run(HOOKS.query_finished(native_ids=[native_id], site=self.site))
         return HOOKS.parse_finished(result=result, native_ids=[native_id], site=self.site)[native_id]
 
@@ -72,7 +72,7 @@ def fake_site(scheduler: FakeScheduler, request: pytest.FixtureRequest) -> _Site
 def test_a_job_from_its_submission_to_its_end(fake_site: _Site, clock: FakeClock) -> None:
     first, second = fake_site.submit(), fake_site.submit()
 
-    running, pending = fake_site.seen(first), fake_site.seen(second)
+    running, pending = fake_site.observation(first), fake_site.observation(second)
     clock.advance(60)
     ended = fake_site.ended(first)
 
@@ -119,14 +119,14 @@ def test_a_job_is_held_and_released(fake_site: _Site) -> None:
     native_id = fake_site.submit()
 
     held = fake_site.run(HOOKS.hold(native_ids=[native_id], site=fake_site.site))
-    seen = fake_site.seen(native_id)
+    observation = fake_site.observation(native_id)
     released = fake_site.run(HOOKS.release(native_ids=[native_id], site=fake_site.site))
 
     assert HOOKS.parse_hold(result=held, native_ids=[native_id], site=fake_site.site) == {}
     assert HOOKS.parse_release(result=released, native_ids=[native_id], site=fake_site.site) == {}
-    assert seen is not None
-    assert seen.message is not None
-    assert (seen.word, seen.message.startswith("the job is held")) == ("PSUSP", True)
+    assert observation is not None
+    assert observation.message is not None
+    assert (observation.word, observation.message.startswith("the job is held")) == ("PSUSP", True)
     unknown = fake_site.run(HOOKS.hold(native_ids=["99"], site=fake_site.site))
     assert HOOKS.parse_hold(result=unknown, native_ids=["99"], site=fake_site.site) == {
         "99": "No matching job found"
@@ -147,10 +147,10 @@ def test_a_requeued_job_is_queued(fake_site: _Site, scheduler: FakeScheduler, cl
     scheduler.requeue(native_id, delay=120)
     clock.advance(10)
 
-    seen = fake_site.seen(native_id)
+    observation = fake_site.observation(native_id)
 
-    assert seen is not None
-    assert seen.state is JobState.QUEUED
+    assert observation is not None
+    assert observation.state is JobState.QUEUED
 
 
 @pytest.mark.parametrize("has_job", [False, True])
@@ -185,7 +185,7 @@ def test_the_environment_of_the_caller_sets_no_option(
     native_id = fake_site.submit("mine")
 
     assert scheduler.job(native_id).environment["LSB_JOBNAME"] == "mine"
-    assert fake_site.seen(native_id) is not None
+    assert fake_site.observation(native_id) is not None
 
 
 # The output of the fake volclava that jpsi depends on, compared with that of the real one.

@@ -415,7 +415,7 @@ def _timeless(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["-l", "select=1:ncpus=1:ncpus"], "1.node01"),
         (["-Z"], "invalid option"),
@@ -424,14 +424,14 @@ def _timeless(text: str) -> list[str]:
         (["-W", "depend=afterok:xyz"], "illegal -W value"),
     ],
 )
-def test_qsub_reads_its_options(scheduler: FakeScheduler, words: list[str], says: str) -> None:
+def test_qsub_reads_its_options(scheduler: FakeScheduler, words: list[str], message: str) -> None:
     found = answer(scheduler, fake.pbs, Invocation(argv=["qsub", *words], stdin=_SCRIPT))
 
-    assert says in found.stdout + found.stderr
+    assert message in found.stdout + found.stderr
 
 
 @pytest.mark.parametrize(
-    ("head", "says"),
+    ("head", "message"),
     [
         ("#PBS -N two words", "directive error: -N two words"),
         ("#PBS -N 'unbalanced", "unmatched"),
@@ -439,11 +439,11 @@ def test_qsub_reads_its_options(scheduler: FakeScheduler, words: list[str], says
         ("#PBS nonsense", "directive error: nonsense"),
     ],
 )
-def test_qsub_reads_directives(scheduler: FakeScheduler, head: str, says: str) -> None:
+def test_qsub_reads_directives(scheduler: FakeScheduler, head: str, message: str) -> None:
     found = answer(scheduler, fake.pbs, Invocation(argv=["qsub"], stdin=f"{head}\necho\n"))
 
     assert found.returncode == 1
-    assert says in found.stderr
+    assert message in found.stderr
 
 
 @pytest.mark.parametrize("name", sorted(FAKES))

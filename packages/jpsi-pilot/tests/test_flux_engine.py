@@ -109,7 +109,7 @@ def test_nodes_count_once_the_first_node_has_reported(
     run_scenario(scenario)
 
 
-def test_a_task_goes_to_the_first_node_and_its_end_comes_back(
+def test_a_task_is_sent_to_the_first_node_and_its_end_is_reported(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
     async def scenario(harness: EngineHarness) -> None:

@@ -62,7 +62,7 @@ def test_a_preview_can_be_submitted_as_long_as_it_holds(run: Run) -> None:
     assert "would run" not in run("preview", "words.yaml").stdout
 
 
-def test_a_miss_is_explained_by_what_differs(run: Run, tmp_path: Path) -> None:
+def test_a_miss_is_explained_by_its_differences(run: Run, tmp_path: Path) -> None:
     run("run", "words.yaml")
     (tmp_path / "other.yaml").write_text(WORDS.replace("LC_ALL: C", "LC_ALL: de"))
 

@@ -141,7 +141,7 @@ def test_the_output_of_one_is_the_input_of_another(records: Records) -> None:
 
 
 @pytest.mark.clause("records-collection")
-def test_what_a_job_writes_to_its_input_is_not_saved_back(records: Records) -> None:
+def test_changes_of_a_job_to_its_input_are_not_stored(records: Records) -> None:
     digest = executed(
         records,
         *("sh", "-c", "echo one >a"),

@@ -131,7 +131,7 @@ def test_no_method_reads_or_changes_records_of_other_users(
     assert [records.requests(owner=request.owner), records.execution(request.execution or "")] == before
 
 
-def test_the_dispatcher_follows_what_users_change(records: Records, role: Client) -> None:
+def test_the_dispatcher_acts_on_changes_by_users(records: Records, role: Client) -> None:
     ca = role("ca")
     request = submitted(records, ca, "compute")
     child = ca.submit(spec("child"), About(parent=request.execution))
@@ -215,7 +215,7 @@ def test_across_users_a_result_is_used_where_its_output_can_be_read(
     assert (request.outcome == "complete") is can_read
 
 
-def test_a_preview_shows_what_others_have_computed(
+def test_a_preview_shows_results_of_other_users(
     records: Records, role: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A user who knows the whole computation may learn that it was run."""

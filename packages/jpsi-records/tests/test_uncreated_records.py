@@ -56,27 +56,27 @@ def test_a_preview_creates_no_tables(url: str, tmp_path: Path) -> None:
 def test_a_reader_that_opened_before_the_tables_existed_cannot_dispatch(
     url: str, early_role: Client, client: Client
 ) -> None:
-    looking = early_role("ca")
-    assert looking.requests() == []
+    reader = early_role("ca")
+    assert reader.requests() == []
     with pytest.raises(StoreError, match="no tables yet, which the role that is to be the dispatcher makes"):
-        looking.submit(spec("a"))
+        reader.submit(spec("a"))
 
     client("server").submit(spec("a"))
 
-    assert not looking.may_dispatch
+    assert not reader.may_dispatch
     with pytest.raises(StateError, match="only who owns the tables"):
-        Dispatcher(looking)
+        Dispatcher(reader)
 
 
 def test_the_first_writer_creates_the_database_and_earlier_readers_use_it(tmp_path: Path) -> None:
-    with Records(tmp_path / "records") as looking, Records(tmp_path / "records") as writing:
-        assert looking.requests() == []
+    with Records(tmp_path / "records") as reader, Records(tmp_path / "records") as writer:
+        assert reader.requests() == []
 
-        request = writing.submit(spec("a"))
+        request = writer.submit(spec("a"))
 
-        assert looking.request(request.id) == request
-        assert looking.cancel(request.id).priority == 0
-        assert writing.request(request.id).priority == 0
+        assert reader.request(request.id) == request
+        assert reader.cancel(request.id).priority == 0
+        assert writer.request(request.id).priority == 0
 
 
 def test_reading_creates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

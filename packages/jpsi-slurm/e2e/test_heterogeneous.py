@@ -37,7 +37,7 @@ def _components(job: Job) -> list[tuple[str, str]]:
     return sorted(tuple(line.split()) for line in listed.splitlines())  # type: ignore[misc]  # two words
 
 
-def _seen(executor: JobExecutor, job: Job) -> JobState | None:
+def _queue_state(executor: JobExecutor, job: Job) -> JobState | None:
     observation = executor.info(job)
     return None if observation is None else observation.state
 
@@ -91,7 +91,7 @@ def test_a_component_that_is_cancelled_alone_does_not_end_the_job(
 
     command("scancel", second)
     assert eventually(lambda: _components(job)[1][1] == "CANCELLED", PATIENCE)
-    assert eventually(lambda: _seen(executor, job) is JobState.ACTIVE, PATIENCE)
+    assert eventually(lambda: _queue_state(executor, job) is JobState.ACTIVE, PATIENCE)
     observation = executor.info(job)
     assert observation is not None
     assert sorted(observation.nodes) == ["node01", "node02"]

@@ -44,7 +44,7 @@ class GatedJobs:
         return sum((folders / job.id / "rerun.1").exists() for job in self.jobs)
 
 
-def proving(folder: Path, *, is_held: bool) -> GatedJobs:
+def gated_jobs(folder: Path, *, is_held: bool) -> GatedJobs:
     jobs = []
     for number, code in enumerate(CODES):
         text = f"{Gate.WAIT}; shift; {Proof.WRITE}; exit {code}"
@@ -55,11 +55,11 @@ def proving(folder: Path, *, is_held: bool) -> GatedJobs:
     return GatedJobs(folder, jobs)
 
 
-def submitted(executor: JobExecutor, proving: GatedJobs, *, as_array: bool) -> None:
+def submitted(executor: JobExecutor, gated_jobs: GatedJobs, *, as_array: bool) -> None:
     if as_array:
-        executor.submit_many(list(proving.jobs))
+        executor.submit_many(list(gated_jobs.jobs))
     else:
-        for job in proving.jobs:
+        for job in gated_jobs.jobs:
             executor.submit(job)
 
 
@@ -70,22 +70,22 @@ def save_state(control: Control) -> None:
     control("up")
 
 
-def restore_state(control: Control, proving: GatedJobs) -> None:
+def restore_state(control: Control, gated_jobs: GatedJobs) -> None:
     """Kill the controller once all jobs have ended, and start it with that state."""
     # a node that has not cleaned up after a job takes the new run for that job
-    assert [exit_code_in_queue(native_id(job)) for job in proving.jobs] == IN_QUEUE
+    assert [exit_code_in_queue(native_id(job)) for job in gated_jobs.jobs] == IN_QUEUE
     control("kill-controller")
     control("restore-state")
     control("up")
 
 
-def wait_for_second_ends(proving: GatedJobs) -> list[str]:
+def wait_for_second_ends(gated_jobs: GatedJobs) -> list[str]:
     """Wait until Slurm has started and ended every job once more; return these ends."""
     for _ in range(int(PATIENCE)):
-        if proving.refused() == len(proving.jobs):
-            return [exit_code_in_queue(native_id(job)) for job in proving.jobs]
+        if gated_jobs.refused() == len(gated_jobs.jobs):
+            return [exit_code_in_queue(native_id(job)) for job in gated_jobs.jobs]
         time.sleep(1)
-    return pytest.fail(f"Slurm has started {proving.refused()} jobs again")
+    return pytest.fail(f"Slurm has started {gated_jobs.refused()} jobs again")
 
 
 def published_statuses(jobs: Sequence[Job]) -> list[JobStatus]:
@@ -99,7 +99,7 @@ def test_jobs_pending_in_the_restored_state_run_once(
     executor: JobExecutor, tmp_path: Path, control: Control, as_array: bool
 ) -> None:
     """Slurm starts them as if they were new."""
-    waiting = proving(tmp_path, is_held=True)
+    waiting = gated_jobs(tmp_path, is_held=True)
     submitted(executor, waiting, as_array=as_array)
     save_state(control)
     waiting.gate.open()
@@ -119,7 +119,7 @@ def test_jobs_running_in_the_restored_state_run_once(
     executor: JobExecutor, tmp_path: Path, control: Control, as_array: bool
 ) -> None:
     """Slurm does not find them on their nodes, and requeues them."""
-    running = proving(tmp_path, is_held=False)
+    running = gated_jobs(tmp_path, is_held=False)
     submitted(executor, running, as_array=as_array)
     for job in running.jobs:
         assert job.wait(PATIENCE, JobState.ACTIVE)
@@ -139,6 +139,6 @@ def test_jobs_running_in_the_restored_state_run_once(
     assert [job.status for job in running.jobs] == statuses
 
 
-def _release(proving: GatedJobs) -> None:
-    for job in proving.jobs:
+def _release(gated_jobs: GatedJobs) -> None:
+    for job in gated_jobs.jobs:
         command("scontrol", "release", native_id(job))
