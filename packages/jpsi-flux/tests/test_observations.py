@@ -124,7 +124,7 @@ def test_nodes_are_named_one_by_one() -> None:
 def test_an_unknown_state_is_passed_on() -> None:
     found = observation(listed(state="LIMBO", status="LIMBO"))
 
-    assert (found.state, found.word, found.exit_code, found.reason) == (None, "LIMBO", None, None)
+    assert (found.state, found.native_state, found.exit_code, found.reason) == (None, "LIMBO", None, None)
 
 
 def test_the_shell_that_was_killed_is_named() -> None:

@@ -72,7 +72,10 @@ def _account(scheduler: FakeScheduler, native_id: str) -> Observation | None:
 def test_a_job_is_queued_runs_and_is_accounted_for(scheduler: FakeScheduler, clock: FakeClock) -> None:
     first, second = _submit(scheduler), _submit(scheduler, "seven")
 
-    assert [getattr(_observation(scheduler, it), "word", None) for it in (first, second)] == ["r", "qw"]
+    assert [getattr(_observation(scheduler, it), "native_state", None) for it in (first, second)] == [
+        "r",
+        "qw",
+    ]
     clock.advance(60)
     assert _observation(scheduler, first) is None
     clock.advance(60)
@@ -120,9 +123,9 @@ def test_a_job_is_held_and_released(scheduler: FakeScheduler) -> None:
     native_id = _submit(scheduler)
 
     _call(scheduler, HOOKS.hold(native_ids=[native_id], site=SITE))  # type: ignore[arg-type]  # it is offered
-    assert getattr(_observation(scheduler, native_id), "word", None) == "hqw"
+    assert getattr(_observation(scheduler, native_id), "native_state", None) == "hqw"
     _call(scheduler, HOOKS.release(native_ids=[native_id], site=SITE))  # type: ignore[arg-type]  # as above
-    assert getattr(_observation(scheduler, native_id), "word", None) == "qw"
+    assert getattr(_observation(scheduler, native_id), "native_state", None) == "qw"
 
 
 def test_a_directive_in_any_line_of_the_script_counts(scheduler: FakeScheduler) -> None:
@@ -188,7 +191,7 @@ def test_the_limit_of_running_tasks_is_kept(clock: FakeClock) -> None:
 
         seen = [_observation(scheduler, f"1.{task}") for task in (1, 2, 3)]
 
-        assert [it.word for it in seen if it] == ["r", "r", "qw"]
+        assert [it.native_state for it in seen if it] == ["r", "r", "qw"]
 
 
 def test_the_fake_lists_arrays_like_grid_engine(clock: FakeClock) -> None:

@@ -96,7 +96,7 @@ def test_an_element_is_held_and_released(executor: JobExecutor, tmp_path: Path) 
     assert exit_codes(jobs[:19]) == list(range(19))
     seen = executor.info(jobs[19])
     assert seen is not None
-    assert seen.word == "PSUSP"
+    assert seen.native_state == "PSUSP"
     executor.release(jobs[19])
     assert final_status(jobs[19]).exit_code == 19
 

@@ -145,7 +145,7 @@ def test_an_unknown_element_is_denied_by_its_own_id() -> None:
 
     observations = hooks.parse_status(step.result, ["2[9]", "2[5]"], OLD)
 
-    assert observations["2[9]"].word == "Job <2[9]> is not found"
+    assert observations["2[9]"].native_state == "Job <2[9]> is not found"
     assert (observations["2[9]"].exists, observations["2[5]"].exists) == (False, True)
 
 

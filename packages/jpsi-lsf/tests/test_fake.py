@@ -126,7 +126,7 @@ def test_a_job_is_held_and_released(fake_site: _Site) -> None:
     assert HOOKS.parse_release(result=released, native_ids=[native_id], site=fake_site.site) == {}
     assert observation is not None
     assert observation.message is not None
-    assert (observation.word, observation.message.startswith("the job is held")) == ("PSUSP", True)
+    assert (observation.native_state, observation.message.startswith("the job is held")) == ("PSUSP", True)
     unknown = fake_site.run(HOOKS.hold(native_ids=["99"], site=fake_site.site))
     assert HOOKS.parse_hold(result=unknown, native_ids=["99"], site=fake_site.site) == {
         "99": "No matching job found"

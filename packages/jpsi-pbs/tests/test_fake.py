@@ -279,7 +279,7 @@ def test_the_limit_of_running_elements_is_kept(clock: FakeClock, hooks: Hooks) -
 
         seen = [_observation(transport, hooks, native_id) for native_id in ids]
 
-        assert [it.word for it in seen if it] == ["R", "R", "Q" if hooks is PBS else "H"]
+        assert [it.native_state for it in seen if it] == ["R", "R", "Q" if hooks is PBS else "H"]
         clock.advance(60)
         assert scheduler.job(ids[2]).state is FakeState.RUNNING
 

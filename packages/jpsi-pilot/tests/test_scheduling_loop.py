@@ -154,7 +154,7 @@ class LoopHarness:
 
     def job_word(self, native_id: str) -> str:
         """Return the agent's status of a job."""
-        return self.state.jobs[native_id].word
+        return self.state.jobs[native_id].state
 
     def set_pilot_state(self, state: JobState) -> None:
         """Set the state of the last pilot."""

@@ -11,7 +11,7 @@ from jpsi_records.model.request_spec import RequestSpec, read_request_spec
 from jpsi_records.records.records import Records
 from jpsi_records.store.ledger import catch_up, expire, move
 
-#: Opens the records as a user.
+#: Opens records as a user's program does.
 Client = Callable[[str], Records]
 
 
@@ -33,8 +33,8 @@ def spec(*command: str, **more: Any) -> RequestSpec:
     return read_request_spec({"command": list(command or ("true",)), **more})
 
 
-def update_records(records: Records) -> None:
-    """Update the records as a dispatcher does before it chooses executions to run."""
+def prepare_round(records: Records) -> None:
+    """Prepare a round, as a dispatcher does before it looks for executions to run."""
     with records.database.writing() as tx:
         catch_up(tx)
         expire(tx)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_dispatcher import Client, finish, spec, start, update_records
+from fake_dispatcher import Client, finish, prepare_round, spec, start
 from jpsi_records.model.entities import RequestState
 from jpsi_records.records.copies import reindex, write_copy
 from jpsi_records.records.records import Records
@@ -205,7 +205,7 @@ def test_the_names_that_users_of_a_server_give_are_not_lost(
 ) -> None:
     (tmp_path / "in").write_text("1")
     digest = role("ca").put(tmp_path / "in", "words").digest
-    update_records(records)
+    prepare_round(records)
 
     with rebuilt(records, tmp_path) as new:
         mounts = {"/in": {"kind": "collection", "name": "words"}}

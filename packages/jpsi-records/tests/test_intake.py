@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_dispatcher import Client, Clock, finish, spec, start, update_records
+from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
 from jpsi_records.dispatch import intake
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.dispatch.intake import REFUSED, process_inbox
@@ -52,7 +52,7 @@ def test_a_request_of_a_job_belongs_to_the_owner_of_its_execution(
     request = job_inbox(parent, inbox).submit(spec("child"), About(labels={"a": "b"}), priority=1)
 
     process_inbox(records, parent, inbox)
-    update_records(records)
+    prepare_round(records)
 
     child = records.request(request)
     assert (child.owner, child.parent, child.state) == ("ca", parent, RequestState.COMMITTED)

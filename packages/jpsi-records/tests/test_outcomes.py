@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fake_dispatcher import Client, Clock, finish, spec, start, update_records
+from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import InvalidRequestError, StateError
 from jpsi_records.inbox.reports import Report
@@ -101,19 +101,19 @@ def test_cancelling_is_priority_zero_and_can_be_undone(
     server = client("server")
     user = role("ca") if has_roles else client("ca")
     request = user.submit(spec("a"), priority=3)
-    update_records(server)
+    prepare_round(server)
     execution = user.request(request.id).execution or ""
     start(server, execution)
 
     cancelled = user.cancel(request.id)
-    update_records(server)
+    prepare_round(server)
     assert (cancelled.state, cancelled.priority) == (RequestState.COMMITTED, 0)
     assert (server.execution(execution).state, server.execution(execution).priority) == (
         ExecutionState.RUNNING,
         0,
     )
     user.set_priority(request.id, 2)
-    update_records(server)
+    prepare_round(server)
 
     assert server.execution(execution).priority == 2
     finish(server, execution)
@@ -134,7 +134,7 @@ def test_a_new_request_during_a_cancellation_gets_another_execution(records: Rec
     clock.advance(1)
     with records.database.writing() as tx:
         move(tx, first, ExecutionState.CANCELLED, reason="cancelled")
-    update_records(records)
+    prepare_round(records)
 
     now = records.request(request.id)
     assert (now.state, now.outcome) == (RequestState.COMMITTED, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_dispatcher import finish, spec, start, update_records
+from fake_dispatcher import finish, prepare_round, spec, start
 from jpsi_records.errors import InvalidRequestError, StoreError
 from jpsi_records.files.repositories import Repositories
 from jpsi_records.inbox.inbox import Inbox
@@ -307,7 +307,7 @@ def test_a_relative_repository_is_that_of_the_submitting_job(
 
         start(records, first.execution or "")
         finish(records, first.execution or "")
-        update_records(records)
+        prepare_round(records)
         for it in (draft, changed):
             records.commit(it.id)
 

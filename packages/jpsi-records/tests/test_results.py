@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_dispatcher import finish, spec, start, update_records
+from fake_dispatcher import finish, prepare_round, spec, start
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.dispatch.intake import process_inbox, write_results
 from jpsi_records.errors import InvalidRequestError, StateError, StoreError
@@ -45,7 +45,7 @@ def test_a_job_reads_the_outcome_of_its_request(
 
     def view(_: float) -> None:
         process_inbox(records, parent, inbox)
-        update_records(records)
+        prepare_round(records)
         assert not result_path(inbox, child).exists()
         finish(records, records.request(child).execution or "", exit_code, output="sha256:" + "0" * 64)
         for _ in range(2):
@@ -107,7 +107,7 @@ def test_a_link_in_place_of_results_is_not_followed(records: Records, inbox: Pat
     parent = running(records)
     child = of_job(parent, inbox).submit(spec("child"))
     process_inbox(records, parent, inbox)
-    update_records(records)
+    prepare_round(records)
     finish(records, records.request(child).execution or "")
     (tmp_path / "outside").mkdir()
     (inbox / "ended").symlink_to(tmp_path / "outside")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from fake_dispatcher import Client, finish, spec, start, update_records
+from fake_dispatcher import Client, finish, prepare_round, spec, start
 from jpsi_records.commands import submission
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import ChangedError, NotFoundError, NothingToReuseError, StateError, StoreError
@@ -34,7 +34,7 @@ class AllReadable:
 def submitted(dispatcher: Records, user: Records, *command: str, priority: float = 1) -> Request:
     """Return a request of a user after the dispatcher has updated the records."""
     request = user.submit(spec(*command), priority=priority)
-    update_records(dispatcher)
+    prepare_round(dispatcher)
     return user.request(request.id)
 
 
@@ -49,7 +49,7 @@ def test_a_request_gets_its_execution_from_the_dispatcher(records: Records, role
 
     request = ca.submit(spec("compute"))
     assert (request.state, request.execution) == (RequestState.COMMITTED, None)
-    update_records(records)
+    prepare_round(records)
 
     execution = ca.request(request.id).execution or ""
     assert ca.execution(execution).priority == 1
@@ -135,10 +135,10 @@ def test_the_dispatcher_acts_on_changes_by_users(records: Records, role: Client)
     ca = role("ca")
     request = submitted(records, ca, "compute")
     child = ca.submit(spec("child"), About(parent=request.execution))
-    update_records(records)
+    prepare_round(records)
 
     ca.set_priority(request.id, 5)
-    update_records(records)
+    prepare_round(records)
 
     assert records.execution(request.execution or "").priority == 5
     assert records.execution(ca.request(child.id).execution or "").priority == 5
@@ -228,7 +228,7 @@ def test_a_preview_shows_results_of_other_users(
     assert cb.preview(spec("compute", "more")).near_misses == []
 
     request = cb.submit(spec("compute"), plan=plan.id)
-    update_records(records)
+    prepare_round(records)
     assert cb.request(request.id).execution == done.id
 
 
@@ -242,7 +242,7 @@ def test_a_previewed_plan_is_followed_or_refused(records: Records, role: Client)
     plan = ca.preview(spec("compute"))
     request = ca.submit(spec("compute"), plan=plan.id)
     records.invalidate(plan.hit.id if plan.hit else "")
-    update_records(records)
+    prepare_round(records)
 
     assert ca.request(request.id).outcome == "refused"
     with pytest.raises(NothingToReuseError):
@@ -253,14 +253,14 @@ def test_a_chosen_execution_is_attached_by_the_dispatcher(records: Records, role
     ca = role("ca")
     first = submitted(records, ca, "compute")
     second = ca.submit(spec("compute", reuse="never"))
-    update_records(records)
+    prepare_round(records)
     chosen = ca.request(second.id).execution or ""
     assert chosen != first.execution
 
     draft = ca.draft(spec("compute"))
     ca.attach(draft.id, chosen)
     ca.commit(draft.id)
-    update_records(records)
+    prepare_round(records)
 
     assert ca.request(draft.id).execution == chosen
 

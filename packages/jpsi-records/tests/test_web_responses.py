@@ -168,7 +168,7 @@ def test_a_request_page_explains_its_execution(client: Client, text: Text, clock
     records.commit(draft.id)
 
     assert "computes the same, but it failed with exit code 1." in text(f"request/{again.id}")
-    assert "was there: it computes the same" in text(f"request/{reused.id}")
+    assert "existed: it computes the same" in text(f"request/{reused.id}")
     assert "was made for it" in text(f"request/{draft.id}")
     page = text(f"request/{german.id}")
     assert "<code>environment.LC_ALL</code></td><td><code>&quot;de&quot;</code>" in page
@@ -230,7 +230,7 @@ def test_a_waiting_request_names_its_predecessors(records: Records, text: Text) 
     execution = records.submit(spec("a"), priority=0).execution
     predecessor = records.submit(spec("b")).execution
 
-    assert "Nobody wants it to run" in text(f"execution/{execution}")
+    assert "It does not run" in text(f"execution/{execution}")
     assert "jpsi request dispatch" in text(f"execution/{predecessor}")
 
 

@@ -98,8 +98,8 @@ def test_a_requeued_job_has_its_first_submit_time() -> None:
     own = hooks.parse_finished(sacct_result(lines[1], lines[0]), SITE)["7"]
     other = hooks.parse_finished(sacct_result(*lines), SITE)["7"]
 
-    assert (own.word, own.submitted) == ("COMPLETED", datetime(2026, 11, 23, 2, 2, 23, tzinfo=UTC))
-    assert (other.word, other.submitted) == ("FAILED", datetime(2026, 11, 23, 3, tzinfo=UTC))
+    assert (own.native_state, own.submitted) == ("COMPLETED", datetime(2026, 11, 23, 2, 2, 23, tzinfo=UTC))
+    assert (other.native_state, other.submitted) == ("FAILED", datetime(2026, 11, 23, 3, tzinfo=UTC))
 
 
 @pytest.mark.parametrize("unit", ["bytes", "lines"])
@@ -156,7 +156,7 @@ def test_a_final_state_without_end_time_is_still_running() -> None:
     """The daemon slurmdbd may store the state of an ended job before the rest."""
     seen = _observation(State="FAILED", ExitCode="0:0", End="Unknown")
 
-    assert (seen.state, seen.word, seen.exit_code) == (JobState.ACTIVE, "FAILED", None)
+    assert (seen.state, seen.native_state, seen.exit_code) == (JobState.ACTIVE, "FAILED", None)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_final_state_without_end_time_is_still_running() -> None:
 def test_an_unfinished_job_is_reported(word: str, state: JobState) -> None:
     seen = _observation(State=word, ExitCode="0:0", End="Unknown")
 
-    assert (seen.state, seen.word) == (state, word)
+    assert (seen.state, seen.native_state) == (state, word)
 
 
 def test_a_newer_sacct_reports_the_exit_code() -> None:
@@ -260,7 +260,10 @@ def test_the_last_run_of_a_requeued_job_counts() -> None:
 
     found = hooks.parse_finished(replayed_sacct(list(rows)), SITE)
 
-    assert {name: found[name].word for name in ("104", "108")} == {"104": "COMPLETED", "108": "COMPLETED"}
+    assert {name: found[name].native_state for name in ("104", "108")} == {
+        "104": "COMPLETED",
+        "108": "COMPLETED",
+    }
 
 
 @pytest.mark.parametrize(
