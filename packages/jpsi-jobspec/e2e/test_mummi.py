@@ -79,7 +79,7 @@ def without_ranks(counts: Counter[tuple[str, str, str]]) -> Counter[tuple[str, s
 
 def check_completed(flow: Flow, *services: str) -> None:
     """Check that all tasks have completed, and that services were ended with their group."""
-    for name, states in flow.states_by_name().items():
+    for name, states in flow.states().items():
         expected = "CANCELED" if name in services else "COMPLETED"
         assert {state for state, _ in states} == {expected}, (name, states)
 
@@ -190,7 +190,7 @@ def test_a_cancelled_task_leaves_no_process_on_any_of_its_nodes(tmp_path: Path, 
             (tmp_path / "go").touch()
         assert process.wait(120) == 130
 
-    assert {name: {it for it, _ in states} for name, states in flow.states_by_name().items()} == {
+    assert {name: {it for it, _ in states} for name, states in flow.states().items()} == {
         "g": {"CANCELED"},
         "deaf": {"CANCELED"},
         "other": {"COMPLETED"},

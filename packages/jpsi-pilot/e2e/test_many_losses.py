@@ -17,7 +17,7 @@ from jpsi_pilot.config import PilotConfig
 from jpsi_testing.conformance.base import Proof, shell
 from jpsi_testing.waiting import eventually
 from pilot_support import agent_pid
-from test_losses import command, end, is_worker, slurm_jobs
+from test_losses import command, final_status, is_worker, slurm_jobs
 
 # Of each kind: with and without retries.
 JOBS = 30
@@ -59,8 +59,8 @@ def test_whatever_is_killed_each_job_has_one_end(
             kill(tmp_path)
 
             runs_of = {job.id: proof for job, proof in zip([*again, *once], proofs, strict=True)}
-            assert [end(job).exit_code for job in again] == [3] * JOBS
+            assert [final_status(job).exit_code for job in again] == [3] * JOBS
             for job in once:
-                status, runs = end(job), runs_of[job.id].runs
+                status, runs = final_status(job), runs_of[job.id].runs
                 assert (status.exit_code, runs) == (3, 1) or status.reason is Reason.NODE_FAIL, status
                 assert runs <= 1, job
