@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from jpsi_cli.error_boundary import SelectionError
 from jpsi_cli.jobs.selection import select_jobs, short_ids
-from made_jobs import made
+from stored_jobs import stored_job
 
 JOBS = [
-    made("aaaa1111", "one", "17"),
-    made("aaaa2222", "two", "18"),
-    made("17bb3333", "two", "19"),
-    made("cccc", "aaaa1111x", None),
+    stored_job("aaaa1111", "one", "17"),
+    stored_job("aaaa2222", "two", "18"),
+    stored_job("17bb3333", "two", "19"),
+    stored_job("cccc", "aaaa1111x", None),
 ]
 
 WORDS = {
@@ -62,7 +62,7 @@ def test_a_word_that_matches_none_or_several_is_refused(word: str, message: str)
 
 def test_of_many_candidates_the_newest_are_named() -> None:
     with pytest.raises(SelectionError, match="and 90 older ones") as caught:
-        select_jobs(["x"], [made(f"x{number:03}", "x") for number in range(100)])
+        select_jobs(["x"], [stored_job(f"x{number:03}", "x") for number in range(100)])
     assert "x099" in str(caught.value)
     assert "x089" not in str(caught.value)
 
@@ -75,5 +75,5 @@ def test_a_short_id_means_its_job_alone(ids: set[str]) -> None:
     for job_id, beginning in short.items():
         assert job_id.startswith(beginning)
         others = [it for it in ids if it.startswith(beginning) and it != job_id]
-        # one id may be the beginning of another
+        # one id may be a prefix of another
         assert beginning == job_id or not others

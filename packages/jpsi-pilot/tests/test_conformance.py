@@ -1,4 +1,4 @@
-"""What every backend passes: jobs in pilots that are jobs of this machine."""
+"""Conformance of the executor `pilot`: jobs in pilots that are jobs of this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jpsi_testing import ExecutorConformance
 from pilot_support import end_agent
 
 
-class TestPilotsHere(ExecutorConformance):
+class TestLocalPilots(ExecutorConformance):
     executor_name = "pilot"
     config_class = PilotConfig
     plugin = hooks

@@ -1,4 +1,4 @@
-"""What every backend passes: jobs in a pilot whose engine is Flux, over the fake one."""
+"""Conformance of the executor `pilot` with the engine Flux, over the fake Flux."""
 
 from __future__ import annotations
 

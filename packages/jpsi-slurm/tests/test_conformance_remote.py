@@ -1,4 +1,4 @@
-"""What every backend passes, where files are elsewhere: over the fake Slurm."""
+"""Conformance of the executor `slurm` with files on a remote host, over the fake Slurm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jpsi_slurm.config import SlurmConfig
 from jpsi_testing import ExecutorConformance, RemoteTransport
 
 
-class TestSlurmElsewhere(ExecutorConformance):
+class TestRemoteSlurm(ExecutorConformance):
     executor_name = "slurm"
     is_remote = True
     fake_system = "slurm"
@@ -20,6 +20,6 @@ class TestSlurmElsewhere(ExecutorConformance):
     plugin = hooks
 
     @pytest.fixture(autouse=True)
-    def _elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def _remote_host(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state here"))
-        monkeypatch.setattr(type(self), "url", RemoteTransport(tmp_path / "far home").url)
+        monkeypatch.setattr(type(self), "url", RemoteTransport(tmp_path / "remote home").url)
