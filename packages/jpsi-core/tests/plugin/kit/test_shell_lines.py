@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,21 +26,6 @@ START = ["(", '[ -z "${BASH_VERSION-}" ] || trap - INT QUIT', 'exec "$@"', ") &"
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_ignored() -> Iterator[None]:
-    """What is ignored when a shell starts, as HUP is under nohup, stays so in it."""
-    ignored = [it for it in (signal.Signals[f"SIG{name}"] for name in SIGNALS) if _is_ignored(it)]
-    for number in ignored:
-        signal.signal(number, signal.SIG_DFL)
-    yield
-    for number in ignored:
-        signal.signal(number, signal.SIG_IGN)
-
-
-def _is_ignored(number: signal.Signals) -> bool:
-    return signal.getsignal(number) is signal.SIG_IGN
 
 
 def done(shell: str, path: Path, lines: list[str], command: str) -> subprocess.CompletedProcess[str]:
