@@ -31,7 +31,7 @@ nox.options.sessions = ["tests", "lint", "types", "docs", "build"]
 
 ROOT = Path(__file__).parent
 
-# Behind `nohup ./dev test &` the shell ignores these, and so would all that a session starts, jobs of tests too.
+# Behind `nohup ./dev test &` the shell ignores these, and so would all programs that a session starts.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)

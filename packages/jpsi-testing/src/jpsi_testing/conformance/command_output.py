@@ -150,8 +150,9 @@ class OutputTests(HookTests):
         system.scheduler.faults.down()
         result = system.query(["1"])
 
-        with pytest.raises(SubmitException):
-            system.hooks("parse_status", result=result, native_ids=["1"])
+        with contextlib.suppress(SubmitException):
+            found = system.hooks("parse_status", result=result, native_ids=["1"])
+            pytest.fail(f"the batch system cannot be reached, and parse_status returned {found!r}")
 
     def test_a_job_is_found_by_its_tag_and_id(self, system: SimulatedSystem) -> None:
         native_id = system.submit()
@@ -160,12 +161,19 @@ class OutputTests(HookTests):
         assert observed.state in {JobState.QUEUED, JobState.ACTIVE}
         result = system.answer("find", tags=[TAG, "jpsi-none-1"])
         if result is not None:
-            assert system.hooks("parse_find", result=result, tags=[TAG, "jpsi-none-1"]) == {TAG: native_id}
+            found = system.hooks("parse_find", result=result, tags=[TAG, "jpsi-none-1"])
+            assert found == {TAG: native_id}, (
+                f"job {native_id} has the tag {TAG}; parse_find returned {found}"
+            )
 
     def test_an_unknown_job_is_not_mentioned(self, system: SimulatedSystem) -> None:
         native_id = system.submit()
 
-        assert self.unknown_id not in system.observe(native_id, self.unknown_id)
+        observed = system.observe(native_id, self.unknown_id)
+        assert self.unknown_id not in observed, (
+            f"the batch system has no job {self.unknown_id}, and parse_status returned "
+            f"{observed.get(self.unknown_id)!r} for it"
+        )
 
     def test_status_carries_the_tag_of_the_job(self, system: SimulatedSystem) -> None:
         """An observation has the tag that the job carries; for a stranger's job, an empty one."""
@@ -173,10 +181,11 @@ class OutputTests(HookTests):
         system.scheduler.reuse_native_id(others)
 
         observed = system.observe(own, others)
-        assert observed[own].tag == TAG
-        assert observed[others].tag == "", "a job that carries no tag is a stranger's"
         everything = system.hooks("parse_status", result=system.query(None), native_ids=None)
-        assert {it: everything[it].tag for it in (own, others) if it in everything}[own] == TAG
+        for tag in (observed[own].tag, everything[own].tag):
+            assert tag == TAG, f"job {own} carries the tag {TAG}; its observation has {tag!r}"
+        tag = observed[others].tag
+        assert tag == "", f"a job that carries no tag is a stranger's; the tag of its observation is {tag!r}"
 
     def test_accounting_carries_the_tag_of_the_job(self, system: SimulatedSystem) -> None:
         """An account has the tag, or the time of submission, which the queue reports too."""
@@ -187,10 +196,12 @@ class OutputTests(HookTests):
         account = system.hooks("parse_finished", result=result, native_ids=[native_id])[native_id]
 
         if account.tag is None:
-            assert account.submitted is not None
-            assert account.submitted == queued.submitted
+            assert account.submitted is not None, "the account has neither the tag nor the time of submission"
+            assert account.submitted == queued.submitted, (
+                f"the queue tells the submission at {queued.submitted}, the account at {account.submitted}"
+            )
         else:
-            assert account.tag == TAG
+            assert account.tag == TAG, f"the job carries the tag {TAG}; its account has {account.tag!r}"
 
     @pytest.mark.clause("python-polling")
     @pytest.mark.parametrize("which", ["one job", "several jobs", "all jobs", "an array", "accounting"])
@@ -204,7 +215,9 @@ class OutputTests(HookTests):
             cut = attrs.evolve(result, stdout=result.stdout[:end])
             with contextlib.suppress(SubmitException, ValueError):
                 parsed = system.hooks(hook, result=cut, native_ids=native_ids)
-                assert parsed == expected, f"the answer was cut to {cut.stdout[-200:]!r}"
+                assert parsed == expected, (
+                    f"the answer was cut to {cut.stdout[-200:]!r}, and {hook} returned {parsed!r}"
+                )
 
     @pytest.mark.parametrize("which", ["one job", "several jobs", "all jobs", "an array", "accounting"])
     def test_garbled_output_gives_no_wrong_status(self, system: SimulatedSystem, which: str) -> None:
@@ -222,9 +235,13 @@ class OutputTests(HookTests):
                 for native_id, before in expected.items():
                     found = parsed.get(native_id)
                     # not every format shows that a whole line is missing
-                    assert found is not None or stdout in shortened, f"{native_id} is missing: {stdout!r}"
+                    assert found is not None or stdout in shortened, (
+                        f"the answer is garbled, and {hook} passed over job {native_id}: {stdout!r}"
+                    )
                     is_changed = found is not None and found.final and found.tag in {None, before.tag}
-                    assert not is_changed or found.state is before.state, f"{native_id}: {found}"
+                    assert not is_changed or found.state is before.state, (
+                        f"the answer is garbled, and {hook} ended job {native_id}: {found}"
+                    )
 
     @pytest.mark.clause("python-polling")
     def test_an_unknown_id_does_not_hide_the_known(self, system: SimulatedSystem) -> None:
@@ -263,7 +280,9 @@ class OutputTests(HookTests):
 
         observed = system.hooks("parse_status", result=strange, native_ids=[native_id]).get(native_id)
 
-        assert observed is None or observed.state is None, f"taken for {observed}"
+        assert observed is None or observed.state is None, (
+            f"no job has the state XYZZY, and parse_status took it for {observed.state.name}"
+        )
 
     def test_truncated_array_rows_give_no_wrong_status(self, system: SimulatedSystem) -> None:
         """The first element runs and the others wait, so that no word is true of all."""
