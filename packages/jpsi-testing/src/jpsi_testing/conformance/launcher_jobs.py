@@ -218,9 +218,10 @@ class JobTests(LauncherTestBase):
         program.write_text('#!/bin/sh\npwd\necho "$1" >&2\ncat\n')
         program.chmod(0o755)
         (directory / "in $x").write_text("")
+        argument = 'it\'s an "argument" \\ $x'
         spec = JobSpec(
             str(program),
-            ['it\'s an "argument" \\ $x'],
+            [argument],
             directory=directory,
             stdin_path=Path("in $x"),
             stdout_path=Path("out 'put"),
@@ -231,7 +232,6 @@ class JobTests(LauncherTestBase):
 
         self.run_to_completion(executor, self.with_launcher_attributes(spec))
 
-        argument = spec.arguments[0]
         for path, text in ((directory / "out 'put", str(directory)), (directory / 'err "or', argument)):
             found = path.read_text()
             assert found == f"{text}\n" * self.max_processes, (
