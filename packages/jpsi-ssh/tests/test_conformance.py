@@ -1,4 +1,7 @@
-"""The executor `slurm` keeps the contract where its commands run by way of ssh, where files are elsewhere."""
+"""The executor `slurm` keeps the contract where its commands run by way of ssh, where files are elsewhere.
+
+Of all backends one is enough: hooks do not see where their commands run.
+"""
 
 from __future__ import annotations
 

@@ -114,6 +114,10 @@ class ExecutorTestBase:
         """Return another instance of the executor, as a new process would create it."""
         return JobExecutor.get_instance(self.executor_name, url=self.url, config=config)
 
+    def native_name(self, name: str) -> str:
+        """Return the batch system's name for a job with this name; override it if the two differ."""
+        return name
+
     def submit(self, executor: JobExecutor, spec: JobSpec) -> Job:
         """Submit a job."""
         job = Job(spec)

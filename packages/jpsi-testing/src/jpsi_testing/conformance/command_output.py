@@ -35,9 +35,12 @@ from jpsi_testing.fake import (
     find_fake,
     on_path,
 )
+from jpsi_testing.strategies import HOSTILE
 
 # The number of elements of an array.
 _COUNT = 12
+# The texts of a job's spec that name something, and where a job of a fake has them.
+_TEXTS = [("name", "name"), ("queue_name", "queue"), ("project_name", "project")]
 
 
 @attrs.frozen(slots=True)
@@ -52,12 +55,20 @@ class SimulatedSystem:
 
     def submit(self, context: SubmitContext | None = None) -> str:
         """Submit a job, and return its native id."""
-        spec = JobSpec("/bin/true", name="a name")
+        native_id = self.submit_unless_refused(JobSpec("/bin/true", name="a name"), context)
+        assert native_id is not None, "a job with no more than a name was refused"
+        return native_id
+
+    def submit_unless_refused(self, spec: JobSpec, context: SubmitContext | None = None) -> str | None:
+        """Submit a job, and return its native id; None if the backend or the batch system refuses it."""
         context = context or self.hooks.context
         script = self.hooks.script(spec, context)
+        if script is None or list(self.hooks.get("check_spec", (), spec=spec)):
+            return None
         result = self.call(self.hooks("submit", script=script, spec=spec, context=context))
-        assert result.returncode == 0, result
-        return str(self.hooks("parse_submit", result=result, context=context))
+        return (
+            str(self.hooks("parse_submit", result=result, context=context)) if not result.returncode else None
+        )
 
     def submit_array(self) -> list[str]:
         """Submit an array whose first element runs while the others wait; return the elements' native ids."""
@@ -166,6 +177,22 @@ class OutputTests(HookTests):
                 f"job {native_id} has the tag {TAG}; parse_find returned {found}"
             )
 
+    @pytest.mark.clause("spec-name", "attributes-queue", "attributes-project")
+    @pytest.mark.parametrize(("where", "field"), _TEXTS, ids=[where for where, _ in _TEXTS])
+    def test_any_text_is_passed_on_unchanged_or_is_refused(
+        self, system: SimulatedSystem, where: str, field: str
+    ) -> None:
+        system.scheduler.slots = 0
+        for text in filter(None, HOSTILE):
+            spec = JobSpec("/bin/true", name="n")
+            setattr(spec if where == "name" else spec.attributes, where, text)
+            expected = self.native_name(text) if where == "name" else text
+
+            native_id = system.submit_unless_refused(spec)
+
+            found = expected if native_id is None else getattr(system.scheduler.job(native_id), field)
+            assert found == expected, f"with {where}={text!r} the {field} of the job is {found!r}"
+
     def test_an_unknown_job_is_not_mentioned(self, system: SimulatedSystem) -> None:
         native_id = system.submit()
 
@@ -214,7 +241,7 @@ class OutputTests(HookTests):
         for end in range(len(result.stdout)):
             cut = attrs.evolve(result, stdout=result.stdout[:end])
             with contextlib.suppress(SubmitException, ValueError):
-                parsed = system.hooks(hook, result=cut, native_ids=native_ids)
+                parsed = system.hooks.call_again(hook, result=cut, native_ids=native_ids)
                 assert parsed == expected, (
                     f"the answer was cut to {cut.stdout[-200:]!r}, and {hook} returned {parsed!r}"
                 )
@@ -231,7 +258,8 @@ class OutputTests(HookTests):
 
         for stdout in (*complete, *shortened):
             with contextlib.suppress(SubmitException, ValueError):
-                parsed = system.hooks(hook, result=attrs.evolve(result, stdout=stdout), native_ids=native_ids)
+                garbled_result = attrs.evolve(result, stdout=stdout)
+                parsed = system.hooks.call_again(hook, result=garbled_result, native_ids=native_ids)
                 for native_id, before in expected.items():
                     found = parsed.get(native_id)
                     # not every format shows that a whole line is missing
@@ -294,7 +322,7 @@ class OutputTests(HookTests):
         for end in range(len(result.stdout)):
             cut = attrs.evolve(result, stdout=result.stdout[:end])
             with contextlib.suppress(SubmitException, ValueError):
-                parsed = system.hooks("parse_status", result=cut, native_ids=native_ids)
+                parsed = system.hooks.call_again("parse_status", result=cut, native_ids=native_ids)
                 states = {it: found.state for it, found in parsed.items() if found.state is not None}
                 assert states.items() <= {it: found.state for it, found in expected.items()}.items(), cut
 
