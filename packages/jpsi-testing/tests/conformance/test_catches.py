@@ -10,7 +10,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from jpsi_testing import toy
+from jpsi import JobAttributes, JobSpec, ResourceSpecV1
+from jpsi_testing import ExecutorConformance, toy
+from jpsi_testing.conformance.attributes import OF_JPSI, TRANSLATED, UNREAD
 
 _TEST = """
 import broken
@@ -53,6 +55,18 @@ MISTAKES = {
         "(JobState.FAILED, None))",
         "unknown_state_word",
         "no job has the state XYZZY, and parse_status took it for FAILED",
+    ),
+    "a job that waits runs": (
+        '"WAITING": (JobState.QUEUED',
+        '"WAITING": (JobState.ACTIVE',
+        "has_not_started",
+        "the job is QUEUED: the batch system says 'WAITING', which parse_status took for ACTIVE",
+    ),
+    "a job that is held runs": (
+        '"HELD": (JobState.QUEUED',
+        '"HELD": (JobState.ACTIVE',
+        "has_not_started",
+        "the job is QUEUED: the batch system says 'HELD', which parse_status took for ACTIVE",
     ),
     "no answer is an empty answer": (
         "    _, header, listed = result.checked().stdout",
@@ -97,8 +111,8 @@ MISTAKES = {
         "a hook takes values and returns values, and does nothing else",
     ),
     "a changed spec": (
-        "    attributes = spec.attributes\n",
-        "    spec.name = 'x'\n    attributes = spec.attributes\n",
+        "    attributes = spec.attributes\n    duration",
+        "    spec.name = 'x'\n    attributes = spec.attributes\n    duration",
         "found_by_its_tag",
         "the hook render_script changed its arguments",
     ),
@@ -114,6 +128,27 @@ MISTAKES = {
         "required_hook",
         "every backend implements the hooks ['parse_status']; this one does not",
     ),
+}
+
+
+# By the attribute that is dropped: what is replaced by what.
+DROPPED = {
+    "name": ('    yield "name", spec.name or None\n', ""),
+    "resources.node_count": ('"a toy has one node": any(it.computed_node_count > 1 for it in slots),', ""),
+    "resources.process_count": ("it.computed_process_count * ", ""),
+    "resources.processes_per_node": ("it.computed_process_count * ", "(it.process_count or 1) * "),
+    "resources.cpu_cores_per_process": ("* (it.cpu_cores_per_process or 1)", ""),
+    "resources.gpu_cores_per_process": (
+        '"a toy has no GPUs": any(it.gpu_cores_per_process for it in slots),',
+        "",
+    ),
+    "resources.exclusive_node_use": ("any(it.exclusive_node_use for it in slots)", "False"),
+    "resources.memory": ("any(it.memory is not None for it in slots)", "False"),
+    "attributes.duration": ("str(-(-duration // _SECOND)) if duration else None", "None"),
+    "attributes.queue_name": ('    yield "queue", attributes.queue_name\n', ""),
+    "attributes.project_name": ('    yield "project", attributes.project_name\n', ""),
+    "attributes.reservation_id": ("attributes.reservation_id is not None", "False"),
+    "attributes.custom_attributes": ('has no further options: {options}": options', 'has no options": False'),
 }
 
 
@@ -193,7 +228,8 @@ def conforms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Confor
     options = ["-p", "jpsi_testing.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-s"]
 
     def run(source: str, keyword: str, test: str = _TEST) -> Reports:
-        (tmp_path / "broken.py").write_text(source + _GONE)
+        options_of_its_own = source.replace('startswith("toy.")', 'startswith("broken.")')
+        (tmp_path / "broken.py").write_text(options_of_its_own + _GONE)
         (tmp_path / "strict.py").write_text(_STRICT)
         (tmp_path / "test_broken.py").write_text(test)
         reports = Reports()
@@ -217,9 +253,31 @@ def test_each_mistake_fails_its_test(conforms: Conforms, mistake: str) -> None:
     assert expected_text in reports.text
 
 
+@pytest.mark.parametrize("attribute", TRANSLATED)
+def test_each_attribute_that_is_dropped_fails_its_test(conforms: Conforms, attribute: str) -> None:
+    right, wrong = DROPPED[attribute]
+    source = Path(toy.__file__).read_text()
+    assert source.count(right) == 1, "the toy has changed"
+
+    reports = conforms(source.replace(right, wrong), "each_attribute_is_passed_on")
+
+    assert reports.outcomes["failed"] >= 1
+    assert f"{attribute} is dropped: a job with " in reports.text
+
+
+def test_every_attribute_is_tested() -> None:
+    rooms: dict[str, type[attrs.AttrsInstance]] = {"resources.": ResourceSpecV1, "attributes.": JobAttributes}
+    names = [it.name for it in attrs.fields(JobSpec) if f"{it.name}." not in rooms]
+    names += [room + it.name for room, part in rooms.items() for it in attrs.fields(part)]
+    here = {**dict.fromkeys(TRANSLATED, "test_each_attribute_is_passed_on_or_refused"), **OF_JPSI}
+
+    assert sorted(names) == sorted([*here, *UNREAD])
+    assert [name for name, test in here.items() if not hasattr(ExecutorConformance, test)] == []
+
+
 def test_the_toy_itself_passes_the_same(conforms: Conforms) -> None:
     """Or else the mistakes would prove nothing."""
-    keywords = " or ".join(sorted({keyword for _, _, keyword, _ in MISTAKES.values()}))
+    keywords = " or ".join(sorted({"each_attribute", *(keyword for _, _, keyword, _ in MISTAKES.values())}))
 
     reports = conforms(Path(toy.__file__).read_text(), keywords)
 
