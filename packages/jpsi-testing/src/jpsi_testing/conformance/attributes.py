@@ -59,7 +59,7 @@ class AttributeTests(HookTests):
     def test_each_attribute_is_passed_on_or_refused(self, hooks: Hooks, attribute: str) -> None:
         """Of two jobs that differ in it, script or command differ, too."""
         if attribute in self.ignored_attributes:
-            pytest.skip(f"{attribute} has no effect here, as ignored_attributes says")
+            pytest.skip("such an attribute has no effect here, as ignored_attributes says")
         room, _, name = attribute.rpartition(".")
         seen: list[tuple[object, list[str]]] = []
         for value in (None, *TRANSLATED[attribute]):
