@@ -53,6 +53,17 @@ def test_every_signal_is_passed_on(tmp_path: Path, shell: str, name: str) -> Non
     assert ended.returncode == 9, ended.stderr
 
 
+def test_a_process_heeds_what_the_shell_was_started_to_ignore(tmp_path: Path, shell: str) -> None:
+    """As by a batch system that was started behind nohup(1)."""
+    lines = [*unignore_signals(), *forward_signals("my"), *START, '_my_pids="$! "', "_my_wait $!"]
+    (tmp_path / "x").write_text("\n".join([*lines, "exit $_my_code", ""]))
+    ignoring = ["/bin/sh", "-c", "trap '' INT QUIT; exec \"$@\"", "sh", shell, tmp_path / "x"]
+
+    ended = subprocess.run([*ignoring, "/bin/sh", "-c", "kill -INT $$; exit 9"], check=False, timeout=60)
+
+    assert ended.returncode == 128 + signal.SIGINT
+
+
 @pytest.mark.parametrize("code", [0, 126, 143, 255])
 def test_code_is_that_of_the_process_that_was_told(tmp_path: Path, shell: str, code: int) -> None:
     command = f"trap 'kill $!; exit {code}' TERM; sleep 1000 >&- 2>&- & kill $SHELL_PID; wait $!; wait"

@@ -57,7 +57,7 @@ class AttributeTests(HookTests):
 
     @pytest.mark.parametrize("attribute", TRANSLATED)
     def test_each_attribute_is_passed_on_or_refused(self, hooks: Hooks, attribute: str) -> None:
-        """Of two jobs that differ in it, script or command differ, too."""
+        """Two jobs that differ in it have different scripts or commands."""
         if attribute in self.ignored_attributes:
             pytest.skip("such an attribute has no effect here, as ignored_attributes says")
         room, _, name = attribute.rpartition(".")
