@@ -27,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what conformance tests exercised of each executor or launcher, and what not and why."""
-    from jpsi_testing.conformance.table import format_table, read_outcomes  # noqa: PLC0415  on first use
+    from jpsi_testing.conformance import format_table, read_outcomes  # noqa: PLC0415  on first use
 
     if lines := format_table(read_outcomes(terminalreporter.stats)):
         terminalreporter.section("conformance")

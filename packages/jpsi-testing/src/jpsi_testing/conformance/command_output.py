@@ -166,6 +166,7 @@ class OutputTests(HookTests):
             pytest.fail(f"the batch system cannot be reached, and parse_status returned {found!r}")
 
     def test_a_job_is_found_by_its_tag_and_id(self, system: SimulatedSystem) -> None:
+        """`query` reports the job by its native id, and `find` by its tag."""
         native_id = system.submit()
 
         observed = system.observe(native_id)[native_id]
@@ -189,7 +190,7 @@ class OutputTests(HookTests):
         for native_id, state in expected.items():
             found = observed[native_id]
             assert found.state is state, (
-                f"the job is {state.name}: the batch system says {found.word!r}, "
+                f"the job is {state.name}: the batch system says {found.native_state!r}, "
                 f"which parse_status took for {found.state.name if found.state else 'no state'}"
             )
 
@@ -198,6 +199,7 @@ class OutputTests(HookTests):
     def test_any_text_is_passed_on_unchanged_or_is_refused(
         self, system: SimulatedSystem, where: str, field: str
     ) -> None:
+        """A text reaches the batch system as it is, or the job is refused; `names` are for whole jobs."""
         system.scheduler.slots = 0
         for text in filter(None, HOSTILE):
             spec = JobSpec("/bin/true", name="n")
@@ -210,6 +212,7 @@ class OutputTests(HookTests):
             assert found == expected, f"with {where}={text!r} the {field} of the job is {found!r}"
 
     def test_an_unknown_job_is_not_mentioned(self, system: SimulatedSystem) -> None:
+        """An answer leaves out a native id that the batch system does not know."""
         native_id = system.submit()
 
         observed = system.observe(native_id, self.unknown_id)
@@ -307,6 +310,7 @@ class OutputTests(HookTests):
             assert known == [it for it in native_ids if it == native_id], f"asked for {native_ids}"
 
     def test_cancelling_an_ended_or_forgotten_job_is_no_error(self, system: SimulatedSystem) -> None:
+        """The same command cancels other jobs all the same."""
         native_id = system.submit()
         system.scheduler.end_as(native_id, FakeState.COMPLETED)
         assert system.cancel_failures([native_id]) == {}, "it has ended already"
@@ -320,13 +324,15 @@ class OutputTests(HookTests):
         )
 
     @pytest.mark.clause("state-unmapped")
-    def test_an_unknown_state_word_is_no_state(self, system: SimulatedSystem) -> None:
+    def test_an_unknown_native_state_is_no_state(self, system: SimulatedSystem) -> None:
+        """The hook returns the state None, or no observation, and never guesses a state."""
         native_id = system.submit()
         result = system.query([native_id])
-        word = system.hooks("parse_status", result=result, native_ids=[native_id])[native_id].word
-        strange = attrs.evolve(result, stdout=re.sub(rf"\b{re.escape(word)}\b", "XYZZY", result.stdout))
+        known = system.hooks("parse_status", result=result, native_ids=[native_id])[native_id]
+        pattern = rf"\b{re.escape(known.native_state)}\b"
+        unknown = attrs.evolve(result, stdout=re.sub(pattern, "XYZZY", result.stdout))
 
-        observed = system.hooks("parse_status", result=strange, native_ids=[native_id]).get(native_id)
+        observed = system.hooks("parse_status", result=unknown, native_ids=[native_id]).get(native_id)
 
         assert observed is None or observed.state is None, (
             f"no job has the state XYZZY, and parse_status took it for {observed.state.name}"
