@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -29,6 +30,14 @@ nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests", "lint", "types", "docs", "build"]
 
 ROOT = Path(__file__).parent
+
+# Behind `nohup ./dev test &` the shell ignores these, and so would all programs that a session starts.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
+
+# A container may set this: each of the thousands of programs that tests start would compile what it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @dataclass(frozen=True)
@@ -125,13 +134,17 @@ def tests(session: nox.Session, name: str) -> None:
     if not chosen:
         session.skip("none of its tests were selected")
     needed = nox.project.dependency_groups(package.settings, "test")
-    _install(session, name, *needed)
+    coverage = {"COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))}
+    variables = {**_private_homes(session), **coverage}
+    if _install(session, name, *needed):
+        # or else each worker would compile every module, all at the same time
+        session.run("pytest", *chosen, "--collect-only", "-qq", env=variables, silent=True, log=False)
     session.run(
         "pytest",
         *chosen,
         *WORKERS,
         *options,
-        env={**_private_homes(session), "COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))},
+        env=variables,
         # Options such as `-k` may deselect all tests; pytest then exits 5.
         success_codes=[0, 5] if options else [0],
     )
@@ -639,8 +652,8 @@ def _private_homes(session: nox.Session) -> dict[str, str]:
     return {f"XDG_{kind}_HOME": str(private / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
 
 
-def _install(session: nox.Session, *requirements: str) -> None:
-    """Install exactly these requirements into the session's environment.
+def _install(session: nox.Session, *requirements: str) -> bool:
+    """Install exactly these requirements into the session's environment; return True if it is a new one.
 
     Packages of this repository are installed as editable. A stamp file in the environment records its
     requirements: if they have not changed, nothing is done; otherwise, or if the environment was moved, it is
@@ -653,7 +666,7 @@ def _install(session: nox.Session, *requirements: str) -> None:
     expected = "\n".join([str(location), sys.base_prefix, sys.version, *requirements, *settings])
     if stamp.exists():
         if stamp.read_text(encoding="utf-8") == expected:
-            return
+            return False
         shutil.rmtree(location)
         session.virtualenv.create()
     stamp.write_text("unfinished", encoding="utf-8")
@@ -662,6 +675,7 @@ def _install(session: nox.Session, *requirements: str) -> None:
     for name in _local_packages(requirements):
         _mark_editable(location, PACKAGES[name])
     stamp.write_text(expected, encoding="utf-8")
+    return True
 
 
 def _wheels(session: nox.Session, requirements: Iterable[str], version: str) -> list[str]:

@@ -1,4 +1,7 @@
-"""The executor `slurm` conforms on a remote host behind ssh."""
+"""The executor `slurm` conforms on a remote host behind ssh.
+
+One backend is enough: hooks do not see where their commands run.
+"""
 
 from __future__ import annotations
 

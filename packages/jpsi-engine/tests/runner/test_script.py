@@ -288,8 +288,8 @@ export JPSI_JOB_ID=b2
   _jpsi_end executable 126
 }
 set -- /bin/echo x
-# What runs in the background ignores INT and QUIT; bash undoes that itself, elsewhere env(1) can.
-if [ -z "${BASH_VERSION-}" ] && /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
+# What runs in the background ignores INT and QUIT, and so does what a batch system starts that ignores them.
+if /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi
 command exec 7<&0 || exec 7</dev/null

@@ -20,6 +20,7 @@ from jpsi.plugin import Command, CommandResult
 from jpsi_engine.builtin import local
 from jpsi_engine.host.procfs import ProcessId, session
 from jpsi_testing import ExecutorConformance, RemoteTransport
+from jpsi_testing.conformance.attributes import TRANSLATED
 from jpsi_testing.conformance.base import shell
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.waiting import eventually
@@ -61,6 +62,8 @@ class TestLocalOnRemoteHost(ExecutorConformance):
     config_class = local.LocalConfig
     plugin = local
     unknown_id = f"999999.1.0.{platform.node()}"
+    # there is one machine, all of which each job may use, and no queue
+    ignored_attributes = TRANSLATED.keys() - {"resources.node_count", "attributes.duration"}
 
     @pytest.fixture(autouse=True)
     def remote_transport(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteTransport:

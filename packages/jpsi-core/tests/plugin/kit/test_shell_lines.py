@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,21 +26,6 @@ START = ["(", '[ -z "${BASH_VERSION-}" ] || trap - INT QUIT', 'exec "$@"', ") &"
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_ignored() -> Iterator[None]:
-    """Reset a signal: one that is ignored when a shell starts, as HUP is under nohup, stays ignored in it."""
-    ignored = [it for it in (signal.Signals[f"SIG{name}"] for name in SIGNALS) if _is_ignored(it)]
-    for number in ignored:
-        signal.signal(number, signal.SIG_DFL)
-    yield
-    for number in ignored:
-        signal.signal(number, signal.SIG_IGN)
-
-
-def _is_ignored(number: signal.Signals) -> bool:
-    return signal.getsignal(number) is signal.SIG_IGN
 
 
 def done(shell: str, path: Path, lines: list[str], command: str) -> subprocess.CompletedProcess[str]:
@@ -67,6 +51,17 @@ def test_every_signal_is_passed_on(tmp_path: Path, shell: str, name: str) -> Non
     ended = done(shell, tmp_path / "x", [*START, '_my_pids="$! "', "_my_wait $!", "exit $_my_code"], command)
 
     assert ended.returncode == 9, ended.stderr
+
+
+def test_a_process_heeds_what_the_shell_was_started_to_ignore(tmp_path: Path, shell: str) -> None:
+    """As by a batch system that was started behind nohup(1)."""
+    lines = [*unignore_signals(), *forward_signals("my"), *START, '_my_pids="$! "', "_my_wait $!"]
+    (tmp_path / "x").write_text("\n".join([*lines, "exit $_my_code", ""]))
+    ignoring = ["/bin/sh", "-c", "trap '' INT QUIT; exec \"$@\"", "sh", shell, tmp_path / "x"]
+
+    ended = subprocess.run([*ignoring, "/bin/sh", "-c", "kill -INT $$; exit 9"], check=False, timeout=60)
+
+    assert ended.returncode == 128 + signal.SIGINT
 
 
 @pytest.mark.parametrize("code", [0, 126, 143, 255])

@@ -86,10 +86,10 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 # A name that begins a line inside a multi-line value is unset as well, which is harmless: it is no variable.
 _VARIABLES = "env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p'"
 
-# POSIX XCU 2.11; of the shells only bash can undo it, for others env(1) of coreutils 8.31 and later does.
+# POSIX XCU 2.11; env(1) of coreutils 8.31 and later undoes it. A bash can, unless it ignores them itself.
 _HEED = """\
-# What runs in the background ignores INT and QUIT; bash undoes that itself, elsewhere env(1) can.
-if [ -z "${BASH_VERSION-}" ] && /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
+# What runs in the background ignores INT and QUIT, and so does what a batch system starts that ignores them.
+if /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi"""
 
