@@ -114,6 +114,28 @@ def demo(session: nox.Session) -> None:
     logging.getLogger("nox").setLevel(logging.WARNING)
 
 
+@nox.session(venv_backend="none")
+def install(session: nox.Session) -> None:
+    """Install jpsi and the named packages into the active environment: `./dev install slurm ssh`."""
+    environment = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
+    if not environment:
+        session.error("no environment is active; try: python3 -m venv ~/jpsi; . ~/jpsi/bin/activate")
+    wheels = _wheels(session, ["jpsi", *(_own(session, it) for it in session.posargs)], "standard")
+    # pip of this environment, as that of the other may be old or missing
+    pip = (sys.executable, "-m", "pip", "--python", f"{environment}/bin/python", "install", "--quiet")
+    session.run(*pip, *wheels, external=True, log=False)
+    # pip would keep files that an earlier state of the clone installed under the same version
+    session.run(*pip, "--force-reinstall", "--no-deps", *wheels, external=True, log=False)
+
+
+def _own(session: nox.Session, requirement: str) -> str:
+    """Return the requirement of a package of this repository, of which `jpsi-` may have been left out."""
+    full = requirement if _name(requirement) in PACKAGES else f"jpsi-{requirement}"
+    if _name(full) not in PACKAGES:
+        session.error(f"no package {requirement}; there are {', '.join(PACKAGES)}")
+    return full
+
+
 @nox.session
 @nox.parametrize("name", [nox.param(name, id=name) for name in WITH_CODE])
 def tests(session: nox.Session, name: str) -> None:
