@@ -42,8 +42,8 @@ html_static_path = ["_static"]
 html_css_files = ["jpsi.css"]
 html_theme_options = {
     # until jpsi is on an index
-    "announcement": "jpsi is not published yet. Where a page says <code>pip install 'jpsi[slurm]'</code>, "
-    "<code>./dev install slurm</code> in a clone does the same.",
+    "announcement": "Not published yet: for <code>pip install 'jpsi[slurm]'</code> type "
+    "<code>./dev install slurm</code> in a clone.",
 }
 html_title = f"jpsi {release}"
 html_copy_source = False
