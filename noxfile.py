@@ -117,13 +117,18 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def install(session: nox.Session) -> None:
-    """Install jpsi and the named packages into the active environment: `./dev install slurm ssh`."""
+    """Install jpsi and the named packages into the active environment: `./dev install slurm ssh`.
+
+    Options go to pip.
+    """
     environment = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
     if not environment:
         session.error("no environment is active; try: python3 -m venv ~/jpsi; . ~/jpsi/bin/activate")
-    wheels = _wheels(session, ["jpsi", *(_own(session, it) for it in session.posargs)], "standard")
+    options = [it for it in session.posargs if it.startswith("-")]
+    names = [_own(session, it) for it in session.posargs if it not in options]
+    wheels = _wheels(session, ["jpsi", *names], "standard")
     # pip of this environment, as that of the other may be old or missing
-    pip = (sys.executable, "-m", "pip", "--python", f"{environment}/bin/python", "install", "--quiet")
+    pip = (sys.executable, "-m", "pip", "--python", f"{environment}/bin/python", "install", "--quiet", *options)
     session.run(*pip, *wheels, external=True, log=False)
     # pip would keep files that an earlier state of the clone installed under the same version
     session.run(*pip, "--force-reinstall", "--no-deps", *wheels, external=True, log=False)
