@@ -128,7 +128,8 @@ def install(session: nox.Session) -> None:
     names = [_own(session, it) for it in session.posargs if it not in options]
     wheels = _wheels(session, ["jpsi", *names], "standard")
     # pip of this environment, as that of the other may be old or missing
-    pip = (sys.executable, "-m", "pip", "--python", f"{environment}/bin/python", "install", "--quiet", *options)
+    python = f"{environment}/bin/python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *options)
     session.run(*pip, *wheels, external=True, log=False)
     # pip would keep files that an earlier state of the clone installed under the same version
     session.run(*pip, "--force-reinstall", "--no-deps", *wheels, external=True, log=False)

@@ -52,10 +52,10 @@ VIEWS = {
 }
 #: The session on the front page.
 FRONT = [
-    ["run", "-x", "slurm", "--", "echo", "hello from a node"],
-    ["submit", "-x", "slurm", "--name", "fit", "--time", "10m", "--", "python3", "fit.py", "--data", "july.csv"],
-    ["wait", "fit"],
-    ["explain", "fit"],
+    "run -x slurm -- echo 'hello from a node'",
+    "submit -x slurm --name fit --time 10m -- python3 fit.py --data july.csv",
+    "wait fit",
+    "explain fit",
 ]
 #: What is configured.
 CONFIGURATION = """\
@@ -104,7 +104,7 @@ JOBS = [
 
 def main() -> None:
     with fake_slurm():
-        session = "".join(f"\x1b[1;32m$\x1b[0m jpsi {shlex.join(it)}\n{shown(*it).lstrip()}" for it in FRONT)
+        session = "".join(f"\x1b[1;32m$\x1b[0m jpsi {it}\n{shown(*shlex.split(it)).lstrip()}" for it in FRONT)
         (GUIDE.parent / "front.svg").write_text(picture(session, "login node"))
     if sys.argv[1:] == ["front"]:
         return
