@@ -56,6 +56,12 @@ def test_every_page_says_at_its_top_who_it_is_for(page: str) -> None:
     assert re.match(r"# .+\n\n\*For: [^*]+\.\*\n\n", (DOCS / page).read_text())
 
 
+def test_the_sidebar_has_at_most_seven_groups() -> None:
+    _, _, entries = (DOCS / "index.md").read_text().partition(":maxdepth: 2\n\n")
+
+    assert 0 < len(entries.removesuffix("```\n").split("\n")) - 1 <= 7
+
+
 def test_the_page_about_documents_has_a_place_for_every_field() -> None:
     text = (DOCS / "guide/documents.md").read_text()
     fields = [
