@@ -11,7 +11,7 @@ from pages import Reader
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize("page", ["start.md", "guide/cli.md"])
+@pytest.mark.parametrize("page", ["index.md", "start.md", "guide/cli.md"])
 def test_commands_of_the_page_print_the_documented_output(tmp_path: Path, page: str) -> None:
     root = tmp_path / "reader"
     root.mkdir()

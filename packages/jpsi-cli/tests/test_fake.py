@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jpsi.plugin import install_command
 from jpsi_cli.cluster import companion_process
 from jpsi_testing.waiting import eventually
 
@@ -63,7 +64,8 @@ def test_without_jpsi_testing_the_extra_is_named(
 
     assert result.returncode == 125
     assert result.stdout == b""
-    assert result.stderr == b"jpsi: jpsi fake needs the package jpsi-testing: pip install 'jpsi-cli[fake]'\n"
+    hint = f"jpsi fake needs the package jpsi-testing; try: {install_command('jpsi-cli[fake]')}"
+    assert result.stderr.decode() == f"jpsi: {hint}\n"
 
 
 def test_a_failed_job_is_listed_as_failed_without_a_follower(run: Run) -> None:

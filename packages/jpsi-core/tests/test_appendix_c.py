@@ -127,7 +127,7 @@ def test_submit_a_job_wait_for_queued_cancel_it_and_wait_for_the_final_event() -
 
 
 def assert_needs_a_launcher(jex: psij.JobExecutor, job: psij.Job) -> None:
-    with pytest.raises(psij.InvalidJobException, match="pip install jpsi-launchers"):
+    with pytest.raises(psij.InvalidJobException, match="install jpsi-launchers"):
         jex.submit(job)
 
 

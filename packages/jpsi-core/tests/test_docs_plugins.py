@@ -41,7 +41,7 @@ def test_every_page_for_authors_is_followed() -> None:
 
 
 #: The first steps are followed by the tests of jpsi-cli.
-FOLLOWED = {*PAGES, *OF_OTHERS, "start.md"}
+FOLLOWED = {*PAGES, *OF_OTHERS, "index.md", "start.md"}
 # What Sphinx makes text of; the programs in examples/ have tests of their own.
 _MADE = re.compile(r"^```+\{(?:eval-rst|literalinclude)\}.*?^```+$", re.DOTALL | re.MULTILINE)
 
@@ -49,6 +49,17 @@ _MADE = re.compile(r"^```+\{(?:eval-rst|literalinclude)\}.*?^```+$", re.DOTALL |
 @pytest.mark.parametrize("page", sorted({str(it.relative_to(DOCS)) for it in DOCS.rglob("*.md")} - FOLLOWED))
 def test_no_other_page_shows_what_could_be_run(page: str) -> None:
     assert steps(_MADE.sub("", (DOCS / page).read_text())) == []
+
+
+@pytest.mark.parametrize("page", sorted(str(it.relative_to(DOCS)) for it in DOCS.rglob("*.md")))
+def test_every_page_says_at_its_top_who_it_is_for(page: str) -> None:
+    assert re.match(r"# .+\n\n\*For: [^*]+\.\*\n\n", (DOCS / page).read_text())
+
+
+def test_the_sidebar_has_at_most_seven_groups() -> None:
+    _, _, entries = (DOCS / "index.md").read_text().partition(":maxdepth: 2\n\n")
+
+    assert 0 < len(entries.removesuffix("```\n").split("\n")) - 1 <= 7
 
 
 def test_the_page_about_documents_has_a_place_for_every_field() -> None:

@@ -53,7 +53,7 @@ def test_a_missing_executor_says_which_there_are() -> None:
 
 
 def test_a_url_needs_a_transport() -> None:
-    with pytest.raises(jpsi.PluginError, match=r"no transport 'ssh'; .*try: pip install jpsi-ssh"):
+    with pytest.raises(jpsi.PluginError, match=r"no transport 'ssh'; .*try: .*install jpsi-ssh"):
         JobExecutor.get_instance("local", url="ssh://x")
     with pytest.raises(jpsi.ConfigError, match=r"a URL looks like ssh://.*; .* mend `url` of the target"):
         JobExecutor.get_instance("local", url="cluster.example.org")

@@ -190,5 +190,5 @@ def test_the_bar_that_is_missing_is_named_before_anything_is_waited_for(
 ) -> None:
     monkeypatch.setattr("jpsi.registry.installed", lambda: Plugins(()))
 
-    with pytest.raises(PluginError, match="pip install jpsi-cli"):
+    with pytest.raises(PluginError, match="install jpsi-cli"):
         wait_all([Job()], progress=True)

@@ -230,7 +230,7 @@ def test_threads_that_load_one_plugin_get_one_module(
 
 BROKEN = {
     "syntax": r"the executor 'syntax' of toy-syntax 1\.0 in /.*/broken cannot be loaded: SyntaxError: .*"
-    r"toy_syntax.py, line 1.*; reinstall it",
+    r"toy_syntax.py, line 1.*; reinstall toy-syntax",
     "dependent": r"cannot be loaded: ModuleNotFoundError: .*; install the distribution that has the module "
     r"'no_such_module_anywhere': pip install --target /.*/broken",
     "exiting": r"toy-exiting 1\.0 in /.*/broken cannot be loaded: SystemExit: 3",
@@ -508,7 +508,7 @@ def test_executor_with_an_engine_of_its_own_needs_no_jpsi_engine(
     executor.submit(job)
 
     assert job.native_id == "own-1"
-    with pytest.raises(jpsi.InvalidJobException, match=r"no launcher 'single'.*pip install jpsi-engine"):
+    with pytest.raises(jpsi.InvalidJobException, match=r"no launcher 'single'.*install jpsi-engine"):
         executor.submit(Job(JobSpec("/bin/true", launcher="single")))
     with pytest.raises(PluginError, match="executor 'local'"):
         JobExecutor.get_instance("local")

@@ -362,7 +362,7 @@ def test_single_runs_once_for_any_resources(executor: JobExecutor) -> None:
 def test_many_processes_need_a_launcher_that_is_named(no_launchers: None, executor: JobExecutor) -> None:
     job = Job(JobSpec("/bin/true", resources=ResourceSpecV1(process_count=10)))
 
-    with pytest.raises(jpsi.InvalidJobException, match="pip install jpsi-launchers"):
+    with pytest.raises(jpsi.InvalidJobException, match="install jpsi-launchers"):
         executor.submit(job)
 
     assert job.status.state is JobState.NEW

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from jobspec_support import EXAMPLES, example
 from jpsi import Launcher
+from jpsi.plugin import install_command
 from jpsi_jobspec.commands import WORKFLOW
 from jpsi_testing.fake import FakeScheduler
 
@@ -269,7 +270,7 @@ def test_one_extra_for_groups_of_several_nodes_is_named_in_a_sentence(
 
     message = (
         "JS092: groups[0] has 4 nodes, which its tasks can use only by jpsi-pilot, dask and jpsi-launchers; "
-        "try: pip install 'jpsi-jobspec[groups]'"
+        f"try: {install_command('jpsi-jobspec[groups]')}"
     )
     assert (planned[0], refused[0]) == (0, 2)
     assert [it.partition("JS092")[2] for it in planned[2].splitlines() if "JS092" in it] == [message[5:]]

@@ -89,7 +89,7 @@ def test_an_unreachable_database_is_reported(tmp_path: Path) -> None:
     [
         ("no url", "no URL of a database"),
         ("mysql://server/records", "and not in mysql"),
-        ("postgresql+pg8000://server/records", "pip install 'jpsi-records"),
+        ("postgresql+pg8000://server/records", "install 'jpsi-records"),
     ],
 )
 def test_an_unusable_database_is_reported(url: str, message: str, tmp_path: Path) -> None:

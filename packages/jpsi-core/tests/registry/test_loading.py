@@ -95,7 +95,7 @@ def test_failed_import_leaves_nothing_behind(tmp_path: Path) -> None:
     lay(tmp_path, files=files, executors={"mine": "mine"})
     before = set(sys.modules)
 
-    with pytest.raises(PluginError, match="RuntimeError: no licence; reinstall it") as caught:
+    with pytest.raises(PluginError, match="RuntimeError: no licence; reinstall my-plugin") as caught:
         load_plugin(find(tmp_path))
 
     assert caught.value.exception is caught.value.__cause__
@@ -112,8 +112,8 @@ def test_advice_for_a_directory_does_not_mix_versions(tmp_path: Path) -> None:
         load_plugin(find(tmp_path))
 
     assert str(caught.value).endswith(
-        "reinstall it, or another version, into a directory of its own, or here after this one was emptied: "
-        "pip install --target DIRECTORY my-plugin"
+        "reinstall my-plugin, or install another version, "
+        "into a directory of its own, or here after this one was emptied"
     )
 
 
@@ -144,7 +144,7 @@ def test_program_can_be_interrupted_while_it_loads_a_plugin(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("mine", "ModuleNotFoundError: No module named .*; reinstall it, or another version: pip install"),
+        ("mine", "ModuleNotFoundError: No module named .*; reinstall my-plugin, or install another version"),
         ("sys:nothing", "AttributeError: "),
         ("a b", "the entry point 'a b' is neither `module` nor `module:attribute`"),
     ],
@@ -176,7 +176,7 @@ def test_a_broken_entry_point_of_a_directory_is_reported_without_private_names(t
         load_plugin(find(tmp_path / "b"))
 
     reason = (
-        "ModuleNotFoundError: No module named 'bree', which its entry point names: mine = bree; reinstall it"
+        "ModuleNotFoundError: No module named 'bree', which its entry point names: mine = bree; reinstall"
     )
     assert f"the executor 'mine' of my-plugin 1.2 in {tmp_path}/a cannot be loaded: {reason}" in str(
         of_entry_point.value

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
 from jpsi.model.errors import PluginError
+from jpsi.registry import versions
 from jpsi.registry.candidate import EXECUTORS, FAKES, LAUNCHERS, TRANSPORTS, Candidate
 from jpsi.registry.versions import choose, unmet_requirement, verdicts
 
@@ -148,18 +149,18 @@ def test_constraint_that_is_none_is_refused(constraint: str) -> None:
 @pytest.mark.parametrize(
     ("group", "name", "message"),
     [
-        (EXECUTORS, "pbs", "no executor 'pbs'; installed: local, slurm; try: pip install jpsi-pbs"),
-        (EXECUTORS, "PBS", "no executor 'PBS'; installed: local, slurm; try: pip install jpsi-pbs"),
-        (EXECUTORS, "sge", "no executor 'sge'; installed: local, slurm; try: pip install jpsi-gridengine"),
+        (EXECUTORS, "pbs", "no executor 'pbs'; installed: local, slurm; try: INSTALL jpsi-pbs"),
+        (EXECUTORS, "PBS", "no executor 'PBS'; installed: local, slurm; try: INSTALL jpsi-pbs"),
+        (EXECUTORS, "sge", "no executor 'sge'; installed: local, slurm; try: INSTALL jpsi-gridengine"),
         (EXECUTORS, "mine", "no executor 'mine'; installed: local, slurm"),
         (EXECUTORS, "Lcoal", "no executor 'Lcoal'; installed: local, slurm; did you mean 'local'?"),
         (LAUNCHERS, "slum", "no launcher 'slum'; installed: local, slurm; did you mean 'slurm'?"),
-        (FAKES, "torque", "no fake 'torque'; installed: local, slurm; try: pip install jpsi-pbs"),
-        (TRANSPORTS, "ssh", "no transport 'ssh'; installed: local, slurm; try: pip install jpsi-ssh"),
+        (FAKES, "torque", "no fake 'torque'; installed: local, slurm; try: INSTALL jpsi-pbs"),
+        (TRANSPORTS, "ssh", "no transport 'ssh'; installed: local, slurm; try: INSTALL jpsi-ssh"),
         (
             LAUNCHERS,
             "mpirun",
-            "no launcher 'mpirun'; installed: local, slurm; try: pip install jpsi-launchers",
+            "no launcher 'mpirun'; installed: local, slurm; try: INSTALL jpsi-launchers",
         ),
     ],
     ids=[
@@ -175,8 +176,9 @@ def test_constraint_that_is_none_is_refused(constraint: str) -> None:
     ],
 )
 def test_a_missing_plugin_is_reported_with_the_package_to_install(
-    group: str, name: str, message: str
+    group: str, name: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(versions, "install_command", "INSTALL {}".format)
     installed = [candidate("1", "slurm"), candidate("1", "local"), candidate("2", "local")]
 
     with pytest.raises(PluginError) as caught:
