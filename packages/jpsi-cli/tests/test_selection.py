@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi_cli.error_boundary import SelectionError
-from jpsi_cli.jobs.selection import select_jobs, short_ids
+from jpsi_cli.stored_jobs.selection import select_jobs, short_ids
 from made_jobs import made
 
 JOBS = [

@@ -25,7 +25,8 @@ import attrs
 
 from jpsi import JobStatus, Streams, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
-from jpsi.plugin.engine import decode, problems
+from jpsi.plugin.engine import decode, dependencies, problems
+from jpsi_engine.deferral import Deferral, defer, read_deferral
 from jpsi_engine.host import parse_native_id
 from jpsi_engine.runner import RERUN, resolve_streams
 from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
@@ -54,9 +55,24 @@ if TYPE_CHECKING:
     from jpsi import JobExecutor, JobFiles, Output
     from jpsi.plugin.engine import Stream
 
-__all__ = ["DamagedJob", "Origin", "ShownJob", "StoredJob", "damaged", "jobs", "shown"]
+__all__ = [
+    "DamagedJob",
+    "Deferral",
+    "Origin",
+    "ShownJob",
+    "StoredJob",
+    "damaged",
+    "defer",
+    "jobs",
+    "shown",
+]
 
 log = logging.getLogger(__name__)
+
+# How many jobs a remark names.
+_MAX_NAMED = 3
+# How much of an id a remark shows.
+_SHORT = 8
 
 
 @attrs.frozen
@@ -201,7 +217,22 @@ class StoredJob:
     @property
     def remark(self) -> str | None:
         """A sentence about a job that is damaged or has not certainly ended; None if nothing is known."""
-        return self._history.remark(is_gone=self._has_ended)
+        deferral = self.deferral
+        if deferral is None:
+            return self._history.remark(is_gone=self._has_ended)
+        after = [(it.native_id or "")[:_SHORT] for it in dependencies(self.spec)]
+        more = f" and {len(after) - _MAX_NAMED} more" if len(after) > _MAX_NAMED else ""
+        waits = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}"
+        if deferral.is_attended:
+            return f"{waits}; {deferral.process} waits for that"
+        return f"{waits}, but no process waits for that; have one do it: jpsi wait {self.id}"
+
+    @functools.cached_property
+    def deferral(self) -> Deferral | None:
+        """The deferred submission of a job that waits for jobs of other systems; None for any other job."""
+        if not self.is_unsent or self.attempt > 1 or self._history.record.stop is not None:
+            return None
+        return read_deferral(self.origin.path, self.id)
 
     @property
     def is_unsent(self) -> bool:

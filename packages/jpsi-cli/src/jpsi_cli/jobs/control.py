@@ -13,9 +13,8 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
+from ..stored_jobs import RecalledJobs, recall_jobs, report_failures, select_jobs
 from . import job_json
-from .lookup import RecalledJobs, recall_jobs, report_failures
-from .selection import select_jobs
 
 # How long to wait for the end of cancelled jobs: most end at once, and the user knows it then.
 _TIMEOUT_SECONDS = 10.0
@@ -37,8 +36,16 @@ def cancel(*, jobs: Sequence[str], as_json: bool) -> int:
 
 def cancel_jobs(jobs: Iterable[StoredJob]) -> tuple[RecalledJobs, Mapping[str, jpsi.JpsiError]]:
     """Cancel jobs; return those that had not ended, and the errors by job id."""
-    recalled = recall_jobs(job for job in jobs if not job.status.final)
-    return recalled, {**recalled.failures, **_cancel_by_executor(recalled.jobs.values())}
+    live = [job for job in jobs if not job.status.final]
+    failures: dict[str, jpsi.JpsiError] = {}
+    for job in live:
+        try:
+            if job.deferral is not None and job.deferral.cancel(job.id):
+                live = [it for it in live if it is not job]
+        except jpsi.JpsiError as e:
+            failures[job.id] = e
+    recalled = recall_jobs(job for job in live if job.id not in failures)
+    return recalled, {**failures, **recalled.failures, **_cancel_by_executor(recalled.jobs.values())}
 
 
 def _cancel_by_executor(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError]:

@@ -15,9 +15,8 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
+from ..stored_jobs import best_status, recall_jobs, select_job
 from .explanation import Explanation, Facts, explain
-from .lookup import best_status, recall_jobs
-from .selection import select_jobs
 
 # How much of standard error is read, and how many lines of it are shown.
 _BYTES = 8192
@@ -26,7 +25,7 @@ _LINES = 10
 
 def explain_job(*, job: str, as_json: bool) -> int:
     """Explain the state of a job, and return the exit code."""
-    (found,) = select_jobs([job], job_store.jobs())
+    found = select_job(job, job_store.jobs(), "jpsi explain")
     facts = _facts(found)
     explanation = explain(facts)
     if as_json:
@@ -63,6 +62,7 @@ def _facts(job: StoredJob) -> Facts:
         job=job.id,
         remark=None if status.final else job.remark,
         is_unsent=job.is_unsent,
+        is_deferred=job.deferral is not None,
         missing_in=job.origin.name if is_missing else "",
         reruns=job.reruns,
         damage=(job.remark or "") if job.damage else "",
@@ -76,10 +76,12 @@ def _facts(job: StoredJob) -> Facts:
 def _query(job: StoredJob) -> tuple[StoredJob, jpsi.JobStatus, Observation | None, bool]:
     """Return a job and its status, as its batch system knows them now, and True if that does not show it."""
     status = job.status
+    if job.deferral is not None:
+        return job, status, None, False
     recalled = recall_jobs([job])
     if status.state is jpsi.JobState.NEW:
         # recalling the job may have found out what became of it
-        (job,) = select_jobs([job.id], job_store.jobs())
+        job = select_job(job.id, job_store.jobs(), "")
     if not job.is_unsent:
         recalled.report_failures()
     followed = recalled.jobs.get(job.id)

@@ -8,8 +8,7 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
 from ..output import Follower
-from .lookup import recall_jobs
-from .selection import select_jobs
+from ..stored_jobs import await_submission, recall_jobs, select_job
 
 # The seconds between two checks if the output can still be written.
 _POLL_SECONDS = 0.5
@@ -17,7 +16,7 @@ _POLL_SECONDS = 0.5
 
 def logs(*, job: str, is_following: bool, is_stderr: bool) -> int:
     """Show the output of a job and return the exit code."""
-    (found,) = select_jobs([job], job_store.jobs())
+    found = select_job(job, job_store.jobs(), "jpsi logs")
     output = found.output("stderr" if is_stderr else "stdout")
     if is_following and not found.status.final:
         return _follow(found, output)
@@ -36,12 +35,13 @@ def _copy(job: StoredJob, output: jpsi.Output) -> int:
 
 
 def _follow(job: StoredJob, output: jpsi.Output) -> int:
-    recalled = recall_jobs([job])
+    (job,) = await_submission([job])
+    recalled = recall_jobs([] if job.status.final else [job])
     recalled.report_failures()
     if recalled.failures:
         return exit_codes.JPSI
     follower, refusals = _start(output)
-    while not refusals and recalled.jobs[job.id].wait(_POLL_SECONDS) is None:
+    while job.id in recalled.jobs and not refusals and recalled.jobs[job.id].wait(_POLL_SECONDS) is None:
         pass
     return _finish(follower, refusals)
 

@@ -17,10 +17,9 @@ from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
 from ..output import quantities, summarize_states, terminal
+from ..stored_jobs import best_status, recall_jobs, recover_remote_jobs, refresh_statuses, short_ids
 from . import job_json, job_table
 from .job_table import Row
-from .lookup import best_status, recall_jobs, recover_remote_jobs, refresh_statuses
-from .selection import short_ids
 
 #: How long jobs that have ended are listed by default.
 RECENT = timedelta(days=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 
 import jpsi
@@ -11,19 +12,20 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
 from ..output import describe_end, quantities
+from ..stored_jobs import await_submission, recall_jobs, select_jobs
 from . import job_json
-from .lookup import recall_jobs
-from .selection import select_jobs
 
 
 def wait(*, jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
     """Wait for jobs, and return the exit code for their ends."""
     limit = None if timeout is None else quantities.parse_duration_option(timeout, "--timeout")
-    selected = select_jobs(jobs, job_store.jobs())
-    recalled = recall_jobs(job for job in selected if not job.status.final)
+    deadline = None if limit is None else time.monotonic() + limit.total_seconds()
+    selected = await_submission(select_jobs(jobs, job_store.jobs()), deadline)
+    recalled = recall_jobs(job for job in selected if not job.status.final and job.deferral is None)
     recalled.report_failures()
     has_bar = os.isatty(messages.STDERR) and bool(recalled.jobs)
-    jpsi.wait_all(recalled.jobs.values(), limit, progress=has_bar)
+    seconds_left = None if deadline is None else max(0.0, deadline - time.monotonic())
+    jpsi.wait_all(recalled.jobs.values(), seconds_left, progress=has_bar)
     ends = {job.id: recalled.best_status(job) for job in selected}
     reported = [job for job in selected if as_json or job.id not in recalled.failures]
     _report_ends(reported, ends, as_json=as_json)

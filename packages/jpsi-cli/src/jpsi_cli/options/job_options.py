@@ -91,10 +91,11 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
     _batch_option("--reservation", "ID", "The advance reservation to run in."),
     _batch_option(
         "--after",
-        "[KIND:]ID",
-        "Start once the job with this native id has ended: well (ok, the default), however (any), or "
-        "not well (notok), as in any:4711. Can be repeated.",
+        "[KIND:]JOB",
+        "Start once JOB has ended: well (ok, the default), however (any), or not well (notok). JOB is an id, "
+        "a native id or a name, of any executor; several are ok:17:18,any:prepare. Can be repeated.",
         multiple=True,
+        shell_complete=completion.jobs,
     ),
     _batch_option(
         "--attribute",

@@ -113,19 +113,6 @@ def _set_environment(spec: jpsi.JobSpec, values: object) -> None:
     spec.environment = {**(spec.environment or {}), **{name: value for name, _, value in pairs}}
 
 
-def _set_dependencies(spec: jpsi.JobSpec, values: object) -> None:
-    texts = values if isinstance(values, tuple) else ()
-    spec.attributes.after = [*(spec.attributes.after or ()), *map(_parse_dependency, texts)]
-
-
-def _parse_dependency(text: str) -> jpsi.Dependency:
-    kind, colon, native_id = text.rpartition(":")
-    if colon and kind not in {kind.value for kind in jpsi.DependencyKind}:
-        msg = f"{text!r} is not of the form [KIND:]ID with KIND one of ok, any, notok"
-        raise ValueError(msg)
-    return jpsi.Dependency(native_id, jpsi.DependencyKind(kind or "ok"))
-
-
 def _stage_in(spec: jpsi.JobSpec, values: object) -> None:
     items = [jpsi.StageIn(*_split_stage_in(text)) for text in _nonempty_texts(values)]
     spec.stage_in = [*(spec.stage_in or ()), *items]
@@ -198,7 +185,6 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "queue": _Text("queue_name", str, _attributes),
     "project": _Text("project_name", str, _attributes),
     "reservation": _Text("reservation_id", str, _attributes),
-    "after": _set_dependencies,
     "launcher": _Text("launcher", str),
     "pre_launch": _Text("pre_launch", Path),
     "post_launch": _Text("post_launch", Path),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import jpsi
+from jpsi_engine import job_store
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
+from ..stored_jobs import read_dependencies, sort_dependencies, start_waiting
 from . import documents, staging_progress
 from .job_spec import OptionValue, make_spec
 
@@ -21,11 +23,13 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     executor: str | None,
     files: Sequence[str],
     many: str | None,
+    after: Sequence[str],
     expand: bool,
     as_json: bool,
     **options: OptionValue,
 ) -> int:
     """Submit the jobs and return the exit code."""
+    wanted = read_dependencies(after)
     read = documents.read_documents(files) if many is None else documents.read_json_lines(many)
     specs: Sequence[tuple[str, jpsi.JobSpec | None]] = read or [("", None)]
     jobs = {
@@ -33,11 +37,40 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     }
     with jpsi.JobExecutor(executor) as opened:
         staging_progress.show(opened)
+        dependencies = sort_dependencies(wanted, opened, executor)
+        for job in jobs:
+            add_dependencies(job, dependencies.native)
+        if dependencies.foreign:
+            return _defer(list(jobs), opened, dependencies.foreign, as_json=as_json)
         code = _submit(jobs, opened, as_json=as_json)
         if any(job.native_id is not None for job in jobs):
             # no other process may be following these jobs, and `jpsi ls` has to know how they ended
             opened.record_site_policy()
         return code
+
+
+def add_dependencies(job: jpsi.Job, after: Sequence[jpsi.Dependency]) -> None:
+    """Have a job wait for further jobs."""
+    if after and job.spec is not None:
+        job.spec.attributes.after = [*(job.spec.attributes.after or ()), *after]
+
+
+def _defer(
+    jobs: Sequence[jpsi.Job],
+    executor: jpsi.JobExecutor,
+    awaited: Sequence[jpsi.Dependency],
+    *,
+    as_json: bool,
+) -> int:
+    """Have a process submit jobs once the jobs have ended for which no batch system waits."""
+    deferral = start_waiting(job_store.defer(executor, jobs, awaited))
+    _show(jobs, executor, as_json=as_json)
+    others = f"job {awaited[0].job}" if len(awaited) == 1 else f"{len(awaited)} other jobs"
+    messages.error(
+        f"{executor.name} cannot wait for {others}, so {deferral.process} does and then submits: it has to "
+        f"run until then. If it is killed, jpsi ls shows that, and jpsi wait {jobs[0].id} starts another"
+    )
+    return 0
 
 
 def _submit(locations: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_json: bool) -> int:

@@ -1,6 +1,6 @@
 """Finds the jobs that a JOB argument means: a jpsi id or its beginning, a native id, or a name.
 
-The commands about jobs on disk use it. It never guesses: a word that fits several jobs is an error.
+The commands about jobs on disk use it. It never guesses: the beginning of several ids is an error.
 """
 
 from __future__ import annotations
@@ -21,42 +21,75 @@ _MIN_LENGTH = 8
 
 
 def select_jobs(words: Iterable[str], jobs: Sequence[StoredJob]) -> list[StoredJob]:
-    """Return the jobs that the words mean, each once.
+    """Return the jobs that the words mean, each once; a name or an array may be several jobs.
 
     Raises:
-        SelectionError: a word means no job, or several.
+        SelectionError: a word means no job, or is the beginning of several ids.
     """
-    found = {job.id: job for job in (_select_job(word, jobs) for word in words)}
+    found: dict[str, StoredJob] = {}
+    for word in words:
+        matches = match_jobs(word, jobs)
+        if not matches:
+            raise no_match(word)
+        found |= {job.id: job for job in matches}
     return list(found.values())
 
 
-def _select_job(word: str, jobs: Sequence[StoredJob]) -> StoredJob:
+def select_job(word: str, jobs: Sequence[StoredJob], command: str) -> StoredJob:
+    """Return the one job that a word means.
+
+    Args:
+        word: the word.
+        jobs: all jobs.
+        command: the command that the message advises for one of several jobs.
+
+    Raises:
+        SelectionError: the word means no job, or several.
+    """
+    found = select_jobs([word], jobs)
+    if len(found) > 1:
+        raise SelectionError(_describe_ambiguity(f"{word!r} means", found, command))
+    return found[0]
+
+
+def match_jobs(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
+    """Return the jobs that a word means; none if there is no such job.
+
+    Full ids and names take precedence over beginnings of ids.
+
+    Raises:
+        SelectionError: the word is the beginning of several ids.
+    """
     for matches in _matchers(word):
-        found = [job for job in jobs if matches(job)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise SelectionError(_describe_ambiguity(word, found))
-    msg = f"no job has the id, native id or name {word!r}; jpsi ls --all shows all"
-    raise SelectionError(msg)
+        if found := [job for job in jobs if matches(job)]:
+            return found
+    found = [job for job in jobs if word and job.id.startswith(word)]
+    if len(found) > 1:
+        raise SelectionError(_describe_ambiguity(f"{word!r} is the beginning of", found))
+    return found
+
+
+def no_match(word: str) -> SelectionError:
+    """Return the error for a word that means no job."""
+    return SelectionError(f"no job has the id, native id or name {word!r}; jpsi ls --all shows all")
 
 
 def _matchers(word: str) -> list[Callable[[StoredJob], bool]]:
-    """Return the ways in which a word may mean a job; full ids and names take precedence over beginnings."""
+    """Return the ways in which a word may mean jobs, the strongest first."""
     return [
         lambda job: job.id == word,
         lambda job: word in {job.native_id, job.name},
-        lambda job: bool(word) and job.id.startswith(word),
     ]
 
 
-def _describe_ambiguity(word: str, jobs: Sequence[StoredJob]) -> str:
+def _describe_ambiguity(beginning: str, jobs: Sequence[StoredJob], command: str = "") -> str:
     lines = [
         f"  {job.id}  {job.native_id or '-'}  {job.name or '-'}  {job.origin.name}  {job.status.state}"
         for job in jobs[-_MAX_NAMED:]
     ]
     more = [f"  and {len(jobs) - _MAX_NAMED} older ones"] if len(jobs) > _MAX_NAMED else []
-    return "\n".join([f"{word!r} may be {len(jobs)} jobs; name one of them by its id:", *lines, *more])
+    example = f", such as: {command} {jobs[-1].id}" if command else ""
+    return "\n".join([f"{beginning} {len(jobs)} jobs; name one of them by its id{example}", *lines, *more])
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:
