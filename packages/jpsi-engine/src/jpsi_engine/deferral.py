@@ -124,8 +124,23 @@ class Deferral:
             time.sleep(_POLL_SECONDS)
         return False
 
+    def is_held(self, job_id: str) -> bool:
+        """Return True if a job is not submitted before it is released."""
+        return host.exists(self._held_path(job_id))
+
+    def hold(self, job_id: str) -> None:
+        """Keep a job from being submitted until it is released."""
+        host.write(self._held_path(job_id), b"")
+
+    def release(self, job_id: str) -> None:
+        """Let a held job be submitted; the caller then starts a process that does."""
+        host.forget(self._held_path(job_id))
+
+    def _held_path(self, job_id: str) -> str:
+        return f"{self._spool.folder(job_id)}/held"
+
     def acknowledge(self, job_ids: Iterable[str]) -> list[str]:
-        """Record the end of those jobs that were cancelled; return those that are still to be submitted.
+        """Record the end of those jobs that were cancelled; return those that are to be submitted now.
 
         The process that waits calls this.
         """
@@ -133,7 +148,7 @@ class Deferral:
         for job_id in set(job_ids).difference(pending):
             if self._spool.last_attempt(job_id) == _ATTEMPT and self._spool.read_stop(job_id, _ATTEMPT):
                 self._spool.finish(job_id, _ATTEMPT, encode_status(never_ran_status()))
-        return pending
+        return [job_id for job_id in pending if not self.is_held(job_id)]
 
     def end(self, job_ids: Iterable[str], why: str) -> None:
         """Record that jobs can never start, as a job that they wait for did not end as required."""
@@ -166,15 +181,22 @@ def read_deferral(root: Path, job_id: str) -> Deferral | None:
         return Deferral(root, name, Path("/"), "a process")
 
 
-def defer(executor: JobExecutor, jobs: Collection[Job], after: Sequence[Dependency]) -> Deferral:
-    """Record jobs whose submission waits for other jobs; nothing is sent.
+def defer(
+    executor: JobExecutor,
+    jobs: Collection[Job],
+    after: Sequence[Dependency] = (),
+    *,
+    is_held: bool = False,
+) -> Deferral:
+    """Record jobs whose submission waits for other jobs, or until they are released; nothing is sent.
 
-    The caller then starts a process that waits.
+    The caller then starts a process that waits, unless the jobs are held.
 
     Args:
         executor: the executor to which the jobs are to be submitted.
         jobs: NEW jobs; their specs name only dependencies that its batch system can have.
         after: what they wait for besides, by the ids that jpsi gave the jobs.
+        is_held: True if they are not submitted before they are released.
 
     Raises:
         InvalidJobException: a job can never run there as it is; nothing was written.
@@ -212,6 +234,8 @@ def defer(executor: JobExecutor, jobs: Collection[Job], after: Sequence[Dependen
                 spool.revoke(job_id, _ATTEMPT)
                 spool.give_up(job_id, _ATTEMPT, "")
                 host.write(f"{spool.folder(job_id)}/{DEFERRED_FILE}", deferral.name.encode("ascii"))
+                if is_held:
+                    deferral.hold(job_id)
                 spool.sync(lock)
             finally:
                 os.close(lock)

@@ -26,6 +26,7 @@ import attrs
 from jpsi import JobStatus, Streams, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
 from jpsi.plugin.engine import decode, dependencies, problems
+from jpsi_engine.array_expansion import array_id, at_a_time, encoded_array_id
 from jpsi_engine.deferral import Deferral, defer, read_deferral
 from jpsi_engine.host import parse_native_id
 from jpsi_engine.runner import RERUN, resolve_streams
@@ -61,6 +62,8 @@ __all__ = [
     "Origin",
     "ShownJob",
     "StoredJob",
+    "array_id",
+    "at_a_time",
     "damaged",
     "defer",
     "jobs",
@@ -185,6 +188,21 @@ class StoredJob:
         return None if place is None else (place.array, place.index)
 
     @property
+    def array_native_id(self) -> str | None:
+        """The id that the backend gave the job's array; None for a single job, or if it is not known."""
+        return self._history.record.array_native_id
+
+    @functools.cached_property
+    def array_id(self) -> str | None:
+        """The id that jpsi gave the array that the job was submitted in; None for a single job.
+
+        If the batch system takes smaller arrays only, or none, the jobs of one array are in several, or none.
+        """
+        return encoded_array_id(self._history.record.intent["spec"]) or (
+            None if self.array is None else self.array[0]
+        )
+
+    @property
     def tag(self) -> str | None:
         """The tag of the batch system's job; elements of an array share it, and processes have none."""
         if self.origin.machine is not None:
@@ -220,6 +238,8 @@ class StoredJob:
         deferral = self.deferral
         if deferral is None:
             return self._history.remark(is_gone=self._has_ended)
+        if deferral.is_held(self.id):
+            return f"it is held, and not submitted yet: jpsi release {self.id}"
         after = [(it.native_id or "")[:_SHORT] for it in dependencies(self.spec)]
         more = f" and {len(after) - _MAX_NAMED} more" if len(after) > _MAX_NAMED else ""
         waits = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}"

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jpsi
 from jpsi_engine import job_store
-from jpsi_engine.job_store import StoredJob
+from jpsi_engine.job_store import Deferral, StoredJob
 
 from .. import exit_codes, messages
-from ..stored_jobs import RecalledJobs, recall_jobs, report_failures, select_jobs
-from . import job_json
+from ..stored_jobs import RecalledJobs, job_json, recall_jobs, report_failures, select_jobs, start_waiting
 
 # How long to wait for the end of cancelled jobs: most end at once, and the user knows it then.
 _TIMEOUT_SECONDS = 10.0
@@ -65,21 +64,33 @@ def _cancel_by_executor(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError
 
 def hold(*, jobs: Sequence[str]) -> int:
     """Keep jobs from starting, and return the exit code."""
-    return _control_each(jobs, jpsi.JobExecutor.hold)
+    return _control_each(jobs, jpsi.JobExecutor.hold, Deferral.hold)
 
 
 def release(*, jobs: Sequence[str]) -> int:
     """Let held jobs start, and return the exit code."""
-    return _control_each(jobs, jpsi.JobExecutor.release)
+
+    def submit_later(deferral: Deferral, job_id: str) -> None:
+        deferral.release(job_id)
+        start_waiting(deferral)
+
+    return _control_each(jobs, jpsi.JobExecutor.release, submit_later)
 
 
-def _control_each(words: Sequence[str], act: Callable[[jpsi.JobExecutor, jpsi.Job], None]) -> int:
+def _control_each(
+    words: Sequence[str],
+    act: Callable[[jpsi.JobExecutor, jpsi.Job], None],
+    act_on_deferred: Callable[[Deferral, str], None],
+) -> int:
     failures: dict[str, jpsi.JpsiError] = {}
     jobs = select_jobs(words, job_store.jobs())
     for job in jobs:
         if job.status.final:
             failures[job.id] = jpsi.SubmitException(f"it has ended: {job.status.state}")
-    recalled = recall_jobs(job for job in jobs if job.id not in failures)
+        elif job.deferral is not None:
+            act_on_deferred(job.deferral, job.id)
+    live = [job for job in jobs if job.id not in failures and job.deferral is None]
+    recalled = recall_jobs(live)
     failures |= recalled.failures
     for followed in recalled.jobs.values():
         try:

@@ -15,7 +15,7 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
-from ..stored_jobs import best_status, recall_jobs, select_job
+from ..stored_jobs import best_status, recall_jobs, select_job, select_jobs
 from .explanation import Explanation, Facts, explain
 
 # How much of standard error is read, and how many lines of it are shown.
@@ -24,8 +24,21 @@ _LINES = 10
 
 
 def explain_job(*, job: str, as_json: bool) -> int:
-    """Explain the state of a job, and return the exit code."""
-    found = select_job(job, job_store.jobs(), "jpsi explain")
+    """Explain the state of a job, or of those of an array that differ, and return the exit code."""
+    groups: dict[object, list[StoredJob]] = {}
+    for it in select_jobs([job], job_store.jobs()):
+        status = it.status
+        groups.setdefault((status.state, status.reason, status.exit_code), []).append(it)
+    for alike in groups.values():
+        others = f" and {len(alike) - 1} more like it" if len(alike) > 1 else ""
+        if len(groups) > 1 or others:
+            name = alike[0].native_id if alike[0].origin.machine is None else None
+            messages.write(f"==> {name or alike[0].id}{others} <==\n")
+        _explain(alike[0], as_json=as_json)
+    return 0
+
+
+def _explain(found: StoredJob, *, as_json: bool) -> None:
     facts = _facts(found)
     explanation = explain(facts)
     if as_json:
@@ -39,7 +52,6 @@ def explain_job(*, job: str, as_json: bool) -> int:
         messages.show_json(content)
     else:
         messages.show(_render(found, facts, explanation))
-    return 0
 
 
 def render_explanation(job: StoredJob) -> str:

@@ -12,8 +12,7 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..output import COLOURS, Paint, terminal
-from ..stored_jobs import best_status, refresh_statuses, select_jobs
-from . import job_json
+from ..stored_jobs import best_status, job_json, refresh_statuses, select_jobs
 from .job_table import format_age
 
 

@@ -5,6 +5,7 @@ A command imports this package only when it runs, since it imports the library.
 
 from __future__ import annotations
 
+from . import job_json
 from .deferred import await_dependencies, await_submission, start_waiting, submit_deferred
 from .dependencies import Dependencies, read_dependencies, sort_dependencies
 from .recall import (
@@ -15,4 +16,5 @@ from .recall import (
     refresh_statuses,
     report_failures,
 )
-from .selection import select_job, select_jobs, short_ids
+from .selection import match_jobs, select_job, select_jobs, short_ids
+from .waiting import wait_for_ends

@@ -41,12 +41,15 @@ def start_waiting(deferral: Deferral) -> Deferral:
 def await_submission(jobs: Sequence[StoredJob], deadline: float | None = None) -> list[StoredJob]:
     """Return the jobs once those that are deferred were submitted, or can never be.
 
+    A held one is submitted once another process has released it.
+
     If no process waits to submit a job, one is started. At the deadline, in seconds of the monotonic clock,
     they are returned as they are.
     """
-    while deferrals := {job.deferral.name: job.deferral for job in jobs if job.deferral is not None}:
-        for deferral in deferrals.values():
-            start_waiting(deferral)
+    while any(job.deferral is not None for job in jobs):
+        for job in jobs:
+            if job.deferral is not None and not job.deferral.is_held(job.id):
+                start_waiting(job.deferral)
         seconds_left = _POLL_SECONDS if deadline is None else deadline - time.monotonic()
         if seconds_left <= 0:
             break

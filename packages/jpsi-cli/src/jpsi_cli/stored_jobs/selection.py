@@ -6,8 +6,11 @@ The commands about jobs on disk use it. It never guesses: the beginning of sever
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
+
+from jpsi.plugin.kit import read_indices
 
 from ..error_boundary import SelectionError
 
@@ -63,9 +66,12 @@ def match_jobs(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
     for matches in _matchers(word):
         if found := [job for job in jobs if matches(job)]:
             return found
-    found = [job for job in jobs if word and job.id.startswith(word)]
-    if len(found) > 1:
-        raise SelectionError(_describe_ambiguity(f"{word!r} is the beginning of", found))
+    if not word:
+        return []
+    ids = {it for job in jobs for it in (job.id, job.array_id) if it is not None and it.startswith(word)}
+    found = [job for job in jobs if not ids.isdisjoint({job.id, job.array_id})]
+    if len(ids) > 1:
+        raise SelectionError(_describe_ambiguity(f"{word!r} is the beginning of the ids of", found))
     return found
 
 
@@ -76,10 +82,45 @@ def no_match(word: str) -> SelectionError:
 
 def _matchers(word: str) -> list[Callable[[StoredJob], bool]]:
     """Return the ways in which a word may mean jobs, the strongest first."""
+    array = _ARRAY.fullmatch(word)
+    name, indices = ("", []) if array is None else (array["array"], _read_indices(array["indices"]))
     return [
         lambda job: job.id == word,
-        lambda job: word in {job.native_id, job.name},
+        lambda job: word in {job.native_id, job.name, job.array_id},
+        lambda job: word in _short_native_ids(job),
+        # as squeue and qstat show elements that wait
+        lambda job: bool(indices) and name in _array_ids(job) and _has_index(job, indices),
     ]
+
+
+# Several elements of an array, such as 17_[1-3,7%2] or 17[1-3].server.
+_ARRAY = re.compile(r"(?P<array>[^\[\]]+?)_?\[(?P<indices>[0-9][0-9,:-]*)(?:%[0-9]+)?\](?:\..*)?")
+_BRACKET = "["
+
+
+def _short_native_ids(job: StoredJob) -> set[str]:
+    """Return further texts for a job: its native id without its server, and all that mean its array."""
+    if job.origin.machine is not None or job.native_id is None:
+        return set()
+    return {job.native_id.partition(".")[0], *_array_ids(job)}
+
+
+def _array_ids(job: StoredJob) -> set[str]:
+    """Return the texts for the array of a job: its native id, without the server, without the brackets."""
+    native_id = job.array_native_id or ""
+    number = native_id.partition(".")[0]
+    return {native_id, number, number.partition(_BRACKET)[0]} if native_id else set()
+
+
+def _read_indices(text: str) -> list[range]:
+    try:
+        return read_indices(text)
+    except ValueError:
+        return []
+
+
+def _has_index(job: StoredJob, indices: Sequence[range]) -> bool:
+    return job.array is not None and any(job.array[1] in it for it in indices)
 
 
 def _describe_ambiguity(beginning: str, jobs: Sequence[StoredJob], command: str = "") -> str:

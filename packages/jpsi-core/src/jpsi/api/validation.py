@@ -42,7 +42,7 @@ _SUBJECT = "the job"
 # The number of different jobs to remember; a program that submits more has no similar jobs to gain from it.
 _REMEMBERED = 1000
 # Prefixes for parts of a job document that jpsi keeps and does not read.
-_OF_DOCUMENTS = ("job", "count")
+_OF_DOCUMENTS = ("job", "count", "jpsi")
 
 
 @attrs.frozen(slots=True)

@@ -96,6 +96,8 @@ class Capabilities:
     visible_within: float | None = None
     #: The kinds of dependency that the backend supports; a job with another kind is refused.
     dependencies: frozenset[DependencyKind] = frozenset()
+    #: The custom attribute, an option without a value, that submits a job held; empty if there is none.
+    hold_option: str = ""
     #: The array jobs of the backend; None if it has none.
     arrays: Arrays | None = None
     #: The largest number of jobs that one command submits as separate jobs, where arrays are not used; see

@@ -32,6 +32,7 @@ from jpsi.plugin.engine import (
     serialization,
 )
 from jpsi_engine import host, spool
+from jpsi_engine.array_expansion import array_problems
 from jpsi_engine.local import exits
 from jpsi_engine.local.slots import Slots, core_count
 from jpsi_engine.local.spawn import spawn
@@ -73,7 +74,8 @@ class LocalEngine(Engine):
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
-        found, needed = local_problems(spec, self._shell[0]), core_count(spec.resources)
+        found = [*array_problems(spec), *local_problems(spec, self._shell[0])]
+        needed = core_count(spec.resources)
         if self._slots is not None and needed > self._slots.count:
             found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
         # the runner inherits this program's environment, and execs a command that sets up the job's own
