@@ -33,6 +33,7 @@ EVERYTHING: Options = {
     "memory": "4G",
     "exclusive": True,
     "time": "1:30:00",
+    "t": "90",
     "queue": "q",
     "project": "p",
     "reservation": "r",

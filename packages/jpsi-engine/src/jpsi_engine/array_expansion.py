@@ -27,6 +27,8 @@ AT_A_TIME = "jpsi.at_a_time"
 INDEX_VARIABLE = "JPSI_ARRAY_INDEX"
 
 _INDICES = re.compile(r"(?P<indices>[0-9][0-9,:-]*)(?:%(?P<limit>[1-9][0-9]{0,8}))?")
+# `$${...}` is no reference.
+_REFERENCE = re.compile(rf"(?<!\$)\$\{{{INDEX_VARIABLE}\}}")
 # No batch system takes more; a typing error must not fill the memory.
 _MAX_ELEMENTS = 1_000_000
 # The index in the path of a stream.
@@ -36,7 +38,8 @@ _PLACEHOLDER = "%a"
 def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
     """Return the specs of an array's elements; the spec itself if it describes one job.
 
-    In the paths of its streams, `%a` stands for the index.
+    In the paths of its streams, `%a` stands for the index; in the values of its environment,
+    `${JPSI_ARRAY_INDEX}` does.
 
     Args:
         spec: the spec, which is not changed.
@@ -47,7 +50,8 @@ def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
         ValueError: the text names no indices.
     """
     custom = dict(spec.attributes.custom_attributes or {})
-    text = custom.pop(ARRAY, None) if indices is None else indices
+    own = custom.pop(ARRAY, None)
+    text = own if indices is None else indices
     if text is None:
         return [spec]
     match = _INDICES.fullmatch(str(text))
@@ -64,13 +68,21 @@ def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
         attrs.evolve(
             spec,
             attributes=attributes,
-            environment={**(spec.environment or {}), INDEX_VARIABLE: str(index)},
+            environment={**_variables(spec, index), INDEX_VARIABLE: str(index)},
             stdin_path=_with_index(spec.stdin_path, index),
             stdout_path=_with_index(spec.stdout_path, index),
             stderr_path=_with_index(spec.stderr_path, index),
         )
         for index in found
     ]
+
+
+def _variables(spec: JobSpec, index: int) -> dict[str, str | None]:
+    """Return the environment of an element; a reference to its index in a value is replaced."""
+    return {
+        name: _REFERENCE.sub(str(index), value) if isinstance(value, str) else value
+        for name, value in (spec.environment or {}).items()
+    }
 
 
 def _with_index(path: Path | None, index: int) -> Path | None:

@@ -47,9 +47,9 @@ _file_option = partial(grouped_option, "What runs where")
 _STREAM = "Input and output"
 _STREAMS: dict[str | None, click.Parameter] = {
     "stdout": grouped_option(
-        _STREAM, "--stdout", "FILE", "Write output to FILE, relative to the job's directory."
+        _STREAM, "--stdout -o", "FILE", "Write output to FILE, relative to the job's directory."
     ),
-    "stderr": grouped_option(_STREAM, "--stderr", "FILE", "Write errors to FILE."),
+    "stderr": grouped_option(_STREAM, "--stderr -e", "FILE", "Write errors to FILE."),
 }
 
 
@@ -169,5 +169,5 @@ LOGS_PARAMETERS: tuple[click.Parameter, ...] = (
 ATTACH_PARAMETERS: tuple[click.Parameter, ...] = (
     executor_option("The executor or target.  [default: the configured one, else local]"),
     json_option("Write each state of the job as a line of JSON to standard error."),
-    click.Argument(["native_id"], metavar="NATIVE_ID", required=False),
+    click.Argument(["native_id"], metavar="NATIVE_ID", required=False, shell_complete=completion.native_ids),
 )

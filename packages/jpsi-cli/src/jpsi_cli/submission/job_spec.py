@@ -44,7 +44,7 @@ def make_spec(
         try:
             _FIELDS[name](spec, value)
         except ValueError as e:
-            problems.append(f"--{name.replace('_', '-')}: {e}")
+            problems.append(f"{'-' * min(2, len(name))}{name.replace('_', '-')}: {e}")
     if problems:
         subject = "the command line"
         raise jpsi.InvalidJobException.of(subject, problems)
@@ -182,6 +182,7 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "memory": _Text("memory", quantities.parse_size, _resources),
     "exclusive": _flag("exclusive_node_use", value=True, section=_resources),
     "time": _Text("duration", jpsi.parse_duration, _attributes),
+    "t": _Text("duration", quantities.parse_slurm_time, _attributes),
     "queue": _Text("queue_name", str, _attributes),
     "project": _Text("project_name", str, _attributes),
     "reservation": _Text("reservation_id", str, _attributes),

@@ -67,7 +67,7 @@ def make_elements(spec: jpsi.JobSpec, indices: str | None) -> list[jpsi.JobSpec]
     try:
         found = array_specs(spec, indices)
     except ValueError as e:
-        msg = f"--array: {e}"
+        msg = f"{'jpsi.array' if indices is None else '--array'}: {e}"
         raise jpsi.InvalidJobException(msg) from e
     for name in ("stdout", "stderr"):
         path = getattr(spec, f"{name}_path")

@@ -235,8 +235,7 @@ def resolved(
 ) -> tuple[JobSpec, list[str]]:
     """Return a valid spec with unsatisfied dependencies on native ids only, and the problems with the others.
 
-    `offered` returns the kinds of dependency that the batch system supports. A dependency with a problem is
-    left out of the spec.
+    `offered` returns the kinds that the batch system supports. One with a problem is left out of the spec.
     """
     wanted = dependencies(spec)
     if not wanted:
