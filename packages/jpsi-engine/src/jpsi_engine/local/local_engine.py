@@ -35,7 +35,7 @@ from jpsi_engine import host, spool
 from jpsi_engine.array_expansion import array_problems
 from jpsi_engine.local import exits
 from jpsi_engine.local.slots import Slots, core_count
-from jpsi_engine.local.spawn import spawn
+from jpsi_engine.local.spawn import spawn, spawn_watchdog
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
 from jpsi_engine.runner import ProcessFrame, Run, local_problems, render_runner, resolve_streams
 from jpsi_engine.scheduler import warn_of_damage
@@ -143,10 +143,14 @@ class LocalEngine(Engine):
         }
         # No fsync: a crash of the machine, which could lose this file, ends the job as well.
         lock = self._spool.prepare(job_id, submission.attempt, intent, render_runner(run))
+        duration = self._duration(spec)
         try:
             process = self._spawn(submission, lock)
         finally:
             os.close(lock)
+        if duration is not None:
+            stop_file = f"{self._spool.root}/{spool.stop_file(job_id, submission.attempt)}"
+            spawn_watchdog(self._shell, process, duration, self._setup.config.kill_delay, stop_file)
         return SupervisedProcess(
             job_id,
             job_id,
@@ -154,7 +158,7 @@ class LocalEngine(Engine):
             process,
             is_child=True,
             started=now,
-            duration=self._duration(spec),
+            duration=duration,
         )
 
     def _run(self, submission: Submission) -> Run:
