@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -93,14 +93,11 @@ def sort_dependencies(
         SelectionError: there is no such job.
     """
     wanted = list(wanted)
-    jobs: Mapping[str, StoredJob] = {job.id: job for job in job_store.jobs()} if wanted else {}
-    offered = executor.system.capabilities.dependencies
-    target, native, foreign, problems = (
-        _target(name),
-        list[jpsi.Dependency](),
-        list[jpsi.Dependency](),
-        list[str](),
-    )
+    if not wanted:
+        return Dependencies()
+    jobs = {job.id: job for job in job_store.jobs()}
+    is_native = _NativeDependencies(executor, _names(executor.name), _target(name))
+    native, foreign, problems = list[jpsi.Dependency](), list[jpsi.Dependency](), list[str]()
     for dependency in wanted:
         word, kind = str(dependency.job), dependency.kind
         job = jobs.get(word)
@@ -111,15 +108,49 @@ def sort_dependencies(
         is_met = kind.is_met(job.status.state)
         if is_met is False:
             problems.append(describe_unmet(kind, job, job.status))
+        elif is_met is None and job.native_id is not None and is_native(job, kind):
+            native.append(jpsi.Dependency(job.native_id, kind))
         elif is_met is None:
-            is_own = (job.origin.executor, job.origin.target) == (executor.name, target)
-            if is_own and kind in offered and job.native_id is not None:
-                native.append(jpsi.Dependency(job.native_id, kind))
-            else:
-                foreign.append(dependency)
+            foreign.append(dependency)
     if problems:
         raise jpsi.InvalidJobException.of(_SUBJECT, list(dict.fromkeys(problems)))
     return Dependencies(native, foreign)
+
+
+@attrs.define
+class _NativeDependencies:
+    """Tells which jobs the batch system of an executor can have others wait for."""
+
+    _executor: jpsi.JobExecutor
+    #: All names of the executor, and the target.
+    _names: frozenset[str]
+    _target: str
+    #: True for the kinds that it accepts for elements of arrays.
+    _accepted: dict[jpsi.DependencyKind, bool] = attrs.field(factory=dict, init=False)
+
+    def __call__(self, job: StoredJob, kind: jpsi.DependencyKind) -> bool:
+        """Return True if the job is one of its own, and it offers this kind of dependency on it."""
+        is_own = job.origin.executor in self._names and job.origin.target == self._target
+        if not is_own or kind not in self._executor.system.capabilities.dependencies:
+            return False
+        if job.array is not None and kind not in self._accepted:
+            # PBS, for one, accepts no elements; one of them stands for all
+            self._accepted[kind] = self._accepts(jpsi.Dependency(job.native_id or "", kind))
+        return job.array is None or self._accepted[kind]
+
+    def _accepts(self, dependency: jpsi.Dependency) -> bool:
+        spec = jpsi.JobSpec("true", attributes=jpsi.JobAttributes(after=[dependency]))
+        try:
+            self._executor.preview(jpsi.Job(spec))
+        except jpsi.InvalidJobException:
+            return False
+        return True
+
+
+def _names(name: str) -> frozenset[str]:
+    """Return all names of an executor."""
+    names = ({it.name, *it.aliases} for it in jpsi.plugins(load=False) if it.kind == "executor")
+    return frozenset({name}).union(*(it for it in names if name in it))
 
 
 def _target(name: str | None) -> str:
