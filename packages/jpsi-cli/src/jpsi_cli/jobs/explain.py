@@ -1,7 +1,7 @@
 """Implements `jpsi explain`: collects the facts about one job, and shows why it waits or how it ended.
 
-It reads the stored job, queries the batch system and reads the last lines of standard error. `explanation`
-turns these facts into sentences and advice; `jpsi top` shows them as well.
+It reads the stored job, queries the batch system and reads the last lines of standard error. `diagnosis`
+derives a sentence and advice from these facts; `jpsi top` shows them as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..stored_jobs import best_status, recall_jobs, select_job, select_jobs
-from .explanation import Explanation, Facts, explain
+from .diagnosis import Diagnosis, JobFacts, diagnose
 
 # How much of standard error is read, and how many lines of it are shown.
 _BYTES = 8192
@@ -40,27 +40,27 @@ def explain_job(*, job: str, as_json: bool) -> int:
 
 def _explain(found: StoredJob, *, as_json: bool) -> None:
     facts = _facts(found)
-    explanation = explain(facts)
+    diagnosis = diagnose(facts)
     if as_json:
         content = {
             "id": found.id,
             "state": facts.status.state.value,
-            "sentence": explanation.sentence,
-            "advice": list(explanation.advice),
+            "sentence": diagnosis.sentence,
+            "advice": list(diagnosis.advice),
             "errors": list(facts.errors),
         }
         messages.show_json(content)
     else:
-        messages.show(_render(found, facts, explanation))
+        messages.show(_render(found, facts, diagnosis))
 
 
 def render_explanation(job: StoredJob) -> str:
     """Return why a job is in its state, for people."""
     facts = _facts(job)
-    return _render(job, facts, explain(facts))
+    return _render(job, facts, diagnose(facts))
 
 
-def _facts(job: StoredJob) -> Facts:
+def _facts(job: StoredJob) -> JobFacts:
     """Return the facts about a job; query its batch system if the job has not ended."""
     status, info, is_missing = job.status, None, False
     if not status.final:
@@ -68,7 +68,7 @@ def _facts(job: StoredJob) -> Facts:
     now = datetime.now(UTC)
     since = job.submitted if status.state is jpsi.JobState.QUEUED else job.started
     estimate = None if info is None else info.start_estimate
-    return Facts(
+    return JobFacts(
         status=status,
         spec=job.spec,
         job=job.id,
@@ -86,7 +86,7 @@ def _facts(job: StoredJob) -> Facts:
 
 
 def _query(job: StoredJob) -> tuple[StoredJob, jpsi.JobStatus, Observation | None, bool]:
-    """Return a job and its status, as its batch system knows them now, and True if that does not show it."""
+    """Query a job's batch system; return job, status, observation, and True if the job is missing there."""
     status = job.status
     if job.deferral is not None:
         return job, status, None, False
@@ -119,9 +119,9 @@ def _last_lines(job: StoredJob) -> Sequence[str]:
     return [line for line in text.splitlines() if line.strip()][-_LINES:]
 
 
-def _render(job: StoredJob, facts: Facts, explanation: Explanation) -> str:
-    lines = [f"{facts.status.state}: {explanation.sentence}"]
-    lines += [f"  - {it}" for it in explanation.advice]
+def _render(job: StoredJob, facts: JobFacts, diagnosis: Diagnosis) -> str:
+    lines = [f"{facts.status.state}: {diagnosis.sentence}"]
+    lines += [f"  - {it}" for it in diagnosis.advice]
     if facts.errors:
         lines += [f"the last lines of {job.streams.stderr}:", *(f"  | {line}" for line in facts.errors)]
     return "".join(f"{messages.printable(line)}\n" for line in lines)
