@@ -15,7 +15,7 @@ import pytest
 import jpsi
 
 if TYPE_CHECKING:
-    from conftest import Started
+    from conftest import Presence, Started
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 # Prints that it runs, and waits until the test writes to the fifo.
@@ -406,3 +406,15 @@ def test_jobs_are_completed_by_the_shell(
         assert expected in run().stdout.decode()
     environment |= {"COMP_WORDS": "jpsi submit -x lo", "COMP_CWORD": "3"}
     assert "local" in run().stdout.decode()
+
+
+def test_a_time_limit_is_kept_although_no_client_lives(run: Run, presence: Presence, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "begun")
+    job = run("submit", "--time", "0.1", "--", "sh", "-c", f"{presence.script}; echo >begun; sleep 1000")
+    (tmp_path / "begun").read_text()
+    while not presence.is_over():
+        pass
+
+    result = run("wait", job.stdout.decode().strip())
+
+    assert (result.returncode, b"used up its duration" in result.stderr) == (124, True)

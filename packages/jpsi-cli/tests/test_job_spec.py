@@ -33,10 +33,10 @@ EVERYTHING: Options = {
     "memory": "4G",
     "exclusive": True,
     "time": "1:30:00",
+    "t": "90",
     "queue": "q",
     "project": "p",
     "reservation": "r",
-    "after": ("7", "any:8"),
     "launcher": "mpirun",
     "pre_launch": "pre",
     "post_launch": "post",
@@ -84,7 +84,6 @@ def test_every_option_has_a_field() -> None:
             queue_name="q",
             project_name="p",
             reservation_id="r",
-            after=[jpsi.Dependency("7"), jpsi.Dependency("8", jpsi.DependencyKind.ANY)],
             custom_attributes={"slurm.qos": "debug", "pbs.x": "a=b"},
         ),
     )
@@ -122,7 +121,7 @@ def test_staging_options_are_added_to_those_of_a_document() -> None:
 def test_every_option_is_parsed() -> None:
     typed = {parameter.name for parameter in RUN_PARAMETERS if isinstance(parameter, click.Option)}
 
-    assert typed - {"executor", "file", "expand", "as_json"} == set(_FIELDS) == set(EVERYTHING)
+    assert typed - {"executor", "file", "after", "expand", "as_json"} == set(_FIELDS) == set(EVERYTHING)
 
 
 def test_missing_options_leave_a_document_unchanged() -> None:

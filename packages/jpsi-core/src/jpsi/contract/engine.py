@@ -200,8 +200,7 @@ class Engine(abc.ABC):
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered] | NotOffered:
         """Return those of these jobs that are on disk, final or not, and that this engine does not have yet.
 
-        Another process may have submitted them. Jobs that other processes are submitting at this moment are
-        left out.
+        Another process may have submitted them. Jobs that other processes are submitting now are left out.
 
         Raises:
             SubmitException: the jobs cannot be read.

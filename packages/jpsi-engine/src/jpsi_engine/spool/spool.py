@@ -8,10 +8,12 @@
     <root>/jobs/<id>/stop.<n>.json      jpsi asked attempt n to end
     <root>/jobs/<id>/final.<n>.json     the final status, if it does not follow from the exit marker alone
     <root>/jobs/<id>/unsent.<n>         attempt n was revoked and its submission failed; the reason, in words
+    <root>/jobs/<id>/deferred           the job is submitted once other jobs have ended; see `deferral`
     <root>/jobs/<id>/get.<n>            the stage out of attempt n is not complete; its progress, in words
     <root>/jobs/<id>/found              another machine has submitted the job
     <root>/jobs/<id>/stdout, stderr     streams without a path of their own
     <root>/arrays/                      jobs that were submitted as one array; see `arrays`
+    <root>/deferred/                    submissions that are deferred until other jobs have ended
     <root>/trash/                       folders that are being removed
     <root>/staged/<id>                  the remote host still has staged files of a job that is done with them
     <root>/events/                      markers, until a client moves them into the folders of their jobs
@@ -52,6 +54,8 @@ __all__ = ["REVOKED", "Claim", "Intent", "Spool"]
 FOUND = "found"
 #: The file name, without the attempt's number, that says that the submission of an attempt failed.
 UNSENT_FILE = "unsent"
+#: The file name that says that a process submits a job once other jobs have ended.
+DEFERRED_FILE = "deferred"
 
 
 @attrs.frozen(slots=True)
@@ -222,6 +226,11 @@ class Spool:
     def is_given_up(self, job_id: str, attempt: int) -> bool:
         """Return True if `give_up` was called for an attempt."""
         return host.exists(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}")
+
+    def is_deferred(self, job_id: str) -> bool:
+        """Return True if a job waits to be submitted for the first time, and was not asked to end."""
+        names = self.names(job_id)
+        return DEFERRED_FILE in names and "stop.1.json" not in names and last_attempt(job_id, names) == 1
 
     def adopt(self, job_id: str, attempt: int, place: ArrayMember) -> None:
         """Make the folder of a job that was submitted as an array element, unless it exists."""

@@ -42,8 +42,7 @@ class IdForm:
     system: str
     #: A pattern for the whole id; if an id has several parts, the first is a number.
     pattern: re.Pattern[str] = attrs.field(converter=_compiled)
-    #: The largest number of an id: many commands truncate larger numbers to 32 bits and take them for other
-    #: ids.
+    #: The largest number of an id: many commands truncate larger ones to 32 bits, which are other ids.
     largest: int | None = attrs.field(default=None, kw_only=True)
 
     def is_id(self, text: str) -> bool:

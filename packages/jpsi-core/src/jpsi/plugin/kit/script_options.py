@@ -110,6 +110,16 @@ def dependencies_reader(
     return read
 
 
+def array_reader(variable: str) -> Reader:
+    """Return a reader for the indices of an array, each of which the script gets in this variable."""
+
+    def read(draft: Draft, value: str) -> None:
+        draft.attributes.set_custom_attribute("jpsi.array", value)
+        draft.spec.environment = {**(draft.spec.environment or {}), variable: "${JPSI_ARRAY_INDEX}"}
+
+    return read
+
+
 def ignore_option(_draft: Draft, _value: str) -> None:
     """Ignore an option that changes nothing for jpsi."""
 
