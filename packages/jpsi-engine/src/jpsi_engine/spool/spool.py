@@ -500,7 +500,9 @@ class Spool:
 
     def _read_element(self, job_id: str, attempt: int) -> Intent | None:
         place = read_link(self.folder(job_id), attempt)
-        content = None if place is None else self.arrays.read_element(place)
+        if place is None or self.arrays.is_of_another_job(place, job_id, attempt):
+            return None
+        content = self.arrays.read_element(place)
         return None if content is None else Intent(job_id, attempt, content, None, place)
 
     @contextlib.contextmanager

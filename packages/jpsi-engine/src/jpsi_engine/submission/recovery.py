@@ -242,7 +242,12 @@ class Recovery:
             return attempt > newest
         # If two processes submitted it at the same time, it is in two arrays; the folder names the first.
         place = self._spool.places(job_id).get(attempt)
-        return (place is None or place.array == array) and not self._is_known(job_id)
+        is_first = (
+            place is None
+            or place.array == array
+            or self._spool.arrays.is_of_another_job(place, job_id, attempt)
+        )
+        return is_first and not self._is_known(job_id)
 
     def _without_ended(self, found: Iterable[Intent]) -> Iterator[Intent]:
         """Yield the jobs that were neither cancelled before they began nor given up."""

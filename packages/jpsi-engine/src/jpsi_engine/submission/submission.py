@@ -370,6 +370,10 @@ class SubmissionPipeline:
         if unreported is not None:
             return unreported not in self._failed_arrays or self._array_may_run(unreported)
         place = read_link(self._spool.folder(job_id), attempt)
+        if place is not None and self._spool.arrays.is_of_another_job(place, job_id, attempt):
+            # which array the attempt was in, and whether that runs, is unknown
+            msg = f"job {job_id} is damaged: array.{attempt} names the element of another job"
+            raise SubmitException(msg)
         return place is not None and self._array_may_run(place.array)
 
     def _single_may_run(self, job_id: str, attempt: int) -> bool:
