@@ -392,6 +392,24 @@ def test_a_submission_that_was_cut_short_is_no_job_and_no_damage(
     assert [job.id for job in job_store.jobs()] == ["other"]
 
 
+@pytest.mark.parametrize("work", ["toy"], indirect=True)
+def test_an_attempt_whose_claim_was_lost_is_not_repeated_if_it_has_left_a_marker(work: Work) -> None:
+    """No process has moved the marker into the job's folder yet."""
+    work.add("a1", "17")
+    without_native_id(work.folder("a1"))
+    (work.folder("a1") / "claim.1").unlink()
+    (work.folder("a1") / "start.1.0").unlink()
+    (work.folder("a1") / "stdout").unlink()
+    with work.executor() as executor:
+        (job,) = executor.recover()
+        assert job.status.state is JobState.NEW
+        (work.folder("a1") / "claim.1").unlink()
+        Path(work.spool.events, "a1.1.active").touch()
+
+        with pytest.raises(jpsi.SubmitException, match="runs already"):
+            executor.submit(job)
+
+
 @pytest.mark.parametrize("damage", [it for it in DAMAGES if it is not removed], ids=lambda it: it.__name__)
 @pytest.mark.parametrize("name", ["intent.json", "claim", "link"])
 @pytest.mark.parametrize("work", ["toy"], indirect=True)

@@ -263,10 +263,24 @@ def read_link(folder: str, attempt: int) -> ArrayMember | None:
         return None
 
 
+def append_native_id(fd: int, native_id: str) -> None:
+    """Add a native id to an open intent, whole or not at all; the caller holds the lock on the intent."""
+    size = os.fstat(fd).st_size
+    try:
+        host.write_all(fd, f"\n{native_id}".encode("ascii"))
+    except BaseException:
+        # half of it would be the id of another job
+        os.ftruncate(fd, size)
+        raise
+
+
 def add_native_id(path: str, native_id: str) -> None:
     """Add a native id to an intent that has none; the caller holds its lock."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND), "ab") as file:
-        file.write(f"\n{native_id}".encode("ascii"))
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        append_native_id(fd, native_id)
+    finally:
+        os.close(fd)
 
 
 def read_reason(path: str) -> str | None:
