@@ -279,6 +279,10 @@ class Spool:
         is_first = host.write_once(path, json.dumps(content).encode("ascii"))
         return content if is_first else self.read_stop(job_id, attempt) or content
 
+    def replace_stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> None:
+        """Replace the record that `stop` wrote by one that says more."""
+        host.write(f"{self.root}/{stop_file(job_id, attempt)}", json.dumps(content).encode("ascii"))
+
     def read_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
         """Return the record that `stop` wrote for an attempt, or None.
 
