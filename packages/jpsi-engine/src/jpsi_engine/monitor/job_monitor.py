@@ -480,7 +480,10 @@ class JobMonitor(Publisher):
         with self.session():
             self._observe(job, seen, now)
             job.is_denied = job.absent_since is not None
-        return True
+        # an answer about an array may have left out this element
+        if not job.is_denied or job.has_no_accounting or not self._backend.arrays_of([job.native_id]):
+            return True
+        return self._apply_accounting([job], [job.native_id], now)
 
     def _observe(self, job: JobView, seen: Observation | None, now: float) -> None:
         had_own_id = job.stranger is None
