@@ -985,6 +985,79 @@ def test_a_job_is_not_canceled_before_it_has_ended(bench: Bench, monkeypatch: py
     assert bench.states("a1")[-1] is JobState.CANCELED
 
 
+def cancel_without_effect(bench: Bench) -> str:
+    """Submit a job, and cancel it, which the batch system accepts and forgets; return its native id."""
+    native_id = bench.submit()
+    bench.ask()
+    bench.scheduler.ignored_cancels = 100
+    bench.engine.cancel("a1")
+    job = bench.engine._open()[0].get("a1")
+    assert job is not None
+    job.changed_at = bench.clock()
+    return native_id
+
+
+def test_a_cancel_without_effect_is_asked_for_again_ever_more_rarely(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    native_id = cancel_without_effect(bench)
+    began, times = bench.clock(), []
+
+    for _ in range(300):
+        bench.clock.advance(1)
+        bench.scheduler.job(native_id).state = FakeState.RUNNING
+        before = bench.calls("tdel")
+        bench.ask()
+        times += [round(bench.clock() - began)] if bench.calls("tdel") > before else []
+
+    assert times == [4, 12, 28, 60, 124]
+    (stop,) = [bench.spool.read_stop("a1", 1)]
+    assert stop is not None
+    assert (stop["why"], stop["repeats"]) == ("cancel", 5)
+    assert [text for text in caplog.messages if f"job a1 ({native_id}) lives on after its cancel" in text]
+
+
+def test_a_job_that_got_the_signal_of_its_cancel_may_take_its_time(bench: Bench) -> None:
+    cancel_without_effect(bench)
+    bench.leave("active", "signalled")
+    bench.see()
+
+    bench.clock.advance(20)
+    bench.ask()
+
+    assert bench.calls("tdel") == 1
+
+
+def test_a_process_that_recovers_a_job_asks_for_its_end_again(bench: Bench) -> None:
+    native_id = cancel_without_effect(bench)
+    bench.recover()
+    bench.follow("a1")
+    bench.scheduler.ignored_cancels = 0
+
+    bench.ask()
+    bench.clock.advance(5)
+    bench.ask()
+
+    assert bench.scheduler.job(native_id).state is FakeState.CANCELLED
+
+
+def test_no_cancel_is_repeated_for_a_native_id_that_another_job_has(bench: Bench) -> None:
+    native_id = cancel_without_effect(bench)
+    bench.scheduler.ignored_cancels = 0
+    bench.clock.advance(20)
+    answer = bench.engine._backend.query_states([native_id])
+    stranger = bench.scheduler.reuse_native_id(native_id)
+    monitor, _ = bench.engine._open()
+    job = monitor.get("a1")
+    assert job is not None
+
+    # the other job came between the poll and the request
+    job.observe(answer[native_id], bench.clock())
+    monitor._repeat_cancels([job], bench.clock)
+
+    assert (stranger.state.final, bench.calls("tdel")) == (False, 1)
+
+
 def test_own_cancel_is_remembered_when_the_system_forgets(bench: Bench) -> None:
     bench.submit("a1")
     native_id = bench.submit("a2")

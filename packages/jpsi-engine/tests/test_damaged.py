@@ -69,6 +69,18 @@ def nested(path: Path) -> None:
     path.write_text("[" * 100_000)
 
 
+def overlong(path: Path) -> None:
+    """No timedelta holds this duration."""
+    spec = {"executable": "/bin/sh", "attributes": {"duration": 1e18}}
+    path.write_text(json.dumps({"time": TIME.isoformat(), "directory": "/", "spec": spec}))
+
+
+def undatable(path: Path) -> None:
+    """UTC has no such time."""
+    content = {"time": "0001-01-01T00:00:00+14:00", "directory": "/", "spec": {"executable": "/bin/sh"}}
+    path.write_text(json.dumps(content))
+
+
 def made_a_directory(path: Path) -> None:
     path.unlink()
     path.mkdir()
@@ -80,7 +92,20 @@ def closed(path: Path) -> None:
         pytest.skip("root reads everything")
 
 
-DAMAGES = (removed, emptied, cut, garbled, zeroed, mistyped, listed, nested, made_a_directory, closed)
+DAMAGES = (
+    removed,
+    emptied,
+    cut,
+    garbled,
+    zeroed,
+    mistyped,
+    listed,
+    nested,
+    overlong,
+    undatable,
+    made_a_directory,
+    closed,
+)
 #: The files of a job that jpsi reads, and the progress of a job that has them.
 FILES = {
     "intent.1.json": ("ended", "running", "published"),
@@ -255,6 +280,7 @@ def test_a_damaged_file_never_repeats_a_run(
     damage(path)
 
     (before,) = [job for job in job_store.jobs() if job.id == "a1"]
+    damaged = [it.name for it in job_store.damaged()]
     jobs = recover_without_rerun(work, caplog)
 
     (after,) = [job for job in job_store.jobs() if job.id == "a1"]
@@ -264,8 +290,9 @@ def test_a_damaged_file_never_repeats_a_run(
     assert JobState.NEW not in {before.status.state, after.status.state}
     is_recovered = "a1" in [job.id for job in jobs]
     if name == "intent.1.json" and damage is not removed:
-        assert before.damage
-        assert before.remark is not None
+        assert damaged == ["job a1"]
+        # a spec is decoded only if it is asked for
+        assert damage is overlong or (before.damage and before.remark is not None)
         assert not is_recovered
     if "exit.run.3" in left:
         assert after.status.exit_code == 3
@@ -369,6 +396,24 @@ def test_a_submission_that_was_cut_short_is_no_job_and_no_damage(
     assert [job.id for job in job_store.jobs()] == ["other"]
 
 
+@pytest.mark.parametrize("work", ["toy"], indirect=True)
+def test_an_attempt_whose_claim_was_lost_is_not_repeated_if_it_has_left_a_marker(work: Work) -> None:
+    """No process has moved the marker into the job's folder yet."""
+    work.add("a1", "17")
+    without_native_id(work.folder("a1"))
+    (work.folder("a1") / "claim.1").unlink()
+    (work.folder("a1") / "start.1.0").unlink()
+    (work.folder("a1") / "stdout").unlink()
+    with work.executor() as executor:
+        (job,) = executor.recover()
+        assert job.status.state is JobState.NEW
+        (work.folder("a1") / "claim.1").unlink()
+        Path(work.spool.events, "a1.1.active").touch()
+
+        with pytest.raises(jpsi.SubmitException, match="runs already"):
+            executor.submit(job)
+
+
 @pytest.mark.parametrize("damage", [it for it in DAMAGES if it is not removed], ids=lambda it: it.__name__)
 @pytest.mark.parametrize("name", ["intent.json", "claim", "link"])
 @pytest.mark.parametrize("work", ["toy"], indirect=True)
@@ -391,21 +436,34 @@ def test_a_damaged_array_never_repeats_a_run_of_an_element(
         assert (damaged.name, damaged.folder) == ("array x", array)
 
 
-@pytest.mark.parametrize("index", [-1, 0, 3])
+NO_ELEMENT, OTHERS = "does not name an array and an element", "names the element of another job"
+
+
+@pytest.mark.parametrize(
+    ("link", "problem"),
+    [("x -1", NO_ELEMENT), ("x 0", NO_ELEMENT), ("x 3", NO_ELEMENT), ("x 2", OTHERS), ("y 1", OTHERS)],
+)
 @pytest.mark.parametrize("work", ["toy"], indirect=True)
-def test_a_link_to_an_element_that_does_not_exist_hides_no_job(
-    work: Work, caplog: pytest.LogCaptureFixture, index: int
+def test_a_link_to_no_element_or_to_that_of_another_job_hides_no_job(
+    work: Work, caplog: pytest.LogCaptureFixture, link: str, problem: str
 ) -> None:
     elements(work, work.folder("x").parent.parent / "arrays" / "x", native_id="17")
-    (work.folder("e1") / "array.1").write_text(f"x {index}\n")
+    common = {"executor": "toy", "time": TIME.isoformat(), "spec": {"executable": "a"}}
+    line = {"id": "a9", "attempt": 1, "directory": "/", "spec": {}}
+    os.close(work.spool.arrays.prepare("y", common, [line], "", [""]))
+    work.spool.arrays.revoke("y")
+    work.spool.arrays.give_up("y", "")
+    (work.folder("e1") / "array.1").write_text(f"{link}\n")
 
     jobs = {job.id: job for job in job_store.jobs()}
 
-    assert jobs.keys() == {"e1", "e2", "other"}
-    assert jobs["e1"].damage == ("array.1 does not name an array and an element",)
-    recover_without_rerun(work, caplog)
+    assert jobs.keys() - {"a9"} == {"e1", "e2", "other"}
+    assert jobs["e1"].damage == (f"array.1 {problem}",)
+    assert "e1" in [job.id for job in recover_without_rerun(work, caplog)]
     (ended,) = [job for job in job_store.jobs() if job.id == "e1"]
     assert ended.status.exit_code == 3
+    recalled = {job.id: job.native_id for job in work.executor().recall(["e1", "e2"])}
+    assert recalled == {"e1": "17.1", "e2": "17.2"}
 
 
 @pytest.mark.parametrize(

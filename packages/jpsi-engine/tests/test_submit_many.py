@@ -473,6 +473,25 @@ def test_a_late_client_does_not_revoke_a_queued_array(
         assert sorted(code or 0 for code in ends(mine)) == list(range(COUNT))
 
 
+def test_a_job_whose_link_names_the_element_of_another_job_is_not_submitted_again(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    """Its own array may run, whatever became of that of the other job."""
+    submit_and_die(batch, tmp_path / "proofs")
+    spool = Spool(Path(str(batch.work_directory), "toy"))
+    (name,), sent = spool.arrays.names(), len(fake.jobs)
+    with JobExecutor("toy", config=batch) as executor:
+        job, other = executor.recover()[:2]
+        spool.adopt(job.id, 1, ArrayMember(name, 2))
+
+        with pytest.raises(jpsi.SubmitException, match="names the element of another job"):
+            executor.submit(job)
+        assert len(fake.jobs) == sent
+        executor.submit(other)
+
+    assert len(fake.jobs) == sent + 1
+
+
 def test_an_element_cancelled_before_the_handoff_is_final(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:

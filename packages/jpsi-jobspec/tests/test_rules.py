@@ -118,6 +118,13 @@ BROKEN = [
     ("JS026", resource("{type: node, count: 2, with: [{type: node, count: 2}]}"), True, 3, "node in a node"),
     ("JS027", resource("{type: node, count: 1, with: [{type: memory}]}"), True, 3, "add `size"),
     ("JS027", resource("{type: node, count: 1, with: [{type: memory, size: much}]}"), True, 3, "16GB"),
+    (
+        "JS027",
+        resource(f"{{type: node, count: 1, with: [{{type: memory, size: {'9' * 400}GB}}]}}"),
+        True,
+        3,
+        "16GB",
+    ),
     ("JS030", one("command: a, resources: rr"), True, 5, "did you mean 'r'"),
     ("JS030", one("command: a, resources: r, requires: soft"), True, 5, "requirement 'soft'"),
     ("JS030", one("group: nowhere"), True, 5, "group 'nowhere'"),
@@ -200,6 +207,13 @@ BROKEN = [
         "put both into a group",
     ),
     ("JS060", one("command: a, resources: r, attributes: {duration: soon}"), True, 5, "0 is no limit"),
+    (
+        "JS060",
+        one("command: a, resources: r, attributes: {duration: P9999999999999D}"),
+        True,
+        5,
+        "0 is no limit",
+    ),
     ("JS060", one("command: a, resources: r, attributes: {duration: -1}"), True, 5, "must be a time"),
     ("JS061", one("command: a, resources: r, attributes: {cwd: here}"), True, 5, "absolute"),
     (

@@ -187,6 +187,10 @@ def test_elements_are_deleted_by_ranges() -> None:
     assert none == ("qdel", "18.a", "19.a")
 
 
+def test_torque_ends_a_single_element_by_its_own_id() -> None:
+    assert TORQUE.cancel(["17[4].a"]).argv == ("qdel", "17[4].a")
+
+
 @pytest.mark.parametrize("program", ["qdel", "qhold", "qrls"])
 def test_torque_takes_ranges_of_one_array_at_a_time(program: str, tmp_path: Path) -> None:
     fake = tmp_path / program

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,8 +82,48 @@ def test_the_next_agent_gets_the_request_if_one_ends_before_its_response(
 def test_the_client_fails_if_all_agents_end_before_their_response(agent: socket.socket) -> None:
     done, count = run_with_responses(agent, [b""] * 3)
 
-    assert (done.returncode, done.stderr) == (1, "the pilots' agent ended before it answered\n")
+    assert (done.returncode, done.stderr) == (client.UNCLEAR, "the pilots' agent ended before it answered\n")
     assert count == 3
+
+
+@pytest.mark.parametrize("answer", [f"{client.NOT_SENT}\nno disk\n", f"{client.REFUSED}\nno such engine\n"])
+def test_the_answer_is_unclear_if_an_agent_ended_and_the_next_does_not_take_the_job(
+    agent: socket.socket, answer: str
+) -> None:
+    """The agent that ended may have taken it."""
+    done, count = run_with_responses(agent, [b"", answer.encode()])
+
+    assert (done.returncode, count) == (client.UNCLEAR, 2)
+    assert done.stderr == answer.partition("\n")[2]
+
+
+def test_the_answer_is_unclear_if_an_agent_ended_and_then_none_can_be_reached(
+    agent: socket.socket, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    connections = [client.connect_agent]
+
+    def connect(folder: str) -> Any:
+        if connections:
+            return connections.pop()(folder)
+        msg = "no agent"
+        raise ConnectionRefusedError(msg)
+
+    monkeypatch.setattr(client, "connect_agent", connect)
+    monkeypatch.setattr(sys, "argv", ["client.py", str(Path.cwd().parent)])
+    monkeypatch.setattr(client, "render_message", lambda request: request)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"do": "submit"}\n')))
+
+    def end_at_once() -> None:
+        agent.accept()[0].close()
+
+    thread = threading.Thread(target=end_at_once)
+    thread.start()
+
+    code = client.main()
+
+    thread.join()
+    assert code == client.UNCLEAR
+    assert "cannot be reached: no agent" in capfd.readouterr().err
 
 
 def test_the_client_uses_no_agent_in_a_directory_of_another_user(agent: socket.socket) -> None:

@@ -411,6 +411,49 @@ def test_pilots_that_are_lost_before_any_of_their_jobs_ended_are_retried_with_ba
     run_scenario(scenario)
 
 
+def test_pilots_that_end_at_once_three_times_stop_the_queue_until_a_job_is_submitted(
+    run_scenario: Callable[[Scenario], None],
+) -> None:
+    async def scenario(harness: LoopHarness) -> None:
+        harness.submit()
+        for _ in range(3):
+            await harness.run_round(100)
+            harness.set_pilot_state(JobState.FAILED)
+            await harness.run_round()
+        await harness.run_round(100_000)
+        assert len(harness.pilots.started) == 3
+        problem = harness.scheduling.problems[SETTINGS.key]
+        assert problem.startswith("the last 3 pilots ended at once, and no other is started until a job is")
+        assert problem.endswith("submitted: its job is FAILED")
+
+        harness.scheduling.resume(SETTINGS.key)
+        await harness.run_round()
+        assert len(harness.pilots.started) == 4
+
+    run_scenario(scenario)
+
+
+@pytest.mark.parametrize("has_node", [True, False], ids=["a node reported", "it ran for a while"])
+def test_a_pilot_that_ran_for_a_while_or_had_a_node_has_not_ended_at_once(
+    run_scenario: Callable[[Scenario], None], has_node: bool
+) -> None:
+    async def scenario(harness: LoopHarness) -> None:
+        harness.submit(retry=True)
+        for number in range(1, 5):
+            await harness.run_round(1000)
+            assert len(harness.pilots.started) == number
+            harness.set_pilot_state(JobState.ACTIVE)
+            node = harness.engine.report(str(number)) if has_node else None
+            await harness.run_round()
+            if node is not None:
+                harness.engine.lose(node)
+            harness.time += 0 if has_node else 90
+            harness.set_pilot_state(JobState.FAILED)
+            await harness.run_round()
+
+    run_scenario(scenario)
+
+
 def test_runs_of_an_earlier_agent_count_until_their_pilot_is_gone(tmp_path: Path) -> None:
     async def run_to_end() -> None:
         before = LoopHarness(tmp_path)

@@ -89,6 +89,18 @@ def test_a_job_that_is_killed_while_it_shortens_its_progress_file_leaves_no_old_
     assert read_progress(progress.read_text()) == (0.5, NO_REPORT)
 
 
+def test_a_write_of_progress_that_was_cut_short_is_continued(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    progress, pwrite = tmp_path / "progress", os.pwrite
+    progress.write_text("0.25\n0.375\nfailure none\n")
+    monkeypatch.setattr(os, "pwrite", lambda file, data, offset: pwrite(file, data[:2], offset))
+
+    Inbox(environment).set_progress(0.5, Report(is_success=False, message="no input"))
+
+    assert read_progress(progress.read_text()) == (0.5, Report(is_success=False, message="no input"))
+
+
 def test_a_process_outside_of_jobs_has_no_inbox() -> None:
     with pytest.raises(StateError, match="this is no job of an execution"):
         Inbox({})

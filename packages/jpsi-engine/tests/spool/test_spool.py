@@ -375,6 +375,18 @@ def test_discarding_never_raises(spool: Spool, attempt: int) -> None:
     spool.discard("missing", attempt)
 
 
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_discarding_an_attempt_on_a_broken_disk_does_not_raise(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch, attempt: int
+) -> None:
+    def broken(_: object) -> bool:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("jpsi_engine.host.exists", broken)
+
+    spool.discard("a1", attempt)
+
+
 # ------------------------------------------------------------------------------------ failing writes
 
 
@@ -453,6 +465,47 @@ def test_later_attempt_whose_script_cannot_be_written_can_never_run(
 
     assert spool.claim("a1", 2) is not None
     assert spool.claim("a1", 1) is None
+
+
+@pytest.mark.parametrize("bytes_left", range(6))
+def test_a_native_id_is_recorded_as_a_whole_or_not_at_all(
+    spool: Spool, failing: Callable[[int], None], bytes_left: int
+) -> None:
+    """Half of it would be the id of another job."""
+    make(spool)
+    lock = spool.prepare("a2", 1, {"id": "a2"}, "")
+    os.close(spool.arrays.prepare("x", {"spec": {}}, [], "", []))
+    writes: list[Callable[[], None]] = [
+        lambda: spool.record_native_id("a1", 1, "12345"),
+        lambda: spool.started(lock, "12345"),
+        lambda: spool.arrays.record_native_id("x", "12345"),
+    ]
+
+    for write in writes:
+        failing(bytes_left)
+        with pytest.raises(OSError, match="No space left"):
+            write()
+
+    os.close(lock)
+    assert [last(spool, job_id).native_id for job_id in ("a1", "a2")] == [None, None]
+    assert spool.arrays.read_native_id("x") is None
+
+
+def test_an_attempt_whose_link_cannot_be_looked_up_leaks_no_lock(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(spool)
+    before = len(os.listdir("/dev/fd"))  # noqa: PTH208  numbers
+
+    def broken(_: object) -> bool:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("jpsi_engine.host.exists", broken)
+    with pytest.raises(OSError, match="Input/output error"):
+        spool.reserve("a1", 2)
+
+    assert len(os.listdir("/dev/fd")) == before  # noqa: PTH208
+    assert "intent.2.json" not in spool.names("a1")
 
 
 def test_file_that_is_written_in_pieces_is_whole(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -587,6 +640,23 @@ def test_attempt_that_is_no_more_is_not_judged(spool: Spool) -> None:
     make(spool)
     intent = last(spool)
     spool.discard("a1", 1)
+
+    with spool.hold_lock(intent, 0) as may:
+        assert not may
+
+
+def test_attempt_that_is_discarded_while_another_process_waits_for_its_lock_is_not_judged(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(spool)
+    intent = last(spool)
+    take_lock = files_module.take_lock
+
+    def late(fd: int, timeout_seconds: float) -> bool:
+        spool.discard("a1", 1)
+        return take_lock(fd, timeout_seconds)
+
+    monkeypatch.setattr(files_module, "take_lock", late)
 
     with spool.hold_lock(intent, 0) as may:
         assert not may
