@@ -6,6 +6,7 @@ and how it is read back from a script that was not written by jpsi.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -37,11 +38,10 @@ class JobRequest:
 
     spec: JobSpec
     context: SubmitContext
-    #: The resources of a spec with slots of one kind.
-    resources: ResourceSpecV1 = attrs.field(init=False)
 
-    @resources.default
-    def _resources(self) -> ResourceSpecV1:
+    @functools.cached_property
+    def resources(self) -> ResourceSpecV1:
+        """The resources of a spec with slots of one kind."""
         return resources_of(self.spec)
 
     @property
