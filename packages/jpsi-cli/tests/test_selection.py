@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from jpsi_cli.error_boundary import SelectionError
 from jpsi_cli.stored_jobs.selection import select_job, select_jobs, short_ids
 from jpsi_engine.spool import ArrayMember
-from made_jobs import made
+from stored_jobs import stored_job
 
 JOBS = [
-    made("aaaa1111", "one", "17"),
-    made("aaaa2222", "two", "18"),
-    made("17bb3333", "two", "19"),
-    made("cccc", "aaaa1111x", None),
+    stored_job("aaaa1111", "one", "17"),
+    stored_job("aaaa2222", "two", "18"),
+    stored_job("17bb3333", "two", "19"),
+    stored_job("cccc", "aaaa1111x", None),
 ]
 
 WORDS = {
@@ -51,7 +51,10 @@ ELEMENTS = {
 
 @pytest.mark.parametrize(("native_id", "array", "words"), ELEMENTS.values(), ids=ELEMENTS)
 def test_an_array_has_the_words_of_its_batch_system(native_id: str, array: str, words: list[str]) -> None:
-    jobs = [made("aaaa", "one", native_id, place=PLACE, array_native_id=array), made("bbbb", "two", "431")]
+    jobs = [
+        stored_job("aaaa", "one", native_id, place=PLACE, array_native_id=array),
+        stored_job("bbbb", "two", "431"),
+    ]
 
     for word in (*words, "array", "arr"):
         assert [job.id for job in select_jobs([word], jobs)] == ["aaaa"], word
@@ -86,7 +89,7 @@ def test_a_word_that_matches_none_or_several_is_refused(word: str, message: str)
 
 def test_of_many_candidates_the_newest_are_named() -> None:
     with pytest.raises(SelectionError, match="and 90 older ones") as caught:
-        select_jobs(["x"], [made(f"x{number:03}") for number in range(100)])
+        select_jobs(["x"], [stored_job(f"x{number:03}") for number in range(100)])
     assert "x099" in str(caught.value)
     assert "x089" not in str(caught.value)
 
@@ -99,5 +102,5 @@ def test_a_short_id_means_its_job_alone(ids: set[str]) -> None:
     for job_id, beginning in short.items():
         assert job_id.startswith(beginning)
         others = [it for it in ids if it.startswith(beginning) and it != job_id]
-        # one id may be the beginning of another
+        # one id may be a prefix of another
         assert beginning == job_id or not others

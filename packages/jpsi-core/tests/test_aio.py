@@ -1,4 +1,4 @@
-"""Jobs in asyncio: the same promises as without, and the loop is never held up."""
+"""Jobs in asyncio: the same guarantees as without, and the loop is never blocked."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_wait_whose_time_runs_out_returns_none(timeout: float | timedelta) -> 
     assert job._watchers == ()
 
 
-def test_to_wait_for_a_state_that_cannot_be_reached_any_more_raises() -> None:
+def test_a_wait_for_a_state_that_cannot_be_reached_raises() -> None:
     job = Job()
     ManualExecutor(job).publish(QUEUED, JobState.FAILED)
 
@@ -65,7 +65,7 @@ def test_to_wait_for_a_state_that_cannot_be_reached_any_more_raises() -> None:
         asyncio.run(aio.wait(job, COMPLETED))
 
 
-def test_a_wait_that_is_cancelled_leaves_nothing_at_the_job() -> None:
+def test_a_canceled_wait_leaves_no_watcher_at_the_job() -> None:
     job = Job()
     ManualExecutor(job).publish(QUEUED)
 
@@ -82,7 +82,7 @@ def test_a_wait_that_is_cancelled_leaves_nothing_at_the_job() -> None:
     assert job._watchers == ()
 
 
-def test_news_that_come_after_the_loop_was_closed_harm_nobody() -> None:
+def test_a_status_after_the_loop_was_closed_is_ignored() -> None:
     job = Job()
     gate = ManualExecutor(job)
     loop = asyncio.new_event_loop()
@@ -115,12 +115,12 @@ def test_the_events_of_a_job_are_all_its_statuses_in_order() -> None:
 def test_a_status_comes_once_the_callbacks_for_it_have_returned() -> None:
     job = Job()
     gate = ManualExecutor(job)
-    told: list[str] = []
+    order: list[str] = []
     go_on = threading.Event()
 
     def callback(_: Job, status: JobStatus) -> None:
         assert go_on.wait(PATIENCE)
-        told.append(status.state.value)
+        order.append(status.state.value)
 
     job.set_job_status_callback(callback)
 
@@ -128,12 +128,12 @@ def test_a_status_comes_once_the_callbacks_for_it_have_returned() -> None:
         gate.publish(QUEUED, COMPLETED)
         asyncio.get_running_loop().call_later(0.05, go_on.set)
         async for status in aio.events(job):
-            told.append(f"heard {status.state.value}")  # noqa: PERF401  callbacks append meanwhile
+            order.append(f"event {status.state.value}")  # noqa: PERF401  callbacks append meanwhile
 
     asyncio.run(main())
 
-    assert told.index("QUEUED") < told.index("heard QUEUED")
-    assert told.index("COMPLETED") < told.index("heard COMPLETED")
+    assert order.index("QUEUED") < order.index("event QUEUED")
+    assert order.index("COMPLETED") < order.index("event COMPLETED")
 
 
 def test_the_events_of_an_executor_name_the_job() -> None:

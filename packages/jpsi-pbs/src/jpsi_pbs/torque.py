@@ -106,7 +106,12 @@ class Torque(Hooks):
 
     @hookimpl
     def cancel(self, native_ids: Sequence[str]) -> Command:
-        """Return the qdel command, which ends pending and running jobs."""
+        """Return the qdel command, which ends pending and running jobs.
+
+        Torque 6.1.3 skips elements of a range that are just starting, and ends one that is named alone.
+        """
+        if len(native_ids) == 1:
+            return Command(["qdel", *native_ids])
         return queue.change_by_ranges("qdel", native_ids)
 
     @hookimpl

@@ -71,12 +71,7 @@ class Preview:
 
 
 class InterruptedSubmission(BaseException):
-    """A job was submitted, but its caller was interrupted, as by Ctrl-C.
-
-    Args:
-        native_id: the native id of the job.
-        interrupt: the exception to raise once the job is bound.
-    """
+    """A job was submitted, but its caller was interrupted, as by Ctrl-C: raise that once it is bound."""
 
     def __init__(self, native_id: str, interrupt: BaseException) -> None:
         super().__init__(native_id, interrupt)
@@ -172,8 +167,7 @@ class Engine(abc.ABC):
     def give_up(self, job_ids: Collection[str] | None) -> None:  # noqa: B027  without a quota, no job waits
         """Make submissions of these jobs that wait for the quota fail now; requests under way go on.
 
-        Args:
-            job_ids: the jobs; None means all jobs, and later ones then do not wait either.
+        None means all jobs, and later ones then do not wait either.
         """
 
     def track_many(self, job_ids: Sequence[str]) -> None:

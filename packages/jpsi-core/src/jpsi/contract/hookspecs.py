@@ -54,18 +54,20 @@ class Arrays:
 
     #: The largest number of elements of an array.
     largest: int
-    #: The environment variable from which a running element reads the native id of its array, in any spelling
-    #: that all elements share. Several names are separated by blanks: the first that is set counts.
+    #: The variable from which a running element reads the native id of its array, in any spelling that all
+    #: elements share. Several names are separated by blanks: the first that is set counts.
     id_variable: str
-    #: The environment variable from which a running element reads its index.
+    #: The variable from which a running element reads its index.
     index_variable: str
-    #: For systems that give elements only their own ids: the two characters that enclose the index in such an
-    #: id. With `[]`, `17[3].server` is an element of `17[].server`, the id that all elements share.
+    #: For systems that give elements only their own ids: the two characters around the index. With `[]`,
+    #: `17[3].server` is an element of `17[].server`, the id that all elements share.
     id_brackets: str = ""
     #: True if the batch system can limit how many elements run at a time: `SubmitContext.at_a_time`.
     limits: bool = False
     #: True if elements may have slots of several kinds; otherwise such jobs are submitted one by one.
     heterogeneous: bool = False
+    #: True if a query about one element alone names it by its own id, and says so if it is unknown.
+    names_elements: bool = False
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -287,7 +289,7 @@ class ExecutorHooks(Protocol):
     def query_finished(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
         """Return the one command that queries the accounting for jobs that have left the queue.
 
-        Like `query`, it receives arrays instead of their elements.
+        Like `query`, it receives arrays instead of their elements, except as `Arrays.names_elements` says.
         """
 
     def parse_finished(

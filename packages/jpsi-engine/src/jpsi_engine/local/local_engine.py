@@ -314,9 +314,8 @@ class LocalEngine(Engine):
         claim = self._spool.claim(intent.job_id, intent.attempt)
         if claim is not None and claim.text == spool.REVOKED:
             return False
-        new = [it.name for it in self._spool.news({intent.job_id}) if it.attempt == intent.attempt]
         is_started = claim is None and intent.native_id is not None
-        return is_started or self._spool.has_run(intent.job_id, intent.attempt, new)
+        return is_started or self._spool.has_run(intent.job_id, intent.attempt)
 
     def _supervise(self, intent: spool.Intent, process: host.ProcessId) -> SupervisedProcess:
         claim = self._spool.claim(intent.job_id, intent.attempt)

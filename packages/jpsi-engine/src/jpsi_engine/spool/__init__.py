@@ -5,7 +5,7 @@ It holds intents, claims, consumed markers, arrays and history; docs/reference/s
 
 from jpsi_engine.spool import attempts
 from jpsi_engine.spool.arrays import BLOCK, ArrayFiles, ArrayIntent, ArrayMember, read_link
-from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, validate_claim
+from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, is_revoked, validate_claim
 from jpsi_engine.spool.damage import DAMAGE, array_problem, fallback_intent, folder_problems
 from jpsi_engine.spool.history import JobHistory
 from jpsi_engine.spool.intents import ArrayAttempt, JobAttempt, JobIntent

@@ -182,7 +182,10 @@ class JobRecords:
             if files.has("array"):
                 place = read_link(folder, files.attempt)
                 array = None if place is None else arrays.get(place.array)
-                return None if place is None or array is None else array.element(place.index, **own)
+                record = None if place is None or array is None else array.element(place.index, **own)
+                # a link to the element of another job is damaged
+                is_own = record is not None and (record.job_id, record.attempt) == (job_id, files.attempt)
+                return record if is_own else None
             if own["markers"]:
                 return None
         intent, native_id = files.read_intent(lambda _: True)

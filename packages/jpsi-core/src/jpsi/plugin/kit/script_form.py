@@ -6,7 +6,6 @@ and how it is read back from a script that was not written by jpsi.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -39,7 +38,7 @@ class JobRequest:
     spec: JobSpec
     context: SubmitContext
 
-    @functools.cached_property
+    @property
     def resources(self) -> ResourceSpecV1:
         """The resources of a spec with slots of one kind."""
         return resources_of(self.spec)

@@ -1,4 +1,4 @@
-"""Jobs as they are on disk, made without one."""
+"""Stored jobs, made without running one."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from jpsi_engine.spool.history import JobHistory
 from jpsi_engine.spool.job_records import JobRecord
 from jpsi_engine.verdict.markers import Marker
 
-#: When they were submitted.
+#: The time of their submission.
 THEN = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 SLURM = Origin("slurm", "", Path("/work/slurm"))
 
 
-def made(job_id: str, name: str | None = None, native_id: str | None = "17", **fields: Any) -> StoredJob:
-    """A job of Slurm; `fields` are those of `Written`, and `origin`."""
+def stored_job(
+    job_id: str, name: str | None = None, native_id: str | None = "17", **fields: Any
+) -> StoredJob:
+    """Return a job of Slurm; `fields` are those of `JobRecord`, and `origin`."""
     origin = fields.pop("origin", SLURM)
     spec = {"executable": "simulate", **({} if name is None else {"name": name})}
     intent = {"time": THEN.isoformat(), "directory": "/home/me", "spec": spec}
-    written = JobRecord(job_id=job_id, attempt=1, intent=intent, native_id=native_id, **fields)
-    return StoredJob(origin, JobHistory(written, frozenset({99})))
+    record = JobRecord(job_id=job_id, attempt=1, intent=intent, native_id=native_id, **fields)
+    return StoredJob(origin, JobHistory(record, frozenset({99})))
 
 
-def began(job_id: str, seconds: float) -> Marker:
-    """That a job began so long after its submission."""
+def active_marker(job_id: str, seconds: float) -> Marker:
+    """Return the marker of a job that began this long after its submission."""
     time = int((THEN + timedelta(seconds=seconds)).timestamp() * 10**9)
     return Marker(job_id, 1, 0, "active", "", None, time, f"{job_id}.1.active")
 
 
-def ended(
+def encoded_end(
     state: JobState, seconds: float, code: int | None = None, reason: Reason | None = None, message: str = ""
 ) -> dict[str, Any]:
-    """How a job ended so long after its submission, as it is written down."""
+    """Return the stored status of a job that ended this long after its submission."""
     return encode_status(
         JobStatus(
             state,

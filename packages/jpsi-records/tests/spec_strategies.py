@@ -1,4 +1,4 @@
-"""Wishes of every form, for property tests."""
+"""Strategies for request specs of every form."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _with_output(document: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
     return (st.just({}) | outputs).map(lambda it: {**document, **it})
 
 
-#: Documents of computations, with and without what may be left out.
+#: Documents of computations, with and without optional members.
 COMPUTATIONS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"command": st.lists(WORDS, min_size=1, max_size=3)},
     optional={
@@ -49,7 +49,7 @@ COMPUTATIONS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     },
 ).flatmap(_with_output)
 
-#: What leaves the meaning of a document as it is.
+#: Members that do not change the meaning of a document.
 DEFAULTS: dict[str, Any] = {
     "environment": {},
     "cwd": ".",
@@ -71,7 +71,7 @@ DEFAULTS: dict[str, Any] = {
     "placement": {},
 }
 
-#: What is no part of what is computed.
+#: Members that are no part of the computation.
 PLACEMENTS = st.fixed_dictionaries(
     {},
     optional={

@@ -1,4 +1,4 @@
-"""Stand-ins for the programs that start containers."""
+"""Fakes of the programs that start containers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from jpsi_records.model.request_spec import RequestSpec, read_request_spec
 DIGEST = "sha256:" + "5" * 64
 IMAGE = f"docker.io/library/debian@{DIGEST}"
 
-#: Puts the stand-in for an engine on PATH; returns the folder.
-OnPath = Callable[[str], Path]
+#: Puts the fake of an engine on PATH; returns the folder.
+InstallEngine = Callable[[str], Path]
 
-#: Plays an engine: it runs the command, for which a directory with links to the mounts is the root.
-STAND_IN = """\
+#: The fake of an engine: it runs the command below a directory with links to the mounts, not at the root.
+FAKE_ENGINE = """\
 #!/usr/bin/env python3
 import csv, json, os, subprocess, sys
 
@@ -30,10 +30,10 @@ command = []
 while words:
     word = words.pop(0)
     if word == "--mount":
-        told = dict(it.partition("=")[::2] for it in next(csv.reader([words.pop(0)])))
-        target = root + told["target"]
+        mount = dict(it.partition("=")[::2] for it in next(csv.reader([words.pop(0)])))
+        target = root + mount["target"]
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        os.symlink(told["source"], target)
+        os.symlink(mount["source"], target)
     elif word == "--env":
         name, _, value = words.pop(0).partition("=")
         environment[name] = value
@@ -45,27 +45,27 @@ while words:
     elif "@sha256:" in word:
         command += words
         words = []
-# A program finds its places at the root; here below it.
+# A command's absolute paths are below that directory.
 command = [it.replace(" /", f" {root}/") for it in command]
 sys.exit(subprocess.run(command, env=environment, cwd=root).returncode)
 """
 
 
-def contained(*command: str, **more: object) -> RequestSpec:
-    """A wish for a command in a container."""
+def container_spec(*command: str, **more: object) -> RequestSpec:
+    """Return the spec of a command in a container."""
     document = {"container_image": IMAGE, "cwd": "/", **({"command": list(command)} if command else {})}
     return read_request_spec(document | more)
 
 
-def without_engines(path: str, folder: Path) -> str:
-    """A PATH on which all programs are but the engines of this machine."""
-    kept = [str(folder)]
+def path_without_engines(path: str, folder: Path) -> str:
+    """Return a PATH with all programs except the engines of this machine."""
+    path_entries = [str(folder)]
     for place in path.split(os.pathsep):
         if not any(Path(place, name).exists() for name in ENGINES):
-            kept.append(place)
+            path_entries.append(place)
             continue
         for program in Path(place).iterdir():
             beside = folder / program.name
             if program.name not in ENGINES and not beside.exists():
                 beside.symlink_to(program)
-    return os.pathsep.join(kept)
+    return os.pathsep.join(path_entries)

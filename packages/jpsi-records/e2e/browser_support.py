@@ -1,4 +1,4 @@
-"""What the tests with a browser share."""
+"""Support for the tests with a browser."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 import attrs
 from selenium.webdriver import Chrome
 
-#: Opens a browser; without scripts if asked to.
+#: Opens a browser, by default with scripts.
 Browse = Callable[..., Chrome]
 
 
 @attrs.frozen
-class Shown:
-    """Records that `jpsi request serve` shows."""
+class RecordsServer:
+    """Records that `jpsi request serve` serves."""
 
     folder: Path
     link: str
 
     def jpsi(self, *arguments: str) -> str:
-        """What a command of `jpsi request` writes."""
+        """Return the output of a command of `jpsi request`."""
         command = [sys.executable, "-m", "jpsi_cli", "request", *arguments]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=self.folder).stdout
 
     def write(self, name: str, text: str) -> str:
-        """A file in the folder; returns its name."""
+        """Write a file in the folder and return its name."""
         (self.folder / name).write_text(text)
         return name
