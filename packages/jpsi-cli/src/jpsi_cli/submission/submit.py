@@ -131,7 +131,8 @@ def _defer(
     _show(jobs, executor, as_json=as_json)
     shown = _shown_id(jobs[0])
     if is_held:
-        messages.error(f"{executor.name} holds no jobs, so jpsi submits this one later: jpsi release {shown}")
+        why = "" if executor.system.capabilities.hold_option else f"{executor.name} holds no jobs, so "
+        messages.error(f"{why}jpsi submits this one later: jpsi release {shown}")
         return 0
     others = f"job {awaited[0].job}" if len(awaited) == 1 else f"{len(awaited)} other jobs"
     messages.error(
