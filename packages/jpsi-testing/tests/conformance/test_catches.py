@@ -181,7 +181,7 @@ def failures(done: subprocess.CompletedProcess[str]) -> str:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_each_mistake_fails_its_test(tmp_path: Path, mistake: str) -> None:
+def test_each_defect_fails_its_test(tmp_path: Path, mistake: str) -> None:
     right, wrong, keyword, expected_text = MISTAKES[mistake]
     source = Path(toy.__file__).read_text()
     assert source.count(right) == 1, "the toy has changed"
@@ -410,7 +410,7 @@ LAUNCHER_MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", LAUNCHER_MISTAKES)
-def test_each_mistake_of_a_launcher_fails_its_test(tmp_path: Path, mistake: str) -> None:
+def test_each_defect_of_a_launcher_fails_its_test(tmp_path: Path, mistake: str) -> None:
     right, wrong, keyword, expected_text = LAUNCHER_MISTAKES[mistake]
     assert right in _TWICE
 
@@ -420,7 +420,7 @@ def test_each_mistake_of_a_launcher_fails_its_test(tmp_path: Path, mistake: str)
     assert expected_text in failures(done), done.stdout
 
 
-def test_the_launcher_without_mistakes_passes_all(tmp_path: Path) -> None:
+def test_the_launcher_without_defects_passes_all(tmp_path: Path) -> None:
     done = conforms(tmp_path, _TWICE, "test", _LAUNCHING.replace(_HASTE, _TIMEOUT_SECONDS))
 
     assert done.returncode == 0, done.stdout
