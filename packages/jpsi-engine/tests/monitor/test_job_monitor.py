@@ -499,10 +499,10 @@ def test_the_end_of_an_array_counts_only_for_elements_that_never_began(
     client.leave("j", *(it for it in traces if it == "active"))
     client.monitor.collect_markers(clock())
     whole = Observation(state=JobState.CANCELED, native_state="CANCELLED", tag="jpsi-x-1")
-    seen = {"1": whole, "1.1": whole}
+    observations = {"1": whole, "1.1": whole}
 
     for _ in range(2):
-        snapshot = Snapshot(begun=clock(), ended=clock(), queried=None, seen=seen)
+        snapshot = Snapshot(begun=clock(), ended=clock(), queried=None, seen=observations)
         client.monitor._apply_snapshot(snapshot, [job], clock())
         clock.advance(GRACE + 1)
 
@@ -641,11 +641,11 @@ def test_an_element_that_vanished_after_a_cancellation_counts_as_cancelled_after
         client.monitor.add(job)
         client.monitor.follow([job], clock())
     client.monitor.record_stop(jobs[0], Stop(CANCEL, datetime.now(UTC)))
-    seen = {"1.2": Observation(state=JobState.QUEUED, native_state="WAITING")}
+    observations = {"1.2": Observation(state=JobState.QUEUED, native_state="WAITING")}
 
     def apply_snapshot() -> None:
         client.monitor._apply_snapshot(
-            Snapshot(begun=clock(), ended=clock(), queried=None, seen=seen), jobs, clock()
+            Snapshot(begun=clock(), ended=clock(), queried=None, seen=observations), jobs, clock()
         )
 
     apply_snapshot()
