@@ -29,7 +29,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # noqa: ANN201  a f
     return write
 
 
-def test_nothing_is_configured() -> None:
+def test_without_files_the_configuration_is_empty() -> None:
     settings = loader.load()
 
     assert settings == loader.Settings()
@@ -161,7 +161,7 @@ TIMES = "such as 90 (seconds), 10m, 2h30m or 1:30:00"
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "{}", "executors:\n  slurm:\n    defaults:\ntargets:\n"])
-def test_keys_with_nothing_behind_them_say_nothing(write, text: str) -> None:  # noqa: ANN001
+def test_keys_without_a_value_are_ignored(write, text: str) -> None:  # noqa: ANN001
     write("user", text)
 
     assert loader.load().plugin_path == []
@@ -185,7 +185,7 @@ def test_file_of_other_bytes_is_named(write) -> None:  # noqa: ANN001
         loader.load()
 
 
-def test_file_that_is_named_must_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_named_file_must_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JPSI_CONFIG", str(tmp_path / "none"))
 
     with pytest.raises(ConfigError, match=r"JPSI_CONFIG names .*none, which is not a file"):

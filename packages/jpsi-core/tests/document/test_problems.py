@@ -429,7 +429,7 @@ def test_wrong_jpsi_attribute_is_named_with_its_place(lines: str, expected: str)
     assert document_problems(jpsi(lines)) == [expected.replace(": ", ": attributes.system.jpsi.", 1)]
 
 
-def test_every_mistake_is_named_at_once_in_the_order_of_lines() -> None:
+def test_all_problems_are_named_at_once_in_the_order_of_lines() -> None:
     text = """\
 version: 2
 resources:
@@ -543,7 +543,7 @@ def test_error_is_a_readable_list() -> None:
         read_document(changed("label: task", "label: 1").replace("3600", "soon"), "job.yaml")
 
 
-def test_several_json_mistakes_have_their_lines() -> None:
+def test_several_problems_in_json_have_their_lines() -> None:
     text = json.dumps(json.loads(write_document(read_document(DOCUMENT), as_json=True)), indent="\t")
     text = text.replace('"slot": "task"', '"slot": "task",\n"slot": "task"').replace(
         "3600", 'NaN, \n\t"cwd": 1'
