@@ -122,7 +122,7 @@ def test_what_is_staged_is_added_to_what_a_document_says() -> None:
 def test_every_option_is_parsed() -> None:
     typed = {parameter.name for parameter in RUN_PARAMETERS if isinstance(parameter, click.Option)}
 
-    assert typed - {"executor", "file", "expand", "as_json"} == set(_FIELDS) == set(EVERYTHING)
+    assert typed - {"executor", "file", "expand", "lenient", "as_json"} == set(_FIELDS) == set(EVERYTHING)
 
 
 def test_missing_options_leave_a_document_unchanged() -> None:

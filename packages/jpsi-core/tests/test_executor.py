@@ -214,6 +214,7 @@ def test_what_is_exported_is_pinned() -> None:
         "TransportError",
         "UnreachableStateException",
         "configuration",
+        "document_command",
         "escape",
         "parse_duration",
         "plugins",

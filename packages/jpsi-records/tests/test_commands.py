@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -158,6 +159,51 @@ def test_a_usage_error_is_reported_and_changes_nothing(
 
     assert told in done.stderr
     assert json.loads(run("ls", "--json").stdout) == []
+
+
+def test_unknown_keys_are_errors_unless_the_user_means_them(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("command: [echo, hi]\nmuonts: {}\nplacement:\n  durration: 3\n")
+
+    refused, accepted = run("run", "a.yaml", code=2), run("run", "--lenient", "a.yaml")
+
+    problems = [
+        "a.yaml:2: muonts is not a key of a request; did you mean 'mounts'?",
+        "a.yaml:4: placement.durration is not a key of a request; did you mean 'duration'?",
+    ]
+    assert refused.stderr.splitlines()[1:] == [f"  - {it} (--lenient ignores it)" for it in problems]
+    assert accepted.stdout == "hi\n"
+    assert accepted.stderr.splitlines()[:2] == [f"jpsi: warning: {it}" for it in problems]
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("tasks: [{command: [a], slot: s}]", "jpsi run -f"),
+        ("tasks: [{command: [a], depend_on: [b]}]", "jpsi workflow run"),
+    ],
+)
+def test_a_document_of_another_language_names_the_command_that_takes_it(
+    run: Run, tmp_path: Path, text: str, command: str
+) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+
+    expected = f"jpsi: the request is not valid: a.yaml:1: this is no request; `{command}` takes it\n"
+    assert run("run", "a.yaml", code=2).stderr == expected
+
+
+def test_each_problem_of_a_request_has_its_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(
+        "command: [a]\ncwd: /..\nmounts:\n  /a:\n    kind: tmp\n  /b: {kind: tmp, capacity: x}\n"
+        "placement:\n  duration: x\n"
+    )
+
+    told = run("preview", "a.yaml", code=2).stderr
+
+    assert re.findall(r"a.yaml:(\d+): (\S+ \S+)", told) == [
+        ("2", "cwd: '/..'"),
+        ("6", "mounts: /b:"),
+        ("8", "placement: duration"),
+    ]
 
 
 def test_a_missing_id_is_reported(run: Run) -> None:

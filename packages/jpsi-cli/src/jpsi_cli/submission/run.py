@@ -12,17 +12,18 @@ from .foreground import Foreground
 from .job_spec import OptionValue
 
 
-def run(
+def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
     *,
     command: Sequence[str],
     executor: str | None,
     file: str | None,
     expand: bool,
+    lenient: bool,
     as_json: bool,
     **options: OptionValue,
 ) -> int:
     """Run one job and return the exit code; report each failure that jpsi knows in a sentence."""
-    job = documents.read_job(command, file, options, is_expanding=expand)
+    job = documents.read_job(command, file, options, is_expanding=expand, is_lenient=lenient)
     with jpsi.JobExecutor(executor) as opened:
         if not as_json:
             staging_progress.show(opened)

@@ -12,17 +12,18 @@ from . import documents
 from .job_spec import OptionValue
 
 
-def script(
+def script(  # noqa: PLR0913  all that is not a field of the job, each by its name
     *,
     command: Sequence[str],
     executor: str | None,
     file: str | None,
     expand: bool,
+    lenient: bool,
     as_json: bool,
     **options: OptionValue,
 ) -> int:
     """Show what would be submitted and return the exit code."""
-    job = documents.read_job(command, file, options, is_expanding=expand)
+    job = documents.read_job(command, file, options, is_expanding=expand, is_lenient=lenient)
     with jpsi.JobExecutor(executor) as opened:
         preview = opened.preview(job)
     if as_json:

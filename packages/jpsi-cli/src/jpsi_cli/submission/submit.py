@@ -22,11 +22,15 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     files: Sequence[str],
     many: str | None,
     expand: bool,
+    lenient: bool,
     as_json: bool,
     **options: OptionValue,
 ) -> int:
     """Submit the jobs and return the exit code."""
-    read = documents.read_documents(files) if many is None else documents.read_json_lines(many)
+    if many is None:
+        read = documents.read_documents(files, is_lenient=lenient)
+    else:
+        read = documents.read_json_lines(many, is_lenient=lenient)
     specs: Sequence[tuple[str, jpsi.JobSpec | None]] = read or [("", None)]
     jobs = {
         jpsi.Job(make_spec(spec, command, options, is_expanding=expand)): location for location, spec in specs

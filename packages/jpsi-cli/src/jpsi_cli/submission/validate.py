@@ -12,19 +12,22 @@ from ..error_boundary import translate_to_options
 from . import documents
 
 
-def validate(files: Sequence[str], *, many: str | None, executor: str | None, as_json: bool) -> int:
+def validate(
+    files: Sequence[str], *, many: str | None, executor: str | None, lenient: bool, as_json: bool
+) -> int:
     """Report what is wrong with documents, and return the exit code.
 
     Args:
         files: the documents.
         many: a file with a document on each line.
+        lenient: True to warn of unknown keys only.
         executor: the one that is to run the jobs; None checks the documents only.
         as_json: True to write JSON.
     """
     opened = None if executor is None else jpsi.JobExecutor(executor)
-    found = {file: _problems(partial(_read_one, file), opened) for file in files}
+    found = {file: _problems(partial(_read_one, file, is_lenient=lenient), opened) for file in files}
     if many is not None:
-        found[many] = _problems(partial(documents.read_json_lines, many), opened)
+        found[many] = _problems(partial(documents.read_json_lines, many, is_lenient=lenient), opened)
     if as_json:
         content = [{"file": file, "valid": not it, "problems": list(it)} for file, it in found.items()]
         messages.show_json(content)
@@ -36,8 +39,8 @@ def validate(files: Sequence[str], *, many: str | None, executor: str | None, as
     return exit_codes.USAGE if any(found.values()) else 0
 
 
-def _read_one(file: str) -> list[tuple[str, jpsi.JobSpec]]:
-    return [(documents.file_label(file), documents.read_document(file))]
+def _read_one(file: str, *, is_lenient: bool) -> list[tuple[str, jpsi.JobSpec]]:
+    return [(documents.file_label(file), documents.read_document(file, is_lenient=is_lenient))]
 
 
 def _problems(

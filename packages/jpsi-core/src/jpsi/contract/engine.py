@@ -71,12 +71,7 @@ class Preview:
 
 
 class InterruptedSubmission(BaseException):
-    """A job was submitted, but its caller was interrupted, as by Ctrl-C.
-
-    Args:
-        native_id: the native id of the job.
-        interrupt: the exception to raise once the job is bound.
-    """
+    """A job was submitted, but its caller was interrupted; `interrupt` is raised once the job is bound."""
 
     def __init__(self, native_id: str, interrupt: BaseException) -> None:
         super().__init__(native_id, interrupt)

@@ -29,7 +29,7 @@ def read_text(file: str) -> str:
 
 def load_document(arguments: Arguments) -> tuple[Document, Findings]:
     """Return the document and its findings; raise WorkflowError as `load` does."""
-    findings = Findings(arguments.file, arguments.is_strict)
+    findings = Findings(arguments.file, arguments.is_strict, arguments.is_lenient)
     parameters = parse_pairs(arguments.parameters, "NAME=VALUE")
     return load(read_text(arguments.file), findings, parameters), findings
 

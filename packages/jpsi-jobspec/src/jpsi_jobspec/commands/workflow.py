@@ -36,6 +36,7 @@ _FILE = click.Argument(["file"], metavar="FILE")
 _DOCUMENT: list[click.Parameter] = [
     _FILE,
     click.Option(["--strict", "is_strict"], is_flag=True, help="Treat warnings as errors."),
+    click.Option(["--lenient", "is_lenient"], is_flag=True, help="Warn of unknown keys, and ignore them."),
     click.Option(
         ["--set", "parameters"], multiple=True, metavar="NAME=VALUE", help="Give a parameter a value."
     ),

@@ -6,12 +6,9 @@ job's inbox instead of the records.
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -22,7 +19,7 @@ from jpsi import JpsiError, parse_duration
 from .. import formatting
 from ..errors import InvalidRequestError, NotFoundError, StateError
 from ..inbox import Inbox, is_in_job, refuse_in_job
-from ..model import About, Request, RequestSpec, read_request_spec
+from ..model import About, Request
 
 if TYPE_CHECKING:
     from ..records import Records
@@ -50,6 +47,9 @@ STRICT = click.Option(
     ["--strict", "is_strict"],
     is_flag=True,
     help="Refuse a request if this machine may lack space for its temporary directories.",
+)
+_LENIENT = click.Option(
+    ["--lenient", "is_lenient"], is_flag=True, help="Warn of unknown keys in the file, and ignore them."
 )
 PRIORITY = click.Option(
     ["--priority"], type=float, default=1.0, show_default=True, help="Higher runs earlier; 0 runs nothing."
@@ -122,7 +122,7 @@ def command(  # noqa: PLR0913  the parts of a command
         command_name = name or action.__name__
         COMMANDS[command_name] = click.Command(
             command_name,
-            params=[*params, *_RECORDS],
+            params=[*params, *([_LENIENT] if any(it.name == "file" for it in params) else []), *_RECORDS],
             callback=callback,
             context_settings=_SETTINGS,
             short_help=short,
@@ -163,8 +163,10 @@ def _read(options: dict[str, Any]) -> dict[str, Any]:
         }
         options["about"] = About(**about)
     if "file" in options:
-        file = options.pop("file")
-        options["spec"] = None if file is None else read_file(file)
+        from .request_file import read_file  # noqa: PLC0415  slow to import
+
+        file, is_lenient = options.pop("file"), options.pop("is_lenient")
+        options["spec"] = None if file is None else read_file(file, is_lenient=is_lenient)
     return options
 
 
@@ -176,23 +178,6 @@ def _print(records: Any, result: Output | Request | int, *, as_json: bool) -> in
         return result
     click.echo(result.json if as_json and result.json is not None else result.text, nl=False)
     return result.exit_code
-
-
-def read_file(file: str) -> RequestSpec:
-    """Return the request spec in a YAML or JSON file; `-` is standard input.
-
-    Raises:
-        InvalidRequestError: the file cannot be read, or is no valid request.
-    """
-    import yaml  # noqa: PLC0415  slow to import
-
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        document = json.loads(text) if file.endswith(".json") else yaml.safe_load(text)
-    except (OSError, UnicodeError, ValueError, yaml.YAMLError) as e:
-        msg = f"{file} cannot be read: {e}"
-        raise InvalidRequestError(msg, e) from e
-    return read_request_spec(document)
 
 
 def read_labels(labels: Iterable[str]) -> dict[str, str]:
