@@ -37,7 +37,7 @@ def attribute_option(field: str) -> Option:
 def count_option(field: str, write: Writer | None = None, *, is_read_last: bool = False) -> Option:
     """Return the option whose value is a number, that of the field of this name in the resources.
 
-    `write` returns the setting for a job; by default that is the field's value, where 0 leaves the option out.
+    `write` returns the setting for a job; the field's value by default, where 0 leaves it out.
     """
 
     def read(draft: Draft, value: str) -> None:

@@ -60,7 +60,7 @@ def require_program(name: str) -> list[ShellLine]:
 def command_lines(command: Command, not_found: ShellLine) -> list[ShellLine]:
     r"""Return lines of POSIX shell that exec a command, with its environment; its `stdin` is ignored.
 
-    They are for interfaces that accept only a shell script. `not_found` is run, and must end the shell, if the
+    They are for interfaces that accept only shell scripts. `not_found` is run, and must end the shell, if the
     command does not exist.
 
     >>> print(*command_lines(Command(["ls", "a b"], environment={"B": "1"}), line("exit", "127")), sep="\n")
