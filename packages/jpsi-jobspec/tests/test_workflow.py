@@ -70,6 +70,12 @@ def test_a_run_with_unknown_keys_goes_on(run: Run) -> None:
     assert run("status", file)[:2] == (0, "COMPLETED  a\n")
 
 
+def test_a_task_with_exit_code_2_is_no_mistake_in_the_document(run: Run) -> None:
+    code, _, err = run("run", flow(f"{HEAD}- {{name: a, command: [sh, -c, exit 2], resources: r}}\n"))
+
+    assert (code, err) == (1, "a: FAILED: exit code 2\n")
+
+
 UNKNOWN_KEY = (
     "jpsi: flow.yaml:5:59: JS003: tasks[0].resplicas is an unknown key; did you mean 'replicas'?"
     " (--lenient ignores it)\n"

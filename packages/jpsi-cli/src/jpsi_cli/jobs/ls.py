@@ -16,6 +16,7 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
+from ..error_boundary import SelectionError
 from ..output import quantities, summarize_states, terminal
 from . import job_json, job_table
 from .job_table import Row
@@ -78,11 +79,27 @@ def ls(  # noqa: PLR0913  the options
         name=name,
         since=None if is_all else recent,
     )
+    if executor is not None:
+        _check_executor(executor)
     if is_refreshing and executor is not None:
         recover_remote_jobs(executor)
     if is_watching:
         return _watch(job_filter, is_refreshing=is_refreshing)
     return _list(job_filter, only_ids=only_ids, as_json=as_json, is_refreshing=is_refreshing)
+
+
+def _check_executor(name: str) -> None:
+    """Raise SelectionError if no executor and no target has this name, nor any job on disk."""
+    known = {
+        word for it in jpsi.plugins(load=False) if it.kind == "executor" for word in (it.name, *it.aliases)
+    }
+    known |= jpsi.configuration().targets.keys()
+    if name.lower() in known:
+        return
+    known |= {word for job in job_store.jobs() for word in (job.origin.name.lower(), job.origin.executor)}
+    if name.lower() not in known:
+        msg = f"there is no executor or target {name!r}; known are {', '.join(sorted(known))}"
+        raise SelectionError(msg)
 
 
 def _list(job_filter: JobFilter, *, only_ids: bool, as_json: bool, is_refreshing: bool) -> int:
