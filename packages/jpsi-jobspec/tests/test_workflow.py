@@ -76,6 +76,23 @@ def test_a_task_with_exit_code_2_is_no_mistake_in_the_document(run: Run) -> None
     assert (code, err) == (1, "a: FAILED: exit code 2\n")
 
 
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [("", "sub"), ("attributes: {cwd: '~'}\n", "HOME")],
+    ids=["none", "of the document"],
+)
+def test_a_task_runs_in_the_directory_of_its_document(
+    run: Run, tmp_path: Path, attributes: str, expected: str
+) -> None:
+    (tmp_path / "sub").mkdir()
+    file = Path("sub/flow.yaml")
+    text = f"{HEAD}- {{name: a, command: [sh, -c, pwd], resources: r}}\n{attributes}"
+    file.write_text(text + "groups: [{name: g, resources: r, tasks: [{name: b, command: [sh, -c, pwd]}]}]\n")
+
+    assert run("run", str(file))[0] == 0
+    assert [run("logs", str(file), it)[1] for it in ("a", "g/b")] == [f"{tmp_path / expected}\n"] * 2
+
+
 UNKNOWN_KEY = (
     "jpsi: flow.yaml:5:59: JS003: tasks[0].resplicas is an unknown key; did you mean 'replicas'?"
     " (--lenient ignores it)\n"
