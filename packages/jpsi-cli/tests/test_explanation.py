@@ -29,7 +29,7 @@ ENDS = {
     "kill": (
         failed(Reason.SIGNAL, 137, signal=9),
         [],
-        "the usual cause is too little memory: give it more, --memory than 4G",
+        "the usual cause is too little memory: give it more than 4G, with --memory",
     ),
     "crash": (failed(Reason.SIGNAL, 139, signal=11), [], "the program used memory that is not its own"),
     "no program": (failed(Reason.EXECUTABLE, 127), [], "name the program by its path"),

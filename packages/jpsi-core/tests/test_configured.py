@@ -196,7 +196,7 @@ def test_field_that_is_wrong_is_told_with_its_place(configure: Callable[[str], N
 @pytest.mark.parametrize(
     ("text", "asked", "told"),
     [
-        ("default_executor: reff\n", None, "did you mean 'reef'?; it is asked for in {}:1: default_executor"),
+        ("default_executor: reff\n", None, "did you mean 'reef'?; it is named in {}:1: default_executor"),
         ("\ntargets: {far: {executor: tyo}}\n", "far", "{}:2: targets.far.executor"),
         ("default_executor: far\ntargets: {far: {executor: tyo}}\n", None, "{}:2: targets.far.executor"),
         ("targets: {far: {executor: game, version: '>9'}}\n", "far", "{}:1: targets.far.version"),

@@ -256,7 +256,7 @@ BROKEN = [
         ),
         False,
         4,
-        "nothing that is submitted",
+        "no task or group at the top",
     ),
     (
         "JS040",

@@ -31,7 +31,7 @@ LONG = (
     "- {name: b, command: [sh, -c, 'echo b >>$LOG'], resources: r, depends_on: [a]}\n"
 )
 DRIVEN = "jpsi: another process drives this run; waiting for its end\n"
-ASKED = "jpsi: another process drives this run; it is asked to cancel"
+ASKED = "jpsi: another process drives this run; it will cancel"
 Log = Callable[[], list[str]]
 Run = Callable[..., tuple[int, str, str]]
 

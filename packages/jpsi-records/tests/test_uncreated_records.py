@@ -64,7 +64,7 @@ def test_who_has_looked_before_the_tables_were_made_is_no_dispatcher_of_them(
     client("server").submit(spec("a"))
 
     assert not looking.may_dispatch
-    with pytest.raises(StateError, match="only who owns the tables"):
+    with pytest.raises(StateError, match="only the owner of the tables"):
         Dispatcher(looking)
 
 

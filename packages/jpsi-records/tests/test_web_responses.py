@@ -168,7 +168,7 @@ def test_a_request_page_explains_its_execution(client: Client, text: Text, clock
     records.commit(draft.id)
 
     assert "computes the same, but it failed with exit code 1." in text(f"request/{again.id}")
-    assert "was there: it computes the same" in text(f"request/{reused.id}")
+    assert "existed already, computes the same" in text(f"request/{reused.id}")
     assert "was made for it" in text(f"request/{draft.id}")
     shown = text(f"request/{german.id}")
     assert "<code>environment.LC_ALL</code></td><td><code>&quot;de&quot;</code>" in shown
@@ -230,7 +230,7 @@ def test_a_waiting_request_names_its_predecessors(records: Records, text: Text) 
     execution = records.submit(spec("a"), priority=0).execution
     wanted = records.submit(spec("b")).execution
 
-    assert "Nobody wants it to run" in text(f"execution/{execution}")
+    assert "It does not run" in text(f"execution/{execution}")
     assert "jpsi request dispatch" in text(f"execution/{wanted}")
 
 
@@ -302,7 +302,7 @@ def test_older_ones_are_on_further_pages(records: Records, text: Text, clock: Cl
 
 
 def test_accounting_is_that_of_the_visitor(client: Client, text: Text, clock: Clock) -> None:
-    assert "Nothing was wanted yet" in text("accounting")
+    assert "There are no requests yet" in text("accounting")
     mine, theirs = client("ca").submit(spec("a")), client("cb").submit(spec("b"))
 
     shown = text("accounting")

@@ -195,10 +195,10 @@ _REASONS = {
 }
 _CODES = {
     126: "a program in it cannot be executed: chmod +x, or it was built for another kind of machine",
-    127: "a program in it was not found: its path, or --pre-launch with what loads it",
+    127: "a program in it was not found: check its path, or load its module in --pre-launch",
 }
 _SIGNALS = {
-    "SIGKILL": "the usual cause is too little memory: give it more, --memory{memory}",
+    "SIGKILL": "the usual cause is too little memory: give it more{memory}, with --memory",
     "SIGSEGV": "the program used memory that is not its own: a bug in it, or a stack too small (ulimit -s)",
     "SIGBUS": "a file that it has mapped became shorter, or its disk is full; or a bug in the program",
     "SIGABRT": "the program aborted itself: its last lines say why",
@@ -250,11 +250,11 @@ _ERROR_PATTERNS = (
     ),
     (
         r"(?P<what>[\w./+-]+): (command )?not found",
-        "{what} is not found on the node: its path, or --pre-launch with what loads it",
+        "{what} is not found on the node: check its path, or load its module in --pre-launch",
     ),
     (
         r"oom.?kill|out of memory|cannot allocate memory|MemoryError|bad_alloc",
-        "it ran out of memory: give it more, --memory",
+        "it ran out of memory: ask for more, with --memory",
     ),
     (r"no space left on device|disk quota exceeded", "the disk is full, or your quota used up: make room"),
     (r"(?P<what>[^\s:'\"]+)['\"]?: permission denied", "{what} may not be read, written or executed by you"),

@@ -79,10 +79,10 @@ def _assigned(records: Records, site: Site, request: Request, events: Sequence[E
     assigned = assignment(request, events)
     link = to_execution(site, request.execution or "")
     if assigned is None or not assigned.data.get("is_new"):
-        reason = " was there: it computes the same, and nothing speaks against it."
+        reason = " existed already, computes the same, and meets all conditions."
         yield element("p", "Execution ", link, reason)
         return
-    yield element("p", "Execution ", link, " was made for it: nothing that was there satisfied it.")
+    yield element("p", "Execution ", link, " was made for it: no earlier execution satisfied it.")
     yield listing(
         joined("Execution ", to_execution(site, it), " computes the same, but ", "; ".join(why), ".")
         for it, why in assigned.data.get("refused", {}).items()
@@ -149,7 +149,7 @@ def _hint(execution: Execution) -> Html | None:
     if execution.state is not ExecutionState.QUEUED:
         return None
     if execution.priority <= 0:
-        return element("p", "Nobody wants it to run: no request for it has a priority above 0.")
+        return element("p", "It does not run: no request for it has a priority above 0.")
     return element("p", "It waits for a dispatcher: ", code("jpsi request dispatch"), ".")
 
 
