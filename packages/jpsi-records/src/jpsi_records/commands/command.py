@@ -19,7 +19,7 @@ from jpsi import JpsiError, parse_duration
 from .. import formatting
 from ..errors import InvalidRequestError, NotFoundError, StateError
 from ..inbox import Inbox, is_in_job, refuse_in_job
-from ..model import About, Request
+from ..model import About, Request, RequestSpec
 
 if TYPE_CHECKING:
     from ..records import Records
@@ -72,6 +72,11 @@ ABOUT = (
         metavar="EXECUTION",
         help="The execution whose child this request is.  [default: in a job, that of the job]",
     ),
+)
+#: The options that change the placement of a request.
+PLACEMENT = (
+    click.Option(["-x", "--executor"], metavar="NAME", help="The executor or target, instead of the file's."),
+    click.Option(["--time"], metavar="TIME", help="The time limit of the job, such as 10m; 0 is no limit."),
 )
 _RECORDS = (
     click.Option(
@@ -167,7 +172,23 @@ def _read(options: dict[str, Any]) -> dict[str, Any]:
 
         file, is_lenient = options.pop("file"), options.pop("is_lenient")
         options["spec"] = None if file is None else read_file(file, is_lenient=is_lenient)
+    if "executor" in options:
+        options["spec"] = _place(options["spec"], options.pop("executor"), options.pop("time"))
     return options
+
+
+def _place(spec: RequestSpec, executor: str | None, time: str | None) -> RequestSpec:
+    """Return a request spec with the executor and time limit of the options, where these are given."""
+    placement = spec.placement
+    if executor is not None:
+        placement = attrs.evolve(placement, executor=executor)
+    if time is not None:
+        try:
+            placement = attrs.evolve(placement, duration=parse_duration(time).total_seconds())
+        except ValueError as e:
+            msg = f"--time: {e}"
+            raise InvalidRequestError(msg, e) from e
+    return attrs.evolve(spec, placement=placement)
 
 
 def _print(records: Any, result: Output | Request | int, *, as_json: bool) -> int:  # noqa: ANN401  see `command`
