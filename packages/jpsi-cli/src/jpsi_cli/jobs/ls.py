@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 import attrs
 
 import jpsi
-from jpsi_engine import job_store
 from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
@@ -20,7 +19,7 @@ from ..error_boundary import SelectionError
 from ..output import quantities, summarize_states, terminal
 from . import job_json, job_table
 from .job_table import Row
-from .lookup import best_status, recall_jobs, recover_remote_jobs, refresh_statuses
+from .lookup import best_status, listed_jobs, recall_jobs, recover_remote_jobs, refresh_statuses
 from .selection import short_ids
 
 #: How long jobs that have ended are listed by default.
@@ -96,7 +95,7 @@ def _check_executor(name: str) -> None:
     known |= jpsi.configuration().targets.keys()
     if name.lower() in known:
         return
-    known |= {word for job in job_store.jobs() for word in (job.origin.name.lower(), job.origin.executor)}
+    known |= {word for job in listed_jobs() for word in (job.origin.name.lower(), job.origin.executor)}
     if name.lower() not in known:
         msg = f"there is no executor or target {name!r}; known are {', '.join(sorted(known))}"
         raise SelectionError(msg)
@@ -105,11 +104,11 @@ def _check_executor(name: str) -> None:
 def _list(job_filter: JobFilter, *, only_ids: bool, as_json: bool, is_refreshing: bool) -> int:
     # garbage collections among thousands of jobs cost time, and the process ends soon
     gc.disable()
-    jobs = job_store.jobs()
+    jobs = listed_jobs()
     statuses: Mapping[str, jpsi.JobStatus] = {}
     if is_refreshing:
         statuses = refresh_statuses(job_filter.select(jobs, datetime.now(UTC)))
-        jobs = job_store.jobs()
+        jobs = listed_jobs()
     now = datetime.now(UTC)
     found = job_filter.select(jobs, now)
     if only_ids:
@@ -150,7 +149,7 @@ def _watch(job_filter: JobFilter, *, is_refreshing: bool) -> int:
     try:
         while True:
             started = time.monotonic()
-            jobs = job_store.jobs()
+            jobs = listed_jobs()
             now = datetime.now(UTC)
             found = job_filter.select(jobs, now)
             statuses = {} if follow is None else follow.statuses(found)

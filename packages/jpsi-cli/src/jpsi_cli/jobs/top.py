@@ -16,7 +16,6 @@ from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Input, Static
 
 import jpsi
-from jpsi_engine import job_store
 from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
@@ -25,6 +24,7 @@ from ..output import COLOURS, summarize_states
 from .control import cancel_jobs
 from .explain import render_explanation
 from .job_table import Row, table_cells
+from .lookup import listed_jobs
 from .ls import RECENT
 from .selection import short_ids
 
@@ -112,7 +112,7 @@ class Top(App[None]):
         Binding("c", "cancel", "Cancel"),
     ]
 
-    def __init__(self, read: Callable[[], Sequence[StoredJob]] = job_store.jobs) -> None:
+    def __init__(self, read: Callable[[], Sequence[StoredJob]] = listed_jobs) -> None:
         super().__init__()
         self._read = read
         self._all_jobs: Sequence[StoredJob] = ()
