@@ -105,7 +105,8 @@ WAITS = {
     "the job is held by an administrator (JobHeldAdmin)": "ask yours",
     "the job waits for a job that it depends on (Dependency)": "starts after the job that it waits for",
     "a job that this one depends on has ended so that this one never starts (X)": "never starts: cancel it",
-    "the job asks for more time than its partition allows (PartitionTimeLimit)": "ask for less",
+    "the job asks for more time than its partition allows (PartitionTimeLimit)": "never starts like this: lower --time",
+    "the job requests more nodes than its partition allows or has up (X)": "ask for less",
     "a limit of the quality of service is reached (QOSMaxJobsPerUserLimit)": "wait until other jobs of yours",
     "the account is invalid (InvalidAccount)": "name a project",
     "a licence is not free (Licenses)": "when a licence is free",
@@ -121,6 +122,14 @@ def test_waiting_comes_with_what_to_change(message: str, advice: str) -> None:
 
     assert explanation.sentence == f"it waits, for 1m5s now: {message}"
     assert advice in explanation.advice[0]
+
+
+def test_a_job_that_no_queue_can_start_is_explained_with_the_numbers() -> None:
+    status = JobStatus(JobState.QUEUED, message="the nodes are in use (Resources)")
+
+    assert explain(Facts(status=status, spec=SPEC, excess=["--nodes: it can never start"])).advice == [
+        "--nodes: it can never start"
+    ]
 
 
 def test_position_and_start_estimate_are_reported() -> None:

@@ -14,7 +14,7 @@ import attrs
 
 import jpsi
 
-from ..output import format_size
+from ..output import describe_never, format_size
 from .job_table import format_age
 
 
@@ -43,6 +43,8 @@ class Facts:
     start_estimate: str | None = None
     #: The last lines of its standard error.
     errors: Sequence[str] = ()
+    #: The requests for which no queue can ever start the job, with the numbers: a sentence for each.
+    excess: Sequence[str] = ()
 
     @property
     def is_missing(self) -> bool:
@@ -104,7 +106,7 @@ _WAIT_REASONS = (
         "it never starts: cancel it, and check the job that it depends on",
     ),
     (r"depend|waits for a job", "it starts after the job that it waits for: jpsi ls shows whether that runs"),
-    (r"no node can ever|more than (its|the) \w+ allows|more (nodes|time|memory) than", "{less}"),
+    (r"allows or has up", "{less}; if nodes are down, it may start when they are up"),
     (r"no node satisfies", "all nodes that fit are in use or down: wait, or {less}"),
     (
         r"account",
@@ -132,6 +134,10 @@ def _advice_before_end(facts: Facts) -> Iterator[str]:
         yield "query the batch system: jpsi ls --refresh"
     elif facts.status.state is jpsi.JobState.QUEUED:
         text = facts.status.message or ""
+        never = facts.excess or [it for it in [describe_never(text)] if it is not None]
+        if never:
+            yield from never
+            return
         found = (advice for pattern, advice in _WAIT_REASONS if re.search(pattern, text, re.IGNORECASE))
         advice = next(found, None)
         if advice is not None:

@@ -8,6 +8,7 @@ import jpsi
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
+from ..output import require_fit
 from . import documents, staging_progress
 from .job_spec import OptionValue, make_spec
 
@@ -36,6 +37,7 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
         jpsi.Job(make_spec(spec, command, options, is_expanding=expand)): location for location, spec in specs
     }
     with jpsi.JobExecutor(executor) as opened:
+        require_fit(opened, [job.spec for job in jobs])
         staging_progress.show(opened)
         code = _submit(jobs, opened, as_json=as_json)
         if any(job.native_id is not None for job in jobs):

@@ -9,6 +9,7 @@ import jpsi
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
+from ..output import require_fit
 from . import documents
 
 
@@ -59,6 +60,7 @@ def _problems(
 def _objections(spec: jpsi.JobSpec, executor: jpsi.JobExecutor) -> Sequence[str]:
     try:
         executor.preview(jpsi.Job(spec))
+        require_fit(executor, [spec])
     except jpsi.InvalidJobException as e:
         return e.problems
     return ()
