@@ -56,8 +56,8 @@ def test_the_quiet_display_says_once_why_a_job_waits_after_some_seconds() -> Non
 
     shown = [display.waiting(waits) for _ in range(7)]
 
-    reason = "jpsi: the job waits: the job requests more time than its partition allows; it never starts like this: lower"
-    assert shown == ["", "", "", "", f"{reason} --time\n", "", ""]
+    reason = f"jpsi: the job waits: {waits.message}; it never starts like this: lower --time\n"
+    assert shown == ["", "", "", "", reason, "", ""]
     assert display.waiting(attrs.evolve(QUEUED, message="(Priority)")) == "jpsi: the job waits: (Priority)\n"
 
 

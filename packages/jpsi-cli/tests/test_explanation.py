@@ -105,7 +105,7 @@ WAITS = {
     "the job is held by an administrator (JobHeldAdmin)": "ask yours",
     "the job waits for a job that it depends on (Dependency)": "starts after the job that it waits for",
     "a job that this one depends on has ended so that this one never starts (X)": "never starts: cancel it",
-    "the job asks for more time than its partition allows (PartitionTimeLimit)": "never starts like this: lower --time",
+    "the job asks for more time than its partition allows (X)": "never starts like this: lower --time",
     "the job requests more nodes than its partition allows or has up (X)": "ask for less",
     "a limit of the quality of service is reached (QOSMaxJobsPerUserLimit)": "wait until other jobs of yours",
     "the account is invalid (InvalidAccount)": "name a project",

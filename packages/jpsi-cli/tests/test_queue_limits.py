@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -10,7 +11,6 @@ import pytest
 
 import jpsi
 from jpsi_cli.output.queue_limits import describe_never, excess_over_queues
-from jpsi_testing.fake import on_path
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -83,7 +83,7 @@ def test_options_of_the_batch_system_may_lift_limits() -> None:
         ("the job requests more time than its partition allows", "it never starts like this: lower --time"),
         (
             "more memory than the limit per CPU or node",
-            "it never starts like this: lower --memory or --cores",
+            "it never starts like this: lower --memory",
         ),
         ("no node can ever run it", "it never starts like this: lower what it asks for"),
         ("the job requests more nodes than its partition allows or has up", None),
@@ -98,22 +98,22 @@ def test_reasons_for_which_a_job_never_starts_say_what_to_lower(reason: str, exp
     ("arguments", "sentence"),
     [
         (
-            ["run", "--nodes", "5000", "--processes", "5000", "--", "true"],
-            "--nodes: it asks for 5000 nodes and can never start; the queue main has 2, the queue debug has 2",
+            ["run", "-x", "slurm", "--nodes", "5000", "--", "true"],
+            (
+                "--nodes: it asks for 5000 nodes and can never start; "
+                "the queue main has 2, the queue debug has 2"
+            ),
         ),
         (
-            ["submit", "--queue", "debug", "--time", "2d", "--", "true"],
+            ["submit", "-x", "slurm", "--queue", "debug", "--time", "2d", "--", "true"],
             "--time: it asks for 2 days, 0:00:00 and can never start; the queue debug has 1:00:00",
         ),
     ],
 )
 def test_a_job_that_can_never_start_is_refused_at_submission(
-    run: Run, environment: dict[str, str], arguments: list[str], sentence: str
+    run: Run, arguments: list[str], sentence: str
 ) -> None:
-    command, *rest = arguments
-    with on_path("slurm") as scheduler:
-        done = run(command, "-x", "slurm", *rest)
+    done = run("fake", "slurm", "--", sys.executable, "-m", "jpsi_cli", *arguments)
 
-        assert (done.returncode, done.stdout) == (2, b"")
-        assert done.stderr.decode() == f"jpsi: {sentence}\n"
-        assert not scheduler.jobs
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == f"jpsi: {sentence}\n"
