@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         Path(options.json).write_text(as_json(seed, results), encoding="utf-8")
     is_clean = not any(it.verdict.findings or it.error for it in results)
-    print("chaos: nothing lost, doubled, strange or stuck" if is_clean else f"chaos: see {keep}", flush=True)
+    print("chaos: nothing lost, doubled, wrong or stuck" if is_clean else f"chaos: see {keep}", flush=True)
     return 0 if is_clean else 1
 
 

@@ -100,7 +100,7 @@ def test_damaged_jobs_are_told_of_and_never_run_again(run: Run, ids: dict[str, s
     assert (tmp_path / "proof").read_text() == "ran\n"
 
 
-SHOWN = ShownJob(native_id="17", word="RUNNING", cancel_command="scancel 17")
+SHOWN = ShownJob(native_id="17", native_state="RUNNING", cancel_command="scancel 17")
 SILENT = jpsi.SubmitException("squeue did not answer")
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from gate import Gate
 from jpsi import Job, JobState
 from jpsi.futures import wait_all
+from manual_executor import ManualExecutor
 
 QUEUED, COMPLETED, FAILED = JobState.QUEUED, JobState.COMPLETED, JobState.FAILED
 
@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 
 
 def finished() -> Sequence[Job]:
-    first, second, third = (Gate(Job()) for _ in range(3))
+    first, second, third = (ManualExecutor(Job()) for _ in range(3))
     first.publish(QUEUED, COMPLETED)
     second.publish(QUEUED, FAILED)
     third.publish(QUEUED, COMPLETED)

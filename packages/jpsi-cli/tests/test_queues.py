@@ -57,8 +57,10 @@ def test_a_missing_batch_system_is_an_error(run: Run) -> None:
 
 def test_columns_without_known_values_are_left_out() -> None:
     queues = [
-        jpsi.Queue(name="a", word="on", max_nodes=2, nodes=9, is_default=True),
-        jpsi.Queue(name="", word="of\x1b[1m\nf", max_walltime=timedelta(days=2), is_open=False, pending=3),
+        jpsi.Queue(name="a", native_state="on", max_nodes=2, nodes=9, is_default=True),
+        jpsi.Queue(
+            name="", native_state="of\x1b[1m\nf", max_walltime=timedelta(days=2), is_open=False, pending=3
+        ),
     ]
 
     assert render_table(queues).splitlines() == [

@@ -83,7 +83,7 @@ class Backend:
     @hookimpl
     def parse_finished(self, result: CommandResult) -> Mapping[str, Observation]:
         known = result.checked().stdout.split()
-        return {it: Observation(state=None, word="") for it in known}
+        return {it: Observation(state=None, native_state="") for it in known}
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def query(native_ids):
 
 @hookimpl
 def parse_status(result):
-    ended = Observation(state=JobState.COMPLETED, word="ENDED", exit_code=0)
+    ended = Observation(state=JobState.COMPLETED, native_state="ENDED", exit_code=0)
     return {native_id: ended for native_id in result.checked().stdout.split()}
 
 
@@ -178,7 +178,7 @@ class OtherEngine(Engine):
         native_id = self.ids[job_id]
         result = self.setup.transport.run(self.hooks.query(native_ids=[native_id], site=self.site))
         found = self.hooks.parse_status(result=result, native_ids=[native_id], site=self.site)[native_id]
-        metadata = {"other.word": found.word}
+        metadata = {"other.state": found.native_state}
         status = JobStatus(
             found.state, exit_code=found.exit_code, evidence=Evidence.QUEUE, metadata=metadata
         )
@@ -269,7 +269,7 @@ def other_engine(place: Path) -> None:
             assert ("engine", "batch", "7.1") in listed, listed
             status = ended(jpsi.JobExecutor.get_instance("queue"), jpsi.read_document(DOCUMENT))
 
-        assert (status.state, status.metadata["other.word"]) == (jpsi.JobState.COMPLETED, "ENDED"), status
+        assert (status.state, status.metadata["other.state"]) == (jpsi.JobState.COMPLETED, "ENDED"), status
 
 
 def too_new(place: Path) -> None:

@@ -10,13 +10,13 @@ from datetime import timedelta
 import pytest
 
 import jpsi
-from gate import PATIENCE, Gate
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus, aio
+from manual_executor import PATIENCE, ManualExecutor
 
 QUEUED, ACTIVE, COMPLETED = JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED
 
 
-def in_a_thread(gate: Gate, *states: JobState) -> None:
+def in_a_thread(gate: ManualExecutor, *states: JobState) -> None:
     thread = threading.Thread(target=gate.publish, args=states)
     thread.start()
     thread.join()
@@ -25,7 +25,7 @@ def in_a_thread(gate: Gate, *states: JobState) -> None:
 def test_wait_returns_the_final_status_that_comes_from_another_thread() -> None:
     async def main() -> JobStatus | None:
         job = Job()
-        gate = Gate(job)
+        gate = ManualExecutor(job)
         waiting = asyncio.create_task(aio.wait(job))
         await asyncio.sleep(0)
         in_a_thread(gate, QUEUED, ACTIVE)
@@ -40,7 +40,7 @@ def test_wait_returns_the_final_status_that_comes_from_another_thread() -> None:
 
 def test_wait_returns_the_status_of_a_state_that_was_passed() -> None:
     job = Job()
-    Gate(job).publish(QUEUED, ACTIVE, COMPLETED)
+    ManualExecutor(job).publish(QUEUED, ACTIVE, COMPLETED)
 
     status = asyncio.run(aio.wait(job, ACTIVE))
 
@@ -51,7 +51,7 @@ def test_wait_returns_the_status_of_a_state_that_was_passed() -> None:
 @pytest.mark.parametrize("timeout", [0, 0.001, timedelta(milliseconds=1)])
 def test_a_wait_whose_time_runs_out_returns_none(timeout: float | timedelta) -> None:
     job = Job()
-    Gate(job).publish(QUEUED)
+    ManualExecutor(job).publish(QUEUED)
 
     assert asyncio.run(aio.wait(job, timeout)) is None
     assert job._watchers == ()
@@ -59,7 +59,7 @@ def test_a_wait_whose_time_runs_out_returns_none(timeout: float | timedelta) -> 
 
 def test_to_wait_for_a_state_that_cannot_be_reached_any_more_raises() -> None:
     job = Job()
-    Gate(job).publish(QUEUED, JobState.FAILED)
+    ManualExecutor(job).publish(QUEUED, JobState.FAILED)
 
     with pytest.raises(jpsi.UnreachableStateException, match="cannot become COMPLETED"):
         asyncio.run(aio.wait(job, COMPLETED))
@@ -67,7 +67,7 @@ def test_to_wait_for_a_state_that_cannot_be_reached_any_more_raises() -> None:
 
 def test_a_wait_that_is_cancelled_leaves_nothing_at_the_job() -> None:
     job = Job()
-    Gate(job).publish(QUEUED)
+    ManualExecutor(job).publish(QUEUED)
 
     async def main() -> None:
         waiting = asyncio.create_task(aio.wait(job))
@@ -84,7 +84,7 @@ def test_a_wait_that_is_cancelled_leaves_nothing_at_the_job() -> None:
 
 def test_news_that_come_after_the_loop_was_closed_harm_nobody() -> None:
     job = Job()
-    gate = Gate(job)
+    gate = ManualExecutor(job)
     loop = asyncio.new_event_loop()
     waiting = loop.create_task(aio.wait(job))
     loop.run_until_complete(asyncio.sleep(0))
@@ -99,7 +99,7 @@ def test_news_that_come_after_the_loop_was_closed_harm_nobody() -> None:
 def test_the_events_of_a_job_are_all_its_statuses_in_order() -> None:
     async def main() -> list[JobState]:
         job = Job()
-        gate = Gate(job)
+        gate = ManualExecutor(job)
         gate.publish(QUEUED)
         states = []
         async for status in aio.events(job):
@@ -114,7 +114,7 @@ def test_the_events_of_a_job_are_all_its_statuses_in_order() -> None:
 
 def test_a_status_comes_once_the_callbacks_for_it_have_returned() -> None:
     job = Job()
-    gate = Gate(job)
+    gate = ManualExecutor(job)
     told: list[str] = []
     go_on = threading.Event()
 
@@ -162,7 +162,7 @@ def test_the_events_of_an_executor_name_the_job() -> None:
 
 def test_a_thousand_waits_take_no_threads() -> None:
     async def main() -> int:
-        gates = [Gate(Job()) for _ in range(1000)]
+        gates = [ManualExecutor(Job()) for _ in range(1000)]
         waits = [asyncio.create_task(aio.wait(gate.job)) for gate in gates]
         await asyncio.sleep(0)
         threads = threading.active_count()

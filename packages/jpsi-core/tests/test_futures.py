@@ -10,17 +10,17 @@ from datetime import timedelta
 import pytest
 
 import jpsi
-from gate import PATIENCE, Gate
 from jpsi import Job, JobState, JobStatus
 from jpsi.futures import as_completed, as_future, wait_all
 from jpsi.model import PluginError
 from jpsi.registry import Plugins
+from manual_executor import PATIENCE, ManualExecutor
 
 QUEUED, ACTIVE, COMPLETED, FAILED = JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED, JobState.FAILED
 
 
-def gates(count: int) -> Sequence[Gate]:
-    return [Gate(Job()) for _ in range(count)]
+def gates(count: int) -> Sequence[ManualExecutor]:
+    return [ManualExecutor(Job()) for _ in range(count)]
 
 
 # ------------------------------------------------------------------------------------------ one future

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import jpsi
-from gate import PATIENCE, Gate
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
 from jpsi_testing.waiting import eventually
+from manual_executor import PATIENCE, ManualExecutor
 
 
 @pytest.mark.clause("job-new", "job-id", "job-native-id")
@@ -32,6 +32,17 @@ def test_cancel_before_submission_says_that_there_is_nothing_to_cancel() -> None
         Job().cancel()
 
 
+@pytest.mark.parametrize(("timeout", "noted"), [(0.01, [0.01]), (0, []), (None, [])])
+def test_a_wait_with_a_timeout_has_the_engine_poll_soon(timeout: float | None, noted: list[float]) -> None:
+    job = Job()
+    executor = ManualExecutor(job)
+    executor.publish(JobState.QUEUED)
+
+    job.wait(JobState.QUEUED, timeout=timeout)
+
+    assert executor.deadlines == noted
+
+
 def test_a_mistyped_attribute_raises() -> None:
     with pytest.raises(AttributeError, match="excutable"):
         JobSpec().excutable = "x"  # type: ignore[attr-defined]
@@ -40,7 +51,7 @@ def test_a_mistyped_attribute_raises() -> None:
 @pytest.mark.clause("wait-target")
 def test_wait_returns_the_status_of_a_state_that_was_passed() -> None:
     job = Job()
-    Gate(job).publish(JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)
+    ManualExecutor(job).publish(JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)
 
     status = job.wait(target_states=[JobState.ACTIVE])
 
@@ -61,7 +72,7 @@ def test_wait_returns_the_status_of_a_state_that_was_passed() -> None:
 )
 def test_wait_takes_states_in_any_place(arguments: tuple[Any, ...]) -> None:
     job = Job()
-    Gate(job).publish(JobState.QUEUED)
+    ManualExecutor(job).publish(JobState.QUEUED)
 
     status = job.wait(*arguments)
 
@@ -72,7 +83,7 @@ def test_wait_takes_states_in_any_place(arguments: tuple[Any, ...]) -> None:
 @pytest.mark.clause("wait-unreachable")
 def test_wait_raises_as_soon_as_no_target_can_be_reached() -> None:
     job = Job()
-    Gate(job).publish(JobState.FAILED)
+    ManualExecutor(job).publish(JobState.FAILED)
 
     with pytest.raises(jpsi.UnreachableStateException, match="cannot become COMPLETED") as caught:
         job.wait(target_states=JobState.COMPLETED)
@@ -83,7 +94,7 @@ def test_wait_raises_as_soon_as_no_target_can_be_reached() -> None:
 @pytest.mark.clause("wait-unreachable", "wait-unreachable-soon")
 def test_who_waits_already_is_told_when_no_target_can_be_reached_any_more() -> None:
     job = Job()
-    gate = Gate(job)
+    gate = ManualExecutor(job)
     caught: list[JobState] = []
 
     def wait() -> None:
@@ -104,7 +115,7 @@ def test_who_waits_already_is_told_when_no_target_can_be_reached_any_more() -> N
 @pytest.mark.clause("wait-unreachable-soon")
 def test_wait_for_a_state_that_was_skipped_raises_too() -> None:
     job = Job()
-    Gate(job).publish(JobState.QUEUED, JobState.CANCELED)
+    ManualExecutor(job).publish(JobState.QUEUED, JobState.CANCELED)
 
     with pytest.raises(jpsi.UnreachableStateException):
         job.wait(JobState.ACTIVE)
@@ -113,7 +124,7 @@ def test_wait_for_a_state_that_was_skipped_raises_too() -> None:
 @pytest.mark.clause("wait-plain")
 def test_plain_wait_never_raises() -> None:
     job = Job()
-    Gate(job).publish(JobState.FAILED)
+    ManualExecutor(job).publish(JobState.FAILED)
 
     status = job.wait()
 
@@ -136,7 +147,7 @@ def test_wait_refuses_what_is_neither_time_nor_state(nonsense: Any) -> None:
 @pytest.mark.clause("state-final", "status-monotonic", "state-order-kept")
 def test_states_never_go_back_and_end_once() -> None:
     job = Job()
-    gate = Gate(job)
+    gate = ManualExecutor(job)
     seen: list[JobState] = []
     job.set_job_status_callback(lambda _, status: seen.append(status.state))
 
@@ -150,7 +161,7 @@ def test_states_never_go_back_and_end_once() -> None:
 @pytest.mark.clause("callback-status")
 def test_wait_returns_after_the_callback_for_that_status() -> None:
     job = Job()
-    gate = Gate(job)
+    gate = ManualExecutor(job)
     may_return = threading.Event()
     returned = threading.Event()
 
@@ -171,7 +182,7 @@ def test_wait_returns_after_the_callback_for_that_status() -> None:
 
 def test_a_callback_may_wait_for_its_own_job() -> None:
     job = Job()
-    gate = Gate(job)
+    gate = ManualExecutor(job)
     found: list[JobStatus | None] = []
     job.set_job_status_callback(lambda job, status: found.append(job.wait(0)) if status.final else None)
 

@@ -14,11 +14,11 @@ import yaml
 
 import jpsi
 from documents import DOCUMENT, document_problems, system
-from gate import PATIENCE, Gate
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, read_document
 from jpsi.contract.hookspecs import ExecutorHooks
 from jpsi.layers import layer as hook_checks
 from jpsi_testing import toy
+from manual_executor import PATIENCE, ManualExecutor
 
 
 @pytest.mark.clause("submit-refused")
@@ -93,7 +93,7 @@ def test_what_is_typed_by_position_is_executable_and_arguments() -> None:
 @pytest.mark.clause("callback-status")
 def test_a_callback_may_see_a_later_status_than_its_own() -> None:
     job = Job()
-    gate = Gate(job)
+    gate = ManualExecutor(job)
     has_ended = threading.Event()
     seen: list[tuple[JobState, JobState]] = []
 

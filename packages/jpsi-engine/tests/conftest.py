@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from homes import config, executor, no_launchers, state_home
+from executor_fixtures import config, executor, no_launchers, state_home
 from jpsi_engine.runner.claim_and_markers import BatchFrame, ProcessFrame
 from runners import Place
 

@@ -1023,7 +1023,7 @@ def test_held_job_does_not_start_before_it_is_released(bench: Bench) -> None:
     bench.engine.release("a2")
 
     assert info is not None
-    assert info.word == "HELD"
+    assert info.native_state == "HELD"
     assert bench.scheduler.job(native_id).state is FakeState.PENDING
 
 
@@ -1538,8 +1538,8 @@ def test_accounting_that_lags_is_asked_again(bench: Bench) -> None:
     bench.leave("active", "exit.run.137")
     bench.see()
     bench.scheduler.vanish(native_id)
-    running = {native_id: Observation(state=JobState.ACTIVE, word="RUNNING")}
-    ended = {native_id: Observation(state=JobState.FAILED, word="OOM", reason=Reason.OUT_OF_MEMORY)}
+    running = {native_id: Observation(state=JobState.ACTIVE, native_state="RUNNING")}
+    ended = {native_id: Observation(state=JobState.FAILED, native_state="OOM", reason=Reason.OUT_OF_MEMORY)}
     answers = iter([running, running, ended])
     bench.engine._backend.query_accounting = lambda ids: next(answers)  # type: ignore[method-assign]
 
@@ -1755,7 +1755,9 @@ def test_accounting_that_was_down_is_given_time_to_hear_of_all(bench: Bench) -> 
     bench.ask()
     bench.scheduler.vanish(native_id)
     down = SubmitException("down", transient=True)
-    ended = {native_id: Observation(state=JobState.COMPLETED, word="DONE", tag="jpsi-a1-1", exit_code=0)}
+    ended = {
+        native_id: Observation(state=JobState.COMPLETED, native_state="DONE", tag="jpsi-a1-1", exit_code=0)
+    }
     answers = iter([down, down, {}, ended])
 
     def finished(_: object) -> dict[str, Observation]:
@@ -1808,7 +1810,7 @@ def accounting(bench: Bench) -> Accounting:
     return accounting
 
 
-_DONE = Observation(state=JobState.COMPLETED, word="DONE", tag="jpsi-a2-1", exit_code=0)
+_DONE = Observation(state=JobState.COMPLETED, native_state="DONE", tag="jpsi-a2-1", exit_code=0)
 
 
 def test_accounting_that_fails_for_one_job_tells_how_others_ended(
@@ -1864,7 +1866,7 @@ def test_account_of_an_older_job_with_the_same_native_id_is_not_believed(
 def test_account_of_an_end_before_the_queue_had_the_job_is_not_its_own() -> None:
     then = datetime(2026, 1, 1, tzinfo=UTC)
     job = JobView("a1", "a1", 0, "17")
-    job.observe(Observation(state=JobState.QUEUED, word="qw", time=then), 0)
+    job.observe(Observation(state=JobState.QUEUED, native_state="qw", time=then), 0)
     job.observe(None, 1)
 
     job.apply_accounting({"17": attrs.evolve(_DONE, time=then - timedelta(days=1))}, 1)
@@ -2010,7 +2012,7 @@ def test_end_with_details_that_json_does_not_know_is_told(bench: Bench) -> None:
     native_id = bench.submit()
     odd = Observation(
         state=JobState.FAILED,
-        word="OOM",
+        native_state="OOM",
         tag="jpsi-a1-1",
         reason=Reason.OUT_OF_MEMORY,
         details={"toy.what": object()},
@@ -2070,7 +2072,7 @@ def test_of_all_jobs_those_are_told_of_that_have_not_ended_and_no_arrays_besides
     class Layer:
         @hookimpl
         def parse_status(self) -> dict[str, Observation]:
-            return {name: Observation(state=state, word="") for name, state in states.items()}
+            return {name: Observation(state=state, native_state="") for name, state in states.items()}
 
     bench.overrides.append(Layer())
 
@@ -2277,7 +2279,7 @@ def test_account_that_is_no_end_is_a_sign_of_life_for_an_hour(
 ) -> None:
     """Longer ones are of an accounting that never heard of the end."""
     native_id = bench.submit()
-    accounting.answers = {native_id: Observation(state=state, word="WORD", tag="jpsi-a1-1")}
+    accounting.answers = {native_id: Observation(state=state, native_state="WORD", tag="jpsi-a1-1")}
     bench.scheduler.vanish(native_id)
 
     for _ in range(3600 // int(GRACE)):

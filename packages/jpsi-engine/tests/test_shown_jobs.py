@@ -74,10 +74,10 @@ def test_jobs_are_shown_with_the_command_that_ends_them_unless_their_ids_are_oth
     (tmp_path / "xstat").write_text("#!/bin/sh\nexit 0\n")
     (tmp_path / "xstat").chmod(0o755)
     seen = {
-        "1": Observation(state=JobState.ACTIVE, word="R", tag="jpsi-a-1"),
-        "2": Observation(state=JobState.QUEUED, word="Q", tag="jpsi-b-1"),
-        "3": Observation(state=JobState.ACTIVE, word="R", tag="jpsi-x-1"),
-        "4": Observation(state=JobState.COMPLETED, word="C", tag="jpsi-d-1"),
+        "1": Observation(state=JobState.ACTIVE, native_state="R", tag="jpsi-a-1"),
+        "2": Observation(state=JobState.QUEUED, native_state="Q", tag="jpsi-b-1"),
+        "3": Observation(state=JobState.ACTIVE, native_state="R", tag="jpsi-x-1"),
+        "4": Observation(state=JobState.COMPLETED, native_state="C", tag="jpsi-d-1"),
     }
     ids = {"a": "1", "b": None, "c": "3", "d": "4", "e": "5", "f": None}
 
@@ -85,6 +85,6 @@ def test_jobs_are_shown_with_the_command_that_ends_them_unless_their_ids_are_oth
     shown = query_shown_jobs(_system(Backend(tmp_path, seen)), wanted)
 
     assert shown == {
-        "a": ShownJob(native_id="1", word="R", cancel_command="xdel 1"),
-        "b": ShownJob(native_id="2", word="Q", cancel_command="xdel 2"),
+        "a": ShownJob(native_id="1", native_state="R", cancel_command="xdel 1"),
+        "b": ShownJob(native_id="2", native_state="Q", cancel_command="xdel 2"),
     }

@@ -16,7 +16,6 @@ import attrs
 import pytest
 
 import jpsi
-from gate import PATIENCE
 from jpsi import (
     BulkException,
     HeterogeneousResources,
@@ -30,6 +29,7 @@ from jpsi import (
     SubmitException,
     aio,
 )
+from manual_executor import PATIENCE
 
 ACTIVE = JobState.ACTIVE
 

@@ -13,11 +13,11 @@ import attrs
 import pytest
 
 import jpsi
-from gate import PATIENCE
 from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState, JobStatus, SubmitException, aio
 from jpsi.contract.config import BatchConfig
 from jpsi_testing import PluginDirectory, toy
 from jpsi_testing.fake import FakeJob, FakeScheduler, on_path
+from manual_executor import PATIENCE
 
 
 @pytest.fixture
@@ -299,7 +299,7 @@ def test_it_is_said_what_takes_the_room(
 ) -> None:
     fake.slots = 0
     foreign(fake, 2)
-    caplog.set_level(logging.INFO, "jpsi_engine.host.submit_queue")
+    caplog.set_level(logging.INFO, "jpsi_engine.scheduler.submit_queue")
 
     def submit() -> None:
         with pytest.raises(SubmitException, match="given up"):
@@ -314,5 +314,5 @@ def test_it_is_said_what_takes_the_room(
 
     why = "toy has 2 jobs of yours (max_queued is 2), 2 of which are not of this program"
     # jobs of other tests may still be followed, and look at this fake
-    told = [it.getMessage() for it in caplog.records if it.name == "jpsi_engine.host.submit_queue"]
+    told = [it.getMessage() for it in caplog.records if it.name == "jpsi_engine.scheduler.submit_queue"]
     assert told == [f"jobs wait to be submitted: {why}"]

@@ -122,7 +122,7 @@ def test_nodes_are_named_one_by_one() -> None:
 def test_an_unknown_word_is_no_state() -> None:
     told = seen(listed(state="LIMBO", status="LIMBO"))
 
-    assert (told.state, told.word, told.exit_code, told.reason) == (None, "LIMBO", None, None)
+    assert (told.state, told.native_state, told.exit_code, told.reason) == (None, "LIMBO", None, None)
 
 
 def test_the_shell_that_was_killed_is_named() -> None:

@@ -25,7 +25,7 @@ def test_queues_of_a_site() -> None:
         command_result(_recorded("site-queues-resources").replace("batch", "batch*"))
     )
 
-    assert (batch.name, batch.is_default, batch.word) == ("batch", True, "enabled, started")
+    assert (batch.name, batch.is_default, batch.native_state) == ("batch", True, "enabled, started")
     assert (batch.max_walltime, batch.default_walltime) == (timedelta(hours=8), timedelta(hours=1))
     assert (debug.name, debug.is_default, debug.max_nodes) == ("debug", False, 1)
     assert (debug.is_open, debug.is_started) == (True, True)

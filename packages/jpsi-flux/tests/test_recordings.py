@@ -279,7 +279,7 @@ def test_jobs(recording: Recording) -> None:
     assert {it for it, seen in found.items() if not seen.exists} == {*asked} - known
     for job in about:
         seen = found[str(job["id"])]
-        assert seen.word == job["status"]
+        assert seen.native_state == job["status"]
         assert seen.tag == extract_tag(job.get("name", ""))
         assert seen.submitted is not None
         assert seen.state is not None

@@ -26,7 +26,7 @@ def test_queues_of_a_real_grid_engine() -> None:
     debug, main = hooks.parse_queues(command_result(text))
 
     assert (debug.name, debug.max_walltime, debug.is_open, debug.is_started) == ("debug.q", None, True, True)
-    assert (main.name, main.max_walltime, main.word) == ("main.q", timedelta(0), "8 of 8 slots free")
+    assert (main.name, main.max_walltime, main.native_state) == ("main.q", timedelta(0), "8 of 8 slots free")
     assert main.details["gridengine.pe_list"] == "make smp"
 
 

@@ -72,7 +72,7 @@ def _accounted(scheduler: FakeScheduler, native_id: str) -> Observation | None:
 def test_a_job_is_queued_runs_and_is_accounted_for(scheduler: FakeScheduler, clock: FakeClock) -> None:
     first, second = _submit(scheduler), _submit(scheduler, "seven")
 
-    assert [getattr(_seen(scheduler, it), "word", None) for it in (first, second)] == ["r", "qw"]
+    assert [getattr(_seen(scheduler, it), "native_state", None) for it in (first, second)] == ["r", "qw"]
     clock.advance(60)
     assert _seen(scheduler, first) is None
     clock.advance(60)
@@ -120,9 +120,9 @@ def test_held_and_released(scheduler: FakeScheduler) -> None:
     native_id = _submit(scheduler)
 
     _call(scheduler, HOOKS.hold(native_ids=[native_id], site=SITE))  # type: ignore[arg-type]  # it is offered
-    assert getattr(_seen(scheduler, native_id), "word", None) == "hqw"
+    assert getattr(_seen(scheduler, native_id), "native_state", None) == "hqw"
     _call(scheduler, HOOKS.release(native_ids=[native_id], site=SITE))  # type: ignore[arg-type]  # as above
-    assert getattr(_seen(scheduler, native_id), "word", None) == "qw"
+    assert getattr(_seen(scheduler, native_id), "native_state", None) == "qw"
 
 
 def test_a_directive_counts_anywhere_in_the_script(scheduler: FakeScheduler) -> None:
@@ -188,7 +188,7 @@ def test_so_many_tasks_of_an_array_run_at_a_time(clock: FakeClock) -> None:
 
         seen = [_seen(scheduler, f"1.{task}") for task in (1, 2, 3)]
 
-        assert [it.word for it in seen if it] == ["r", "r", "qw"]
+        assert [it.native_state for it in seen if it] == ["r", "r", "qw"]
 
 
 def test_the_fake_lists_arrays_like_grid_engine(clock: FakeClock) -> None:

@@ -99,7 +99,7 @@ def test_the_time_of_a_requeue_is_not_the_submit_time() -> None:
     before, after = (hooks.parse_status(_listed(it), None)["33"] for it in ("of each kind one", "nothing"))
 
     assert before.submitted == datetime(2026, 11, 23, 2, 22, 16, tzinfo=UTC)
-    assert (after.word, after.submitted) == ("Rq", None)
+    assert (after.native_state, after.submitted) == ("Rq", None)
     (step,) = (it for it in recordings("qstat-qacct") if it.argv == ("qacct", "-j", "274"))
     seen = _finished(answer_of(step.result), ["274"])["274"]
     assert seen.submitted == datetime(2026, 11, 21, 9, 0, 18, tzinfo=UTC)

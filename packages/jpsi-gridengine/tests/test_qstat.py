@@ -22,7 +22,7 @@ def test_a_job_in_an_error_state_has_that_message() -> None:
 def test_an_unknown_word_costs_no_other_job_its_state() -> None:
     found = hooks.parse_status(listing(row(17, "Xr"), row(18, "r")), None)
 
-    assert (found["17"].state, found["17"].word) == (None, "Xr")
+    assert (found["17"].state, found["17"].native_state) == (None, "Xr")
     assert found["18"].state is _ACTIVE
 
 

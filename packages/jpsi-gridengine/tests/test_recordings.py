@@ -87,7 +87,7 @@ def test_qstat(recording: Recording) -> None:
         rows = [dict(re.findall(r"<(\w+)>(.*)</", row)) for row in result.stdout.split("<job_list")[1:]]
         words = {native_id: row["state"] for row in rows for native_id in _ids_of(row)}
         found = hooks.parse_status(result, list(words))
-        assert {native_id: it.word for native_id, it in found.items()} == words
+        assert {native_id: it.native_state for native_id, it in found.items()} == words
     # what is not XML is not asked for, but has the same words
     words = re.findall(r"^ +\d+ [0-9.]+ .*?([a-zA-Z]+) +\d\d/\d\d/\d{4} ", result.stdout, re.MULTILINE)
     assert all(state_meaning(word) is not None or word == "z" for word in words)

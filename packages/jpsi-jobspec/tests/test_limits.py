@@ -52,9 +52,12 @@ def test_a_document_is_refused_if_no_queue_accepts_any_alternative() -> None:
 @pytest.mark.parametrize(
     ("queue", "wanted"),
     [
-        (Queue(name="q", word="up"), Limit(queue="q")),
-        (Queue(name="q", word="up", max_nodes=4, nodes=9, max_walltime=timedelta(hours=1)), (4, 3600)),
-        (Queue(name="q", word="up", nodes=9, max_walltime=timedelta(0)), (9, None)),
+        (Queue(name="q", native_state="up"), Limit(queue="q")),
+        (
+            Queue(name="q", native_state="up", max_nodes=4, nodes=9, max_walltime=timedelta(hours=1)),
+            (4, 3600),
+        ),
+        (Queue(name="q", native_state="up", nodes=9, max_walltime=timedelta(0)), (9, None)),
     ],
     ids=["unknown", "both", "no-limit"],
 )

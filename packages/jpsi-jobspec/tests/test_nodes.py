@@ -46,7 +46,7 @@ def run_inside(text: str, path: Path) -> tuple[int, Journal]:
     file = path / "flow.yaml"
     file.write_text(text)
     journal = runs.create_run(str(file), text, Site(target="local"), {})
-    command = [sys.executable, "-m", "jpsi_jobspec.inside", str(journal.path), "g"]
+    command = [sys.executable, "-m", "jpsi_jobspec.group_supervisor", str(journal.path), "g"]
     done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL, timeout=300)
     (allocation,) = journal.plan.entries
     return done.returncode, journals.inner_journal(journal.path, allocation)

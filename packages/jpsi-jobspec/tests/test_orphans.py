@@ -61,7 +61,7 @@ class Run:
 
     def start(self) -> subprocess.Popen[bytes]:
         """The job of the allocation, in a session of its own."""
-        command = [sys.executable, "-m", "jpsi_jobspec.inside", str(self.journal.path), "g"]
+        command = [sys.executable, "-m", "jpsi_jobspec.group_supervisor", str(self.journal.path), "g"]
         with self._log.with_name("errors").open("ab") as errors:
             return subprocess.Popen(command, stdout=errors, stderr=errors, start_new_session=True)
 

@@ -37,8 +37,11 @@ def queued() -> Job:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (Observation(word="waiting", state=JobState.QUEUED, message="srun is missing"), "srun is missing"),
-        (Observation(word="waiting", state=JobState.QUEUED), None),
+        (
+            Observation(native_state="waiting", state=JobState.QUEUED, message="srun is missing"),
+            "srun is missing",
+        ),
+        (Observation(native_state="waiting", state=JobState.QUEUED), None),
         (None, None),
         (SubmitException("the agent does not answer"), None),
     ],
@@ -52,7 +55,7 @@ def test_a_waiting_job_is_reported_with_the_message_of_its_executor(
 
 
 def test_a_job_that_was_not_submitted_is_not_reported(says: Says) -> None:
-    says.answer = Observation(word="waiting", state=JobState.QUEUED, message="why")
+    says.answer = Observation(native_state="waiting", state=JobState.QUEUED, message="why")
 
     assert why_waiting(says, None) is None
     assert why_waiting(says, Job(JobSpec("true"))) is None

@@ -177,7 +177,7 @@ def test_a_plan_shows_resources_dependencies_and_reasons(run: Run) -> None:
     assert code == 0
     assert "JS002" in err
     assert "    generate-data: pool, 3 slots on 3 nodes, after machine-learning-task-1\n" in out
-    assert "      because it ends the group, and runs however what stands before it has ended\n" in out
+    assert "      because it ends the group, and runs whatever the outcome of the entries before it\n" in out
 
 
 def test_a_plan_is_reported_as_json(run: Run) -> None:

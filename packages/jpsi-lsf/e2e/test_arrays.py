@@ -96,7 +96,7 @@ def test_an_element_is_held_and_released(executor: JobExecutor, tmp_path: Path) 
     assert ends(jobs[:19]) == list(range(19))
     seen = executor.info(jobs[19])
     assert seen is not None
-    assert seen.word == "PSUSP"
+    assert seen.native_state == "PSUSP"
     executor.release(jobs[19])
     assert end(jobs[19]).exit_code == 19
 

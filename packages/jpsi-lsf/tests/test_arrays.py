@@ -145,7 +145,7 @@ def test_an_unknown_element_is_denied_by_its_own_id() -> None:
 
     told = hooks.parse_status(step.result, ["2[9]", "2[5]"], OLD)
 
-    assert told["2[9]"].word == "Job <2[9]> is not found"
+    assert told["2[9]"].native_state == "Job <2[9]> is not found"
     assert (told["2[9]"].exists, told["2[5]"].exists) == (False, True)
 
 

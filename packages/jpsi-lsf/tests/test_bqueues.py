@@ -28,7 +28,11 @@ def test_a_queue_of_a_real_volclava() -> None:
 
     (queue,) = hooks.parse_queues(recording.result)
 
-    assert (queue.name, queue.word, queue.max_walltime) == ("short", "Open:Active", timedelta(minutes=5))
+    assert (queue.name, queue.native_state, queue.max_walltime) == (
+        "short",
+        "Open:Active",
+        timedelta(minutes=5),
+    )
     assert (queue.is_open, queue.is_started, queue.is_default) == (True, True, False)
     assert (queue.pending, queue.running, queue.default_walltime) == (0, 0, None)
 

@@ -126,7 +126,7 @@ def test_a_job_is_held_and_released(there: _Site) -> None:
     assert HOOKS.parse_release(result=released, native_ids=[native_id], site=there.site) == {}
     assert seen is not None
     assert seen.message is not None
-    assert (seen.word, seen.message.startswith("the job is held")) == ("PSUSP", True)
+    assert (seen.native_state, seen.message.startswith("the job is held")) == ("PSUSP", True)
     unknown = there.run(HOOKS.hold(native_ids=["99"], site=there.site))
     assert HOOKS.parse_hold(result=unknown, native_ids=["99"], site=there.site) == {
         "99": "No matching job found"

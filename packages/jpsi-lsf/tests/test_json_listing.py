@@ -84,7 +84,7 @@ def test_states_and_ends(values: dict[str, str], expected: object) -> None:
     seen = _seen(**values)
 
     assert (seen.state, seen.exit_code, seen.reason) == expected
-    assert seen.word == values["STAT"]
+    assert seen.native_state == values["STAT"]
     assert seen.details["lsf.state"] == values["STAT"]
 
 

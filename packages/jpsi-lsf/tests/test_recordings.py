@@ -132,12 +132,12 @@ def test_bjobs_with_json(recording: Recording) -> None:
 
     found = hooks.parse_status(result, unknown or None, MODERN)
 
-    assert {name: seen.word for name, seen in found.items() if not seen.exists} == {
+    assert {name: seen.native_state for name, seen in found.items() if not seen.exists} == {
         name: f"Job <{name}> is not found" for name in unknown
     }
     for row in rows:
         if "STAT" in row:
-            assert found[record_id(row)].word == row["STAT"]
+            assert found[record_id(row)].native_state == row["STAT"]
 
 
 @pytest.mark.parametrize("recording", [it for it in _of("bjobs") if "-l" in it.argv], ids=str)
@@ -150,7 +150,7 @@ def test_bjobs_in_paragraphs(recording: Recording) -> None:
 
     found = hooks.parse_status(recording.result, asked or None, OLD)
 
-    assert {name: seen.word for name, seen in found.items() if seen.exists} == {
+    assert {name: seen.native_state for name, seen in found.items() if seen.exists} == {
         name: word for name, word in words.items() if word in _UNFINISHED
     }
     assert {name for name, seen in found.items() if not seen.exists} == {*asked} - words.keys()

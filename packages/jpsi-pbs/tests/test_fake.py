@@ -279,7 +279,7 @@ def test_so_many_elements_of_an_array_run_at_a_time(clock: FakeClock, hooks: Hoo
 
         seen = [_seen(transport, hooks, native_id) for native_id in ids]
 
-        assert [it.word for it in seen if it] == ["R", "R", "Q" if hooks is PBS else "H"]
+        assert [it.native_state for it in seen if it] == ["R", "R", "Q" if hooks is PBS else "H"]
         clock.advance(60)
         assert scheduler.job(ids[2]).state is FakeState.RUNNING
 

@@ -85,7 +85,7 @@ def test_the_fakes_have_queues_and_a_default(hooks: Hooks, system: str, default:
 def test_a_queue_that_is_closed_or_stopped(hooks: Hooks) -> None:
     (queue,) = hooks.parse_queues(command_result("Queue: a\n    enabled = False\n    started = False\n"))
 
-    assert (queue.is_open, queue.is_started, queue.word) == (False, False, "not enabled, not started")
+    assert (queue.is_open, queue.is_started, queue.native_state) == (False, False, "not enabled, not started")
 
 
 @_BOTH

@@ -188,7 +188,7 @@ def _read(hooks: Hooks, recording: Recording, by_hand: Callable[[str], dict[str,
     expected = by_hand(result.stdout)
     assert found.keys() == expected.keys()
     for name, seen in found.items():
-        assert seen.word == expected[name]["job_state"]
+        assert seen.native_state == expected[name]["job_state"]
         assert seen.state is not None
         assert seen.details.get(f"{hooks.name}.exit_status") == expected[name].get("exit_status")
     if ids and result.returncode == 0 and not expected and not result.stderr:
@@ -396,7 +396,7 @@ def test_an_array_and_its_elements() -> None:
     told = _told("array")
 
     assert [seen.state for seen in told["197[].node01"]][-1] is JobState.FAILED
-    assert {(seen.word, seen.state, seen.exit_code) for seen in told["197[1].node01"]} == {
+    assert {(seen.native_state, seen.state, seen.exit_code) for seen in told["197[1].node01"]} == {
         ("Q", JobState.QUEUED, None),
         ("X", JobState.COMPLETED, 0),
         ("F", JobState.COMPLETED, 0),

@@ -112,7 +112,7 @@ def test_a_truncated_answer_is_refused(handler: RequestHandler) -> None:
 
 
 _WORDS = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text())
-_JSON = st.recursive(_WORDS, lambda it: st.dictionaries(st.sampled_from(["word", "time", "tag", "a"]), it))
+_JSON = st.recursive(_WORDS, lambda it: st.dictionaries(st.sampled_from(["state", "time", "tag", "a"]), it))
 
 
 @given(jobs=st.dictionaries(st.sampled_from(["a-1", "b-2"]), _JSON), unknown=_JSON)
@@ -130,7 +130,7 @@ def test_a_malformed_answer_is_refused(jobs: dict[str, Any], unknown: Any) -> No
 def test_only_a_job_with_the_same_tag_is_cancelled(handler: RequestHandler) -> None:
     job, array = submit(handler, "jpsi-1-1"), submit(handler, "jpsi-2-1", 2)
     seen = hooks.parse_status(command_result(observations(handler, None)), None)
-    others = {it: Observation(state=JobState.QUEUED, word="waiting", tag="jpsi-9-9") for it in seen}
+    others = {it: Observation(state=JobState.QUEUED, native_state="waiting", tag="jpsi-9-9") for it in seen}
 
     answer, _ = handler.cancel(**request(hooks.cancel([job, array], SITE, others)))
     assert set(answer["cancelled"]) == {f"{array}[1]", f"{array}[2]"}
@@ -143,6 +143,6 @@ def test_elements_are_cancelled_by_their_tags(handler: RequestHandler) -> None:
     seen = hooks.parse_status(command_result(observations(handler, None)), None)
 
     for tag, ended in (("jpsi-9-9", 0), ("jpsi-2-1", 2)):
-        told = {it: Observation(state=None, word="", tag=tag) for it in seen}
+        told = {it: Observation(state=None, native_state="", tag=tag) for it in seen}
         command = hooks.cancel([f"{array}[1]", f"{array}[3]"], SITE, told)
         assert len(handler.cancel(**request(command))[0]["cancelled"]) == ended

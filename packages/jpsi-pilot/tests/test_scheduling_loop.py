@@ -154,7 +154,7 @@ class Stage:
 
     def job_word(self, native_id: str) -> str:
         """What the agent says of a job."""
-        return self.state.jobs[native_id].word
+        return self.state.jobs[native_id].state
 
     def set_pilot_state(self, state: JobState) -> None:
         """The last pilot is in this state."""

@@ -28,14 +28,14 @@ def started(*ids: str, node: str = "1/n.2") -> dict[str, Any]:
     return {"what": "started", "ids": list(ids), "places": [node], "time": 2.0}
 
 
-def ended(native_id: str, word: str = "done", code: int | None = 0, time: float = 3.0) -> dict[str, Any]:
+def ended(native_id: str, state: str = "done", code: int | None = 0, time: float = 3.0) -> dict[str, Any]:
     """A job that has ended."""
-    return {"what": "ended", "id": native_id, "word": word, "code": code, "time": time}
+    return {"what": "ended", "id": native_id, "state": state, "code": code, "time": time}
 
 
 def seen(agent_state: AgentState) -> dict[str, Any]:
     """Everything that a client can see, and what waits."""
-    jobs = {it: (job.word, job.code, job.restarts, job.nodes) for it, job in agent_state.jobs.items()}
+    jobs = {it: (job.state, job.code, job.restarts, job.nodes) for it, job in agent_state.jobs.items()}
     return {
         "jobs": jobs,
         "waiting": agent_state.waiting(),
@@ -47,13 +47,13 @@ def seen(agent_state: AgentState) -> dict[str, Any]:
 def test_a_job_goes_from_waiting_to_running_to_its_end() -> None:
     agent_state = state(submitted())
     job = agent_state.jobs["abcdefgh-1"]
-    assert (job.word, agent_state.waiting()[0].count) == ("waiting", 1)
+    assert (job.state, agent_state.waiting()[0].count) == ("waiting", 1)
 
     agent_state.apply(started("abcdefgh-1"))
-    assert (job.word, agent_state.waiting(), agent_state.running) == ("running", [], [job])
+    assert (job.state, agent_state.waiting(), agent_state.running) == ("running", [], [job])
 
     agent_state.apply(ended("abcdefgh-1", "failed", 3))
-    assert (job.word, job.code, agent_state.unfinished) == ("failed", 3, [])
+    assert (job.state, job.code, agent_state.unfinished) == ("failed", 3, [])
 
 
 def test_elements_of_an_array_are_jobs_of_their_own() -> None:
@@ -130,9 +130,9 @@ def test_a_rewritten_journal_has_the_same_state(steps: list[tuple[str, int]]) ->
     ids = list(agent_state.jobs)
     for step, number in steps:
         job = agent_state.jobs[ids[number - 1]]
-        if job.word in FINAL:
+        if job.state in FINAL:
             continue
-        running = job.word == "running"
+        running = job.state == "running"
         match step:
             case "start" if not running:
                 agent_state.apply(started(job.native_id))
@@ -165,7 +165,7 @@ def test_a_journal_continues_after_an_incomplete_last_line(tmp_path: Path) -> No
 
     second = Journal(tmp_path, 0.0)
 
-    assert [job.word for job in second.state.jobs.values()] == ["running"]
+    assert [job.state for job in second.state.jobs.values()] == ["running"]
     assert second.state.letters == letters
     second.close()
 
@@ -186,6 +186,6 @@ def test_a_compacted_journal_can_be_written(tmp_path: Path) -> None:
     journal.close()
 
     replayed = Journal(tmp_path, 0.0)
-    assert {it: job.word for it, job in replayed.state.jobs.items()} == {f"{letters}-2": "running"}
+    assert {it: job.state for it, job in replayed.state.jobs.items()} == {f"{letters}-2": "running"}
     assert replayed.state.last_number == 2
     replayed.close()

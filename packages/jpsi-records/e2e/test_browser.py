@@ -133,7 +133,7 @@ def test_reuse_is_explained(browse: Browse, shown: Shown) -> None:
     enter(browser, shown)
     links = [it.get_attribute("href") for it in browser.find_elements("css selector", "td a")]
     browser.get(str(links[1]))
-    assert "was there: it computes the same" in text(browser)
+    assert "existed: it computes the same" in text(browser)
     browser.get(str(links[0]))
     assert 'environment.LC_ALL "de_DE.UTF-8" "C"' in text(browser)
 

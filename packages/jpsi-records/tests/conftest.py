@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 
 from engines import STAND_IN, OnPath, without_engines
+from fake_dispatcher import Client, Clock
 from jpsi_records.records.records import Records
 from jpsi_records.store.database_setup import open_database
-from playing import Client, Clock
 
 #: A database of a server in which others can be made, as ci/postgres/up prints it.
 SERVER = "JPSI_CI_POSTGRES"

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fake_dispatcher import Clock, spec
 from jpsi_records.errors import RecordsError
 from jpsi_records.model.entities import About, Execution, ExecutionState, Request, RequestState
 from jpsi_records.records.records import Records
 from jpsi_records.store.ledger import expire, move
 from jpsi_records.store.schema import EXECUTION
-from playing import Clock, spec
 
 LIVE = {ExecutionState.QUEUED, ExecutionState.CLAIMED, ExecutionState.RUNNING}
 ACTS = ("start", "finish", "cancel", "invalidate", "rerun")

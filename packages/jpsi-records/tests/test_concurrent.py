@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from fake_dispatcher import Client, spec
 from jpsi_records.records.records import Records
-from playing import Client, spec
 
 #: `./dev e2e_postgres` tries a thousand times.
 TRIES = int(os.environ.get("JPSI_CI_TRIES", "100"))

@@ -8,13 +8,13 @@ from typing import Any
 import attrs
 import pytest
 
+from fake_dispatcher import Clock, spec
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import InvalidRequestError
 from jpsi_records.jobs.attempt_job import AttemptFiles, job_spec
 from jpsi_records.model.entities import Execution, ExecutionState
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
-from playing import Clock, spec
 
 
 def asked_of_the_system(records: Records, document: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines import DIGEST, IMAGE, OnPath, contained
+from fake_dispatcher import Client, finish
 from jpsi_records.errors import InvalidRequestError
 from jpsi_records.jobs.containers import (
     ENGINES,
@@ -21,7 +22,6 @@ from jpsi_records.jobs.containers import (
 )
 from jpsi_records.model.request_spec import read_request_spec, write_request_spec
 from jpsi_records.records.records import Records
-from playing import Client, finish
 
 CONTAINER = Container(
     image=IMAGE,

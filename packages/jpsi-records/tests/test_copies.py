@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import Client, finish, prepare_round, spec, start
 from jpsi_records.model.entities import RequestState
 from jpsi_records.records.copies import reindex, write_copy
 from jpsi_records.records.records import Records
-from playing import Client, finish, see_to, spec, start
 
 # Each time in a process of its own, which kills itself before or after the nth thing that it writes.
 ASKING = """\
@@ -207,7 +207,7 @@ def test_the_names_that_users_of_a_server_give_are_not_lost(
 ) -> None:
     (tmp_path / "in").write_text("1")
     digest = role("ca").put(tmp_path / "in", "words").digest
-    see_to(records)
+    prepare_round(records)
 
     with lost(records, tmp_path) as new:
         mounts = {"/in": {"kind": "collection", "name": "words"}}

@@ -9,6 +9,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import text
 
+from fake_dispatcher import spec
 from jpsi_records.errors import StoreError
 from jpsi_records.records.records import Records
 from jpsi_records.store import database as databases
@@ -16,7 +17,6 @@ from jpsi_records.store.database import Database
 from jpsi_records.store.database_setup import _migrate
 from jpsi_records.store.database_setup import open_database as opened
 from jpsi_records.store.schema import HEAD, METADATA
-from playing import spec
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import jpsi
+from fake_dispatcher import Client, spec
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.jobs.attempt_job import AttemptFiles
 from jpsi_records.jobs.materialize import revoke
 from jpsi_records.model.entities import About, Execution, ExecutionState
 from jpsi_records.records.copies import reindex
 from jpsi_records.records.records import Records
-from playing import Client, spec
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
+from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
 from jpsi_records.errors import InvalidRequestError, NotFoundError, NothingToReuseError, StateError
 from jpsi_records.model.entities import About, ExecutionState, RequestState
 from jpsi_records.model.mounts import KINDS, read_mount
 from jpsi_records.records.records import Records
 from jpsi_records.store import requests
-from playing import Client, Clock, finish, see_to, spec, start
 
 Run = Callable[..., Any]
 
@@ -71,7 +71,7 @@ def test_what_a_draft_has_is_not_cancelled_by_others(records: Records, clock: Cl
     draft = records.draft(spec("a"))
     execution = records.satisfy(draft.id).execution
     records.submit(spec("a"), About(expires_at=clock()))
-    see_to(records)
+    prepare_round(records)
 
     assert records.commit(draft.id).execution == execution
     assert records.execution(execution or "").state is ExecutionState.QUEUED
@@ -106,7 +106,7 @@ def test_a_draft_can_be_changed_until_it_is_committed(
     assert changed.priority is None
     assert user.requests(state=RequestState.DRAFT) == [changed]
     user.commit(draft.id)
-    see_to(server)
+    prepare_round(server)
     assert "b" in server.execution(user.request(draft.id).execution or "").preimage
     with pytest.raises(StateError, match="not a draft any more"):
         user.update(draft.id, spec("c"))
@@ -134,7 +134,7 @@ def test_a_request_that_is_recorded_and_no_longer_valid_is_shown_and_refused(rec
     assert sorted(it.spec.computation.command for it in records.requests()) == [("a",), ("a",), ("c",)]
     with pytest.raises(InvalidRequestError, match="digest must be"):
         records.commit(draft.id)
-    see_to(records)
+    prepare_round(records)
     assert records.request(waiting.id).outcome == "refused"
 
 
@@ -156,7 +156,7 @@ def test_a_user_without_permission_to_dispatch_gets_a_hint(records: Records, rol
     ca = role("ca")
     draft = ca.draft(spec("a"))
     request = ca.submit(spec("b"))
-    see_to(records)
+    prepare_round(records)
     execution = ca.request(request.id).execution or ""
     before = [ca.request(draft.id), ca.execution(execution)]
 

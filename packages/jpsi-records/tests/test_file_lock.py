@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from fake_dispatcher import spec
 from jpsi_records.errors import StoreError
 from jpsi_records.model.mounts import GitTree
 from jpsi_records.records.records import Records
 from jpsi_records.store import database as databases
 from jpsi_records.store.database import Database
 from jpsi_records.store.file_lock import FileLock
-from playing import spec
 
 HOLDING = """\
 import os, sys

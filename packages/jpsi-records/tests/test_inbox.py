@@ -13,13 +13,13 @@ from typing import Any
 import attrs
 import pytest
 
+from fake_dispatcher import spec
 from jpsi_records.errors import InvalidRequestError, StateError, StoreError
 from jpsi_records.inbox import inbox as inboxes
 from jpsi_records.inbox.inbox import Asked, Inbox
 from jpsi_records.inbox.reports import NO_REPORT, Report, read_progress
 from jpsi_records.model.entities import About
 from jpsi_records.records.records import Records
-from playing import spec
 
 ID = "019a0000-0000-7000-8000-000000000000"
 

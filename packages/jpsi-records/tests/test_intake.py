@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
 from jpsi_records.dispatch import intake
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.dispatch.intake import REFUSED, process_inbox
 from jpsi_records.inbox.inbox import Inbox
 from jpsi_records.model.entities import About, ExecutionState, RequestState
 from jpsi_records.records.records import Records
-from playing import Client, Clock, finish, see_to, spec, start
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_request_of_a_job_belongs_to_the_owner_of_its_execution(
     request = asking(parent, inbox).submit(spec("child"), About(labels={"a": "b"}), priority=1)
 
     process_inbox(records, parent, inbox)
-    see_to(records)
+    prepare_round(records)
 
     child = records.request(request)
     assert (child.owner, child.parent, child.state) == ("ca", parent, RequestState.COMMITTED)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import spec
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.model.entities import ExecutionState
 from jpsi_records.records.records import Records
-from playing import spec
 
 INSTANTS = 30
 # Enough for so many instants.

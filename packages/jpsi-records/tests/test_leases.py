@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 
+from fake_dispatcher import Clock, spec
 from jpsi_records.dispatch.leases import Leases
 from jpsi_records.model.entities import Attempt, Execution, ExecutionState
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
 from jpsi_records.store.process_identity import name_of_this_process, process_has_ended
-from playing import Clock, spec
 
 LEASE = timedelta(seconds=60)
 NAMING = "from jpsi_records.store.process_identity import name_of_this_process; print(name_of_this_process())"

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
 from jpsi_records.model.entities import ExecutionState, RequestState
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
-from playing import Client, Clock, finish, see_to, spec, start
 
 
 def to_be_run(server: Records) -> list[str]:
     """What a dispatcher would try to run."""
-    see_to(server)
+    prepare_round(server)
     with server.database.reading() as tx:
         return [it.id for it in executions.due(tx)]
 
@@ -60,7 +60,7 @@ def test_the_life_cycle_of_the_draft(
     # 9. Client CA updates JRA with priority=0. (This is as close as we get to a "cancel" operation.)
     assert ca.set_priority(jra.id, 0).priority == 0
     # 10. Server updates JX with priority=1. (JRB still wants this job to complete.)
-    see_to(server)
+    prepare_round(server)
     assert (cb.execution(jx).state, cb.execution(jx).priority) == (ExecutionState.RUNNING, 1)
     assert server.set_progress(jx, 0.5).progress == ca.execution(jx).progress == cb.execution(jx).progress
     clock.advance(10)

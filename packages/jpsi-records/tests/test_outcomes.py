@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import InvalidRequestError, StateError
 from jpsi_records.inbox.reports import Report
@@ -16,7 +17,6 @@ from jpsi_records.model.entities import About, Execution, ExecutionState, Reques
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
 from jpsi_records.store.ledger import give_up, move
-from playing import Client, Clock, finish, see_to, spec, start
 
 
 def ended(records: Records, exit_code: int, **more: Any) -> Request:
@@ -101,19 +101,19 @@ def test_cancelling_is_priority_zero_and_can_be_undone(
     server = client("server")
     user = role("ca") if has_roles else client("ca")
     request = user.submit(spec("a"), priority=3)
-    see_to(server)
+    prepare_round(server)
     execution = user.request(request.id).execution or ""
     start(server, execution)
 
     cancelled = user.cancel(request.id)
-    see_to(server)
+    prepare_round(server)
     assert (cancelled.state, cancelled.priority) == (RequestState.COMMITTED, 0)
     assert (server.execution(execution).state, server.execution(execution).priority) == (
         ExecutionState.RUNNING,
         0,
     )
     user.set_priority(request.id, 2)
-    see_to(server)
+    prepare_round(server)
 
     assert server.execution(execution).priority == 2
     finish(server, execution)
@@ -136,7 +136,7 @@ def test_what_is_wanted_again_while_its_job_is_being_cancelled_gets_another(
     clock.advance(1)
     with records.database.writing() as tx:
         move(tx, first, ExecutionState.CANCELLED, reason="cancelled")
-    see_to(records)
+    prepare_round(records)
 
     now = records.request(request.id)
     assert (now.state, now.outcome) == (RequestState.COMMITTED, None)

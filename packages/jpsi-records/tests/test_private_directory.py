@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import spec
 from jpsi_records.errors import StoreError
 from jpsi_records.records.records import Records
-from playing import spec
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o177], ids="{:03o}".format)

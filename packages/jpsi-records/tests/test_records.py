@@ -6,6 +6,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from fake_dispatcher import Client, Clock, finish, spec, start
 from jpsi_records.errors import (
     ChangedError,
     InvalidRequestError,
@@ -17,7 +18,6 @@ from jpsi_records.model.entities import About, ExecutionState, RequestState
 from jpsi_records.model.request_spec import Reuse
 from jpsi_records.records.records import Records
 from jpsi_records.store.ledger import expire
-from playing import Client, Clock, finish, spec, start
 
 
 def ran(records: Records, *command: str, exit_code: int = 0, **more: object) -> str:

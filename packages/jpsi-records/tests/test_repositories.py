@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import finish, prepare_round, spec, start
 from jpsi_records.errors import InvalidRequestError, StoreError
 from jpsi_records.files.repositories import Repositories
 from jpsi_records.inbox.inbox import Inbox
 from jpsi_records.model.mounts import GitTree
 from jpsi_records.records.records import Records
-from playing import finish, see_to, spec, start
 
 Git = Callable[..., str]
 
@@ -307,7 +307,7 @@ def test_a_request_means_the_repository_where_it_was_made(
 
         start(records, first.execution or "")
         finish(records, first.execution or "")
-        see_to(records)
+        prepare_round(records)
         for it in (draft, changed):
             records.commit(it.id)
 

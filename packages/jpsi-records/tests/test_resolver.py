@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fake_dispatcher import spec
 from jpsi_records.errors import InvalidRequestError
 from jpsi_records.model.canonical_json import canonical
 from jpsi_records.records.records import Records
-from playing import spec
 
 CONTENTS = st.text(st.sampled_from("ab1 é"), max_size=3)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import finish, prepare_round, spec, start
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.dispatch.intake import process_inbox, write_results
 from jpsi_records.errors import InvalidRequestError, StateError, StoreError
@@ -16,7 +17,6 @@ from jpsi_records.inbox.inbox import Inbox
 from jpsi_records.inbox.results import RequestResult, read_result, result_path
 from jpsi_records.model.entities import Execution
 from jpsi_records.records.records import Records
-from playing import finish, see_to, spec, start
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_job_learns_how_its_request_has_ended(
 
     def view(_: float) -> None:
         process_inbox(records, parent, inbox)
-        see_to(records)
+        prepare_round(records)
         assert not result_path(inbox, child).exists()
         finish(records, records.request(child).execution or "", exit_code, output="sha256:" + "0" * 64)
         for _ in range(2):
@@ -109,7 +109,7 @@ def test_what_a_job_has_put_in_the_place_of_results_leads_nowhere(
     parent = running(records)
     child = of_job(parent, inbox).submit(spec("child"))
     process_inbox(records, parent, inbox)
-    see_to(records)
+    prepare_round(records)
     finish(records, records.request(child).execution or "")
     (tmp_path / "elsewhere").mkdir()
     (inbox / "ended").symlink_to(tmp_path / "elsewhere")

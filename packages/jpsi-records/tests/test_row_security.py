@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from fake_dispatcher import Client, finish, prepare_round, spec, start
 from jpsi_records.commands import submission
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import ChangedError, NotFoundError, NothingToReuseError, StateError, StoreError
 from jpsi_records.model.entities import About, Execution, Request, RequestState
 from jpsi_records.records import queries
 from jpsi_records.records.records import Records
-from playing import Client, finish, see_to, spec, start
 
 pytestmark = pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 
@@ -34,7 +34,7 @@ class Anybody:
 def submitted(dispatcher: Records, user: Records, *command: str, priority: float = 1) -> Request:
     """A request of a user, which a dispatcher has seen to."""
     request = user.submit(spec(*command), priority=priority)
-    see_to(dispatcher)
+    prepare_round(dispatcher)
     return user.request(request.id)
 
 
@@ -49,7 +49,7 @@ def test_a_request_gets_its_execution_from_the_dispatcher(records: Records, role
 
     request = ca.submit(spec("compute"))
     assert (request.state, request.execution) == (RequestState.COMMITTED, None)
-    see_to(records)
+    prepare_round(records)
 
     execution = ca.request(request.id).execution or ""
     assert ca.execution(execution).priority == 1
@@ -135,10 +135,10 @@ def test_the_dispatcher_follows_what_users_change(records: Records, role: Client
     ca = role("ca")
     request = submitted(records, ca, "compute")
     child = ca.submit(spec("child"), About(parent=request.execution))
-    see_to(records)
+    prepare_round(records)
 
     ca.set_priority(request.id, 5)
-    see_to(records)
+    prepare_round(records)
 
     assert records.execution(request.execution or "").priority == 5
     assert records.execution(ca.request(child.id).execution or "").priority == 5
@@ -228,7 +228,7 @@ def test_a_preview_shows_what_others_have_computed(
     assert cb.preview(spec("compute", "more")).near_misses == []
 
     request = cb.submit(spec("compute"), plan=plan.id)
-    see_to(records)
+    prepare_round(records)
     assert cb.request(request.id).execution == done.id
 
 
@@ -242,7 +242,7 @@ def test_a_previewed_plan_is_followed_or_refused(records: Records, role: Client)
     plan = ca.preview(spec("compute"))
     request = ca.submit(spec("compute"), plan=plan.id)
     records.invalidate(plan.hit.id if plan.hit else "")
-    see_to(records)
+    prepare_round(records)
 
     assert ca.request(request.id).outcome == "refused"
     with pytest.raises(NothingToReuseError):
@@ -253,14 +253,14 @@ def test_a_chosen_execution_is_attached_by_the_dispatcher(records: Records, role
     ca = role("ca")
     first = submitted(records, ca, "compute")
     second = ca.submit(spec("compute", reuse="never"))
-    see_to(records)
+    prepare_round(records)
     chosen = ca.request(second.id).execution or ""
     assert chosen != first.execution
 
     draft = ca.draft(spec("compute"))
     ca.attach(draft.id, chosen)
     ca.commit(draft.id)
-    see_to(records)
+    prepare_round(records)
 
     assert ca.request(draft.id).execution == chosen
 

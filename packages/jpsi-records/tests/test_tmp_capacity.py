@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from fake_dispatcher import spec, start
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.jobs import tmp_capacity
 from jpsi_records.model.entities import Execution, ExecutionState
 from jpsi_records.model.request_spec import RequestSpec
 from jpsi_records.records.records import Records
-from playing import spec, start
 
 TOO_MUCH = 10**18
 

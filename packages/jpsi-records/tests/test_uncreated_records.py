@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, inspect
 
+from fake_dispatcher import Client, spec
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import NotFoundError, StateError, StoreError
 from jpsi_records.records.records import Records
-from playing import Client, spec
 
 
 @pytest.mark.clause("records-preview")

@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 import pytest
 
+from fake_dispatcher import Client, Clock, finish, spec, start
 from jpsi import Job
 from jpsi_records.jobs.attempt_job import AttemptFiles
 from jpsi_records.model.entities import About, Attempt, new_id
@@ -14,7 +15,6 @@ from jpsi_records.store import executions
 from jpsi_records.web.access import Key
 from jpsi_records.web.list_pages import PAGE_SIZE
 from jpsi_records.web.responses import Answer, answer
-from playing import Client, Clock, finish, spec, start
 
 KEY = Key(place="place", token="token")
 HOST = {"host": "127.0.0.1:80"}
@@ -168,7 +168,7 @@ def test_a_request_page_explains_its_execution(client: Client, text: Text, clock
     records.commit(draft.id)
 
     assert "computes the same, but it failed with exit code 1." in text(f"request/{again.id}")
-    assert "existed already, computes the same" in text(f"request/{reused.id}")
+    assert "existed: it computes the same" in text(f"request/{reused.id}")
     assert "was made for it" in text(f"request/{draft.id}")
     shown = text(f"request/{german.id}")
     assert "<code>environment.LC_ALL</code></td><td><code>&quot;de&quot;</code>" in shown

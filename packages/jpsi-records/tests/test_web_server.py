@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import spec
 from jpsi_records.errors import StoreError
 from jpsi_records.records.records import Records
 from jpsi_records.web.server import Server
-from playing import spec
 
 
 @pytest.fixture

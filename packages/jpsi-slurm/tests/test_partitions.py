@@ -21,7 +21,7 @@ def _queue(
 ) -> Queue:
     return Queue(
         name=name,
-        word="UP",
+        native_state="UP",
         is_open=True,
         is_started=True,
         is_default=is_default,
@@ -59,11 +59,13 @@ def test_the_fake_has_the_same() -> None:
 def test_states(word: str, is_open: bool | None, is_started: bool | None) -> None:
     (queue,) = hooks.parse_queues(command_result(f"PartitionName=a State={word}\n"))
 
-    assert (queue.word, queue.is_open, queue.is_started) == (word, is_open, is_started)
+    assert (queue.native_state, queue.is_open, queue.is_started) == (word, is_open, is_started)
 
 
 def test_missing_fields_are_unknown() -> None:
-    assert hooks.parse_queues(command_result("a banner\n\nPartitionName=a\n")) == [Queue(name="a", word="")]
+    assert hooks.parse_queues(command_result("a banner\n\nPartitionName=a\n")) == [
+        Queue(name="a", native_state="")
+    ]
 
 
 def test_limits_of_nodes() -> None:

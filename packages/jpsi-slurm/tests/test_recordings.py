@@ -114,7 +114,7 @@ def test_squeue(recording: Recording) -> None:
     for row in rows:
         if "State" in row:
             seen = found[hooks.canonical_id(row["JobArrayID"])]
-            assert seen.word == row["State"]
+            assert seen.native_state == row["State"]
             assert seen.state is STATES[row["State"]].state
 
 
@@ -134,7 +134,7 @@ def test_sacct(recording: Recording) -> None:
 
     for row in rows:
         if "-D" not in recording.argv and "State" in row:
-            assert found[hooks.canonical_id(row["JobID"])].word == row["State"].partition(" ")[0]
+            assert found[hooks.canonical_id(row["JobID"])].native_state == row["State"].partition(" ")[0]
 
 
 @pytest.mark.parametrize("recording", _of("scancel"), ids=str)

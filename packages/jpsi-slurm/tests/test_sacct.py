@@ -99,8 +99,8 @@ def test_a_job_that_was_put_back_was_submitted_when_it_first_was() -> None:
     own = hooks.parse_finished(sacct_answer(lines[1], lines[0]), SITE)["7"]
     other = hooks.parse_finished(sacct_answer(*lines), SITE)["7"]
 
-    assert (own.word, own.submitted) == ("COMPLETED", datetime(2026, 11, 23, 2, 2, 23, tzinfo=UTC))
-    assert (other.word, other.submitted) == ("FAILED", datetime(2026, 11, 23, 3, tzinfo=UTC))
+    assert (own.native_state, own.submitted) == ("COMPLETED", datetime(2026, 11, 23, 2, 2, 23, tzinfo=UTC))
+    assert (other.native_state, other.submitted) == ("FAILED", datetime(2026, 11, 23, 3, tzinfo=UTC))
 
 
 @pytest.mark.parametrize("unit", ["bytes", "lines"])
@@ -157,7 +157,7 @@ def test_a_final_state_without_end_time_is_still_running() -> None:
     """Slurmdbd may know the state of a job that has ended before it knows anything else of the end."""
     seen = _seen(State="FAILED", ExitCode="0:0", End="Unknown")
 
-    assert (seen.state, seen.word, seen.exit_code) == (JobState.ACTIVE, "FAILED", None)
+    assert (seen.state, seen.native_state, seen.exit_code) == (JobState.ACTIVE, "FAILED", None)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_final_state_without_end_time_is_still_running() -> None:
 def test_an_unfinished_job_is_reported(word: str, state: JobState) -> None:
     seen = _seen(State=word, ExitCode="0:0", End="Unknown")
 
-    assert (seen.state, seen.word) == (state, word)
+    assert (seen.state, seen.native_state) == (state, word)
 
 
 def test_a_newer_sacct_reports_the_exit_code() -> None:
@@ -261,7 +261,10 @@ def test_of_a_job_that_was_put_back_the_last_run_counts() -> None:
 
     found = hooks.parse_finished(replayed_sacct(list(rows)), SITE)
 
-    assert {name: found[name].word for name in ("104", "108")} == {"104": "COMPLETED", "108": "COMPLETED"}
+    assert {name: found[name].native_state for name in ("104", "108")} == {
+        "104": "COMPLETED",
+        "108": "COMPLETED",
+    }
 
 
 @pytest.mark.parametrize(

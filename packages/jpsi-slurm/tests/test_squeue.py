@@ -73,7 +73,7 @@ def test_a_running_job() -> None:
 
     seen = hooks.parse_status(squeue_answer(line), None)["7"]
 
-    assert (seen.state, seen.word, seen.nodes) == (JobState.ACTIVE, "RUNNING", ("node01", "node02"))
+    assert (seen.state, seen.native_state, seen.nodes) == (JobState.ACTIVE, "RUNNING", ("node01", "node02"))
     assert seen.time == datetime(2026, 11, 21, 8, 17, 58, tzinfo=UTC)
     assert (seen.exit_code, seen.message, seen.start_estimate) == (None, None, None)
 
@@ -145,7 +145,7 @@ def test_an_unknown_state_is_passed_on_and_costs_nothing() -> None:
 
     found = hooks.parse_status(squeue_answer(*lines), None)
 
-    assert (found["7"].state, found["7"].word) == (None, "LEVITATING")
+    assert (found["7"].state, found["7"].native_state) == (None, "LEVITATING")
     assert found["8"].state is JobState.ACTIVE
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from fake_ssh import FakeSsh
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
-from stand_in import StandIn
 
 
 @pytest.fixture
@@ -24,16 +24,16 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def ssh(tmp_path_factory: pytest.TempPathFactory, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+def ssh(tmp_path_factory: pytest.TempPathFactory, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSsh:
     """The stand-in, first on PATH."""
     monkeypatch.setattr("jpsi_ssh.transport._connections", weakref.WeakValueDictionary())
-    stand_in = StandIn(tmp_path_factory.mktemp("ssh"))
+    stand_in = FakeSsh(tmp_path_factory.mktemp("ssh"))
     monkeypatch.setenv("PATH", str(stand_in.folder), prepend=":")
     return stand_in
 
 
 @pytest.fixture
-def transport(ssh: StandIn) -> Iterator[SshTransport]:
+def transport(ssh: FakeSsh) -> Iterator[SshTransport]:
     """A transport to a machine of the test's own."""
     transport = SshTransport(Address("far"))
     yield transport

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fake_ssh import FakeSsh
 from jpsi_slurm import SlurmConfig
 from jpsi_testing import ExecutorConformance
-from stand_in import StandIn
 
 
 class TestSlurm(ExecutorConformance):
@@ -23,7 +23,7 @@ class TestSlurm(ExecutorConformance):
     config_class = SlurmConfig
 
     @pytest.fixture(autouse=True)
-    def _far(self, ssh: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def _far(self, ssh: FakeSsh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Ssh leads to this machine, with another home directory."""
         home = tmp_path / "far home"
         home.mkdir()

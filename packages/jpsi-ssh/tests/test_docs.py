@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from fake_ssh import FakeSsh
 from jpsi_testing.fake import on_path
 from pages import Reader
-from stand_in import StandIn
 
 PAGE = Path(__file__).parents[3] / "docs/guide/remote.md"
 README = Path(__file__).parents[1] / "README.md"
@@ -27,7 +27,7 @@ def reader(tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> It
     here = tmp_path / "here"
     here.mkdir()
     reader = Reader(here)
-    ssh = StandIn(here / "bin")
+    ssh = FakeSsh(here / "bin")
     ssh.know("login.example")
 
     with on_path("slurm"):

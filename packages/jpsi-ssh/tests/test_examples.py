@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 import jpsi
+from fake_ssh import FakeSsh
 from jpsi_testing.fake import on_path
-from stand_in import StandIn
 
 EXAMPLE = Path(__file__).parents[3] / "examples/remote.py"
 
 
 @pytest.fixture
-def there(ssh: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def there(ssh: FakeSsh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The home directory over there; the program runs in another place."""
     home = tmp_path / "there"
     here = tmp_path / "here"

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import jpsi
+from fake_ssh import FakeSsh, sessions
 from jpsi.contract.job_files import JobFiles
 from jpsi.plugin import BytesTransport, Command, TransportError
 from jpsi_engine.transfer.job_files import open_job_files
 from jpsi_ssh.transport import SshTransport
-from stand_in import StandIn, sessions
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ exec {program} "$@"
 
 @pytest.mark.parametrize(("direction", "name"), [("put", "cat"), ("get", "dd")])
 def test_a_transfer_resumes_after_a_lost_connection(
-    ssh: StandIn, files: JobFiles, source: Path, tmp_path: Path, direction: str, name: str
+    ssh: FakeSsh, files: JobFiles, source: Path, tmp_path: Path, direction: str, name: str
 ) -> None:
     cutting, target = ssh.folder / "bin" / name, tmp_path / "target"
     cutting.parent.mkdir()
@@ -108,7 +108,7 @@ def test_a_transfer_resumes_after_a_lost_connection(
 
 
 def test_commands_run_during_transfers(
-    ssh: StandIn, files: JobFiles, source: Path, runtime: Path, transport: SshTransport, tmp_path: Path
+    ssh: FakeSsh, files: JobFiles, source: Path, runtime: Path, transport: SshTransport, tmp_path: Path
 ) -> None:
     ssh.allow(3)
     with ThreadPoolExecutor(8) as pool:
@@ -123,7 +123,7 @@ def test_commands_run_during_transfers(
 
 
 def test_a_full_remote_disk_is_a_transient_error(
-    ssh: StandIn, files: JobFiles, source: Path, tmp_path: Path
+    ssh: FakeSsh, files: JobFiles, source: Path, tmp_path: Path
 ) -> None:
     ssh.login("TMPDIR=/proc/none; export TMPDIR")
 
@@ -151,7 +151,7 @@ def test_a_growing_remote_file_is_followed(files: JobFiles, tmp_path: Path) -> N
 
 
 def test_output_of_a_job_is_read_over_the_connection(
-    ssh: StandIn, runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ssh: FakeSsh, runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with jpsi.JobExecutor("local", url="ssh://far") as executor:

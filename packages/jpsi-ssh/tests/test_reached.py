@@ -7,10 +7,10 @@ import os
 import pytest
 
 import jpsi
+from fake_ssh import FakeSsh
 from jpsi import JobExecutor
 from jpsi.plugin import TransportError
 from jpsi_cli.doctor.system_checks import remote_host_name
-from stand_in import StandIn
 
 _LOCKED = "This account is currently not available."
 
@@ -21,7 +21,7 @@ def _reached() -> str:
         return remote_host_name(executor.system)
 
 
-def test_doctor_names_the_host(ssh: StandIn) -> None:
+def test_doctor_names_the_host(ssh: FakeSsh) -> None:
     assert _reached() == os.uname().nodename
 
 
@@ -36,7 +36,7 @@ def test_doctor_names_the_host(ssh: StandIn) -> None:
         ("ssh: Could not resolve hostname far: Name or service not known", "there is no host far"),
     ],
 )
-def test_a_failed_connection_is_explained(ssh: StandIn, words: str, sentence: str) -> None:
+def test_a_failed_connection_is_explained(ssh: FakeSsh, words: str, sentence: str) -> None:
     ssh.says(words)
 
     with pytest.raises(TransportError, match=sentence):
@@ -44,14 +44,14 @@ def test_a_failed_connection_is_explained(ssh: StandIn, words: str, sentence: st
 
 
 @pytest.mark.parametrize("login", [f"echo '{_LOCKED}'; exit 1", "exit 1"], ids=["nologin", "false"])
-def test_an_account_without_a_shell_is_reported(ssh: StandIn, login: str) -> None:
+def test_an_account_without_a_shell_is_reported(ssh: FakeSsh, login: str) -> None:
     ssh.login(login)
 
     with pytest.raises(TransportError, match="far accepts your login, but runs no /bin/sh for you"):
         _reached()
 
 
-def test_a_full_disk_is_reported(ssh: StandIn) -> None:
+def test_a_full_disk_is_reported(ssh: FakeSsh) -> None:
     """No file of the size that nothing has can be written."""
     ssh.login("export HOME=/dev/full")
 
@@ -59,7 +59,7 @@ def test_a_full_disk_is_reported(ssh: StandIn) -> None:
         _reached()
 
 
-def test_an_unwritable_temporary_directory_is_reported(ssh: StandIn) -> None:
+def test_an_unwritable_temporary_directory_is_reported(ssh: FakeSsh) -> None:
     ssh.login("export TMPDIR=/nowhere")
 
     with pytest.raises(TransportError, match="far has no disk space for the input of /bin/sh"):

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from fake_ssh import lives
 from jpsi.plugin import Command
 from jpsi_ssh.protocol.remote_shell import program
 from jpsi_ssh.protocol.requests import Mode, Request, request
 from jpsi_ssh.protocol.responses import Response
 from jpsi_testing.waiting import eventually
-from stand_in import lives
 
 _FOUND = {
     name: path for name in ("dash", "bash", "ksh", "mksh", "yash", "sh") if (path := shutil.which(name))

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from fake_ssh import FakeSsh, lives, sessions
 from jpsi.plugin import Command, ConfigError, FileTransport, LineTransport, TransportError
 from jpsi_ssh import transport as transport_module
 from jpsi_ssh.address import Address
@@ -26,7 +27,6 @@ from jpsi_ssh.protocol import channel
 from jpsi_ssh.protocol.channel import Channel
 from jpsi_ssh.transport import SshTransport
 from jpsi_testing.waiting import eventually
-from stand_in import StandIn, lives, sessions
 
 
 def _sh(text: str, **fields: Any) -> Command:
@@ -43,7 +43,7 @@ def test_an_ssh_url_opens_a_remote_transport() -> None:
 
 
 def test_remote_directories_are_queried_once(
-    transport: SshTransport, ssh: StandIn, monkeypatch: pytest.MonkeyPatch
+    transport: SshTransport, ssh: FakeSsh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/home/far me")
     monkeypatch.setenv("XDG_STATE_HOME", "/scratch")
@@ -95,7 +95,7 @@ def test_a_missing_command_is_an_error(transport: SshTransport) -> None:
     assert not raised.value.may_have_run
 
 
-def test_one_connection_serves_all_requests(ssh: StandIn, runtime: Path, transport: SshTransport) -> None:
+def test_one_connection_serves_all_requests(ssh: FakeSsh, runtime: Path, transport: SshTransport) -> None:
     for _ in range(3):
         transport.run(Command(["true"]))
 
@@ -104,7 +104,7 @@ def test_one_connection_serves_all_requests(ssh: StandIn, runtime: Path, transpo
 
 
 def test_executors_of_a_process_share_a_connection(
-    ssh: StandIn, runtime: Path, transport: SshTransport
+    ssh: FakeSsh, runtime: Path, transport: SshTransport
 ) -> None:
     other = SshTransport(transport.address)
 
@@ -114,7 +114,7 @@ def test_executors_of_a_process_share_a_connection(
     assert len(sessions(runtime)) == 1
 
 
-def test_processes_share_an_open_connection(ssh: StandIn, transport: SshTransport) -> None:
+def test_processes_share_an_open_connection(ssh: FakeSsh, transport: SshTransport) -> None:
     transport.run(Command(["true"]))
 
     Connection(transport.address).run(Command(["true"]))
@@ -122,7 +122,7 @@ def test_processes_share_an_open_connection(ssh: StandIn, transport: SshTranspor
     assert ssh.connections == 1
 
 
-def test_a_stale_control_socket_is_replaced(ssh: StandIn, runtime: Path, transport: SshTransport) -> None:
+def test_a_stale_control_socket_is_replaced(ssh: FakeSsh, runtime: Path, transport: SshTransport) -> None:
     transport.run(Command(["true"]))
     transport.close()
     (socket,) = runtime.glob("jpsi-ssh/*.0")
@@ -141,7 +141,7 @@ def test_many_threads_share_two_channels(runtime: Path, transport: SshTransport)
     assert len(sessions(runtime)) == 2
 
 
-def test_at_most_three_sessions_are_used(ssh: StandIn, runtime: Path, transport: SshTransport) -> None:
+def test_at_most_three_sessions_are_used(ssh: FakeSsh, runtime: Path, transport: SshTransport) -> None:
     ssh.allow(3)
     lines = iter(transport.open(_sh("echo 1; sleep 1000; :")))
 
@@ -155,7 +155,7 @@ def test_at_most_three_sessions_are_used(ssh: StandIn, runtime: Path, transport:
 
 @pytest.mark.parametrize("allowed", [1, 2])
 def test_a_low_session_limit_is_respected(
-    ssh: StandIn, runtime: Path, transport: SshTransport, allowed: int
+    ssh: FakeSsh, runtime: Path, transport: SshTransport, allowed: int
 ) -> None:
     ssh.allow(allowed)
 
@@ -165,7 +165,7 @@ def test_a_low_session_limit_is_respected(
     assert len(sessions(runtime)) == allowed
 
 
-def test_a_connection_without_free_sessions_is_supplemented(ssh: StandIn, transport: SshTransport) -> None:
+def test_a_connection_without_free_sessions_is_supplemented(ssh: FakeSsh, transport: SshTransport) -> None:
     ssh.allow(1)
     other = Connection(transport.address)
     other.run(Command(["true"]))
@@ -174,7 +174,7 @@ def test_a_connection_without_free_sessions_is_supplemented(ssh: StandIn, transp
     assert ssh.connections == 2
 
 
-def test_without_any_free_session_the_first_connection_is_retried(ssh: StandIn) -> None:
+def test_without_any_free_session_the_first_connection_is_retried(ssh: FakeSsh) -> None:
     now = [0.0]
     connection = Connection(Address("far"), lambda: now[0])
     ssh.allow(0)
@@ -207,7 +207,7 @@ def test_a_timed_out_command_is_killed_remotely(
 
 
 def test_hanging_commands_release_their_channels(
-    ssh: StandIn, runtime: Path, transport: SshTransport
+    ssh: FakeSsh, runtime: Path, transport: SshTransport
 ) -> None:
     ssh.allow(2)
     command = _sh("sleep 1000; :", timeout=timedelta(seconds=0.1))
@@ -228,7 +228,7 @@ def test_hanging_commands_release_their_channels(
         "(sleep 0.1; echo late; echo late >&2) &",
     ],
 )
-def test_login_banners_are_ignored(ssh: StandIn, transport: SshTransport, noise: str) -> None:
+def test_login_banners_are_ignored(ssh: FakeSsh, transport: SshTransport, noise: str) -> None:
     ssh.login(noise)
 
     result = transport.run(_sh("echo out; echo err >&2; exit 3"))
@@ -236,14 +236,14 @@ def test_login_banners_are_ignored(ssh: StandIn, transport: SshTransport, noise:
     assert (result.stdout, result.stderr, result.returncode) == ("out\n", "err\n", 3)
 
 
-def test_a_login_shell_need_not_be_one_of_posix(ssh: StandIn, transport: SshTransport) -> None:
+def test_a_login_shell_need_not_be_one_of_posix(ssh: FakeSsh, transport: SshTransport) -> None:
     # as csh says to whatever it does not understand; what it does understand, it runs
     ssh.login('[ "$*" = "exec /bin/sh" ] || { echo "Illegal variable name." >&2; exit 1; }')
 
     assert transport.run(_sh("x='$1 a'; echo \"$x\"")).stdout == "$1 a\n"
 
 
-def test_a_login_without_a_shell_is_an_error_with_its_message(ssh: StandIn, transport: SshTransport) -> None:
+def test_a_login_without_a_shell_is_an_error_with_its_message(ssh: FakeSsh, transport: SshTransport) -> None:
     ssh.login("echo This account is currently not available.; exit 1")
 
     with pytest.raises(
@@ -255,7 +255,7 @@ def test_a_login_without_a_shell_is_an_error_with_its_message(ssh: StandIn, tran
 
 
 def test_a_login_that_never_answers_is_an_error(
-    ssh: StandIn, runtime: Path, transport: SshTransport, monkeypatch: pytest.MonkeyPatch
+    ssh: FakeSsh, runtime: Path, transport: SshTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jpsi_ssh.connection._GREET_SECONDS", 0.2)
     ssh.login("sleep 1000")
@@ -268,7 +268,7 @@ def test_a_login_that_never_answers_is_an_error(
         os.killpg(group, signal.SIGKILL)
 
 
-def test_a_client_that_is_refused_says_why(ssh: StandIn, transport: SshTransport) -> None:
+def test_a_client_that_is_refused_says_why(ssh: FakeSsh, transport: SshTransport) -> None:
     ssh.says("No ED25519 host key is known for far and you have requested strict checking.")
 
     with pytest.raises(TransportError, match="host key of far is not known") as raised:
@@ -302,7 +302,7 @@ def test_without_descriptors_there_is_an_error(
     assert raised.value.transient
 
 
-def test_an_unreachable_host_is_retried_with_backoff(ssh: StandIn) -> None:
+def test_an_unreachable_host_is_retried_with_backoff(ssh: FakeSsh) -> None:
     now = [0.0]
     connection = Connection(Address("far"), lambda: now[0])
     ssh.says("ssh: connect to host far port 22: Connection refused")
@@ -415,7 +415,7 @@ def test_one_command_is_streamed_at_a_time(transport: SshTransport) -> None:
 
 
 def test_a_garbage_collected_transport_leaves_no_process(
-    runtime: Path, ssh: StandIn, monkeypatch: pytest.MonkeyPatch
+    runtime: Path, ssh: FakeSsh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Garbage is collected in a thread that is at something else, and must not be held up."""
     transport = SshTransport(Address("far"))
@@ -465,7 +465,7 @@ def test_a_forked_child_uses_channels_of_its_own(
 
 
 def test_a_child_forked_during_a_lookup_can_look_up_too(
-    ssh: StandIn, in_child: Callable[[Callable[[], int]], int]
+    ssh: FakeSsh, in_child: Callable[[Callable[[], int]], int]
 ) -> None:
     def work() -> int:
         signal.alarm(10)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from homes import config, executor, no_launchers, state_home
+from executor_fixtures import config, executor, no_launchers, state_home
 
 __all__ = ["config", "executor", "no_launchers", "state_home"]

@@ -76,7 +76,7 @@ def test_rows_are_read_between_the_first_line_and_the_last() -> None:
         3,
         1,
     )
-    assert (observed["8"].state, observed["8"].word) == (None, "STRANGE")
+    assert (observed["8"].state, observed["8"].native_state) == (None, "STRANGE")
     assert toy.parse_find(result, ["jpsi-x-1", "jpsi-y-1"]) == {"jpsi-x-1": "7"}
     assert (observed["7"].tag, observed["8"].tag) == ("jpsi-x-1", "")
     assert toy.parse_finished(_listed("7 TIMEUP 143 0 0 "))["7"].reason is Reason.TIMEOUT

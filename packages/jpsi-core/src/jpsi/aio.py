@@ -52,7 +52,7 @@ async def _submitted(jobs: Sequence[Job], executor: JobExecutor) -> Mapping[Job,
     submitter.check_open()
     if not jobs:
         return {}
-    batch = Batching.of(submitter)
+    batch = Batching.of(submitter, asyncio.get_running_loop())
     outcomes = {job: batch.put(job) for job in jobs}
     try:
         await asyncio.wait(outcomes.values())
@@ -75,6 +75,7 @@ async def wait(
         UnreachableStateException: the caller gave states and the job can reach none of them any more.
     """
     limit, targets = parse_wait_arguments(waited, timeout, target_states)
+    job._note_deadline(limit)  # noqa: SLF001
     try:
         with _change_event(job) as changed:
             async with asyncio.timeout(limit):

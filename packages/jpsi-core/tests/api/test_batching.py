@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from gate import PATIENCE
 from jpsi import BulkException, InvalidJobException, Job, JobExecutor, JobSpec, JobState, SubmitException, aio
 from jpsi.api import batching
 from jpsi.contract.engine import Engine, Outcomes, Submission
+from manual_executor import PATIENCE
 
 
 class Counter(Engine):

@@ -9,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 
 from jpsi.model.errors import PluginError
 from jpsi.registry.candidate import EXECUTORS, FAKES, LAUNCHERS, TRANSPORTS, Candidate
-from jpsi.registry.versions import choose, unmet, verdicts
+from jpsi.registry.versions import choose, unmet_requirement, verdicts
 
 
 def candidate(
@@ -280,7 +280,7 @@ def test_refusals_alone_are_no_conflict() -> None:
 def test_requirement(requirement: str, core: str | None, is_unmet: bool) -> None:
     running = {} if core is None else {"jpsi-core": core}
 
-    assert (unmet(["other", requirement], running) is not None) is is_unmet
+    assert (unmet_requirement(["other", requirement], running) is not None) is is_unmet
 
 
 @pytest.mark.parametrize(
@@ -293,12 +293,13 @@ def test_requirement(requirement: str, core: str | None, is_unmet: bool) -> None
     ],
 )
 def test_first_that_does_not_fit_is_told(requires: list[str], told: str | None) -> None:
-    assert unmet(requires, {"jpsi-core": "1.5", "jpsi-engine": "2.5"}) == told
+    assert unmet_requirement(requires, {"jpsi-core": "1.5", "jpsi-engine": "2.5"}) == told
 
 
 def test_requirement_that_is_none_is_told() -> None:
     assert (
-        unmet(["jpsi-core>>1"], {"jpsi-core": "1"}) == "its requirement 'jpsi-core>>1' cannot be understood"
+        unmet_requirement(["jpsi-core>>1"], {"jpsi-core": "1"})
+        == "its requirement 'jpsi-core>>1' cannot be understood"
     )
 
 
@@ -312,6 +313,6 @@ def test_plain_bounds_mean_what_packaging_says(version: str, bounds: list[tuple[
     """They are compared without packaging, which takes longer to import than to find every plugin."""
     specifier = ",".join(operator + release for operator, release in bounds)
 
-    is_unmet = unmet([f"jpsi-core{specifier}"], {"jpsi-core": version}) is not None
+    is_unmet = unmet_requirement([f"jpsi-core{specifier}"], {"jpsi-core": version}) is not None
 
     assert is_unmet is not SpecifierSet(specifier).contains(version)

@@ -357,7 +357,7 @@ def _query_process(job: StoredJob) -> ShownJob | JpsiError | None:
         return None
     # the runner leads the process group with its pid as number
     command = f"kill -TERM -- -{process.pid}"
-    return ShownJob(native_id=job.native_id, word="running", cancel_command=command)
+    return ShownJob(native_id=job.native_id, native_state="running", cancel_command=command)
 
 
 def _check_files(job: StoredJob) -> Sequence[str]:

@@ -361,7 +361,7 @@ def test_info_about_what_was_just_changed_is_new(client: Client) -> None:
     told = client.info(job)
 
     assert told is not None
-    assert told.word == "HELD"
+    assert told.native_state == "HELD"
 
 
 def test_job_that_is_changed_over_and_over_is_told_of_all_the_same(client: Client) -> None:
@@ -498,7 +498,7 @@ def test_what_became_of_an_array_tells_only_of_elements_that_never_began(
         Path(client.engine._spool.folder("j"), "start.1.0").touch()
     client.leave("j", *(it for it in traces if it == "active"))
     client.monitor.collect_markers(clock())
-    whole = Observation(state=JobState.CANCELED, word="CANCELLED", tag="jpsi-x-1")
+    whole = Observation(state=JobState.CANCELED, native_state="CANCELLED", tag="jpsi-x-1")
     seen = {"1": whole, "1.1": whole}
 
     for _ in range(2):
@@ -513,7 +513,7 @@ class SaysOfArrays:
     """Lies over the toy: what it says of arrays tells not which elements it is about."""
 
     def __init__(self, state: JobState) -> None:
-        self.whole = Observation(state=state, word="WHOLE")
+        self.whole = Observation(state=state, native_state="WHOLE")
         #: Whether it says of elements, too, what became of their array.
         self.names_elements = state.final
 
@@ -538,7 +538,7 @@ def test_elements_wait_with_an_array_that_does_not_say_which_of_them(
 
     assert other.states("j") == [JobState.QUEUED]
     assert job.absent_since is None
-    assert other.info(job) == Observation(state=JobState.QUEUED, word="WHOLE")
+    assert other.info(job) == Observation(state=JobState.QUEUED, native_state="WHOLE")
     tags = dict.fromkeys(["1.1", "1.2", "2"])
     assert other.monitor.query_states(tags, clock, clock.advance) == {
         "1.1": JobState.QUEUED,
@@ -643,7 +643,7 @@ def test_an_element_that_is_dropped_counts_as_cancelled_after_the_grace(
         client.monitor.add(job)
         client.monitor.follow([job], clock())
     client.monitor.record_stop(jobs[0], Stop(CANCEL, datetime.now(UTC)))
-    seen = {"1.2": Observation(state=JobState.QUEUED, word="WAITING")}
+    seen = {"1.2": Observation(state=JobState.QUEUED, native_state="WAITING")}
 
     def hear() -> None:
         client.monitor._apply_snapshot(
@@ -945,7 +945,7 @@ class SaysThatItRuns:
 
     @hookimpl
     def parse_status(self) -> dict[str, Observation]:
-        return {"1": Observation(state=JobState.ACTIVE, word="running")}
+        return {"1": Observation(state=JobState.ACTIVE, native_state="running")}
 
 
 def test_a_job_that_was_there_in_between_was_never_missing(client: Client) -> None:
@@ -1004,3 +1004,71 @@ def test_an_answer_that_several_processes_take_counts_once(client: Client) -> No
 
     assert [other.published[-1][1].state for other in others] == [JobState.ACTIVE] * 3
     assert look_once(client).state is JobState.FAILED
+
+
+# ------------------------------------------------------------------------------- polls while all jobs wait
+
+
+@pytest.fixture
+def full(client: Client, clock: FakeClock) -> Iterator[Client]:
+    """A client of a batch system that starts no job."""
+    with FakeScheduler(clock, slots=0) as scheduler:
+        yield Client(client.root, scheduler, clock)
+
+
+def poll_until(client: Client, end: float) -> int:
+    """Make every poll that is due until a time of the clock; return the number of polls."""
+    polls = 0
+    while (due := client.monitor.next_poll_time()) is not None and due < end:
+        client.clock.advance(max(0.0, due - client.clock()))
+        client.ask()
+        polls += 1
+    return polls
+
+
+def test_while_all_jobs_wait_an_hour_has_at_most_twelve_polls(full: Client) -> None:
+    full.submit("a1", "a2")
+    poll_until(full, full.clock() + 3600)
+
+    assert poll_until(full, full.clock() + 3600) <= 12
+
+
+def test_a_job_that_runs_is_polled_at_the_usual_interval(full: Client) -> None:
+    full.submit("a1", "a2")
+    poll_until(full, full.clock() + 3600)
+    full.leave("a1", "active")
+    full.monitor.collect_markers(full.clock())
+    poll_until(full, full.clock() + 400)
+
+    assert poll_until(full, full.clock() + 3600) >= 100
+
+
+def test_a_waiting_job_that_left_the_queue_is_polled_about_at_the_usual_interval(full: Client) -> None:
+    (job,) = full.submit("a1")
+    poll_until(full, full.clock() + 3600)
+    full.scheduler.vanish(job.native_id)
+    poll_until(full, full.clock() + 331)
+
+    assert job.absent_since is not None
+    assert poll_until(full, full.clock() + 60) >= 1
+
+
+def test_an_outage_is_noticed_at_the_usual_interval(full: Client, caplog: pytest.LogCaptureFixture) -> None:
+    full.submit("a1")
+    poll_until(full, full.clock() + 3600)
+    full.scheduler.faults.down()
+
+    poll_until(full, full.clock() + 330 + 3 * 33)
+
+    assert "has not answered for" in caplog.text
+
+
+def test_a_caller_that_waits_with_a_timeout_learns_of_an_end_from_outside(full: Client) -> None:
+    (job,) = full.submit("a1")
+    poll_until(full, full.clock() + 3600)
+    full.scheduler.cancel(job.native_id)
+
+    full.monitor.note_deadline(full.clock(), 60.0)
+    poll_until(full, full.clock() + 60.0)
+
+    assert full.states("a1")[-1] is JobState.CANCELED

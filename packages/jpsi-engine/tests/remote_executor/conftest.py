@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jpsi import JobExecutor
+from jpsi_engine.spool import pruning
 from jpsi_testing import PluginDirectory, RemoteTransport, toy
 from jpsi_testing.fake import FakeScheduler, on_path
 from remote_jobs import executor_of
@@ -34,3 +35,9 @@ def elsewhere(tmp_path: Path) -> RemoteTransport:
 def executor(elsewhere: RemoteTransport) -> Iterator[JobExecutor]:
     with executor_of(elsewhere) as executor:
         yield executor
+
+
+@pytest.fixture(autouse=True)
+def prune_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each executor that is opened looks for old jobs, not only the first in an hour."""
+    monkeypatch.setattr(pruning, "_PASS_SECONDS", 0.0)

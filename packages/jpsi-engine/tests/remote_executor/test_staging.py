@@ -27,7 +27,7 @@ from jpsi import (
     StagingProgress,
 )
 from jpsi.plugin import BytesResult, Command
-from jpsi_engine.spool.spool import Spool
+from jpsi_engine.spool.stage_out_files import StageOutFiles
 from jpsi_engine.transfer.remote_plan import record_path
 from jpsi_testing import RemoteTransport
 from jpsi_testing.conformance.base import Gate, Sign, shell
@@ -392,13 +392,13 @@ def test_a_line_that_stays_down_keeps_no_thread_whose_executor_is_gone(
 def test_a_job_whose_files_are_here_and_whose_end_was_not_told_is_recovered(
     elsewhere: RemoteTransport, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(spool: Spool, job_id: str, attempt: int) -> None:
-        assert Path(record_path(spool.folder(job_id), attempt, 1)).exists()
+    def killed(files: StageOutFiles, job_id: str, attempt: int) -> None:
+        assert Path(record_path(str(Path(files.path(job_id, attempt)).parent), attempt, 1)).exists()
         raise OSError
 
     gate = Gate(elsewhere.home / "gate")
     with monkeypatch.context() as patched, executor_of(elsewhere) as executor:
-        patched.setattr(Spool, "clear_stage_out_pending", killed)
+        patched.setattr(StageOutFiles, "clear_pending", killed)
         patched.setattr("jpsi_engine.remote.stage_out._FIRST_PAUSE_SECONDS", PATIENCE)
         first = Job(_answer(gate))
         executor.submit(first)

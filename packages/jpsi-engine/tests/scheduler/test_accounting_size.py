@@ -22,7 +22,7 @@ from jpsi_engine.scheduler.backend import Backend
 
 def _backend(capabilities: Capabilities) -> Backend:
     def told(result: CommandResult, native_ids: Sequence[str], site: object) -> Mapping[str, Observation]:
-        return {it: Observation(state=JobState.COMPLETED, word=result.stdout) for it in native_ids}
+        return {it: Observation(state=JobState.COMPLETED, native_state=result.stdout) for it in native_ids}
 
     hooks = SimpleNamespace(
         probe=lambda site: NOT_OFFERED,
@@ -62,5 +62,5 @@ def test_the_accounting_is_asked_for_so_many_at_a_time(
     found = backend.query_accounting(["1", "2", "3"])
 
     assert found is not None
-    assert {it.word for it in found.values()} == queried
+    assert {it.native_state for it in found.values()} == queried
     assert set(found) == {"1", "2", "3"}

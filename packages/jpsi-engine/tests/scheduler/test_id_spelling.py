@@ -74,7 +74,7 @@ class Watched(Spelling):
 
     @hookimpl(wrapper=True)
     def parse_status(self) -> Iterator[None]:
-        return (yield) | {"5": Observation(state=JobState.ACTIVE, word="R")}  # type: ignore[return-value, operator]  # as above
+        return (yield) | {"5": Observation(state=JobState.ACTIVE, native_state="R")}  # type: ignore[return-value, operator]  # as above
 
 
 class Printing(Spelling):

@@ -47,6 +47,68 @@ def test_intervals_grow_to_the_longest() -> None:
     assert intervals[-1] == 30.0
 
 
+def polls_while_all_wait(poll_interval: PollInterval, end: float) -> Iterator[float]:
+    """Yield the times of polls each of which shows that all jobs wait."""
+    for polled in asked_until(poll_interval, end):
+        yield polled
+        poll_interval.note_jobs(polled, all_wait=True)
+
+
+def test_while_all_jobs_wait_there_are_at_most_twelve_polls_in_an_hour() -> None:
+    interval = poll_interval()
+    interval.request_poll(0.0)
+
+    times = list(polls_while_all_wait(interval, 7200.0))
+
+    assert len([it for it in times if it >= 3600.0]) == 12
+    assert times[0] == 2.0
+
+
+def test_a_job_that_does_not_wait_any_more_brings_the_next_poll_forward() -> None:
+    interval = poll_interval()
+    interval.request_poll(0.0)
+    list(polls_while_all_wait(interval, 3600.0))
+    last = interval.next_poll_time()
+    interval.note_poll(last, last)
+    assert interval.next_poll_time() == last + 300.0
+
+    interval.note_jobs(last, all_wait=False)
+
+    assert interval.next_poll_time() == pytest.approx(last + 33.0)
+
+
+def test_a_caller_with_a_deadline_brings_the_next_poll_forward_and_keeps_polls_frequent_until_then() -> None:
+    interval = poll_interval()
+    interval.request_poll(0.0)
+    last = list(polls_while_all_wait(interval, 3600.0))[-1]
+
+    interval.note_deadline(last + 100.0, 600.0)
+
+    times = list(polls_while_all_wait(interval, last + 700.0))
+    assert times[0] == last + 100.0
+    assert max(later - earlier for earlier, later in itertools.pairwise(times)) <= 33.0
+    after = list(polls_while_all_wait(interval, last + 7200.0))
+    assert after[-1] - after[-2] == 300.0
+
+
+def test_before_the_first_poll_a_deadline_changes_nothing() -> None:
+    interval = poll_interval()
+
+    interval.note_deadline(0.0, 60.0)
+
+    assert interval.next_poll_time() == float("inf")
+
+
+def test_an_urgent_poll_comes_sooner_than_one_after_a_submission() -> None:
+    interval = poll_interval()
+    interval.request_poll(0.0)
+    list(asked_until(interval, 100.0))
+
+    interval.request_poll(100.0, is_urgent=True)
+
+    assert interval.next_poll_time() == 100.5
+
+
 def test_a_question_that_keeps_the_program_busy_is_followed_by_a_long_pause() -> None:
     asking = poll_interval()
     asking.request_poll(0.0)

@@ -27,7 +27,7 @@ from jpsi_engine.scheduler.snapshot import Snapshot
 
 SHORTEST = 2.0
 LONGEST = 30.0
-WAITING = Observation(state=JobState.QUEUED, word="WAITING")
+WAITING = Observation(state=JobState.QUEUED, native_state="WAITING")
 
 
 @attrs.define(eq=False)

@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from jpsi.contract.observation import Observation
 from jpsi.model.errors import SubmitException
 from jpsi.model.states import JobState
-from jpsi_engine.host.submit_queue import QuotaReached
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.scheduler.quota import Grant, Limits, Quota, split_wave
 from jpsi_engine.scheduler.shared_poll import SharedPoll
+from jpsi_engine.scheduler.submit_queue import QuotaReached
 from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_testing.fake import FakeClock
 
-WAITS = Observation(state=JobState.QUEUED, word="W")
-RUNS = Observation(state=JobState.ACTIVE, word="R")
+WAITS = Observation(state=JobState.QUEUED, native_state="W")
+RUNS = Observation(state=JobState.ACTIVE, native_state="R")
 SILENCE = SubmitException("no answer")
 
 

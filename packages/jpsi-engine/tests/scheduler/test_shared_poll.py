@@ -23,7 +23,7 @@ from jpsi_engine.host.procfs import boot_id
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Snapshot, encode
 
-SEEN = {"1": Observation(state=JobState.ACTIVE, word="RUNNING")}
+SEEN = {"1": Observation(state=JobState.ACTIVE, native_state="RUNNING")}
 ANSWER = Snapshot(begun=10.0, ended=11.0, queried=frozenset({"1", "2"}), seen=SEEN)
 NOW = 12.0
 
@@ -133,7 +133,7 @@ def test_answer_that_cannot_be_read_is_none(tmp_path: Path, shared_poll: SharedP
 
 
 def test_answer_that_json_cannot_hold_is_not_shared(shared_poll: SharedPoll) -> None:
-    odd = Observation(state=None, word="w", details={"toy.x": object()})
+    odd = Observation(state=None, native_state="w", details={"toy.x": object()})
 
     shared_poll.write_snapshot("it", attrs.evolve(ANSWER, seen={"1": odd}))
 

@@ -28,7 +28,7 @@ observations = st.builds(
     submitted=st.none() | st.datetimes(timezones=st.just(UTC)),
     exists=st.booleans(),
     state=st.none() | st.sampled_from(JobState),
-    word=texts,
+    native_state=texts,
     reason=st.none() | st.sampled_from(Reason),
     message=st.none() | texts,
     exit_code=st.none() | st.integers(0, 255),
@@ -62,7 +62,7 @@ def test_answer_comes_back_from_json_as_it_was(answer: Snapshot) -> None:
 def test_every_field_of_an_observation_is_told() -> None:
     full = Observation(
         state=JobState.FAILED,
-        word="w",
+        native_state="w",
         tag="",
         submitted=datetime(2025, 12, 31, tzinfo=UTC),
         exists=False,
@@ -84,7 +84,7 @@ def test_every_field_of_an_observation_is_told() -> None:
 
 
 def test_what_was_said_of_many_jobs_in_one_is_written_once() -> None:
-    one, other = Observation(state=None, word="a"), Observation(state=None, word="b")
+    one, other = Observation(state=None, native_state="a"), Observation(state=None, native_state="b")
 
     plain = encode(Snapshot(begun=1, ended=2, queried=None, seen={"1": one, "2": other, "3": one}))
 
@@ -101,7 +101,9 @@ def test_compared_answer_says_the_same(answer: Snapshot, before: Snapshot) -> No
 
 def test_what_was_said_before_is_the_value_that_it_was_unless_it_is_an_end() -> None:
     def told() -> dict[str, Observation]:
-        waits, ended = (Observation(state=state, word="w") for state in (JobState.QUEUED, JobState.COMPLETED))
+        waits, ended = (
+            Observation(state=state, native_state="w") for state in (JobState.QUEUED, JobState.COMPLETED)
+        )
         return {"1": waits, "2": waits, "3": ended}
 
     before, answer = (Snapshot(begun=it, ended=it, queried=None, seen=told()) for it in (1, 2))
@@ -125,14 +127,14 @@ def test_what_is_no_answer_is_refused_and_nothing_worse(plain: dict[str, Any]) -
 @pytest.mark.parametrize(
     "fields",
     [
-        {"word": 1},
+        {"native_state": 1},
         {"state": "QUEUED"},
-        {"state": "NAPPING", "word": "w"},
-        {"word": "w", "exit_code": "0"},
-        {"word": "w", "nodes": "n1"},
-        {"word": "w", "colour": "red"},
-        {"word": "w", "details": []},
-        {"word": "w", "time": "yesterday"},
+        {"state": "NAPPING", "native_state": "w"},
+        {"native_state": "w", "exit_code": "0"},
+        {"native_state": "w", "nodes": "n1"},
+        {"native_state": "w", "colour": "red"},
+        {"native_state": "w", "details": []},
+        {"native_state": "w", "time": "yesterday"},
         [],
         None,
     ],
@@ -146,7 +148,7 @@ def test_odd_observation_is_refused(fields: Any) -> None:
 @pytest.mark.parametrize("seen", [[], [["1"], ["2"]], [[1]], [[None, "1"]], ["1"], {"1": 0}, None], ids=str)
 def test_jobs_that_are_not_named_for_each_observation_are_refused(seen: Any) -> None:
     with pytest.raises(REFUSED):
-        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [{"word": "w"}], "seen": seen})
+        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [{"native_state": "w"}], "seen": seen})
 
 
 def test_answer_tells_of_what_it_was_asked_since_before_it_was_begun() -> None:

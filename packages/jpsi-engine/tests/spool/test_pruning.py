@@ -12,7 +12,7 @@ import pytest
 from jpsi_engine.spool import encode_status
 from jpsi_engine.spool import spool as module
 from jpsi_engine.spool.arrays import ArrayMember
-from jpsi_engine.spool.pruning import prune
+from jpsi_engine.spool.pruning import is_pruning_due, prune
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.verdict.marker_verdict import has_exit_marker, never_ran_status
 from jpsi_engine.verdict.markers import Marker
@@ -383,3 +383,25 @@ def test_a_clock_that_jumps_by_an_hour_costs_no_job_that_is_being_written_down(
     intent = spool.last_intent("a1")
     assert intent is not None
     assert intent.content == {"id": "a1"}
+
+
+def test_a_spool_is_pruned_once_in_an_hour(tmp_path: Path) -> None:
+    now = 1_000_000.0
+
+    due = [is_pruning_due(str(tmp_path), now + seconds) for seconds in (0.0, 1.0, 3599.0, 3600.0, 3601.0)]
+
+    assert due == [True, False, False, True, False]
+
+
+def test_a_spool_that_was_pruned_in_the_future_is_due(tmp_path: Path) -> None:
+    """The clock of another machine was ahead."""
+    is_pruning_due(str(tmp_path), 1_000_000.0)
+
+    assert is_pruning_due(str(tmp_path), 990_000.0)
+
+
+def test_a_spool_whose_last_pass_cannot_be_recorded_is_due(tmp_path: Path) -> None:
+    (tmp_path / "pruned").mkdir()
+    os.utime(tmp_path / "pruned", (0, 0))
+
+    assert is_pruning_due(str(tmp_path), 1_000_000.0)

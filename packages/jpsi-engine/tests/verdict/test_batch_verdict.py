@@ -36,7 +36,7 @@ def left(what: str, at: int = 0, restart: int = 0) -> Marker:
 
 
 def seen(state: JobState | None, code: int | None = None, reason: Reason | None = None) -> Observation:
-    return Observation(state=state, word="WORD", exit_code=code, reason=reason, ran=None)
+    return Observation(state=state, native_state="WORD", exit_code=code, reason=reason, ran=None)
 
 
 def facts(**known: Any) -> Facts:
@@ -47,7 +47,7 @@ STARTED = left("active", 1)
 TERM = left("signalled", 2)
 GONE = {"unmentioned": True, "absent": True, "unaccounted": True}
 # What the batch system says about a stranger's job that has the native id now.
-STRANGER = Observation(state=COMPLETED, word="DONE", tag="", exit_code=0)
+STRANGER = Observation(state=COMPLETED, native_state="DONE", tag="", exit_code=0)
 LONG_GONE = {**GONE, "overdue": True}
 
 
@@ -169,7 +169,7 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
     ),
     # Without a marker of its end.
     "cancelled while it waited": (
-        {"queued": Observation(state=CANCELED, word="WORD", ran=False)},
+        {"queued": Observation(state=CANCELED, native_state="WORD", ran=False)},
         (CANCELED, None, Reason.CANCELLED, QUEUE),
     ),
     "ended, and its marker may come": ({"queued": seen(COMPLETED, 0)}, None),
@@ -286,7 +286,7 @@ def test_failed_stage_out_is_in_the_metadata_whatever_ended_the_job() -> None:
 
 @pytest.mark.clause("state-metadata")
 def test_status_names_the_job_that_has_the_native_id_now() -> None:
-    stranger = Observation(state=ACTIVE, word="RUNNING", tag="", submitted=NOW)
+    stranger = Observation(state=ACTIVE, native_state="RUNNING", tag="", submitted=NOW)
 
     status = judge(facts(**LONG_GONE, stranger=stranger))
 
@@ -298,7 +298,7 @@ def test_status_names_the_job_that_has_the_native_id_now() -> None:
 
 def test_the_systems_own_word_is_kept() -> None:
     observation = Observation(
-        state=QUEUED, word="PD", message="waits for nodes", details={"sys.reason": "Resources"}
+        state=QUEUED, native_state="PD", message="waits for nodes", details={"sys.reason": "Resources"}
     )
 
     status = judge(facts(queued=observation))
@@ -316,7 +316,7 @@ EARLIER = NOW - HOUR
 
 
 def at(state: JobState, time: datetime | None) -> Observation:
-    return Observation(state=state, word="WORD", exit_code=0 if state.final else None, time=time)
+    return Observation(state=state, native_state="WORD", exit_code=0 if state.final else None, time=time)
 
 
 @pytest.mark.clause("status-time")

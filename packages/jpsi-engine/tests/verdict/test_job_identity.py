@@ -21,7 +21,7 @@ LATER = THEN + timedelta(minutes=1)
 def told(
     tag: str | None = None, submitted: datetime | None = None, state: JobState | None = JobState.COMPLETED
 ) -> Observation:
-    return Observation(state=state, word="WORD", tag=tag, submitted=submitted)
+    return Observation(state=state, native_state="WORD", tag=tag, submitted=submitted)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Runs the tasks of a group in its allocation: `python -m jpsi_jobspec.group_run RUN ENTRY LIFE`.
 
-`inside`, the program of the group's job, starts it. It needs no process outside of the allocation. It keeps a
-journal of its own, so that a new process goes on after this one was killed. When the group must end, it ends
-the tasks that run, and then runs those that clean up.
+`group_supervisor`, the program of the group's job, starts it. It needs no process outside of the allocation.
+It keeps a journal of its own, so that a new process continues after this one was killed. When the group must
+end, it ends the tasks that run, and then runs those that clean up.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ class Hooks(ABC):
             jobs = self.parse_queried_jobs(result, native_ids)
         queried = QueriedIds(native_ids)
         observations = {
-            native_id: Observation(state=None, word=message)
+            native_id: Observation(state=None, native_state=message)
             for native_id, message in queue.parse_undecided_jobs(result, native_ids or ()).items()
         }
         denied = queue.parse_unknown_jobs(result, native_ids or ())

@@ -65,11 +65,13 @@ _ROW = re.compile(
 
 @hookimpl
 def config_class() -> type[ExecutorConfig]:
+    """Return the class of the configuration, that of every batch system."""
     return BatchConfig
 
 
 @hookimpl
 def capabilities() -> Capabilities:
+    """Return what toys offer: dependencies of every kind, several kinds of slots, and arrays."""
     return Capabilities(
         default_launcher="multiple",
         id_variable="TOY_JOB_ID",
@@ -81,6 +83,7 @@ def capabilities() -> Capabilities:
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
+    """Return why a job can never run here: it needs several nodes."""
     if any(it.computed_node_count > 1 for it in components(spec.resources)):
         return ["a toy has one node"]
     return []
@@ -88,6 +91,7 @@ def check_spec(spec: JobSpec) -> list[str]:
 
 @hookimpl
 def render_script(spec: JobSpec, context: SubmitContext) -> Script:
+    """Return the directives of a job."""
     options = [(option, value) for option, value in _options(spec, context) if value is not None]
     return Script([Directive.of("#TOY", option, value) for option, value in options])
 
@@ -110,11 +114,13 @@ def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str |
 
 @hookimpl
 def submit(script: Script) -> Command:
+    """Return the command that submits a script, which it reads from standard input."""
     return Command(["tsubmit"], stdin=script.text, unset=["TOY_*"])
 
 
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
+    """Return the native id; ValueError if the output does not contain exactly one."""
     # sites print what they like around it
     found = re.findall(r"^accepted as job (\d+)$", result.stdout, re.MULTILINE)
     if len(found) != 1:
@@ -125,16 +131,19 @@ def parse_submit(result: CommandResult) -> str:
 
 @hookimpl
 def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
+    """Return the native ids of array elements."""
     return [f"{native_id}.{index}" for index in indices]
 
 
 @hookimpl
 def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
+    """Return, by native id of an element, the native id of its array."""
     return {native_id: native_id.partition(".")[0] for native_id in native_ids if "." in native_id}
 
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure | None:
+    """Return what a failed submission means; None if it is unclear."""
     kinds = {_REFUSED: FailureKind.INVALID_JOB, _NO_CONTACT: FailureKind.TRANSIENT}
     kind = kinds.get(result.returncode)
     return None if kind is None else Failure(kind, result.complaint)
@@ -142,46 +151,55 @@ def classify_failure(result: CommandResult) -> Failure | None:
 
 @hookimpl
 def find() -> Command:
+    """Return the command that lists all jobs with their tags."""
     return Command(["tstat", "--all"])
 
 
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> dict[str, str]:
+    """Return the native ids of the jobs with these tags."""
     return {row["tag"]: row["id"] for row in _rows(result) if row["tag"] in tags}
 
 
 @hookimpl
 def query(native_ids: Sequence[str] | None) -> Command:
+    """Return the command that lists some jobs; for None, all jobs of the user."""
     return Command(["tstat", *(["--all"] if native_ids is None else native_ids)])
 
 
 @hookimpl
 def parse_status(result: CommandResult) -> dict[str, Observation]:
+    """Return an observation of each job in the output; SubmitException if it is incomplete."""
     return _observations(result)
 
 
 @hookimpl
 def query_finished(native_ids: Sequence[str]) -> Command:
+    """Return the command that lists jobs that have ended."""
     return Command(["tstat", "--finished", *native_ids])
 
 
 @hookimpl
 def parse_finished(result: CommandResult) -> dict[str, Observation]:
+    """Return an observation of each ended job in the output; SubmitException if it is incomplete."""
     return _observations(result)
 
 
 @hookimpl
 def cancel(native_ids: Sequence[str]) -> Command:
+    """Return the command that cancels jobs."""
     return Command(["tdel", *native_ids])
 
 
 @hookimpl
 def hold(native_ids: Sequence[str]) -> Command:
+    """Return the command that holds jobs."""
     return Command(["thold", *native_ids])
 
 
 @hookimpl
 def release(native_ids: Sequence[str]) -> Command:
+    """Return the command that releases jobs."""
     return Command(["trelease", *native_ids])
 
 
@@ -222,7 +240,7 @@ def _observation(row: re.Match[str]) -> Observation:
     state, reason = _STATES.get(row["word"], (None, None))
     return Observation(
         state=state,
-        word=row["word"],
+        native_state=row["word"],
         tag=extract_tag(row["tag"]),
         submitted=parse_time(row["submitted"]),
         reason=reason,

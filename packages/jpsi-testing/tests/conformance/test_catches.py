@@ -42,15 +42,15 @@ MISTAKES = {
         r"Directive(text='#TOY name=\n",
     ),
     "what is not there is done": (
-        "def parse_status(result: CommandResult) -> dict[str, Observation]:\n    return ",
-        "def parse_status(result: CommandResult) -> dict[str, Observation]:\n    return _GONE | ",
+        "    return _observations(result)\n\n\n@hookimpl\ndef query_finished",
+        "    return _GONE | _observations(result)\n\n\n@hookimpl\ndef query_finished",
         "not_mentioned",
         "assert '999999' not in {'999999': ",
     ),
-    "a strange word is a failure": (
+    "an unknown state is a failure": (
         "(None, None))",
         "(JobState.FAILED, None))",
-        "unknown_state_word",
+        "unknown_native_state",
         "taken for Observation(state=<JobState.FAILED",
     ),
     "no answer is an empty answer": (
@@ -116,7 +116,7 @@ MISTAKES = {
 }
 
 
-_GONE = "\n_GONE = {'999999': Observation(state=JobState.COMPLETED, word='gone')}\n"
+_GONE = "\n_GONE = {'999999': Observation(state=JobState.COMPLETED, native_state='gone')}\n"
 
 
 # A fake whose commands complain about jobs that they do not know, and do the rest.
@@ -130,9 +130,9 @@ def _strict(name):
     def command(scheduler, invocation):
         known = {it.native_id for it in scheduler.listed() if not (name == "tdel" and it.state.final)}
         stdout = toy_fake.commands[name](scheduler, invocation)
-        strange = [it for it in invocation.arguments if it.isdigit() and it not in known]
-        complaints = "".join(f"{name}: {it}: unknown job\\n" for it in strange)
-        return CommandResult(returncode=1 if strange else 0, stdout=stdout, stderr=complaints)
+        unknown = [it for it in invocation.arguments if it.isdigit() and it not in known]
+        complaints = "".join(f"{name}: {it}: unknown job\\n" for it in unknown)
+        return CommandResult(returncode=1 if unknown else 0, stdout=stdout, stderr=complaints)
     return command
 
 commands = {**toy_fake.commands, "tstat": _strict("tstat"), "tdel": _strict("tdel")}
@@ -391,7 +391,7 @@ LAUNCHER_MISTAKES = {
     "words are split": (
         'set -- /usr/bin/env --default-signal=INT,QUIT "$@"',
         "set -- $*",
-        "paths_may_be",
+        "paths_may_have",
         "assert <JobState.FAILED: 'FAILED'> is <JobState.COMPLETED: 'COMPLETED'>",
     ),
     "what it starts is left": (

@@ -1,7 +1,7 @@
 """Implements `jpsi explain`: collects the facts about one job, and shows why it waits or how it ended.
 
-It reads the stored job, queries the batch system and reads the last lines of standard error. `explanation`
-turns these facts into sentences and advice; `jpsi top` shows them as well.
+It reads the stored job, queries the batch system and reads the last lines of standard error. `diagnosis`
+derives a sentence and advice from these facts; `jpsi top` shows them as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..output import excess_over_queues
-from .explanation import Explanation, Facts, explain
+from .diagnosis import Diagnosis, JobFacts, diagnose
 from .lookup import best_status, recall_jobs
 from .selection import select_jobs
 
@@ -29,28 +29,28 @@ def explain_job(*, job: str, as_json: bool) -> int:
     """Explain the state of a job, and return the exit code."""
     (found,) = select_jobs([job], job_store.jobs())
     facts = _facts(found)
-    explanation = explain(facts)
+    diagnosis = diagnose(facts)
     if as_json:
         content = {
             "id": found.id,
             "state": facts.status.state.value,
-            "sentence": explanation.sentence,
-            "advice": list(explanation.advice),
+            "sentence": diagnosis.sentence,
+            "advice": list(diagnosis.advice),
             "errors": list(facts.errors),
         }
         messages.show_json(content)
     else:
-        messages.show(_render(found, facts, explanation))
+        messages.show(_render(found, facts, diagnosis))
     return 0
 
 
 def render_explanation(job: StoredJob) -> str:
     """Return why a job is in its state, for people."""
     facts = _facts(job)
-    return _render(job, facts, explain(facts))
+    return _render(job, facts, diagnose(facts))
 
 
-def _facts(job: StoredJob) -> Facts:
+def _facts(job: StoredJob) -> JobFacts:
     """Return the facts about a job; query its batch system if the job has not ended."""
     status, info, is_missing, executor = job.status, None, False, None
     if not status.final:
@@ -58,7 +58,7 @@ def _facts(job: StoredJob) -> Facts:
     now = datetime.now(UTC)
     since = job.submitted if status.state is jpsi.JobState.QUEUED else job.started
     estimate = None if info is None else info.start_estimate
-    return Facts(
+    return JobFacts(
         status=status,
         spec=job.spec,
         job=job.id,
@@ -120,9 +120,9 @@ def _last_lines(job: StoredJob) -> Sequence[str]:
     return [line for line in text.splitlines() if line.strip()][-_LINES:]
 
 
-def _render(job: StoredJob, facts: Facts, explanation: Explanation) -> str:
-    lines = [f"{facts.status.state}: {explanation.sentence}"]
-    lines += [f"  - {it}" for it in explanation.advice]
+def _render(job: StoredJob, facts: JobFacts, diagnosis: Diagnosis) -> str:
+    lines = [f"{facts.status.state}: {diagnosis.sentence}"]
+    lines += [f"  - {it}" for it in diagnosis.advice]
     if facts.errors:
         lines += [f"the last lines of {job.streams.stderr}:", *(f"  | {line}" for line in facts.errors)]
     return "".join(f"{messages.printable(line)}\n" for line in lines)

@@ -31,7 +31,6 @@ from jpsi.model import (
     shape,
     sound_part,
     staging_problems,
-    unmet,
     with_absolute_places,
 )
 from jpsi.registry import EXECUTORS, LAUNCHERS, known_plugins
@@ -102,8 +101,9 @@ class Validation:
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
         spec = self._assembly.defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
-        spec, unstaged = staged(spec, is_remote=isinstance(self._system.transport, FileTransport))
-        found += unstaged
+        if has_staging(spec):
+            spec, unstaged = staged(spec, is_remote=isinstance(self._system.transport, FileTransport))
+            found += unstaged
         spec, unsuited = self._suited(spec)
         found += unsuited
         launcher, missing = self._launchers.of(spec)
@@ -212,8 +212,6 @@ def staged(spec: JobSpec, *, is_remote: bool = False) -> tuple[JobSpec, list[str
     A missing source is no problem if the job has dependencies, since one of those jobs may make it. The job's
     own files may be on a remote host.
     """
-    if not has_staging(spec):
-        return spec, []
     try:
         here = os.getcwd()  # noqa: PTH109  not resolved
     except FileNotFoundError:
@@ -266,7 +264,7 @@ def _problem(
     if not isinstance(job, Job):
         return None
     if dependency.kind.is_met(job.status.state) is False:
-        return unmet(dependency, job.id, job.status.state)
+        return dependency.describe_unmet(job.id, job.status.state)
     if job.native_id is None:
         return f"attributes.after names the job {job.id}, which must be submitted first"
     if not is_same_system(job):

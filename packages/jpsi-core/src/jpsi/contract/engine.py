@@ -176,6 +176,9 @@ class Engine(abc.ABC):
         for job_id in job_ids:
             self.track(job_id)
 
+    def note_deadline(self, seconds: float) -> None:  # noqa: B027  not every engine polls
+        """Note that a caller waits for so many seconds at most: what it then hears must not be old."""
+
     def attach(self, job_id: str, native_id: str) -> str:
         """Attach `job_id` to the job with this native id, and return that id in the backend's spelling.
 

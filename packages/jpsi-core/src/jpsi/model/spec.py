@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -217,11 +218,18 @@ def copy_spec(spec: JobSpec) -> JobSpec:
 
 
 def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, str):
         return value
-    for part, names in _MUTABLE.items():
-        if isinstance(value, part):
-            return attrs.evolve(value, **{name: _copy(getattr(value, name)) for name in names})
+    kind: type = type(value)
+    names = _mutable(kind)
+    if names is not None:
+        items = {name: getattr(value, name) for name in names}
+        return attrs.evolve(value, **{name: _copy(it) for name, it in items.items() if it is not None})
     if isinstance(value, list | tuple):
         return [_copy(it) for it in value]
     return {key: _copy(it) for key, it in value.items()} if isinstance(value, Mapping) else value
+
+
+@functools.cache
+def _mutable(kind: type) -> Sequence[str] | None:
+    return next((names for part, names in _MUTABLE.items() if issubclass(kind, part)), None)

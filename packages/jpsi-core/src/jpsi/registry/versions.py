@@ -160,12 +160,12 @@ def _specifier(constraint: str | None) -> SpecifierSet:
         raise ValueError(msg) from e
 
 
-def unmet(requires: Iterable[str], running: Mapping[str, str]) -> str | None:
+def unmet_requirement(requires: Iterable[str], running: Mapping[str, str]) -> str | None:
     """Return why a distribution with these `Requires-Dist` lines refuses a running version, or None.
 
     The running versions are by canonical name; requirements of other distributions are ignored.
 
-    >>> unmet(["jpsi-core>=1,<2", "numpy"], {"jpsi-core": "0.9"})
+    >>> unmet_requirement(["jpsi-core>=1,<2", "numpy"], {"jpsi-core": "0.9"})
     'it requires jpsi-core>=1,<2, but jpsi-core 0.9 runs'
     """
     for text in requires:

@@ -19,7 +19,8 @@ from jpsi_engine.spool import damage
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, ArrayMember, read_link, read_reason
 from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, is_revoked, read_claim
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
-from jpsi_engine.spool.spool import STAGE_OUT_FILE, UNSENT_FILE
+from jpsi_engine.spool.spool import UNSENT_FILE
+from jpsi_engine.spool.stage_out_files import STAGE_OUT_FILE
 from jpsi_engine.verdict import Marker, parse, scan
 
 #: Returns the native ids of array elements, given the native id of the array and their indices.

@@ -40,15 +40,14 @@ from jpsi_engine import host
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember, add_native_id, adopt, link_path, read_link
 from jpsi_engine.spool.claims import REVOKED, Claim, is_revoked, read_claim, revoke
 from jpsi_engine.spool.damage import folder_problems, read_final, read_stop
+from jpsi_engine.spool.retry_writer import RetryWriter
 from jpsi_engine.spool.roots import Root
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
-from jpsi_engine.spool.write_retries import WriteRetries
+from jpsi_engine.spool.stage_out_files import STAGE_OUT_FILE, StageOutFiles
 from jpsi_engine.verdict import Marker, parse, scan
 
 __all__ = ["REVOKED", "Claim", "Intent", "Spool"]
 
-#: The file name, without the attempt's number, that says that an attempt's stage out is not complete.
-STAGE_OUT_FILE = "get"
 #: The file name that says that another machine has submitted a job or an array.
 FOUND = "found"
 #: The file name, without the attempt's number, that says that the submission of an attempt failed.
@@ -89,8 +88,10 @@ class Spool:
         self._root = Root(self.root, (self.jobs, f"{root}/arrays", self.events, self._trash))
         #: The arrays in this spool.
         self.arrays = ArrayFiles(self.root, self._root.check)
-        #: The writes to this spool that failed and are retried.
-        self.pending_writes = WriteRetries(self.root)
+        #: Writes to this spool, and retries the writes that failed.
+        self.retry_writer = RetryWriter(self.root)
+        #: The files about stage out that is not complete.
+        self.stage_out_files = StageOutFiles(self.jobs)
 
     def open(self) -> None:
         """Make the directories, or check those that exist.
@@ -282,27 +283,6 @@ class Spool:
         """
         return "; ".join(folder_problems(self.root, job_id, self.names(job_id))) or None
 
-    def stage_out_file(self, job_id: str, attempt: int) -> str:
-        """Return the path of the file that exists while the stage out of an attempt is not complete."""
-        return f"{self.folder(job_id)}/{STAGE_OUT_FILE}.{attempt}"
-
-    def mark_stage_out_pending(self, job_id: str, attempt: int) -> None:
-        """Record that an attempt ends only when its stage out is complete."""
-        host.write(self.stage_out_file(job_id, attempt), b"")
-
-    def write_stage_out_progress(self, job_id: str, attempt: int, words: str) -> None:
-        """Write the progress of an attempt's stage out, in words for users; never raises."""
-        # the file is rewritten in place, not replaced: a process may hold a lock on it
-        with contextlib.suppress(OSError):
-            fd = os.open(self.stage_out_file(job_id, attempt), os.O_WRONLY | os.O_TRUNC)
-            with os.fdopen(fd, "wb") as file:
-                file.write(json.dumps(words).encode("ascii"))
-
-    def clear_stage_out_pending(self, job_id: str, attempt: int) -> None:
-        """Record that the stage out of an attempt is complete, or will never be."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.stage_out_file(job_id, attempt))  # noqa: PTH108
-
     def mark_staged_files_unneeded(self, job_id: str) -> None:
         """Record that the files staged in for a job are to be removed from the remote host."""
         host.make_directories(self._staged)
@@ -352,12 +332,12 @@ class Spool:
                 is_consumed = self.consume(marker, enter)
             except OSError as e:
                 # The disk is full or read-only: the marker counts although it could not be moved.
-                self.pending_writes.failed(e)
+                self.retry_writer.failed(e)
                 unmoved_markers.setdefault(marker.job_id, []).append(marker)
                 is_consumed = True
             consumed_ids.update([marker.job_id] if is_consumed else [])
         if consumed_ids and not unmoved_markers:
-            self.pending_writes.succeeded()
+            self.retry_writer.succeeded()
         if only_new:
             wanted = consumed_ids
         return {job_id: [*self.consumed(job_id), *unmoved_markers.get(job_id, ())] for job_id in wanted}

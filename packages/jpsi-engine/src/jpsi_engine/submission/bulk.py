@@ -126,9 +126,9 @@ class BulkSubmission:
         return [[valid[position] for position in group] for group in group_equal(keys, largest)]
 
     def _group_key(self, spec: JobSpec) -> str | None:
-        """Return what the batch system sees of a job, without what differs between any two jobs.
+        """Return a key that is equal for jobs that can be submitted together.
 
-        Jobs of equal kind can be submitted together; None for a job that must be submitted by itself.
+        It is None for a job that must be submitted by itself.
         """
         arrays = self._backend.capabilities.arrays
         if arrays and not arrays.heterogeneous and isinstance(spec.resources, HeterogeneousResources):

@@ -3,8 +3,8 @@
 Turns a document into the jobs, arrays and allocations of one target, with resources and reasons.
 
 The planner chooses among the resources of a document by what is known of a site: the limits of its queues,
-its subsystems, the machine. A plan is a value; an allocation in it has nodes and a capacity, and its inside
-can be flattened.
+its subsystems, the machine. A plan is a value; an allocation in it has nodes and a capacity, and its
+entries can be flattened.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def launcher_of(target: str) -> str:
 
 
 def engine_for(allocation: Entry, engines: frozenset[str]) -> str:
-    """Return the engine that runs the inside of an allocation of several nodes."""
+    """Return the engine that runs the tasks of a group on several nodes."""
     needs_flux = FLUX in engines and multinode_entries(allocation)
     return FLUX if needs_flux or DASK not in engines else DASK
 

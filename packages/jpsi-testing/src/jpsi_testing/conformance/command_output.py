@@ -154,6 +154,7 @@ class OutputTests(HookTests):
             system.hooks("parse_status", result=result, native_ids=["1"])
 
     def test_a_job_is_found_by_its_tag_and_id(self, system: SimulatedSystem) -> None:
+        """`query` reports the job by its native id, and `find` by its tag."""
         native_id = system.submit()
 
         observed = system.observe(native_id)[native_id]
@@ -163,6 +164,7 @@ class OutputTests(HookTests):
             assert system.hooks("parse_find", result=result, tags=[TAG, "jpsi-none-1"]) == {TAG: native_id}
 
     def test_an_unknown_job_is_not_mentioned(self, system: SimulatedSystem) -> None:
+        """An answer leaves out a native id that the batch system does not know."""
         native_id = system.submit()
 
         assert self.unknown_id not in system.observe(native_id, self.unknown_id)
@@ -242,6 +244,7 @@ class OutputTests(HookTests):
             assert known == [it for it in native_ids if it == native_id], f"asked for {native_ids}"
 
     def test_cancelling_an_ended_or_forgotten_job_is_no_error(self, system: SimulatedSystem) -> None:
+        """The same command cancels other jobs all the same."""
         native_id = system.submit()
         system.scheduler.end_as(native_id, FakeState.COMPLETED)
         assert system.cancel_failures([native_id]) == {}, "it has ended already"
@@ -255,18 +258,20 @@ class OutputTests(HookTests):
         )
 
     @pytest.mark.clause("state-unmapped")
-    def test_an_unknown_state_word_is_no_state(self, system: SimulatedSystem) -> None:
+    def test_an_unknown_native_state_is_no_state(self, system: SimulatedSystem) -> None:
+        """The hook returns the state None, or no observation, and never guesses a state."""
         native_id = system.submit()
         result = system.query([native_id])
-        word = system.hooks("parse_status", result=result, native_ids=[native_id])[native_id].word
-        strange = attrs.evolve(result, stdout=re.sub(rf"\b{re.escape(word)}\b", "XYZZY", result.stdout))
+        known = system.hooks("parse_status", result=result, native_ids=[native_id])[native_id]
+        pattern = rf"\b{re.escape(known.native_state)}\b"
+        unknown = attrs.evolve(result, stdout=re.sub(pattern, "XYZZY", result.stdout))
 
-        observed = system.hooks("parse_status", result=strange, native_ids=[native_id]).get(native_id)
+        observed = system.hooks("parse_status", result=unknown, native_ids=[native_id]).get(native_id)
 
         assert observed is None or observed.state is None, f"taken for {observed}"
 
     def test_truncated_array_rows_give_no_wrong_status(self, system: SimulatedSystem) -> None:
-        """The first element runs and the others wait, so that no word is true of all."""
+        """The first element runs and the others wait, so that no state is true of all."""
         native_ids = system.submit_array()
         result = system.query(native_ids)
         expected = system.hooks("parse_status", result=result, native_ids=native_ids)

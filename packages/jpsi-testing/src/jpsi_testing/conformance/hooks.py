@@ -38,15 +38,18 @@ class HookTests(ExecutorTestBase):
 
     @pytest.mark.clause("executor-name")
     def test_the_name_selects_the_plugin(self) -> None:
+        """The entry point of the name leads to the plugin's hooks."""
         if self.plugin is not None:
             assert_selects(_GROUP, self.executor_name, self.plugin)
 
     def test_every_required_hook_is_implemented(self, hooks: Hooks) -> None:
+        """The plugin has every hook that the engine cannot do without."""
         assert [name for name in _REQUIRED if not hooks.has(name)] == []
 
     @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
     @given(spec=specs())
     def test_a_script_of_any_job_holds_its_tag(self, hooks: Hooks, spec: JobSpec) -> None:
+        """The script or the submit command has the tag, by which jpsi finds the job."""
         assert all(isinstance(problem, str) for problem in hooks.get("check_spec", (), spec=spec))
         script = hooks.script(spec)
         if script is None:
@@ -58,6 +61,7 @@ class HookTests(ExecutorTestBase):
     @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
     @given(spec=specs())
     def test_read_script_reads_what_render_script_writes(self, hooks: Hooks, spec: JobSpec) -> None:
+        """`read_script` reads every directive, with queue, project and a duration that is no shorter."""
         if not hooks.has("read_script"):
             pytest.skip("it has no read_script")
         attributes = spec.attributes
@@ -80,12 +84,14 @@ class HookTests(ExecutorTestBase):
 
     @pytest.mark.parametrize("text", ["", "\n", "#!/bin/sh\n# true\n\ntrue\n", *_GARBAGE, *HOSTILE])
     def test_a_script_for_another_batch_system_has_no_directives(self, hooks: Hooks, text: str) -> None:
+        """`read_script` finds none in other text."""
         if not hooks.has("read_script"):
             pytest.skip("it has no read_script")
         assert hooks("read_script", text=f"true {text}").directives == 0
 
     @pytest.mark.parametrize("where", ["name", "queue_name", "project_name", "reservation_id"])
     def test_a_directive_is_one_line_whatever_its_value(self, hooks: Hooks, where: str) -> None:
+        """No value of an attribute makes a second line; the hook may refuse the value."""
         for text in HOSTILE:
             attributes = None if where == "name" else JobAttributes(**{where: text})  # type: ignore[arg-type]  # one of three texts
             spec = JobSpec("/bin/true", name=text if where == "name" else None, attributes=attributes)
@@ -95,6 +101,7 @@ class HookTests(ExecutorTestBase):
     @pytest.mark.clause("python-submit-output")
     @pytest.mark.parametrize("stdout", _GARBAGE)
     def test_garbage_is_no_native_id(self, hooks: Hooks, stdout: str) -> None:
+        """`parse_submit` raises ValueError for output without a native id."""
         with pytest.raises(ValueError):  # noqa: PT011  the words are the plugin's
             hooks("parse_submit", result=CommandResult(returncode=0, stdout=stdout))
 

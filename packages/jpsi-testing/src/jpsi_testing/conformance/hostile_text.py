@@ -75,6 +75,7 @@ class HostileTests(ExecutorTestBase):
     def test_arguments_arrive_unchanged(
         self, executor: JobExecutor, tmp_path: Path, texts: list[str], canary: Path
     ) -> None:
+        """No shell and no batch system changes an argument."""
         words = ["-c", _PRINT, *map(jpsi.escape, texts)]
         spec = JobSpec(sys.executable, words, stdout_path=tmp_path / "out")
 
@@ -86,6 +87,7 @@ class HostileTests(ExecutorTestBase):
     def test_the_environment_arrives_unchanged(
         self, executor: JobExecutor, tmp_path: Path, texts: list[str], canary: Path, inherits: bool
     ) -> None:
+        """No shell and no batch system changes the value of a variable."""
         variables: dict[str, str | None] = {
             f"V{number}": jpsi.escape(text) for number, text in enumerate(texts)
         }
@@ -109,6 +111,7 @@ class HostileTests(ExecutorTestBase):
     def test_names_arrive_unchanged_or_are_refused(
         self, executor: JobExecutor, texts: list[str], canary: Path, scheduler: FakeScheduler | None
     ) -> None:
+        """A job's name reaches the batch system as it is, or the job is invalid."""
         specs = [JobSpec("/bin/true", name=text) for text in texts if text]
         for job in self._accepted(executor, specs):
             assert job.spec is not None
@@ -128,6 +131,7 @@ class HostileTests(ExecutorTestBase):
         attribute: str,
         field: str,
     ) -> None:
+        """Both reach the batch system as they are, or the job is invalid."""
         attributes_by_text = {text: JobAttributes(**{attribute: text}) for text in texts if text}  # type: ignore[arg-type]  # one of two texts
         specs = [
             JobSpec("/bin/true", name="n", attributes=attributes)
@@ -148,6 +152,7 @@ class HostileTests(ExecutorTestBase):
     def test_directives_among_a_users_own_lines_direct_nothing(
         self, executor: JobExecutor, tmp_path: Path, scheduler: FakeScheduler | None
     ) -> None:
+        """The batch system reads no directive in a user's command or scripts."""
         lines = "\n".join(self._lines)
         pre_launch = tmp_path / "pre launch"
         pre_launch.write_text(f"{lines}\n: '\n{lines}\n'\n")

@@ -37,11 +37,13 @@ class LineTests(LauncherTestBase):
     """Tests that the lines are shell, and launch the command in `"$@"`."""
 
     def test_the_name_selects_the_plugin(self, hooks: Hooks) -> None:
+        """The entry point of the name leads to the plugin's hooks."""
         assert_selects(GROUP, self.launcher_name, hooks.plugin)
 
     @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
     @given(spec=specs())
     def test_lines_are_shell_without_text_of_the_user(self, hooks: Hooks, spec: JobSpec) -> None:
+        """The lines refer to the command as `"$@"` and quote no argument and no variable of the job."""
         spec = self.with_launcher_attributes(spec)
         if list(hooks.get("check_spec", (), spec=spec)):
             return
@@ -57,6 +59,7 @@ class LineTests(LauncherTestBase):
     def test_every_shell_accepts_the_lines(
         self, hooks: Hooks, tmp_path: Path, shell: str, count: int
     ) -> None:
+        """Each shell on this machine parses the lines without an error."""
         if count > self.max_processes:
             pytest.skip(f"it starts {self.max_processes}")
         script = self.new_lines(hooks, tmp_path, count).script()
@@ -68,17 +71,20 @@ class LineTests(LauncherTestBase):
     @pytest.mark.parametrize("shell", SHELLS)
     @pytest.mark.parametrize("code", [0, 1, 7, 255])
     def test_the_code_is_passed_on(self, lines: Lines, shell: str, code: int) -> None:
+        """The exit code of the lines is that of the command."""
         assert lines.run(shell, "sh", "-c", f"exit {code}").returncode == code
 
     @pytest.mark.clause("python-launcher-streams")
     @pytest.mark.parametrize("shell", SHELLS)
     def test_streams_are_the_jobs_and_nothing_is_added(self, lines: Lines, shell: str) -> None:
+        """The launcher adds no output, and passes input to the command."""
         done = lines.run(shell, "sh", "-c", "cat; echo err >&2", stdin=b"put in")
 
         assert (done.stdout, done.stderr) == (b"put in", b"err\n")
 
     @pytest.mark.parametrize("shell", SHELLS)
     def test_arguments_arrive_unchanged(self, lines: Lines, shell: str) -> None:
+        """The launcher changes no argument of the command."""
         expected = "".join(f"<{text}>" for text in HOSTILE).encode(errors="surrogateescape")
 
         assert lines.run(shell, "sh", "-c", 'printf "<%s>" "$@"', "sh", *HOSTILE).stdout == expected
@@ -89,6 +95,7 @@ class SignalTests(LauncherTestBase):
 
     @pytest.mark.parametrize("shell", SHELLS)
     def test_term_leaves_no_process_behind(self, hooks: Hooks, tmp_path: Path, shell: str) -> None:
+        """TERM to the launcher ends every process of the job."""
         if not self.ends_on_term:
             pytest.skip("it leaves that to the batch system")
         self.need_program()
@@ -115,6 +122,7 @@ class SignalTests(LauncherTestBase):
     def test_processes_start_with_the_default_dispositions(
         self, hooks: Hooks, tmp_path: Path, shell: str
     ) -> None:
+        """The launcher makes no process of the job ignore a signal."""
         status = Path("/proc/self/status")
         if not status.exists():
             pytest.skip("this machine has no /proc, which lists ignored signals")

@@ -95,6 +95,7 @@ class JobTests(LauncherTestBase):
 
     @pytest.mark.clause("resources-processes", "python-launcher-starts")
     def test_every_process_runs_once(self, executor: JobExecutor, directory: Path) -> None:
+        """The number of processes is the one that the resources ask for."""
         self.run_to_completion(executor, self.spec('echo here >"$1/$$"', directory))
 
         assert self.read_outputs(directory) == ["here\n"] * self.max_processes
@@ -117,6 +118,7 @@ class JobTests(LauncherTestBase):
         assert self.read_outputs(directory) == ["here\n"] * self.max_processes
 
     def test_a_process_that_fails_fails_the_job(self, executor: JobExecutor, directory: Path) -> None:
+        """The job is FAILED with the exit code of the process."""
         status, _ = self.run(executor, self.spec('mkdir "$1/first" 2>&- && exit 7; exit 0', directory))
 
         assert (status.state, status.exit_code) == (JobState.FAILED, 7)
@@ -124,6 +126,7 @@ class JobTests(LauncherTestBase):
     def test_of_processes_that_fail_differently_one_gives_the_code(
         self, executor: JobExecutor, directory: Path
     ) -> None:
+        """The job's exit code is that of one of the processes that failed."""
         text = 'mkdir "$1/first" 2>&- && exit 3; mkdir "$1/second" 2>&- && exit 5; exit 0'
 
         status, _ = self.run(executor, self.spec(text, directory))
@@ -134,6 +137,7 @@ class JobTests(LauncherTestBase):
     def test_a_process_that_a_signal_ends_fails_the_job_with_the_code_of_that(
         self, executor: JobExecutor, directory: Path
     ) -> None:
+        """The exit code is 128 plus the number of the signal."""
         status, _ = self.run(
             executor, self.spec('mkdir "$1/first" 2>&- && kill -s KILL $$; exit 0', directory)
         )
@@ -143,6 +147,7 @@ class JobTests(LauncherTestBase):
     def test_a_missing_launcher_program_is_a_launch_failure(
         self, executor: JobExecutor, directory: Path
     ) -> None:
+        """The job is FAILED, and the message names the program."""
         if self.program is None:
             pytest.skip("it needs no program")
 
@@ -152,6 +157,7 @@ class JobTests(LauncherTestBase):
         assert self.program in str(status.message)
 
     def test_output_is_that_of_the_processes(self, executor: JobExecutor, directory: Path) -> None:
+        """Nothing but the output of the processes is in the job's streams."""
         job = self.run_to_completion(executor, self.spec("echo out; echo err >&2", directory))
 
         assert job.streams is not None
@@ -161,13 +167,15 @@ class JobTests(LauncherTestBase):
     def test_input_goes_to_the_first_process(
         self, executor: JobExecutor, directory: Path, tmp_path: Path
     ) -> None:
+        """The other processes read an empty standard input."""
         (tmp_path / "in").write_text("put in\n")
 
         self.run_to_completion(executor, self.spec('cat >"$1/$$"', directory, stdin_path=tmp_path / "in"))
 
         assert self.read_outputs(directory) == [""] * (self.max_processes - 1) + ["put in\n"]
 
-    def test_paths_may_be_strange(self, executor: JobExecutor, directory: Path) -> None:
+    def test_paths_may_have_any_characters(self, executor: JobExecutor, directory: Path) -> None:
+        """Blanks, quotes and other special characters in paths do no harm."""
         program = directory / 'my "prog" it\'s'
         program.write_text('#!/bin/sh\npwd\necho "$1" >&2\ncat\n')
         program.chmod(0o755)
@@ -192,6 +200,7 @@ class JobTests(LauncherTestBase):
     def test_what_pre_launch_exports_reaches_every_process(
         self, executor: JobExecutor, directory: Path, tmp_path: Path
     ) -> None:
+        """A variable that pre_launch exports is in the environment of each process."""
         pre = tmp_path / "pre it's.sh"
         exported = 'export FROM_PRE="it\'s a \\"value\\"" PLAIN=1\n'
         pre.write_text(exported + 'echo once >>"$PROOF"\n[ -z "$(ls "$PLACE")" ]\ncd /\n')
@@ -211,6 +220,7 @@ class JobTests(LauncherTestBase):
     def test_a_pre_launch_that_fails_starts_no_process(
         self, executor: JobExecutor, directory: Path, tmp_path: Path
     ) -> None:
+        """The job is FAILED, and no process of it has run."""
         pre = tmp_path / "pre.sh"
         pre.write_text("exit 3\n")
 
@@ -223,6 +233,7 @@ class JobTests(LauncherTestBase):
     def test_post_launch_runs_after_every_process(
         self, executor: JobExecutor, directory: Path, tmp_path: Path
     ) -> None:
+        """post_launch begins when all processes have ended."""
         post = tmp_path / "post.sh"
         post.write_text('for it in "$PLACE"/*; do echo "${it##*/}"; done >"$PLACE"/post\n')
         # one of the processes is late
@@ -237,6 +248,7 @@ class JobTests(LauncherTestBase):
     def test_a_process_without_inheritance_has_its_own_environment(
         self, executor: JobExecutor, hooks: Hooks, directory: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """With `inherit_environment=False` no variable of the client arrives."""
         monkeypatch.setenv("FROM_OUTSIDE", "x")
         environment: dict[str, str | None] = {"A": "it's", "PATH": "/usr/bin:/bin"}
         spec = self.spec('env >"$1/$$"', directory, environment=environment, inherit_environment=False)
@@ -252,6 +264,7 @@ class JobTests(LauncherTestBase):
             assert [name for name in unexpected if not any(fnmatchcase(name, it) for it in patterns)] == []
 
     def test_every_process_has_its_node_in_a_file(self, executor: JobExecutor, directory: Path) -> None:
+        """`JPSI_NODEFILE` has a line for each process."""
         if self.max_processes == 1:
             pytest.skip("it starts one process")
         self.run_to_completion(executor, self.spec('cat "$JPSI_NODEFILE" >"$1/$$"', directory))
@@ -260,6 +273,7 @@ class JobTests(LauncherTestBase):
             assert len(text.splitlines()) == self.max_processes
 
     def test_a_cancelled_job_leaves_no_process_behind(self, executor: JobExecutor, directory: Path) -> None:
+        """Every process of the job ends."""
         job = Job(self.spec('echo >"$1/$$"; exec sleep 1000', directory))
         executor.submit(job)
         self.wait_until(lambda: len(self.read_outputs(directory)) == self.max_processes, "every process runs")

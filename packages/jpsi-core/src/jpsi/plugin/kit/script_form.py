@@ -37,10 +37,11 @@ class JobRequest:
 
     spec: JobSpec
     context: SubmitContext
+    #: The resources of a spec with slots of one kind.
+    resources: ResourceSpecV1 = attrs.field(init=False)
 
-    @property
-    def resources(self) -> ResourceSpecV1:
-        """The resources of a spec with slots of one kind."""
+    @resources.default
+    def _resources(self) -> ResourceSpecV1:
         return resources_of(self.spec)
 
     @property

@@ -1,8 +1,8 @@
-"""The program of a group's job, `python -m jpsi_jobspec.inside RUN ENTRY`: keeps `group_run` running.
+"""The program of a group's job, `python -m jpsi_jobspec.group_supervisor RUN ENTRY`: supervises `group_run`.
 
 `group_run` runs the tasks of the group. Something may kill it, such as a node that runs out of memory; this
-program starts it again then, and it goes on where it was. It notices by the end of its standard input that
-the job is gone.
+program then starts it again, and it continues with the remaining tasks. `group_run` notices by the end of its
+standard input that the job is gone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import time
 from types import FrameType
 
-# How often the process that runs the inside is started, as it may be killed each time.
+# How often `group_run` is started, as it may be killed each time.
 _MAX_STARTS = 20
 _END_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 _SIGNAL_BASE = 128
@@ -26,11 +26,11 @@ def main(path: str, entry_id: str) -> int:
     # no other start of this job has the same id; it begins with the time of the start
     life = f"{time.time()} {socket.gethostname()} {os.getpid()}"
     command = [sys.executable, "-m", "jpsi_jobspec.group_run", path, entry_id, life]
-    keeper = _Keeper()
+    supervisor = _Supervisor()
     for number in _END_SIGNALS:
-        signal.signal(number, keeper.forward_signal)
+        signal.signal(number, supervisor.forward_signal)
     for _ in range(_MAX_STARTS):
-        code = keeper.run(command)
+        code = supervisor.run(command)
         if code >= 0:
             return code
         sys.stderr.write(f"jpsi: the process that runs the group {entry_id} was ended by signal {-code}\n")
@@ -38,8 +38,8 @@ def main(path: str, entry_id: str) -> int:
     return _SIGNAL_BASE - code
 
 
-class _Keeper:
-    """The keeper of one process, to which it forwards signals to end."""
+class _Supervisor:
+    """The supervisor of one process, to which it forwards signals to end."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None

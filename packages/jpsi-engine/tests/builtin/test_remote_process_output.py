@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jpsi.plugin import CommandResult, FailureKind, JobState, Reason, SubmitException
-from jpsi_engine.builtin import remote_results as results
+from jpsi_engine.builtin import remote_process_output as output
 
 TAG = "jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"
 LINUX = "here vm 8d1cf98f\nprocess 28246 S 6050030\nprocess 77 Z 12\nended cancel 5.9.8d1cf98f.vm\nend\n"
@@ -20,7 +20,7 @@ def said(stdout: str, returncode: int = 0, stderr: str = "") -> CommandResult:
 def test_the_native_id_is_the_line_that_says_so() -> None:
     printed = "Welcome 12345!\nstarted 28246.6050030.8d1cf98f.vm\nstarted to think\n"
 
-    assert results.parse_started(said(printed)) == "28246.6050030.8d1cf98f.vm"
+    assert output.parse_started(said(printed)) == "28246.6050030.8d1cf98f.vm"
 
 
 @pytest.mark.parametrize(
@@ -28,19 +28,19 @@ def test_the_native_id_is_the_line_that_says_so() -> None:
 )
 def test_what_could_mean_other_processes_is_no_native_id(text: str) -> None:
     with pytest.raises(ValueError, match="no job id of the executor local"):
-        results.IDS.canonical(text)
+        output.IDS.canonical(text)
 
 
 def test_a_process_runs_if_its_start_is_the_jobs() -> None:
     ids = ["28246.6050030.8d1cf98f.vm", "28246.6050031.8d1cf98f.vm", "28246.6050030.00000000.vm"]
 
-    observed = results.parse_observations(said(LINUX), ids)
+    observed = output.parse_observations(said(LINUX), ids)
 
     assert {native_id: it.state for native_id, it in observed.items()} == {ids[0]: JobState.ACTIVE}
 
 
 def test_a_zombie_is_gone() -> None:
-    assert results.parse_observations(said(LINUX), ["77.12.8d1cf98f.vm"]) == {}
+    assert output.parse_observations(said(LINUX), ["77.12.8d1cf98f.vm"]) == {}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_why_a_job_was_ended_is_told_once_it_is_gone(word: str, state: JobState,
     running, ended = "28246.6050030.8d1cf98f.vm", "5.9.8d1cf98f.vm"
     text = LINUX.replace("ended cancel", f"ended {word} {running}\nended {word}")
 
-    observed = results.parse_observations(said(text), [running, ended])
+    observed = output.parse_observations(said(text), [running, ended])
 
     assert observed[running].state is JobState.ACTIVE
     assert (observed[ended].state, observed[ended].reason) == (state, reason)
@@ -63,33 +63,33 @@ def test_why_a_job_was_ended_is_told_once_it_is_gone(word: str, state: JobState,
 def test_of_a_job_on_another_machine_nothing_is_known() -> None:
     native_id = "28246.6050030.8d1cf98f.vm2"
 
-    assert results.parse_observations(said(LINUX), [native_id])[native_id].state is None
+    assert output.parse_observations(said(LINUX), [native_id])[native_id].state is None
 
 
 def test_leaders_are_found_by_their_tags() -> None:
     native_id = "501.Nov1-09:00:42-2026.0.mac.local"
 
-    assert results.parse_found(said(MAC), [TAG, "jpsi-none-1"]) == {TAG: native_id}
-    assert list(results.parse_observations(said(MAC), None)) == [native_id]
-    assert results.parse_found(said(MAC.replace("sh -s", "vi")), [TAG]) == {}
+    assert output.parse_found(said(MAC), [TAG, "jpsi-none-1"]) == {TAG: native_id}
+    assert list(output.parse_observations(said(MAC), None)) == [native_id]
+    assert output.parse_found(said(MAC.replace("sh -s", "vi")), [TAG]) == {}
 
 
 @pytest.mark.parametrize("answer", [said(LINUX.removesuffix("end\n")), said("end\n"), said(LINUX, 1)])
 def test_half_an_answer_is_none(answer: CommandResult) -> None:
     with pytest.raises(SubmitException):
-        results.parse_observations(answer, ["28246.6050030.8d1cf98f.vm"])
+        output.parse_observations(answer, ["28246.6050030.8d1cf98f.vm"])
 
 
 def test_who_refuses_to_end_is_told_with_the_reason() -> None:
     why = "it runs on vm2, and what was reached is vm"
     text = f"refused 1.1.0.vm2 {why}\nend\n"
 
-    assert results.parse_refused(said(text), ["1.1.0.vm2", "1.1.0.vm"]) == {"1.1.0.vm2": why}
-    assert results.parse_refused(said("", 2, "cut"), ["1.1.0.vm"]) == {"1.1.0.vm": "cut"}
+    assert output.parse_refused(said(text), ["1.1.0.vm2", "1.1.0.vm"]) == {"1.1.0.vm2": why}
+    assert output.parse_refused(said("", 2, "cut"), ["1.1.0.vm"]) == {"1.1.0.vm": "cut"}
 
 
 def test_a_start_may_have_had_its_effect_unless_it_says_otherwise() -> None:
-    assert results.parse_failure(said("", 1)) is None
-    failure = results.parse_failure(said("", 3, "there is neither"))
+    assert output.parse_failure(said("", 1)) is None
+    failure = output.parse_failure(said("", 3, "there is neither"))
     assert failure is not None
     assert (failure.kind, failure.message) == (FailureKind.PERMANENT, "there is neither")

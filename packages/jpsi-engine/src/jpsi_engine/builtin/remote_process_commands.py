@@ -1,7 +1,7 @@
-"""Renders the shell programs by which the executor `local` runs jobs on a remote host, one per command.
+"""Renders the commands, shell programs, by which the executor `local` runs jobs on a remote host.
 
-The hooks of `local` send them there in place of the commands of a batch system; `remote_results` parses what
-they print. On this machine, `local` does not use them.
+The hooks of `local` return them in place of the commands of a batch system; `remote_process_output` parses
+their output. On this machine, `local` does not use them.
 
 The programs need nothing there but sh(1), ps(1) or /proc, and setsid(1) or a shell with job control. A shell
 reads such a program from its standard input; a program that arrives in part is a syntax error and does

@@ -1,4 +1,4 @@
-"""Plays the dispatcher: what it writes down when a job starts and ends."""
+"""A fake dispatcher: records the starts and ends of jobs, and runs none."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from jpsi_records.model.request_spec import RequestSpec, read_request_spec
 from jpsi_records.records.records import Records
 from jpsi_records.store.ledger import catch_up, expire, move
 
-#: Opens records as somebody has them.
+#: Opens records as a user's program does.
 Client = Callable[[str], Records]
 
 
 class Clock:
-    """A time that passes when it is told to."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self.time = datetime(2026, 1, 1, tzinfo=UTC)
@@ -29,12 +29,12 @@ class Clock:
 
 
 def spec(*command: str, **more: Any) -> RequestSpec:
-    """A wish for a command."""
+    """Return the request of a command."""
     return read_request_spec({"command": list(command or ("true",)), **more})
 
 
-def see_to(records: Records) -> None:
-    """What a dispatcher does before it looks for what it could run."""
+def prepare_round(records: Records) -> None:
+    """Prepare a round, as a dispatcher does before it looks for executions to run."""
     with records.database.writing() as tx:
         catch_up(tx)
         expire(tx)
@@ -42,7 +42,7 @@ def see_to(records: Records) -> None:
 
 
 def start(records: Records, execution: str) -> Execution:
-    """What a dispatcher does when a job starts."""
+    """Record that a job has started."""
     now = records.now()
     with records.database.writing() as tx:
         assert move(tx, execution, ExecutionState.RUNNING, started_at=now)
@@ -50,7 +50,7 @@ def start(records: Records, execution: str) -> Execution:
 
 
 def finish(records: Records, execution: str, exit_code: int = 0, **more: Any) -> Execution:
-    """What a dispatcher does when a job has ended."""
+    """Record that a job has ended."""
     now = records.now()
     values = {"exit_code": exit_code, "finished_at": now, **more}
     with records.database.writing() as tx:

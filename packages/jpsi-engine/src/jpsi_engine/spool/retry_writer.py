@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 _RETRY_SECONDS = 5.0
 
 
-class WriteRetries:
-    """The failed writes below one root, which a thread retries.
+class RetryWriter:
+    """A writer of files below one root: a background thread retries the writes that failed.
 
     Any thread may call the methods; none raises OSError.
 
@@ -94,7 +94,7 @@ class WriteRetries:
 
     def _start(self) -> bool:
         """Start the thread that retries; return False if no thread can be started."""
-        self._thread = threading.Thread(target=self._run, name="jpsi-write-retries", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="jpsi-retry-writer", daemon=True)
         try:
             self._thread.start()
         except RuntimeError:

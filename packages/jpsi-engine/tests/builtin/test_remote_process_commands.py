@@ -15,8 +15,8 @@ import attrs
 import pytest
 
 from jpsi.plugin import Command, CommandResult, JobState, Observation, Reason
-from jpsi_engine.builtin import remote_programs as programs
-from jpsi_engine.builtin import remote_results as results
+from jpsi_engine.builtin import remote_process_commands as commands
+from jpsi_engine.builtin import remote_process_output as output
 from jpsi_engine.remote.submission import (
     RemoteJobFolder,
     RemoteOutcome,
@@ -62,14 +62,14 @@ class Machine:
 
     def start(self, script: str, *, limit: int = 0, delay: int = 5) -> str:
         """Start a job and return its native id."""
-        result = self.run(programs.render_start(f"#!/bin/sh\n{script}\n", TAG, limit=limit, delay=delay))
-        native_id = results.parse_started(result)
+        result = self.run(commands.render_start(f"#!/bin/sh\n{script}\n", TAG, limit=limit, delay=delay))
+        native_id = output.parse_started(result)
         self.started.append(native_id)
         return native_id
 
     def seen(self, *native_ids: str) -> dict[str, Observation]:
         """What is said of these jobs."""
-        return results.parse_observations(self.run(programs.render_query(), *native_ids), native_ids)
+        return output.parse_observations(self.run(commands.render_query(), *native_ids), native_ids)
 
     def end(self, native_id: str) -> Observation | None:
         """Wait until a job has ended, and return what is said of it then."""
@@ -78,7 +78,7 @@ class Machine:
 
     def cancel(self, *native_ids: str) -> dict[str, str]:
         """Have jobs end; returns why which of them do not."""
-        return results.parse_refused(self.run(programs.render_cancel(), *native_ids), native_ids)
+        return output.parse_refused(self.run(commands.render_cancel(), *native_ids), native_ids)
 
 
 # Where there is busybox, there is /proc.
@@ -125,16 +125,16 @@ def test_a_job_runs_and_is_found_by_its_id_and_its_tag(
 
     assert hear() == [native_id]
     assert machine.seen(native_id)[native_id].state is JobState.ACTIVE
-    listed = machine.run(programs.render_listing())
-    assert results.parse_found(listed, [TAG, f"{TAG}0"]) == {TAG: native_id}
-    assert native_id in results.parse_observations(listed, None)
+    listed = machine.run(commands.render_listing())
+    assert output.parse_found(listed, [TAG, f"{TAG}0"]) == {TAG: native_id}
+    assert native_id in output.parse_observations(listed, None)
 
 
 def test_a_job_that_has_ended_is_not_mentioned(machine: Machine) -> None:
     native_id = machine.start("exit 7")
 
     assert machine.end(native_id) is None
-    assert results.parse_found(machine.run(programs.render_listing()), [TAG]) == {}
+    assert output.parse_found(machine.run(commands.render_listing()), [TAG]) == {}
     assert machine.cancel(native_id) == {}
 
 
@@ -241,12 +241,12 @@ def test_a_job_takes_signals_that_what_runs_in_the_background_ignores(
 
 
 def test_half_of_a_program_does_nothing(machine: Machine, tmp_path: Path) -> None:
-    text = programs.render_start(f"touch {tmp_path}/proof", TAG, limit=0, delay=1)
+    text = commands.render_start(f"touch {tmp_path}/proof", TAG, limit=0, delay=1)
 
     for length in range(0, len(text) - 2, 97):
         result = machine.run(text[:length])
         with pytest.raises(ValueError, match="no job id"):
-            results.parse_started(result)
+            output.parse_started(result)
 
     assert not (tmp_path / "proof").exists()
 
@@ -266,9 +266,9 @@ def test_without_setsid_a_shell_with_job_control_does(tmp_path: Path) -> None:
 def test_without_setsid_and_job_control_nothing_is_started(tmp_path: Path) -> None:
     machine = _without_setsid("/bin/dash", tmp_path)
 
-    result = machine.run(programs.render_start(f"touch {tmp_path}/proof", TAG, limit=0, delay=1))
+    result = machine.run(commands.render_start(f"touch {tmp_path}/proof", TAG, limit=0, delay=1))
 
-    failure = results.parse_failure(result)
+    failure = output.parse_failure(result)
     assert failure is not None
     assert "there is neither setsid(1)" in failure.message
     assert not (tmp_path / "proof").exists()
@@ -278,16 +278,16 @@ def test_without_setsid_and_job_control_nothing_is_started(tmp_path: Path) -> No
 def test_every_program_is_posix_shell_whatever_the_script_is(shell: str) -> None:
     script = "#!/bin/sh\n# it's \"odd\" $HOME `x` \\ \ncat <<'end'\nend\n"
     words = [shell, "sh", "-n"] if shell.endswith("busybox") else [shell, "-n"]
-    starting = programs.render_start(script, TAG, limit=60, delay=5)
+    starting = commands.render_start(script, TAG, limit=60, delay=5)
 
-    for text in (starting, programs.render_query(), programs.render_listing(), programs.render_cancel()):
+    for text in (starting, commands.render_query(), commands.render_listing(), commands.render_cancel()):
         subprocess.run(words, input=text, text=True, check=True)
 
 
 def test_a_job_is_started_as_part_of_a_submission_to_files_elsewhere(tmp_path: Path) -> None:
     """What it prints is collected there before it goes back; a job that kept it open would hold that up."""
     command = Command(
-        ["/bin/sh", "-s"], stdin=programs.render_start("exec sleep 1000", TAG, limit=9, delay=5)
+        ["/bin/sh", "-s"], stdin=commands.render_start("exec sleep 1000", TAG, limit=9, delay=5)
     )
     submission = RemoteSubmission(
         root=str(tmp_path / "root"),
@@ -303,7 +303,7 @@ def test_a_job_is_started_as_part_of_a_submission_to_files_elsewhere(tmp_path: P
 
     outcome, result = parse_submission(machine.run(render_submission(submission, "n0nce")), "n0nce")
 
-    native_id = results.parse_started(result)
+    native_id = output.parse_started(result)
     assert (outcome, list(machine.seen(native_id))) == (RemoteOutcome.ENDED, [native_id])
     machine.cancel(native_id)
     machine.end(native_id)
@@ -326,7 +326,7 @@ def test_the_ps_of_a_bsd_is_understood(tmp_path: Path) -> None:
     ps.chmod(0o755)
     node = os.uname().nodename
 
-    assert results.parse_found(machine.run(programs.render_listing()), ["jpsi-5-1", "jpsi-6-1"]) == {
+    assert output.parse_found(machine.run(commands.render_listing()), ["jpsi-5-1", "jpsi-6-1"]) == {
         "jpsi-5-1": f"501.Nov1-09:00:42-2026.0.{node}"
     }
     asked = [f"{pid}.Nov1-09:00:42-2026.0.{node}" for pid in (501, 502, 504)]

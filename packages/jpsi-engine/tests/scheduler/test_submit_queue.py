@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from gate import PATIENCE
 from jpsi.model.errors import SubmitException
-from jpsi_engine.host.submit_queue import QuotaReached, SubmissionCancelled, SubmitQueue
+from jpsi_engine.scheduler.submit_queue import QuotaReached, SubmissionCancelled, SubmitQueue
 from jpsi_testing.fake import FakeClock
+from manual_executor import PATIENCE
 
 FULL = QuotaReached(2.0, "it is full")
 NO_ANSWER = SubmitException("no answer")

@@ -1,7 +1,7 @@
-"""Parses the output of the programs by which the executor `local` runs jobs on a remote host.
+"""Parses the output of the commands by which the executor `local` runs jobs on a remote host.
 
-The hooks of `local` use it; see `remote_programs`. Output that was cut short is an error, so that no job
-counts as ended because a list was incomplete.
+The hooks of `local` use it; see `remote_process_commands`. Output that was cut short is an error, so that no
+job counts as ended because a list was incomplete.
 """
 
 from __future__ import annotations
@@ -100,15 +100,15 @@ def parse_refused(result: CommandResult, native_ids: Sequence[str]) -> dict[str,
 def _observation(native_id: str, seen: _ProcessList) -> Observation | None:
     state = seen.states.get(native_id)
     if state is not None:
-        return Observation(state=JobState.ACTIVE, word=state, nodes=(seen.node,))
+        return Observation(state=JobState.ACTIVE, native_state=state, nodes=(seen.node,))
     end = seen.ends.get(native_id)
     if end in _ENDS:
         meaning, reason, message = _ENDS[end]
-        return Observation(state=meaning, word=end, reason=reason, message=message, ran=True)
+        return Observation(state=meaning, native_state=end, reason=reason, message=message, ran=True)
     parts = IDS.pattern.fullmatch(native_id)
     if parts is not None and parts["node"] != seen.node:
         # a host name may lead to one of several machines: this one knows nothing of the job
-        return Observation(state=None, word=f"on {parts['node']}, but {seen.node} was queried")
+        return Observation(state=None, native_state=f"on {parts['node']}, but {seen.node} was queried")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Fixtures that tests of several packages share: a home of their own, and an executor on this machine."""
+"""Fixtures that tests of several packages share: a state directory of their own, and an executor `local`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A stand-in for the OpenSSH client: it leads to this machine, and goes wrong in the ways it is told to."""
+"""A fake of the OpenSSH client: it runs commands on this machine, and fails as a test asks."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
-# Of the options it knows those that jpsi uses. A connection is the file in place of its socket.
+# It knows the options that jpsi uses. A connection is the file in place of its socket.
 _SSH = r"""#!/bin/sh
 folder=${0%/*}
 printf '%s\n' "$*" >>"$folder/calls"
@@ -52,7 +52,7 @@ if [ "$count" -ge "$(cat "$folder/sessions")" ]; then
     echo 'mux_client_request_session: session request failed: Session open refused by peer' >&2
     exit 255
 fi
-# what runs over there is no child of what is killed here, and has signals of its own
+# remote processes are no children of a local process that is killed, and have signals of their own
 setsid /bin/sh -c 'folder=$1 sessions=$2; shift 2
     true >"$sessions/$$"
     if [ -e "$folder/login" ]; then . "$folder/login"; fi
@@ -60,8 +60,8 @@ setsid /bin/sh -c 'folder=$1 sessions=$2; shift 2
 """
 
 
-class StandIn:
-    """The stand-in, first on PATH."""
+class FakeSsh:
+    """The fake `ssh`, first on PATH."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -76,7 +76,7 @@ class StandIn:
         (self.folder / "sessions").write_text(f"{sessions}\n")
 
     def says(self, words: str) -> None:
-        """Fail with these words from now on; with none, work again."""
+        """Fail with this error message from now on; if it is empty, work again."""
         if words:
             (self.folder / "says").write_text(f"{words}\n")
         else:
@@ -87,27 +87,27 @@ class StandIn:
         (self.folder / "hosts").write_text(f"{host}\n")
 
     def login(self, text: str) -> None:
-        """Let this be what the login shell does first; in it `$*` is what it is told."""
+        """Let the login shell run this text first; in it `$*` is the command."""
         (self.folder / "login").write_text(text)
 
     @property
     def calls(self) -> list[str]:
-        """What it was run with."""
+        """The arguments of each run."""
         return (self.folder / "calls").read_text().splitlines()
 
     @property
     def connections(self) -> int:
-        """How often it has connected, or tried to."""
+        """The number of connections, with those that failed."""
         return sum(" -N " in f" {call}" for call in self.calls)
 
 
 def sessions(runtime: Path) -> list[int]:
-    """The shells over there that still live, by their process groups."""
+    """Return the process groups of the remote shells that still live."""
     return [int(path.name) for path in runtime.rglob("*.sessions/*") if lives(int(path.name))]
 
 
 def lives(group: int) -> bool:
-    """Whether any process of a group lives."""
+    """Return True if any process of a group lives."""
     listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat="], capture_output=True, text=True, check=True)
     # one that has ended may not have been collected yet
     return any(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1
-from jpsi_cli.jobs.explanation import Facts, explain
+from jpsi_cli.jobs.diagnosis import JobFacts, diagnose
 
 SPEC = JobSpec(
     "simulate",
@@ -84,9 +84,9 @@ ENDS = {
 
 @pytest.mark.parametrize(("status", "errors", "advice"), ENDS.values(), ids=ENDS)
 def test_an_end_comes_with_what_to_change(status: JobStatus, errors: list[str], advice: str) -> None:
-    explanation = explain(Facts(status=status, spec=SPEC, errors=errors))
+    diagnosis = diagnose(JobFacts(status=status, spec=SPEC, errors=errors))
 
-    assert advice in explanation.advice[0]
+    assert advice in diagnosis.advice[0]
 
 
 def test_the_last_matching_line_of_stderr_counts() -> None:
@@ -94,7 +94,7 @@ def test_the_last_matching_line_of_stderr_counts() -> None:
 
     assert (
         "ran out of memory"
-        in explain(Facts(status=failed(Reason.EXIT_CODE, 1), spec=SPEC, errors=errors)).advice[0]
+        in diagnose(JobFacts(status=failed(Reason.EXIT_CODE, 1), spec=SPEC, errors=errors)).advice[0]
     )
 
 
@@ -118,16 +118,16 @@ WAITS = {
 def test_waiting_comes_with_what_to_change(message: str, advice: str) -> None:
     status = JobStatus(JobState.QUEUED, message=message)
 
-    explanation = explain(Facts(status=status, spec=SPEC, elapsed=timedelta(seconds=65)))
+    diagnosis = diagnose(JobFacts(status=status, spec=SPEC, elapsed=timedelta(seconds=65)))
 
-    assert explanation.sentence == f"it waits, for 1m5s now: {message}"
-    assert advice in explanation.advice[0]
+    assert diagnosis.sentence == f"it waits, for 1m5s now: {message}"
+    assert advice in diagnosis.advice[0]
 
 
 def test_a_job_that_no_queue_can_start_is_explained_with_the_numbers() -> None:
     status = JobStatus(JobState.QUEUED, message="the nodes are in use (Resources)")
 
-    assert explain(Facts(status=status, spec=SPEC, excess=["--nodes: it can never start"])).advice == [
+    assert diagnose(JobFacts(status=status, spec=SPEC, excess=["--nodes: it can never start"])).advice == [
         "--nodes: it can never start"
     ]
 
@@ -135,13 +135,13 @@ def test_a_job_that_no_queue_can_start_is_explained_with_the_numbers() -> None:
 def test_position_and_start_estimate_are_reported() -> None:
     status = JobStatus(JobState.QUEUED)
 
-    explanation = explain(Facts(status=status, spec=SPEC, position=3, start_estimate="2026-01-01 12:00"))
+    diagnosis = diagnose(JobFacts(status=status, spec=SPEC, position=3, start_estimate="2026-01-01 12:00"))
 
-    assert explanation.sentence == (
+    assert diagnosis.sentence == (
         "it waits: the batch system does not say why; 3 jobs are before it; "
         "it is expected to start at 2026-01-01 12:00"
     )
-    assert explanation.advice == []
+    assert diagnosis.advice == []
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_position_and_start_estimate_are_reported() -> None:
     ids=lambda it: it if isinstance(it, JobState) else "",
 )
 def test_a_missing_job_comes_with_advice(state: JobState, remark: str | None, sentence: str) -> None:
-    explanation = explain(
-        Facts(
+    diagnosis = diagnose(
+        JobFacts(
             status=JobStatus(state),
             spec=SPEC,
             job="a1",
@@ -175,16 +175,16 @@ def test_a_missing_job_comes_with_advice(state: JobState, remark: str | None, se
         )
     )
 
-    assert explanation.sentence == sentence
-    assert explanation.advice == ["find out how it ended, which takes a minute or two: jpsi wait a1"]
+    assert diagnosis.sentence == sentence
+    assert diagnosis.advice == ["find out how it ended, which takes a minute or two: jpsi wait a1"]
 
 
 def test_success_needs_no_advice() -> None:
-    explanation = explain(
-        Facts(status=JobStatus(JobState.COMPLETED, exit_code=0), spec=SPEC, errors=["warning: not found"])
+    diagnosis = diagnose(
+        JobFacts(status=JobStatus(JobState.COMPLETED, exit_code=0), spec=SPEC, errors=["warning: not found"])
     )
 
-    assert (explanation.sentence, explanation.advice) == ("it completed, with exit code 0", [])
+    assert (diagnosis.sentence, diagnosis.advice) == ("it completed, with exit code 0", [])
 
 
 STATUSES = st.builds(
@@ -199,24 +199,24 @@ STATUSES = st.builds(
 
 @given(STATUSES, st.none() | st.text(min_size=1), st.lists(st.text()))
 def test_every_set_of_facts_has_a_sentence(status: JobStatus, remark: str | None, errors: list[str]) -> None:
-    explanation = explain(Facts(status=status, spec=JobSpec("x"), remark=remark, errors=errors))
+    diagnosis = diagnose(JobFacts(status=status, spec=JobSpec("x"), remark=remark, errors=errors))
 
-    assert explanation.sentence
-    assert all(explanation.advice)
-    assert not any("{" in advice and "}" in advice for advice in explanation.advice if not errors)
+    assert diagnosis.sentence
+    assert all(diagnosis.advice)
+    assert not any("{" in advice and "}" in advice for advice in diagnosis.advice if not errors)
 
 
 def test_advised_commands_name_the_job_and_only_it() -> None:
-    lost = Facts(status=failed(Reason.LOST), spec=SPEC, job="6e0c2f51")
-    facts = Facts(
+    lost = JobFacts(status=failed(Reason.LOST), spec=SPEC, job="6e0c2f51")
+    facts = JobFacts(
         status=failed(Reason.EXIT_CODE, 1),
         spec=SPEC,
         job="6e0c2f51",
         errors=["cat: JOB.txt: No such file or directory"],
     )
 
-    assert any(advice.endswith("jpsi logs 6e0c2f51") for advice in explain(lost).advice)
-    assert explain(facts).advice[0].startswith("JOB.txt does not exist")
+    assert any(advice.endswith("jpsi logs 6e0c2f51") for advice in diagnose(lost).advice)
+    assert diagnose(facts).advice[0].startswith("JOB.txt does not exist")
 
 
 @pytest.mark.parametrize(
@@ -231,19 +231,23 @@ def test_advised_commands_name_the_job_and_only_it() -> None:
 def test_cancellation_is_mentioned_once(message: str | None, sentence: str) -> None:
     status = JobStatus(JobState.CANCELED, reason=Reason.CANCELLED, message=message)
 
-    assert explain(Facts(status=status, spec=JobSpec(), elapsed=timedelta(seconds=86))).sentence == sentence
+    assert (
+        diagnose(JobFacts(status=status, spec=JobSpec(), elapsed=timedelta(seconds=86))).sentence == sentence
+    )
 
 
 @pytest.mark.parametrize(("times", "words"), [(1, "again once since"), (3, "again 3 times since")])
 def test_reruns_by_the_batch_system_are_reported(times: int, words: str) -> None:
-    explanation = explain(Facts(status=JobStatus(JobState.COMPLETED, exit_code=0), spec=SPEC, reruns=times))
+    diagnosis = diagnose(JobFacts(status=JobStatus(JobState.COMPLETED, exit_code=0), spec=SPEC, reruns=times))
 
-    assert words in explanation.advice[-1]
+    assert words in diagnosis.advice[-1]
 
 
 @pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.ACTIVE, JobState.QUEUED])
 def test_a_damaged_job_comes_without_advice_to_resubmit(state: JobState) -> None:
-    explanation = explain(Facts(status=JobStatus(state), spec=SPEC, remark="damaged: x", damage="damaged: x"))
+    diagnosis = diagnose(
+        JobFacts(status=JobStatus(state), spec=SPEC, remark="damaged: x", damage="damaged: x")
+    )
 
-    assert "damaged: x" in (explanation.sentence, *explanation.advice)
-    assert not any("submit" in it for it in explanation.advice)
+    assert "damaged: x" in (diagnosis.sentence, *diagnosis.advice)
+    assert not any("submit" in it for it in diagnosis.advice)

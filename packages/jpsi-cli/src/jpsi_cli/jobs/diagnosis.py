@@ -1,6 +1,6 @@
-"""Turns the facts about a job into a sentence and advice, for `jpsi explain` and `jpsi top`.
+"""Derives from the facts about a job why it is in its state, and advice, for `jpsi explain` and `jpsi top`.
 
-Only pure functions and tables of messages: the module `explain` collects the facts, and shows the result.
+It has pure functions and tables of messages: the module `explain` collects the facts, and shows the result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .job_table import format_age
 
 
 @attrs.frozen(kw_only=True)
-class Facts:
+class JobFacts:
     """The facts about a job."""
 
     status: jpsi.JobStatus
@@ -53,27 +53,27 @@ class Facts:
 
 
 @attrs.frozen
-class Explanation:
-    """The sentence about a job, and the advice."""
+class Diagnosis:
+    """Why a job is in its state, in a sentence, and the advice."""
 
     sentence: str
     #: Changes or checks, the most likely one first.
     advice: Sequence[str]
 
 
-def explain(facts: Facts) -> Explanation:
+def diagnose(facts: JobFacts) -> Diagnosis:
     """Return why the job is in its state, and what to change."""
     if facts.damage and not facts.status.final:
-        return Explanation(facts.damage, ["find out what is wrong and what can be done: jpsi doctor"])
+        return Diagnosis(facts.damage, ["find out what is wrong and what can be done: jpsi doctor"])
     if facts.status.final:
-        return Explanation(
+        return Diagnosis(
             _describe_end(facts),
             list(dict.fromkeys((*_advice_after_end(facts), *_advice_on_leftovers(facts)))),
         )
-    return Explanation(_describe_live_job(facts), list(dict.fromkeys(_advice_before_end(facts))))
+    return Diagnosis(_describe_live_job(facts), list(dict.fromkeys(_advice_before_end(facts))))
 
 
-def _describe_live_job(facts: Facts) -> str:
+def _describe_live_job(facts: JobFacts) -> str:
     status, remark = facts.status, facts.remark
     elapsed = "" if facts.elapsed is None else f", for {format_age(facts.elapsed)} now"
     if facts.is_missing:
@@ -125,7 +125,7 @@ _WAIT_REASONS = (
 _ASK_FOR_LESS = "ask for less: --time, --nodes, --processes or --memory"
 
 
-def _advice_before_end(facts: Facts) -> Iterator[str]:
+def _advice_before_end(facts: JobFacts) -> Iterator[str]:
     if facts.status.state is jpsi.JobState.NEW:
         yield "submit it again" if facts.is_unsent else f"have jpsi look for it: jpsi wait {facts.job}"
     elif facts.is_missing:
@@ -144,7 +144,7 @@ def _advice_before_end(facts: Facts) -> Iterator[str]:
             yield advice.format(less=_ASK_FOR_LESS, job=facts.job)
 
 
-def _describe_end(facts: Facts) -> str:
+def _describe_end(facts: JobFacts) -> str:
     status = facts.status
     if status.state is jpsi.JobState.COMPLETED:
         return "it completed, with exit code 0"
@@ -159,7 +159,7 @@ def _describe_end(facts: Facts) -> str:
     return f"it was cancelled{elapsed}: {rest}" if rest else f"it was cancelled{elapsed}"
 
 
-def _advice_on_leftovers(facts: Facts) -> Iterator[str]:
+def _advice_on_leftovers(facts: JobFacts) -> Iterator[str]:
     """Yield what the user should know of a job that has ended, whatever its final status is."""
     if facts.reruns:
         times = "once" if facts.reruns == 1 else f"{facts.reruns} times"
@@ -168,7 +168,7 @@ def _advice_on_leftovers(facts: Facts) -> Iterator[str]:
         yield facts.damage
 
 
-def _advice_after_end(facts: Facts) -> Iterator[str]:
+def _advice_after_end(facts: JobFacts) -> Iterator[str]:
     if facts.status.state is jpsi.JobState.COMPLETED:
         if facts.status.metadata.get("post_launch") == "failed":
             yield "its post_launch failed: look at that script"
@@ -216,7 +216,7 @@ _SIGNALS = {
 }
 
 
-def _advice_by_reason(facts: Facts) -> Iterator[str]:
+def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
     status, resources, attributes = facts.status, facts.spec.resources, facts.spec.attributes
     memory = getattr(resources, "memory", None)
     duration = attributes.duration
@@ -277,7 +277,7 @@ _ERROR_PATTERNS = (
 )
 
 
-def _advice_by_errors(facts: Facts) -> Iterator[str]:
+def _advice_by_errors(facts: JobFacts) -> Iterator[str]:
     for line in reversed(facts.errors):
         for pattern, advice in _ERROR_PATTERNS:
             match = re.search(pattern, line, re.IGNORECASE)

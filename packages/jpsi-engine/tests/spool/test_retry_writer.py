@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from jpsi_engine.spool.write_retries import WriteRetries
+from jpsi_engine.spool.retry_writer import RetryWriter
 
 READ_ONLY = OSError(errno.EROFS, os.strerror(errno.EROFS))
 
@@ -33,46 +33,46 @@ def disk() -> Disk:
 
 
 @pytest.fixture
-def pending_writes(monkeypatch: pytest.MonkeyPatch) -> WriteRetries:
+def retry_writer(monkeypatch: pytest.MonkeyPatch) -> RetryWriter:
     """One that tries again when a test says so."""
-    monkeypatch.setattr(WriteRetries, "_start", lambda self: True)
-    return WriteRetries("/work")
+    monkeypatch.setattr(RetryWriter, "_start", lambda self: True)
+    return RetryWriter("/work")
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [it.getMessage() for it in caplog.records if it.levelno >= logging.WARNING]
 
 
-def test_a_write_that_succeeds_is_not_deferred(pending_writes: WriteRetries, disk: Disk) -> None:
+def test_a_write_that_succeeds_is_not_deferred(retry_writer: RetryWriter, disk: Disk) -> None:
     disk.error = None
 
-    pending_writes.write("a", lambda: disk.write("a"))
+    retry_writer.write("a", lambda: disk.write("a"))
 
     assert disk.written == ["a"]
 
 
-def test_a_failed_write_is_retried_until_it_succeeds(pending_writes: WriteRetries, disk: Disk) -> None:
+def test_a_failed_write_is_retried_until_it_succeeds(retry_writer: RetryWriter, disk: Disk) -> None:
     for name in ("a", "b"):
-        pending_writes.write(name, lambda name=name: disk.write(name))
+        retry_writer.write(name, lambda name=name: disk.write(name))
 
-    assert not pending_writes.retry()
+    assert not retry_writer.retry()
     disk.error = None
-    assert pending_writes.retry()
-    assert pending_writes.retry()
+    assert retry_writer.retry()
+    assert retry_writer.retry()
 
     assert disk.written == ["a", "b"]
 
 
 def test_failure_and_recovery_of_writes_are_logged_once_each(
-    pending_writes: WriteRetries, disk: Disk, caplog: pytest.LogCaptureFixture
+    retry_writer: RetryWriter, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("a", "b"):
-        pending_writes.write(name, lambda name=name: disk.write(name))
-        pending_writes.failed(READ_ONLY)
-        pending_writes.retry()
+        retry_writer.write(name, lambda name=name: disk.write(name))
+        retry_writer.failed(READ_ONLY)
+        retry_writer.retry()
     told = warnings(caplog)
     disk.error = None
-    pending_writes.retry()
+    retry_writer.retry()
 
     assert len(told) == 1
     assert "Read-only file system" in told[0]
@@ -80,14 +80,14 @@ def test_failure_and_recovery_of_writes_are_logged_once_each(
 
 
 def test_a_write_that_succeeds_ends_the_failure_if_none_is_pending(
-    pending_writes: WriteRetries, disk: Disk, caplog: pytest.LogCaptureFixture
+    retry_writer: RetryWriter, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pending_writes.failed(READ_ONLY)
-    pending_writes.succeeded()
+    retry_writer.failed(READ_ONLY)
+    retry_writer.succeeded()
     assert warnings(caplog)[1:] == ["/work can be written to again"]
 
-    pending_writes.write("a", lambda: disk.write("a"))
-    pending_writes.succeeded()
+    retry_writer.write("a", lambda: disk.write("a"))
+    retry_writer.succeeded()
 
     assert len(warnings(caplog)) == 3, "the disk is full once more, and something waits for it"
 
@@ -95,28 +95,28 @@ def test_a_write_that_succeeds_ends_the_failure_if_none_is_pending(
 def test_forked_child_retries_its_own_writes(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
     monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread.name))
-    pending_writes = WriteRetries("/work")
+    retry_writer = RetryWriter("/work")
 
     # as after a fork, no thread of an earlier write is alive
     for name in ("a", "b"):
-        pending_writes.write(name, lambda name=name: disk.write(name))
+        retry_writer.write(name, lambda name=name: disk.write(name))
 
-    assert started == ["jpsi-write-retries"] * 2
+    assert started == ["jpsi-retry-writer"] * 2
 
 
-def test_the_last_word_on_something_counts(pending_writes: WriteRetries, disk: Disk) -> None:
-    pending_writes.write("a", lambda: disk.write("old"))
-    pending_writes.write("a", lambda: disk.write("new"))
+def test_the_last_word_on_something_counts(retry_writer: RetryWriter, disk: Disk) -> None:
+    retry_writer.write("a", lambda: disk.write("old"))
+    retry_writer.write("a", lambda: disk.write("new"))
     disk.error = None
 
-    pending_writes.retry()
+    retry_writer.retry()
 
     assert disk.written == ["new"]
 
 
-def test_a_write_whose_folder_was_removed_is_not_retried(pending_writes: WriteRetries, disk: Disk) -> None:
-    pending_writes.write("a", lambda: disk.write("a"))
+def test_a_write_whose_folder_was_removed_is_not_retried(retry_writer: RetryWriter, disk: Disk) -> None:
+    retry_writer.write("a", lambda: disk.write("a"))
     disk.error = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
-    assert pending_writes.retry()
+    assert retry_writer.retry()
     assert disk.written == []
