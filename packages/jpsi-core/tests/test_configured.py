@@ -198,7 +198,7 @@ def test_a_wrong_field_is_reported_with_its_place(configure: Callable[[str], Non
 @pytest.mark.parametrize(
     ("text", "name", "expected"),
     [
-        ("default_executor: reff\n", None, "did you mean 'reef'?; it is asked for in {}:1: default_executor"),
+        ("default_executor: reff\n", None, "did you mean 'reef'?; it is named in {}:1: default_executor"),
         ("\ntargets: {big: {executor: tyo}}\n", "big", "{}:2: targets.big.executor"),
         (
             "default_executor: big\ntargets: {big: {executor: tyo}}\n",

@@ -214,6 +214,7 @@ def test_the_exported_names_are_pinned() -> None:
         "TransportError",
         "UnreachableStateException",
         "configuration",
+        "document_command",
         "escape",
         "parse_duration",
         "plugins",

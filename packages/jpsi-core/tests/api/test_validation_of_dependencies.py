@@ -62,14 +62,14 @@ def test_all_problems_are_reported_at_once() -> None:
         f"attributes.after waits for the job {failed.id} to complete, but it is FAILED",
         f"attributes.after names the job {new.id}, which must be submitted first",
         f"attributes.after names the job {foreign.id}, which was submitted to another batch system",
-        "attributes.after: no job can wait here for the end of another (any); it can for ok",
+        "attributes.after: this executor has no dependency of the kind any, only ok",
     ]
 
 
 def test_local_offers_no_dependencies() -> None:
     job = Job(waiting("7"))
 
-    with pytest.raises(jpsi.InvalidJobException, match="no job can wait here for the end of another"):
+    with pytest.raises(jpsi.InvalidJobException, match="this executor has no dependencies"):
         JobExecutor("local").submit(job)
 
     assert job.status.state is JobState.NEW

@@ -143,7 +143,7 @@ def test_unchecked_failure_is_a_clear_error() -> None:
         CommandResult(returncode=1, stderr="no such\n queue\n").checked()
     with pytest.raises(SubmitException, match="no answer in time"):
         CommandResult(returncode=0, timed_out=True).checked()
-    with pytest.raises(SubmitException, match="exit code 3 without a word"):
+    with pytest.raises(SubmitException, match="exit code 3 and no message"):
         CommandResult(returncode=3).checked()
 
 
