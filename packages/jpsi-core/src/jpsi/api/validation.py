@@ -256,8 +256,8 @@ def _problem(
     job = dependency.job
     if dependency.kind not in offered:
         others = " or ".join(sorted(kind.value for kind in offered))
-        instead = f"; it can for {others}" if others else ""
-        asked = f"no job can wait here for the end of another ({dependency.kind.value})"
+        instead = f"; they can for {others}" if others else ""
+        asked = f"jobs of this executor cannot wait for others ({dependency.kind.value})"
         return f"attributes.after: {asked}{instead}"
     if not isinstance(job, Job):
         return None
@@ -266,5 +266,5 @@ def _problem(
     if job.native_id is None:
         return f"attributes.after names the job {job.id}, which must be submitted first"
     if not is_same_system(job):
-        return f"attributes.after names the job {job.id}, which was submitted to another batch system"
+        return f"attributes.after names the job {job.id} of another batch system: wait for it, then submit"
     return None
