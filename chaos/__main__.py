@@ -50,7 +50,7 @@ REAL = Stage((slurm.NAME,), tuple(slurm.FAULTS), slurm.play, short=4, long=300, 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play trials as the command line asks for; return the exit code."""
+    """Run trials by the arguments of the command line; return the exit code."""
     options = _parser().parse_args(arguments)
     if failures := selftest.failures():
         print("the self-test of the referee failed:", *failures, sep="\n  ")

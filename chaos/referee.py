@@ -62,7 +62,7 @@ class JobFacts:
     #: True if a program has begun to submit it; true if it is on disk.
     is_begun: bool = True
     is_on_disk: bool = True
-    #: True if a client asked for its end.
+    #: True if a client requested its end.
     is_cancelled: bool = False
     #: The number of further runs that were requested.
     reruns: int = 0

@@ -1,4 +1,4 @@
-"""What is thought of what was found out about an executor."""
+"""The verdicts on facts that were found out about an executor."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_without_commands_only_the_job_is_checked() -> None:
 
 
 def test_without_a_connection_all_other_checks_are_skipped() -> None:
-    lost = TransportError("far cannot be reached: ssh: connect to host far port 22: Connection refused")
-    found = list(findings(Facts(executor="far", connection=lost)))
+    lost = TransportError("login1 cannot be reached: ssh: connect to host login1 port 22: Connection refused")
+    found = list(findings(Facts(executor="login1", connection=lost)))
 
     assert (found[0].name, found[0].verdict, found[0].message) == ("connection", WRONG, str(lost))
     assert {(it.verdict, it.message) for it in found[1:]} == {(SKIPPED, "there is no connection")}
@@ -89,7 +89,7 @@ def test_connection_names_the_host_of_the_commands() -> None:
     assert "connection" not in [it.name for it in findings(SOUND)]
 
 
-def test_no_answer_is_wrong_even_without_programs() -> None:
+def test_an_outage_is_wrong_even_without_programs() -> None:
     assert _judged("answer", programs={}, answer_error=_SILENT)[0] is WRONG
 
 

@@ -83,7 +83,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize(("status", "errors", "advice"), ENDS.values(), ids=ENDS)
-def test_an_end_comes_with_what_to_change(status: JobStatus, errors: list[str], advice: str) -> None:
+def test_an_end_comes_with_advice(status: JobStatus, errors: list[str], advice: str) -> None:
     diagnosis = diagnose(JobFacts(status=status, spec=SPEC, errors=errors))
 
     assert advice in diagnosis.advice[0]
@@ -115,7 +115,7 @@ WAITS = {
 
 
 @pytest.mark.parametrize(("message", "advice"), WAITS.items(), ids=WAITS)
-def test_waiting_comes_with_what_to_change(message: str, advice: str) -> None:
+def test_a_pending_reason_comes_with_advice(message: str, advice: str) -> None:
     status = JobStatus(JobState.QUEUED, message=message)
 
     diagnosis = diagnose(JobFacts(status=status, spec=SPEC, elapsed=timedelta(seconds=65)))

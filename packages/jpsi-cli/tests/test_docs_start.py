@@ -1,9 +1,11 @@
-"""The first steps, and the page about the command line, do what they say."""
+"""The first steps, and the page about the command line, followed as written."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+
+import pytest
 
 from pages import Reader
 
@@ -19,10 +21,12 @@ def test_the_readme_and_the_first_steps_can_be_followed_one_after_the_other(tmp_
     Reader(root).follow(readme + (DOCS / "start.md").read_text())
 
 
-def test_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["index.md", "guide/cli.md"])
+def test_commands_of_the_page_print_the_documented_output(tmp_path: Path, page: str) -> None:
     root = tmp_path / "reader"
     root.mkdir()
-    Reader(root).follow((DOCS / "guide/cli.md").read_text())
+
+    Reader(root).follow((DOCS / page).read_text())
 
 
 def test_names_of_jobs_differ_between_the_pages_that_follow_each_other() -> None:

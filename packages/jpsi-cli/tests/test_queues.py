@@ -1,4 +1,4 @@
-"""`jpsi queues`, with every backend that is installed and the fake of its batch system."""
+"""The command `jpsi queues`, with every installed backend and the fake of its batch system."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_batch_system_shows_its_queues(run: Run, system: str) -> None:
     assert all(queue["is_open"] for queue in queues)
 
 
-def test_for_people_it_is_a_table(run: Run) -> None:
+def test_without_json_queues_are_a_table(run: Run) -> None:
     done = _show_queues(run, "slurm")
 
     assert done.stdout.decode().splitlines() == [

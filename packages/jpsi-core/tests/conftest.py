@@ -1,4 +1,4 @@
-"""What every test of the core can ask for."""
+"""Fixtures for all tests of the core."""
 
 from __future__ import annotations
 

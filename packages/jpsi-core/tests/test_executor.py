@@ -1,4 +1,4 @@
-"""The front: names, versions, configuration, and errors that nobody can repair in the job."""
+"""`JobExecutor`: names, versions, configuration, and errors that no change of the job can fix."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert executor.version.release >= (0, 1)
 
 
-def test_a_version_that_is_not_there_is_named_with_those_that_are() -> None:
+def test_a_missing_version_is_named_with_the_installed_ones() -> None:
     with pytest.raises(jpsi.PluginError, match=r"no executor 'local' with version > 99; installed: 0"):
         JobExecutor.get_instance("local", "> 99")
 
 
-def test_a_constraint_must_be_one() -> None:
+def test_an_invalid_constraint_is_refused() -> None:
     with pytest.raises(ValueError, match="is not a version constraint"):
         JobExecutor.get_instance("local", "newest")
 
 
-def test_a_missing_executor_says_which_there_are() -> None:
+def test_the_error_for_a_missing_executor_names_the_installed_ones() -> None:
     with pytest.raises(jpsi.PluginError, match=r"no executor 'nonsense'; installed: .*local"):
         JobExecutor.get_instance("nonsense")
 
 
 def test_a_url_needs_a_transport() -> None:
-    with pytest.raises(jpsi.PluginError, match=r"no transport 'ssh'; .*try: pip install jpsi-ssh"):
+    with pytest.raises(jpsi.PluginError, match=r"no transport 'ssh'; .*try: .*install jpsi-ssh"):
         JobExecutor.get_instance("local", url="ssh://x")
     with pytest.raises(jpsi.ConfigError, match=r"a URL looks like ssh://.*; .* mend `url` of the target"):
         JobExecutor.get_instance("local", url="cluster.example.org")
@@ -119,7 +119,7 @@ def test_a_shell_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nonsense", [JobSpec("/bin/true"), None, "job"])
-def test_what_is_no_job_is_refused(nonsense: object) -> None:
+def test_an_object_that_is_no_job_is_refused(nonsense: object) -> None:
     executor = JobExecutor("local")
 
     with pytest.raises(TypeError, match="a Job is needed"):
@@ -169,7 +169,7 @@ def test_importing_jpsi_imports_no_plugin_and_no_engine() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_what_is_exported_is_pinned() -> None:
+def test_the_exported_names_are_pinned() -> None:
     assert set(jpsi.__all__) == {
         "BulkException",
         "ConfigError",
@@ -257,7 +257,7 @@ def test_mistyped_custom_attributes_are_warned_of_once(
     assert [job.wait(PATIENCE) is not None for job in jobs] == [True, True]
 
 
-def test_an_interrupt_that_comes_too_late_is_raised_once_the_job_is_bound(
+def test_a_late_interrupt_is_raised_after_the_job_is_bound(
     executor: JobExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submit, interrupt = executor._engine.submit, KeyboardInterrupt()

@@ -1,4 +1,4 @@
-"""Jobs as futures, and many of them waited for at once."""
+"""Jobs as futures, and waiting for many of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from manual_executor import PATIENCE, ManualExecutor
 QUEUED, ACTIVE, COMPLETED, FAILED = JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED, JobState.FAILED
 
 
-def gates(count: int) -> Sequence[ManualExecutor]:
+def manual_executors(count: int) -> Sequence[ManualExecutor]:
     return [ManualExecutor(Job()) for _ in range(count)]
 
 
@@ -27,62 +27,64 @@ def gates(count: int) -> Sequence[ManualExecutor]:
 
 
 def test_a_future_becomes_the_final_status() -> None:
-    (gate,) = gates(1)
-    future = as_future(gate.job)
+    (manual,) = manual_executors(1)
+    future = as_future(manual.job)
     assert not future.done()
 
-    gate.publish(QUEUED, ACTIVE, FAILED)
+    manual.publish(QUEUED, ACTIVE, FAILED)
 
     assert future.result(PATIENCE).state is FAILED
-    assert gate.job._watchers == ()
+    assert manual.job._watchers == ()
 
 
 def test_the_future_of_a_job_that_has_ended_is_done() -> None:
-    (gate,) = gates(1)
-    gate.publish(QUEUED, COMPLETED)
+    (manual,) = manual_executors(1)
+    manual.publish(QUEUED, COMPLETED)
 
-    assert as_future(gate.job).done()
+    assert as_future(manual.job).done()
 
 
 def test_a_future_is_not_done_before_the_callbacks_have_returned() -> None:
-    (gate,) = gates(1)
-    go_on = threading.Event()
-    gate.job.set_job_status_callback(lambda *_: None if go_on.wait(PATIENCE) else pytest.fail("too late"))
-    future = as_future(gate.job)
+    (manual,) = manual_executors(1)
+    is_released = threading.Event()
+    manual.job.set_job_status_callback(
+        lambda *_: None if is_released.wait(PATIENCE) else pytest.fail("too late")
+    )
+    future = as_future(manual.job)
 
-    gate.publish(QUEUED, COMPLETED)
+    manual.publish(QUEUED, COMPLETED)
 
     with pytest.raises(TimeoutError):
         future.result(0.2)
-    go_on.set()
+    is_released.set()
     assert future.result(PATIENCE).state is COMPLETED
 
 
 def test_a_future_cannot_be_cancelled_in_the_place_of_its_job() -> None:
-    (gate,) = gates(1)
-    future = as_future(gate.job)
+    (manual,) = manual_executors(1)
+    future = as_future(manual.job)
 
     assert not future.cancel()
-    gate.publish(QUEUED, COMPLETED)
+    manual.publish(QUEUED, COMPLETED)
     assert future.result(PATIENCE).state is COMPLETED
 
 
-def test_what_is_called_when_a_future_is_done_may_ask_and_wait_for_the_job() -> None:
-    (gate,) = gates(1)
+def test_a_done_callback_may_read_and_wait_for_the_job() -> None:
+    (manual,) = manual_executors(1)
     found: list[JobStatus | None] = []
     done = threading.Event()
-    future = as_future(gate.job)
-    future.add_done_callback(lambda _: (found.append(gate.job.wait(PATIENCE)), done.set()))
+    future = as_future(manual.job)
+    future.add_done_callback(lambda _: (found.append(manual.job.wait(PATIENCE)), done.set()))
 
-    gate.publish(QUEUED, COMPLETED)
+    manual.publish(QUEUED, COMPLETED)
 
     assert done.wait(PATIENCE)
-    assert found == [gate.job.status]
+    assert found == [manual.job.status]
 
 
 def test_futures_of_jobs_mix_with_others() -> None:
-    first, second = gates(2)
-    futures = [as_future(gate.job) for gate in (first, second)]
+    first, second = manual_executors(2)
+    futures = [as_future(manual.job) for manual in (first, second)]
 
     second.publish(QUEUED, COMPLETED)
     done, _ = wait(futures, PATIENCE, FIRST_COMPLETED)
@@ -93,8 +95,8 @@ def test_futures_of_jobs_mix_with_others() -> None:
 # ------------------------------------------------------------------------------------------- many jobs
 
 
-def test_jobs_come_in_the_order_in_which_they_end() -> None:
-    first, second, third = gates(3)
+def test_as_completed_yields_jobs_in_the_order_of_their_ends() -> None:
+    first, second, third = manual_executors(3)
     third.publish(QUEUED, COMPLETED)
     completed = as_completed([first.job, second.job, third.job], PATIENCE)
 
@@ -105,19 +107,19 @@ def test_jobs_come_in_the_order_in_which_they_end() -> None:
     threading.Thread(target=first.publish, args=(COMPLETED,)).start()
     assert next(completed) is first.job
     assert list(completed) == []
-    assert {gate.job._watchers for gate in (first, second, third)} == {()}
+    assert {manual.job._watchers for manual in (first, second, third)} == {()}
 
 
-def test_a_job_that_is_named_twice_comes_once() -> None:
-    (gate,) = gates(1)
-    gate.publish(QUEUED, COMPLETED)
+def test_as_completed_yields_a_repeated_job_once() -> None:
+    (manual,) = manual_executors(1)
+    manual.publish(QUEUED, COMPLETED)
 
-    assert list(as_completed([gate.job, gate.job])) == [gate.job]
+    assert list(as_completed([manual.job, manual.job])) == [manual.job]
 
 
 @pytest.mark.parametrize("timeout", [0, 0.001, timedelta(milliseconds=1)])
 def test_jobs_that_are_not_final_in_time_are_counted(timeout: float | timedelta) -> None:
-    first, second, third = gates(3)
+    first, second, third = manual_executors(3)
     second.publish(QUEUED, COMPLETED)
     found = []
 
@@ -127,8 +129,8 @@ def test_jobs_that_are_not_final_in_time_are_counted(timeout: float | timedelta)
     assert found in ([], [second.job])
 
 
-def test_who_stops_asking_leaves_nothing_at_the_jobs() -> None:
-    first, second = gates(2)
+def test_an_abandoned_iteration_leaves_no_watchers_at_the_jobs() -> None:
+    first, second = manual_executors(2)
     first.publish(QUEUED, COMPLETED)
     for job in as_completed([first.job, second.job]):
         assert job is first.job
@@ -138,7 +140,7 @@ def test_who_stops_asking_leaves_nothing_at_the_jobs() -> None:
 
 
 def test_a_callback_may_wait_for_its_own_job_and_others() -> None:
-    first, second = gates(2)
+    first, second = manual_executors(2)
     found: list[Sequence[JobStatus | None]] = []
     done = threading.Event()
 
@@ -155,8 +157,8 @@ def test_a_callback_may_wait_for_its_own_job_and_others() -> None:
     assert found == [[first.job.status, second.job.status]]
 
 
-def test_wait_all_tells_in_the_order_of_the_jobs() -> None:
-    first, second = gates(2)
+def test_wait_all_returns_in_the_order_of_the_jobs() -> None:
+    first, second = manual_executors(2)
     second.publish(QUEUED, FAILED)
     first.publish(QUEUED, COMPLETED)
 
@@ -168,14 +170,14 @@ def test_wait_all_tells_in_the_order_of_the_jobs() -> None:
     assert jpsi.wait_all is wait_all
 
 
-def test_wait_all_tells_none_for_what_is_not_final_in_time() -> None:
-    first, second = gates(2)
+def test_wait_all_returns_none_for_jobs_that_are_not_final_in_time() -> None:
+    first, second = manual_executors(2)
     second.publish(QUEUED, FAILED)
 
     assert wait_all([first.job, second.job], 0.01) == [None, second.job.status]
 
 
-def test_nothing_to_wait_for_is_waited_for_at_once() -> None:
+def test_waiting_for_no_jobs_returns_at_once() -> None:
     assert wait_all([]) == []
     assert list(as_completed([])) == []
 
@@ -188,5 +190,5 @@ def test_the_bar_that_is_missing_is_named_before_anything_is_waited_for(
 ) -> None:
     monkeypatch.setattr("jpsi.registry.installed", lambda: Plugins(()))
 
-    with pytest.raises(PluginError, match="pip install jpsi-cli"):
+    with pytest.raises(PluginError, match="install jpsi-cli"):
         wait_all([Job()], progress=True)

@@ -1,4 +1,4 @@
-"""Launchers, prologue and shell, as a user of an executor sees them, here and in a batch system."""
+"""Launchers, prologue and shell, as a user of an executor gets them, with `local` and a batch system."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def plugins(plugin_directory: PluginDirectory) -> None:
 def new_executor(
     request: pytest.FixtureRequest, tmp_path: Path, fake_commands: Callable[..., FakeScheduler]
 ) -> Callable[..., JobExecutor]:
-    """Makes an executor with a configuration."""
+    """Return a function that makes an executor with a configuration."""
     if request.param == "toy":
         fake_commands("toy")
 
@@ -97,7 +97,7 @@ def executor(new_executor: Callable[..., JobExecutor]) -> Iterator[JobExecutor]:
 
 
 def run(executor: JobExecutor, spec: JobSpec) -> tuple[JobStatus, str]:
-    """How a job ended, and what it wrote."""
+    """Return the final status of a job, and its output."""
     job = Job(spec)
     executor.submit(job)
     status = job.wait(PATIENCE)
@@ -121,8 +121,8 @@ def two(text: str, **fields: Any) -> JobSpec:
 
 
 def failed(status: JobStatus, code: int, reason: Reason) -> None:
-    told = (status.state, status.exit_code, status.reason, status.evidence)
-    assert told == (JobState.FAILED, code, reason, Evidence.MARKER)
+    outcome = (status.state, status.exit_code, status.reason, status.evidence)
+    assert outcome == (JobState.FAILED, code, reason, Evidence.MARKER)
 
 
 # ---------------------------------------------------------------------------------------- launchers
@@ -154,7 +154,7 @@ def test_job_knows_its_id(executor: JobExecutor) -> None:
     assert job.streams.stdout.read_text() == f"{job.id}\n"
 
 
-def test_processes_that_inherit_nothing_have_what_the_launcher_gives(executor: JobExecutor) -> None:
+def test_processes_that_inherit_nothing_have_the_variables_of_the_launcher(executor: JobExecutor) -> None:
     spec = JobSpec("/usr/bin/env", launcher="ranked", inherit_environment=False, environment={"A": "1"})
 
     _, written = run(executor, spec)
@@ -164,7 +164,9 @@ def test_processes_that_inherit_nothing_have_what_the_launcher_gives(executor: J
 
 
 @pytest.mark.parametrize("pre_launch", [None, "true"])
-def test_launcher_that_failed_says_why(executor: JobExecutor, tmp_path: Path, pre_launch: str | None) -> None:
+def test_the_failure_of_a_launcher_quotes_its_message(
+    executor: JobExecutor, tmp_path: Path, pre_launch: str | None
+) -> None:
     pre = None if pre_launch is None else script(tmp_path / "pre.sh", pre_launch)
 
     status, _ = run(executor, JobSpec("/bin/true", launcher="missing", pre_launch=pre))
@@ -183,14 +185,14 @@ def test_job_ignores_no_signal_that_python_or_a_shell_does(executor: JobExecutor
     assert [name for name in names if mask >> (signal.Signals[f"SIG{name}"] - 1) & 1] == []
 
 
-def test_launcher_that_failed_may_say_nothing(executor: JobExecutor) -> None:
+def test_a_launcher_may_fail_without_a_message(executor: JobExecutor) -> None:
     status, _ = run(executor, JobSpec("/bin/true", launcher="silent"))
 
     failed(status, 3, Reason.LAUNCH)
     assert status.message == "the launcher failed"
 
 
-def test_launcher_that_says_much_is_quoted_by_its_end(executor: JobExecutor) -> None:
+def test_the_end_of_a_long_launcher_message_is_quoted(executor: JobExecutor) -> None:
     status, _ = run(executor, JobSpec("/bin/true", launcher="chatty"))
 
     assert status.message is not None
@@ -212,14 +214,14 @@ def test_launcher_for_one_kind_of_slot_names_those_for_several(executor: JobExec
     with pytest.raises(jpsi.InvalidJobException) as caught:
         executor.submit(Job(shell("true", resources=SEVERAL, launcher="twice")))
 
-    told = str(caught.value)
-    assert "the launcher twice starts processes of one kind; those of several: " in told
-    assert "single" in told.rpartition(": ")[2].split(", ")
-    assert "twice" not in told.rpartition(": ")[2]
+    message = str(caught.value)
+    assert "the launcher twice starts processes of one kind; those of several: " in message
+    assert "single" in message.rpartition(": ")[2].split(", ")
+    assert "twice" not in message.rpartition(": ")[2]
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         (
             "injecting",
@@ -228,13 +230,13 @@ def test_launcher_for_one_kind_of_slot_names_those_for_several(executor: JobExec
         ("text", "the hook rank_variables of the launcher 'text' of test-launchers 1.0"),
     ],
 )
-def test_pattern_that_is_none_is_told(executor: JobExecutor, name: str, told: str) -> None:
+def test_an_invalid_pattern_is_reported(executor: JobExecutor, name: str, expected: str) -> None:
     job = Job(JobSpec("/bin/true", launcher=name))
 
     with pytest.raises(jpsi.InvalidJobException) as caught:
         executor.submit(job)
 
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert job.status.state is JobState.NEW
 
 
@@ -251,7 +253,7 @@ def test_pre_launch_that_failed_is_named(executor: JobExecutor, tmp_path: Path) 
     assert not written
 
 
-def test_prologue_goes_before_everything(new_executor: Callable[..., JobExecutor], tmp_path: Path) -> None:
+def test_the_prologue_precedes_everything(new_executor: Callable[..., JobExecutor], tmp_path: Path) -> None:
     pre = script(tmp_path / "pre.sh", 'export A="$A, pre_launch"')
 
     with new_executor(prologue=["A=prologue", "export A"]) as executor:
@@ -260,7 +262,7 @@ def test_prologue_goes_before_everything(new_executor: Callable[..., JobExecutor
     assert written == "prologue, pre_launch\n"
 
 
-def test_prologue_that_failed_is_told(new_executor: Callable[..., JobExecutor]) -> None:
+def test_a_failed_prologue_is_reported(new_executor: Callable[..., JobExecutor]) -> None:
     with new_executor(prologue=["exit 0"]) as executor:
         status, written = run(executor, shell("echo ran"))
 

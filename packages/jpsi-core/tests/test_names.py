@@ -101,7 +101,7 @@ EXAMPLES: dict[type, object] = {
     [(owner, name) for owner, names in NAMES.items() for name in names.values()],
     ids=lambda it: it if isinstance(it, str) else it.__name__,
 )
-def test_each_method_of_the_specification_is_there(owner: type, name: str) -> None:
+def test_each_method_of_the_specification_exists(owner: type, name: str) -> None:
     assert hasattr(EXAMPLES.get(owner, owner), name)
 
 
@@ -109,18 +109,18 @@ def test_each_method_of_the_specification_is_there(owner: type, name: str) -> No
 def test_the_page_lists_each_method_that_is_an_attribute() -> None:
     documents = yaml.safe_load((Path(__file__).parents[3] / "docs/conformance.yaml").read_text())
     clauses = [it for document in documents for section in document["sections"] for it in section["clauses"]]
-    (told,) = (it["deviates"] for it in clauses if it["id"] == "method-names")
+    (deviation,) = (it["deviates"] for it in clauses if it["id"] == "method-names")
 
     for names in NAMES.values():
         for theirs, ours in names.items():
             if theirs[:3] in {"get", "set"} and "get_" not in ours and "set_" not in ours:
-                assert f"`{ours}`" in told, (theirs, ours)
+                assert f"`{ours}`" in deviation, (theirs, ours)
 
 
 @pytest.mark.clause("method-names")
-def test_methods_that_stand_beside_ours_do_the_same() -> None:
-    job, heard = Job(), list[JobState]()
-    job.set_status_callback(lambda _, status: heard.append(status.state))
+def test_methods_of_the_specification_behave_as_ours() -> None:
+    job, states = Job(), list[JobState]()
+    job.set_status_callback(lambda _, status: states.append(status.state))
     job._publish(JobStatus(JobState.QUEUED))
     job.wait(JobState.QUEUED)
     job.set_status_callback(None)
@@ -129,7 +129,7 @@ def test_methods_that_stand_beside_ours_do_the_same() -> None:
     with pytest.raises(jpsi.UnreachableStateException) as caught:
         job.wait(JobState.COMPLETED)
 
-    assert heard == [JobState.QUEUED]
+    assert states == [JobState.QUEUED]
     assert job.get_status() is job.status
     assert caught.value.get_status() is job.status
     assert [jpsi.SubmitException("x", transient=it).is_transient() for it in (True, False)] == [True, False]
@@ -171,7 +171,7 @@ def test_any_number_of_states_is_waited_for(way: str, waited: tuple[Any, ...], n
     [((0,), {}), ((JobState.ACTIVE, 0), {}), ((0, *FINAL), {}), (FINAL, {"timeout": 0}), ((FINAL, 0.0), {})],
     ids=repr,
 )
-def test_time_runs_out_wherever_it_is_said(waited: tuple[Any, ...], named: dict[str, Any]) -> None:
+def test_a_timeout_is_accepted_in_each_form(waited: tuple[Any, ...], named: dict[str, Any]) -> None:
     assert Job().wait(*waited, **named) is None
 
 
@@ -180,7 +180,7 @@ def test_time_runs_out_wherever_it_is_said(waited: tuple[Any, ...], named: dict[
     [((1, 2), {}), ((1,), {"timeout": 2}), (("QUEUED",), {}), (([],), {}), ((True,), {}), ((7, "x"), {})],
     ids=repr,
 )
-def test_what_is_neither_a_time_nor_a_state_is_not_waited_for(
+def test_wait_refuses_an_argument_that_is_neither_a_time_nor_a_state(
     waited: tuple[Any, ...], named: dict[str, Any]
 ) -> None:
     with pytest.raises(TypeError, match=r"^wait\(\) takes"):
@@ -189,7 +189,7 @@ def test_what_is_neither_a_time_nor_a_state_is_not_waited_for(
 
 @pytest.mark.clause("spec-attributes")
 @pytest.mark.parametrize("made", [JobSpec(), JobSpec(attributes=None), JobSpec("/bin/true")], ids=repr)
-def test_attributes_are_there_to_be_set(made: JobSpec) -> None:
+def test_attributes_can_be_set(made: JobSpec) -> None:
     made.attributes.queue_name = "debug"
 
     assert made.attributes.queue_name == "debug"
@@ -240,7 +240,7 @@ def test_a_launcher_is_obtained_by_its_name_and_version(plugin_directory: Plugin
 
 
 @pytest.mark.clause("python-errors-kept", "python-errors-alone")
-def test_what_is_wrong_with_a_launcher_is_raised_to_whoever_asks_for_it(
+def test_a_broken_launcher_is_an_error_for_jobs_that_name_it(
     plugin_directory: PluginDirectory,
 ) -> None:
     plugin_directory.add(

@@ -91,7 +91,7 @@ print("all well")
 """
 
 
-def test_jobs_without_a_descriptor_are_told_while_others_hold_them_all(tmp_path: Path) -> None:
+def test_ends_of_jobs_are_published_while_others_hold_all_descriptors(tmp_path: Path) -> None:
     check(SLEEPERS, tmp_path, 0, "ulimit -n 64")
 
 
@@ -127,7 +127,7 @@ print("all well")
 """
 
 
-def test_a_forked_child_can_go_on_with_jobs_of_its_own(tmp_path: Path) -> None:
+def test_a_forked_child_can_run_its_own_jobs(tmp_path: Path) -> None:
     check(FORKS, tmp_path, 0)
 
 
@@ -148,5 +148,5 @@ print("all well")
 """
 
 
-def test_an_abandoned_executor_goes_away(tmp_path: Path) -> None:
+def test_an_abandoned_executor_is_collected(tmp_path: Path) -> None:
     check(ABANDONS, tmp_path, 0)

@@ -83,12 +83,12 @@ SET += ["export JPSI_JOB_ID=1 _jpsi_pre_launch='' _jpsi_post_launch=''"]
 
 
 @pytest.mark.parametrize(("name", "shape"), [*LAST], ids=lambda it: it)
-def test_the_last_line_says_what_the_spec_asks_for(name: str, shape: str) -> None:
+def test_the_last_line_has_the_resources_of_the_spec(name: str, shape: str) -> None:
     assert lines_of(spec_of(name, **SHAPES[shape]))[-1] == LAST[name, shape]
 
 
 @pytest.mark.parametrize(("name", "shape"), [*LAST], ids=lambda it: it)
-def test_the_program_gets_what_the_last_line_says_and_the_command(
+def test_the_program_gets_the_arguments_of_the_last_line_and_the_command(
     tmp_path: Path, name: str, shape: str
 ) -> None:
     """A program that prints its arguments stands in."""
@@ -120,14 +120,14 @@ def test_the_program_of_an_mpi_has_the_name_of_the_launcher(name: str) -> None:
 
 
 def every_spec(name: str, shape: str) -> JobSpec:
-    """A spec for which a launcher has lines."""
+    """Return a spec for the lines of a launcher."""
     spec = spec_of(name, **SHAPES[shape])
     spec.attributes = JobAttributes(custom_attributes={"script.path": '/opt/it\'s a "script"'})
     return spec
 
 
 @pytest.mark.parametrize(("name", "shape"), EVERY, ids=lambda it: it)
-def test_dash_takes_the_lines(tmp_path: Path, name: str, shape: str) -> None:
+def test_dash_accepts_the_lines(tmp_path: Path, name: str, shape: str) -> None:
     dash = shutil.which("dash") or pytest.skip("dash is not installed")
     path = script_of(lines_of(every_spec(name, shape)), tmp_path / "launch")
 
@@ -174,14 +174,14 @@ def test_each_component_gets_the_command_whatever_is_in_it(tmp_path: Path) -> No
     assert first[-3:] == [".echo", ".a b", ".:"]
 
 
-def test_srun_refuses_a_component_whose_last_node_has_less() -> None:
+def test_srun_refuses_a_component_with_fewer_processes_on_the_last_node() -> None:
     spec = several("srun", ResourceSpecV1(), ResourceSpecV1(process_count=3, processes_per_node=2))
 
     assert srun.check_spec(spec) == ["the launcher srun needs as many processes on each node of a component"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "goes_by_it"),
+    ("resources", "uses_it"),
     [
         ({"process_count": 4, "processes_per_node": 3}, True),
         ({"process_count": 3, "node_count": 2}, True),
@@ -192,12 +192,12 @@ def test_srun_refuses_a_component_whose_last_node_has_less() -> None:
     ],
     ids=str,
 )
-def test_srun_goes_by_the_node_file_where_nodes_are_uneven(asked: dict[str, int], goes_by_it: bool) -> None:
-    *before, last = lines_of(spec_of("srun", **asked))
+def test_srun_uses_the_node_file_if_nodes_are_uneven(resources: dict[str, int], uses_it: bool) -> None:
+    *before, last = lines_of(spec_of("srun", **resources))
 
-    assert ("--distribution=arbitrary" in last) is goes_by_it
-    assert ('export SLURM_HOSTFILE="$JPSI_NODEFILE"' in before) is goes_by_it
-    assert ("unset SLURM_NTASKS_PER_NODE" in before) is goes_by_it
+    assert ("--distribution=arbitrary" in last) is uses_it
+    assert ('export SLURM_HOSTFILE="$JPSI_NODEFILE"' in before) is uses_it
+    assert ("unset SLURM_NTASKS_PER_NODE" in before) is uses_it
 
 
 def srun_spec(**custom: Any) -> JobSpec:
@@ -266,7 +266,7 @@ def test_an_option_of_srun_that_only_resembles_one_is_not_refused(name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["i", "--input", "in put", "Input", "input=x", ""])
-def test_what_is_no_long_option_of_srun_is_refused(name: str) -> None:
+def test_a_name_that_is_no_long_option_of_srun_is_refused(name: str) -> None:
     (problem,) = srun.check_spec(srun_spec(**{name: "x"}))
 
     assert "whole name" in problem
@@ -302,7 +302,7 @@ def test_a_launcher_script_may_take_the_number_of_processes() -> None:
     assert script.launch(spec)[-1].startswith('  3 "$@" ')
 
 
-def test_whether_a_launcher_script_takes_a_number_is_yes_or_no() -> None:
+def test_the_option_for_the_number_of_a_launcher_script_is_a_boolean() -> None:
     spec = script_spec("/x")
     spec.attributes = JobAttributes(custom_attributes={"script.path": "/x", "script.takes_count": "3"})
 

@@ -1,4 +1,4 @@
-"""The queues of a site, as volclava 2.2 was recorded to show them, and LSF 10.1 is documented to."""
+"""The queues of a site, as recorded from volclava 2.2 and documented for LSF 10.1."""
 
 from __future__ import annotations
 
@@ -67,6 +67,6 @@ def test_the_fake_has_a_default_queue_with_limits() -> None:
 @pytest.mark.parametrize(
     "result", [CommandResult(returncode=0, stdout="a banner\n"), CommandResult(returncode=255)]
 )
-def test_no_answer_is_none(result: CommandResult) -> None:
+def test_empty_output_is_refused(result: CommandResult) -> None:
     with pytest.raises(SubmitException):
         hooks.parse_queues(result)

@@ -1,4 +1,4 @@
-"""Scripts that were written for bsub."""
+"""Conversion of scripts that were written for bsub."""
 
 from __future__ import annotations
 
@@ -136,11 +136,11 @@ def test_lost_parts_of_compound_requirements(directives: str, why: str) -> None:
 
 
 @given(heterogeneous_resources())
-def test_slots_of_several_kinds_are_read_as_they_were_written(resources: HeterogeneousResources) -> None:
-    asked = JobSpec("/bin/true", resources=resources)
-    if hooks.check_spec(asked, SITE):
+def test_slots_of_several_kinds_are_read_as_jpsi_renders_them(resources: HeterogeneousResources) -> None:
+    requested = JobSpec("/bin/true", resources=resources)
+    if hooks.check_spec(requested, SITE):
         return
-    text = hooks.render_script(asked, CONTEXT).text
+    text = hooks.render_script(requested, CONTEXT).text
     found = hooks.read_script(text, SITE)
 
     assert found.lost == ()
@@ -184,7 +184,6 @@ def test_memory_without_a_unit_is_in_that_of_the_site() -> None:
     ("directive", "why"),
     [
         ("-o out.%J", "-o out.%J: a path of jpsi has no patterns"),
-        ("-J 'a[1-9]%2'", "-J a[1-9]%2: an array is several jobs"),
         ("-K", "-K: bsub would not return"),
         ("-u me@example.org", "-u me@example.org: it is for mail"),
         ("-u 'a  b'", "-u a  b: it is for mail"),
@@ -198,11 +197,15 @@ def test_lost_options_are_reported(directive: str, why: str) -> None:
     assert lost.startswith(why)
 
 
-def test_the_name_of_an_array_is_retained() -> None:
-    assert _read("-J 'a[1-9]%2'").spec.name == "a"
+def test_an_array_is_retained() -> None:
+    script = _read("-J 'a[1-9]%2'")
+
+    assert (script.lost, script.spec.name) == ((), "a")
+    assert script.spec.attributes.custom_attributes == {"jpsi.array": "1-9%2"}
+    assert script.spec.environment == {"LSB_JOBINDEX": "${JPSI_ARRAY_INDEX}"}
 
 
-def test_without_a_file_for_errors_both_streams_go_to_that_of_the_output() -> None:
+def test_without_an_error_file_both_streams_go_to_the_output_file() -> None:
     assert _read("-o out.txt").spec.stderr_path == Path("out.txt")
 
 
@@ -215,5 +218,5 @@ def test_conditions_and_variables() -> None:
     assert script.spec.environment == {"A": "1", "B": "$${C}"}
 
 
-def test_directives_count_behind_commands_too() -> None:
+def test_directives_after_commands_count_too() -> None:
     assert hooks.read_script("#!/bin/sh\ntrue\n#BSUB -J a\n", SITE).spec.name == "a"

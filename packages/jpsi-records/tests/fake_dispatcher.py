@@ -1,4 +1,4 @@
-"""A fake dispatcher: records the starts and ends of jobs, and runs none."""
+"""A fake of the dispatcher: the records that it writes when a job starts and ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Clock:
 
 
 def spec(*command: str, **more: Any) -> RequestSpec:
-    """Return the request of a command."""
+    """Return the request spec of a command."""
     return read_request_spec({"command": list(command or ("true",)), **more})
 
 
@@ -42,7 +42,7 @@ def prepare_round(records: Records) -> None:
 
 
 def start(records: Records, execution: str) -> Execution:
-    """Record that a job has started."""
+    """Record the start of a job."""
     now = records.now()
     with records.database.writing() as tx:
         assert move(tx, execution, ExecutionState.RUNNING, started_at=now)
@@ -50,7 +50,7 @@ def start(records: Records, execution: str) -> Execution:
 
 
 def finish(records: Records, execution: str, exit_code: int = 0, **more: Any) -> Execution:
-    """Record that a job has ended."""
+    """Record the end of a job."""
     now = records.now()
     values = {"exit_code": exit_code, "finished_at": now, **more}
     with records.database.writing() as tx:

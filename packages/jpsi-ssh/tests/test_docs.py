@@ -1,4 +1,4 @@
-"""What is written about clusters behind SSH is so, by a stand-in for ssh and with a fake of Slurm."""
+"""The page about clusters behind SSH, with a fake of ssh and a fake of Slurm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 @pytest.fixture
 def reader(tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
-    """One who has no batch system: its commands are where ssh leads to, with another home directory."""
+    """Yield a reader whose batch system is on the remote host, with another home directory."""
     monkeypatch.setenv("TMPDIR", str(runtime))
     home = tmp_path / "there"
     home.mkdir()

@@ -1,4 +1,4 @@
-"""Files go by the channels that commands go by, with a stand-in for ssh."""
+"""Transfers over the channels of commands, with a fake of ssh."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from jpsi_ssh.transport import SshTransport
 
 @pytest.fixture
 def files(transport: SshTransport) -> JobFiles:
-    """The files over there."""
+    """Return the files of the remote host."""
     return open_job_files(transport)
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A file of several pieces."""
+    """Make a file of several chunks."""
     path = tmp_path / "source"
     path.write_bytes(os.urandom(20_000_000))
     path.chmod(0o640)
@@ -55,7 +55,7 @@ def test_a_file_survives_a_round_trip(files: JobFiles, source: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["a b", "-rf", "new\nline", "q'\"$(x)!", "\udcff", "*"])
-def test_names_are_what_they_are(files: JobFiles, tmp_path: Path, name: str) -> None:
+def test_any_names_are_kept(files: JobFiles, tmp_path: Path, name: str) -> None:
     tree = tmp_path / "tree" / name
     tree.mkdir(parents=True)
     (tree / name).write_text("x")
@@ -67,7 +67,7 @@ def test_names_are_what_they_are(files: JobFiles, tmp_path: Path, name: str) -> 
     assert (tmp_path / "back" / name / "link").read_text() == "x"
 
 
-# A program over there with which, when it is told to, the line is cut in the middle of what it does.
+# A remote program that cuts the connection in the middle of its work when the test requests it.
 _CUTTING = """#!/bin/sh
 if rm "$0.cut" 2>/dev/null; then
     {program} "$@" | head -c 100000
@@ -94,7 +94,7 @@ def test_a_transfer_resumes_after_a_lost_connection(
             received.append(done)
             cutting.with_suffix(".cut").touch()
 
-    with pytest.raises(TransportError, match="the connection to far broke") as raised:
+    with pytest.raises(TransportError, match="the connection to cluster broke") as raised:
         move(str(source), str(target), cut)
     existed = target.exists()
     again: list[int] = []
@@ -154,7 +154,7 @@ def test_output_of_a_job_is_read_over_the_connection(
     ssh: FakeSsh, runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with jpsi.JobExecutor("local", url="ssh://far") as executor:
+    with jpsi.JobExecutor("local", url="ssh://cluster") as executor:
         job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", "echo out; echo err >&2"]))
         executor.submit(job)
         job.wait(60)

@@ -1,4 +1,4 @@
-"""The transport, with a stand-in for ssh."""
+"""The transport with a fake of ssh."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_an_ssh_url_opens_a_remote_transport() -> None:
 def test_remote_directories_are_queried_once(
     transport: SshTransport, ssh: FakeSsh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", "/home/far me")
+    monkeypatch.setenv("HOME", "/home/it's me")
     monkeypatch.setenv("XDG_STATE_HOME", "/scratch")
 
     found = transport.directories()
     ssh.says("Connection refused")
 
-    assert (found.home, found.work) == ("/home/far me", "/scratch/jpsi/work")
+    assert (found.home, found.work) == ("/home/it's me", "/scratch/jpsi/work")
     assert transport.directories() == found
 
 
@@ -83,12 +83,12 @@ def test_a_failed_command_is_a_result(transport: SshTransport) -> None:
     assert (result.returncode, result.complaint) == (1, "no")
 
 
-def test_a_command_that_a_signal_has_ended_says_which(transport: SshTransport) -> None:
+def test_the_result_of_a_killed_command_has_the_signal(transport: SshTransport) -> None:
     assert transport.run(_sh("kill -TERM $$")).returncode == -signal.SIGTERM
 
 
 def test_a_missing_command_is_an_error(transport: SshTransport) -> None:
-    with pytest.raises(TransportError, match=r"no-such was not found on PATH at far") as raised:
+    with pytest.raises(TransportError, match=r"no-such was not found on PATH at cluster") as raised:
         transport.run(Command(["no-such"]))
 
     assert not raised.value.transient
@@ -176,7 +176,7 @@ def test_a_connection_without_free_sessions_is_supplemented(ssh: FakeSsh, transp
 
 def test_without_any_free_session_the_first_connection_is_retried(ssh: FakeSsh) -> None:
     now = [0.0]
-    connection = Connection(Address("far"), lambda: now[0])
+    connection = Connection(Address("cluster"), lambda: now[0])
     ssh.allow(0)
     with pytest.raises(TransportError, match="Session open refused"):
         connection.run(Command(["true"]))
@@ -237,7 +237,7 @@ def test_login_banners_are_ignored(ssh: FakeSsh, transport: SshTransport, noise:
 
 
 def test_a_login_shell_need_not_be_one_of_posix(ssh: FakeSsh, transport: SshTransport) -> None:
-    # as csh says to whatever it does not understand; what it does understand, it runs
+    # the message of csh for a line that it cannot parse; it runs the others
     ssh.login('[ "$*" = "exec /bin/sh" ] || { echo "Illegal variable name." >&2; exit 1; }')
 
     assert transport.run(_sh("x='$1 a'; echo \"$x\"")).stdout == "$1 a\n"
@@ -247,7 +247,7 @@ def test_a_login_without_a_shell_is_an_error_with_its_message(ssh: FakeSsh, tran
     ssh.login("echo This account is currently not available.; exit 1")
 
     with pytest.raises(
-        TransportError, match=r"far accepts your login, but runs no /bin/sh for you: .*not available"
+        TransportError, match=r"cluster accepts your login, but runs no /bin/sh for you: .*not available"
     ) as raised:
         transport.run(Command(["true"]))
 
@@ -268,17 +268,17 @@ def test_a_login_that_never_answers_is_an_error(
         os.killpg(group, signal.SIGKILL)
 
 
-def test_a_client_that_is_refused_says_why(ssh: FakeSsh, transport: SshTransport) -> None:
-    ssh.says("No ED25519 host key is known for far and you have requested strict checking.")
+def test_a_refused_connection_has_its_reason(ssh: FakeSsh, transport: SshTransport) -> None:
+    ssh.says("No ED25519 host key is known for cluster and you have requested strict checking.")
 
-    with pytest.raises(TransportError, match="host key of far is not known") as raised:
+    with pytest.raises(TransportError, match="host key of cluster is not known") as raised:
         transport.run(Command(["true"]))
 
     assert raised.value.transient
     assert not raised.value.may_have_run
 
 
-def test_without_a_client_there_is_an_error(
+def test_a_missing_client_is_an_error(
     transport: SshTransport, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -287,9 +287,7 @@ def test_without_a_client_there_is_an_error(
         transport.run(Command(["true"]))
 
 
-def test_without_descriptors_there_is_an_error(
-    transport: SshTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lack_of_descriptors_is_an_error(transport: SshTransport, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(_: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
@@ -304,8 +302,8 @@ def test_without_descriptors_there_is_an_error(
 
 def test_an_unreachable_host_is_retried_with_backoff(ssh: FakeSsh) -> None:
     now = [0.0]
-    connection = Connection(Address("far"), lambda: now[0])
-    ssh.says("ssh: connect to host far port 22: Connection refused")
+    connection = Connection(Address("cluster"), lambda: now[0])
+    ssh.says("ssh: connect to host cluster port 22: Connection refused")
 
     for seconds, connections in ((0, 1), (0.9, 1), (1.1, 2), (3.0, 2), (3.2, 3)):
         now[0] = seconds
@@ -328,7 +326,7 @@ def test_a_connection_lost_during_a_command_makes_its_outcome_ambiguous(
 
     thread = threading.Thread(target=cut)
     thread.start()
-    with pytest.raises(TransportError, match="the connection to far broke") as raised:
+    with pytest.raises(TransportError, match="the connection to cluster broke") as raised:
         transport.run(_sh(f"true >{tmp_path}/begun; sleep 1000; :"))
     thread.join()
 
@@ -372,7 +370,7 @@ def test_input_that_does_not_fit_on_the_disk_is_an_error_and_runs_nothing(
     monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
 
     with pytest.raises(
-        TransportError, match=r"far has no disk space for the input of touch: .*missing"
+        TransportError, match=r"cluster has no disk space for the input of touch: .*missing"
     ) as raised:
         transport.run(Command(["touch", str(tmp_path / "ran")], stdin="script"))
 
@@ -417,18 +415,18 @@ def test_one_command_is_streamed_at_a_time(transport: SshTransport) -> None:
 def test_a_garbage_collected_transport_leaves_no_process(
     runtime: Path, ssh: FakeSsh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Garbage is collected in a thread that is at something else, and must not be held up."""
-    transport = SshTransport(Address("far"))
+    """Garbage collection runs in any thread, and must not block it."""
+    transport = SshTransport(Address("cluster"))
     transport.run(Command(["true"]))
     lines = transport.open(_sh("sleep 1000; :"))
 
     del transport, lines
     with monkeypatch.context() as patched:
-        patched.setattr(time, "sleep", lambda _: pytest.fail("it was waited for somebody"))
+        patched.setattr(time, "sleep", lambda _: pytest.fail("close() waits"))
         gc.collect()
 
     assert eventually(lambda: not sessions(runtime))
-    later = SshTransport(Address("far"))
+    later = SshTransport(Address("cluster"))
     later.run(Command(["true"]))
     assert channel._ending == []
 
@@ -436,7 +434,7 @@ def test_a_garbage_collected_transport_leaves_no_process(
 def test_channels_opened_during_shutdown_do_not_block_it() -> None:
     channels, dropped = set[Channel](), list[Channel]()
 
-    class Going(Channel):
+    class ClosingChannel(Channel):
         def __init__(self) -> None:
             channels.add(self)
 
@@ -444,13 +442,13 @@ def test_channels_opened_during_shutdown_do_not_block_it() -> None:
             channels.discard(self)
             dropped.append(self)
 
-    going = [Going(), Going()]
+    going = [ClosingChannel(), ClosingChannel()]
     _drop_all(channels)
 
     assert set(dropped) == set(going)
 
 
-def test_a_forked_child_uses_channels_of_its_own(
+def test_a_forked_child_uses_its_own_channels(
     runtime: Path, transport: SshTransport, in_child: Callable[[Callable[[], int]], int]
 ) -> None:
     transport.run(Command(["true"]))
@@ -469,7 +467,7 @@ def test_a_child_forked_during_a_lookup_can_look_up_too(
 ) -> None:
     def work() -> int:
         signal.alarm(10)
-        return SshTransport(Address("far")).run(_sh("exit 7")).returncode
+        return SshTransport(Address("cluster")).run(_sh("exit 7")).returncode
 
     with transport_module._lock:
         code = in_child(work)

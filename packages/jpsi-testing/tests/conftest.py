@@ -1,4 +1,4 @@
-"""What every test of the test kit can ask for."""
+"""Fixtures for all tests of the test kit."""
 
 from __future__ import annotations
 

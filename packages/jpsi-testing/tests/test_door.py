@@ -1,4 +1,4 @@
-"""What `jpsi_testing` and its pytest plugin offer, and that nobody pays for it who does not use it."""
+"""The names of `jpsi_testing` and its pytest plugin, which cost nothing if they are not used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jpsi_testing import PluginDirectory, fake
 from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState
 
 
-def test_what_is_exported_is_pinned() -> None:
+def test_the_exported_names_are_pinned() -> None:
     assert set(fake.__all__) == {
         "NO_ANSWER",
         "Arguments",
@@ -140,7 +140,7 @@ def test_fake_commands_keep_jobs_apart_from_the_users_own(
     assert not list(tmp_path.iterdir()), "what a test finds there is the test's own"
 
 
-def test_a_plugin_directory_offers_what_is_put_into_it(plugin_directory: PluginDirectory) -> None:
+def test_a_plugin_directory_offers_its_plugins(plugin_directory: PluginDirectory) -> None:
     entry_points = {"jpsi.executors": {"mine": "mine_plugin"}}
     source = (
         "from jpsi.plugin import *\n"

@@ -16,7 +16,7 @@ SITE = Site(config=BatchConfig())
 CONTEXT = SubmitContext(site=SITE, job_id="1", tag="jpsi-1-1")
 
 
-def test_a_script_says_what_is_asked_for() -> None:
+def test_a_script_has_the_resources_of_the_spec() -> None:
     spec = JobSpec(
         "/bin/true",
         name="a name",
@@ -60,7 +60,7 @@ def test_the_native_id_is_found_among_chatter() -> None:
 
 
 def _listed(*rows: str) -> CommandResult:
-    """What tstat prints of these rows."""
+    """Return the output of tstat for these rows."""
     lines = ["ID STATE CODE RESTARTS SUBMITTED TAG", *rows, f"{len(rows)} lines", ""]
     return CommandResult(returncode=0, stdout="\n".join(lines))
 

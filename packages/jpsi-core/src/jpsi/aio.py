@@ -26,8 +26,7 @@ async def submit(job: Job, executor: JobExecutor) -> None:
     one request, as with `submit_many`; each task learns the outcome of its own jobs.
 
     A task that is cancelled meanwhile ends once it is clear whether the backend has its job, which
-    `job.status` then shows. A job that was not handed to the backend yet, such as one that waits for the
-    quota, is not submitted.
+    `job.status` then shows. A job that the backend did not get yet, as it waits for the quota, is dropped.
 
     Raises:
         InvalidJobException: the job can never run on this backend as it is.

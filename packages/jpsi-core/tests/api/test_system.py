@@ -23,7 +23,7 @@ _HOURS = timedelta(hours=3)
 
 
 class Backend:
-    """Its command is found on the PATH that it sets for it."""
+    """Find the command on the PATH that it sets for it."""
 
     def __init__(self, directory: Path, text: str) -> None:
         self.directory = directory

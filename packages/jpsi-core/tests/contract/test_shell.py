@@ -1,4 +1,4 @@
-"""Shell text: what was quoted reaches a real shell as it was."""
+"""Shell text: quoted text reaches a real shell unchanged."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ batches = settings(deadline=None, max_examples=30)
 
 @pytest.fixture(scope="module", params=["sh", "bash"])
 def shell(request: pytest.FixtureRequest) -> str:
-    """A shell that /bin/sh is on some system; bash is sh where it is called so."""
+    """Return a shell that is /bin/sh on some system; bash is called by the name sh."""
     path = shutil.which(request.param)
     if path is None:
         pytest.skip(f"there is no {request.param} here")
     return path
 
 
-def seen(shell: str, text: str) -> list[bytes]:
-    """The words that a shell makes of a piece of script, as the arguments of a command."""
+def arguments_in(shell: str, text: str) -> list[bytes]:
+    """Return the arguments of a command that a shell makes of a piece of script."""
     script = f'print() {{ for it in "$@"; do printf \'%s\\0\' "$it"; done; }}\nprint {text}\n'
     result = subprocess.run(
         [shell, "-s"],
@@ -61,30 +61,30 @@ def seen(shell: str, text: str) -> list[bytes]:
 
 
 def encoded(texts: Iterable[str]) -> list[bytes]:
-    """What the operating system is given: two texts may be one there, where bytes are no UTF-8."""
+    """Return the bytes that the operating system gets: two texts may have equal bytes that are no UTF-8."""
     return [os.fsencode(text) for text in texts]
 
 
-def test_hostile_text_is_one_word_that_means_itself(shell: str) -> None:
-    assert seen(shell, " ".join(word(text) for text in HOSTILE)) == encoded(HOSTILE)
+def test_hostile_text_is_one_literal_word(shell: str) -> None:
+    assert arguments_in(shell, " ".join(word(text) for text in HOSTILE)) == encoded(HOSTILE)
 
 
 @batches
 @given(words=st.lists(texts, max_size=30))
-def test_any_text_is_one_word_that_means_itself(shell: str, words: list[str]) -> None:
-    assert seen(shell, " ".join(word(text) for text in words)) == encoded(words)
+def test_any_text_is_one_literal_word(shell: str, words: list[str]) -> None:
+    assert arguments_in(shell, " ".join(word(text) for text in words)) == encoded(words)
 
 
 @batches
 @given(words=st.lists(texts, max_size=30))
-def test_line_is_the_words_it_was_made_of(shell: str, words: list[str]) -> None:
-    assert seen(shell, line(*words)) == encoded(words)
+def test_a_line_has_the_words_it_was_made_of(shell: str, words: list[str]) -> None:
+    assert arguments_in(shell, line(*words)) == encoded(words)
 
 
 @batches
 @given(prefix=texts, text=texts)
 def test_words_written_together_are_one_word(shell: str, prefix: str, text: str) -> None:
-    assert seen(shell, word(prefix) + word(text)) == encoded([prefix + text])
+    assert arguments_in(shell, word(prefix) + word(text)) == encoded([prefix + text])
 
 
 @pytest.mark.parametrize("name", RESERVED)
@@ -113,8 +113,8 @@ def test_nul_is_refused() -> None:
         ("a\n", "'a\n'"),
     ],
 )
-def test_text_is_left_bare_only_where_it_means_nothing_else(text: str, quoted: str) -> None:
-    """What people read in the morning is not quoted more than it must be."""
+def test_only_text_without_special_characters_is_unquoted(text: str, quoted: str) -> None:
+    """Text that people read has no needless quotes."""
     assert word(text) == quoted
 
 
@@ -122,7 +122,7 @@ def test_text_is_left_bare_only_where_it_means_nothing_else(text: str, quoted: s
 
 
 @given(st.text())
-def test_directive_is_one_line_that_every_reader_takes_for_its_value_or_an_error(value: str) -> None:
+def test_a_directive_is_one_line_with_its_value_for_every_reader_or_an_error(value: str) -> None:
     try:
         text = Directive.of("#SBATCH", "--comment", value).text
     except ValueError:
@@ -152,7 +152,7 @@ def test_directive_is_one_line_that_every_reader_takes_for_its_value_or_an_error
     ],
     ids=ascii,
 )
-def test_directive_refuses_what_cannot_be_said_and_names_it(value: str, reason: str) -> None:
+def test_a_directive_refuses_a_value_that_it_cannot_express_and_names_it(value: str, reason: str) -> None:
     with pytest.raises(ValueError, match=f"^--job-name cannot be .*: {re.escape(reason)}"):
         Directive.of("#SBATCH", "--job-name", value)
 

@@ -75,7 +75,7 @@ def test_underlying_exception_is_kept(kind: type[JpsiError]) -> None:
 
 
 @pytest.mark.clause("exception-transient")
-def test_submit_exception_is_transient_only_if_it_says_so() -> None:
+def test_a_submit_exception_is_transient_only_on_request() -> None:
     assert [
         SubmitException("no").transient,
         SubmitException("not now", transient=True).transient,
@@ -119,27 +119,27 @@ def test_problems_of_an_invalid_job_are_never_empty() -> None:
 
 
 @pytest.mark.clause("exception-message")
-def test_one_problem_stands_in_the_same_line() -> None:
+def test_one_problem_is_in_the_same_line() -> None:
     error = InvalidJobException.of("job 1", ["executable is missing"])
 
     assert str(error) == "job 1 is not valid: executable is missing"
     assert error.problems == ("executable is missing",)
 
 
-def test_several_problems_stand_in_a_line_each() -> None:
+def test_several_problems_have_a_line_each() -> None:
     error = InvalidJobException.of("job 1", ["this", "that"])
 
     assert str(error) == "job 1 is not valid:\n  - this\n  - that"
     assert error.problems == ("this", "that")
 
 
-def test_of_makes_the_class_it_is_called_on() -> None:
+def test_the_constructor_of_makes_the_class_it_is_called_on() -> None:
     assert type(DocumentError.of("a.yaml", ["wrong"])) is DocumentError
 
 
 @pytest.mark.parametrize("error", ALL, ids=of)
 def test_exception_survives_pickling(error: JpsiError) -> None:
-    """As it must to come back from a worker process of concurrent.futures."""
+    """Worker processes of concurrent.futures require it."""
     copied = pickle.loads(pickle.dumps(error))
 
     assert type(copied) is type(error)

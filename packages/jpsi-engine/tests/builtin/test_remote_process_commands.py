@@ -1,4 +1,4 @@
-"""What `local` has a shell do elsewhere, done by the shells of this machine: by /proc, and by ps(1) alone."""
+"""The shell programs of `local` for remote hosts, run by shells of this host, with /proc or ps(1)."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from jpsi_engine.remote.submission import (
 from jpsi_testing.waiting import eventually
 
 PATIENCE = 30
-# Others may run these tests as well.
+# Other users may run these tests at the same time.
 TAG = f"jpsi-{uuid.uuid4()}-1"
 
 _SHELLS = [path for name in ("dash", "bash", "busybox") if (path := shutil.which(name))]
 
 
 @attrs.define(eq=False)
-class Machine:
-    """This machine, as a shell sees it that knows so much of it."""
+class Host:
+    """This host, with a shell and the commands that a test leaves it."""
 
     shell: str
     has_proc: bool
@@ -43,7 +43,7 @@ class Machine:
     started: list[str] = attrs.field(factory=list)
 
     def run(self, text: str, *arguments: str) -> CommandResult:
-        """Have the shell carry a program out."""
+        """Run a program in the shell."""
         words = f"{self.shell} sh" if self.shell.endswith("busybox") else self.shell
         text = text.replace("/bin/sh", words)
         if not self.has_proc:
@@ -67,32 +67,32 @@ class Machine:
         self.started.append(native_id)
         return native_id
 
-    def seen(self, *native_ids: str) -> dict[str, Observation]:
-        """What is said of these jobs."""
+    def query(self, *native_ids: str) -> dict[str, Observation]:
+        """Query these jobs."""
         return output.parse_observations(self.run(commands.render_query(), *native_ids), native_ids)
 
     def end(self, native_id: str) -> Observation | None:
-        """Wait until a job has ended, and return what is said of it then."""
-        assert eventually(lambda: (it := self.seen(native_id).get(native_id)) is None or it.final)
-        return self.seen(native_id).get(native_id)
+        """Wait until a job has ended, and query it."""
+        assert eventually(lambda: (it := self.query(native_id).get(native_id)) is None or it.final)
+        return self.query(native_id).get(native_id)
 
     def cancel(self, *native_ids: str) -> dict[str, str]:
-        """Have jobs end; returns why which of them do not."""
+        """Cancel jobs, and return the reasons of those that it cannot cancel."""
         return output.parse_refused(self.run(commands.render_cancel(), *native_ids), native_ids)
 
 
-# Where there is busybox, there is /proc.
+# Every host with busybox has /proc.
 _KINDS = [
     (shell, has_proc) for shell in _SHELLS for has_proc in (True, False) if has_proc or "box" not in shell
 ]
 
 
 @pytest.fixture(params=_KINDS, ids=[f"{Path(shell).name}-{'proc' if it else 'ps'}" for shell, it in _KINDS])
-def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
+def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Host]:
     shell, has_proc = request.param
-    machine = Machine(shell, has_proc, {"PATH": os.environ["PATH"], "HOME": str(tmp_path)})
-    yield machine
-    for native_id in machine.started:
+    host = Host(shell, has_proc, {"PATH": os.environ["PATH"], "HOME": str(tmp_path)})
+    yield host
+    for native_id in host.started:
         for pid in living(leader(native_id)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -103,7 +103,7 @@ def leader(native_id: str) -> int:
 
 
 def living(group: int) -> list[int]:
-    """The processes of a group that are more than zombies."""
+    """Return the processes of a group that are not zombies."""
     listed = subprocess.run(
         ["ps", "-A", "-o", "pid=,pgid=,stat="], capture_output=True, text=True, check=True
     ).stdout
@@ -112,139 +112,139 @@ def living(group: int) -> list[int]:
 
 
 @pytest.fixture
-def hear(tmp_path: Path) -> Callable[[], list[str]]:
-    """What jobs write into the FIFO `said` until all have closed it."""
-    os.mkfifo(tmp_path / "said")
-    return lambda: (tmp_path / "said").read_text().split()
+def read_lines(tmp_path: Path) -> Callable[[], list[str]]:
+    """Return a function that reads from the FIFO `output` what jobs write until all have closed it."""
+    os.mkfifo(tmp_path / "output")
+    return lambda: (tmp_path / "output").read_text().split()
 
 
 def test_a_job_runs_and_is_found_by_its_id_and_its_tag(
-    machine: Machine, tmp_path: Path, hear: Callable[[], list[str]]
+    host: Host, tmp_path: Path, read_lines: Callable[[], list[str]]
 ) -> None:
-    native_id = machine.start(f"echo $JPSI_PROCESS >{tmp_path}/said; exec sleep 1000")
+    native_id = host.start(f"echo $JPSI_PROCESS >{tmp_path}/output; exec sleep 1000")
 
-    assert hear() == [native_id]
-    assert machine.seen(native_id)[native_id].state is JobState.ACTIVE
-    listed = machine.run(commands.render_listing())
+    assert read_lines() == [native_id]
+    assert host.query(native_id)[native_id].state is JobState.ACTIVE
+    listed = host.run(commands.render_listing())
     assert output.parse_found(listed, [TAG, f"{TAG}0"]) == {TAG: native_id}
     assert native_id in output.parse_observations(listed, None)
 
 
-def test_a_job_that_has_ended_is_not_mentioned(machine: Machine) -> None:
-    native_id = machine.start("exit 7")
+def test_an_ended_job_is_not_reported(host: Host) -> None:
+    native_id = host.start("exit 7")
 
-    assert machine.end(native_id) is None
-    assert output.parse_found(machine.run(commands.render_listing()), [TAG]) == {}
-    assert machine.cancel(native_id) == {}
+    assert host.end(native_id) is None
+    assert output.parse_found(host.run(commands.render_listing()), [TAG]) == {}
+    assert host.cancel(native_id) == {}
 
 
-def test_another_process_with_the_same_pid_is_not_the_job(machine: Machine) -> None:
-    native_id = machine.start("exec sleep 1000")
+def test_a_process_with_a_reused_pid_is_not_the_job(host: Host) -> None:
+    native_id = host.start("exec sleep 1000")
     pid, start, boot, node = native_id.split(".", 3)
     other_times = [f"{pid}.{start[:-1]}{(int(start[-1]) + 1) % 10}.{boot}.{node}", f"{pid}.{start}.0a.{node}"]
 
-    assert list(machine.seen(*other_times, native_id)) == [native_id]
-    assert machine.cancel(*other_times) == {}
+    assert list(host.query(*other_times, native_id)) == [native_id]
+    assert host.cancel(*other_times) == {}
     assert len(living(leader(native_id))) == 2
 
 
-def test_what_runs_on_another_machine_is_not_taken_for_gone(machine: Machine) -> None:
-    native_id = machine.start("exec sleep 1000")
+def test_a_process_on_another_host_is_not_reported_as_gone(host: Host) -> None:
+    native_id = host.start("exec sleep 1000")
     other = f"{native_id}2"
 
-    assert machine.seen(other)[other].state is None
-    assert "it runs on" in machine.cancel(other)[other]
+    assert host.query(other)[other].state is None
+    assert "it runs on" in host.cancel(other)[other]
     assert len(living(leader(native_id))) == 2
 
 
-def test_all_of_a_job_ends_when_it_is_cancelled(machine: Machine) -> None:
-    native_id = machine.start("(sleep 1000; :) & sh -c 'sleep 1000; :' & wait")
-    # the leader, the runner, two shells, and what each of them has started
+def test_cancel_ends_all_processes_of_a_job(host: Host) -> None:
+    native_id = host.start("(sleep 1000; :) & sh -c 'sleep 1000; :' & wait")
+    # the leader, the runner, two shells, and a child of each
     assert eventually(lambda: len(living(leader(native_id))) == 6)
 
-    assert machine.cancel(native_id) == {}
+    assert host.cancel(native_id) == {}
 
-    observed = machine.end(native_id)
+    observed = host.end(native_id)
     assert observed is not None
     assert observed.reason is Reason.CANCELLED
     assert living(leader(native_id)) == []
 
 
-def test_who_does_not_obey_is_killed_after_the_delay(
-    machine: Machine, tmp_path: Path, hear: Callable[[], list[str]]
+def test_a_job_that_ignores_the_signal_is_killed_after_the_delay(
+    host: Host, tmp_path: Path, read_lines: Callable[[], list[str]]
 ) -> None:
-    stubborn = f"sh -c 'trap : TERM; echo ready >{tmp_path}/said; while :; do sleep 1000; done'"
-    native_id = machine.start(f"{stubborn} & exec sleep 1000", delay=1)
-    assert hear() == ["ready"]
+    stubborn = f"sh -c 'trap : TERM; echo ready >{tmp_path}/output; while :; do sleep 1000; done'"
+    native_id = host.start(f"{stubborn} & exec sleep 1000", delay=1)
+    assert read_lines() == ["ready"]
 
-    machine.cancel(native_id)
+    host.cancel(native_id)
 
-    assert machine.end(native_id) is not None
+    assert host.end(native_id) is not None
     assert living(leader(native_id)) == []
 
 
-def test_the_runner_tells_its_children_itself(
-    machine: Machine, tmp_path: Path, hear: Callable[[], list[str]]
+def test_the_runner_signals_its_children_itself(
+    host: Host, tmp_path: Path, read_lines: Callable[[], list[str]]
 ) -> None:
-    """So that none of them is told twice, and takes the second time for haste."""
+    """None of them must get the signal twice, since a second one may mean an immediate end."""
     child = (
-        f'trap "echo told >>{tmp_path}/proof" TERM; echo ready >{tmp_path}/said; read it <{tmp_path}/never'
+        f'trap "echo TERM >>{tmp_path}/proof" TERM; echo ready >{tmp_path}/output; read it <{tmp_path}/never'
     )
     os.mkfifo(tmp_path / "never")
     passes = "trap 'kill -s TERM $child' TERM"
-    native_id = machine.start(f"sh -c '{child}; {child}' & child=$!; {passes}; wait; wait", delay=1)
-    assert hear() == ["ready"]
+    native_id = host.start(f"sh -c '{child}; {child}' & child=$!; {passes}; wait; wait", delay=1)
+    assert read_lines() == ["ready"]
 
-    machine.cancel(native_id)
+    host.cancel(native_id)
 
-    machine.end(native_id)
-    assert (tmp_path / "proof").read_text() == "told\n"
+    host.end(native_id)
+    assert (tmp_path / "proof").read_text() == "TERM\n"
 
 
-def test_a_job_ends_with_its_duration(machine: Machine) -> None:
-    native_id = machine.start("trap 'exit 0' TERM; while :; do sleep 0.05; done", limit=1)
+def test_a_job_ends_with_its_duration(host: Host) -> None:
+    native_id = host.start("trap 'exit 0' TERM; while :; do sleep 0.05; done", limit=1)
 
-    observed = machine.end(native_id)
+    observed = host.end(native_id)
 
     assert observed is not None
     assert (observed.state, observed.reason) == (JobState.FAILED, Reason.TIMEOUT)
     assert living(leader(native_id)) == []
 
 
-def test_of_a_job_that_ends_in_time_nothing_is_left_but_what_it_has_left_itself(machine: Machine) -> None:
-    native_id = machine.start("sleep 1001 & exit", limit=1000)
+def test_a_job_that_ends_in_time_leaves_only_its_own_processes(host: Host) -> None:
+    native_id = host.start("sleep 1001 & exit", limit=1000)
 
-    assert machine.end(native_id) is None
+    assert host.end(native_id) is None
     assert eventually(lambda: len(living(leader(native_id))) == 1)
 
 
-def test_a_job_outlives_whoever_started_it_and_a_hangup(machine: Machine) -> None:
-    """The shell that started it was the leader of a session that has ended with it."""
-    native_id = machine.start("exec sleep 1000")
+def test_a_job_outlives_its_client_and_a_hangup(host: Host) -> None:
+    """The shell that started it led a session, which has ended with that shell."""
+    native_id = host.start("exec sleep 1000")
 
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):
         os.kill(leader(native_id), number)
 
     assert os.getsid(leader(native_id)) == leader(native_id)
-    assert list(machine.seen(native_id)) == [native_id]
+    assert list(host.query(native_id)) == [native_id]
 
 
-def test_a_job_takes_signals_that_what_runs_in_the_background_ignores(
-    machine: Machine, tmp_path: Path, hear: Callable[[], list[str]]
+def test_a_job_handles_signals_that_background_processes_ignore(
+    host: Host, tmp_path: Path, read_lines: Callable[[], list[str]]
 ) -> None:
-    machine.start(f"trap 'echo INT >{tmp_path}/said; exit' INT; echo $$ >{tmp_path}/said; sleep 1000 & wait")
-    (runner,) = hear()
+    host.start(f"trap 'echo INT >{tmp_path}/output; exit' INT; echo $$ >{tmp_path}/output; sleep 1000 & wait")
+    (runner,) = read_lines()
 
     os.kill(int(runner), signal.SIGINT)
 
-    assert hear() == ["INT"]
+    assert read_lines() == ["INT"]
 
 
-def test_half_of_a_program_does_nothing(machine: Machine, tmp_path: Path) -> None:
+def test_an_incomplete_program_does_nothing(host: Host, tmp_path: Path) -> None:
     text = commands.render_start(f"touch {tmp_path}/proof", TAG, limit=0, delay=1)
 
     for length in range(0, len(text) - 2, 97):
-        result = machine.run(text[:length])
+        result = host.run(text[:length])
         with pytest.raises(ValueError, match="no job id"):
             output.parse_started(result)
 
@@ -252,21 +252,21 @@ def test_half_of_a_program_does_nothing(machine: Machine, tmp_path: Path) -> Non
 
 
 def test_without_setsid_a_shell_with_job_control_does(tmp_path: Path) -> None:
-    """As on macOS, whose /bin/sh is bash."""
-    machine = _without_setsid("/bin/bash", tmp_path)
-    native_id = machine.start("sleep 1000 & exec sleep 1000")
+    """On macOS, /bin/sh is bash."""
+    host = _without_setsid("/bin/bash", tmp_path)
+    native_id = host.start("sleep 1000 & exec sleep 1000")
     assert eventually(lambda: len(living(leader(native_id))) == 3)
 
-    machine.cancel(native_id)
+    host.cancel(native_id)
 
-    assert machine.end(native_id) is not None
+    assert host.end(native_id) is not None
     assert living(leader(native_id)) == []
 
 
 def test_without_setsid_and_job_control_nothing_is_started(tmp_path: Path) -> None:
-    machine = _without_setsid("/bin/dash", tmp_path)
+    host = _without_setsid("/bin/dash", tmp_path)
 
-    result = machine.run(commands.render_start(f"touch {tmp_path}/proof", TAG, limit=0, delay=1))
+    result = host.run(commands.render_start(f"touch {tmp_path}/proof", TAG, limit=0, delay=1))
 
     failure = output.parse_failure(result)
     assert failure is not None
@@ -275,7 +275,7 @@ def test_without_setsid_and_job_control_nothing_is_started(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("shell", _SHELLS)
-def test_every_program_is_posix_shell_whatever_the_script_is(shell: str) -> None:
+def test_every_program_is_posix_shell_for_any_script(shell: str) -> None:
     script = "#!/bin/sh\n# it's \"odd\" $HOME `x` \\ \ncat <<'end'\nend\n"
     words = [shell, "sh", "-n"] if shell.endswith("busybox") else [shell, "-n"]
     starting = commands.render_start(script, TAG, limit=60, delay=5)
@@ -284,8 +284,8 @@ def test_every_program_is_posix_shell_whatever_the_script_is(shell: str) -> None
         subprocess.run(words, input=text, text=True, check=True)
 
 
-def test_a_job_is_started_as_part_of_a_submission_to_files_elsewhere(tmp_path: Path) -> None:
-    """What it prints is collected there before it goes back; a job that kept it open would hold that up."""
+def test_a_job_is_started_by_a_remote_submission(tmp_path: Path) -> None:
+    """The remote shell collects the output of the command; a job that kept it open would delay the reply."""
     command = Command(
         ["/bin/sh", "-s"], stdin=commands.render_start("exec sleep 1000", TAG, limit=9, delay=5)
     )
@@ -299,17 +299,17 @@ def test_a_job_is_started_as_part_of_a_submission_to_files_elsewhere(tmp_path: P
         script="script",
         answer="answer",
     )
-    machine = Machine("/bin/sh", has_proc=True, environment={**os.environ, "HOME": str(tmp_path)})
+    host = Host("/bin/sh", has_proc=True, environment={**os.environ, "HOME": str(tmp_path)})
 
-    outcome, result = parse_submission(machine.run(render_submission(submission, "n0nce")), "n0nce")
+    outcome, result = parse_submission(host.run(render_submission(submission, "n0nce")), "n0nce")
 
     native_id = output.parse_started(result)
-    assert (outcome, list(machine.seen(native_id))) == (RemoteOutcome.ENDED, [native_id])
-    machine.cancel(native_id)
-    machine.end(native_id)
+    assert (outcome, list(host.query(native_id))) == (RemoteOutcome.ENDED, [native_id])
+    host.cancel(native_id)
+    host.end(native_id)
 
 
-# As ps(1) of macOS and FreeBSD describes them; not recorded there.
+# From the manuals of ps(1) of macOS and FreeBSD; not recordings.
 _BSD = """\
     1     0     1     0 Ss   Sun Nov  1 08:59:58 2026     /sbin/launchd
   501     1   501 @UID@ Ss   Sun Nov  1 09:00:42 2026     /bin/sh -s jpsi-5-1
@@ -318,24 +318,24 @@ _BSD = """\
 """
 
 
-def test_the_ps_of_a_bsd_is_understood(tmp_path: Path) -> None:
-    machine = _without_setsid("/bin/sh", tmp_path)
+def test_the_output_of_a_bsd_ps_is_parsed(tmp_path: Path) -> None:
+    host = _without_setsid("/bin/sh", tmp_path)
     ps = tmp_path / "commands" / "ps"
     ps.unlink()
     ps.write_text(f"#!/bin/sh\ncat <<'end'\n{_BSD.replace('@UID@', str(os.geteuid()))}end\n")
     ps.chmod(0o755)
     node = os.uname().nodename
 
-    assert output.parse_found(machine.run(commands.render_listing()), ["jpsi-5-1", "jpsi-6-1"]) == {
+    assert output.parse_found(host.run(commands.render_listing()), ["jpsi-5-1", "jpsi-6-1"]) == {
         "jpsi-5-1": f"501.Nov1-09:00:42-2026.0.{node}"
     }
-    asked = [f"{pid}.Nov1-09:00:42-2026.0.{node}" for pid in (501, 502, 504)]
-    assert list(machine.seen(*asked)) == asked[:2]
+    native_ids = [f"{pid}.Nov1-09:00:42-2026.0.{node}" for pid in (501, 502, 504)]
+    assert list(host.query(*native_ids)) == native_ids[:2]
 
 
-def _without_setsid(shell: str, tmp_path: Path) -> Machine:
+def _without_setsid(shell: str, tmp_path: Path) -> Host:
     commands = tmp_path / "commands"
     commands.mkdir()
     for name in ("cat", "env", "find", "id", "mkdir", "ps", "rm", "sleep", "tr", "uname"):
         (commands / name).symlink_to(str(shutil.which(name)))
-    return Machine(shell, has_proc=False, environment={"PATH": str(commands), "HOME": str(tmp_path)})
+    return Host(shell, has_proc=False, environment={"PATH": str(commands), "HOME": str(tmp_path)})

@@ -1,4 +1,4 @@
-"""A batch system whose jobs have their files elsewhere, and the executor that leads to it."""
+"""A batch system on a remote host with its own files, and an executor that reaches it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def scheduler(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> RemoteTransport:
-    return RemoteTransport(tmp_path / "far home")
+def remote_transport(tmp_path: Path) -> RemoteTransport:
+    return RemoteTransport(tmp_path / "remote home")
 
 
 @pytest.fixture
-def executor(elsewhere: RemoteTransport) -> Iterator[JobExecutor]:
-    with executor_of(elsewhere) as executor:
+def executor(remote_transport: RemoteTransport) -> Iterator[JobExecutor]:
+    with executor_of(remote_transport) as executor:
         yield executor
 
 

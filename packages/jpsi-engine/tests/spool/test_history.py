@@ -1,4 +1,4 @@
-"""What became of a job follows from what is on disk alone."""
+"""The history of a job, from its files alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -70,15 +71,23 @@ def test_the_last_status_ends_the_history(written: JobRecord, codes: Any, is_gon
         assert past.status.state.value == written.final["state"]
 
 
-def test_a_stop_record_does_not_prove_that_the_job_was_submitted() -> None:
-    stop = {"why": "cancel", "time": NOW.isoformat()}
+@pytest.mark.parametrize(
+    ("more", "remark"),
+    [
+        ({}, "its end was asked for"),
+        ({"repeats": 2}, "its end was asked for, and 2 more times as it lived on"),
+    ],
+    ids=["once", "again"],
+)
+def test_a_stop_record_does_not_prove_that_the_job_was_submitted(more: dict[str, int], remark: str) -> None:
+    stop = {"why": "cancel", "time": NOW.isoformat(), **more}
     written = JobRecord(
         job_id="a", attempt=1, intent={"time": NOW.isoformat()}, native_id="17", markers=[], stop=stop
     )
 
     past = JobHistory(written, frozenset())
 
-    assert (past.status.state, past.remark(is_gone=False)) == (JobState.QUEUED, "its end was asked for")
+    assert (past.status.state, past.remark(is_gone=False)) == (JobState.QUEUED, remark)
 
 
 def test_a_job_is_not_final_before_its_stage_out_is_complete() -> None:
@@ -102,10 +111,10 @@ def test_a_job_is_not_final_before_its_stage_out_is_complete() -> None:
     assert past.remark(is_gone=False) == (
         "it ended with exit code 0; its stage out runs, or waits to be started"
     )
-    told = JobHistory(
+    in_progress = JobHistory(
         attrs.evolve(written, stage_out_progress="staging out a: 1 bytes of 2 bytes"), frozenset()
     )
-    assert (told.remark(is_gone=False) or "").endswith(
+    assert (in_progress.remark(is_gone=False) or "").endswith(
         "or waits to be started; staging out a: 1 bytes of 2 bytes"
     )
     assert (

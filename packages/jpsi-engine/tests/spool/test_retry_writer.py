@@ -1,4 +1,4 @@
-"""What cannot be written is told once, and written as soon as it can be."""
+"""Failed writes of ends: one warning, and retries until the write succeeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ READ_ONLY = OSError(errno.EROFS, os.strerror(errno.EROFS))
 
 
 class Disk:
-    """Refuses what is written to it, while it is broken."""
+    """A spool that refuses writes while it is broken."""
 
     def __init__(self) -> None:
         self.error: OSError | None = READ_ONLY
@@ -34,7 +34,7 @@ def disk() -> Disk:
 
 @pytest.fixture
 def retry_writer(monkeypatch: pytest.MonkeyPatch) -> RetryWriter:
-    """One that tries again when a test says so."""
+    """Return a publisher that retries when a test says so."""
     monkeypatch.setattr(RetryWriter, "_start", lambda self: True)
     return RetryWriter("/work")
 
@@ -70,12 +70,12 @@ def test_failure_and_recovery_of_writes_are_logged_once_each(
         retry_writer.write(name, lambda name=name: disk.write(name))
         retry_writer.failed(READ_ONLY)
         retry_writer.retry()
-    told = warnings(caplog)
+    messages = warnings(caplog)
     disk.error = None
     retry_writer.retry()
 
-    assert len(told) == 1
-    assert "Read-only file system" in told[0]
+    assert len(messages) == 1
+    assert "Read-only file system" in messages[0]
     assert warnings(caplog)[1:] == ["/work can be written to again"]
 
 
@@ -104,7 +104,7 @@ def test_forked_child_retries_its_own_writes(disk: Disk, monkeypatch: pytest.Mon
     assert started == ["jpsi-retry-writer"] * 2
 
 
-def test_the_last_word_on_something_counts(retry_writer: RetryWriter, disk: Disk) -> None:
+def test_the_last_write_of_a_file_counts(retry_writer: RetryWriter, disk: Disk) -> None:
     retry_writer.write("a", lambda: disk.write("old"))
     retry_writer.write("a", lambda: disk.write("new"))
     disk.error = None

@@ -1,4 +1,4 @@
-"""The spool: what is on disk is complete, private, and said once."""
+"""The spool: files are complete, private, and each fact is recorded once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def spool(tmp_path: Path) -> Spool:
 
 
 def make(spool: Spool, job_id: str = "a1", attempt: int = 1, intent: dict[str, Any] | None = None) -> None:
-    """Write down an attempt, and let go of it."""
+    """Write an attempt, and release its lock."""
     os.close(spool.prepare(job_id, attempt, {"id": job_id} if intent is None else intent, "exit 7\n"))
 
 
@@ -57,20 +57,20 @@ def marker(name: str) -> Marker:
 
 
 def files(spool: Spool) -> list[str]:
-    """Every file below the root."""
+    """Return every file below the root."""
     root = Path(spool.root)
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
 
 
 def in_another_process(code: str, *arguments: str) -> subprocess.Popen[str]:
-    """Run Python beside this one; it is waited for where its output is read."""
+    """Start another Python process; the caller reads its output and waits for it."""
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
 
 
 def at_once(*calls: Callable[[], object]) -> list[object]:
-    """What calls return or raise that are made by threads at the same moment."""
+    """Return the results or errors of calls that threads make at the same moment."""
     results: list[object] = [None] * len(calls)
     barrier = threading.Barrier(len(calls))
 
@@ -130,7 +130,7 @@ def test_everything_is_private_whatever_the_umask(tmp_path: Path, umask: None) -
 
 
 def test_parents_that_open_makes_are_private(tmp_path: Path, umask: None) -> None:
-    """Who may write to one of them may put another directory in the place of the root."""
+    """A user who can write to one of them may replace the root by another directory."""
     spool = Spool(tmp_path / "work" / "local" / "machine")
 
     spool.open()
@@ -195,7 +195,7 @@ def test_opened_by_many_at_once(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------- attempts
 
 
-def test_attempt_is_written_down_as_it_was(spool: Spool) -> None:
+def test_an_attempt_is_written_unchanged(spool: Spool) -> None:
     intent = {"id": "a1", "spec": {"arguments": ["é\n", "\udc81", "🐚", "\x00"]}}
 
     os.close(spool.prepare("a1", 1, intent, "echo '\udc81é'\n"))
@@ -225,8 +225,8 @@ def test_last_attempt_is_the_one_with_the_highest_number(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"a": 1', "\x00\x00", "é"], ids=repr)
-def test_intent_that_was_cut_short_was_never_written(spool: Spool, content: str) -> None:
-    """A second attempt counts as made; it asked for what the first one did."""
+def test_an_incomplete_intent_counts_as_never_written(spool: Spool, content: str) -> None:
+    """A second attempt counts as made, with the spec of the first one."""
     make(spool, intent={"n": 1})
     os.close(spool.prepare("a2", 1, {"n": 2}, ""))
     lock = spool.prepare("a2", 2, {"n": 3}, "")
@@ -241,7 +241,7 @@ def test_intent_that_was_cut_short_was_never_written(spool: Spool, content: str)
 
 
 @pytest.mark.parametrize("content", ["5", "null", "[]", '"text"'])
-def test_intent_that_is_no_intent_is_none(spool: Spool, content: str) -> None:
+def test_a_malformed_intent_is_ignored(spool: Spool, content: str) -> None:
     make(spool)
 
     Path(spool.folder("a1"), "intent.1.json").write_text(content)
@@ -281,7 +281,7 @@ def test_an_attempt_that_was_made_is_in_no_array(spool: Spool) -> None:
     assert files(spool) == before
 
 
-def test_an_attempt_that_another_array_has_stays_there(spool: Spool) -> None:
+def test_an_attempt_of_another_array_is_kept(spool: Spool) -> None:
     make(spool)
     spool.link_retry("a1", 2, ArrayMember("one", 1))
 
@@ -294,7 +294,7 @@ def test_an_attempt_that_another_array_has_stays_there(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
-def test_of_many_threads_one_makes_the_attempt(spool: Spool, attempt: int) -> None:
+def test_one_of_many_threads_makes_the_attempt(spool: Spool, attempt: int) -> None:
     if attempt == 2:
         make(spool)
 
@@ -327,7 +327,7 @@ for job in range(int(sys.argv[2])):
 """
 
 
-def test_of_two_processes_one_makes_the_attempt(spool: Spool) -> None:
+def test_one_of_two_processes_makes_the_attempt(spool: Spool) -> None:
     count = 60
     racers = [in_another_process(RACING, spool.root, str(count), name) for name in "xy"]
     for racer in racers:
@@ -375,12 +375,24 @@ def test_discarding_never_raises(spool: Spool, attempt: int) -> None:
     spool.discard("missing", attempt)
 
 
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_discarding_an_attempt_on_a_broken_disk_does_not_raise(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch, attempt: int
+) -> None:
+    def broken(_: object) -> bool:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("jpsi_engine.host.exists", broken)
+
+    spool.discard("a1", attempt)
+
+
 # ------------------------------------------------------------------------------------ failing writes
 
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Let the disk be full, for the spool alone, after so many bytes more."""
+    """Return a function that makes writes of the spool fail, as on a full disk, after so many bytes."""
 
     def fail_after(count: int) -> None:
         left = [count]
@@ -455,6 +467,47 @@ def test_later_attempt_whose_script_cannot_be_written_can_never_run(
     assert spool.claim("a1", 1) is None
 
 
+@pytest.mark.parametrize("bytes_left", range(6))
+def test_a_native_id_is_recorded_as_a_whole_or_not_at_all(
+    spool: Spool, failing: Callable[[int], None], bytes_left: int
+) -> None:
+    """Half of it would be the id of another job."""
+    make(spool)
+    lock = spool.prepare("a2", 1, {"id": "a2"}, "")
+    os.close(spool.arrays.prepare("x", {"spec": {}}, [], "", []))
+    writes: list[Callable[[], None]] = [
+        lambda: spool.record_native_id("a1", 1, "12345"),
+        lambda: spool.started(lock, "12345"),
+        lambda: spool.arrays.record_native_id("x", "12345"),
+    ]
+
+    for write in writes:
+        failing(bytes_left)
+        with pytest.raises(OSError, match="No space left"):
+            write()
+
+    os.close(lock)
+    assert [last(spool, job_id).native_id for job_id in ("a1", "a2")] == [None, None]
+    assert spool.arrays.read_native_id("x") is None
+
+
+def test_an_attempt_whose_link_cannot_be_looked_up_leaks_no_lock(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(spool)
+    before = len(os.listdir("/dev/fd"))  # noqa: PTH208  numbers
+
+    def broken(_: object) -> bool:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("jpsi_engine.host.exists", broken)
+    with pytest.raises(OSError, match="Input/output error"):
+        spool.reserve("a1", 2)
+
+    assert len(os.listdir("/dev/fd")) == before  # noqa: PTH208
+    assert "intent.2.json" not in spool.names("a1")
+
+
 def test_file_that_is_written_in_pieces_is_whole(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(fd: int, data: bytes) -> int:
         return os.write(fd, data[:3])
@@ -514,7 +567,7 @@ def test_claim_of_a_runner_is_not_revoked(spool: Spool) -> None:
     assert Path(spool.folder("a1"), "claim.1").read_text() == "1234\n"
 
 
-def test_of_many_that_revoke_one_does(spool: Spool) -> None:
+def test_one_of_many_concurrent_revocations_succeeds(spool: Spool) -> None:
     make(spool)
 
     assert sorted(map(bool, at_once(*[lambda: spool.revoke("a1", 1)] * 8))) == [False] * 7 + [True]
@@ -526,7 +579,7 @@ def last(spool: Spool, job_id: str = "a1") -> Intent:
     return intent
 
 
-def may_judge(spool: Spool, timeout_seconds: float = 0) -> bool:
+def can_lock(spool: Spool, timeout_seconds: float = 0) -> bool:
     with spool.hold_lock(last(spool), timeout_seconds) as may:
         return may
 
@@ -542,15 +595,15 @@ sys.stdin.read()
 """
 
 
-def test_attempt_that_another_process_holds_is_not_judged(spool: Spool) -> None:
+def test_an_attempt_locked_by_another_process_is_not_judged(spool: Spool) -> None:
     holder = in_another_process(HOLDING, spool.root)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "holds\n"
 
-    during = may_judge(spool)
+    during = can_lock(spool)
     holder.communicate()
 
-    assert (during, may_judge(spool)) == (False, True)
+    assert (during, can_lock(spool)) == (False, True)
 
 
 def test_lock_is_acquired_when_its_holder_releases_it_in_time(spool: Spool) -> None:
@@ -558,32 +611,32 @@ def test_lock_is_acquired_when_its_holder_releases_it_in_time(spool: Spool) -> N
     assert holder.stdout is not None
     holder.stdout.readline()
 
-    judged, _ = at_once(lambda: may_judge(spool, 30), holder.communicate)
+    judged, _ = at_once(lambda: can_lock(spool, 30), holder.communicate)
 
     assert judged is True
 
 
 def test_attempt_is_held_while_a_copy_of_its_lock_is_open(spool: Spool) -> None:
-    """As the runner has one until it has made its claim."""
+    """The runner has such a lock until it has made its claim."""
     lock = spool.prepare("a1", 1, {"id": "a1"}, "")
     heir = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[lock])
     os.close(lock)
 
-    during = may_judge(spool)
+    during = can_lock(spool)
     heir.communicate()
 
-    assert (during, may_judge(spool)) == (False, True)
+    assert (during, can_lock(spool)) == (False, True)
 
 
-def test_attempt_is_judged_by_one_at_a_time(spool: Spool) -> None:
+def test_one_process_judges_an_attempt_at_a_time(spool: Spool) -> None:
     make(spool)
 
     with spool.hold_lock(last(spool), 0) as first:
-        assert (first, may_judge(spool)) == (True, False)
-    assert may_judge(spool)
+        assert (first, can_lock(spool)) == (True, False)
+    assert can_lock(spool)
 
 
-def test_attempt_that_is_no_more_is_not_judged(spool: Spool) -> None:
+def test_a_removed_attempt_is_not_judged(spool: Spool) -> None:
     make(spool)
     intent = last(spool)
     spool.discard("a1", 1)
@@ -592,15 +645,32 @@ def test_attempt_that_is_no_more_is_not_judged(spool: Spool) -> None:
         assert not may
 
 
+def test_attempt_that_is_discarded_while_another_process_waits_for_its_lock_is_not_judged(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(spool)
+    intent = last(spool)
+    take_lock = files_module.take_lock
+
+    def late(fd: int, timeout_seconds: float) -> bool:
+        spool.discard("a1", 1)
+        return take_lock(fd, timeout_seconds)
+
+    monkeypatch.setattr(files_module, "take_lock", late)
+
+    with spool.hold_lock(intent, 0) as may:
+        assert not may
+
+
 # --------------------------------------------------------------------------------- stops and finals
 
 
-def test_first_reason_to_end_is_remembered(spool: Spool) -> None:
+def test_the_first_reason_of_a_stop_is_recorded(spool: Spool) -> None:
     make(spool)
 
-    told = [spool.stop("a1", 1, {"why": why, "time": TIME}) for why in ("cancel", "timeout")]
+    stops = [spool.stop("a1", 1, {"why": why, "time": TIME}) for why in ("cancel", "timeout")]
 
-    assert told == [{"why": "cancel", "time": TIME}] * 2
+    assert stops == [{"why": "cancel", "time": TIME}] * 2
     assert spool.read_stop("a1", 1) == {"why": "cancel", "time": TIME}
     assert spool.read_stop("a1", 2) is None
 
@@ -608,9 +678,9 @@ def test_first_reason_to_end_is_remembered(spool: Spool) -> None:
 def test_concurrent_stops_of_an_attempt_return_the_same_record(spool: Spool) -> None:
     make(spool)
 
-    told = at_once(*[lambda n=n: spool.stop("a1", 1, {"why": n, "time": TIME}) for n in range(8)])  # type: ignore[misc]
+    stops = at_once(*[lambda n=n: spool.stop("a1", 1, {"why": n, "time": TIME}) for n in range(8)])  # type: ignore[misc]
 
-    assert told == [spool.read_stop("a1", 1)] * 8
+    assert stops == [spool.read_stop("a1", 1)] * 8
     assert files(spool) == ["jobs/a1/intent.1.json", "jobs/a1/run.1", "jobs/a1/stop.1.json", "layout"]
 
 
@@ -654,7 +724,7 @@ def test_attempt_is_final_when_it_need_not_be_followed(
     assert spool.is_final("a1", has_exit_marker) is expected
 
 
-def test_damaged_final_status_settles_nothing(spool: Spool) -> None:
+def test_a_damaged_final_status_decides_nothing(spool: Spool) -> None:
     make(spool)
     touch(spool.folder("a1"), "final.1.json")
 
@@ -671,7 +741,7 @@ def test_missing_job_is_not_final(spool: Spool) -> None:
 # ------------------------------------------------------------------------------------------ markers
 
 
-def told(found: dict[str, list[Marker]]) -> dict[str, list[str]]:
+def marker_names(found: dict[str, list[Marker]]) -> dict[str, list[str]]:
     return {job_id: sorted(marker.name for marker in markers) for job_id, markers in found.items()}
 
 
@@ -684,29 +754,29 @@ def test_collect_returns_markers_and_moves_them_to_the_folder(spool: Spool) -> N
 
     found = spool.collect(["a1", "a2"])
 
-    assert told(found) == {"a1": [EXIT, "a1.1.signalled"], "a2": []}
+    assert marker_names(found) == {"a1": [EXIT, "a1.1.signalled"], "a2": []}
     assert {marker.time_ns for marker in found["a1"]} == {int(NOW * 1e9), int((NOW + 1) * 1e9)}
     assert [path.name for path in Path(spool.events).iterdir()] == ["a3.1.exit.run.0"]
     assert Path(spool.folder("a1"), EXIT).stat().st_mtime == NOW + 1
 
 
-def test_markers_that_were_taken_before_are_found_again(spool: Spool) -> None:
+def test_markers_that_were_moved_before_are_found_again(spool: Spool) -> None:
     make(spool)
     touch(spool.events, EXIT)
 
     first, second = spool.collect(["a1"]), spool.collect(["a1"])
 
     assert first == second
-    assert told(second) == {"a1": [EXIT]}
+    assert marker_names(second) == {"a1": [EXIT]}
 
 
-def test_marker_that_was_taken_before_is_found_beside_a_new_one(spool: Spool) -> None:
-    """Two clients that follow a job see it end at the same moment; each may take one of its markers."""
+def test_a_marker_that_was_moved_before_is_found_with_a_new_one(spool: Spool) -> None:
+    """Two clients that follow a job may collect at the same moment, and each may move one of its markers."""
     make(spool)
     touch(spool.folder("a1"), "a1.1.signalled")
     touch(spool.events, EXIT)
 
-    assert told(spool.collect(["a1"])) == {"a1": [EXIT, "a1.1.signalled"]}
+    assert marker_names(spool.collect(["a1"])) == {"a1": [EXIT, "a1.1.signalled"]}
 
 
 def test_collect_with_only_new_returns_only_jobs_with_new_markers(spool: Spool) -> None:
@@ -715,26 +785,26 @@ def test_collect_with_only_new_returns_only_jobs_with_new_markers(spool: Spool) 
     touch(spool.events, EXIT)
     touch(spool.folder("a2"), "a2.1.exit.run.0")
 
-    assert told(spool.collect(["a1", "a2", "a3"], only_new=True)) == {"a1": [EXIT]}
+    assert marker_names(spool.collect(["a1", "a2", "a3"], only_new=True)) == {"a1": [EXIT]}
     assert spool.collect(["a1", "a2", "a3"], only_new=True) == {}
 
 
 def test_marker_of_a_job_whose_folder_is_not_visible_yet_is_kept(spool: Spool) -> None:
-    """Another machine made the folder, and the file system tells of it late."""
+    """Another host made the folder, and the network file system shows it late."""
     touch(spool.events, EXIT)
 
     assert spool.collect(["a1"], only_new=True) == {}
-    assert told(spool.collect(["a1"])) == {"a1": []}
+    assert marker_names(spool.collect(["a1"])) == {"a1": []}
 
     make(spool)
-    assert told(spool.collect(["a1"], only_new=True)) == {"a1": [EXIT]}
+    assert marker_names(spool.collect(["a1"], only_new=True)) == {"a1": [EXIT]}
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC], ids=["read-only", "full"])
 def test_markers_that_cannot_be_moved_are_returned_nevertheless(
     spool: Spool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int
 ) -> None:
-    """They are where they were once the disk can be written to again, and a warning says so once."""
+    """They are moved once the disk is writable again, and one warning reports the failure."""
     make(spool, "a1")
     touch(spool.events, "a1.1.active")
     touch(spool.events, EXIT)
@@ -744,38 +814,38 @@ def test_markers_that_cannot_be_moved_are_returned_nevertheless(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", refuse)
-        found = [told(spool.collect(["a1"], only_new=True)) for _ in range(3)]
+        found = [marker_names(spool.collect(["a1"], only_new=True)) for _ in range(3)]
 
     assert found == [{"a1": ["a1.1.active", EXIT]}] * 3
     assert [it.levelname for it in caplog.records].count("WARNING") == 1
-    assert told(spool.collect(["a1"])) == {"a1": ["a1.1.active", EXIT]}
+    assert marker_names(spool.collect(["a1"])) == {"a1": ["a1.1.active", EXIT]}
     assert spool.news({"a1"}) == []
     assert caplog.messages[-1] == f"{spool.root} can be written to again"
 
 
-def test_marker_of_a_job_without_folder_makes_one_where_that_is_known(spool: Spool) -> None:
+def test_a_marker_of_a_known_job_without_folder_makes_the_folder(spool: Spool) -> None:
     touch(spool.events, EXIT)
 
     found = spool.collect(
         ["a1"], only_new=True, enter=lambda job_id: spool.adopt(job_id, 1, ArrayMember("x", 1))
     )
 
-    assert told(found) == {"a1": [EXIT]}
+    assert marker_names(found) == {"a1": [EXIT]}
 
 
-def test_markers_that_two_take_at_once_are_all_in_the_folders(spool: Spool) -> None:
+def test_markers_that_two_clients_move_at_once_are_all_in_the_folders(spool: Spool) -> None:
     job_ids = [f"j{n}" for n in range(50)]
     for job_id in job_ids:
         make(spool, job_id)
         touch(spool.events, f"{job_id}.1.exit.run.3")
 
-    results = at_once(*[lambda: told(spool.collect(job_ids))] * 4)
+    results = at_once(*[lambda: marker_names(spool.collect(job_ids))] * 4)
 
     assert results == [{job_id: [f"{job_id}.1.exit.run.3"] for job_id in job_ids}] * 4
     assert list(Path(spool.events).iterdir()) == []
 
 
-def test_marker_that_another_took_is_no_error(spool: Spool) -> None:
+def test_a_marker_that_another_client_moved_is_no_error(spool: Spool) -> None:
     make(spool)
     touch(spool.folder("a1"), EXIT)
 

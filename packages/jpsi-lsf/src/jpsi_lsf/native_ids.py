@@ -5,6 +5,8 @@ Hooks check every id by it before it becomes an argument of a command, and read 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jpsi.plugin.kit import ArrayIds
 
 #: A pattern for the id of a job or an array element. LSF takes the id 0 for all jobs.
@@ -16,3 +18,12 @@ _MAX_ID = 2147483646
 IDS = ArrayIds("LSF", ID_PATTERN, "{}[{}]", "{}[{}]", largest=_MAX_ID, most_ranges=40)
 canonical_id, element_ids, arrays_of = IDS.canonical_id, IDS.element_ids, IDS.arrays_of
 array_of, expand_ids, compress_ids = IDS.array_of, IDS.expand, IDS.compress
+
+
+def is_lone_element(native_ids: Sequence[str]) -> bool:
+    """Return True if a query is about one array element alone, which it then names by its own id.
+
+    >>> is_lone_element(["17[3]"]), is_lone_element(["17"]), is_lone_element(["17[3]", "17[4]"])
+    (True, False, False)
+    """
+    return len(native_ids) == 1 and array_of(native_ids[0]) != native_ids[0]

@@ -53,6 +53,7 @@ def capabilities(site: Site) -> Capabilities:
             index_variable="LSB_JOBINDEX",
             limits=True,
             heterogeneous=True,
+            names_elements=True,
         ),
         heterogeneous=site.config.compound_requirements,
     )

@@ -144,6 +144,7 @@ class Hooks(ABC):
             ids_per_query=self.max_ids,
             dependencies=frozenset(DependencyKind),
             arrays=self.arrays(site),
+            hold_option=f"{self.form.custom.systems[0]}.h",
             heterogeneous=True,
         )
 

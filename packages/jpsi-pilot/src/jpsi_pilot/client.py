@@ -4,7 +4,8 @@
 
 It runs for every submission, so that it has to be quick: it is run by its path, without site-packages, and
 with as little of the standard library as it can. The agent's `server` answers it. Its
-exit code is 3 if the agent did not take the request, and 4 if the agent refuses it.
+exit code is 3 if the agent did not take the request, 4 if the agent refuses it, and 1 if an agent that ended
+without an answer may have taken it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from _socket import AF_UNIX, SHUT_WR, socket
 SOCKET = "agent.socket"
 LOCK = "agent.lock"
 LOG = "agent.log"
-NOT_SENT, REFUSED = 3, 4
+UNCLEAR, NOT_SENT, REFUSED = 1, 3, 4
 # The number of agents that the client tries, if one after the other ends before it has answered.
 _TRIES = 3
 _CONNECT_TIMEOUT = 30.0
@@ -32,36 +33,36 @@ def main() -> int:
     """Pass the request on standard input to the agent, and print its answer."""
     folder = agent_directory(sys.argv[1])
     message = render_message(sys.stdin.buffer.read())
+    # the agents that may have taken the request, and ended without an answer
+    ended = 0
     try:
         enter_directory(folder)
-        for _ in range(_TRIES):
-            code, _, answer = send_request(folder, message).partition(b"\n")
+        while ended < _TRIES:
+            agent = connect_agent(folder)
+            code, _, answer = send_request(agent, message).partition(b"\n")
             if answer.endswith(b"\n"):
                 (sys.stderr if int(code) else sys.stdout).buffer.write(answer)
-                return int(code)
+                return UNCLEAR if ended and int(code) else int(code)
+            ended += 1
     except OSError as e:
         sys.stderr.write(f"the pilots' agent in {folder} cannot be reached: {e}; {_location_hint()}\n")
-        return NOT_SENT
+        return UNCLEAR if ended else NOT_SENT
     sys.stderr.write("the pilots' agent ended before it answered\n")
-    return 1
+    return UNCLEAR
 
 
-def send_request(folder: str, message: bytes) -> bytes:
-    """Return the agent's answer; an incomplete one if the agent ends meanwhile.
+def send_request(agent: socket, message: bytes) -> bytes:
+    """Return the answer of an agent, and close its connection; an incomplete one if the agent ends meanwhile.
 
     The caller may then send the same message to the next agent, which recognises a submission by its tag.
-
-    Raises:
-        OSError: there is no agent.
     """
-    agent = connect_agent(folder)
     text = b""
     try:
         agent.sendall(message)
         agent.shutdown(SHUT_WR)
         while chunk := agent.recv(1 << 16):
             text += chunk
-    except ConnectionError:
+    except OSError:
         return text
     finally:
         agent.close()

@@ -83,10 +83,19 @@ def capabilities() -> Capabilities:
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
-    """Return why a job can never run here: it needs several nodes."""
-    if any(it.computed_node_count > 1 for it in components(spec.resources)):
-        return ["a toy has one node"]
-    return []
+    """Return why a job can never run here: each attribute of a job is in the script, or refused."""
+    attributes = spec.attributes
+    slots = components(spec.resources)
+    options = [name for name in attributes.custom_attributes or {} if name.startswith("toy.")]
+    refusals = {
+        "a toy has one node": any(it.computed_node_count > 1 for it in slots),
+        "a toy has no GPUs": any(it.gpu_cores_per_process for it in slots),
+        "a toy gives no job a node of its own": any(it.exclusive_node_use for it in slots),
+        "a toy limits no memory": any(it.memory is not None for it in slots),
+        "a toy has no reservations": attributes.reservation_id is not None,
+        f"a toy has no further options: {options}": options,
+    }
+    return [problem for problem, is_true in refusals.items() if is_true]
 
 
 @hookimpl
@@ -106,7 +115,15 @@ def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str |
     # rounded up: -(-a // b)
     yield "seconds", str(-(-duration // _SECOND)) if duration else None
     if spec.resources is not None:
-        yield "slots", str(sum(it.computed_process_count for it in components(spec.resources)))
+        yield (
+            "slots",
+            str(
+                sum(
+                    it.computed_process_count * (it.cpu_cores_per_process or 1)
+                    for it in components(spec.resources)
+                )
+            ),
+        )
     yield "elements", None if context.elements is None else str(context.elements)
     yield "at-a-time", None if context.at_a_time is None else str(context.at_a_time)
     yield "after", ",".join(f"{it.kind.value}:{it.native_id}" for it in context.after) or None

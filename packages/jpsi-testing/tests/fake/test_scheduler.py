@@ -26,7 +26,7 @@ def scheduler(clock: FakeClock) -> Iterator[FakeScheduler]:
 
 @pytest.fixture
 def real() -> Iterator[FakeScheduler]:
-    """A scheduler that runs processes, on a clock that stands still."""
+    """Yield a scheduler that runs processes, on a clock that stands still."""
     with FakeScheduler(FakeClock(), slots=2) as scheduler:
         yield scheduler
 
@@ -44,7 +44,7 @@ def states(scheduler: FakeScheduler) -> list[str]:
     return [job.state.value for job in scheduler.jobs]
 
 
-def test_a_clock_does_not_go_back() -> None:
+def test_a_clock_does_not_run_backwards() -> None:
     with pytest.raises(ValueError, match="cannot go back by 1 s"):
         FakeClock().advance(-1)
 
@@ -96,7 +96,7 @@ def test_a_large_job_is_not_overtaken(scheduler: FakeScheduler, clock: FakeClock
     ],
     ids=["ok", "code", "signal", "time limit"],
 )
-def test_outcomes_go_by_name(
+def test_outcomes_are_selected_by_name(
     scheduler: FakeScheduler,
     clock: FakeClock,
     outcome: Outcome,
@@ -115,12 +115,12 @@ def test_outcomes_go_by_name(
 def test_listings_lag_and_forget_but_accounting_remembers(clock: FakeClock) -> None:
     with FakeScheduler(clock, lag=2, keep=10, accounting_lag=5, outcome=Outcome(60)) as scheduler:
         job = submit(scheduler)
-        seen = []
+        states = []
         for step in (0, 2, 3, 55, 5, 5):
             clock.advance(step)
-            seen.append((states_of(scheduler.listed()), states_of(scheduler.accounted())))
+            states.append((states_of(scheduler.listed()), states_of(scheduler.accounted())))
 
-        assert seen == [
+        assert states == [
             ([], []),
             (["running"], []),
             (["running"], ["running"]),
@@ -164,9 +164,7 @@ def test_a_held_job_waits_for_its_release(scheduler: FakeScheduler, clock: FakeC
     assert job.state is FakeState.RUNNING
 
 
-def test_jobs_wait_for_their_time_and_for_what_blocks_them(
-    scheduler: FakeScheduler, clock: FakeClock
-) -> None:
+def test_jobs_wait_for_their_time_and_their_dependencies(scheduler: FakeScheduler, clock: FakeClock) -> None:
     first = submit(scheduler)
     later = submit(scheduler, begin=clock() + 10)
     after = submit(scheduler, blocked=lambda: None if first.state.final else "dependency")
@@ -192,7 +190,7 @@ def test_a_limit_bounds_the_jobs_that_run_at_a_time(scheduler: FakeScheduler, cl
     assert states_of(jobs) == ["completed", "completed", "pending", "running"]
 
 
-def test_cancel_ends_what_has_not_ended(scheduler: FakeScheduler, clock: FakeClock) -> None:
+def test_cancel_ends_unfinished_jobs(scheduler: FakeScheduler, clock: FakeClock) -> None:
     jobs = [submit(scheduler) for _ in range(3)]
     clock.advance(5)
 
@@ -273,7 +271,7 @@ def test_an_id_can_be_used_once(scheduler: FakeScheduler) -> None:
         scheduler.submit(FakeJob("1"))
 
 
-def test_a_closed_scheduler_takes_no_jobs(scheduler: FakeScheduler) -> None:
+def test_a_closed_scheduler_accepts_no_jobs(scheduler: FakeScheduler) -> None:
     scheduler.close()
 
     with pytest.raises(ValueError, match="is closed"):
@@ -344,7 +342,7 @@ def test_a_script_runs_with_its_interpreter(real: FakeScheduler, tmp_path: Path)
 
 
 @pytest.mark.parametrize("fields", [{"directory": "/no/such"}, {"stdout": "/no/such/file"}])
-def test_what_cannot_be_started_fails(real: FakeScheduler, fields: dict[str, str]) -> None:
+def test_a_job_that_cannot_be_started_fails(real: FakeScheduler, fields: dict[str, str]) -> None:
     job = submit(real, "exit 0", **fields)
 
     assert job.state is FakeState.FAILED
@@ -365,7 +363,7 @@ def fifo(tmp_path: Path) -> Path:
 
 
 def read_line(path: Path) -> str:
-    """The line that a job writes; the writer of the last one may still be about to close."""
+    """Return the line that a job writes; the writer of the last one may not have closed the fifo yet."""
     while True:
         with path.open() as file:
             if line := file.readline():
@@ -454,7 +452,7 @@ def test_the_processes_of_a_vanished_job_are_killed_or_run_on(
     assert (tmp_path / "done").exists() is not kill
 
 
-def test_close_kills_what_runs(tmp_path: Path) -> None:
+def test_close_kills_running_jobs(tmp_path: Path) -> None:
     pipe = fifo(tmp_path)
     with FakeScheduler() as scheduler:
         submit(scheduler, f"trap '' TERM; echo $$ > {pipe}; sleep 1000; sleep 1000")
@@ -477,7 +475,7 @@ def test_wait_for_times_out(scheduler: FakeScheduler) -> None:
 
 
 def test_output_and_arguments_are_those_of_the_job(tmp_path: Path) -> None:
-    """Where the program stands that plays the batch system means nothing."""
+    """The directory of the program of the fake does not matter."""
     with FakeScheduler() as scheduler:
         job = FakeJob(
             "1", script='echo "$1|$2"', arguments=("a b", ""), directory=str(tmp_path), stdout="out"
@@ -489,7 +487,7 @@ def test_output_and_arguments_are_those_of_the_job(tmp_path: Path) -> None:
 
 
 def test_simulated_jobs_need_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a scheduler which nobody closes leaves nothing behind."""
+    """A scheduler that no test closes must leave nothing behind."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     submit(FakeScheduler(FakeClock(), outcome=Outcome(60)))

@@ -30,6 +30,8 @@ class JobFacts:
     remark: str | None = None
     #: True if the job was certainly not submitted, and not only as far as is known.
     is_unsent: bool = True
+    #: True if it is submitted once other jobs have ended.
+    is_deferred: bool = False
     #: The name of the batch system if it does not mention the job; empty if it does, or was not queried.
     missing_in: str = ""
     #: The damage of its files, and what to do; empty if they are not damaged.
@@ -127,7 +129,10 @@ _ASK_FOR_LESS = "ask for less: --time, --nodes, --processes or --memory"
 
 def _advice_before_end(facts: JobFacts) -> Iterator[str]:
     if facts.status.state is jpsi.JobState.NEW:
-        yield "submit it again" if facts.is_unsent else f"have jpsi look for it: jpsi wait {facts.job}"
+        if not facts.is_unsent:
+            yield f"have jpsi look for it: jpsi wait {facts.job}"
+        elif not facts.is_deferred:
+            yield "submit it again"
     elif facts.is_missing:
         yield f"find out how it ended, which takes a minute or two: jpsi wait {facts.job}"
     elif facts.remark is not None and facts.status.state is jpsi.JobState.ACTIVE:

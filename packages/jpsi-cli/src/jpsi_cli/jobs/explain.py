@@ -16,9 +16,8 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..output import excess_over_queues
+from ..stored_jobs import best_status, recall_jobs, select_job, select_jobs
 from .diagnosis import Diagnosis, JobFacts, diagnose
-from .lookup import best_status, recall_jobs
-from .selection import select_jobs
 
 # How much of standard error is read, and how many lines of it are shown.
 _BYTES = 8192
@@ -26,8 +25,21 @@ _LINES = 10
 
 
 def explain_job(*, job: str, as_json: bool) -> int:
-    """Explain the state of a job, and return the exit code."""
-    (found,) = select_jobs([job], job_store.jobs())
+    """Explain the state of a job, or of those of an array that differ, and return the exit code."""
+    groups: dict[object, list[StoredJob]] = {}
+    for it in select_jobs([job], job_store.jobs()):
+        status = it.status
+        groups.setdefault((status.state, status.reason, status.exit_code), []).append(it)
+    for alike in groups.values():
+        others = f" and {len(alike) - 1} more like it" if len(alike) > 1 else ""
+        if len(groups) > 1 or others:
+            name = alike[0].native_id if alike[0].origin.machine is None else None
+            messages.write(f"==> {name or alike[0].id}{others} <==\n")
+        _explain(alike[0], as_json=as_json)
+    return 0
+
+
+def _explain(found: StoredJob, *, as_json: bool) -> None:
     facts = _facts(found)
     diagnosis = diagnose(facts)
     if as_json:
@@ -41,7 +53,6 @@ def explain_job(*, job: str, as_json: bool) -> int:
         messages.show_json(content)
     else:
         messages.show(_render(found, facts, diagnosis))
-    return 0
 
 
 def render_explanation(job: StoredJob) -> str:
@@ -64,6 +75,7 @@ def _facts(job: StoredJob) -> JobFacts:
         job=job.id,
         remark=None if status.final else job.remark,
         is_unsent=job.is_unsent,
+        is_deferred=job.deferral is not None,
         missing_in=job.origin.name if is_missing else "",
         reruns=job.reruns,
         damage=(job.remark or "") if job.damage else "",
@@ -91,10 +103,12 @@ def _query(
     The last is the executor that follows the job, if one does.
     """
     status = job.status
+    if job.deferral is not None:
+        return job, status, None, False, None
     recalled = recall_jobs([job])
     if status.state is jpsi.JobState.NEW:
         # recalling the job may have found out what became of it
-        (job,) = select_jobs([job.id], job_store.jobs())
+        job = select_job(job.id, job_store.jobs(), "")
     if not job.is_unsent:
         recalled.report_failures()
     followed = recalled.jobs.get(job.id)

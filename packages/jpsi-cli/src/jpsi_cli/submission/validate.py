@@ -11,6 +11,7 @@ from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
 from ..output import require_fit
 from . import documents
+from .submit import make_elements
 
 
 def validate(
@@ -49,7 +50,7 @@ def _problems(
 ) -> Sequence[str]:
     """Return what is wrong with documents, or with their jobs for an executor."""
     try:
-        specs = read()
+        specs = [(location, make_elements(spec, None)[0]) for location, spec in read()]
     except jpsi.InvalidJobException as e:
         return e.problems
     if executor is None:

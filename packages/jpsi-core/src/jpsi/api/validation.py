@@ -41,7 +41,7 @@ _SUBJECT = "the job"
 # The number of different jobs to remember; a program that submits more has no similar jobs to gain from it.
 _REMEMBERED = 1000
 # Prefixes for parts of a job document that jpsi keeps and does not read.
-_OF_DOCUMENTS = ("job", "count")
+_OF_DOCUMENTS = ("job", "count", "jpsi")
 
 
 @attrs.frozen(slots=True)
@@ -233,8 +233,7 @@ def resolved(
 ) -> tuple[JobSpec, list[str]]:
     """Return a valid spec with unsatisfied dependencies on native ids only, and the problems with the others.
 
-    `offered` returns the kinds of dependency that the batch system supports. A dependency with a problem is
-    left out of the spec.
+    `offered` returns the kinds that the batch system supports. One with a problem is left out of the spec.
     """
     wanted = dependencies(spec)
     if not wanted:

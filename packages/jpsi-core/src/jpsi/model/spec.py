@@ -162,8 +162,7 @@ class JobSpec:
     by that environment variable; `$${NAME}` is the literal text `${NAME}`; nothing else is expanded.
     """
 
-    #: The program. Without a slash it is looked up on the job's PATH; any other relative path is
-    #: relative to the job's directory.
+    #: The program: without a slash found on the job's PATH, else a path relative to the job's directory.
     executable: str | None = attrs.field(default=None, converter=_name)
     #: The arguments of the program: argv[1], argv[2], ...
     arguments: list[str] | None = None

@@ -1,4 +1,4 @@
-"""Chooses among the candidates of one name by version, and checks what they require: pure functions."""
+"""Chooses among the candidates of one name by version, and checks what they require."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jpsi.document import did_you_mean
 from jpsi.model import PluginError
 from jpsi.registry.candidate import BARS, ENGINES, EXECUTORS, FAKES, LAUNCHERS, TRANSPORTS, Candidate, kind
-from jpsi.registry.metadata import canonical
+from jpsi.registry.metadata import canonical, install_command
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -116,7 +116,7 @@ def _missing(installed: Iterable[Candidate], group: str, name: str, targets: Col
     names = sorted({candidate.name for candidate in installed})
     configured = f"; targets: {', '.join(targets)}" if targets else ""
     known = known_plugins(group).get(name.lower())
-    advice = f"; try: pip install {known}" if known else did_you_mean(name.lower(), [*targets, *names])
+    advice = f"; try: {install_command(known)}" if known else did_you_mean(name.lower(), [*targets, *names])
     return f"no {kind(group)} {name!r}; installed: {', '.join(names) or 'none'}{configured}{advice}"
 
 

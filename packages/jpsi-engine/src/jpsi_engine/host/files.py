@@ -142,7 +142,7 @@ def is_transient(error: OSError) -> bool:
 
 @contextlib.contextmanager
 def hold_lock(path: str, timeout_seconds: float, *, create: bool = False) -> Iterator[bool | None]:
-    """Hold the lock on a file; yield what `take_lock` returns, or None if there is no file.
+    """Hold the lock on a file; yield what `take_lock` returns, or None if there is no file any more.
 
     Args:
         path: the file.
@@ -155,12 +155,22 @@ def hold_lock(path: str, timeout_seconds: float, *, create: bool = False) -> Ite
         yield None
         return
     try:
-        yield take_lock(fd, timeout_seconds)
+        is_held = take_lock(fd, timeout_seconds)
+        # a file that was removed meanwhile locks nothing, and another one may have its name
+        yield is_held if _is_at(path, fd) else None
     finally:
         # a child that was forked in the meantime has the descriptor too
         with contextlib.suppress(OSError):
             fcntl.flock(fd, fcntl.LOCK_UN)
         os.close(fd)
+
+
+def _is_at(path: str, fd: int) -> bool:
+    """Return True if an open file has this path."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(fd))
+    except FileNotFoundError:
+        return False
 
 
 def create_locked(path: str) -> int:

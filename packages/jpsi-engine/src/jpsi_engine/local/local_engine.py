@@ -32,9 +32,10 @@ from jpsi.plugin.engine import (
     serialization,
 )
 from jpsi_engine import host, spool
+from jpsi_engine.array_expansion import array_problems
 from jpsi_engine.local import exits
 from jpsi_engine.local.slots import Slots, core_count
-from jpsi_engine.local.spawn import spawn
+from jpsi_engine.local.spawn import spawn, spawn_watchdog
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
 from jpsi_engine.runner import ProcessFrame, Run, local_problems, render_runner, resolve_streams
 from jpsi_engine.scheduler import SubmissionCancelled, SubmitQueue, not_admitted_error, warn_of_damage
@@ -71,7 +72,8 @@ class LocalEngine(Engine):
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
-        found, needed = local_problems(spec, self._shell[0]), core_count(spec.resources)
+        found = [*array_problems(spec), *local_problems(spec, self._shell[0])]
+        needed = core_count(spec.resources)
         if self._slots is not None and needed > self._slots.count:
             found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
         # the runner inherits this program's environment, and execs a command that sets up the job's own
@@ -139,10 +141,14 @@ class LocalEngine(Engine):
         }
         # No fsync: a crash of the machine, which could lose this file, ends the job as well.
         lock = self._spool.prepare(job_id, submission.attempt, intent, render_runner(run))
+        duration = self._duration(spec)
         try:
             process = self._spawn(submission, lock)
         finally:
             os.close(lock)
+        if duration is not None:
+            stop_file = f"{self._spool.root}/{spool.stop_file(job_id, submission.attempt)}"
+            spawn_watchdog(self._shell, process, duration, self._setup.config.kill_delay, stop_file)
         return SupervisedProcess(
             job_id,
             job_id,
@@ -150,7 +156,7 @@ class LocalEngine(Engine):
             process,
             is_child=True,
             started=now,
-            duration=self._duration(spec),
+            duration=duration,
         )
 
     def _run(self, submission: Submission) -> Run:
@@ -308,9 +314,8 @@ class LocalEngine(Engine):
         claim = self._spool.claim(intent.job_id, intent.attempt)
         if claim is not None and claim.text == spool.REVOKED:
             return False
-        new = [it.name for it in self._spool.news({intent.job_id}) if it.attempt == intent.attempt]
         is_started = claim is None and intent.native_id is not None
-        return is_started or self._spool.has_run(intent.job_id, intent.attempt, new)
+        return is_started or self._spool.has_run(intent.job_id, intent.attempt)
 
     def _supervise(self, intent: spool.Intent, process: host.ProcessId) -> SupervisedProcess:
         claim = self._spool.claim(intent.job_id, intent.attempt)

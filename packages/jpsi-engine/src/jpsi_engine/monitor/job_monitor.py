@@ -29,7 +29,7 @@ from jpsi_engine.scheduler import (
     reuse_observations,
 )
 from jpsi_engine.spool import store_requeue_codes
-from jpsi_engine.verdict import Marker, is_own, parse
+from jpsi_engine.verdict import Marker, is_own, is_refused, parse
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +37,12 @@ log = logging.getLogger(__name__)
 _FRESH_SECONDS = 10.0
 # The most accounting queries in one poll. Each may take a while, and the other jobs wait for them.
 _MAX_ACCOUNTING_QUERIES = 20
+# In so many polls at first, jobs that were attached are polled one by one if they do not show.
+_LONE_POLLS = 2
 # In longest intervals: two polls that are further apart say nothing about the time between them.
 _LAPSE = 4
+# In shortest intervals: how long a cancel may take before the batch system is asked again.
+_REPEAT_INTERVALS = 2
 # The most missing jobs of which one poll stores the absence for later processes; each takes a file.
 _MOST_STORED = 1000
 
@@ -221,6 +225,7 @@ class JobMonitor(Publisher):
             if self._outage.note_success():
                 log.warning("%s answers again", self._backend.display_name)
             self._apply_snapshot(snapshot, jobs, now())
+            self._repeat_cancels(jobs, now)
             self._poll_interval.note_jobs(now(), all_wait=self._all_wait(now()))
 
     def _all_wait(self, now: float) -> bool:
@@ -231,6 +236,33 @@ class JobMonitor(Publisher):
     def note_deadline(self, now: float, seconds: float) -> None:
         """Note that a caller waits for news of a job, for so many seconds at most."""
         self._poll_interval.note_deadline(now, seconds)
+
+    def _repeat_cancels(self, jobs: Iterable[JobView], now: Callable[[], float]) -> None:
+        """Ask again for the end of jobs that live on although the batch system accepted their cancel.
+
+        Each job is named alone: the batch system may have ended only some of several.
+        """
+        delay = _REPEAT_INTERVALS * self._poll_interval.shortest
+        stopped = [job for job in jobs if job.stop is not None and self.get(job.job_id) is job]
+        due = [job for job in stopped if job.needs_cancel(now(), delay)]
+        for job in due:
+            try:
+                seen = self.query_now([job]).get(job.job_id)
+                if seen is None or not seen.exists or seen.final or is_refused(seen, job.owner_of(seen)):
+                    continue
+                refused = self._backend.cancel([job.native_id], {job.native_id: seen})
+            except JpsiError as e:
+                log_failed_query(self._backend.display_name, e)
+                return
+            log.warning(
+                "job %s (%s) lives on after its cancel; %s was asked again: %s",
+                job.job_id,
+                job.native_id,
+                self._backend.display_name,
+                refused.get(job.native_id, "accepted"),
+            )
+            self.note_change(job, now())
+            self.record_repeated_stop(job)
 
     def note_poll_cost(self, seconds: float) -> None:
         """Note for how many seconds the last call of `poll` kept this program busy."""
@@ -360,6 +392,8 @@ class JobMonitor(Publisher):
                 )
                 self._observe(job, seen, now)
             self._load_absences([job for job, _ in observed], snapshot)
+        if len(followed) > 1:
+            self._poll_unverified(jobs, now)
         # Markers that came during the poll count, whatever the snapshot says; and a job whose markers tell
         # how it ended needs no accounting query.
         try:
@@ -376,6 +410,21 @@ class JobMonitor(Publisher):
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
         self._store_absences(followed, snapshot, now)
+
+    def _poll_unverified(self, jobs: Iterable[JobView], now: float) -> None:
+        """Poll alone about jobs that were attached and that the last polls did not show.
+
+        Many batch systems say that there is no such job only if they are asked about it alone.
+        """
+        unseen = [job for job in jobs if job.is_unverified and 0 < job.absences <= _LONE_POLLS]
+        for job in [job for job in unseen if not job.is_denied][:_MAX_ACCOUNTING_QUERIES]:
+            try:
+                seen = self.query_now([job]).get(job.job_id)
+            except JpsiError as e:
+                log_failed_query(self._backend.display_name, e)
+                return
+            with self.session():
+                self._observe(job, seen, now)
 
     def _load_absences(self, jobs: Iterable[JobView], snapshot: Snapshot) -> None:
         """Load what earlier processes know of jobs that are missing in the first snapshot of this process."""
@@ -461,7 +510,10 @@ class JobMonitor(Publisher):
         with self.session():
             self._observe(job, seen, now)
             job.is_denied = job.absent_since is not None
-        return True
+        # an answer about an array may have left out this element
+        if not job.is_denied or job.has_no_accounting or not self._backend.arrays_of([job.native_id]):
+            return True
+        return self._apply_accounting([job], [job.native_id], now)
 
     def _observe(self, job: JobView, seen: Observation | None, now: float) -> None:
         had_own_id = job.stranger is None

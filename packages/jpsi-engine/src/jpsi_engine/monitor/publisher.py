@@ -308,6 +308,14 @@ class Publisher:
             return
         job.stop = Stop.from_content(stored)
 
+    def record_repeated_stop(self, job: JobView) -> None:
+        """Store in the spool how often the batch system was asked again to end a job; never raises."""
+        if job.stop is None or not job.has_runner:
+            return
+        job.stop = attrs.evolve(job.stop, repeats=job.cancel_repeats)
+        with contextlib.suppress(OSError):
+            self._spool.replace_stop(job.spool_id, job.attempt, job.stop.content)
+
     def _has_exit_marker(self, job: JobView) -> bool:
         """Return True if a job has left an exit marker that is visible now."""
         found = [*self._spool.news({job.spool_id}), *self._spool.consumed(job.spool_id)]

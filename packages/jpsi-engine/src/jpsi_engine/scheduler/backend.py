@@ -466,7 +466,9 @@ class Backend:
     ) -> Iterator[tuple[Sequence[str], list[str]]]:
         """Yield at most `limit` names at a time, arrays in place of elements, and the jobs meant by them."""
         jobs: dict[str, list[str]] = {}
-        arrays = self.arrays_of(native_ids)
+        offered = self.capabilities.arrays
+        is_one = len(native_ids) == 1 and offered is not None and offered.names_elements
+        arrays = {} if is_one else self.arrays_of(native_ids)
         for native_id in native_ids:
             jobs.setdefault(arrays.get(native_id, native_id), []).append(native_id)
         for asked in _split(list(jobs), limit):

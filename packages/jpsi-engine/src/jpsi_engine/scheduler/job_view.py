@@ -15,6 +15,8 @@ _NOT_YET = float("inf")
 _NEVER = float("-inf")
 # The clocks of a batch system and of its file servers may differ by so much.
 _SKEW = timedelta(hours=1)
+# The most times that a cancel without effect is asked for again.
+_MOST_REPEATS = 5
 
 
 @attrs.frozen(slots=True)
@@ -63,6 +65,9 @@ class JobView:
     is_read: bool = False
     markers: Sequence[Marker] = ()
     stop: Stop | None = None
+    #: How often its cancel was asked for again, and when that is due next.
+    cancel_repeats: int = 0
+    cancel_due: float = _NOT_YET
     queued: Observation | None = None
     accounted: Observation | None = None
     #: True if the accounting, asked since the job left the queue, has no record of it; True if there is no
@@ -151,7 +156,27 @@ class JobView:
             return False
         if self.queued is not None and self.queued.state is JobState.ACTIVE:
             return True
-        return any(marker.kind == "active" for marker in of_last_run(self.markers))
+        return _has(self.markers, "active")
+
+    def needs_cancel(self, now: float, delay: float) -> bool:
+        """Return True, and count it, if its cancel had no effect and is to be asked for again.
+
+        Args:
+            now: the current time.
+            delay: the seconds that the first cancel has to take effect; each further one has twice as many.
+        """
+        is_alive = self.queued is not None and not self.has_left_queue and not self.has_exit
+        # a job that got the signal may take its time
+        if self.stop is None or not is_alive or _has(self.markers, "signalled"):
+            return False
+        if self.cancel_due == _NOT_YET:
+            # an earlier process may have asked first
+            self.cancel_due = (now if self.changed_at == _NEVER else self.changed_at) + delay
+        if now < self.cancel_due or self.cancel_repeats == _MOST_REPEATS:
+            return False
+        self.cancel_repeats += 1
+        self.cancel_due = now + delay * 2**self.cancel_repeats
+        return True
 
     def own_markers(self, markers: Iterable[Marker]) -> list[Marker]:
         """Return the markers that belong to this attempt."""
@@ -283,6 +308,11 @@ class JobView:
 def is_final(observation: Observation | None) -> bool:
     """Return True if the batch system says that a job has ended."""
     return observation is not None and observation.final
+
+
+def _has(markers: Sequence[Marker], kind: str) -> bool:
+    """Return True if the last run has left a marker of this kind."""
+    return any(marker.kind == kind for marker in of_last_run(markers))
 
 
 def _has_exit(markers: Sequence[Marker]) -> bool:

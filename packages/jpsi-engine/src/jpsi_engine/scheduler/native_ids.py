@@ -92,7 +92,7 @@ class NativeIds:
             if native_id is None or native_id not in wanted:
                 return
             array = self._spool.arrays.read(name)
-        except OSError:
+        except (OSError, *DAMAGE):
             return  # one damaged folder must not hide the others
         indices = range(1, 1 + (0 if array is None else len(array.elements)))
         for index, element_id in zip(indices, self._backend.element_ids(native_id, indices), strict=True):
@@ -122,7 +122,7 @@ class NativeIds:
             if intent is None:
                 return None
             found = self.for_intent(intent)
-        except (OSError, ValueError):
+        except (OSError, *DAMAGE):
             return None  # one damaged folder must not hide the others
         if intent.native_id is not None:
             self._owners[intent.native_id] = job_id

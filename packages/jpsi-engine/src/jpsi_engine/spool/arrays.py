@@ -31,6 +31,11 @@ from jpsi_engine.spool.claims import Claim, is_revoked, read_claim, revoke
 BLOCK = 16
 # Longer than any native id, in bytes.
 _MAX_ID_BYTES = 256
+# The exceptions for an intent that is gone, cut short or overwritten.
+_UNREADABLE = (
+    *(FileNotFoundError, NotADirectoryError, IndexError, KeyError, TypeError, ValueError),
+    *(AttributeError, RecursionError),
+)
 # Names of jobs and arrays become folder names, and a file may have been written on another machine.
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
 
@@ -123,7 +128,7 @@ class ArrayFiles:
             with open(f"{self.folder(array)}/intent.json", encoding="ascii") as file:  # noqa: PTH123
                 lines = file.read().split("\n")
             common, *elements = map(json.loads, lines[: 1 + json.loads(lines[0])["count"]])
-        except (FileNotFoundError, NotADirectoryError, IndexError, KeyError, TypeError, ValueError):
+        except _UNREADABLE:
             return None
         if (
             len(elements) != common["count"]
@@ -158,8 +163,13 @@ class ArrayFiles:
                 file.seek(start)
                 element_fields = json.loads(file.readline())
             return ArrayIntent(place.array, common, [element_fields], None).content(1)
-        except (FileNotFoundError, IndexError, KeyError, TypeError, ValueError):
+        except (*_UNREADABLE, IsADirectoryError, PermissionError):
             return None
+
+    def is_of_another_job(self, place: ArrayMember, job_id: str, attempt: int) -> bool:
+        """Return True if an element is another job or attempt; a link of this one to it is damaged."""
+        element = self.read_element(place)
+        return element is not None and (element.get("id"), element.get("attempt")) != (job_id, attempt)
 
     def claim(self, array: str) -> Claim | None:
         """Return the claim on an array, which holds a native id or REVOKED; None if there is none."""
@@ -253,10 +263,24 @@ def read_link(folder: str, attempt: int) -> ArrayMember | None:
         return None
 
 
+def append_native_id(fd: int, native_id: str) -> None:
+    """Add a native id to an open intent, whole or not at all; the caller holds the lock on the intent."""
+    size = os.fstat(fd).st_size
+    try:
+        host.write_all(fd, f"\n{native_id}".encode("ascii"))
+    except BaseException:
+        # half of it would be the id of another job
+        os.ftruncate(fd, size)
+        raise
+
+
 def add_native_id(path: str, native_id: str) -> None:
     """Add a native id to an intent that has none; the caller holds its lock."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND), "ab") as file:
-        file.write(f"\n{native_id}".encode("ascii"))
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        append_native_id(fd, native_id)
+    finally:
+        os.close(fd)
 
 
 def read_reason(path: str) -> str | None:

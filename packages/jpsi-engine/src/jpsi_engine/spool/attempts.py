@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from jpsi_engine.host import UNKNOWN_START, ProcessId, boot_id, command_line, identify, parse_native_id
 from jpsi_engine.spool.claims import REVOKED
+from jpsi_engine.spool.damage import DAMAGE
 from jpsi_engine.spool.spool import Intent, Spool
 
 # Larger than any pid: no signal is ever sent to it.
@@ -56,7 +57,7 @@ def find_attempts(spool: Spool, native_id: str) -> Iterator[tuple[Intent, Proces
             process = (
                 None if intent is None else find_runner(spool, intent) or (target if is_started else None)
             )
-        except (OSError, KeyError, TypeError, ValueError):
+        except (OSError, *DAMAGE):
             continue  # one odd folder says nothing of the others
         if intent is None or process is None:
             continue

@@ -8,23 +8,26 @@ job.
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from jpsi.plugin.engine import decode, problems
 from jpsi_engine.host import read_json
-from jpsi_engine.spool.arrays import ArrayIntent, read_link
+from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, read_link
 from jpsi_engine.spool.claims import UNREADABLE, read_claim
 from jpsi_engine.spool.run_evidence import attempt_of, has_run, last_attempt
 from jpsi_engine.spool.status_values import decode_status
 
 #: The exceptions that mean damage, and not a transient failure, when a file is read.
-DAMAGE = (IsADirectoryError, PermissionError, AttributeError, KeyError, TypeError, ValueError, RecursionError)
+DAMAGE = (
+    *(IsADirectoryError, PermissionError, AttributeError, KeyError, TypeError, ValueError),
+    # JSON that is nested too deeply, and a number or a time that no duration or date can hold
+    *(RecursionError, OverflowError),
+)
 
 _STOP = "cancel"
 _INTENT = re.compile(r"intent\.\d+\.json")
@@ -85,7 +88,7 @@ def folder_problems(root: str, job_id: str, names: Collection[str]) -> Iterator[
     found = {name: file_problem(f"{folder}/{name}", check_intent) for name in intents}
     sound_names = [name for name, problem in found.items() if problem is None]
     if link in names and f"intent.{attempt}.json" not in names:
-        yield from _link_problems(root, folder, attempt)
+        yield from _link_problems(root, job_id, attempt)
     elif not sound_names:
         was_made = any(name.startswith(("run.", "claim.")) for name in names)
         was_made = was_made or has_run(job_id, attempt, names)
@@ -167,8 +170,10 @@ def check_stop(content: Any) -> None:  # noqa: ANN401  as above
 
 
 def _check_time(text: str) -> None:
-    if datetime.fromisoformat(text).tzinfo is None:
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
         raise ValueError(text)
+    time.astimezone(UTC)
 
 
 def _check_array(lines: list[str]) -> None:
@@ -179,27 +184,25 @@ def _check_array(lines: list[str]) -> None:
         raise ValueError(lines)
 
 
-def _check_count(index: int, common: Mapping[str, Any]) -> None:
-    """Raise if an array does not have an element with this index."""
-    if index > common["count"]:
-        raise ValueError(index)
-
-
-def _link_problems(root: str, job_folder: str, attempt: int) -> Iterator[str]:
+def _link_problems(root: str, job_id: str, attempt: int) -> Iterator[str]:
     """Yield the problem with the link from a job to its array; an array that is gone or given up is none."""
     not_a_link, link = f"array.{attempt} does not name an array and an element", None
     with contextlib.suppress(OSError):
-        link = read_link(job_folder, attempt)
+        link = read_link(f"{root}/jobs/{job_id}", attempt)
     if link is None:
         yield not_a_link
         return
-    array, folder = link.array, f"{root}/arrays/{link.array}"
+    arrays = ArrayFiles(root)
+    folder = arrays.folder(link.array)
+    if arrays.is_of_another_job(link, job_id, attempt):
+        yield f"array.{attempt} names the element of another job"
+        return
     if os.path.lexists(f"{folder}/over") or not os.path.isdir(folder):  # noqa: PTH112  as above
         return
-    problem = array_problem(root, array)
+    problem = array_problem(root, link.array)
     if problem is not None:
-        yield f"arrays/{array}/intent.json {problem}"
-    elif file_problem(f"{folder}/intent.json", functools.partial(_check_count, link.index)) is not None:
+        yield f"arrays/{link.array}/intent.json {problem}"
+    elif arrays.read_element(link) is None:
         yield not_a_link
 
 

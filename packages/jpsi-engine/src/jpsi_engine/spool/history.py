@@ -131,9 +131,10 @@ class JobHistory:
 
     @property
     def _stop_remark(self) -> str | None:
-        if self.record.stop is not None:
+        if self._stop is not None:
             # the client writes it before it asks the batch system, which may not have got the request
-            return "its end was asked for"
+            asked, repeats = "its end was asked for", self._stop.repeats
+            return f"{asked}, and {repeats} more times as it lived on" if repeats else asked
         if not self.record.is_revoked:
             return None
         return (

@@ -1,14 +1,15 @@
 """Represents an attempt to be submitted: of a single job (`JobIntent`) or an array (`ArrayAttempt`).
 
-Both have the same properties and methods: names of files, claim, revocation. So the submission, handoff and
-recovery of batch jobs treat them alike. For the processes of attempts that run on this machine, see
-`attempts`.
+Both have the same properties and methods: names of files, lock, claim, revocation, native id. So the
+submission, handoff and recovery of batch jobs treat them alike. For the processes of attempts that run on
+this machine, see `attempts`.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import attrs
 
@@ -26,6 +27,11 @@ class JobIntent:
     spool: Spool
     job_id: str
     attempt: int
+
+    @property
+    def id(self) -> str:
+        """The id of the job or the array."""
+        return self.job_id
 
     @property
     def name(self) -> str:
@@ -60,6 +66,23 @@ class JobIntent:
     def missing_shell_marker(self) -> str:
         """The marker that says that the shell is missing; empty if only the batch system can report that."""
         return f"events/{self.job_id}.{self.attempt}.exit.{SHELL}.{SETUP_CODE}"
+
+    def hold_lock(self, patience_seconds: float) -> AbstractContextManager[bool]:
+        """Hold its lock while the caller decides what became of it; see `Spool.hold_lock`."""
+        return self.spool.hold_lock(self, patience_seconds)
+
+    def read_native_id(self) -> str | None:
+        """Return its native id; None if the submitting process died before it could add it."""
+        intent = self.spool.intent(self.job_id, self.attempt)
+        return None if intent is None else intent.native_id
+
+    def record_native_id(self, native_id: str) -> None:
+        """Add the native id that the batch system gave to it; called within `hold_lock`."""
+        self.spool.record_native_id(self.job_id, self.attempt, native_id)
+
+    def has_run(self) -> bool:
+        """Return True if any file shows that it has begun; jpsi never submits it again then."""
+        return self.spool.has_run(self.job_id, self.attempt)
 
     def claim(self) -> Claim | None:
         """Return the claim on it in the spool; None if there is none."""
@@ -106,6 +129,11 @@ class ArrayAttempt:
     missing_shell_marker: str = attrs.field(default="", init=False)
 
     @property
+    def id(self) -> str:
+        """See `JobIntent`."""
+        return self.array
+
+    @property
     def name(self) -> str:
         """See `JobIntent`."""
         return f"the array that begins with job {self.first}" if self.first else f"array {self.array}"
@@ -129,6 +157,24 @@ class ArrayAttempt:
     def file(self, kind: str) -> str:
         """See `JobIntent`."""
         return f"arrays/{self.array}/{kind}"
+
+    def hold_lock(self, patience_seconds: float) -> AbstractContextManager[bool]:
+        """See `JobIntent`."""
+        return self.spool.arrays.hold_lock(self.array, patience_seconds)
+
+    def read_native_id(self) -> str | None:
+        """See `JobIntent`."""
+        return self.spool.arrays.read_native_id(self.array)
+
+    def record_native_id(self, native_id: str) -> None:
+        """See `JobIntent`."""
+        self.spool.arrays.record_native_id(self.array, native_id)
+
+    def has_run(self) -> bool:
+        """Return True if any element has begun, by its files, even if the claim of the array is lost."""
+        array = self.spool.arrays.read(self.array)
+        elements = () if array is None else array.elements
+        return self.spool.have_run({it["id"]: it["attempt"] for it in elements})
 
     def claim(self) -> Claim | None:
         """See `JobIntent`."""

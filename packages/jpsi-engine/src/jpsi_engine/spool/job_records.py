@@ -43,6 +43,8 @@ class JobRecord:
     native_id: str | None
     #: The array and the element that it is; None for a job by itself.
     place: ArrayMember | None = None
+    #: The id that the backend gave that array; None if it is not known.
+    array_native_id: str | None = None
     #: True if a client has revoked it, so that it can never run.
     is_revoked: bool = False
     #: The reason why its submission failed, as its program got it; None if it did not fail, or if another
@@ -167,7 +169,7 @@ class JobRecords:
                 indices = range(1, 1 + len(intent.elements))
                 ids = None if native_id is None else self._element_ids(native_id, indices)
                 unsent_reason = self._arrays.read_unsent_reason(name) if is_revoked(claim) else None
-                yield name, _Array(intent, ids, is_revoked(claim), unsent_reason)
+                yield name, _Array(intent, native_id, ids, is_revoked(claim), unsent_reason)
 
     def _read_folder(
         self, job_id: str, new: Mapping[str, Marker], arrays: Mapping[str, _Array]
@@ -180,7 +182,10 @@ class JobRecords:
             if files.has("array"):
                 place = read_link(folder, files.attempt)
                 array = None if place is None else arrays.get(place.array)
-                return None if place is None or array is None else array.element(place.index, **own)
+                record = None if place is None or array is None else array.element(place.index, **own)
+                # a link to the element of another job is damaged
+                is_own = record is not None and (record.job_id, record.attempt) == (job_id, files.attempt)
+                return record if is_own else None
             if own["markers"]:
                 return None
         intent, native_id = files.read_intent(lambda _: True)
@@ -298,6 +303,7 @@ class _Array:
     """An array with the native ids of its elements, which are computed once for all of them."""
 
     intent: ArrayIntent
+    native_id: str | None
     native_ids: Sequence[str] | None
     is_revoked: bool
     unsent_reason: str | None
@@ -313,6 +319,7 @@ class _Array:
             intent=content,
             native_id=None if self.native_ids is None else self.native_ids[index - 1],
             place=ArrayMember(self.intent.array, index),
+            array_native_id=self.native_id,
             is_revoked=self.is_revoked,
             unsent_reason=self.unsent_reason,
             **own,

@@ -146,7 +146,12 @@ class _Pruning:
             spool.remove(job_id)
 
     def _is_needed(self, job_id: str) -> bool:
-        """Return True if an existing array has the job, which without its folder would look new."""
+        """Return True if the job is yet to be submitted, or an existing array has it.
+
+        Without its folder, a job of an array would look new.
+        """
+        if self._spool.is_deferred(job_id):
+            return True
         members = self._spool.places(job_id)
         linked_members = [member for member in members.values() if member is not None]
         if any(os.path.exists(self._spool.arrays.folder(member.array)) for member in linked_members):  # noqa: PTH110

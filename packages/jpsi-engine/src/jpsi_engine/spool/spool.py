@@ -8,10 +8,12 @@
     <root>/jobs/<id>/stop.<n>.json      jpsi asked attempt n to end
     <root>/jobs/<id>/final.<n>.json     the final status, if it does not follow from the exit marker alone
     <root>/jobs/<id>/unsent.<n>         attempt n was revoked and its submission failed; the reason, in words
+    <root>/jobs/<id>/deferred           the job is submitted once other jobs have ended; see `deferral`
     <root>/jobs/<id>/get.<n>            the stage out of attempt n is not complete; its progress, in words
     <root>/jobs/<id>/found              another machine has submitted the job
     <root>/jobs/<id>/stdout, stderr     streams without a path of their own
     <root>/arrays/                      jobs that were submitted as one array; see `arrays`
+    <root>/deferred/                    submissions that are deferred until other jobs have ended
     <root>/trash/                       folders that are being removed
     <root>/staged/<id>                  the remote host still has staged files of a job that is done with them
     <root>/events/                      markers, until a client moves them into the folders of their jobs
@@ -29,15 +31,23 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
 from jpsi.plugin import ConfigError
 from jpsi_engine import host
-from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember, add_native_id, adopt, link_path, read_link
+from jpsi_engine.spool.arrays import (
+    ArrayFiles,
+    ArrayMember,
+    add_native_id,
+    adopt,
+    append_native_id,
+    link_path,
+    read_link,
+)
 from jpsi_engine.spool.claims import REVOKED, Claim, is_revoked, read_claim, revoke
 from jpsi_engine.spool.damage import folder_problems, read_final, read_stop
 from jpsi_engine.spool.retry_writer import RetryWriter
@@ -52,6 +62,8 @@ __all__ = ["REVOKED", "Claim", "Intent", "Spool"]
 FOUND = "found"
 #: The file name, without the attempt's number, that says that the submission of an attempt failed.
 UNSENT_FILE = "unsent"
+#: The file name that says that a process submits a job once other jobs have ended.
+DEFERRED_FILE = "deferred"
 
 
 @attrs.frozen(slots=True)
@@ -65,6 +77,18 @@ class Intent:
     native_id: str | None
     #: The array and the element that it is; None for a job by itself.
     place: ArrayMember | None = None
+
+
+class Attempt(Protocol):
+    """An attempt of a job by itself."""
+
+    @property
+    def job_id(self) -> str:
+        """The job."""
+
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt."""
 
 
 def stop_file(job_id: str, attempt: int) -> str:
@@ -143,9 +167,14 @@ class Spool:
             if attempt == 1:
                 self.discard(job_id, attempt)
             raise
-        if attempt > 1 and host.exists(link_path(folder, attempt)):
-            os.close(lock)
-            host.forget(f"{folder}/intent.{attempt}.json")
+        is_in_array = True
+        try:
+            is_in_array = attempt > 1 and host.exists(link_path(folder, attempt))
+        finally:
+            if is_in_array:
+                os.close(lock)
+                host.forget(f"{folder}/intent.{attempt}.json")
+        if is_in_array:
             raise FileExistsError(folder)
         return lock
 
@@ -177,7 +206,7 @@ class Spool:
     @staticmethod
     def started(lock: int, native_id: str) -> None:
         """Add the native id to the attempt whose lock the caller holds."""
-        host.write_all(lock, b"\n" + native_id.encode("ascii"))
+        append_native_id(lock, native_id)
 
     def discard(self, job_id: str, attempt: int, reason: str = "") -> None:
         """Forget an attempt that was never started; never raises.
@@ -189,11 +218,11 @@ class Spool:
         """
         if attempt == 1:
             shutil.rmtree(self.folder(job_id), ignore_errors=True)
-        elif self.has_intent(job_id, attempt):
+            return
+        with contextlib.suppress(OSError):
             # An intent that stays counts as an attempt that was made; revoked, it is not taken for running.
-            with contextlib.suppress(OSError):
-                if self.revoke(job_id, attempt):
-                    self.give_up(job_id, attempt, reason)
+            if self.has_intent(job_id, attempt) and self.revoke(job_id, attempt):
+                self.give_up(job_id, attempt, reason)
 
     def has_intent(self, job_id: str, attempt: int) -> bool:
         """Return True if the attempt has an intent of its own."""
@@ -222,6 +251,11 @@ class Spool:
     def is_given_up(self, job_id: str, attempt: int) -> bool:
         """Return True if `give_up` was called for an attempt."""
         return host.exists(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}")
+
+    def is_deferred(self, job_id: str) -> bool:
+        """Return True if a job waits to be submitted for the first time, and was not asked to end."""
+        names = self.names(job_id)
+        return DEFERRED_FILE in names and "stop.1.json" not in names and last_attempt(job_id, names) == 1
 
     def adopt(self, job_id: str, attempt: int, place: ArrayMember) -> None:
         """Make the folder of a job that was submitted as an array element, unless it exists."""
@@ -254,6 +288,10 @@ class Spool:
         path = f"{self.root}/{stop_file(job_id, attempt)}"
         is_first = host.write_once(path, json.dumps(content).encode("ascii"))
         return content if is_first else self.read_stop(job_id, attempt) or content
+
+    def replace_stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> None:
+        """Replace the record that `stop` wrote by one that says more."""
+        host.write(f"{self.root}/{stop_file(job_id, attempt)}", json.dumps(content).encode("ascii"))
 
     def read_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
         """Return the record that `stop` wrote for an attempt, or None.
@@ -382,17 +420,19 @@ class Spool:
         """Return True if the job's folder says that an attempt began to run, even if its markers are lost."""
         return any(name.startswith(f"start.{attempt}.") for name in self.names(job_id))
 
-    def has_run(self, job_id: str, attempt: int, names: Collection[str] = ()) -> bool:
-        """Return True if any file is evidence that an attempt began to run, even if its claim is lost.
+    def has_run(self, job_id: str, attempt: int) -> bool:
+        """Return True if any file is evidence that an attempt began to run, even if its claim is lost."""
+        return self.have_run({job_id: attempt})
 
-        Args:
-            job_id: the job.
-            attempt: the attempt.
-            names: the names of markers that no process has moved into the job's folder yet.
-        """
-        claim = self.claim(job_id, attempt)
-        is_claimed = claim is not None and claim.text not in {"", REVOKED}
-        return is_claimed or has_run(job_id, attempt, [*self.names(job_id), *names])
+    def have_run(self, attempts: Mapping[str, int]) -> bool:
+        """Return True if any of these attempts of jobs began to run; see `has_run`."""
+        # another process may move a marker from `events` into the folder meanwhile, so the folder comes last
+        if any(marker.attempt == attempts[marker.job_id] for marker in self.news(attempts.keys())):
+            return True
+        claims = (self.claim(job_id, attempt) for job_id, attempt in attempts.items())
+        return any(it is not None and it.text not in {"", REVOKED} for it in claims) or any(
+            has_run(job_id, attempt, self.names(job_id)) for job_id, attempt in attempts.items()
+        )
 
     def is_final(self, job_id: str, is_conclusive: Callable[[list[Marker]], bool]) -> bool:
         """Return True if the last attempt of a job is settled, so that it need not be followed any more.
@@ -480,11 +520,13 @@ class Spool:
 
     def _read_element(self, job_id: str, attempt: int) -> Intent | None:
         place = read_link(self.folder(job_id), attempt)
-        content = None if place is None else self.arrays.read_element(place)
+        if place is None or self.arrays.is_of_another_job(place, job_id, attempt):
+            return None
+        content = self.arrays.read_element(place)
         return None if content is None else Intent(job_id, attempt, content, None, place)
 
     @contextlib.contextmanager
-    def hold_lock(self, intent: Intent, patience_seconds: float) -> Iterator[bool]:
+    def hold_lock(self, intent: Attempt, patience_seconds: float) -> Iterator[bool]:
         """Hold the lock on an attempt while the caller decides what became of it.
 
         The submitting process holds the lock until the attempt is started, its runner until it has made its

@@ -32,7 +32,7 @@ from jpsi.plugin import (
 )
 from jpsi_engine.host import is_transient
 from jpsi_engine.scheduler import Backend
-from jpsi_engine.spool import REVOKED, Claim, JobAttempt
+from jpsi_engine.spool import REVOKED, Claim, JobAttempt, is_revoked
 from jpsi_engine.submission.run_host import RunHost, TakenError, UnsentError
 from jpsi_engine.verdict import SETUP_CODE
 
@@ -265,8 +265,7 @@ class Handoff:
         Raises:
             JpsiError: the remote host cannot be reached.
         """
-        claim = self._run_host.claim(attempt)
-        return claim is not None and claim.text == REVOKED
+        return is_revoked(self._run_host.claim(attempt))
 
     def withdraw(self, attempt: JobAttempt) -> str | None:
         """Make sure that an attempt can never run; if it has begun, return its native id.

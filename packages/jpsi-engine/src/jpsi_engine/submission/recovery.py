@@ -31,16 +31,17 @@ from jpsi_engine.scheduler import (
 )
 from jpsi_engine.spool import (
     DAMAGE,
-    REVOKED,
     UNNAMED,
     UNREADABLE,
     ArrayAttempt,
     ArrayIntent,
     Intent,
+    JobAttempt,
     JobIntent,
     Spool,
     array_problem,
     encode_status,
+    is_revoked,
 )
 from jpsi_engine.submission.handoff import Handoff
 from jpsi_engine.submission.run_host import RunHost
@@ -53,21 +54,6 @@ log = logging.getLogger(__name__)
 _JUDGE_SECONDS = 10.0
 # The most attempts whose locks are held together; each lock takes a descriptor.
 _BATCH_SIZE = 100
-
-
-@attrs.frozen(slots=True, eq=False)
-class _Lost:
-    """A job or an array of which the spool does not show whether the batch system has it."""
-
-    attempt: JobIntent | ArrayAttempt
-    #: The id of the job or the array.
-    id: str
-    has_run: Callable[[], bool]
-    hold_lock: Callable[[float], AbstractContextManager[bool]]
-    read_native_id: Callable[[], str | None]
-    record_native_id: Callable[[str], None]
-    #: Logs an error about its files.
-    warn: Callable[[Exception], None]
 
 
 @attrs.frozen(slots=True)
@@ -242,7 +228,12 @@ class Recovery:
             return attempt > newest
         # If two processes submitted it at the same time, it is in two arrays; the folder names the first.
         place = self._spool.places(job_id).get(attempt)
-        return (place is None or place.array == array) and not self._is_known(job_id)
+        is_first = (
+            place is None
+            or place.array == array
+            or self._spool.arrays.is_of_another_job(place, job_id, attempt)
+        )
+        return is_first and not self._is_known(job_id)
 
     def _without_ended(self, found: Iterable[Intent]) -> Iterator[Intent]:
         """Yield the jobs that were neither cancelled before they began nor given up."""
@@ -273,8 +264,8 @@ class Recovery:
         native_ids: dict[str, str | None] = {}
         lost = []
         for tag, group in groups.items():
-            one = self._lost(group[0])
-            with self._fence(one.warn):
+            one = self._attempt(group[0])
+            with self._attempt_fence(one):
                 known = self._native_ids.for_intent(group[0])
                 # the elements of an array whose claim is unreadable are followed by their markers
                 if known is None or (known == UNREADABLE and group[0].place is None):
@@ -299,68 +290,31 @@ class Recovery:
             return [f"{UNNAMED}{it.job_id}" for it in group]
         return self._backend.element_ids(native_id, indices)
 
-    def _lost(self, intent: Intent) -> _Lost:
-        """Return the job or array of an attempt, as one to be settled."""
-        spool, job_id, attempt = self._spool, intent.job_id, intent.attempt
+    def _attempt(self, intent: Intent) -> JobAttempt:
+        """Return the attempt of an intent: of the job, or the array that it is in."""
         if intent.place is None:
-            return _Lost(
-                JobIntent(spool, job_id, attempt),
-                job_id,
-                has_run=partial(self._has_run, job_id, attempt),
-                hold_lock=partial(spool.hold_lock, intent),
-                read_native_id=partial(self._read_native_id, job_id, attempt),
-                record_native_id=partial(spool.record_native_id, job_id, attempt),
-                warn=partial(warn_of_damage, spool, job_id),
-            )
-        name = intent.place.array
-        return _Lost(
-            ArrayAttempt(spool, name),
-            name,
-            has_run=partial(self._has_array_run, name),
-            hold_lock=partial(spool.arrays.hold_lock, name),
-            read_native_id=partial(spool.arrays.read_native_id, name),
-            record_native_id=partial(spool.arrays.record_native_id, name),
-            warn=partial(_warn_of_array, name),
-        )
+            return JobIntent(self._spool, intent.job_id, intent.attempt)
+        return ArrayAttempt(self._spool, intent.place.array)
 
-    def _read_native_id(self, job_id: str, attempt: int) -> str | None:
-        intent = self._spool.intent(job_id, attempt)
-        return None if intent is None else intent.native_id
-
-    def _has_run(self, job_id: str, attempt: int) -> bool:
-        """Return True if any file shows that an attempt has begun; jpsi never submits it again then."""
-        new = [it.name for it in self._spool.news({job_id}) if it.attempt == attempt]
-        return self._spool.has_run(job_id, attempt, new)
-
-    def _has_array_run(self, name: str) -> bool:
-        """Return True if any element has begun, by its files, even if the claim of the array is lost."""
-        array = self._spool.arrays.read(name)
-        attempts = {} if array is None else {it["id"]: it["attempt"] for it in array.elements}
-        if any(marker.attempt == attempts[marker.job_id] for marker in self._spool.news(attempts.keys())):
-            return True
-        return any(self._spool.has_run(job_id, attempt) for job_id, attempt in attempts.items())
-
-    def _settle(self, lost: Iterable[_Lost]) -> dict[str, str | None]:
+    def _settle(self, lost: Iterable[JobAttempt]) -> dict[str, str | None]:
         """Return, by tag, the native ids of attempts; None for one that can never run.
 
         Raises:
             JpsiError: the batch system did not answer.
         """
-        begun, left, unnamed = list[_Lost](), list[_Lost](), list[_Lost]()
+        begun, left, unnamed = list[JobAttempt](), list[JobAttempt](), list[JobAttempt]()
         for it in lost:
-            with self._fence(it.warn):
+            with self._attempt_fence(it):
                 has_run = it.has_run()
-                if has_run or not _is_revoked(it):
+                if has_run or not is_revoked(it.claim()):
                     unnamed.append(it)
                 (begun if has_run else left).append(it)
         found = self._find_by_tags(unnamed)
         for it in begun:
-            with self._fence(it.warn):
-                self._record_found(it, found.get(it.attempt.tag))
+            with self._attempt_fence(it):
+                self._record_found(it, found.get(it.tag))
         # the monitor looks for a job without a native id by its tag until its end is known
-        settled: dict[str, str | None] = {
-            it.attempt.tag: found.get(it.attempt.tag) or f"{UNNAMED}{it.id}" for it in begun
-        }
+        settled: dict[str, str | None] = {it.tag: found.get(it.tag) or f"{UNNAMED}{it.id}" for it in begun}
         # At first without waiting, so that a busy job does not delay the others.
         for seconds in (0.0, _JUDGE_SECONDS):
             deadline, waiting = time.monotonic() + seconds, left
@@ -368,14 +322,14 @@ class Recovery:
             for start in range(0, len(waiting), _BATCH_SIZE):
                 left += self._settle_batch(waiting[start : start + _BATCH_SIZE], found, deadline, settled)
         if left:
-            names = ", ".join(it.attempt.name for it in left)
+            names = ", ".join(it.name for it in left)
             msg = "being submitted or recovered by other processes, and left out until a later recover(): %s"
             log.warning(msg, names)
         return settled
 
-    def _record_found(self, begun: _Lost, native_id: str | None) -> None:
+    def _record_found(self, begun: JobAttempt, native_id: str | None) -> None:
         """Record the native id of an array that has begun, unless another process has the array's lock."""
-        if native_id is None or not isinstance(begun.attempt, ArrayAttempt):
+        if native_id is None or not isinstance(begun, ArrayAttempt):
             return
         with begun.hold_lock(0.0) as is_held:
             if is_held and begun.read_native_id() is None:
@@ -383,28 +337,28 @@ class Recovery:
 
     def _settle_batch(
         self,
-        lost: Iterable[_Lost],
+        lost: Iterable[JobAttempt],
         found: Mapping[str, str],
         deadline: float,
         settled: dict[str, str | None],
-    ) -> list[_Lost]:
+    ) -> list[JobAttempt]:
         """Settle attempts that have not begun; return those that other processes are submitting.
 
         The batch system has shown the native ids in `found`, by tag. Those attempts are settled at once, so
         that locks are held for as short a time as possible: a job that starts meanwhile waits for its own.
         """
-        busy = list[_Lost]()
+        busy = list[JobAttempt]()
         with contextlib.ExitStack() as locks:
-            unnamed = list[tuple[_Lost, contextlib.ExitStack]]()
+            unnamed = list[tuple[JobAttempt, contextlib.ExitStack]]()
             for it in lost:
-                tag, lock = it.attempt.tag, locks.enter_context(contextlib.ExitStack())
-                with self._fence(it.warn):
+                tag, lock = it.tag, locks.enter_context(contextlib.ExitStack())
+                with self._attempt_fence(it):
                     if not lock.enter_context(it.hold_lock(max(0.0, deadline - time.monotonic()))):
                         busy.append(it)
                         continue
                     # it may have been submitted meanwhile
                     native_id = it.read_native_id()
-                    if native_id is not None or _is_revoked(it):
+                    if native_id is not None or is_revoked(it.claim()):
                         settled[tag] = native_id
                     elif tag in found:
                         settled[tag] = self._resolve(it, found[tag])
@@ -414,26 +368,32 @@ class Recovery:
                 lock.close()
             late = self._find_by_tags([it for it, _ in unnamed])
             for it, lock in unnamed:
-                with lock, self._fence(it.warn):
-                    settled[it.attempt.tag] = self._resolve(it, late.get(it.attempt.tag))
+                with lock, self._attempt_fence(it):
+                    settled[it.tag] = self._resolve(it, late.get(it.tag))
         return busy
 
-    def _resolve(self, lost: _Lost, native_id: str | None) -> str | None:
+    def _resolve(self, lost: JobAttempt, native_id: str | None) -> str | None:
         """Return the native id of an attempt whose lock is held; None if it can never run."""
         # it may have begun meanwhile, with a claim that could not be written
         if lost.has_run():
-            native_id = native_id or self._handoff.claimed_native_id(lost.attempt) or f"{UNNAMED}{lost.id}"
+            native_id = native_id or self._handoff.claimed_native_id(lost) or f"{UNNAMED}{lost.id}"
         elif native_id is None:
-            return self._handoff.withdraw(lost.attempt)
-        elif self._handoff.is_revoked(lost.attempt):
+            return self._handoff.withdraw(lost)
+        elif self._handoff.is_revoked(lost):
             return None
         _record_native_id(lost, native_id)
         return native_id
 
-    def _find_by_tags(self, lost: Sequence[_Lost]) -> dict[str, str]:
+    def _find_by_tags(self, lost: Sequence[JobAttempt]) -> dict[str, str]:
         """Ask the batch system, by tag, for the native ids that a submitter died before recording."""
-        found = self._backend.find_by_tags([it.attempt.tag for it in lost]) if lost else None
+        found = self._backend.find_by_tags([it.tag for it in lost]) if lost else None
         return dict(found or {})
+
+    def _attempt_fence(self, attempt: JobAttempt) -> AbstractContextManager[None]:
+        """See `_fence`."""
+        if isinstance(attempt, ArrayAttempt):
+            return self._fence(partial(_warn_of_array, attempt.id))
+        return self._fence(partial(warn_of_damage, self._spool, attempt.id))
 
     @staticmethod
     @contextlib.contextmanager
@@ -445,13 +405,7 @@ class Recovery:
             warn(e)
 
 
-def _is_revoked(lost: _Lost) -> bool:
-    """Return True if an attempt was revoked: it never runs, even if the batch system has it."""
-    claim = lost.attempt.claim()
-    return claim is not None and claim.text == REVOKED
-
-
-def _record_native_id(lost: _Lost, native_id: str) -> None:
+def _record_native_id(lost: JobAttempt, native_id: str) -> None:
     """Record the native id of an attempt whose lock is held."""
     if native_id.startswith(UNNAMED):
         return
@@ -460,7 +414,7 @@ def _record_native_id(lost: _Lost, native_id: str) -> None:
     except OSError:
         # the next process that recovers it finds it by its tag, too
         msg = "%s: its native id %s could not be recorded"
-        log.warning(msg, lost.attempt.name, native_id, exc_info=True)
+        log.warning(msg, lost.name, native_id, exc_info=True)
 
 
 def _warn_of_array(name: str, problem: Exception | str) -> None:

@@ -347,25 +347,28 @@ class SubmissionPipeline:
         if unreported is not None:
             return unreported not in self._failed_arrays or self._array_may_run(unreported)
         place = read_link(self._spool.folder(job_id), attempt)
+        if place is not None and self._spool.arrays.is_of_another_job(place, job_id, attempt):
+            # which array the attempt was in, and whether that runs, is unknown
+            msg = f"job {job_id} is damaged: array.{attempt} names the element of another job"
+            raise SubmitException(msg)
         return place is not None and self._array_may_run(place.array)
 
     def _single_may_run(self, job_id: str, attempt: int) -> bool:
-        job_attempt, intent = JobIntent(self._spool, job_id, attempt), self._spool.intent(job_id, attempt)
-        if intent is None:
+        job_attempt = JobIntent(self._spool, job_id, attempt)
+        if self._spool.intent(job_id, attempt) is None:
             return self._handoff.withdraw(job_attempt) is not None
-        with self._spool.hold_lock(intent, _JUDGE_SECONDS) as may_judge:
-            known = self._spool.intent(job_id, attempt) if may_judge else None
+        with job_attempt.hold_lock(_JUDGE_SECONDS) as may_judge:
             # an attempt that another process has found in the batch system, and follows, is not withdrawn
-            is_found = known is not None and known.native_id is not None
+            is_found = may_judge and job_attempt.read_native_id() is not None
             return is_found or self._handoff.withdraw(job_attempt) is not None
 
     def _array_may_run(self, array: str) -> bool:
         job_attempt = ArrayAttempt(self._spool, array)
         if job_attempt.is_over():
             return False
-        with self._spool.arrays.hold_lock(array, 0.0) as may_judge:
+        with job_attempt.hold_lock(0.0) as may_judge:
             # once the batch system has accepted an array, one job must not withdraw the others' elements
-            if not may_judge or self._spool.arrays.read_native_id(array) is not None:
+            if not may_judge or job_attempt.read_native_id() is not None:
                 return True
             return self._handoff.withdraw(job_attempt) is not None
 

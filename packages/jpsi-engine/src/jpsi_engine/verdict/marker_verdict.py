@@ -38,6 +38,8 @@ class Stop:
     time: datetime
     #: True if the job had left its exit marker already when jpsi asked.
     is_late: bool = False
+    #: How often the batch system was asked again, as the job lived on.
+    repeats: int = 0
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Stop:
@@ -47,13 +49,15 @@ class Stop:
             KeyError, TypeError, ValueError: the content is not such a record.
         """
         why = TIMEOUT if content.get("why") == TIMEOUT else CANCEL
-        return cls(why, datetime.fromisoformat(content["time"]), is_late=content.get("late") is True)
+        time, repeats = datetime.fromisoformat(content["time"]), int(content.get("repeats", 0))
+        return cls(why, time, is_late=content.get("late") is True, repeats=repeats)
 
     @property
     def content(self) -> dict[str, Any]:
         """The record, as it is written to the spool."""
         late = {"late": True} if self.is_late else {}
-        return {"why": self.why, "time": self.time.isoformat(), **late}
+        repeats = {"repeats": self.repeats} if self.repeats else {}
+        return {"why": self.why, "time": self.time.isoformat(), **late, **repeats}
 
 
 @attrs.frozen(slots=True)

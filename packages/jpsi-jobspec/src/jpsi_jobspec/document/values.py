@@ -144,10 +144,10 @@ class Value:
     def as_duration(self) -> timedelta | None:
         """Return a duration from a number of seconds or a text such as 1h30m; zero means no limit."""
         if isinstance(self.content, str) or self.is_number():
-            if (iso := _ISO.fullmatch(self.text)) and any(iso.groups()):
-                days, hours, minutes, seconds = (int(part or 0) for part in iso.groups())
-                return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, OverflowError):
+                if (iso := _ISO.fullmatch(self.text)) and any(iso.groups()):
+                    days, hours, minutes, seconds = (int(part or 0) for part in iso.groups())
+                    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
                 return parse_duration(self.text)
         self.must_be("a time", "JS060", "write seconds, 300s, 1h30m, 1:30:00 or PT5M; 0 is no limit")
         return None
@@ -156,7 +156,8 @@ class Value:
         """Return a size in bytes from a number with a unit, in powers of 1024."""
         match = _SIZE.fullmatch(f"{self.text} {unit}".strip()) if self.text else None
         if match is not None and not self.is_ambiguous:
-            return int(float(match[1]) * 1024.0 ** _POWERS[match[2].removesuffix("i").upper()])
+            with contextlib.suppress(OverflowError):
+                return int(float(match[1]) * 1024.0 ** _POWERS[match[2].removesuffix("i").upper()])
         self.must_be("a size", "JS027", "write a number and a unit: 16GB")
         return None
 

@@ -13,9 +13,9 @@ from .allocations import flatten, is_spread, multinode_entries, slots_of_nodes
 from .capacity import Capacity
 from .engines import (
     DASK,
-    INSTALL_HINT,
     engine_for,
     find_unsupported_groups,
+    install_hint,
     launcher_of,
     multinode_groups,
     usable_engines,

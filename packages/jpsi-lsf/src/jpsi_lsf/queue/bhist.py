@@ -1,7 +1,7 @@
 """Queries bhist for jobs that bjobs has forgotten or does not explain, and parses its output.
 
 bhist silently leaves out unknown jobs if it knows any other of the queried jobs. A job therefore counts as
-missing only if the end of the output has arrived.
+missing only if the end of the output has arrived, or if it was queried alone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import attrs
 from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
 
 from ..commands import lsf_command
+from ..native_ids import is_lone_element
 from .long_listing import observe_history, parse_bhist
 
 # bhist of LSF 10.1, -n: all event logs. By default bhist reads only the newest, and LSF starts a new one
@@ -51,6 +52,7 @@ def parse_finished(result: CommandResult, native_ids: Sequence[str], site: Site)
         result.checked()
     is_lsf_10 = site.offers.get("json") is True
     observations = {it.name: observe_history(it, done_is_zero=is_lsf_10) for it in histories.parts}
-    if not histories.is_ended and not observations.keys() >= set(native_ids):
+    is_whole = histories.is_ended and not is_lone_element(native_ids)
+    if not is_whole and not observations.keys() >= set(native_ids):
         raise result.no_answer
     return observations

@@ -5,7 +5,9 @@ which all versions have; it does not say why a job ended, so that bhist must be 
 
 For each queried job, bjobs prints the job or that it is not found; output that lacks both is incomplete.
 Array elements are queried by their array, and bjobs does not print elements that LSF has forgotten. An
-element therefore counts as missing only if the end of the output has arrived.
+element therefore counts as missing only if the end of the output has arrived. Output that was cut after an
+element looks as if it had; so jpsi queries a missing element alone before it counts as lost, and bjobs must
+print it or that it is not found.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
 from jpsi.plugin.kit import ids_by_tag
 
 from ..commands import lsf_command
-from ..native_ids import array_of, expand_ids
+from ..native_ids import array_of, expand_ids, is_lone_element
 from .json_listing import FIELDS, observe_record, observed_fields, parse_records, record_id
 from .long_listing import observe_history, parse_bjobs
 
@@ -108,10 +110,11 @@ def _parse_listing(result: CommandResult, native_ids: Sequence[str] | None, site
         for native_id in native_ids or ()
         if native_id not in reported and array_of(native_id) not in listing.unknown
     ]
-    # bjobs prints nothing about a forgotten element if it was queried by its array
+    # bjobs prints nothing about a forgotten element if it was queried by its array, and not alone
+    is_alone = is_lone_element(native_ids or ())
     must_be_whole = native_ids is None or bool(unreported)
     if (must_be_whole and not listing.is_ended) or any(
-        array_of(native_id) not in arrays for native_id in unreported
+        is_alone or array_of(native_id) not in arrays for native_id in unreported
     ):
         raise result.no_answer
     return listing

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 # The backoff after a pilot failed without running a job, in seconds: the first delay and the longest.
 _FIRST_DELAY, _LONGEST_DELAY = 2.0, 300.0
+# After so many pilots in a row that ended at once, no other is started until a job is submitted.
+_MOST_EARLY_ENDS = 3
 # The delays before a retry of a cancel, and of a lookup, in seconds.
 _RETRY_DELAY, _LONG_RETRY_DELAY = 2.0, 30.0
 
@@ -54,6 +57,8 @@ class Fleet:
     #: Runs slow steps, such as submitting a pilot, in the background.
     _background_tasks: BackgroundTasks
     _failures: Counter[str] = attrs.field(init=False, factory=Counter)
+    #: The pilots in a row that ended at once.
+    _early_ends: Counter[str] = attrs.field(init=False, factory=Counter)
     _retry_at: dict[str, float] = attrs.field(init=False, factory=dict)
     #: The reasons why pilots do not start, by the key of their settings.
     problems: dict[str, str] = attrs.field(init=False, factory=dict)
@@ -131,8 +136,17 @@ class Fleet:
         pilot = self.pilots.get(name)
         if pilot is not None:
             pilot.has_worked = True
-            self._failures.pop(pilot.settings.key, None)
+            self._forget_failures(pilot.settings.key)
             self.problems.pop(pilot.settings.key, None)
+
+    def resume(self, key: str) -> None:
+        """Start pilots with these settings again, as a job was submitted, if too many have ended at once."""
+        if self._early_ends[key] >= _MOST_EARLY_ENDS:
+            self._forget_failures(key)
+
+    def _forget_failures(self, key: str) -> None:
+        for known in (self._failures, self._early_ends, self._retry_at):
+            known.pop(key, None)
 
     def _remove(self, pilot: Pilot) -> None:
         self._journal.write({"what": "pilot_gone", "name": pilot.name, "time": self._now()})
@@ -144,10 +158,17 @@ class Fleet:
         key = pilot.settings.key
         delay = min(_FIRST_DELAY * 2 ** self._failures[key], _LONGEST_DELAY)
         self._failures[key] += 1
-        self._retry_at[key] = self._now() + delay
+        self._early_ends[key] = self._early_ends[key] + 1 if pilot.ended_at_once(self._now()) else 0
         summary = (
             "the last pilot ended before any of its jobs" if pilot.reported_nodes else "no pilot has started"
         )
+        if self._early_ends[key] >= _MOST_EARLY_ENDS:
+            delay = math.inf
+            summary = (
+                f"the last {self._early_ends[key]} pilots ended at once, and no other is started until a job "
+                "is submitted"
+            )
+        self._retry_at[key] = self._now() + delay
         self.problems[key] = f"{summary}: {why}"
         log.warning("pilot %s failed: %s", pilot.name, why)
 

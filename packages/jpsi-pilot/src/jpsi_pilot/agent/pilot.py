@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from jpsi import Job
+from jpsi import Job, JobState
 
 from ..protocol import Settings
 from .pilot_jobs import OUTPUT
@@ -20,6 +20,8 @@ from .state import PilotEntry
 _START_SHARE = 2 / 3
 # No job is placed in a pilot with less time left than this, in seconds.
 _MIN_SECONDS = 1.0
+# A pilot that fails within so many seconds, and of which no node has reported, has ended at once.
+_EARLY_SECONDS = 60.0
 # The number of characters of a pilot's output that a message quotes.
 _MAX_OUTPUT = 300
 
@@ -89,6 +91,12 @@ class Pilot:
         """Return the capacity of each of its nodes that has not reported yet."""
         count = 0 if self.is_closing or self.is_over else self.settings.nodes - len(self.reported_nodes)
         return [self.capacity(f"{self.name}/expected.{number}", now) for number in range(count)]
+
+    def ended_at_once(self, now: float) -> bool:
+        """Return True if it has failed as soon as it began, so that the next one will probably fail, too."""
+        has_failed = self.job is not None and self.job.status.state is JobState.FAILED
+        ran = 0.0 if self.began_at is None else now - self.began_at
+        return has_failed and not self.reported_nodes and ran < _EARLY_SECONDS
 
     def explain_end(self, folder: Path) -> str:
         """Return why it ended before it finished a job, as far as that is known.

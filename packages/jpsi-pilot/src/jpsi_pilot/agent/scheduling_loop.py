@@ -88,6 +88,10 @@ class Scheduling:
         """Have the next round check at once which clients still run, as their pilots may be taken over."""
         self._clients_checked_at = float("-inf")
 
+    def resume(self, key: str) -> None:
+        """Have the next round start pilots again, as a job for these settings was submitted."""
+        self._fleet.resume(key)
+
     async def get_engine(self, settings: Settings) -> PilotEngine:
         """Return the engine for pilots with these settings; see `EnginePool.get_or_start`."""
         return await self._engines.get_or_start(settings)

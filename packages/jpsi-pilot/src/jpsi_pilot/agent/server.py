@@ -167,6 +167,7 @@ class Agent:
             return {"refused": why}
         self._linger = settings.idle
         self._scheduling.request_client_check()
+        self._scheduling.resume(settings.key)
         self._changed.set()
         values |= {"environment": request.environment, "umask": request.umask, "client": request.client}
         return self._requests.submit(**values)

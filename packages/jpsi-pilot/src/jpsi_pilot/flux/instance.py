@@ -14,6 +14,8 @@ from typing import Any, Self
 import attrs
 
 _SOCKET = "flux"
+#: The broker's own directory in the scratch directory; by default Flux makes one in TMPDIR.
+RUN_DIRECTORY = "run"
 # flux-uptime(1): 09:30:51 run 29s,  owner tester,  depth 0,  size 1
 _UPTIME = re.compile(r"\S+ +run .*\bsize ([0-9]+)$")
 # A flux command itself looks for a broker for half a second.
@@ -91,9 +93,13 @@ class Instance:
         resources, configuration = scratch / "R", scratch / "flux.toml"
         resources.write_text(json.dumps(shape.resources), encoding="utf-8")
         configuration.write_text(shape.configuration(resources), encoding="utf-8")
+        run_directory = scratch / RUN_DIRECTORY
+        run_directory.mkdir(mode=0o700)
         uri = f"local://{scratch / _SOCKET}"
         # The instance has no initial program: it runs until `terminate`.
-        options = f"-Slocal-uri={uri},-Sbroker.rc2_none=1,--config-path={configuration}"
+        options = (
+            f"-Slocal-uri={uri},-Srundir={run_directory},-Sbroker.rc2_none=1,--config-path={configuration}"
+        )
         # The session holds all that Flux starts on this node. Open files stay as the launcher passed them, as
         # brokers may find each other by one of them.
         broker = await create_subprocess_exec(

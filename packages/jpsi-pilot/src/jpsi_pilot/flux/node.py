@@ -20,7 +20,7 @@ from ..network import LONGEST, Wire, client_context
 from ..node import NodeLog, log_path, watch_supervisor
 from ..protocol import End, Task
 from .engine import ADDRESS
-from .instance import Instance, Shape
+from .instance import RUN_DIRECTORY, Instance, Shape
 from .jobs import FluxJobs
 
 # The name of the broker in the node's log.
@@ -29,10 +29,24 @@ _BROKER = "flux"
 # waits a second longer.
 _END_TIMEOUT = 2.0
 _FIRST_RANK = 0
+# The path of the broker's directory, which has sockets, is at most 96 bytes long. The directory is inside a
+# temporary one, to whose prefix Python adds eight characters.
+_SCRATCH_PREFIX = "jpsi-flux-"
+_LONGEST_PARENT = 96 - len(f"/{_SCRATCH_PREFIX}12345678/{RUN_DIRECTORY}")
+_SHORT_PARENT = "/tmp"  # noqa: S108  a private directory is made there
 
 
 class _UnfitError(Exception):
     """The instance is not the one that the pilot needs."""
+
+
+def scratch_parent(preferred: str) -> str:
+    """Return the directory for temporary ones: the preferred one, unless its path is too long for Flux.
+
+    >>> scratch_parent("/scratch/me"), scratch_parent("/scratch/" + 80 * "x")
+    ('/scratch/me', '/tmp')
+    """
+    return preferred if len(os.fsencode(preferred)) <= _LONGEST_PARENT else _SHORT_PARENT
 
 
 async def serve(shape: Shape, folder: Path, node: str) -> str:
@@ -44,7 +58,9 @@ async def serve(shape: Shape, folder: Path, node: str) -> str:
     if problem := await asyncio.to_thread(flux_problem):
         return problem
     log = NodeLog(log_path(folder, node))
-    with tempfile.TemporaryDirectory(prefix="jpsi-flux-") as scratch:
+    with tempfile.TemporaryDirectory(
+        prefix=_SCRATCH_PREFIX, dir=scratch_parent(tempfile.gettempdir())
+    ) as scratch:
         instance = await Instance.start(shape, Path(scratch))
         # the node supervisor reads this, and ends what a killed broker leaves behind
         log.record_begun(_BROKER, 0, instance.pid)

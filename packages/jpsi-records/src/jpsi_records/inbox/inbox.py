@@ -168,8 +168,10 @@ def _overwrite(path: Path, content: bytes) -> None:
     """Replace the content of a file in place; until it is truncated, blank lines cover longer old content."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        # One write: nobody can read the new content followed by lines of the old.
-        os.pwrite(file, content.ljust(os.fstat(file).st_size, b"\n"), 0)
+        # In one write, unless the disk is full: then no reader sees new content before lines of the old.
+        padded, written = content.ljust(os.fstat(file).st_size, b"\n"), 0
+        while written < len(padded):
+            written += os.pwrite(file, padded[written:], written)
         os.ftruncate(file, len(content))
     finally:
         os.close(file)

@@ -68,6 +68,18 @@ class EndTests(ExecutorTestBase):
         status = self.end(job)
         assert (status.state, status.reason) == (JobState.CANCELED, Reason.CANCELLED)
 
+    def test_a_cancel_that_was_accepted_and_had_no_effect_is_asked_for_again(
+        self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler
+    ) -> None:
+        """Torque forgets to end elements that are just starting."""
+        job = self.start(executor, Gate(tmp_path / "never").job())
+        fake.ignored_cancels = 1
+
+        job.cancel()
+
+        assert fake.job(job.native_id or "").state is FakeState.RUNNING
+        assert self.end(job).state is JobState.CANCELED
+
     def test_a_cancelled_job_that_exits_0_is_canceled(self, executor: JobExecutor) -> None:
         """A job that handles the signal and exits with 0 is CANCELED all the same."""
         job = self.start(executor, shell(_EXITS_ON_TERM))

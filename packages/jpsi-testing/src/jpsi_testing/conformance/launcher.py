@@ -49,10 +49,12 @@ class LineTests(LauncherTestBase):
             return
         lines = hooks("launch", spec=spec)
 
-        assert all(isinstance(it, str) for it in lines)
-        assert any('"$@"' in it for it in lines), 'the job\'s command is in "$@"'
+        assert all(isinstance(it, str) for it in lines), f"launch should return lines of shell, not {lines!r}"
+        assert any('"$@"' in it for it in lines), f'the job\'s command is in "$@"; no line has that: {lines}'
         for text in [*(spec.arguments or []), *(spec.environment or {}).values()]:
-            assert not text or len(text) < 20 or text not in "\n".join(lines)
+            assert not text or len(text) < 20 or text not in "\n".join(lines), (
+                f"the lines have the user's text {text!r}, which is no shell"
+            )
 
     @pytest.mark.parametrize("shell", SHELLS)
     @pytest.mark.parametrize("count", [1, 2])
@@ -66,13 +68,14 @@ class LineTests(LauncherTestBase):
 
         done = subprocess.run([shell, "-n", script], check=False, capture_output=True, text=True)
 
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.returncode, done.stderr) == (0, ""), f"{shell} does not accept the lines: {done.stderr}"
 
     @pytest.mark.parametrize("shell", SHELLS)
     @pytest.mark.parametrize("code", [0, 1, 7, 255])
     def test_the_code_is_passed_on(self, lines: Lines, shell: str, code: int) -> None:
         """The exit code of the lines is that of the command."""
-        assert lines.run(shell, "sh", "-c", f"exit {code}").returncode == code
+        found = lines.run(shell, "sh", "-c", f"exit {code}").returncode
+        assert found == code, f"the command exited with {code}, and the lines with {found}"
 
     @pytest.mark.clause("python-launcher-streams")
     @pytest.mark.parametrize("shell", SHELLS)
@@ -80,14 +83,18 @@ class LineTests(LauncherTestBase):
         """The launcher adds no output, and passes input to the command."""
         done = lines.run(shell, "sh", "-c", "cat; echo err >&2", stdin=b"put in")
 
-        assert (done.stdout, done.stderr) == (b"put in", b"err\n")
+        assert (done.stdout, done.stderr) == (b"put in", b"err\n"), (
+            f"the command printed its input b'put in', and b'err\\n' as error output; "
+            f"the lines printed {done.stdout!r} and {done.stderr!r}"
+        )
 
     @pytest.mark.parametrize("shell", SHELLS)
     def test_arguments_arrive_unchanged(self, lines: Lines, shell: str) -> None:
         """The launcher changes no argument of the command."""
         expected = "".join(f"<{text}>" for text in HOSTILE).encode(errors="surrogateescape")
 
-        assert lines.run(shell, "sh", "-c", 'printf "<%s>" "$@"', "sh", *HOSTILE).stdout == expected
+        found = lines.run(shell, "sh", "-c", 'printf "<%s>" "$@"', "sh", *HOSTILE).stdout
+        assert found == expected, f"the command should get the arguments {expected!r}; it got {found!r}"
 
 
 class SignalTests(LauncherTestBase):
@@ -106,14 +113,15 @@ class SignalTests(LauncherTestBase):
         process = lines.start(shell, ["/bin/sh", "-c", _STAY_ALIVE, "sh", str(started_files)], job_id=job_id)
         try:
             self.wait_until(
-                lambda: len(list(started_files.iterdir())) == self.max_processes, "every process runs"
+                lambda: len(list(started_files.iterdir())) == self.max_processes,
+                f"the launcher has started {self.max_processes} processes",
             )
 
             os.kill(process.pid, signal.SIGTERM)
             code = process.wait(self.timeout_seconds)
 
-            self.wait_until(lambda: processes_of(job_id) == [], "nothing is left")
-            assert code != 0
+            self.wait_until(lambda: processes_of(job_id) == [], "after TERM no process is left")
+            assert code != 0, "TERM ended the processes, and the lines exited with 0"
         finally:
             for pid in processes_of(job_id):
                 os.kill(pid, signal.SIGKILL)
@@ -133,9 +141,16 @@ class SignalTests(LauncherTestBase):
 
         # Python does not pass on the signals that it ignores itself
         own = {("SigIgn:", signal.SIGPIPE), ("SigIgn:", signal.SIGXFSZ)}
-        assert done.returncode == 0
-        assert done.stdout.count(b"SigIgn:") == self.max_processes
-        assert ignored_signals(done.stdout.decode()) <= ignored_signals(status.read_text()) - own
+        found = done.stdout.decode()
+        count = found.count("SigIgn:")
+        added = ignored_signals(found) - (ignored_signals(status.read_text()) - own)
+        names = ", ".join(sorted(signal.Signals(number).name for _, number in added))
+        assert done.returncode == 0, f"the lines exited with {done.returncode}: {done.stderr!r}"
+        assert count == self.max_processes, f"{count} of {self.max_processes} processes ran"
+        assert not added, (
+            f"the launcher starts processes that ignore or block {names}; what a shell starts in the "
+            "background ignores INT and QUIT unless the lines of unignore_signals precede it"
+        )
 
 
 class LauncherConformance(LineTests, SignalTests, JobTests):

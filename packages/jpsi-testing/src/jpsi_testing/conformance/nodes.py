@@ -68,7 +68,11 @@ class NodeTests(ExecutorTestBase):
         names = [name for name, _ in groupby(found)]
         assert len(found) == resources.computed_process_count
         assert len(names) == len(set(names)), "they are grouped by node"
-        assert not layouts or [len(list(it)) for _, it in groupby(found)] in layouts
+        layout = [len(list(it)) for _, it in groupby(found)]
+        assert not layouts or layout in layouts, (
+            f"the numbers of processes on each node should be {' or '.join(map(str, layouts))}; "
+            f"the node file has {layout}"
+        )
 
     def test_one_process_has_its_node_in_a_file(self, executor: JobExecutor, tmp_path: Path) -> None:
         """`JPSI_NODEFILE` has one line, also if the job asks for no resources."""

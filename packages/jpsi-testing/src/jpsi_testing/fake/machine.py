@@ -58,6 +58,8 @@ class Machine:
         self.accounting = accounting
         #: The time after which the accounting records a submission, a start or an end, in seconds.
         self.accounting_lag = accounting_lag
+        #: The number of further requests to cancel a job that are accepted and forgotten.
+        self.ignored_cancels = 0
         #: The faults of commands.
         self.faults = Faults()
         #: All calls of commands.

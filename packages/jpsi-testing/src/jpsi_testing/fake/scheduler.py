@@ -90,11 +90,22 @@ class FakeScheduler(Machine):
 
     def cancel(self, native_id: str) -> bool:
         """End a job; return False if no job was ended."""
-        return self._end(native_id, FakeState.CANCELLED)
+        with self.lock:
+            if self._is_cancel_ignored():
+                return True
+            return self._end(native_id, FakeState.CANCELLED)
 
     def cancel_all(self, native_ids: Iterable[str]) -> None:
         """End jobs in one request: all before any other starts."""
-        self._end_all(native_ids, FakeState.CANCELLED)
+        with self.lock:
+            heard = [native_id for native_id in native_ids if not self._is_cancel_ignored()]
+            self._end_all(heard, FakeState.CANCELLED)
+
+    def _is_cancel_ignored(self) -> bool:
+        """Return True, and count it, if the next request to cancel a job has no effect."""
+        is_ignored = self.ignored_cancels > 0
+        self.ignored_cancels -= is_ignored
+        return is_ignored
 
     def hold(self, native_id: str) -> bool:
         """Keep a pending job from starting; return False if there is none."""

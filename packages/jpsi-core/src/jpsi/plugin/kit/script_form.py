@@ -37,11 +37,10 @@ class JobRequest:
 
     spec: JobSpec
     context: SubmitContext
-    #: The resources of a spec with slots of one kind.
-    resources: ResourceSpecV1 = attrs.field(init=False)
 
-    @resources.default
-    def _resources(self) -> ResourceSpecV1:
+    @property
+    def resources(self) -> ResourceSpecV1:
+        """The resources of a spec with slots of one kind."""
         return resources_of(self.spec)
 
     @property
