@@ -9,9 +9,11 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +31,14 @@ nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests", "lint", "types", "docs", "build"]
 
 ROOT = Path(__file__).parent
+
+# Behind `nohup ./dev test &` the shell ignores these, and so would all programs that a session starts.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
+
+# A container may set this: each of the thousands of programs that tests start would compile what it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,34 @@ def demo(session: nox.Session) -> None:
     logging.getLogger("nox").setLevel(logging.WARNING)
 
 
+@nox.session(venv_backend="none")
+def install(session: nox.Session) -> None:
+    """Install jpsi and the named packages into the active environment: `./dev install slurm ssh`.
+
+    Options go to pip.
+    """
+    environment = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
+    if not environment:
+        session.error("no environment is active; try: python3 -m venv ~/jpsi; . ~/jpsi/bin/activate")
+    options = [it for it in session.posargs if it.startswith("-")]
+    names = [_own(session, it) for it in session.posargs if it not in options]
+    wheels = _wheels(session, ["jpsi", *names], "standard")
+    # pip of this environment, as that of the other may be old or missing
+    python = f"{environment}/bin/python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *options)
+    session.run(*pip, *wheels, external=True, log=False)
+    # pip would keep files that an earlier state of the clone installed under the same version
+    session.run(*pip, "--force-reinstall", "--no-deps", *wheels, external=True, log=False)
+
+
+def _own(session: nox.Session, requirement: str) -> str:
+    """Return the requirement of a package of this repository, of which `jpsi-` may have been left out."""
+    full = requirement if _name(requirement) in PACKAGES else f"jpsi-{requirement}"
+    if _name(full) not in PACKAGES:
+        session.error(f"no package {requirement}; there are {', '.join(PACKAGES)}")
+    return full
+
+
 @nox.session
 @nox.parametrize("name", [nox.param(name, id=name) for name in WITH_CODE])
 def tests(session: nox.Session, name: str) -> None:
@@ -125,13 +163,17 @@ def tests(session: nox.Session, name: str) -> None:
     if not chosen:
         session.skip("none of its tests were selected")
     needed = nox.project.dependency_groups(package.settings, "test")
-    _install(session, name, *needed)
+    coverage = {"COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))}
+    variables = {**_private_homes(session), **coverage}
+    if _install(session, name, *needed):
+        # or else each worker would compile every module, all at the same time
+        session.run("pytest", *chosen, "--collect-only", "-qq", env=variables, silent=True, log=False)
     session.run(
         "pytest",
         *chosen,
         *WORKERS,
         *options,
-        env={**_private_homes(session), "COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))},
+        env=variables,
         # Options such as `-k` may deselect all tests; pytest then exits 5.
         success_codes=[0, 5] if options else [0],
     )
@@ -530,6 +572,7 @@ def build(session: nox.Session) -> None:
         _try_wheel(session, package)
     _try_core_alone(session)
     _try_readme(session)
+    _try_wheel_folder(session)
 
 
 def _archive_problems(package: Package) -> Iterator[str]:
@@ -575,24 +618,53 @@ def _try_core_alone(session: nox.Session) -> None:
 
 
 def _try_readme(session: nox.Session) -> None:
-    """Install with the command of the README for a clone, and run a job."""
+    """Install with the commands of the README for a clone, and run a job."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    match = re.search(r"^python -m pip install (?P<paths>\./packages/.+)$", readme, re.MULTILINE)
+    match = re.search(r"^\./dev install\b.*$", readme, re.MULTILINE)
     if match is None:
-        session.error("README.md has no line `python -m pip install ./packages/...` for a clone")
-    python = _empty_environment(session, "readme")
-    session.run(python, "-m", "pip", "install", "--quiet", *match["paths"].split(), external=True)
-    session.run(python, "-m", "pip", "check", external=True)
-    command = str(Path(python).with_name("jpsi"))
-    output = session.run(
-        *(command, "run", "--", "sh", "-c", "echo the job has run"),
-        env=_private_homes(session),
-        external=True,
-        silent=True,
-    )
-    if "the job has run\n" not in str(output):
-        session.error(f"the job printed {output!r}")
-    session.log("README.md: installed, and a job has run")
+        session.error("README.md has no line `./dev install ...` for a clone")
+    _try_commands(session, "readme", match[0])
+    _try_commands(session, "one-folder", "python -m pip install --quiet packages/jpsi-cli")
+
+
+def _try_wheel_folder(session: nox.Session) -> None:
+    """Install from wheels that are outside the clone, by their paths and by their names."""
+    wheels = [PACKAGES[name].built(".whl") for name in PACKAGES]
+    with tempfile.TemporaryDirectory() as folder:
+        for wheel in wheels:
+            shutil.copy(wheel, folder)
+        paths = [str(Path(folder, PACKAGES[name].built(".whl").name)) for name in _local_packages(["jpsi"])]
+        pip = "python -m pip install --quiet"
+        _try_commands(session, "wheel-files", f"{pip} {shlex.join(paths)}", folder)
+        _try_commands(session, "wheel-folder", f"{pip} --find-links {shlex.quote(folder)} jpsi", folder)
+
+
+def _try_commands(session: nox.Session, name: str, install: str, wheels: str = "") -> None:
+    """Run a command that installs jpsi into an empty environment, and a job; then do what a message advises.
+
+    Args:
+        session: the session.
+        name: the name of the environment.
+        install: the command, for a shell in which the environment is active.
+        wheels: what a user puts in place of DIRECTORY in the message.
+    """
+    activate = shlex.quote(str(Path(_empty_environment(session, name)).with_name("activate")))
+
+    def output(command: str, code: int = 0) -> str:
+        script = f". {activate} && {command}"
+        homes = _private_homes(session)
+        run = session.run("sh", "-c", script, env=homes, external=True, silent=True, success_codes=[code])
+        return str(run)
+
+    output(install)
+    output("python -m pip check")
+    if "the job has run\n" not in (printed := output("jpsi run -- echo the job has run")):
+        session.error(f"{name}: the job printed {printed!r}")
+    advice = output("jpsi queues -x pbs", 125).partition("; try: ")[2].strip()
+    output(advice.replace("DIRECTORY", wheels))
+    if "jpsi-pbs" not in (printed := output("jpsi plugins --kind executor")):
+        session.error(f"{name}: `{advice}` did not install jpsi-pbs: {printed}")
+    session.log(f"{name}: installed, a job has run, and the advice is good: {advice}")
 
 
 def _empty_environment(session: nox.Session, name: str) -> str:
@@ -639,8 +711,8 @@ def _private_homes(session: nox.Session) -> dict[str, str]:
     return {f"XDG_{kind}_HOME": str(private / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
 
 
-def _install(session: nox.Session, *requirements: str) -> None:
-    """Install exactly these requirements into the session's environment.
+def _install(session: nox.Session, *requirements: str) -> bool:
+    """Install exactly these requirements into the session's environment; return True if it is a new one.
 
     Packages of this repository are installed as editable. A stamp file in the environment records its
     requirements: if they have not changed, nothing is done; otherwise, or if the environment was moved, it is
@@ -653,7 +725,7 @@ def _install(session: nox.Session, *requirements: str) -> None:
     expected = "\n".join([str(location), sys.base_prefix, sys.version, *requirements, *settings])
     if stamp.exists():
         if stamp.read_text(encoding="utf-8") == expected:
-            return
+            return False
         shutil.rmtree(location)
         session.virtualenv.create()
     stamp.write_text("unfinished", encoding="utf-8")
@@ -662,6 +734,7 @@ def _install(session: nox.Session, *requirements: str) -> None:
     for name in _local_packages(requirements):
         _mark_editable(location, PACKAGES[name])
     stamp.write_text(expected, encoding="utf-8")
+    return True
 
 
 def _wheels(session: nox.Session, requirements: Iterable[str], version: str) -> list[str]:

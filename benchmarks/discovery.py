@@ -4,7 +4,7 @@
     ./dev benchmarks discovery --rounds 5
 
 The distributions are `dist-info` directories, a tenth of them with an executor. The reference is an
-interpreter that starts and asks `importlib.metadata` for its entry points over the same directory. "The call"
+interpreter that starts and reads its entry points by `importlib.metadata` from the same directory. "The call"
 is `jpsi.JobExecutor.get_instance(...)` itself, the first after `import jpsi`, with all that it imports. Times
 are processor times, which depend less on the machine's other load.
 """
@@ -65,8 +65,8 @@ def main() -> None:
     print(f"{'':55} {'process':>10} {'ratio':>6} {'the call':>10}")
     for name, seconds in run_measurement.items():
         whole, call = (statistics.median(column) for column in zip(*seconds, strict=True))
-        told = f"{1000 * call:7.1f} ms" if call else ""
-        print(f"{name:55} {1000 * whole:7.1f} ms {whole / reference:6.2f} {told:>10}")
+        call_time = f"{1000 * call:7.1f} ms" if call else ""
+        print(f"{name:55} {1000 * whole:7.1f} ms {whole / reference:6.2f} {call_time:>10}")
 
 
 def distribution(directory: Path, number: int) -> None:

@@ -28,14 +28,14 @@ def on_slurm(competitor: str, count: int, has_inotify: bool) -> dict[str, Any]: 
 
 
 def _run(library: Library, count: int, folder: Path, calls: Calls) -> dict[str, Any]:
-    heard: dict[str, float] = {}
+    end_times: dict[str, float] = {}
     everything = threading.Event()
 
     def callback(job: Any, status: Any) -> None:
         if status.final:
             assert state(status) == "COMPLETED", status
-            heard[job.id] = time.time()
-            if len(heard) == count:
+            end_times[job.id] = time.time()
+            if len(end_times) == count:
                 everything.set()
 
     library.executor.set_job_status_callback(callback)
@@ -46,15 +46,15 @@ def _run(library: Library, count: int, folder: Path, calls: Calls) -> dict[str, 
         job.spec.name = name
     started = time.time()
     library.submit(jobs)
-    assert everything.wait(PATIENCE), f"only {len(heard)} jobs have ended"
+    assert everything.wait(PATIENCE), f"only {len(end_times)} jobs have ended"
     ended = time.time()
-    asked = [(call.time, call.command) for call in calls.until(ended)]
+    commands = [(call.time, call.command) for call in calls.until(ended)]
     drain(name)
     exits = [float(output.read_text(encoding="ascii")) for output in outputs]
     return {
-        "latencies": [heard[job.id] - exit_ for job, exit_ in zip(jobs, exits, strict=True)],
+        "latencies": [end_times[job.id] - exit_ for job, exit_ in zip(jobs, exits, strict=True)],
         "lasting": ended - started,
-        "calls": asked,
+        "calls": commands,
     }
 
 

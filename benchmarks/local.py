@@ -60,18 +60,18 @@ def latency(name: str, count: int, beside: int) -> list[float]:
     with tempfile.TemporaryDirectory() as folder:
         for number in range(count):
             out = Path(folder, str(number))
-            heard = threading.Event()
+            is_called = threading.Event()
             times = list[int]()
 
-            def callback(_: Any, status: Any, times: list[int] = times, heard: Any = heard) -> None:
+            def callback(_: Any, status: Any, times: list[int] = times, is_called: Any = is_called) -> None:
                 if status.final:
                     times.append(time.time_ns())
-                    heard.set()
+                    is_called.set()
 
             job = library.job("/bin/date", "+%s%N", stdout=out)
             job.set_job_status_callback(callback)
             library.submit([job])
-            assert heard.wait(PATIENCE)
+            assert is_called.wait(PATIENCE)
             found.append((times[0] - int(out.read_text())) / 1e6)
             time.sleep(0.01)
     for job in others:

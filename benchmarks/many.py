@@ -140,15 +140,15 @@ class Many:
 
     def _submissions(self) -> Iterator[Row]:
         count, rounds = self._size.submitted, self._size.rounds
-        everybody = ["bare", *self._libraries]
+        contestants = ["bare", *self._libraries]
         what = f"{count:,} jobs to Slurm"
         say(f"{what}, one by one")
-        alone = self._in_slices(everybody, submitting.one_by_one)
+        alone = self._in_slices(contestants, submitting.one_by_one)
         yield Row(
             what=f"{what}, one by one, s", found=alone, ratio=_of_bare(alone, "bare `sbatch`"), goal="≤ 1.25"
         )
         say(f"{what}, {submitting.AT_A_TIME} at a time")
-        beside = self._in_slices(everybody, submitting.concurrently)
+        beside = self._in_slices(contestants, submitting.concurrently)
         yield Row(
             what=f"... {submitting.AT_A_TIME} at a time, s",
             found=beside,

@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=4, help="how many cores of each node the pilot has")
     arguments = parser.parse_args()
     if not is_local():
-        sys.exit("no Slurm answers here; ci/slurm/up brings one up")
+        sys.exit("no Slurm answers here; ci/slurm/up starts one")
     count, turns = (50, 1) if arguments.quick else (arguments.jobs, arguments.turns)
     where = arguments.directory
     seconds = interleave(

@@ -20,7 +20,7 @@ _CI = Path(__file__).parent.parent / "ci/sshd"
 _STATE = Path("/var/lib/jpsi-ci-sshd")
 _RUNS = Path("/run/jpsi-ci-sshd.pid")
 _USER, _PORT = "jpsi-ci", 2222
-_HOST = "far"
+_HOST = "cluster"
 _MEMORY_FILE_SYSTEM = Path("/dev/shm")  # noqa: S108
 _CONFIG = """\
 Host {host}
@@ -45,7 +45,7 @@ class RemoteHost:
 def skip_reason() -> str:
     """Return why there can be no remote host; an empty text if there can."""
     if os.geteuid() != 0:
-        return "ci/sshd/up brings up an sshd, which takes root"
+        return "ci/sshd/up starts an sshd, which takes root"
     return "" if has("jpsi-ssh") else "jpsi-ssh is not installed"
 
 

@@ -40,9 +40,9 @@ def run_measurement(directory: str | None, measurement: Callable[..., T], *argum
         arguments: its arguments.
     """
     with _process(directory, measurement, arguments) as process:
-        told, _ = process.communicate(timeout=PATIENCE)
+        output, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, f"{measurement.__name__} has failed"
-        result: T = json.loads(told.splitlines()[-1])
+        result: T = json.loads(output.splitlines()[-1])
         return result
 
 
@@ -105,9 +105,9 @@ def _home_variables(directory: str | None) -> str:
     """Return the directory for home directories, which is removed at the very end."""
     if directory is None and _MEMORY_FILE_SYSTEM.is_dir():
         directory = str(_MEMORY_FILE_SYSTEM)
-    homes = tempfile.mkdtemp(prefix="jpsi-benchmark-", dir=directory)
-    atexit.register(shutil.rmtree, homes, ignore_errors=True)
-    return homes
+    directories = tempfile.mkdtemp(prefix="jpsi-benchmark-", dir=directory)
+    atexit.register(shutil.rmtree, directories, ignore_errors=True)
+    return directories
 
 
 def interleave(rounds: int, competitors: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:

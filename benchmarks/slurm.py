@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--directory", help="where state directories go; the default is a tmpfs")
     arguments = parser.parse_args()
     if not is_local():
-        sys.exit("no Slurm answers here; ci/slurm/up brings one up")
+        sys.exit("no Slurm answers here; ci/slurm/up starts one")
     table(quick=arguments.quick, directory=arguments.directory)
 
 

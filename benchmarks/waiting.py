@@ -53,9 +53,9 @@ def _cost(library: Library, jobs: list[Any], settling: float, seconds: float) ->
         begun, used = time.time(), time.process_time()
         time.sleep(seconds)
         ended, used = time.time(), time.process_time() - used
-        asked = Counter(call.command for call in calls.until(ended, begun))
+        commands = Counter(call.command for call in calls.until(ended, begun))
         return {
             "per cent": 100 * used / seconds,
             "to submit": Counter(call.command for call in calls.until(submitted)),
-            "in an hour": {name: asked[name] * _HOUR / seconds for name in COMMANDS if name in asked},
+            "in an hour": {name: commands[name] * _HOUR / seconds for name in COMMANDS if name in commands},
         }

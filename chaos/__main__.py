@@ -50,7 +50,7 @@ REAL = Stage((slurm.NAME,), tuple(slurm.FAULTS), slurm.play, short=4, long=300, 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play trials as the command line asks for; return the exit code."""
+    """Run trials by the arguments of the command line; return the exit code."""
     options = _parser().parse_args(arguments)
     if failures := selftest.failures():
         print("the self-test of the referee failed:", *failures, sep="\n  ")
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         Path(options.json).write_text(as_json(seed, results), encoding="utf-8")
     is_clean = not any(it.verdict.findings or it.error for it in results)
-    print("chaos: nothing lost, doubled, strange or stuck" if is_clean else f"chaos: see {keep}", flush=True)
+    print("chaos: nothing lost, doubled, wrong or stuck" if is_clean else f"chaos: see {keep}", flush=True)
     return 0 if is_clean else 1
 
 

@@ -2,8 +2,8 @@
 
     python -m chaos.client FOLDER NAME
 
-It does what docs/guide tells programs to do: recover the jobs on disk, submit those that came back NEW,
-follow all to the end. It records its acts, and the statuses that it gets, in the notes of the round.
+It works as docs/guide recommends: it recovers the jobs on disk, submits those that are NEW again,
+and follows all to the end. It records its acts, and the statuses that it gets, in the notes of the round.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DISK_POLL_SECONDS = 0.4
 
 
 def main(folder: Path, name: str) -> int:
-    """Bring every job of the round to its end; the trial kills this process after a while."""
+    """Follow every job of the round to its end; the trial kills this process after a while."""
     logging.basicConfig(
         filename=folder / f"{name}.log",
         level=logging.DEBUG,
@@ -147,7 +147,7 @@ class Program:
                 self._note("submitted", key, native_id=job.native_id)
 
     def _is_final_for_another_client(self, key: int) -> bool:
-        """Return True if another client of this round has brought the job to its end."""
+        """Return True if another client of this round has followed the job to its end."""
         return any(it["what"] == "final" and it["key"] == key for it in self._notes())
 
     def _submit_many(self, keys: list[int]) -> None:

@@ -73,7 +73,7 @@ class FakeRound(Round):
         return [ForeignJobFacts(it.native_id, _effect_of_command(it)) for it in self.strangers]
 
     def own_jobs(self) -> list[tuple[int, FakeJob]]:
-        """Return the jobs that the batch system has, with their keys, as far as these are known."""
+        """Return the jobs that the batch system has, with their keys if these are known."""
         reported = {
             it["native_id"]: it["key"] for it in proofs.notes(self.folder) if it["what"] == "submitted"
         }
@@ -126,7 +126,7 @@ def _effect_of_command(stranger: FakeJob) -> str:
 
 
 def controller(round_: FakeRound) -> None:
-    """Lose and restart the controller: it forgets jobs, and gives their native ids to strangers' jobs."""
+    """Lose and restart the controller: it forgets jobs, and reuses their native ids for other users' jobs."""
     rng = round_.rng
     round_.scheduler.slots = rng.choice([0, 1, 8])
     round_.seconds(0.3, 1.5)
@@ -243,7 +243,7 @@ def unclear(round_: FakeRound) -> None:
 
 
 def requeue(round_: FakeRound) -> None:
-    """Requeue jobs, as if a user had asked for it."""
+    """Requeue jobs, as if a user had requested it."""
     rng = round_.rng
     round_.seconds(0.3, 1.2)
     round_.start()

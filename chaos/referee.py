@@ -1,7 +1,7 @@
 """Compares the reported outcomes of jobs with their acts; pure, so that a test can use made-up proofs.
 
 It counts four kinds of findings. A job is *lost* if it ran and its end was not reported, or reported as LOST;
-*doubled* if it ran more often than was requested; *strange* if its outcome is not its own, if CANCELED was
+*doubled* if it ran more often than was requested; *wrong* if its outcome is not its own, if CANCELED was
 reported without a request, or if a command reached a stranger's job; *stuck* if it is not final in bounded
 time.
 """
@@ -24,7 +24,7 @@ class Kind(enum.Enum):
 
     LOST = "lost"
     DOUBLED = "doubled"
-    STRANGE = "strange"
+    WRONG = "wrong"
     STUCK = "stuck"
 
 
@@ -62,7 +62,7 @@ class JobFacts:
     #: True if a program has begun to submit it; true if it is on disk.
     is_begun: bool = True
     is_on_disk: bool = True
-    #: True if a client asked for its end.
+    #: True if a client requested its end.
     is_cancelled: bool = False
     #: The number of further runs that were requested.
     reruns: int = 0
@@ -152,7 +152,7 @@ def judge(jobs: Iterable[JobFacts], strangers: Iterable[ForeignJobFacts] = ()) -
     findings = [finding for job in jobs for finding in _find_in_job(job)]
     findings += [
         Finding(
-            Kind.STRANGE, f"stranger {it.native_id}", f"a command reached it: {it.reached}", truth="not ours"
+            Kind.WRONG, f"stranger {it.native_id}", f"a command reached it: {it.reached}", truth="not ours"
         )
         for it in strangers
         if it.reached
@@ -170,15 +170,15 @@ def _check_job(job: JobFacts) -> Iterator[tuple[Kind, str]]:
     if job.starts > 1 + job.reruns:
         yield Kind.DOUBLED, f"it ran {job.starts} times, and was to run {1 + job.reruns} at most"
     if len({it.outcome for it in job.reported}) > 1:
-        yield Kind.STRANGE, "two outcomes were reported"
+        yield Kind.WRONG, "two outcomes were reported"
     if not job.reported:
         yield from _unreported(job)
     elif (lost := _lost_reason(job)) is not None:
         yield Kind.LOST, lost
     else:
         for it in dict.fromkeys(job.reported):
-            if (why := _strange_reason(job, it)) is not None:
-                yield Kind.STRANGE, why
+            if (why := _wrong_outcome(job, it)) is not None:
+                yield Kind.WRONG, why
                 return
 
 
@@ -202,7 +202,7 @@ def _lost_reason(job: JobFacts) -> str | None:
     return None if job.was_ended or job.has_ended else "it began to run, and was reported as LOST"
 
 
-def _strange_reason(job: JobFacts, reported: ReportedStatus) -> str | None:
+def _wrong_outcome(job: JobFacts, reported: ReportedStatus) -> str | None:
     """Return why a status cannot be that of a job; None if it can."""
     match reported.state:
         case "COMPLETED":

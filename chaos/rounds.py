@@ -71,7 +71,7 @@ class Result:
 
 
 class Skipped(Exception):
-    """This round cannot run on this machine."""
+    """The error of a round that cannot run on this host."""
 
 
 class Clients:
@@ -147,7 +147,7 @@ class Client:
 
 
 class Round(abc.ABC):
-    """A round, as its fault sees it; a subclass has a batch system."""
+    """A round, as its fault uses it; a subclass has a batch system."""
 
     #: The time that a round may take after the fault is over, in seconds.
     timeout_seconds = PATIENCE

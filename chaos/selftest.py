@@ -49,34 +49,34 @@ WRONG: Sequence[tuple[str, Kind, JobFacts]] = [
     ("ran twice, and damaged", Kind.DOUBLED, JobFacts(1, 21, (*_RAN, *_RAN), (), is_damaged=True)),
     ("not final", Kind.STUCK, JobFacts(1, 21, _RAN)),
     ("not final and not run", Kind.STUCK, JobFacts(1, 21)),
-    ("another's code", Kind.STRANGE, JobFacts(1, 21, _RAN, [ReportedStatus("client", "FAILED", 22)])),
-    ("a code, and not run", Kind.STRANGE, JobFacts(1, 21, (), [_OWN])),
+    ("another's code", Kind.WRONG, JobFacts(1, 21, _RAN, [ReportedStatus("client", "FAILED", 22)])),
+    ("a code, and not run", Kind.WRONG, JobFacts(1, 21, (), [_OWN])),
     (
         "a stranger's code",
-        Kind.STRANGE,
+        Kind.WRONG,
         JobFacts(1, 21, (), [ReportedStatus("client", "FAILED", 3)], is_forgotten=True),
     ),
-    ("done, and not run", Kind.STRANGE, JobFacts(0, 0, (), [ReportedStatus("client", "COMPLETED", 0)])),
-    ("done, and failed", Kind.STRANGE, JobFacts(1, 21, _RAN, [ReportedStatus("client", "COMPLETED", 0)])),
-    ("done, and runs", Kind.STRANGE, JobFacts(0, 0, ("start",), [ReportedStatus("client", "COMPLETED", 0)])),
-    ("failed, and done", Kind.STRANGE, JobFacts(0, 0, _RAN, [ReportedStatus("client", "FAILED", 0)])),
-    ("CANCELED without a request", Kind.STRANGE, JobFacts(1, 21, (), [_CANCELED])),
-    ("CANCELED without a request, and ran", Kind.STRANGE, JobFacts(1, 21, _RAN, [_CANCELED])),
-    ("CANCELED as it was forgotten", Kind.STRANGE, JobFacts(1, 21, (), [_CANCELED], is_forgotten=True)),
+    ("done, and not run", Kind.WRONG, JobFacts(0, 0, (), [ReportedStatus("client", "COMPLETED", 0)])),
+    ("done, and failed", Kind.WRONG, JobFacts(1, 21, _RAN, [ReportedStatus("client", "COMPLETED", 0)])),
+    ("done, and runs", Kind.WRONG, JobFacts(0, 0, ("start",), [ReportedStatus("client", "COMPLETED", 0)])),
+    ("failed, and done", Kind.WRONG, JobFacts(0, 0, _RAN, [ReportedStatus("client", "FAILED", 0)])),
+    ("CANCELED without a request", Kind.WRONG, JobFacts(1, 21, (), [_CANCELED])),
+    ("CANCELED without a request, and ran", Kind.WRONG, JobFacts(1, 21, _RAN, [_CANCELED])),
+    ("CANCELED as it was forgotten", Kind.WRONG, JobFacts(1, 21, (), [_CANCELED], is_forgotten=True)),
     (
         "killed without a cause",
-        Kind.STRANGE,
+        Kind.WRONG,
         JobFacts(1, 21, _RAN, [ReportedStatus("client", "FAILED", 143, "SIGNAL")]),
     ),
-    ("not set up", Kind.STRANGE, JobFacts(1, 21, (), [ReportedStatus("client", "FAILED", 125)])),
-    ("LOST, and waits", Kind.STRANGE, JobFacts(1, 21, (), [_LOST])),
+    ("not set up", Kind.WRONG, JobFacts(1, 21, (), [ReportedStatus("client", "FAILED", 125)])),
+    ("LOST, and waits", Kind.WRONG, JobFacts(1, 21, (), [_LOST])),
     (
         "a node that did not fail",
-        Kind.STRANGE,
+        Kind.WRONG,
         JobFacts(1, 21, (), [ReportedStatus("client", "FAILED", None, "NODE_FAIL")]),
     ),
-    ("two outcomes", Kind.STRANGE, JobFacts(1, 21, _RAN, [_OWN, _CANCELED], is_cancelled=True)),
-    ("no end", Kind.STRANGE, JobFacts(1, 21, _RAN, [ReportedStatus("client", "QUEUED")])),
+    ("two outcomes", Kind.WRONG, JobFacts(1, 21, _RAN, [_OWN, _CANCELED], is_cancelled=True)),
+    ("no end", Kind.WRONG, JobFacts(1, 21, _RAN, [ReportedStatus("client", "QUEUED")])),
 ]
 
 
@@ -89,6 +89,6 @@ def failures() -> list[str]:
         counts = {it: judge([facts]).count(it) for it in Kind}
         if counts != {**dict.fromkeys(Kind, 0), kind: 1}:
             found.append(f"{name}: {kind.value}, but counted as {counts}")
-    if judge([], [ForeignJobFacts("17", "cancelled"), ForeignJobFacts("18")]).count(Kind.STRANGE) != 1:
+    if judge([], [ForeignJobFacts("17", "cancelled"), ForeignJobFacts("18")]).count(Kind.WRONG) != 1:
         found.append("a stranger's job was cancelled: not seen")
     return found

@@ -1,6 +1,6 @@
-"""Rounds on a real Slurm, which ci/slurm has brought up, and their faults.
+"""Rounds on a real Slurm, which ci/slurm has started, and their faults.
 
-They run as an ordinary user, and ask ci/slurm/control for acts of root. Rounds whose fault concerns the whole
+They run as an ordinary user, and use ci/slurm/control for acts of root. Rounds whose fault concerns the whole
 system run alone.
 """
 
@@ -234,7 +234,7 @@ def garbled(round_: SlurmRound) -> None:
 
 
 def requeue(round_: SlurmRound) -> None:
-    """Requeue jobs, as if their user had asked for it."""
+    """Requeue jobs, as if their user had requested it."""
     round_.seconds(1.0, 4.0)
     round_.start()
     for _ in range(round_.rng.randint(1, 2)):

@@ -35,7 +35,7 @@ class System:
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def is_status(self, invocation: Invocation) -> bool:
-        """Return True if a call only asks."""
+        """Return True if a call is only a query."""
         words = invocation.argv[:2]
         return words[0] in self.status or " ".join(words) in self.status
 

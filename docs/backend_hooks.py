@@ -20,6 +20,8 @@ PAGE = Path(__file__).parent / "plugins" / "backend-hooks.md"
 INTRODUCTION = """\
 # What a backend must say
 
+*For: authors of plugins for a batch system.*
+
 These hooks of an executor have no default: a backend must implement each, unless it brings an engine of its
 own. `python docs/backend_hooks.py` makes this page from the hooks and from core's default implementations;
 [write an executor](executor.md) shows how to implement them, and [the reference](../reference/hooks.md)

@@ -38,6 +38,13 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["jpsi.css"]
+html_theme_options = {
+    # until jpsi is on an index
+    "announcement": "Not published yet: for <code>pip install 'jpsi[slurm]'</code> type "
+    "<code>./dev install slurm</code> in a clone.",
+}
 html_title = f"jpsi {release}"
 html_copy_source = False
 html_show_sphinx = False

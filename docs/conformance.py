@@ -35,6 +35,8 @@ Definition = Function | ast.ClassDef
 INTRODUCTION = """\
 # Conformance and deviations
 
+*For: people who compare jpsi with the specification.*
+
 jpsi implements the [J/PSI specification](https://exaworks.org/job-api-spec/specification) and the
 architecture of PSI/J for Python; in [jpsi-jobspec](guide/workflows.md), JobSpec, the Next Generation; and in
 [jpsi-records](guide/requests.md), a draft of requests. Here is what they demand, in our words, with the

@@ -80,6 +80,8 @@ NAMES = {
 INTRODUCTION = """\
 # What backends write, by example
 
+*For: people who want to see the directives that jpsi writes.*
+
 For each spec, what the backends tell their batch systems beyond what they tell of `JobSpec("solve")`. This
 page is made by asking them. [The table of fields](backends.md) says the rest in words.
 

@@ -1,8 +1,9 @@
 """Makes the pictures of the command line in the guide, from a real run on the fake of Slurm.
 
     python docs/pictures.py
+    python docs/pictures.py front     (only that of the front page)
 
-It takes jpsi-cli[top] and jpsi-slurm. Jobs run for a few seconds; the pictures are written beside the guide.
+It takes jpsi-cli[top] and jpsi-slurm. Jobs run for a few seconds; the pictures are written beside the pages.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import io
 import os
 import pty
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -48,6 +50,13 @@ VIEWS = {
     "plugins": ["plugins", "--kind", "executor"],
     "config": ["config", "show"],
 }
+#: The session on the front page.
+FRONT = [
+    "run -x slurm -- echo 'hello from a node'",
+    "submit -x slurm --name fit --time 10m -- python3 fit.py --data july.csv",
+    "wait fit",
+    "explain fit",
+]
 #: What is configured.
 CONFIGURATION = """\
 executors:
@@ -73,6 +82,12 @@ attributes: {system: {duration: 1h}}
 #SBATCH --ntasks=4 --time=1:30:00 --output=heat-%j.txt
 srun ./heat
 """,
+    "fit.py": """\
+import sys
+
+with open(sys.argv[2]) as data:
+    print(len(data.readlines()), "measurements")
+""",
 }
 #: How many lines of a view are shown.
 LONGEST = 24
@@ -88,6 +103,11 @@ JOBS = [
 
 
 def main() -> None:
+    with fake_slurm():
+        session = "".join(f"\x1b[1;32m$\x1b[0m jpsi {it}\n{shown(*shlex.split(it)).lstrip()}" for it in FRONT)
+        (GUIDE.parent / "front.svg").write_text(picture(session, "login node"))
+    if sys.argv[1:] == ["front"]:
+        return
     with fake_slurm():
         take(RUNS)
     with fake_slurm():

@@ -15,7 +15,7 @@ import jpsi
 
 
 class Chain:
-    """Submits each step when the one before it has ended; callbacks of an executor come one at a time."""
+    """A chain of jobs: submits each step when the previous one has ended, one callback at a time."""
 
     def __init__(self, executor: jpsi.JobExecutor) -> None:
         self.executor = executor

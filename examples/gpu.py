@@ -12,12 +12,12 @@ from datetime import timedelta
 
 import jpsi
 
-# The batch system tells a process which GPUs are its own in a variable: this one, where they are NVIDIA's.
+# The batch system sets the GPUs of a process in a variable: this one for those of NVIDIA.
 COMMAND = ["-c", 'echo "GPUs: ${CUDA_VISIBLE_DEVICES:-none}"']
 
 
 def spec() -> jpsi.JobSpec:
-    """One process with eight cores, two GPUs and 32 GiB."""
+    """Return a job of one process with eight cores, two GPUs and 32 GiB."""
     return jpsi.JobSpec(
         "/bin/sh",
         COMMAND,

@@ -17,7 +17,7 @@ NODES = {"local": 1}
 
 
 def spec(executor: str, launcher: str, program: str, *arguments: str) -> jpsi.JobSpec:
-    """Four processes on each of two nodes, or on the one that there is, with a core each."""
+    """Return resources of four processes with a core each on every one of two nodes, or on one node."""
     return jpsi.JobSpec(
         program,
         list(arguments),

@@ -5,7 +5,7 @@ python service.py [EXECUTOR]
 $ echo '["/bin/echo", "hello"]' | nc -N localhost 8642
 {"state": "QUEUED", ...}
 
-What clients ask for at the same time is submitted together. If a client leaves, its job is cancelled.
+Concurrent requests of clients are submitted together. If a client disconnects, its job is cancelled.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ PORT = 8642
 
 
 class Service:
-    """Answers clients with jobs of one executor."""
+    """A server that runs jobs of its clients by one executor."""
 
     def __init__(self, executor: jpsi.JobExecutor) -> None:
         self.executor = executor
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one client: each line is the words of a command."""
+        """Serve one client: each line is the list of words of a command."""
         async for line in reader:
             try:
                 executable, *arguments = json.loads(line)

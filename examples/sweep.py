@@ -20,12 +20,12 @@ RATES = (0.5, 0.1)
 
 
 def solve(width: float, rate: float) -> float:
-    """What a job computes."""
+    """Compute the result of a job."""
     return width * rate**2
 
 
 def job(width: float, rate: float) -> jpsi.Job:
-    """The job for one pair."""
+    """Return the job for one pair."""
     spec = jpsi.JobSpec(sys.executable, [__file__, "--solve", str(width), str(rate)], name="sweep")
     spec.attributes = jpsi.JobAttributes(duration=timedelta(minutes=5))
     return jpsi.Job(spec)

@@ -29,7 +29,7 @@ def check_spec(spec: JobSpec) -> list[str]:
 def render_script(spec: JobSpec) -> Generator[None, Script, Script]:
     script = yield
     account = ACCOUNTS.get(_project(spec) or "")
-    # Jobs that check_spec refuses come by here too, so that everything that is wrong is told at once.
+    # Jobs that check_spec refuses come by here too, so that one error names all problems.
     return script if account is None else _billed(script, account)
 
 
@@ -48,6 +48,6 @@ def _project(spec: JobSpec) -> str | None:
 
 
 def _billed(script: Script, account: str) -> Script:
-    """The script with this account; the backend has taken the project for it."""
+    """Return the script with this account, for which the backend used the project."""
     others = [it for it in script.directives if not it.text.startswith("#SBATCH --account=")]
     return attrs.evolve(script, directives=[*others, Directive.of("#SBATCH", "--account", account)])

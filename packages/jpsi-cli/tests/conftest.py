@@ -1,4 +1,4 @@
-"""The `jpsi` command as a process of its own, with pipes or a terminal, far from the user's own jobs."""
+"""Fixtures that run the `jpsi` command as a process, with pipes or a terminal, in a home of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TERMINAL = {"TERM": "xterm-256color", "COLUMNS": "160"}
 
 
 class Started:
-    """A running `jpsi`; what it wrote can be waited for."""
+    """A running `jpsi`, whose output a test can wait for."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -45,25 +45,25 @@ class Started:
         self.process.stdin.flush()
 
     def end(self) -> tuple[int, bytes, bytes]:
-        """Wait for the end; returns exit code, all output, all errors."""
+        """Wait for the end; return the exit code, all output, and all errors."""
         out, err = self.process.communicate(timeout=60)
         return self.process.returncode, self.output + out, err or b""
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    homes = {
+    directories = {
         name: tmp_path / name.lower() for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS")
     }
-    for home in homes.values():
+    for home in directories.values():
         home.mkdir()
     others = {name: value for name, value in os.environ.items() if name not in _UNSET}
-    return {**others, **dict(zip(homes, map(str, homes.values()), strict=True)), **_TERMINAL}
+    return {**others, **dict(zip(directories, map(str, directories.values()), strict=True)), **_TERMINAL}
 
 
 @pytest.fixture
 def run(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[bytes]]:
-    """Run `jpsi` with these arguments in the test's directory."""
+    """Return a function that runs `jpsi` with these arguments in the test's directory."""
 
     def run(*arguments: str | bytes, **options: Any) -> subprocess.CompletedProcess[bytes]:
         options = {"capture_output": True, "cwd": tmp_path, "env": environment, "timeout": 60, **options}
@@ -74,7 +74,7 @@ def run(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess
 
 @pytest.fixture
 def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Started]]:
-    """Start `jpsi` with these arguments, in a process group of its own, behind `prefix`."""
+    """Return a function that starts `jpsi` with these arguments, in a process group, behind `prefix`."""
     started = []
 
     def start(*arguments: str, prefix: tuple[str, ...] = ()) -> Started:
@@ -100,7 +100,7 @@ def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[...,
 
 @pytest.fixture
 def start_on_terminal(start: Callable[..., Started]) -> Callable[..., Started]:
-    """Start `jpsi` with all its streams, or those that `prefix` leaves, on a terminal."""
+    """Return a function that starts `jpsi` with its streams, or those that `prefix` leaves, on a terminal."""
 
     def start_on_terminal(*arguments: str, prefix: tuple[str, ...] = ()) -> Started:
         return start(*arguments, prefix=(sys.executable, "-c", _ON_TERMINAL, *prefix))
@@ -109,16 +109,16 @@ def start_on_terminal(start: Callable[..., Started]) -> Callable[..., Started]:
 
 
 class Presence:
-    """Tells whether any process of a job is left."""
+    """A check that detects any remaining process of a job."""
 
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)
-        #: What a job's script does to be noticed.
+        #: The shell text by which a job's script is detected.
         self.script = f"exec 9>'{path}'"
         self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
     def is_over(self) -> bool:
-        """Whether nobody holds the other end of the pipe any more."""
+        """Return True if no process holds the other end of the pipe any more."""
         try:
             return os.read(self._fd, 1) == b""
         except BlockingIOError:

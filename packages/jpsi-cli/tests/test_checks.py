@@ -1,4 +1,4 @@
-"""What is thought of what was found out about an executor."""
+"""The verdicts on facts that were found out about an executor."""
 
 from __future__ import annotations
 
@@ -32,8 +32,11 @@ _WAITS = ProbeResult(
 _REFUSED = ProbeResult(refusal="no account")
 _SILENT = jpsi.SubmitException("no answer")
 _HOUR = timedelta(hours=1)
-_MAIN = jpsi.Queue(name="main", word="UP", is_open=True, is_started=True, is_default=True, max_walltime=_HOUR)
-_DEBUG = jpsi.Queue(name="debug", word="UP", is_open=True, is_started=True)
+_MAIN = jpsi.Queue(
+    name="main", native_state="UP", is_open=True, is_started=True, is_default=True, max_walltime=_HOUR
+)
+_NAMELESS = jpsi.Queue(name="", native_state="on", is_default=True)
+_DEBUG = jpsi.Queue(name="debug", native_state="UP", is_open=True, is_started=True)
 SOUND = Facts(
     executor="slurm",
     programs={"sbatch": "/usr/bin/sbatch"},
@@ -73,8 +76,8 @@ def test_without_commands_only_the_job_is_checked() -> None:
 
 
 def test_without_a_connection_all_other_checks_are_skipped() -> None:
-    lost = TransportError("far cannot be reached: ssh: connect to host far port 22: Connection refused")
-    found = list(findings(Facts(executor="far", connection=lost)))
+    lost = TransportError("login1 cannot be reached: ssh: connect to host login1 port 22: Connection refused")
+    found = list(findings(Facts(executor="login1", connection=lost)))
 
     assert (found[0].name, found[0].verdict, found[0].message) == ("connection", WRONG, str(lost))
     assert {(it.verdict, it.message) for it in found[1:]} == {(SKIPPED, "there is no connection")}
@@ -86,7 +89,7 @@ def test_connection_names_the_host_of_the_commands() -> None:
     assert "connection" not in [it.name for it in findings(SOUND)]
 
 
-def test_no_answer_is_wrong_even_without_programs() -> None:
+def test_an_outage_is_wrong_even_without_programs() -> None:
     assert _judged("answer", programs={}, answer_error=_SILENT)[0] is WRONG
 
 
@@ -100,7 +103,7 @@ _TABLE: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("queues", {"queues": _SILENT}, WARNING, "no answer"),
     ("queues", {"queues": ()}, WARNING, "no queue takes jobs"),
     ("queues", {"queues": (_DEBUG,)}, OK, "does not say which one is the default"),
-    ("queues", {"queues": (jpsi.Queue(name="", word="on", is_default=True),)}, OK, "a queue without a name"),
+    ("queues", {"queues": (_NAMELESS,)}, OK, "a queue without a name"),
     ("time limit", {"queues": (_DEBUG,)}, SKIPPED, ""),
     ("time limit", {"queues": _SILENT}, SKIPPED, ""),
     ("time limit", {"default_duration": timedelta(hours=2)}, WARNING, "is 2:00:00, and main allows 1:00:00"),
@@ -163,7 +166,7 @@ def test_advice_for_a_target_is_below_targets() -> None:
     found = _advice(
         executor=closed.executor,
         is_target=True,
-        queues=(jpsi.Queue(name="main", word="DRAIN", is_open=False, is_default=True), _DEBUG),
+        queues=(jpsi.Queue(name="main", native_state="DRAIN", is_open=False, is_default=True), _DEBUG),
     )
 
     assert found == {"targets": {"cluster": {"defaults": {"queue_name": "debug"}}}}

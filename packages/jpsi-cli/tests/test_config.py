@@ -39,9 +39,9 @@ def test_the_configuration_is_shown(run: Run, config: Path) -> None:
 
 
 def test_without_a_file_the_configuration_is_empty(run: Run) -> None:
-    shown, checked = run("config", "show"), run("config", "check")
+    printed, checked = run("config", "show"), run("config", "check")
 
-    assert (shown.returncode, shown.stdout) == (0, b"# no file\n")
+    assert (printed.returncode, printed.stdout) == (0, b"# no file\n")
     assert (checked.returncode, checked.stdout) == (0, b"")
 
 
@@ -52,14 +52,14 @@ def test_a_usable_configuration_passes_the_check(run: Run, config: Path) -> None
 
 
 def test_the_check_names_unusable_executors(run: Run, config: Path) -> None:
-    config.write_text("targets:\n  far: {executor: nosuch}\n  odd: {executor: local, config: {kill: 1}}\n")
+    config.write_text("targets:\n  remote: {executor: nosuch}\n  odd: {executor: local, config: {kill: 1}}\n")
 
     result, content = run("config", "check"), json.loads(run("config", "check", "--json").stdout)
 
     assert (result.returncode, result.stdout) == (1, b"")
     assert b"no executor 'nosuch'" in result.stderr
     assert b"config.kill: is not known to LocalConfig" in result.stderr
-    assert [it["name"] for it in content if it["problem"]] == ["far", "odd"]
+    assert [it["name"] for it in content if it["problem"]] == ["remote", "odd"]
 
 
 def test_the_check_names_executors_with_wrong_values(run: Run, config: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_check_names_executors_with_wrong_values(run: Run, config: Path) -> 
     assert result.stderr.startswith(b"jpsi: local: ")
 
 
-def test_a_file_that_is_wrong_is_a_sentence(run: Run, config: Path) -> None:
+def test_a_malformed_file_is_reported_in_a_sentence(run: Run, config: Path) -> None:
     config.write_text("executor: {}\n")
 
     for command in ("show", "check"):
@@ -154,7 +154,7 @@ def test_an_empty_work_directory_that_others_can_change_is_named(
 
 
 def test_work_directory_that_others_can_replace_is_named(run: Run, config: Path, tmp_path: Path) -> None:
-    """By all who look at it: what would run a job, what examines the executor, and what lists jobs."""
+    """By each command that uses it: to run a job, to examine the executor, and to list jobs."""
     (tmp_path / "open").mkdir()
     work = tmp_path / "open/work"
     config.write_text(f"executors:\n  local:\n    config: {{work_directory: {work}}}\n")

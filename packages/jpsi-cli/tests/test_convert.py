@@ -1,4 +1,4 @@
-"""`jpsi convert`, with every backend that is installed."""
+"""The command `jpsi convert`, with every installed backend."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_losses_are_reported_on_standard_error(run: Run, tmp_path: Path) -> None
     jpsi.read_document(done.stdout.decode())
 
 
-def test_json_has_the_document_and_what_is_lost(run: Run, tmp_path: Path) -> None:
+def test_json_has_the_document_and_its_losses(run: Run, tmp_path: Path) -> None:
     path = _script(tmp_path, "#SBATCH -t 5 --array=1-9")
 
     content = json.loads(run("convert", "--json", "job.sh").stdout)
@@ -92,7 +92,7 @@ def test_the_executor_that_converts_most_is_chosen_and_named(run: Run, tmp_path:
         ([], 2, b"jpsi: missing argument 'SCRIPT'"),
     ],
 )
-def test_mistakes_are_a_sentence(
+def test_mistakes_are_reported_in_a_sentence(
     run: Run, tmp_path: Path, arguments: list[str], code: int, message: bytes
 ) -> None:
     _script(tmp_path, "# nothing")

@@ -1,4 +1,4 @@
-"""The commands about jobs whose files are damaged: no traceback, nothing runs again, others are as ever."""
+"""The commands about jobs with damaged files: no traceback, no job runs again, other jobs are unaffected."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.fixture
 def ids(run: Run, environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
-    """What was done to jobs that have ended with exit code 3, by their ids; nothing to `sound`."""
+    """Return the ids of jobs that ended with exit code 3, by the damage to each; `sound` has none."""
     done = run("run", "--", "sh", "-c", f"echo ran >>{tmp_path}/proof; exit 3")
     assert done.returncode == 3, done.stderr
     jobs = Path(environment["XDG_STATE_HOME"], "jpsi", "work", "local", platform.node(), "jobs")
@@ -69,7 +69,7 @@ def ids(run: Run, environment: dict[str, str], tmp_path: Path) -> dict[str, str]
     return found
 
 
-def test_damaged_jobs_are_told_of_and_never_run_again(run: Run, ids: dict[str, str], tmp_path: Path) -> None:
+def test_damaged_jobs_are_reported_and_never_run_again(run: Run, ids: dict[str, str], tmp_path: Path) -> None:
     listed = json.loads(run("ls", "--all", "--json").stdout)
     commands = {
         "ls": run("ls", "--all", "--executor", "local"),
@@ -85,7 +85,7 @@ def test_damaged_jobs_are_told_of_and_never_run_again(run: Run, ids: dict[str, s
     }
     assert {it["id"] for it in listed} == set(ids)
     assert [name for name, it in commands.items() if b"Traceback" in it.stderr + it.stdout] == []
-    # how each has ended is known all the same
+    # the outcome of each is known all the same
     codes = {it["id"]: it["exit_code"] for it in listed}
     assert [it for it, code in codes.items() if code != 3 and not it.startswith("stop")] == []
     damaged = {it["id"] for it in listed if it["damage"]}
@@ -100,7 +100,7 @@ def test_damaged_jobs_are_told_of_and_never_run_again(run: Run, ids: dict[str, s
     assert (tmp_path / "proof").read_text() == "ran\n"
 
 
-SHOWN = ShownJob(native_id="17", word="RUNNING", cancel_command="scancel 17")
+SHOWN = ShownJob(native_id="17", native_state="RUNNING", cancel_command="scancel 17")
 SILENT = jpsi.SubmitException("squeue did not answer")
 
 
@@ -136,7 +136,7 @@ SILENT = jpsi.SubmitException("squeue did not answer")
         ),
     ],
 )
-def test_what_to_do_follows_from_what_is_known(
+def test_advice_follows_from_the_known_facts(
     state: str,
     native_id: str | None,
     executable: str | None,
@@ -163,7 +163,7 @@ def test_what_to_do_follows_from_what_is_known(
     assert words in sentence
 
 
-def test_what_to_do_about_an_array(tmp_path: Path) -> None:
+def test_advice_about_an_array(tmp_path: Path) -> None:
     sentence = advise_on_damage(DamagedJob("array x", tmp_path, "intent.json is empty"))
 
     assert f"array x in {tmp_path}: intent.json is empty; " in sentence
@@ -177,14 +177,14 @@ def test_what_to_do_about_an_array(tmp_path: Path) -> None:
         ("intent.1.json", "its process is not known; `pgrep -f {folder}` finds it if it runs"),
     ],
 )
-def test_of_a_damaged_process_it_is_said_whether_it_runs(
+def test_advice_on_a_damaged_process_says_whether_it_runs(
     run: Run, environment: dict[str, str], tmp_path: Path, name: str, words: str
 ) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     done = run("submit", "--", "sh", "-c", f"read x <'{fifo}'")
     job_id = done.stdout.decode().strip()
-    fd = os.open(fifo, os.O_WRONLY)  # it has begun
+    fd = os.open(fifo, os.O_WRONLY)  # the job has begun
     folder = Path(environment["XDG_STATE_HOME"], "jpsi", "work", "local", platform.node(), "jobs", job_id)
     native_id = (folder / "intent.1.json").read_text().partition("\n")[2]
     (folder / name).write_bytes(GARBAGE)

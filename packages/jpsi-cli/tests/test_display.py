@@ -89,7 +89,7 @@ def test_a_terminal_shows_a_line_for_each_state(job: jpsi.Job) -> None:
 
 
 class Submitted(jpsi.Job):
-    """A job that an executor has."""
+    """A job that has an executor."""
 
     def __init__(self, native_id: str) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Submitted(jpsi.Job):
         self._publish(QUEUED)
 
     @property
-    def executor(self) -> Any:  # what stands for an executor
+    def executor(self) -> Any:  # in place of an executor
         return SimpleNamespace(name="slurm")
 
 
@@ -125,9 +125,9 @@ def test_a_terminal_shows_each_wait_reason_once() -> None:
     display = Terminal()
     first, second = (attrs.evolve(QUEUED, message=text) for text in ("the nodes are in use", "held\x1b[2J"))
 
-    shown = [display.waiting(status) for status in (QUEUED, first, first, second, ACTIVE)]
+    lines = [display.waiting(status) for status in (QUEUED, first, first, second, ACTIVE)]
 
-    assert shown == [
+    assert lines == [
         "",
         "jpsi: QUEUED     the nodes are in use\n",
         "",

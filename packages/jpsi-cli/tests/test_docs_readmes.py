@@ -1,4 +1,4 @@
-"""What the READMEs show in Python and in the shell can be run."""
+"""The examples of the READMEs in Python and in the shell, which can be run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def blocks(readme: Path, kind: str) -> list[str]:
 def test_a_backend_takes_the_program_of_its_readme(
     system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Launchers are a package of their own, and the nodes of a fake are this machine: the job is not run."""
+    """Launchers are in another package, and the nodes of a fake are this machine, so the job is not run."""
     (program,) = blocks(ROOT / f"packages/jpsi-{system}/README.md", "python")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -48,7 +48,7 @@ def test_a_backend_takes_the_program_of_its_readme(
 
 
 @pytest.mark.parametrize("readme", ["README.md", "packages/jpsi-core/README.md"])
-def test_the_program_of_a_readme_ends_well(readme: str, environment: dict[str, str], tmp_path: Path) -> None:
+def test_the_program_of_a_readme_succeeds(readme: str, environment: dict[str, str], tmp_path: Path) -> None:
     (program,) = blocks(ROOT / readme, "python")
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -62,7 +62,7 @@ def test_the_program_of_a_readme_ends_well(readme: str, environment: dict[str, s
     assert "COMPLETED" in done.stdout
 
 
-def test_the_command_of_the_readme_does_what_it_says(
+def test_the_command_of_the_readme_succeeds(
     run: Callable[..., subprocess.CompletedProcess[bytes]],
 ) -> None:
     command = shlex.split(blocks(ROOT / "README.md", "sh")[-1])
@@ -100,7 +100,7 @@ def test_the_commands_of_the_readme_of_the_command_line_can_be_typed(block: str,
     Reader(tmp_path).follow(files + typed)
 
 
-def test_the_readme_names_packages_that_there_are() -> None:
+def test_the_readme_names_existing_packages() -> None:
     named = set(re.findall(r"\]\((packages/[\w-]+)/README.md\)", (ROOT / "README.md").read_text()))
 
     assert named == {f"packages/{path.name}" for path in ROOT.glob("packages/jpsi*")}

@@ -1,4 +1,4 @@
-"""Other packages bring commands of their own."""
+"""Commands of other packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jpsi doctor`, on this machine and on fake batch systems, of which some are ill."""
+"""The command `jpsi doctor`, on this machine and on fake batch systems, some of them faulty."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _QUICK = {"shortest_interval": 0.2, "longest_interval": 0.5, "grace": 1, "networ
 
 
 class Doctor:
-    """The command, beside a fake batch system that the test can make ill."""
+    """The command, with a fake batch system that the test can break."""
 
     def __init__(self, run: Run, environment: dict[str, str], tmp_path: Path) -> None:
         self._run, self._environment = run, environment
@@ -32,7 +32,7 @@ class Doctor:
     def __call__(
         self, *arguments: str, executor: str = "slurm", path: str | None = None
     ) -> tuple[int, dict[str, Any]]:
-        """The exit code, and what was found."""
+        """Run the command; return its exit code and the check results."""
         self._config.write_text(json.dumps({"executors": {"slurm": {"config": self.config}}}))
         environment = {
             **self._environment,
@@ -82,7 +82,7 @@ _REMOTE_TRANSPORT = """
 import subprocess
 from jpsi.plugin import CommandResult, TransportError, hookimpl
 
-class Far:
+class FakeTransport:
     is_local = False
 
     def __init__(self, is_lost):
@@ -90,7 +90,7 @@ class Far:
 
     def run(self, command, keep=None, ready=None):
         if self.is_lost:
-            raise TransportError("far cannot be reached: Connection refused", transient=True)
+            raise TransportError("login1 cannot be reached: Connection refused", transient=True)
         if ready is not None:
             ready()
         done = subprocess.run(command.argv, input=command.stdin or "", capture_output=True, text=True)
@@ -101,33 +101,35 @@ class Far:
 
 @hookimpl
 def open_transport(url):
-    return Far(url == "far://lost")
+    return FakeTransport(url == "remote://lost")
 """
 
 
 @pytest.fixture
-def far(tmp_path: Path, environment: dict[str, str]) -> None:
-    """Transports to this machine by another name, and to none."""
+def remote_hosts(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Install transports to this machine under another name, and to no host."""
     environment |= {"JPSI_PLUGIN_PATH": str(tmp_path / "plugins"), "JPSI_CONFIG": str(tmp_path / "jpsi.yaml")}
     PluginDirectory(tmp_path / "plugins").add(
-        "far", entry_points={"jpsi.transports": {"far": "far_x"}}, files={"far_x.py": _REMOTE_TRANSPORT}
+        "remote_hosts",
+        entry_points={"jpsi.transports": {"remote": "remote_transport"}},
+        files={"remote_transport.py": _REMOTE_TRANSPORT},
     )
     (tmp_path / "jpsi.yaml").write_text(
-        "targets: {lost: {executor: local, url: 'far://lost'}, big: {executor: local, url: 'far://big'}}\n"
+        "targets: {lost: {executor: local, url: 'remote://lost'}, big: {executor: local, url: 'remote://big'}}\n"
     )
 
 
-@pytest.mark.usefixtures("far")
+@pytest.mark.usefixtures("remote_hosts")
 def test_an_unreachable_host_is_one_sentence_and_submits_no_probe(run: Run) -> None:
     done = run("doctor", "-x", "lost", "--json")
 
     content = json.loads(done.stdout)
     assert (done.returncode, content["healthy"]) == (1, False)
-    assert _message(content, "connection") == "far cannot be reached: Connection refused"
+    assert _message(content, "connection") == "login1 cannot be reached: Connection refused"
     assert set(_verdicts(content).values()) == {"wrong", "skipped"}
 
 
-@pytest.mark.usefixtures("far")
+@pytest.mark.usefixtures("remote_hosts")
 def test_doctor_finds_a_reachable_host_sound(run: Run) -> None:
     done = run("doctor", "-x", "big", "--json")
 
@@ -158,8 +160,8 @@ def test_a_scheduler_that_is_down(doctor: Doctor) -> None:
     assert "Unable to contact slurm controller" in _message(content, "answer")
 
 
-def test_a_work_directory_that_the_node_does_not_see(doctor: Doctor) -> None:
-    """It means something else to every process: what is below its current directory."""
+def test_a_work_directory_that_the_node_does_not_have(doctor: Doctor) -> None:
+    """A path relative to each process's current directory."""
     doctor.config["work_directory"] = "/proc/self/cwd/work"
     with FakeScheduler() as scheduler, on_path("slurm", scheduler):
         code, content = doctor()
@@ -196,7 +198,7 @@ def test_a_job_that_waits_too_long_is_cancelled(doctor: Doctor) -> None:
     assert 1 <= int(match[1]) < 60
 
 
-def test_no_job_is_submitted_if_none_is_wanted(doctor: Doctor) -> None:
+def test_an_option_prevents_the_probe_job(doctor: Doctor) -> None:
     with FakeScheduler() as scheduler, on_path("slurm", scheduler):
         code, content = doctor("--no-job")
 
@@ -206,7 +208,7 @@ def test_no_job_is_submitted_if_none_is_wanted(doctor: Doctor) -> None:
     assert _verdicts(content)["job"] == "skipped"
 
 
-def test_a_refused_job_is_an_illness(doctor: Doctor) -> None:
+def test_a_refused_job_is_wrong(doctor: Doctor) -> None:
     with FakeScheduler() as scheduler, on_path("slurm", scheduler):
         scheduler.faults.fail("sbatch", None, stderr="sbatch: error: Invalid account\n")
 
@@ -216,7 +218,7 @@ def test_a_refused_job_is_an_illness(doctor: Doctor) -> None:
     assert "Invalid account" in _message(content, "job")
 
 
-def test_advice_is_shown_as_a_file_would_have_it(
+def test_advice_has_the_form_of_a_configuration_file(
     run: Run, environment: dict[str, str], tmp_path: Path
 ) -> None:
     config = tmp_path / "jpsi.yaml"
@@ -239,7 +241,9 @@ def test_advice_is_shown_as_a_file_would_have_it(
         (["--wait", "soon"], 2, b"--wait: 'soon' is not a time"),
     ],
 )
-def test_mistakes_are_a_sentence(run: Run, arguments: list[str], code: int, message: bytes) -> None:
+def test_mistakes_are_reported_in_a_sentence(
+    run: Run, arguments: list[str], code: int, message: bytes
+) -> None:
     done = run("doctor", *arguments)
 
     assert (done.returncode, done.stdout) == (code, b"")

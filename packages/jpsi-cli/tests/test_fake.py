@@ -1,4 +1,4 @@
-"""`jpsi fake`: the program has a batch system, is the process that was started, and nothing is left."""
+"""The command `jpsi fake`: the program has a batch system and keeps its process, and no process is left."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jpsi.plugin import install_command
 from jpsi_cli.cluster import companion_process
 from jpsi_testing.waiting import eventually
 
@@ -25,7 +26,7 @@ Start = Callable[..., "Started"]
 
 @pytest.fixture
 def temporary(tmp_path: Path, environment: dict[str, str]) -> Path:
-    """Where the fake has its files; pytest's paths may be too long for a socket, and then it is elsewhere."""
+    """Return a directory for the fake's files; pytest's paths may be too long for a socket."""
     folder = tmp_path / "t"
     folder.mkdir()
     environment["TMPDIR"] = str(folder)
@@ -34,7 +35,7 @@ def temporary(tmp_path: Path, environment: dict[str, str]) -> Path:
 
 @pytest.fixture(autouse=True)
 def _are_processes_gone(temporary: Path) -> Iterator[None]:
-    """Whatever happens, nothing is left a moment later."""
+    """Check that no process is left a moment after each test."""
     yield
     assert eventually(lambda: not list(temporary.iterdir())), list(temporary.iterdir())
 
@@ -63,11 +64,12 @@ def test_without_jpsi_testing_the_extra_is_named(
 
     assert result.returncode == 125
     assert result.stdout == b""
-    assert result.stderr == b"jpsi: jpsi fake needs the package jpsi-testing: pip install 'jpsi-cli[fake]'\n"
+    hint = f"jpsi fake needs the package jpsi-testing; try: {install_command('jpsi-cli[fake]')}"
+    assert result.stderr.decode() == f"jpsi: {hint}\n"
 
 
 def test_a_failed_job_is_listed_as_failed_without_a_follower(run: Run) -> None:
-    """What Slurm puts back to run again was asked once, when the job had been submitted."""
+    """The queue was polled for requeue codes once, when the job was submitted."""
     jpsi = f"{shlex.quote(sys.executable)} -m jpsi_cli"
     script = (
         f"{jpsi} submit -x slurm -- sh -c 'exit 3' && until {jpsi} ls --state failed | grep 3; do :; done"
@@ -97,7 +99,7 @@ def test_the_program_has_the_streams(run: Run) -> None:
 
 
 def test_the_program_owns_the_terminal(start_on_terminal: Start) -> None:
-    """Ctrl-C arrives there, and nobody else acts on it."""
+    """Ctrl-C reaches the program, and no other process acts on it."""
     program = "import os, signal, sys\nsignal.signal(signal.SIGINT, lambda *_: sys.exit(7))\n"
     program += "print('ready', os.isatty(0))\nwhile True: signal.pause()"
     started = start_on_terminal("fake", "toy", "--", sys.executable, "-uc", program)
@@ -121,7 +123,7 @@ def test_the_program_gets_signals(start: Start, number: signal.Signals) -> None:
 
 
 def test_the_program_gets_sigpipe_on_a_closed_pipe(run: Run) -> None:
-    """Python ignores SIGPIPE; the program has it as any has."""
+    """Python ignores SIGPIPE; the program has the default action, like any other."""
     result = run("fake", "toy", "--", "sh", "-c", "yes | head -n 1; exit 3")
 
     assert (result.returncode, result.stdout, result.stderr) == (3, b"y\n", b"")
@@ -134,7 +136,7 @@ def test_the_program_has_no_children_that_it_did_not_start(run: Run) -> None:
 
 
 @pytest.mark.parametrize("end", ["exit 0", "kill -9 $$"])
-def test_jobs_end_with_the_program_however_that_ends(run: Run, presence: Presence, end: str) -> None:
+def test_jobs_end_with_the_program_in_every_case(run: Run, presence: Presence, end: str) -> None:
     script = f"{presence.script}; exec sleep 1000"
     wait = "until tstat 1 | grep RUNNING; do :; done"
 
@@ -165,7 +167,7 @@ def test_slots_limit_running_processes(run: Run) -> None:
 
 
 def test_lag_keep_and_accounting_shape_listings(run: Run) -> None:
-    """A job shows late, and is forgotten at once when it has ended."""
+    """A job appears late, and is forgotten as soon as it ends."""
     late = run("fake", "--lag", "1h", "toy", "--", "sh", "-c", "echo sleep 1000 | tsubmit; tstat 1")
     program = run(
         *("fake", "--keep", "0", "toy", "--"),
@@ -191,7 +193,9 @@ def test_lag_keep_and_accounting_shape_listings(run: Run) -> None:
     ],
     ids=str,
 )
-def test_a_usage_error_is_a_sentence(run: Run, arguments: tuple[str, ...], code: int, message: str) -> None:
+def test_a_usage_error_is_reported_in_a_sentence(
+    run: Run, arguments: tuple[str, ...], code: int, message: str
+) -> None:
     result = run("fake", *arguments)
 
     assert result.returncode == code

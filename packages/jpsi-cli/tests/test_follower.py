@@ -87,7 +87,7 @@ def test_a_file_that_never_appears_is_no_output(path: Path, pipe: Pipe) -> None:
 
 
 def test_a_truncated_file_is_copied_from_its_beginning(path: Path, pipe: Pipe) -> None:
-    """So it is when a batch system runs a job again."""
+    """A batch system truncates it when it requeues a job."""
     path.write_bytes(b"the first run\n")
     follower = Follower(_output(path), pipe.writer, pipe.failures.append)
     follower.start()
@@ -110,7 +110,7 @@ def test_a_read_error_is_reported_at_the_end(path: Path, pipe: Pipe) -> None:
 
 
 def test_a_closed_reader_is_reported(path: Path, pipe: Pipe) -> None:
-    path.write_bytes(b"for nobody\n")
+    path.write_bytes(b"unread\n")
     os.close(pipe.reader)
     pipe.reader = -1
     follower = Follower(_output(path), pipe.writer, pipe.failures.append)
@@ -122,7 +122,7 @@ def test_a_closed_reader_is_reported(path: Path, pipe: Pipe) -> None:
     assert follower.unreadable is None
 
 
-def test_a_descriptor_that_does_not_block_is_waited_for(path: Path, pipe: Pipe) -> None:
+def test_a_full_nonblocking_descriptor_is_waited_for(path: Path, pipe: Pipe) -> None:
     data = os.urandom(1 << 20)
     path.write_bytes(data)
     os.set_blocking(pipe.writer, False)
@@ -136,7 +136,7 @@ def test_a_descriptor_that_does_not_block_is_waited_for(path: Path, pipe: Pipe) 
 
 
 class RemoteFiles:
-    """The files of another machine, of which each look says what is next in a list."""
+    """Files of a remote host; each read returns the next result of a list."""
 
     are_local = False
 
@@ -166,7 +166,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_quick")
 def test_remote_output_is_read_from_its_last_offset(pipe: Pipe) -> None:
     remote = RemoteFiles(None, jpsi.OutputPart(b"one", 0, 3), CUT, jpsi.OutputPart(b"two", 3, 6), None)
-    follower = Follower(jpsi.Output(remote, Path("/far/stdout")), pipe.writer, pipe.failures.append)
+    follower = Follower(jpsi.Output(remote, Path("/remote/stdout")), pipe.writer, pipe.failures.append)
 
     follower.start()
 
@@ -179,7 +179,7 @@ def test_remote_output_is_read_from_its_last_offset(pipe: Pipe) -> None:
 @pytest.mark.usefixtures("_quick")
 def test_the_end_of_remote_output_survives_an_outage(pipe: Pipe) -> None:
     remote = RemoteFiles(CUT, CUT, CUT, CUT, jpsi.OutputPart(b"late", 0, 4), jpsi.OutputPart(b"", 4, 4))
-    follower = Follower(jpsi.Output(remote, Path("/far/stdout")), pipe.writer, pipe.failures.append)
+    follower = Follower(jpsi.Output(remote, Path("/remote/stdout")), pipe.writer, pipe.failures.append)
 
     follower.start()
     follower.finish()
@@ -194,9 +194,9 @@ def test_unreachable_remote_output_is_reported(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch, transient: bool
 ) -> None:
     monkeypatch.setattr("jpsi_cli.output.follower._RETRY_SECONDS", 0.01)
-    error = jpsi.TransferError("/far/stdout cannot be read", transient=transient)
+    error = jpsi.TransferError("/remote/stdout cannot be read", transient=transient)
     follower = Follower(
-        jpsi.Output(RemoteFiles(error), Path("/far/stdout")), pipe.writer, pipe.failures.append
+        jpsi.Output(RemoteFiles(error), Path("/remote/stdout")), pipe.writer, pipe.failures.append
     )
 
     follower.start()

@@ -1,4 +1,4 @@
-"""One job in the foreground: what is asked of it, and what is shown while nothing happens."""
+"""One job in the foreground: its cancellation, and the display while it waits."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ QUEUED = jpsi.JobStatus(jpsi.JobState.QUEUED)
 CANCELED = jpsi.JobStatus(jpsi.JobState.CANCELED, exit_code=143)
 
 
-class PlayedJob:
-    """A job whose statuses a test says, and that ends once it is cancelled."""
+class FakeJob:
+    """A job whose statuses a test publishes, and that ends once it is cancelled."""
 
     id, native_id, executor, spec, streams = "a1", "17", None, None, None
 
@@ -29,7 +29,7 @@ class PlayedJob:
         self._callback: Callable[[Any, jpsi.JobStatus], None] = lambda *_: None
 
     def output(self, stream: str) -> None:
-        """Nobody knows where."""
+        """Return no known path."""
 
     def set_job_status_callback(self, callback: Callable[[Any, jpsi.JobStatus], None]) -> None:
         self._callback = callback
@@ -42,8 +42,8 @@ class PlayedJob:
         self.cancelled += 1
 
 
-class Noting(Quiet):
-    """Notes what could be said of a job that waits."""
+class RecordingDisplay(Quiet):
+    """A display that records the messages about a pending job."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,33 +55,33 @@ class Noting(Quiet):
 
 
 @pytest.fixture
-def job() -> PlayedJob:
-    return PlayedJob()
+def job() -> FakeJob:
+    return FakeJob()
 
 
-def foreground(job: PlayedJob, display: Quiet) -> Foreground:
+def foreground(job: FakeJob, display: Quiet) -> Foreground:
     return Foreground(cast("jpsi.Job", job), display)
 
 
-class Submitting:
-    """An executor that does with a job what a test says."""
+class FakeExecutor:
+    """An executor whose submission is a function of the test."""
 
-    def __init__(self, submit: Callable[[PlayedJob], None]) -> None:
+    def __init__(self, submit: Callable[[FakeJob], None]) -> None:
         self.submit = submit
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Close nothing."""
 
 
-def executor(submit: Callable[[PlayedJob], None]) -> jpsi.JobExecutor:
-    return cast("jpsi.JobExecutor", Submitting(submit))
+def executor(submit: Callable[[FakeJob], None]) -> jpsi.JobExecutor:
+    return cast("jpsi.JobExecutor", FakeExecutor(submit))
 
 
-def test_a_job_is_cancelled_once_whatever_the_reasons(job: PlayedJob) -> None:
-    """Nobody reads its output, on either stream."""
+def test_a_job_is_cancelled_once_whatever_the_reasons(job: FakeJob) -> None:
+    """No process reads its output, on either stream."""
     tested = foreground(job, Quiet())
 
-    def submit(job: PlayedJob) -> None:
+    def submit(job: FakeJob) -> None:
         job.publish(QUEUED)
         for fd in (1, 2):
             tested._events.put(_Refusal(fd, OSError(errno.EPIPE, "Broken pipe")))
@@ -91,35 +91,35 @@ def test_a_job_is_cancelled_once_whatever_the_reasons(job: PlayedJob) -> None:
     assert job.cancelled == 1
 
 
-def test_ctrl_c_is_confirmed_during_submission(job: PlayedJob, capfd: pytest.CaptureFixture[str]) -> None:
-    """That may take as long as a machine that does not answer is waited for; it is answered once."""
+def test_ctrl_c_is_confirmed_during_submission(job: FakeJob, capfd: pytest.CaptureFixture[str]) -> None:
+    """A submission may last until a timeout; the confirmation is printed once."""
 
-    class Answering(Quiet):
+    class ConfirmingDisplay(Quiet):
         def cancelling(self) -> str:
             super().cancelling()
             return "cancelling\n"
 
     outputs: list[str] = []
 
-    def submit(job: PlayedJob) -> None:
+    def submit(job: FakeJob) -> None:
         signal.raise_signal(signal.SIGINT)
         outputs.append(capfd.readouterr().err)
         job.publish(QUEUED)
         job.cancel = lambda: job.publish(CANCELED)  # type: ignore[method-assign]
 
-    assert foreground(job, Answering()).run(executor(submit)) == 130
+    assert foreground(job, ConfirmingDisplay()).run(executor(submit)) == 130
     outputs.append(capfd.readouterr().err)
 
     assert outputs == ["cancelling\n", ""]
 
 
-def test_a_queued_job_is_polled_for_new_messages(job: PlayedJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    display = Noting()
+def test_a_queued_job_is_polled_for_new_messages(job: FakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    display = RecordingDisplay()
     tested = foreground(job, display)
     events: list[jpsi.JobStatus | None] = [QUEUED, None, None, CANCELED]
     timeouts: list[float | None] = []
 
-    class Played(SimpleQueue[Any]):
+    class FakeEvents(SimpleQueue[Any]):
         def get(self, block: bool = True, timeout: float | None = None) -> jpsi.JobStatus:
             timeouts.append(timeout)
             event = events.pop(0)
@@ -128,7 +128,7 @@ def test_a_queued_job_is_polled_for_new_messages(job: PlayedJob, monkeypatch: py
                 raise Empty
             return event
 
-    monkeypatch.setattr(tested, "_events", Played())
+    monkeypatch.setattr(tested, "_events", FakeEvents())
 
     tested.run(executor(lambda job: None))
 

@@ -52,7 +52,7 @@ def test_a_job_that_waits_for_its_quota_is_not_submitted_after_ctrl_c(
     assert first.end()[0] == 130
 
 
-def test_what_the_job_writes_while_it_is_cancelled_is_shown(start: Start) -> None:
+def test_output_written_during_the_cancellation_is_shown(start: Start) -> None:
     script = "trap 'echo cleaning up; echo really >&2; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
     started = start("run", "--", "sh", "-c", script)
     started.wait_for(b"ready")
@@ -79,7 +79,7 @@ def test_the_second_ctrl_c_exits_immediately(start_on_terminal: Start) -> None:
     job = re.search(rb"job ([0-9a-f-]{36})", output)
     assert found is not None
     assert job is not None
-    os.kill(int(found[1]), signal.SIGKILL)  # it is still there
+    os.kill(int(found[1]), signal.SIGKILL)  # the job still exists
     assert code == 130
     assert rb"jpsi: exiting; job %b (native id " % job[1] in output
 

@@ -1,4 +1,4 @@
-"""The commands about jobs, on this machine: what one process submitted, any other finds."""
+"""The commands about jobs of this machine: any process finds jobs that another submitted."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 import jpsi
 
 if TYPE_CHECKING:
-    from conftest import Started
+    from conftest import Presence, Started
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
-# Says that it runs, and waits for somebody to write to the fifo.
+# Prints that it runs, and waits until the test writes to the fifo.
 WAITING = ["sh", "-c", 'echo begun; echo oops >&2; read x <"$0"; echo done; exit 3']
 
 
@@ -31,7 +31,7 @@ def fifo(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def submit(run: Run) -> Callable[..., str]:
-    """Submit a job and return its id."""
+    """Return a function that submits a job and returns its id."""
 
     def submit(*arguments: str, **options: Any) -> str:
         result = run("submit", *arguments, **options)
@@ -43,7 +43,7 @@ def submit(run: Run) -> Callable[..., str]:
 
 
 def document(name: str, *command: str, **fields: Any) -> str:
-    """A job document on one line."""
+    """Return a job document on one line."""
     spec = jpsi.JobSpec(command[0], list(command[1:]), name=name, **fields)
     return json.dumps(json.loads(jpsi.write_document(spec, as_json=True)))
 
@@ -58,16 +58,16 @@ def test_a_job_is_submitted_found_waited_for_and_read(run: Run, submit: Callable
 
     waited = run("wait", job_id[:10])
     out, err = run("logs", "mine"), run("logs", "--stderr", job_id)
-    (shown,) = json.loads(run("show", "mine", "--json").stdout)
+    (listed,) = json.loads(run("show", "mine", "--json").stdout)
 
     assert (waited.returncode, waited.stdout, waited.stderr) == (7, b"", b"")
     assert (out.stdout, err.stdout) == (b"out\n", b"err\n")
-    assert (shown["id"], shown["state"], shown["exit_code"]) == (job_id, "FAILED", 7)
-    assert [it["state"] for it in shown["history"]] == ["NEW", "QUEUED", "ACTIVE", "FAILED"]
-    assert shown["document"]["tasks"][0]["command"][:2] == ["sh", "-c"]
+    assert (listed["id"], listed["state"], listed["exit_code"]) == (job_id, "FAILED", 7)
+    assert [it["state"] for it in listed["history"]] == ["NEW", "QUEUED", "ACTIVE", "FAILED"]
+    assert listed["document"]["tasks"][0]["command"][:2] == ["sh", "-c"]
 
 
-def test_show_is_for_people_too(run: Run, submit: Callable[..., str]) -> None:
+def test_show_prints_text_without_json(run: Run, submit: Callable[..., str]) -> None:
     job_id = submit("--name", "mine", "--", "sh", "-c", "echo 'a b'; exit 7")
     run("wait", job_id)
 
@@ -101,7 +101,7 @@ def test_every_command_reports_a_running_job(
     assert states(run) == {job_id: "FAILED"}
 
 
-def test_a_job_is_cancelled_from_anywhere(run: Run, submit: Callable[..., str], fifo: Path) -> None:
+def test_a_job_is_cancelled_by_any_process(run: Run, submit: Callable[..., str], fifo: Path) -> None:
     job_id = submit("--name", "mine", "--", *WAITING, str(fifo))
 
     result = run("cancel", "mine", "--json")
@@ -154,7 +154,7 @@ def test_each_line_is_a_job(run: Run) -> None:
     assert run("wait", "job0", "job1", "job2").returncode == 1
 
 
-def test_a_line_that_is_wrong_keeps_all_from_being_submitted(run: Run, tmp_path: Path) -> None:
+def test_no_job_is_submitted_if_one_line_is_wrong(run: Run, tmp_path: Path) -> None:
     (tmp_path / "many").write_text(document("one", "true") + "\n{}\n" + document("two", "true") + "\n[]\n")
 
     result = run("submit", "--many", "many")
@@ -165,7 +165,7 @@ def test_a_line_that_is_wrong_keeps_all_from_being_submitted(run: Run, tmp_path:
     assert states(run) == {}
 
 
-def test_one_job_that_cannot_run_keeps_all_from_being_submitted(run: Run, tmp_path: Path) -> None:
+def test_no_job_is_submitted_if_one_cannot_run(run: Run, tmp_path: Path) -> None:
     missing = document("two", "true", directory=tmp_path / "gone")
     lines = [document("one", "true"), "", missing, missing]
 
@@ -205,7 +205,7 @@ UNWRITABLE = {
 
 
 @pytest.mark.parametrize(("redirection", "message"), UNWRITABLE.values(), ids=UNWRITABLE)
-def test_output_that_cannot_be_written_is_a_sentence(
+def test_output_that_cannot_be_written_is_reported_in_a_sentence(
     run: Run, start: Callable[..., Started], submit: Callable[..., str], redirection: str, message: bytes
 ) -> None:
     job_id = submit("--", "echo", "hello")
@@ -253,14 +253,14 @@ def test_a_job_whose_process_was_killed_ends_on_refresh(
     os.killpg(int(listed["native_id"].split(".")[0]), signal.SIGKILL)
     os.close(fd)
 
-    looked = run(*command, *([job_id] if command == ["explain"] else []))
+    explained = run(*command, *([job_id] if command == ["explain"] else []))
 
-    assert b"FAILED" in looked.stdout
+    assert b"FAILED" in explained.stdout
     result = json.loads(run("ls", "--json").stdout)
     assert [(job["id"], job["state"], job["reason"]) for job in result] == [(job_id, "FAILED", "lost")]
 
 
-def test_a_table_is_for_terminals_too(
+def test_a_table_fits_the_terminal(
     start_on_terminal: Callable[..., Started], submit: Callable[..., str]
 ) -> None:
     job_id = submit("--name", "mine", "--", "true")
@@ -358,7 +358,7 @@ USAGE_ERRORS = {
 
 
 @pytest.mark.parametrize(("arguments", "code", "message"), USAGE_ERRORS.values(), ids=USAGE_ERRORS)
-def test_a_mistake_is_a_sentence(run: Run, arguments: list[str], code: int, message: str) -> None:
+def test_a_mistake_is_reported_in_a_sentence(run: Run, arguments: list[str], code: int, message: str) -> None:
     result = run(*arguments)
 
     assert (result.returncode, result.stdout) == (code, b"")
@@ -379,7 +379,7 @@ def test_a_job_is_explained(run: Run, submit: Callable[..., str]) -> None:
     assert "\n  | " in text
 
 
-def test_holding_is_not_for_processes(run: Run, submit: Callable[..., str], fifo: Path) -> None:
+def test_processes_cannot_be_held(run: Run, submit: Callable[..., str], fifo: Path) -> None:
     job_id = submit("--", *WAITING, str(fifo))
 
     held, released = run("hold", job_id), run("release", job_id)
@@ -406,3 +406,15 @@ def test_jobs_are_completed_by_the_shell(
         assert expected in run().stdout.decode()
     environment |= {"COMP_WORDS": "jpsi submit -x lo", "COMP_CWORD": "3"}
     assert "local" in run().stdout.decode()
+
+
+def test_a_time_limit_is_kept_although_no_client_lives(run: Run, presence: Presence, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "begun")
+    job = run("submit", "--time", "0.1", "--", "sh", "-c", f"{presence.script}; echo >begun; sleep 1000")
+    (tmp_path / "begun").read_text()
+    while not presence.is_over():
+        pass
+
+    result = run("wait", job.stdout.decode().strip())
+
+    assert (result.returncode, b"used up its duration" in result.stderr) == (124, True)

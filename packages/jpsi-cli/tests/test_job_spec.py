@@ -33,10 +33,10 @@ EVERYTHING: Options = {
     "memory": "4G",
     "exclusive": True,
     "time": "1:30:00",
+    "t": "90",
     "queue": "q",
     "project": "p",
     "reservation": "r",
-    "after": ("7", "any:8"),
     "launcher": "mpirun",
     "pre_launch": "pre",
     "post_launch": "post",
@@ -44,7 +44,7 @@ EVERYTHING: Options = {
 }
 
 
-def of(
+def read(
     command: list[str], *, is_expanding: bool = False, **options: str | bool | tuple[str, ...]
 ) -> jpsi.JobSpec:
     return make_spec(None, command, options, is_expanding=is_expanding)
@@ -84,7 +84,6 @@ def test_every_option_has_a_field() -> None:
             queue_name="q",
             project_name="p",
             reservation_id="r",
-            after=[jpsi.Dependency("7"), jpsi.Dependency("8", jpsi.DependencyKind.ANY)],
             custom_attributes={"slurm.qos": "debug", "pbs.x": "a=b"},
         ),
     )
@@ -101,16 +100,16 @@ def test_every_option_has_a_field() -> None:
         ("http://a:80/b:c", "http://a:80/b", "c"),
     ],
 )
-def test_what_is_staged_in_may_be_a_url(text: str, source: str, target: str) -> None:
-    assert of(["x"], stage_in=(text,)).stage_in == [jpsi.StageIn(source, Path(target))]
+def test_a_staged_in_source_may_be_a_url(text: str, source: str, target: str) -> None:
+    assert read(["x"], stage_in=(text,)).stage_in == [jpsi.StageIn(source, Path(target))]
 
 
-def test_what_is_staged_out_has_a_name() -> None:
+def test_a_staged_out_file_has_a_name() -> None:
     with pytest.raises(jpsi.InvalidJobException, match="':b' is not of the form NAME or NAME:FILE"):
-        of(["x"], stage_out=("a", ":b"))
+        read(["x"], stage_out=("a", ":b"))
 
 
-def test_what_is_staged_is_added_to_what_a_document_says() -> None:
+def test_staging_options_are_added_to_those_of_a_document() -> None:
     document = jpsi.JobSpec("a", stage_in=[jpsi.StageIn("a", Path("a"))], cleanup=[Path("b")])
 
     spec = make_spec(document, [], {"stage_in": ("c",), "cleanup": ("d",)}, is_expanding=False)
@@ -122,7 +121,7 @@ def test_what_is_staged_is_added_to_what_a_document_says() -> None:
 def test_every_option_is_parsed() -> None:
     typed = {parameter.name for parameter in RUN_PARAMETERS if isinstance(parameter, click.Option)}
 
-    assert typed - {"executor", "file", "expand", "as_json"} == set(_FIELDS) == set(EVERYTHING)
+    assert typed - {"executor", "file", "after", "expand", "as_json"} == set(_FIELDS) == set(EVERYTHING)
 
 
 def test_missing_options_leave_a_document_unchanged() -> None:
@@ -134,7 +133,7 @@ def test_missing_options_leave_a_document_unchanged() -> None:
     assert spec == jpsi.JobSpec("a", ["b"], name="n", create_directory=True, inherit_environment=False)
 
 
-def test_options_override_what_they_name_in_a_document() -> None:
+def test_options_override_fields_of_a_document() -> None:
     document = jpsi.JobSpec(
         "a",
         name="n",
@@ -162,7 +161,7 @@ def test_options_override_what_they_name_in_a_document() -> None:
 def test_custom_attributes_have_a_value_or_none() -> None:
     options = ("slurm.requeue", "slurm.qos=a=b", "pbs.l.mem=", "script.path=/a b")
 
-    spec = of(["x"], attribute=options)
+    spec = read(["x"], attribute=options)
 
     assert spec.attributes is not None
     assert spec.attributes.custom_attributes == {
@@ -178,7 +177,7 @@ def test_a_custom_attribute_of_no_system_is_refused(text: str) -> None:
     with pytest.raises(
         jpsi.InvalidJobException, match=r"is not of the form SYSTEM.NAME or SYSTEM.NAME=VALUE"
     ):
-        of(["x"], attribute=(text,))
+        read(["x"], attribute=(text,))
 
 
 def test_a_relative_directory_is_below_the_current_one(
@@ -186,13 +185,13 @@ def test_a_relative_directory_is_below_the_current_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert of(["x"], dir="a/b").directory == tmp_path / "a/b"
-    assert of(["x"], dir="~/a").directory == Path("~/a")
+    assert read(["x"], dir="a/b").directory == tmp_path / "a/b"
+    assert read(["x"], dir="~/a").directory == Path("~/a")
 
 
 def test_all_problems_are_reported_together() -> None:
     with pytest.raises(jpsi.InvalidJobException) as raised:
-        of(["x"], memory="many", time="long", name="", env=("A", "=1", "B=2"), stdin="-", nodes="0")
+        read(["x"], memory="many", time="long", name="", env=("A", "=1", "B=2"), stdin="-", nodes="0")
 
     assert [problem.partition(":")[0] for problem in raised.value.problems] == [
         "--memory",
@@ -207,8 +206,8 @@ def test_all_problems_are_reported_together() -> None:
 
 @given(st.lists(st.text()))
 def test_arguments_are_escaped_unless_they_are_to_be_expanded(arguments: list[str]) -> None:
-    assert of(["x", *arguments]).arguments == [jpsi.escape(argument) for argument in arguments]
-    assert of(["x", *arguments], is_expanding=True).arguments == arguments
+    assert read(["x", *arguments]).arguments == [jpsi.escape(argument) for argument in arguments]
+    assert read(["x", *arguments], is_expanding=True).arguments == arguments
 
 
 def test_shells_complete_every_executor_option() -> None:

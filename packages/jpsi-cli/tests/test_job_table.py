@@ -9,34 +9,36 @@ import pytest
 from jpsi import JobState, Reason
 from jpsi_cli.jobs.job_table import Row, render_lines
 from jpsi_engine.job_store import Origin
-from made_jobs import THEN, began, ended, made
+from stored_jobs import THEN, active_marker, encoded_end, stored_job
 
 NOW = THEN + timedelta(hours=2)
 
 
 def row(*args: object, **fields: object) -> Row:
-    job = made(*args, **fields)  # type: ignore[arg-type]  # of the function next door
+    job = stored_job(*args, **fields)  # type: ignore[arg-type]  # as in the function above
     return Row(job, job.status, job.id[:8])
 
 
 ROWS = [
     row("11111111-a", "wait", "17"),
-    row("22222222-a", None, "18_3", markers=[began("22222222-a", 90)]),
+    row("22222222-a", None, "18_3", markers=[active_marker("22222222-a", 90)]),
     row(
         "33333333-a",
         "good",
         "19",
-        markers=[began("33333333-a", 60)],
-        final=ended(JobState.COMPLETED, 3660, 0),
+        markers=[active_marker("33333333-a", 60)],
+        final=encoded_end(JobState.COMPLETED, 3660, 0),
     ),
     row(
         "44444444-a",
-        "a name that goes on and on for longer than anybody wants to read",
+        "a name that goes on and on for longer than a column is wide",
         "20",
-        markers=[began("44444444-a", 5)],
-        final=ended(JobState.FAILED, 6, 137, Reason.OUT_OF_MEMORY, "the job used more memory than it may"),
+        markers=[active_marker("44444444-a", 5)],
+        final=encoded_end(
+            JobState.FAILED, 6, 137, Reason.OUT_OF_MEMORY, "the job used more memory than it may"
+        ),
     ),
-    row("55555555-a", "told", None, is_revoked=True),
+    row("55555555-a", "named", None, is_revoked=True),
 ]
 
 
@@ -70,10 +72,10 @@ def test_the_table_fits_and_keeps_ids_and_states(width: int) -> None:
 def test_the_least_important_columns_are_dropped_first() -> None:
     headings = [next(render_lines(ROWS, width, NOW)).split("  ") for width in (200, 100, 60, 30)]
 
-    shown = [[heading.strip() for heading in found if heading] for found in headings]
-    assert [len(it) for it in shown] == sorted((len(it) for it in shown), reverse=True)
-    assert "AGE" not in shown[2]
-    assert "NAME" in shown[2]
+    columns = [[heading.strip() for heading in found if heading] for found in headings]
+    assert [len(it) for it in columns] == sorted((len(it) for it in columns), reverse=True)
+    assert "AGE" not in columns[2]
+    assert "NAME" in columns[2]
 
 
 def test_a_state_has_its_colour() -> None:
@@ -92,7 +94,7 @@ def test_control_characters_in_names_are_escaped() -> None:
     assert len(text.splitlines()) == 2
 
 
-def test_a_better_known_status_is_shown() -> None:
+def test_a_more_recent_status_is_shown() -> None:
     better = attrs.evolve(ROWS[0].status, message="others are before it")
 
     assert list(render_lines([attrs.evolve(ROWS[0], status=better)], None, NOW))[1].endswith(
@@ -102,7 +104,7 @@ def test_a_better_known_status_is_shown() -> None:
 
 def test_the_ids_of_processes_go_before_anything_is_cut() -> None:
     local_rows = Origin("local", "", Path("/work/local/vm"), "vm")
-    end = ended(JobState.FAILED, 6, 127, Reason.EXECUTABLE, "the executable was not found: simulate")
+    end = encoded_end(JobState.FAILED, 6, 127, Reason.EXECUTABLE, "the executable was not found: simulate")
     rows = [row("11111111-a", "n", "23674.6230430.8d1cf98f", origin=local_rows, final=end)]
 
     heading, row_ = render_lines(rows, 95, NOW)

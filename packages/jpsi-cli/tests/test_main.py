@@ -35,14 +35,14 @@ def test_version_is_that_of_the_package(run: Run) -> None:
     assert b"jpsi-core " in result.stdout
 
 
-def test_without_a_command_help_is_shown_as_a_mistake(run: Run) -> None:
+def test_without_a_command_help_is_printed_as_an_error(run: Run) -> None:
     result = run()
 
     assert (result.returncode, result.stdout) == (2, b"")
     assert b"Usage: jpsi " in result.stderr
 
 
-def test_a_group_without_a_command_shows_its_help_as_a_mistake(run: Run) -> None:
+def test_a_group_without_a_command_prints_its_help_as_an_error(run: Run) -> None:
     result = run("config")
 
     assert (result.returncode, result.stdout) == (2, b"")
@@ -68,7 +68,9 @@ USAGE_ERRORS = {
 
 
 @pytest.mark.parametrize(("arguments", "message"), USAGE_ERRORS.values(), ids=USAGE_ERRORS)
-def test_a_mistake_in_the_command_line_is_a_sentence(run: Run, arguments: list[str], message: str) -> None:
+def test_a_mistake_in_the_command_line_is_reported_in_a_sentence(
+    run: Run, arguments: list[str], message: str
+) -> None:
     result = run(*arguments)
 
     assert (result.returncode, result.stdout) == (2, b"")
@@ -131,7 +133,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_that_fits_and_tells_exit_codes(
+def test_every_command_has_help_that_fits_and_lists_exit_codes(
     run: Run, environment: dict[str, str], command: str
 ) -> None:
     environment["COLUMNS"] = "80"

@@ -41,7 +41,7 @@ def test_without_a_width_each_is_one_line() -> None:
     assert list(render_lines([BROKEN], None))[1].endswith(f"broken  jpsi-toy      /opt/site/jpsi  {ERROR}")
 
 
-def test_what_does_not_fit_stands_below() -> None:
+def test_text_that_does_not_fit_is_on_the_next_line() -> None:
     assert list(render_lines([BROKEN, OLD, toy(origin="environment")], 50)) == [
         "KIND      NAME  VERSION  CHOSEN  DISTRIBUTION",
         "executor  toy   0.3      broken  jpsi-toy",

@@ -28,21 +28,21 @@ HOOK = "from jpsi.plugin import hookimpl\n\n@hookimpl\ndef make_engine():\n    r
 
 @pytest.fixture
 def directory(tmp_path: Path, environment: dict[str, str]) -> PluginDirectory:
-    """A directory on the plugin path."""
+    """Return a directory on the plugin path."""
     path = tmp_path / "plugins"
     environment["JPSI_PLUGIN_PATH"] = str(path)
     return PluginDirectory(path)
 
 
 def add(directory: PluginDirectory, name: str, source: str = "", version: str = "1.0") -> None:
-    """Install an executor that is called like its distribution."""
+    """Install an executor with the name of its distribution."""
     module = f"{name}_{version.replace('.', '_')}"
     groups = {"jpsi.executors": {name: module}}
     directory.add(name, version, entry_points=groups, files={f"{module}.py": source})
 
 
 def rows(output: bytes) -> dict[str, list[str]]:
-    """The cells of a table by the name in it."""
+    """Return the cells of a table by the name in each row."""
     found = [re.split(r"  +", line) for line in output.decode().splitlines()]
     return {cells[1]: cells for cells in found}
 
@@ -50,11 +50,11 @@ def rows(output: bytes) -> dict[str, list[str]]:
 def test_bundled_plugins_are_shown_and_work(run: Run) -> None:
     result = run("plugins")
 
-    shown = rows(result.stdout)
+    table = rows(result.stdout)
     assert (result.returncode, result.stderr) == (0, b"")
-    assert shown["NAME"] == ["KIND", "NAME", "VERSION", "CHOSEN", "DISTRIBUTION", "ORIGIN", "WHY"]
-    assert shown["local"][0::3] == ["executor", "yes"]
-    assert shown["single"][4:] == ["jpsi-engine", "environment"]
+    assert table["NAME"] == ["KIND", "NAME", "VERSION", "CHOSEN", "DISTRIBUTION", "ORIGIN", "WHY"]
+    assert table["local"][0::3] == ["executor", "yes"]
+    assert table["single"][4:] == ["jpsi-engine", "environment"]
 
 
 BROKEN = {
@@ -74,11 +74,11 @@ def test_a_broken_plugin_is_explained_and_affects_no_other(
 
     result = run("plugins")
 
-    shown = rows(result.stdout)
+    table = rows(result.stdout)
     assert (result.returncode, result.stderr) == (1, b"")
-    assert shown["bad"][3] == "broken"
-    assert why in shown["bad"][6]
-    assert shown["local"][3] == "yes"
+    assert table["bad"][3] == "broken"
+    assert why in table["bad"][6]
+    assert table["local"][3] == "yes"
 
 
 def test_a_broken_plugin_is_not_mentioned_for_another_name(run: Run, directory: PluginDirectory) -> None:
@@ -90,7 +90,7 @@ def test_a_broken_plugin_is_not_mentioned_for_another_name(run: Run, directory: 
     assert list(rows(result.stdout)) == ["NAME", "local"]
 
 
-def test_of_two_versions_one_is_chosen_and_the_other_says_why_not(
+def test_of_two_versions_one_is_chosen_and_the_reason_is_shown(
     run: Run, directory: PluginDirectory, environment: dict[str, str], tmp_path: Path
 ) -> None:
     add(directory, "toy", version="0.2")
@@ -146,7 +146,7 @@ def test_the_readme_documents_every_key_of_json(run: Run) -> None:
     assert set(found) == {field.name for field in attrs.fields(Plugin)}
 
 
-def test_what_a_plugin_prints_is_no_part_of_the_output(run: Run, directory: PluginDirectory) -> None:
+def test_the_output_contains_no_text_printed_by_plugins(run: Run, directory: PluginDirectory) -> None:
     add(directory, "loud", HOOK + "import os\nprint('a', flush=False)\nos.system('echo b')\n")
 
     result = run("plugins", "loud", "--json")
@@ -156,7 +156,7 @@ def test_what_a_plugin_prints_is_no_part_of_the_output(run: Run, directory: Plug
     assert sorted(result.stderr.split()) == [b"a", b"b"]
 
 
-def test_an_override_of_one_file_is_shown_and_breaks_what_it_lies_over(
+def test_an_override_of_one_file_is_shown_and_breaks_the_layer_below(
     run: Run, directory: PluginDirectory, environment: dict[str, str], tmp_path: Path
 ) -> None:
     environment["XDG_CONFIG_HOME"] = str(tmp_path / "settings")
@@ -206,7 +206,7 @@ def test_every_kind_can_be_selected() -> None:
     assert sorted(choice.choices) == sorted(map(kind_of, GROUPS))
 
 
-def test_a_wrong_configuration_is_a_sentence(run: Run, environment: dict[str, str]) -> None:
+def test_a_wrong_configuration_is_reported_in_a_sentence(run: Run, environment: dict[str, str]) -> None:
     environment["JPSI_CONFIG"] = "nosuch.yaml"
 
     result = run("plugins")

@@ -1,4 +1,4 @@
-"""The bar of `wait_all(..., progress=True)`, which this package brings."""
+"""The progress bar of `wait_all(..., progress=True)`, which this package provides."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from gate import Gate
 from jpsi import Job, JobState
 from jpsi.futures import wait_all
+from manual_executor import ManualExecutor
 
 QUEUED, COMPLETED, FAILED = JobState.QUEUED, JobState.COMPLETED, JobState.FAILED
 
@@ -21,15 +21,15 @@ class Terminal(io.StringIO):
 
 
 def finished() -> Sequence[Job]:
-    first, second, third = (Gate(Job()) for _ in range(3))
+    first, second, third = (ManualExecutor(Job()) for _ in range(3))
     first.publish(QUEUED, COMPLETED)
     second.publish(QUEUED, FAILED)
     third.publish(QUEUED, COMPLETED)
     return [gate.job for gate in (first, second, third)]
 
 
-def written(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, progress: bool) -> str:
-    """What standard error gets while three jobs that have ended are waited for."""
+def progress_output(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, progress: bool) -> str:
+    """Return the text on standard error after waiting for three ended jobs."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys, "stderr", stream)
@@ -37,16 +37,16 @@ def written(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, progress: b
     return stream.getvalue()
 
 
-def test_a_terminal_sees_how_many_jobs_are_in_which_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = written(Terminal(), monkeypatch, progress=True)
+def test_a_terminal_gets_the_number_of_jobs_in_each_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = progress_output(Terminal(), monkeypatch, progress=True)
 
     assert "3/3" in text
     assert "2 completed, 1 failed" in text
 
 
 def test_progress_writes_only_to_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert written(io.StringIO(), monkeypatch, progress=True) == ""
+    assert progress_output(io.StringIO(), monkeypatch, progress=True) == ""
 
 
-def test_no_progress_is_shown_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert written(Terminal(), monkeypatch, progress=False) == ""
+def test_no_progress_is_shown_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert progress_output(Terminal(), monkeypatch, progress=False) == ""

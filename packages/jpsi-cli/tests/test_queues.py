@@ -1,4 +1,4 @@
-"""`jpsi queues`, with every backend that is installed and the fake of its batch system."""
+"""The command `jpsi queues`, with every installed backend and the fake of its batch system."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_batch_system_shows_its_queues(run: Run, system: str) -> None:
     assert all(queue["is_open"] for queue in queues)
 
 
-def test_for_people_it_is_a_table(run: Run) -> None:
+def test_without_json_queues_are_a_table(run: Run) -> None:
     done = _show_queues(run, "slurm")
 
     assert done.stdout.decode().splitlines() == [
@@ -57,8 +57,10 @@ def test_a_missing_batch_system_is_an_error(run: Run) -> None:
 
 def test_columns_without_known_values_are_left_out() -> None:
     queues = [
-        jpsi.Queue(name="a", word="on", max_nodes=2, nodes=9, is_default=True),
-        jpsi.Queue(name="", word="of\x1b[1m\nf", max_walltime=timedelta(days=2), is_open=False, pending=3),
+        jpsi.Queue(name="a", native_state="on", max_nodes=2, nodes=9, is_default=True),
+        jpsi.Queue(
+            name="", native_state="of\x1b[1m\nf", max_walltime=timedelta(days=2), is_open=False, pending=3
+        ),
     ]
 
     assert render_table(queues).splitlines() == [

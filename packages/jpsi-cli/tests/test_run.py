@@ -112,7 +112,7 @@ def test_a_signal_is_128_more_than_its_number(run: Run) -> None:
     assert result.stderr == b"jpsi: job failed: ended by SIGKILL\n"
 
 
-def test_a_job_that_uses_up_its_time(run: Run) -> None:
+def test_a_job_that_exceeds_its_duration_fails(run: Run) -> None:
     result = run("run", "--time", "0.2", "--", "sleep", "60")
 
     assert result.returncode == 124
@@ -130,7 +130,7 @@ def test_streams_arrive_unchanged_and_complete(run: Run, tmp_path: Path) -> None
     assert result.stderr == data
 
 
-# Everything but surrogates, which stand for bytes here, and NUL, which ends an argument.
+# All characters but surrogates, which encode bytes here, and NUL, which ends an argument.
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).map(os.fsencode)
 HOSTILE = st.text(alphabet="${}A_b'\"\\`!* \n\t-=;&|<>()~#%").map(os.fsencode)
 BYTES = st.binary(max_size=8).map(lambda data: data.replace(b"\0", b""))
@@ -206,7 +206,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("options", "code", "sentences"), REFUSED.values(), ids=REFUSED)
-def test_refusals_say_why(run: Run, options: list[str], code: int, sentences: list[str]) -> None:
+def test_refusals_give_the_reason(run: Run, options: list[str], code: int, sentences: list[str]) -> None:
     command = [] if "-f" in options else ["--", "touch", "it-ran"]
 
     result = run("run", *options, *command)
@@ -241,7 +241,7 @@ def test_a_target_of_the_configuration_is_an_executor(run: Run, configured: None
     assert result.returncode == 124
 
 
-def test_the_configured_default_runs_what_names_no_executor(
+def test_the_configured_default_runs_jobs_without_an_executor(
     run: Run, environment: dict[str, str], tmp_path: Path
 ) -> None:
     environment["JPSI_CONFIG"] = "mine.yaml"
@@ -261,7 +261,7 @@ MISCONFIGURED = {
 
 
 @pytest.mark.parametrize(("target", "sentence"), MISCONFIGURED.items(), ids=MISCONFIGURED)
-def test_a_mistake_in_the_configuration_is_a_sentence(
+def test_a_mistake_in_the_configuration_is_reported_in_a_sentence(
     run: Run, configured: None, target: str, sentence: str
 ) -> None:
     result = run("run", "-x", target, "--", "true")
@@ -272,7 +272,9 @@ def test_a_mistake_in_the_configuration_is_a_sentence(
     assert "Traceback" not in text
 
 
-def test_a_broken_override_is_a_sentence(run: Run, configured: None, environment: dict[str, str]) -> None:
+def test_a_broken_override_is_reported_in_a_sentence(
+    run: Run, configured: None, environment: dict[str, str]
+) -> None:
     override = Path(environment["XDG_CONFIG_HOME"], "jpsi", "overrides", "local.py")
     override.write_text("1 // 0\n", encoding="utf-8")
 

@@ -5,14 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi_cli.error_boundary import SelectionError
-from jpsi_cli.jobs.selection import select_jobs, short_ids
-from made_jobs import made
+from jpsi_cli.stored_jobs.selection import select_job, select_jobs, short_ids
+from jpsi_engine.spool import ArrayMember
+from stored_jobs import stored_job
 
 JOBS = [
-    made("aaaa1111", "one", "17"),
-    made("aaaa2222", "two", "18"),
-    made("17bb3333", "two", "19"),
-    made("cccc", "aaaa1111x", None),
+    stored_job("aaaa1111", "one", "17"),
+    stored_job("aaaa2222", "two", "18"),
+    stored_job("17bb3333", "two", "19"),
+    stored_job("cccc", "aaaa1111x", None),
 ]
 
 WORDS = {
@@ -29,6 +30,39 @@ def test_a_word_selects_one_job(word: str, job_id: str) -> None:
     assert [job.id for job in select_jobs([word], JOBS)] == [job_id]
 
 
+def test_a_name_may_mean_several_jobs() -> None:
+    assert [job.id for job in select_jobs(["two"], JOBS)] == ["aaaa2222", "17bb3333"]
+    with pytest.raises(SelectionError, match=r"'two' means 2 jobs; .*, such as: jpsi logs 17bb3333\n"):
+        select_job("two", JOBS, "jpsi logs")
+
+
+PLACE = ArrayMember("array", 3)
+ELEMENTS = {
+    "Slurm": ("4319_3", "4319", ["4319", "4319_3", "4319_[1-3%2]", "4319_[3]"]),
+    "PBS": (
+        "4319[3].server",
+        "4319[].server",
+        ["4319", "4319[]", "4319[3]", "4319[].server", "4319[1-3].server"],
+    ),
+    "LSF": ("4319[3]", "4319", ["4319", "4319[3]", "4319[2-4]"]),
+    "Grid Engine": ("4319.3", "4319", ["4319", "4319.3"]),
+}
+
+
+@pytest.mark.parametrize(("native_id", "array", "words"), ELEMENTS.values(), ids=ELEMENTS)
+def test_an_array_has_the_words_of_its_batch_system(native_id: str, array: str, words: list[str]) -> None:
+    jobs = [
+        stored_job("aaaa", "one", native_id, place=PLACE, array_native_id=array),
+        stored_job("bbbb", "two", "431"),
+    ]
+
+    for word in (*words, "array", "arr"):
+        assert [job.id for job in select_jobs([word], jobs)] == ["aaaa"], word
+    for word in ("4319_[1-2]", "4319[1-2]", "43", "4319_[2--]"):
+        with pytest.raises(SelectionError):
+            select_jobs([word], jobs)
+
+
 def test_a_job_is_selected_once() -> None:
     assert [job.id for job in select_jobs(["19", "17bb", "one"], JOBS)] == ["17bb3333", "aaaa1111"]
 
@@ -36,17 +70,10 @@ def test_a_job_is_selected_once() -> None:
 USAGE_ERRORS = {
     "nothing": ("zzz", "no job has the id, native id or name 'zzz'; jpsi ls --all shows all"),
     "empty": ("", "no job has the id, native id or name ''; jpsi ls --all shows all"),
-    "a name twice": (
-        "two",
-        """\
-'two' may be 2 jobs; name one of them by its id:
-  aaaa2222  18  two  slurm  QUEUED
-  17bb3333  19  two  slurm  QUEUED""",
-    ),
     "a beginning twice": (
         "aaaa",
         """\
-'aaaa' may be 2 jobs; name one of them by its id:
+'aaaa' is the beginning of the ids of 2 jobs; name one of them by its id
   aaaa1111  17  one  slurm  QUEUED
   aaaa2222  18  two  slurm  QUEUED""",
     ),
@@ -62,7 +89,7 @@ def test_a_word_that_matches_none_or_several_is_refused(word: str, message: str)
 
 def test_of_many_candidates_the_newest_are_named() -> None:
     with pytest.raises(SelectionError, match="and 90 older ones") as caught:
-        select_jobs(["x"], [made(f"x{number:03}", "x") for number in range(100)])
+        select_jobs(["x"], [stored_job(f"x{number:03}") for number in range(100)])
     assert "x099" in str(caught.value)
     assert "x089" not in str(caught.value)
 
@@ -75,5 +102,5 @@ def test_a_short_id_means_its_job_alone(ids: set[str]) -> None:
     for job_id, beginning in short.items():
         assert job_id.startswith(beginning)
         others = [it for it in ids if it.startswith(beginning) and it != job_id]
-        # one id may be the beginning of another
+        # one id may be a prefix of another
         assert beginning == job_id or not others

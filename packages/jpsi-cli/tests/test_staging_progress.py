@@ -1,4 +1,4 @@
-"""How far staged files are is shown to a person at a terminal, on one line."""
+"""The progress of staging, on one line of a terminal."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from jpsi_cli.submission import staging_progress
 PROGRESS = jpsi.StagingProgress(path="/a/long/path/mesh.dat", is_in=True, done=3 * 2**20, total=2**30)
 
 
-class Carrying:
-    """An executor whose files are elsewhere."""
+class StagingExecutor:
+    """An executor whose files are on a remote host."""
 
     callback: Callable[[Any, jpsi.StagingProgress], None] | None = None
 
@@ -29,7 +29,7 @@ def test_a_terminal_shows_staging_progress(
     is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(os, "isatty", lambda fd: is_terminal and fd == messages.STDERR)
-    executor = Carrying()
+    executor = StagingExecutor()
 
     staging_progress.show(cast("jpsi.JobExecutor", executor))
 
@@ -46,12 +46,12 @@ def test_the_next_message_replaces_a_transient_line(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
 
-    messages.transient("far")
+    messages.transient("new")
     messages.transient("f" * 50)
     messages.write("")
     messages.error("it failed")
     messages.error("that is all")
 
     first, second, third, *rest = capfd.readouterr().err.split("\r")
-    assert (first, second, third) == ("jpsi: far", " " * 9, f"jpsi: {'f' * 33}")
+    assert (first, second, third) == ("jpsi: new", " " * 9, f"jpsi: {'f' * 33}")
     assert rest == [" " * 39, "jpsi: it failed\njpsi: that is all\n"]

@@ -1,4 +1,4 @@
-"""The facts that `jpsi doctor` queries of a small batch system, whose commands are scripts of this test."""
+"""The facts that `jpsi doctor` queries from a small batch system, whose commands are scripts of the test."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from jpsi_engine.host.local_transport import LocalTransport
 
 
 class Backend:
-    """Its commands are found on the PATH that it sets for them."""
+    """A backend that sets PATH so that its commands are the scripts."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -83,7 +83,7 @@ class Backend:
     @hookimpl
     def parse_finished(self, result: CommandResult) -> Mapping[str, Observation]:
         known = result.checked().stdout.split()
-        return {it: Observation(state=None, word="") for it in known}
+        return {it: Observation(state=None, native_state="") for it in known}
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_the_version_is_the_first_line_with_a_digit(
     assert read_version(system) == version
 
 
-def test_an_answer_is_one_that_the_backend_can_read(backend: Backend, system: System) -> None:
+def test_output_that_the_backend_cannot_parse_is_an_error(backend: Backend, system: System) -> None:
     backend.script("xstat", "true")
     check_answer(system)
 
@@ -171,7 +171,7 @@ def test_a_missing_command_is_named(system: System) -> None:
         check_answer(system)
 
 
-def test_a_command_that_hangs_is_no_answer(backend: Backend) -> None:
+def test_a_command_that_hangs_is_an_error(backend: Backend) -> None:
     system = _system(backend, BatchConfig(command_timeout=timedelta(milliseconds=50)))
     backend.script("xstat", "exec sleep 60")
     backend.accounting = Command(["xstat"])

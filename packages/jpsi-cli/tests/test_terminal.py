@@ -30,7 +30,7 @@ def test_each_state_is_shown_on_a_terminal(start_on_terminal: Start) -> None:
     assert b"\x1b[" in output
 
 
-def test_states_stand_on_lines_of_their_own(start_on_terminal: Start) -> None:
+def test_states_are_on_lines_of_their_own(start_on_terminal: Start) -> None:
     code, output, _ = start_on_terminal("run", "--", "printf", "no line end").end()
 
     assert code == 0
@@ -38,7 +38,7 @@ def test_states_stand_on_lines_of_their_own(start_on_terminal: Start) -> None:
     assert lines(output)[3].startswith("jpsi: COMPLETED  after ")
 
 
-def test_a_file_gets_the_output_alone(start_on_terminal: Start, tmp_path: Path) -> None:
+def test_a_file_gets_only_the_output(start_on_terminal: Start, tmp_path: Path) -> None:
     prefix = ("sh", "-c", 'exec "$@" >"$0"', str(tmp_path / "output"))
 
     code, output, _ = start_on_terminal("run", "--", "printf", "no line end", prefix=prefix).end()

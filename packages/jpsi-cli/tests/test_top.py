@@ -1,4 +1,4 @@
-"""The full screen, on a terminal that is played."""
+"""The full screen, on a simulated terminal."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from jpsi_cli.jobs.top import Top, filter_jobs, tail
 from jpsi_engine import job_store
 from jpsi_engine.job_store import Origin, StoredJob
 from jpsi_engine.transfer.local_files import LocalFiles
-from made_jobs import THEN, ended, made
+from stored_jobs import THEN, encoded_end, stored_job
 
 if TYPE_CHECKING:
     from conftest import Started
 
-OLD = made("aaaa0001", "old", "16", final=ended(JobState.COMPLETED, 60, 0))
+OLD = stored_job("aaaa0001", "old", "16", final=encoded_end(JobState.COMPLETED, 60, 0))
 JOBS = [
     OLD,
-    made("aaaa1111", "one", "17"),
-    made("bbbb2222", "two", "18_3", final=ended(JobState.FAILED, 90000, 1, Reason.EXIT_CODE)),
-    made("cccc3333", None, None, origin=Origin("local", "", Path("/work/local/vm"), "elsewhere")),
+    stored_job("aaaa1111", "one", "17"),
+    stored_job("bbbb2222", "two", "18_3", final=encoded_end(JobState.FAILED, 90000, 1, Reason.EXIT_CODE)),
+    stored_job("cccc3333", None, None, origin=Origin("local", "", Path("/work/local/vm"), "host2")),
 ]
 NOW = THEN + timedelta(hours=26)
 
@@ -61,15 +61,15 @@ def test_the_end_of_a_file_is_shown(tmp_path: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine it would be read again while a test looks at what was read."""
+def _read_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reload only on request, as a periodic reload would interfere on a busy machine."""
     monkeypatch.setattr("jpsi_cli.jobs.top._INTERVAL_SECONDS", 3600)
 
 
 def run_top(
     read: Callable[[], Sequence[StoredJob]], scenario: Callable[[Top, Pilot[None]], Awaitable[None]]
 ) -> None:
-    """Have somebody use the screen."""
+    """Run a scenario, a sequence of user actions, on the screen."""
 
     async def play() -> None:
         app = Top(read)
@@ -85,7 +85,7 @@ async def settled(app: Top, pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
-def shown(app: Top, name: str) -> str:
+def displayed(app: Top, name: str) -> str:
     return str(app.query_one(f"#{name}", Static).render())
 
 
@@ -97,13 +97,13 @@ def listed(app: Top) -> list[str]:
 def test_jobs_are_listed_and_filtered() -> None:
     async def scenario(app: Top, pilot: Pilot[None]) -> None:
         assert listed(app) == ["cccc3333", "aaaa1111"]
-        assert shown(app, "counts").startswith("1 NEW, 1 QUEUED")
+        assert displayed(app, "counts").startswith("1 NEW, 1 QUEUED")
         await pilot.press("a", "slash", *"two", "enter")
         assert listed(app) == ["bbbb2222"]
         await pilot.press("escape")
         assert listed(app) == ["cccc3333", "bbbb2222", "aaaa1111", "aaaa0001"]
 
-    # all of them were submitted long ago
+    # all were submitted long ago
     run_top(lambda: JOBS, scenario)
 
 
@@ -112,28 +112,28 @@ def test_the_cursor_stays_on_its_job() -> None:
 
     async def scenario(app: Top, pilot: Pilot[None]) -> None:
         await pilot.press("a", "down")
-        assert "output of old" in shown(app, "about")
+        assert "output of old" in displayed(app, "about")
         jobs.append(JOBS[3])
         app.reload()
         await settled(app, pilot)
         assert listed(app) == ["cccc3333", "aaaa1111", "aaaa0001"]
-        assert "output of old" in shown(app, "about")
+        assert "output of old" in displayed(app, "about")
 
     run_top(lambda: jobs, scenario)
 
 
-def test_what_a_job_writes_is_shown(tmp_path: Path) -> None:
-    job = made("aaaa1111", "one", "17", origin=Origin("slurm", "", tmp_path))
+def test_the_output_of_a_job_is_shown(tmp_path: Path) -> None:
+    job = stored_job("aaaa1111", "one", "17", origin=Origin("slurm", "", tmp_path))
     job.folder.mkdir(parents=True)
     (job.folder / "stdout").write_text("[bold]out[/bold]\n")
     (job.folder / "stderr").write_text("err\n")
 
     async def scenario(app: Top, pilot: Pilot[None]) -> None:
-        assert "[bold]out[/bold]" in shown(app, "pane")
+        assert "[bold]out[/bold]" in displayed(app, "pane")
         await pilot.press("e")
-        assert "err" in shown(app, "pane")
+        assert "err" in displayed(app, "pane")
         await pilot.press("o")
-        assert "out" in shown(app, "pane")
+        assert "out" in displayed(app, "pane")
 
     run_top(lambda: [job], scenario)
 
@@ -188,7 +188,7 @@ def test_view_why_explains_the_state(running: jpsi.Job) -> None:
     async def scenario(app: Top, pilot: Pilot[None]) -> None:
         await pilot.press("w")
         await settled(app, pilot)
-        assert "ACTIVE: it runs, for" in shown(app, "pane")
+        assert "ACTIVE: it runs, for" in displayed(app, "pane")
 
     run_top(job_store.jobs, scenario)
     running.cancel()
@@ -205,16 +205,19 @@ def test_view_why_explains_the_selected_job_only(monkeypatch: pytest.MonkeyPatch
     async def scenario(app: Top, pilot: Pilot[None]) -> None:
         await pilot.press("w")
         await settled(app, pilot)
-        assert shown(app, "pane") == "the reason of cccc3333"
+        assert displayed(app, "pane") == "the reason of cccc3333"
         await pilot.press("down")
         await settled(app, pilot)
-        assert (shown(app, "about"), shown(app, "pane")) == ("why of one", "press w to query the reason")
+        assert (displayed(app, "about"), displayed(app, "pane")) == (
+            "why of one",
+            "press w to query the reason",
+        )
         await pilot.press("w")
         await settled(app, pilot)
-        assert shown(app, "pane") == "the reason of aaaa1111"
+        assert displayed(app, "pane") == "the reason of aaaa1111"
         app.reload()
         await settled(app, pilot)
-        assert shown(app, "pane") == "the reason of aaaa1111"
+        assert displayed(app, "pane") == "the reason of aaaa1111"
 
     run_top(lambda: JOBS, scenario)
 
@@ -230,11 +233,11 @@ def test_a_late_explanation_does_not_replace_the_output(monkeypatch: pytest.Monk
 
     async def scenario(app: Top, pilot: Pilot[None]) -> None:
         await pilot.press("w")
-        assert shown(app, "pane") == "querying …"
+        assert displayed(app, "pane") == "querying …"
         await pilot.press("o")
         may_end.set()
         await settled(app, pilot)
-        assert shown(app, "pane") != "the reason"
+        assert displayed(app, "pane") != "the reason"
 
     run_top(lambda: JOBS, scenario)
 
@@ -249,7 +252,7 @@ def test_a_job_that_cannot_be_found_any_more_is_reported(monkeypatch: pytest.Mon
     async def scenario(app: Top, pilot: Pilot[None]) -> None:
         await pilot.press("w")
         await settled(app, pilot)
-        assert shown(app, "pane") == "there is no such job"
+        assert displayed(app, "pane") == "there is no such job"
 
     run_top(lambda: JOBS, scenario)
 

@@ -81,7 +81,7 @@ class OwnEngine(Engine):
         return [str(it.pid) for it in self.processes.values() if it.poll() is None]
 '''
 
-#: A backend that works by command lines: it brings no engine, and needs the one that is installed.
+#: A backend that works by command lines: it has no engine, and needs the one that is installed.
 COMMANDS = """\
 from jpsi.plugin import Command, Directive, JobState, Observation, Script, hookimpl
 
@@ -108,7 +108,7 @@ def query(native_ids):
 
 @hookimpl
 def parse_status(result):
-    ended = Observation(state=JobState.COMPLETED, word="ENDED", exit_code=0)
+    ended = Observation(state=JobState.COMPLETED, native_state="ENDED", exit_code=0)
     return {native_id: ended for native_id in result.checked().stdout.split()}
 
 
@@ -158,7 +158,7 @@ def open_files(transport):
 
 
 class OtherEngine(Engine):
-    """Submits a job, and asks once for what has become of it."""
+    """An engine that submits a job, and polls its status once."""
 
     def __init__(self, setup, hooks):
         self.setup, self.hooks = setup, hooks
@@ -178,7 +178,7 @@ class OtherEngine(Engine):
         native_id = self.ids[job_id]
         result = self.setup.transport.run(self.hooks.query(native_ids=[native_id], site=self.site))
         found = self.hooks.parse_status(result=result, native_ids=[native_id], site=self.site)[native_id]
-        metadata = {"other.word": found.word}
+        metadata = {"other.state": found.native_state}
         status = JobStatus(
             found.state, exit_code=found.exit_code, evidence=Evidence.QUEUE, metadata=metadata
         )
@@ -203,8 +203,8 @@ def main() -> None:
             print(f"jpsi-core alone: {(trial.__doc__ or '').partition('.')[0]}")  # noqa: T201  a program
 
 
-def nothing_else(_: Path) -> None:
-    """Nothing else of jpsi is installed."""
+def check_installed(_: Path) -> None:
+    """Check that no other package of jpsi is installed."""
     names = {it.metadata["Name"] for it in distributions()}
     assert {it for it in names if it.startswith("jpsi")} == {"jpsi-core"}, names
     assert importlib.util.find_spec("jpsi_engine") is None
@@ -212,7 +212,7 @@ def nothing_else(_: Path) -> None:
 
 
 def documents(_: Path) -> None:
-    """Specs and documents are read, validated and written."""
+    """Check that specs and documents are read, validated and written."""
     spec = jpsi.read_document(DOCUMENT)
     assert (spec.name, spec.arguments) == ("greeting", ["-c", "echo hello"])
     for as_json in (False, True):
@@ -224,28 +224,28 @@ def documents(_: Path) -> None:
 
 
 def local(_: Path) -> None:
-    """The executor local is refused, and the package to install is named."""
-    with raises(jpsi.PluginError, "no executor 'local'", "pip install jpsi-engine"):
+    """Check that the executor local is refused with the name of the package to install."""
+    with raises(jpsi.PluginError, "no executor 'local'", "install jpsi-engine"):
         jpsi.JobExecutor.get_instance("local")
-    with raises(jpsi.PluginError, "pip install jpsi-engine"):
+    with raises(jpsi.PluginError, "install jpsi-engine"):
         jpsi.JobExecutor()
 
 
-def own_engine(place: Path) -> None:
-    """An engine of one's own is registered, listed and used."""
+def other_distribution_engine(place: Path) -> None:
+    """Check that an engine of another distribution is registered, listed and used."""
     with plugin(place, "my-cluster", "1.5", OWN_ENGINE, "jpsi.executors", "mine", ["jpsi-core>=0.2"]):
         listed = [(it.kind, it.name, it.version, it.distribution) for it in jpsi.plugins(load=True)]
         assert listed == [("executor", "mine", "1.5", "my-cluster")], listed
         assert [it.load_error for it in jpsi.plugins(load=True)] == [None]
 
         executor = jpsi.JobExecutor.get_instance("mine", ">= 1")
-        told: list[jpsi.JobState] = []
+        states: list[jpsi.JobState] = []
         job = jpsi.Job(jpsi.JobSpec("/bin/true"))
-        job.set_job_status_callback(lambda _, status: told.append(status.state))
+        job.set_job_status_callback(lambda _, status: states.append(status.state))
 
         executor.submit(job)
         assert (job.wait(PATIENCE) or job.status).state is jpsi.JobState.COMPLETED, job.status
-        assert told == [jpsi.JobState.QUEUED, jpsi.JobState.ACTIVE, jpsi.JobState.COMPLETED], told
+        assert states == [jpsi.JobState.QUEUED, jpsi.JobState.ACTIVE, jpsi.JobState.COMPLETED], states
         assert str(executor.version) == "1.5"
         assert ended(executor, jpsi.JobSpec("/bin/sh", ["-c", "exit 3"])).exit_code == 3
         job = jpsi.Job(jpsi.JobSpec("/bin/sleep", ["60"]))
@@ -254,14 +254,14 @@ def own_engine(place: Path) -> None:
         assert (job.wait(PATIENCE) or job.status).final
         with raises(jpsi.InvalidJobException, "no pre_launch here"):
             executor.submit(jpsi.Job(jpsi.JobSpec("/bin/true", pre_launch="x.sh")))
-        with raises(jpsi.InvalidJobException, "no launcher 'mpirun'", "pip install jpsi-launchers"):
+        with raises(jpsi.InvalidJobException, "no launcher 'mpirun'", "install jpsi-launchers"):
             executor.submit(jpsi.Job(jpsi.JobSpec("/bin/true", launcher="mpirun")))
 
 
 def other_engine(place: Path) -> None:
-    """A backend of command lines works with another engine than jpsi-engine."""
+    """Check that a backend of command lines works with another engine than jpsi-engine."""
     with plugin(place, "my-queue", "2.0", COMMANDS, "jpsi.executors", "queue", ["jpsi-core>=0.2"]):
-        with raises(jpsi.PluginError, "no engine 'batch'", "pip install jpsi-engine"):
+        with raises(jpsi.PluginError, "no engine 'batch'", "install jpsi-engine"):
             jpsi.JobExecutor.get_instance("queue")
 
         with plugin(place, "other-engine", "7.1", OTHER_ENGINE, "jpsi.engines", "batch"):
@@ -269,15 +269,15 @@ def other_engine(place: Path) -> None:
             assert ("engine", "batch", "7.1") in listed, listed
             status = ended(jpsi.JobExecutor.get_instance("queue"), jpsi.read_document(DOCUMENT))
 
-        assert (status.state, status.metadata["other.word"]) == (jpsi.JobState.COMPLETED, "ENDED"), status
+        assert (status.state, status.metadata["other.state"]) == (jpsi.JobState.COMPLETED, "ENDED"), status
 
 
-def too_new(place: Path) -> None:
-    """A plugin and an engine for another jpsi-core are refused, and both versions are named."""
-    needed, told = ["jpsi-core>=99"], "it requires jpsi-core>=99, but jpsi-core 0."
+def incompatible_versions(place: Path) -> None:
+    """Check that a plugin and an engine for another jpsi-core are refused, with both versions named."""
+    needed, message = ["jpsi-core>=99"], "it requires jpsi-core>=99, but jpsi-core 0."
     with (
         plugin(place, "my-cluster", "3.0", OWN_ENGINE, "jpsi.executors", "mine", needed),
-        raises(jpsi.PluginError, "my-cluster 3.0", told),
+        raises(jpsi.PluginError, "my-cluster 3.0", message),
     ):
         jpsi.JobExecutor.get_instance("mine")
     with (
@@ -285,13 +285,13 @@ def too_new(place: Path) -> None:
         plugin(place, "my-queue", "2.0", COMMANDS, "jpsi.executors", "queue"),
         plugin(place, "my-cluster", "1.5", OWN_ENGINE, "jpsi.executors", "mine"),
     ):
-        with raises(jpsi.PluginError, "other-engine 9.0", told):
+        with raises(jpsi.PluginError, "other-engine 9.0", message):
             jpsi.JobExecutor.get_instance("queue")
         # which needs no other
         assert ended(jpsi.JobExecutor.get_instance("mine"), jpsi.JobSpec("/bin/true")).exit_code == 0
 
 
-TRIALS = (nothing_else, documents, local, own_engine, other_engine, too_new)
+TRIALS = (check_installed, documents, local, other_distribution_engine, other_engine, incompatible_versions)
 
 
 def ended(executor: jpsi.JobExecutor, spec: jpsi.JobSpec) -> jpsi.JobStatus:
@@ -326,15 +326,15 @@ def plugin(
 
 @contextlib.contextmanager
 def raises(error: type[Exception], *parts: str) -> Iterator[None]:
-    """See that an error is raised whose message has all these parts."""
-    told = ""
+    """Check that the block raises an error whose message has all these parts."""
+    message = ""
     try:
         yield
     except error as e:
-        told = str(e)
-    assert told, f"no {error.__name__} was raised"
-    missing = [part for part in parts if part not in told]
-    assert not missing, f"{missing} not in: {told}"
+        message = str(e)
+    assert message, f"no {error.__name__} was raised"
+    missing = [part for part in parts if part not in message]
+    assert not missing, f"{missing} not in: {message}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What every test of the core can ask for."""
+"""Fixtures for all tests of the core."""
 
 from __future__ import annotations
 
-from homes import config, executor, no_launchers, state_home
+from executor_fixtures import config, executor, no_launchers, state_home
 
 __all__ = ["config", "executor", "no_launchers", "state_home"]

@@ -33,7 +33,7 @@ def lay(
     requires: Iterable[str] = (),
     **groups: Mapping[str, str],
 ) -> None:
-    """Lay a distribution out in a directory; `executors={"mine": "module"}` is a group of entry points."""
+    """Write a distribution into a directory; `executors={"mine": "module"}` is a group of entry points."""
     info = directory / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(metadata(name, version, requires))

@@ -33,23 +33,23 @@ attributes:
 
 
 def changed(old: str, new: str) -> str:
-    """DOCUMENT with one thing changed."""
+    """Return DOCUMENT with one change."""
     assert DOCUMENT.count(old) == 1
     return DOCUMENT.replace(old, new)
 
 
 def system(text: str) -> str:
-    """DOCUMENT with more lines in attributes.system, from line 17 on."""
+    """Return DOCUMENT with more lines in attributes.system, from line 17 on."""
     return DOCUMENT + textwrap.indent(text, "    ") + "\n"
 
 
 def jpsi(text: str) -> str:
-    """DOCUMENT with lines in attributes.system.jpsi, from line 18 on."""
+    """Return DOCUMENT with lines in attributes.system.jpsi, from line 18 on."""
     return system("jpsi:\n" + textwrap.indent(text, "  "))
 
 
 def document_problems(text: str) -> list[str]:
-    """What a DocumentError says about a document, without the name of the document."""
+    """Return the problems in the DocumentError of a document, without the name of the document."""
     with pytest.raises(DocumentError) as raised:
         read_document(text, "job.yaml")
     assert all(problem.startswith("job.yaml:") for problem in raised.value.problems)
@@ -58,7 +58,7 @@ def document_problems(text: str) -> list[str]:
 
 
 def read_quietly(text: str) -> JobSpec:
-    """The spec of a document that has keys which are not known."""
+    """Return the spec of a document with unknown keys."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DocumentWarning)
         return read_document(text)

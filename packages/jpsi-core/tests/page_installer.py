@@ -1,8 +1,8 @@
-"""What `pip` is to the reader of a page: installs from folders, in an instant and from no index.
+"""Stands in for `pip` in the tests of pages: installs from folders, without an index.
 
     page_installer.py REPOSITORY SITE install [-q] [-e] [--no-deps] [--target DIRECTORY] WHAT...
 
-WHAT is the folder of a project, whose pyproject.toml is believed, or a package of this repository: that comes
+WHAT is the folder of a project with a pyproject.toml, or a package of this repository: that is installed
 with the packages of this repository that it requires, also by its extras, unless they are there already.
 """
 
@@ -84,7 +84,7 @@ def install(project: Path, target: Path, *, is_linked: bool) -> None:
 
 
 def _modules(project: Path) -> list[Path]:
-    """What a project's wheel holds: the packages of `src`, else the modules beside pyproject.toml."""
+    """Return the files of a project's wheel: the packages of `src`, else modules beside pyproject.toml."""
     source = project / "src"
     return sorted(source.iterdir()) if source.is_dir() else sorted(project.glob("*.py"))
 

@@ -2,7 +2,7 @@
 
 A page shows a file as a `{code-block}` whose `:caption:` is the path, and a session as a `console` block, in
 which `$ ` stands before a command, `> ` before its further lines, and the rest is what it prints; `...` there
-is anything. Blocks of `text` are only looked at. Any other block is a mistake, as nobody would run it.
+is anything. No test runs blocks of `text`. Any other block is an error, as no test would run it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CAPTION = re.compile(r"\A:caption: *(?P<path>\S+)\n(?::\S+:.*\n)*\n")
 _COMMAND = re.compile(r"^\$ (?P<first>.*)(?P<more>(?:\n> .*)*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 # However busy the machine is: the longest is the whole conformance class.
 _PATIENCE = 600
-# A batch system of the machine is nobody's business here: what a page forgets to fake fails.
+# Tests must not use a batch system of this host: a command that a page forgets to fake fails.
 _HIDDEN = (
     *("sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "srun"),
     *("qsub", "qstat", "qdel", "qhold", "qrls", "qacct", "qconf"),
@@ -58,10 +58,10 @@ class Typed:
 
 
 def steps(text: str) -> list[File | Typed]:
-    """What a page has its reader do, in order.
+    """Return the steps of a page, in order.
 
     Raises:
-        PageError: there is a block that nobody would run.
+        PageError: no test would run a block.
     """
     return [step for match in _FENCE.finditer(text) for step in _steps(match, text)]
 
@@ -78,7 +78,7 @@ def _steps(match: re.Match[str], text: str) -> Iterator[File | Typed]:
             raise PageError(msg)
         yield File(at, caption["path"], body[caption.end() :])
     elif kind != "text" and not kind.startswith("{toctree}"):
-        msg = f"line {at}: a block of {kind or 'nothing'} is run by nobody"
+        msg = f"line {at}: no test runs a block of {kind or 'nothing'}"
         raise PageError(msg)
 
 
@@ -92,10 +92,10 @@ def _typed(body: str, at: int) -> Iterator[Typed]:
 
 
 class Reader:
-    """Somebody with a home directory, a root of a file system, and an environment to install into.
+    """A reader of a page: a home directory, a root of a file system, and an environment to install into.
 
     Args:
-        root: where these are.
+        root: the directory that contains them.
         hidden: commands of the machine that the reader does not have.
         at_a_time: how many tests of a page are run at a time; 0 is one after the other, without xdist.
     """
@@ -184,7 +184,7 @@ class Reader:
         return text
 
     def _write_commands(self, hidden: Collection[str], at_a_time: int) -> None:
-        """The commands that a reader has, of the environment that the tests run in."""
+        """Link the commands of the environment of the tests that a reader has."""
         python = line(sys.executable)
         installer = line(sys.executable, str(_INSTALLER), str(_ROOT), str(self._root / "site"))
         options = f"-p no:cacheprovider -n {at_a_time}" if at_a_time else "-p no:cacheprovider"
@@ -206,6 +206,6 @@ class Reader:
 
 
 def _has_command_line() -> bool:
-    from importlib.util import find_spec  # noqa: PLC0415  rarely asked
+    from importlib.util import find_spec  # noqa: PLC0415  rarely needed
 
     return find_spec("jpsi_cli") is not None

@@ -1,4 +1,4 @@
-"""Jobs in asyncio: the same promises as without, and the loop is never held up."""
+"""Jobs in asyncio: the same guarantees as without, and the loop is never blocked."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from datetime import timedelta
 import pytest
 
 import jpsi
-from gate import PATIENCE, Gate
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus, aio
+from manual_executor import PATIENCE, ManualExecutor
 
 QUEUED, ACTIVE, COMPLETED = JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED
 
 
-def in_a_thread(gate: Gate, *states: JobState) -> None:
+def in_a_thread(gate: ManualExecutor, *states: JobState) -> None:
     thread = threading.Thread(target=gate.publish, args=states)
     thread.start()
     thread.join()
@@ -25,7 +25,7 @@ def in_a_thread(gate: Gate, *states: JobState) -> None:
 def test_wait_returns_the_final_status_that_comes_from_another_thread() -> None:
     async def main() -> JobStatus | None:
         job = Job()
-        gate = Gate(job)
+        gate = ManualExecutor(job)
         waiting = asyncio.create_task(aio.wait(job))
         await asyncio.sleep(0)
         in_a_thread(gate, QUEUED, ACTIVE)
@@ -40,7 +40,7 @@ def test_wait_returns_the_final_status_that_comes_from_another_thread() -> None:
 
 def test_wait_returns_the_status_of_a_state_that_was_passed() -> None:
     job = Job()
-    Gate(job).publish(QUEUED, ACTIVE, COMPLETED)
+    ManualExecutor(job).publish(QUEUED, ACTIVE, COMPLETED)
 
     status = asyncio.run(aio.wait(job, ACTIVE))
 
@@ -51,23 +51,23 @@ def test_wait_returns_the_status_of_a_state_that_was_passed() -> None:
 @pytest.mark.parametrize("timeout", [0, 0.001, timedelta(milliseconds=1)])
 def test_a_wait_whose_time_runs_out_returns_none(timeout: float | timedelta) -> None:
     job = Job()
-    Gate(job).publish(QUEUED)
+    ManualExecutor(job).publish(QUEUED)
 
     assert asyncio.run(aio.wait(job, timeout)) is None
     assert job._watchers == ()
 
 
-def test_to_wait_for_a_state_that_cannot_be_reached_any_more_raises() -> None:
+def test_a_wait_for_a_state_that_cannot_be_reached_raises() -> None:
     job = Job()
-    Gate(job).publish(QUEUED, JobState.FAILED)
+    ManualExecutor(job).publish(QUEUED, JobState.FAILED)
 
     with pytest.raises(jpsi.UnreachableStateException, match="cannot become COMPLETED"):
         asyncio.run(aio.wait(job, COMPLETED))
 
 
-def test_a_wait_that_is_cancelled_leaves_nothing_at_the_job() -> None:
+def test_a_canceled_wait_leaves_no_watcher_at_the_job() -> None:
     job = Job()
-    Gate(job).publish(QUEUED)
+    ManualExecutor(job).publish(QUEUED)
 
     async def main() -> None:
         waiting = asyncio.create_task(aio.wait(job))
@@ -82,9 +82,9 @@ def test_a_wait_that_is_cancelled_leaves_nothing_at_the_job() -> None:
     assert job._watchers == ()
 
 
-def test_news_that_come_after_the_loop_was_closed_harm_nobody() -> None:
+def test_a_status_after_the_loop_was_closed_is_ignored() -> None:
     job = Job()
-    gate = Gate(job)
+    gate = ManualExecutor(job)
     loop = asyncio.new_event_loop()
     waiting = loop.create_task(aio.wait(job))
     loop.run_until_complete(asyncio.sleep(0))
@@ -99,7 +99,7 @@ def test_news_that_come_after_the_loop_was_closed_harm_nobody() -> None:
 def test_the_events_of_a_job_are_all_its_statuses_in_order() -> None:
     async def main() -> list[JobState]:
         job = Job()
-        gate = Gate(job)
+        gate = ManualExecutor(job)
         gate.publish(QUEUED)
         states = []
         async for status in aio.events(job):
@@ -114,13 +114,13 @@ def test_the_events_of_a_job_are_all_its_statuses_in_order() -> None:
 
 def test_a_status_comes_once_the_callbacks_for_it_have_returned() -> None:
     job = Job()
-    gate = Gate(job)
-    told: list[str] = []
+    gate = ManualExecutor(job)
+    order: list[str] = []
     go_on = threading.Event()
 
     def callback(_: Job, status: JobStatus) -> None:
         assert go_on.wait(PATIENCE)
-        told.append(status.state.value)
+        order.append(status.state.value)
 
     job.set_job_status_callback(callback)
 
@@ -128,12 +128,12 @@ def test_a_status_comes_once_the_callbacks_for_it_have_returned() -> None:
         gate.publish(QUEUED, COMPLETED)
         asyncio.get_running_loop().call_later(0.05, go_on.set)
         async for status in aio.events(job):
-            told.append(f"heard {status.state.value}")  # noqa: PERF401  callbacks append meanwhile
+            order.append(f"event {status.state.value}")  # noqa: PERF401  callbacks append meanwhile
 
     asyncio.run(main())
 
-    assert told.index("QUEUED") < told.index("heard QUEUED")
-    assert told.index("COMPLETED") < told.index("heard COMPLETED")
+    assert order.index("QUEUED") < order.index("event QUEUED")
+    assert order.index("COMPLETED") < order.index("event COMPLETED")
 
 
 def test_the_events_of_an_executor_name_the_job() -> None:
@@ -162,7 +162,7 @@ def test_the_events_of_an_executor_name_the_job() -> None:
 
 def test_a_thousand_waits_take_no_threads() -> None:
     async def main() -> int:
-        gates = [Gate(Job()) for _ in range(1000)]
+        gates = [ManualExecutor(Job()) for _ in range(1000)]
         waits = [asyncio.create_task(aio.wait(gate.job)) for gate in gates]
         await asyncio.sleep(0)
         threads = threading.active_count()

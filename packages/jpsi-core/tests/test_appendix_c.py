@@ -1,9 +1,9 @@
 """The eight examples of the specification's Appendix C, with the field names of the specification.
 
-They were written for a cluster: `local` stands for the batch systems that they name, and what sleeps there
-for ten seconds sleeps for a hundredth here. Two need several processes; while no launcher for those is
-installed they must say so. What these ask of a batch system, test_specification.py of jpsi-slurm looks at;
-that jobs are throttled on Torque, that of jpsi-pbs.
+They were written for a cluster: `local` replaces the batch systems that they name, and a sleep there
+of ten seconds lasts a hundredth here. Two need several processes; while no launcher for those is
+installed they must fail with that reason. test_specification.py of jpsi-slurm tests their requests to a batch
+system, and that of jpsi-pbs the throttling on Torque.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def test_submit_a_job_wait_for_queued_cancel_it_and_wait_for_the_final_event() -
 
 
 def assert_needs_a_launcher(jex: psij.JobExecutor, job: psij.Job) -> None:
-    with pytest.raises(psij.InvalidJobException, match="pip install jpsi-launchers"):
+    with pytest.raises(psij.InvalidJobException, match="install jpsi-launchers"):
         jex.submit(job)
 
 

@@ -1,4 +1,4 @@
-"""What configuration, overrides and observers make of an executor."""
+"""The effect of configuration, overrides and observers on an executor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def config_class():
 @hookimpl
 def check_spec(spec, site):
     attributes = spec.attributes
-    if spec.name != "tell":
+    if spec.name != "report":
         return []
     return [
         f"colour={{site.config.colour}}",
@@ -49,9 +49,9 @@ def make_engine(setup):
 TRANSPORT = f"""{HOOKS}
 @hookimpl
 def open_transport(url, config):
-    return Far(url, config)
+    return RemoteTransport(url, config)
 
-class Far:
+class RemoteTransport:
     is_local = False
     def __init__(self, url, config):
         self.url, self.config = url, config
@@ -60,14 +60,14 @@ class Far:
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory of plugins with the executor `toy`, also called `game`."""
+    """Make a directory of plugins with the executor `toy`, which has the alias `game`."""
     place = tmp_path / "place"
     lay(
         place,
         "toy",
         files={"toy_x.py": TOY, "toy_t.py": TRANSPORT},
         executors={"toy_x": "toy_x", "game": "toy_x"},
-        transports={"far": "toy_t"},
+        transports={"remote": "toy_t"},
     )
     monkeypatch.setenv("JPSI_PLUGIN_PATH", str(place))
     return place
@@ -83,9 +83,9 @@ def configure(tmp_path: Path) -> Callable[[str], None]:
     return configure
 
 
-def told(executor: JobExecutor, spec: JobSpec | None = None) -> dict[str, str]:
+def reported_fields(executor: JobExecutor, spec: JobSpec | None = None) -> dict[str, str]:
     spec = spec or JobSpec("/bin/true")
-    spec.name = "tell"
+    spec.name = "report"
     with pytest.raises(jpsi.InvalidJobException) as caught:
         executor.submit(Job(spec))
     return dict(problem.partition("=")[::2] for problem in caught.value.problems)
@@ -106,7 +106,7 @@ targets:
     executor: game
     config: {colour: green}
     defaults: {account: mine, launcher: single, custom_attributes: {toy.b: 2}}
-  there: {executor: toy_x, url: far://away}
+  there: {executor: toy_x, url: remote://host}
 """
 
 
@@ -114,7 +114,7 @@ def test_executor_gets_what_is_configured(configure: Callable[[str], None]) -> N
     configure(CONFIGURATION)
 
     for name in ("toy_x", "TOY_X", "game"):
-        assert told(JobExecutor(name)) == {
+        assert reported_fields(JobExecutor(name)) == {
             "colour": "blue",
             "duration": "1:00:00",
             "queue": "slow",
@@ -131,7 +131,7 @@ def test_target_stands_for_its_executor(configure: Callable[[str], None], name: 
     executor = JobExecutor(name)
 
     assert executor.name == "game"
-    assert told(executor) == {
+    assert reported_fields(executor) == {
         "colour": "green",
         "duration": "1:00:00",
         "queue": "slow",
@@ -148,12 +148,12 @@ def test_target_comes_before_an_executor_of_its_name(configure: Callable[[str], 
     assert JobExecutor().name == "toy_x"
 
 
-def test_spec_comes_before_what_is_configured_and_is_not_changed(configure: Callable[[str], None]) -> None:
+def test_the_spec_precedes_the_configuration_and_is_not_changed(configure: Callable[[str], None]) -> None:
     configure(CONFIGURATION)
     attributes = JobAttributes(duration=timedelta(minutes=1), custom_attributes={"toy.a": 3})
     spec = JobSpec("/bin/true", attributes=attributes)
 
-    found = told(JobExecutor("near"), spec)
+    found = reported_fields(JobExecutor("near"), spec)
 
     assert found["duration"] == "0:01:00"
     assert found["custom"] == "{'toy.a': 3, 'toy.b': 2}"
@@ -161,17 +161,19 @@ def test_spec_comes_before_what_is_configured_and_is_not_changed(configure: Call
     assert attributes == JobAttributes(duration=timedelta(minutes=1), custom_attributes={"toy.a": 3})
 
 
-def test_configuration_that_is_given_replaces_the_configured_fields(configure: Callable[[str], None]) -> None:
+def test_a_configuration_in_the_call_replaces_the_configured_fields(configure: Callable[[str], None]) -> None:
     configure(CONFIGURATION)
     config_class = type(JobExecutor("toy_x")._assembly.config)
 
-    found = told(JobExecutor("near", config=config_class()))
+    found = reported_fields(JobExecutor("near", config=config_class()))
 
     assert found["colour"] == "red"
     assert found["queue"] == "slow"
 
 
-def test_configured_version_counts_unless_one_is_given(configure: Callable[[str], None], place: Path) -> None:
+def test_the_configured_version_counts_unless_the_call_has_one(
+    configure: Callable[[str], None], place: Path
+) -> None:
     lay(place / "2", "toy", "2", files={"toy_x.py": TOY}, executors={"toy_x": "toy_x"})
     configure(f"plugin_path: [{place}/2]\nexecutors: {{game: {{version: < 2}}}}\n")
 
@@ -179,7 +181,7 @@ def test_configured_version_counts_unless_one_is_given(configure: Callable[[str]
     assert str(JobExecutor("toy_x", ">= 1").version) == "2"
 
 
-def test_field_that_is_wrong_is_told_with_its_place(configure: Callable[[str], None]) -> None:
+def test_a_wrong_field_is_reported_with_its_place(configure: Callable[[str], None]) -> None:
     configure("executors: {toy_x: {config: {color: red, shell: 1}}}\n")
 
     with pytest.raises(jpsi.ConfigError) as caught:
@@ -194,30 +196,34 @@ def test_field_that_is_wrong_is_told_with_its_place(configure: Callable[[str], N
 
 
 @pytest.mark.parametrize(
-    ("text", "asked", "told"),
+    ("text", "name", "expected"),
     [
         ("default_executor: reff\n", None, "did you mean 'reef'?; it is asked for in {}:1: default_executor"),
-        ("\ntargets: {far: {executor: tyo}}\n", "far", "{}:2: targets.far.executor"),
-        ("default_executor: far\ntargets: {far: {executor: tyo}}\n", None, "{}:2: targets.far.executor"),
-        ("targets: {far: {executor: game, version: '>9'}}\n", "far", "{}:1: targets.far.version"),
+        ("\ntargets: {big: {executor: tyo}}\n", "big", "{}:2: targets.big.executor"),
+        (
+            "default_executor: big\ntargets: {big: {executor: tyo}}\n",
+            None,
+            "{}:2: targets.big.executor",
+        ),
+        ("targets: {big: {executor: game, version: '>9'}}\n", "big", "{}:1: targets.big.version"),
         ("executors: {game: {version: '>9'}}\n", "game", "{}:1: executors.game.version"),
     ],
 )
-def test_what_the_configuration_asks_for_in_vain_is_told_with_its_place(
-    configure: Callable[[str], None], tmp_path: Path, text: str, asked: str | None, told: str
+def test_an_unknown_executor_in_the_configuration_is_reported_with_its_place(
+    configure: Callable[[str], None], tmp_path: Path, text: str, name: str | None, expected: str
 ) -> None:
     configure(text if "targets" in text else f"{text}targets: {{reef: {{executor: game}}}}\n")
 
     with pytest.raises(jpsi.PluginError) as caught:
-        JobExecutor(asked)
+        JobExecutor(name)
 
     first = str(caught.value).partition("\n")[0]
     assert first.startswith("no executor ")
-    assert first.endswith(told.format(tmp_path / "config/jpsi/config.yaml"))
+    assert first.endswith(expected.format(tmp_path / "config/jpsi/config.yaml"))
 
 
 @pytest.mark.parametrize(("name", "constraint"), [("reff", None), ("game", "> 9")])
-def test_what_is_asked_for_directly_is_not_laid_to_the_configuration(
+def test_an_unknown_executor_in_the_call_is_not_blamed_on_the_configuration(
     configure: Callable[[str], None], name: str, constraint: str | None
 ) -> None:
     configure("targets: {reef: {executor: game}}\nexecutors: {game: {version: '> 0'}}\n")
@@ -229,7 +235,7 @@ def test_what_is_asked_for_directly_is_not_laid_to_the_configuration(
     assert ("targets: reef; did you mean 'reef'?" in str(caught.value)) is (constraint is None)
 
 
-def test_override_of_one_file_for_a_target_is_listed_as_lying_over_nothing(
+def test_an_override_file_for_a_target_is_listed_as_unused(
     configure: Callable[[str], None], tmp_path: Path
 ) -> None:
     configure("targets: {reef: {executor: game}}\n")
@@ -252,7 +258,7 @@ def check_spec(spec):
 """
 
 
-def test_failing_hook_is_told_with_the_plugin_that_has_it(tmp_path: Path, place: Path) -> None:
+def test_a_failing_hook_is_reported_with_its_plugin(tmp_path: Path, place: Path) -> None:
     overrides = tmp_path / "config/jpsi/overrides"
     overrides.mkdir(parents=True)
     (overrides / "toy_x.py").write_text(f"{HOOKS}@hookimpl\ndef check_spec(spec):\n    return 'no'\n")
@@ -276,21 +282,21 @@ def test_url_chooses_the_transport(configure: Callable[[str], None]) -> None:
     configure(CONFIGURATION)
 
     for name, given, url in (
-        ("there", None, "far://away"),
-        ("there", "far://else", "far://else"),
-        ("toy_x", "FAR://x", "FAR://x"),
+        ("there", None, "remote://host"),
+        ("there", "remote://other", "remote://other"),
+        ("toy_x", "REMOTE://x", "REMOTE://x"),
     ):
         transport = module(JobExecutor(name, url=given)).TRANSPORT  # type: ignore[attr-defined]
         assert (transport.url, transport.config.colour) == (url, "blue")
 
 
-def test_executor_that_has_only_an_engine_for_this_machine_says_so_elsewhere(place: Path) -> None:
+def test_an_executor_with_only_a_local_engine_refuses_a_remote_url(place: Path) -> None:
     near = "return setup.process_engine(setup) if setup.transport.is_local else None"
     text = f"{HOOKS}@hookimpl\ndef make_engine(setup):\n    {near}\n"
     lay(place, "near", files={"near_x.py": text}, executors={"near": "near_x"})
 
     with pytest.raises(jpsi.PluginError, match=r"the executor 'near' of near .* lacks the hooks render_sc"):
-        JobExecutor("near", url="far://away")
+        JobExecutor("near", url="remote://host")
 
 
 def test_aliases_have_one_spool() -> None:
@@ -298,20 +304,20 @@ def test_aliases_have_one_spool() -> None:
 
 
 OBSERVER = f"""{HOOKS}
-SEEN = []
+CALLS = []
 @hookimpl
 def status_changed(executor, job_id, native_id, spec, status):
-    SEEN.append((executor, job_id, native_id, spec and spec.executable, status.state))
+    CALLS.append((executor, job_id, native_id, spec and spec.executable, status.state))
 """
 
 
-def seen(path: str) -> list[tuple[str, str, str, str | None, JobState]]:
-    (found,) = [it.SEEN for it in sys.modules.values() if getattr(it, "__file__", None) == path]
+def calls(path: str) -> list[tuple[str, str, str, str | None, JobState]]:
+    (found,) = [it.CALLS for it in sys.modules.values() if getattr(it, "__file__", None) == path]
     return found  # type: ignore[no-any-return]
 
 
-def test_observers_are_told_of_every_status_in_order(tmp_path: Path, place: Path) -> None:
-    failing = OBSERVER.replace("SEEN.append", "raise ValueError\n    SEEN.append")
+def test_observers_get_every_status_in_order(tmp_path: Path, place: Path) -> None:
+    failing = OBSERVER.replace("CALLS.append", "raise ValueError\n    CALLS.append")
     lay(place, "observer", files={"o1.py": OBSERVER, "o2.py": failing}, observers={"b": "o1", "a": "o2"})
     (tmp_path / "config/jpsi/overrides").mkdir(parents=True)
     (tmp_path / "config/jpsi/overrides/all.py").write_text(OBSERVER)
@@ -325,11 +331,11 @@ def test_observers_are_told_of_every_status_in_order(tmp_path: Path, place: Path
     attached.wait(PATIENCE)
 
     for path in (f"{place}/o1.py", f"{tmp_path}/config/jpsi/overrides/all.py"):
-        assert eventually(lambda path=path: len(seen(path)) == 4)  # type: ignore[misc]
-        mine = [it for it in seen(path) if it[1] == job.id]
+        assert eventually(lambda path=path: len(calls(path)) == 4)  # type: ignore[misc]
+        mine = [it for it in calls(path) if it[1] == job.id]
         assert [it[4] for it in mine] == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
         assert {it[:4] for it in mine} == {("toy_x", job.id, job.native_id, "/bin/true")}
-        assert next(it[3:] for it in seen(path) if it[1] == attached.id) == (None, JobState.FAILED)
+        assert next(it[3:] for it in calls(path) if it[1] == attached.id) == (None, JobState.FAILED)
 
 
 def test_site_policy_of_one_file_refuses_jobs(tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ import pytest
 ROOT = Path(__file__).parents[3]
 
 
-def told(docs: Path) -> tuple[int, str]:
+def run(docs: Path) -> tuple[int, str]:
     command = [sys.executable, str(docs / "conformance.py"), "--check"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 
 
 def test_the_page_is_what_the_tests_say() -> None:
-    assert told(ROOT / "docs") == (0, "")
+    assert run(ROOT / "docs") == (0, "")
 
 
 TABLE = "- title: T\n  sections: [{title: S, clauses: [{id: a, word: MUST, says: It is so.}]}]\n"
@@ -36,7 +36,7 @@ PROOF = "import pytest\n\n\n@pytest.mark.clause('a')\ndef test_it() -> None: ...
     ],
     ids=["no test", "no clause", "two", "page"],
 )
-def test_what_keeps_the_page_from_being_built_is_told(
+def test_an_error_that_prevents_the_page_is_reported(
     tmp_path: Path, table: str, test: str, mistake: str
 ) -> None:
     docs, tests = tmp_path / "docs", tmp_path / "packages/jpsi-x/tests"
@@ -47,13 +47,13 @@ def test_what_keeps_the_page_from_being_built_is_told(
     (docs / "conformance.md").write_text("")
     (tests / "test_x.py").write_text(test)
 
-    code, said = told(docs)
+    code, output = run(docs)
 
     assert code == 1
-    assert mistake in said
+    assert mistake in output
 
 
-def laid_out(root: Path, files: dict[str, str]) -> Path:
+def write_project(root: Path, files: dict[str, str]) -> Path:
     """Write a table of one clause, and files of tests; return where the table is."""
     for name, text in {"docs/conformance.yaml": TABLE, "docs/conformance.md": "", **files}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ INHERITED = "packages/jpsi-testing/src/jpsi_testing/conformance/"
         "not awaited": ({"test_x.py": f"{MARK}async def test_it(): ..."}, "nothing awaits it"),
         "inside": ({"test_x.py": f"def test():\n  {MARK}  def test_it(): ..."}, "it is in another function"),
         "skipped": ({"test_x.py": f"{MARK}@pytest.mark.skip\ndef test_it(): ..."}, "it is skipped"),
-        "skipped, and said why": (
+        "skipped with a reason": (
             {"test_x.py": f"{MARK}@pytest.mark.skip(reason='slow')\ndef test_it(): ..."},
             "it is skipped",
         ),
@@ -89,12 +89,12 @@ INHERITED = "packages/jpsi-testing/src/jpsi_testing/conformance/"
 def test_a_test_of_a_clause_that_is_never_run_is_a_mistake(
     tmp_path: Path, files: dict[str, str], why: str
 ) -> None:
-    docs = laid_out(tmp_path, {f"packages/jpsi-x/tests/{name}": text for name, text in files.items()})
+    docs = write_project(tmp_path, {f"packages/jpsi-x/tests/{name}": text for name, text in files.items()})
 
-    code, said = told(docs)
+    code, output = run(docs)
 
     assert code == 1
-    assert f"is never run: {why}\n" in said
+    assert f"is never run: {why}\n" in output
 
 
 def test_tests_that_are_run_are_no_mistake(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_tests_that_are_run_are_no_mistake(tmp_path: Path) -> None:
         f"{INHERITED}other.py": "class OtherTests(SomeTests): ...",
     }
 
-    assert "is never run" not in told(laid_out(tmp_path, files))[1]
+    assert "is never run" not in run(write_project(tmp_path, files))[1]
 
 
 def test_a_clause_without_a_test_may_say_why(tmp_path: Path) -> None:

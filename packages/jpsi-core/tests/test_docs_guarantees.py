@@ -29,7 +29,7 @@ def known_tests(root: Path) -> set[str]:
 
 
 def lines_without_a_test(page: str) -> list[str]:
-    """The items of the first part, up to what is assumed, that name no test and link to no page."""
+    """Return the guarantees, without the assumptions, that name no test and link to no page."""
     guaranteed = page.split("## What is assumed", maxsplit=1)[0]
     items = re.split(r"^- ", guaranteed, flags=re.MULTILINE)[1:]
     return [it.splitlines()[0] for it in items if not named_tests(it) and "](" not in it]
@@ -48,7 +48,7 @@ def test_every_guarantee_names_a_test(page: str) -> None:
     assert lines_without_a_test(page) == []
 
 
-def test_guarantee_without_a_test_is_seen() -> None:
+def test_a_guarantee_without_a_test_is_reported() -> None:
     text = "# T\n\n- It holds\n  (`test_x`).\n- It is said.\n\n## What is assumed\n\n- This.\n"
 
     assert lines_without_a_test(text) == ["It is said."]

@@ -32,7 +32,7 @@ PAGES = (
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_who_follows_a_page_sees_what_it_shows(page: str, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_print_what_it_shows(page: str, tmp_path: Path) -> None:
     Reader(tmp_path, at_a_time=3 if page == LONGEST else 0).follow((DOCS / page).read_text())
 
 
@@ -41,7 +41,7 @@ def test_every_page_for_authors_is_followed() -> None:
 
 
 #: The first steps are followed by the tests of jpsi-cli.
-FOLLOWED = {*PAGES, *OF_OTHERS, "start.md"}
+FOLLOWED = {*PAGES, *OF_OTHERS, "index.md", "start.md"}
 # What Sphinx makes text of; the programs in examples/ have tests of their own.
 _MADE = re.compile(r"^```+\{(?:eval-rst|literalinclude)\}.*?^```+$", re.DOTALL | re.MULTILINE)
 
@@ -49,6 +49,17 @@ _MADE = re.compile(r"^```+\{(?:eval-rst|literalinclude)\}.*?^```+$", re.DOTALL |
 @pytest.mark.parametrize("page", sorted({str(it.relative_to(DOCS)) for it in DOCS.rglob("*.md")} - FOLLOWED))
 def test_no_other_page_shows_what_could_be_run(page: str) -> None:
     assert steps(_MADE.sub("", (DOCS / page).read_text())) == []
+
+
+@pytest.mark.parametrize("page", sorted(str(it.relative_to(DOCS)) for it in DOCS.rglob("*.md")))
+def test_every_page_says_at_its_top_who_it_is_for(page: str) -> None:
+    assert re.match(r"# .+\n\n\*For: [^*]+\.\*\n\n", (DOCS / page).read_text())
+
+
+def test_the_sidebar_has_at_most_seven_groups() -> None:
+    _, _, entries = (DOCS / "index.md").read_text().partition(":maxdepth: 2\n\n")
+
+    assert 0 < len(entries.removesuffix("```\n").split("\n")) - 1 <= 7
 
 
 def test_the_page_about_documents_has_a_place_for_every_field() -> None:
@@ -68,13 +79,13 @@ FILE = "```{code-block} python\n:caption: a.py\n\nprint('hello')\n```\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (f"{FILE}```console\n$ python a.py\nhallo\n```\n", "line 7: `python a.py` ended with 0"),
         (f"{FILE}```console\n$ python a.py\n```\n", "printed\nhello"),
         (f"{FILE}```console\n$ python b.py\n...\n```\n", "ended with 2"),
         ("```console\n$ true\n$ false\n```\n", "line 3: `false` ended with 1"),
-        ("```python\nprint('hello')\n```\n", "line 1: a block of python is run by nobody"),
+        ("```python\nprint('hello')\n```\n", "line 1: no test runs a block of python"),
         ("text\n```{code-block} python\nprint('hello')\n```\n", "line 2: the caption"),
         ("```console\nhello\n```\n", "begins with a command"),
         ("```console\n$ sbatch x\n```\n", "sbatch: not faked by the page"),
@@ -90,11 +101,11 @@ FILE = "```{code-block} python\n:caption: a.py\n\nprint('hello')\n```\n"
         "real cluster",
     ],
 )
-def test_a_page_that_is_wrong_is_noticed(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_page_is_an_error(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(PageError) as caught:
         Reader(tmp_path).follow(text)
 
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_a_page_that_is_right_is_not(tmp_path: Path) -> None:

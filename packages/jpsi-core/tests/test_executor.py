@@ -1,4 +1,4 @@
-"""The front: names, versions, configuration, and errors that nobody can repair in the job."""
+"""`JobExecutor`: names, versions, configuration, and errors that no change of the job can fix."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_missing_executor_says_which_there_are() -> None:
 
 
 def test_a_url_needs_a_transport() -> None:
-    with pytest.raises(jpsi.PluginError, match=r"no transport 'ssh'; .*try: pip install jpsi-ssh"):
+    with pytest.raises(jpsi.PluginError, match=r"no transport 'ssh'; .*try: .*install jpsi-ssh"):
         JobExecutor.get_instance("local", url="ssh://x")
     with pytest.raises(jpsi.ConfigError, match=r"a URL looks like ssh://.*; .* mend `url` of the target"):
         JobExecutor.get_instance("local", url="cluster.example.org")
@@ -119,7 +119,7 @@ def test_a_shell_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nonsense", [JobSpec("/bin/true"), None, "job"])
-def test_what_is_no_job_is_refused(nonsense: object) -> None:
+def test_an_object_that_is_no_job_is_refused(nonsense: object) -> None:
     executor = JobExecutor("local")
 
     with pytest.raises(TypeError, match="a Job is needed"):
@@ -169,7 +169,7 @@ def test_importing_jpsi_imports_no_plugin_and_no_engine() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_what_is_exported_is_pinned() -> None:
+def test_the_exported_names_are_pinned() -> None:
     assert set(jpsi.__all__) == {
         "BulkException",
         "ConfigError",

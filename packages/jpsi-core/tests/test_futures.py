@@ -1,4 +1,4 @@
-"""Jobs as futures, and many of them waited for at once."""
+"""Jobs as futures, and waiting for many of them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from datetime import timedelta
 import pytest
 
 import jpsi
-from gate import PATIENCE, Gate
 from jpsi import Job, JobState, JobStatus
 from jpsi.futures import as_completed, as_future, wait_all
 from jpsi.model import PluginError
 from jpsi.registry import Plugins
+from manual_executor import PATIENCE, ManualExecutor
 
 QUEUED, ACTIVE, COMPLETED, FAILED = JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED, JobState.FAILED
 
 
-def gates(count: int) -> Sequence[Gate]:
-    return [Gate(Job()) for _ in range(count)]
+def gates(count: int) -> Sequence[ManualExecutor]:
+    return [ManualExecutor(Job()) for _ in range(count)]
 
 
 # ------------------------------------------------------------------------------------------ one future
@@ -46,15 +46,17 @@ def test_the_future_of_a_job_that_has_ended_is_done() -> None:
 
 def test_a_future_is_not_done_before_the_callbacks_have_returned() -> None:
     (gate,) = gates(1)
-    go_on = threading.Event()
-    gate.job.set_job_status_callback(lambda *_: None if go_on.wait(PATIENCE) else pytest.fail("too late"))
+    is_released = threading.Event()
+    gate.job.set_job_status_callback(
+        lambda *_: None if is_released.wait(PATIENCE) else pytest.fail("too late")
+    )
     future = as_future(gate.job)
 
     gate.publish(QUEUED, COMPLETED)
 
     with pytest.raises(TimeoutError):
         future.result(0.2)
-    go_on.set()
+    is_released.set()
     assert future.result(PATIENCE).state is COMPLETED
 
 
@@ -67,7 +69,7 @@ def test_a_future_cannot_be_cancelled_in_the_place_of_its_job() -> None:
     assert future.result(PATIENCE).state is COMPLETED
 
 
-def test_what_is_called_when_a_future_is_done_may_ask_and_wait_for_the_job() -> None:
+def test_a_done_callback_may_read_and_wait_for_the_job() -> None:
     (gate,) = gates(1)
     found: list[JobStatus | None] = []
     done = threading.Event()
@@ -127,7 +129,7 @@ def test_jobs_that_are_not_final_in_time_are_counted(timeout: float | timedelta)
     assert found in ([], [second.job])
 
 
-def test_who_stops_asking_leaves_nothing_at_the_jobs() -> None:
+def test_an_abandoned_iteration_leaves_no_watchers_at_the_jobs() -> None:
     first, second = gates(2)
     first.publish(QUEUED, COMPLETED)
     for job in as_completed([first.job, second.job]):
@@ -155,7 +157,7 @@ def test_a_callback_may_wait_for_its_own_job_and_others() -> None:
     assert found == [[first.job.status, second.job.status]]
 
 
-def test_wait_all_tells_in_the_order_of_the_jobs() -> None:
+def test_wait_all_returns_in_the_order_of_the_jobs() -> None:
     first, second = gates(2)
     second.publish(QUEUED, FAILED)
     first.publish(QUEUED, COMPLETED)
@@ -168,7 +170,7 @@ def test_wait_all_tells_in_the_order_of_the_jobs() -> None:
     assert jpsi.wait_all is wait_all
 
 
-def test_wait_all_tells_none_for_what_is_not_final_in_time() -> None:
+def test_wait_all_returns_none_for_jobs_that_are_not_final_in_time() -> None:
     first, second = gates(2)
     second.publish(QUEUED, FAILED)
 
@@ -188,5 +190,5 @@ def test_the_bar_that_is_missing_is_named_before_anything_is_waited_for(
 ) -> None:
     monkeypatch.setattr("jpsi.registry.installed", lambda: Plugins(()))
 
-    with pytest.raises(PluginError, match="pip install jpsi-cli"):
+    with pytest.raises(PluginError, match="install jpsi-cli"):
         wait_all([Job()], progress=True)

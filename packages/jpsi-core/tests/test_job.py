@@ -1,4 +1,4 @@
-"""Jobs and callbacks: what is promised to whoever holds a job."""
+"""Jobs and callbacks: the guarantees for an application that holds a job."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import jpsi
-from gate import PATIENCE, Gate
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
 from jpsi_testing.waiting import eventually
+from manual_executor import PATIENCE, ManualExecutor
 
 
 @pytest.mark.clause("job-new", "job-id", "job-native-id")
-def test_a_new_job_has_an_id_of_its_own() -> None:
+def test_a_new_job_has_its_own_id() -> None:
     first, second = Job(), Job()
 
     assert first.id != second.id
@@ -27,9 +27,20 @@ def test_a_new_job_has_an_id_of_its_own() -> None:
 
 
 @pytest.mark.clause("cancel-new")
-def test_cancel_before_submission_says_that_there_is_nothing_to_cancel() -> None:
+def test_cancel_before_submission_raises() -> None:
     with pytest.raises(jpsi.SubmitException, match="was not submitted"):
         Job().cancel()
+
+
+@pytest.mark.parametrize(("timeout", "noted"), [(0.01, [0.01]), (0, []), (None, [])])
+def test_a_wait_with_a_timeout_has_the_engine_poll_soon(timeout: float | None, noted: list[float]) -> None:
+    job = Job()
+    executor = ManualExecutor(job)
+    executor.publish(JobState.QUEUED)
+
+    job.wait(JobState.QUEUED, timeout=timeout)
+
+    assert executor.deadlines == noted
 
 
 def test_a_mistyped_attribute_raises() -> None:
@@ -40,7 +51,7 @@ def test_a_mistyped_attribute_raises() -> None:
 @pytest.mark.clause("wait-target")
 def test_wait_returns_the_status_of_a_state_that_was_passed() -> None:
     job = Job()
-    Gate(job).publish(JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)
+    ManualExecutor(job).publish(JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)
 
     status = job.wait(target_states=[JobState.ACTIVE])
 
@@ -59,9 +70,9 @@ def test_wait_returns_the_status_of_a_state_that_was_passed() -> None:
         (timedelta(seconds=1), {JobState.QUEUED}),
     ],
 )
-def test_wait_takes_states_in_any_place(arguments: tuple[Any, ...]) -> None:
+def test_wait_takes_states_in_any_argument(arguments: tuple[Any, ...]) -> None:
     job = Job()
-    Gate(job).publish(JobState.QUEUED)
+    ManualExecutor(job).publish(JobState.QUEUED)
 
     status = job.wait(*arguments)
 
@@ -72,7 +83,7 @@ def test_wait_takes_states_in_any_place(arguments: tuple[Any, ...]) -> None:
 @pytest.mark.clause("wait-unreachable")
 def test_wait_raises_as_soon_as_no_target_can_be_reached() -> None:
     job = Job()
-    Gate(job).publish(JobState.FAILED)
+    ManualExecutor(job).publish(JobState.FAILED)
 
     with pytest.raises(jpsi.UnreachableStateException, match="cannot become COMPLETED") as caught:
         job.wait(target_states=JobState.COMPLETED)
@@ -81,9 +92,9 @@ def test_wait_raises_as_soon_as_no_target_can_be_reached() -> None:
 
 
 @pytest.mark.clause("wait-unreachable", "wait-unreachable-soon")
-def test_who_waits_already_is_told_when_no_target_can_be_reached_any_more() -> None:
+def test_a_running_wait_raises_when_no_target_can_be_reached() -> None:
     job = Job()
-    gate = Gate(job)
+    gate = ManualExecutor(job)
     caught: list[JobState] = []
 
     def wait() -> None:
@@ -104,7 +115,7 @@ def test_who_waits_already_is_told_when_no_target_can_be_reached_any_more() -> N
 @pytest.mark.clause("wait-unreachable-soon")
 def test_wait_for_a_state_that_was_skipped_raises_too() -> None:
     job = Job()
-    Gate(job).publish(JobState.QUEUED, JobState.CANCELED)
+    ManualExecutor(job).publish(JobState.QUEUED, JobState.CANCELED)
 
     with pytest.raises(jpsi.UnreachableStateException):
         job.wait(JobState.ACTIVE)
@@ -113,7 +124,7 @@ def test_wait_for_a_state_that_was_skipped_raises_too() -> None:
 @pytest.mark.clause("wait-plain")
 def test_plain_wait_never_raises() -> None:
     job = Job()
-    Gate(job).publish(JobState.FAILED)
+    ManualExecutor(job).publish(JobState.FAILED)
 
     status = job.wait()
 
@@ -128,7 +139,7 @@ def test_wait_without_time_returns_at_once(timeout: float | timedelta) -> None:
 
 
 @pytest.mark.parametrize("nonsense", ["COMPLETED", [], [1], object()])
-def test_wait_refuses_what_is_neither_time_nor_state(nonsense: Any) -> None:
+def test_wait_refuses_arguments_that_are_neither_time_nor_state(nonsense: Any) -> None:
     with pytest.raises(TypeError):
         Job().wait(nonsense)
 
@@ -136,21 +147,21 @@ def test_wait_refuses_what_is_neither_time_nor_state(nonsense: Any) -> None:
 @pytest.mark.clause("state-final", "status-monotonic", "state-order-kept")
 def test_states_never_go_back_and_end_once() -> None:
     job = Job()
-    gate = Gate(job)
-    seen: list[JobState] = []
-    job.set_job_status_callback(lambda _, status: seen.append(status.state))
+    gate = ManualExecutor(job)
+    statuses: list[JobState] = []
+    job.set_job_status_callback(lambda _, status: statuses.append(status.state))
 
     gate.publish(JobState.ACTIVE, JobState.QUEUED, JobState.COMPLETED, JobState.FAILED, JobState.ACTIVE)
     job.wait()
 
-    assert seen == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+    assert statuses == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
     assert job.status.state is JobState.COMPLETED
 
 
 @pytest.mark.clause("callback-status")
 def test_wait_returns_after_the_callback_for_that_status() -> None:
     job = Job()
-    gate = Gate(job)
+    gate = ManualExecutor(job)
     may_return = threading.Event()
     returned = threading.Event()
 
@@ -171,7 +182,7 @@ def test_wait_returns_after_the_callback_for_that_status() -> None:
 
 def test_a_callback_may_wait_for_its_own_job() -> None:
     job = Job()
-    gate = Gate(job)
+    gate = ManualExecutor(job)
     found: list[JobStatus | None] = []
     job.set_job_status_callback(lambda job, status: found.append(job.wait(0)) if status.final else None)
 
@@ -182,7 +193,7 @@ def test_a_callback_may_wait_for_its_own_job() -> None:
 
 
 class Recorder:
-    """A callback as an object."""
+    """A callback object that records its calls."""
 
     def __init__(self) -> None:
         self.states: list[JobState] = []
@@ -203,7 +214,7 @@ def test_an_object_may_be_the_callback(executor: JobExecutor) -> None:
     assert recorder.states == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
 
 
-def test_what_cannot_be_called_is_refused() -> None:
+def test_a_callback_that_cannot_be_called_is_refused() -> None:
     with pytest.raises(TypeError, match="a status callback"):
         Job().set_job_status_callback("print")  # type: ignore[arg-type]
 
@@ -215,15 +226,15 @@ def test_a_callback_that_blocks_delays_only_its_own_job(executor: JobExecutor) -
     for job in blocked:
         job.set_job_status_callback(lambda *_: release.wait(PATIENCE))
         executor.submit(job)
-    seen: list[JobState] = []
+    statuses: list[JobState] = []
     free = Job(JobSpec("/bin/true"))
-    free.set_job_status_callback(lambda _, status: seen.append(status.state))
+    free.set_job_status_callback(lambda _, status: statuses.append(status.state))
 
     executor.submit(free)
     status = free.wait(PATIENCE)
 
     assert status is not None
-    assert seen == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+    assert statuses == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
     assert all(job.wait(0) is None for job in blocked)
     release.set()
     assert all(job.wait(PATIENCE) for job in blocked)
@@ -233,10 +244,10 @@ def test_a_callback_that_blocks_delays_only_its_own_job(executor: JobExecutor) -
 def test_a_callback_that_raises_breaks_nothing(
     executor: JobExecutor, error: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
-    seen: list[JobState] = []
+    statuses: list[JobState] = []
 
     def callback(_: Job, status: JobStatus) -> None:
-        seen.append(status.state)
+        statuses.append(status.state)
         raise error
 
     job = Job(JobSpec("/bin/true"))
@@ -244,7 +255,7 @@ def test_a_callback_that_raises_breaks_nothing(
     executor.submit(job)
 
     assert job.wait(PATIENCE) is not None
-    assert seen == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+    assert statuses == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
     assert "a status callback raised" in caplog.text
 
 
@@ -269,10 +280,10 @@ def test_a_callback_may_submit_and_wait_for_another_job(executor: JobExecutor) -
 
 @pytest.mark.clause("job-callback-none")
 def test_a_callback_may_unset_itself(executor: JobExecutor) -> None:
-    seen: list[JobState] = []
+    statuses: list[JobState] = []
 
     def callback(job: Job, status: JobStatus) -> None:
-        seen.append(status.state)
+        statuses.append(status.state)
         job.set_job_status_callback(None)
 
     job = Job(JobSpec("/bin/true"))
@@ -280,20 +291,20 @@ def test_a_callback_may_unset_itself(executor: JobExecutor) -> None:
     executor.submit(job)
 
     assert job.wait(PATIENCE) is not None
-    assert seen == [JobState.QUEUED]
+    assert statuses == [JobState.QUEUED]
 
 
 @pytest.mark.clause("executor-callback")
-def test_the_executors_callback_hears_of_every_job_one_at_a_time(executor: JobExecutor) -> None:
+def test_the_executors_callback_gets_every_status_one_at_a_time(executor: JobExecutor) -> None:
     busy = threading.Lock()
-    seen: list[tuple[str, JobState]] = []
+    statuses: list[tuple[str, JobState]] = []
     all_final = threading.Event()
     jobs = [Job(JobSpec("/bin/true")) for _ in range(20)]
 
     def callback(job: Job, status: JobStatus) -> None:
         assert busy.acquire(blocking=False)
-        seen.append((job.id, status.state))
-        if sum(state.final for _, state in seen) == len(jobs):
+        statuses.append((job.id, status.state))
+        if sum(state.final for _, state in statuses) == len(jobs):
             all_final.set()
         busy.release()
 
@@ -303,7 +314,7 @@ def test_the_executors_callback_hears_of_every_job_one_at_a_time(executor: JobEx
 
     assert all_final.wait(PATIENCE)
     for job in jobs:
-        assert [state for id_, state in seen if id_ == job.id] == [
+        assert [state for id_, state in statuses if id_ == job.id] == [
             JobState.QUEUED,
             JobState.ACTIVE,
             JobState.COMPLETED,
@@ -311,21 +322,21 @@ def test_the_executors_callback_hears_of_every_job_one_at_a_time(executor: JobEx
 
 
 @pytest.mark.clause("executor-callback-none")
-def test_an_executor_callback_of_none_hears_nothing(executor: JobExecutor) -> None:
-    seen: list[str] = []
-    last_is_told = threading.Event()
+def test_an_executor_callback_of_none_gets_no_status(executor: JobExecutor) -> None:
+    statuses: list[str] = []
+    last_is_called = threading.Event()
     first, last = Job(JobSpec("/bin/true")), Job(JobSpec("/bin/true"))
-    executor.set_job_status_callback(lambda job, _: seen.append(job.id))
+    executor.set_job_status_callback(lambda job, _: statuses.append(job.id))
     executor.set_job_status_callback(None)
 
     executor.submit(first)
     assert first.wait(PATIENCE) is not None
     # its calls are made in order: once the last is made, one for the first job has been made, too
-    executor.set_job_status_callback(lambda _, status: last_is_told.set() if status.final else None)
+    executor.set_job_status_callback(lambda _, status: last_is_called.set() if status.final else None)
     executor.submit(last)
 
-    assert last_is_told.wait(PATIENCE)
-    assert seen == []
+    assert last_is_called.wait(PATIENCE)
+    assert statuses == []
 
 
 @pytest.mark.clause("submit-refused", "job-spec")
@@ -348,7 +359,7 @@ def test_an_invalid_job_is_refused_and_unchanged(executor: JobExecutor, job: Job
     assert job.native_id is None
 
 
-def test_a_refused_job_can_be_mended_and_submitted(executor: JobExecutor) -> None:
+def test_a_refused_job_can_be_corrected_and_submitted(executor: JobExecutor) -> None:
     job = Job(JobSpec())
     with pytest.raises(jpsi.InvalidJobException):
         executor.submit(job)
@@ -372,7 +383,7 @@ def test_a_job_is_submitted_once(executor: JobExecutor, config: jpsi.ExecutorCon
             other.attach(job, "1")
 
 
-def test_of_many_threads_that_submit_a_job_one_succeeds(executor: JobExecutor) -> None:
+def test_one_of_many_threads_that_submit_a_job_succeeds(executor: JobExecutor) -> None:
     job = Job(JobSpec("/bin/true"))
     outcomes: list[str] = []
     start = threading.Barrier(8)
@@ -422,7 +433,7 @@ def test_a_spec_may_be_changed_after_submission(executor: JobExecutor, tmp_path:
 
 
 @pytest.mark.clause("spec-arguments", "spec-environment-null", "spec-inherit-true")
-def test_what_was_not_set_is_none_and_the_environment_is_inherited() -> None:
+def test_unset_attributes_are_none_and_the_environment_is_inherited() -> None:
     spec = JobSpec()
 
     assert spec.inherit_environment is True
@@ -452,7 +463,7 @@ def test_lists_are_kept_by_identity() -> None:
     assert spec.environment is environment
 
 
-def test_a_closed_executor_takes_no_more_but_follows_what_it_has(executor: JobExecutor) -> None:
+def test_a_closed_executor_refuses_jobs_and_follows_its_own(executor: JobExecutor) -> None:
     job = Job(JobSpec("/bin/true"))
     with executor:
         executor.submit(job)

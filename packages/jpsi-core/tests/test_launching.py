@@ -1,4 +1,4 @@
-"""Launchers, prologue and shell, as a user of an executor sees them, here and in a batch system."""
+"""Launchers, prologue and shell, as a user of an executor gets them, with `local` and a batch system."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def plugins(plugin_directory: PluginDirectory) -> None:
 def new_executor(
     request: pytest.FixtureRequest, tmp_path: Path, fake_commands: Callable[..., FakeScheduler]
 ) -> Callable[..., JobExecutor]:
-    """Makes an executor with a configuration."""
+    """Return a function that makes an executor with a configuration."""
     if request.param == "toy":
         fake_commands("toy")
 
@@ -97,7 +97,7 @@ def executor(new_executor: Callable[..., JobExecutor]) -> Iterator[JobExecutor]:
 
 
 def run(executor: JobExecutor, spec: JobSpec) -> tuple[JobStatus, str]:
-    """How a job ended, and what it wrote."""
+    """Return the final status of a job, and its output."""
     job = Job(spec)
     executor.submit(job)
     status = job.wait(PATIENCE)
@@ -121,8 +121,8 @@ def two(text: str, **fields: Any) -> JobSpec:
 
 
 def failed(status: JobStatus, code: int, reason: Reason) -> None:
-    told = (status.state, status.exit_code, status.reason, status.evidence)
-    assert told == (JobState.FAILED, code, reason, Evidence.MARKER)
+    outcome = (status.state, status.exit_code, status.reason, status.evidence)
+    assert outcome == (JobState.FAILED, code, reason, Evidence.MARKER)
 
 
 # ---------------------------------------------------------------------------------------- launchers
@@ -212,14 +212,14 @@ def test_launcher_for_one_kind_of_slot_names_those_for_several(executor: JobExec
     with pytest.raises(jpsi.InvalidJobException) as caught:
         executor.submit(Job(shell("true", resources=SEVERAL, launcher="twice")))
 
-    told = str(caught.value)
-    assert "the launcher twice starts processes of one kind; those of several: " in told
-    assert "single" in told.rpartition(": ")[2].split(", ")
-    assert "twice" not in told.rpartition(": ")[2]
+    message = str(caught.value)
+    assert "the launcher twice starts processes of one kind; those of several: " in message
+    assert "single" in message.rpartition(": ")[2].split(", ")
+    assert "twice" not in message.rpartition(": ")[2]
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         (
             "injecting",
@@ -228,13 +228,13 @@ def test_launcher_for_one_kind_of_slot_names_those_for_several(executor: JobExec
         ("text", "the hook rank_variables of the launcher 'text' of test-launchers 1.0"),
     ],
 )
-def test_pattern_that_is_none_is_told(executor: JobExecutor, name: str, told: str) -> None:
+def test_an_invalid_pattern_is_reported(executor: JobExecutor, name: str, expected: str) -> None:
     job = Job(JobSpec("/bin/true", launcher=name))
 
     with pytest.raises(jpsi.InvalidJobException) as caught:
         executor.submit(job)
 
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert job.status.state is JobState.NEW
 
 
@@ -260,7 +260,7 @@ def test_prologue_goes_before_everything(new_executor: Callable[..., JobExecutor
     assert written == "prologue, pre_launch\n"
 
 
-def test_prologue_that_failed_is_told(new_executor: Callable[..., JobExecutor]) -> None:
+def test_a_failed_prologue_is_reported(new_executor: Callable[..., JobExecutor]) -> None:
     with new_executor(prologue=["exit 0"]) as executor:
         status, written = run(executor, shell("echo ran"))
 

@@ -109,18 +109,18 @@ def test_each_method_of_the_specification_is_there(owner: type, name: str) -> No
 def test_the_page_lists_each_method_that_is_an_attribute() -> None:
     documents = yaml.safe_load((Path(__file__).parents[3] / "docs/conformance.yaml").read_text())
     clauses = [it for document in documents for section in document["sections"] for it in section["clauses"]]
-    (told,) = (it["deviates"] for it in clauses if it["id"] == "method-names")
+    (deviation,) = (it["deviates"] for it in clauses if it["id"] == "method-names")
 
     for names in NAMES.values():
         for theirs, ours in names.items():
             if theirs[:3] in {"get", "set"} and "get_" not in ours and "set_" not in ours:
-                assert f"`{ours}`" in told, (theirs, ours)
+                assert f"`{ours}`" in deviation, (theirs, ours)
 
 
 @pytest.mark.clause("method-names")
 def test_methods_that_stand_beside_ours_do_the_same() -> None:
-    job, heard = Job(), list[JobState]()
-    job.set_status_callback(lambda _, status: heard.append(status.state))
+    job, states = Job(), list[JobState]()
+    job.set_status_callback(lambda _, status: states.append(status.state))
     job._publish(JobStatus(JobState.QUEUED))
     job.wait(JobState.QUEUED)
     job.set_status_callback(None)
@@ -129,7 +129,7 @@ def test_methods_that_stand_beside_ours_do_the_same() -> None:
     with pytest.raises(jpsi.UnreachableStateException) as caught:
         job.wait(JobState.COMPLETED)
 
-    assert heard == [JobState.QUEUED]
+    assert states == [JobState.QUEUED]
     assert job.get_status() is job.status
     assert caught.value.get_status() is job.status
     assert [jpsi.SubmitException("x", transient=it).is_transient() for it in (True, False)] == [True, False]
@@ -180,7 +180,7 @@ def test_time_runs_out_wherever_it_is_said(waited: tuple[Any, ...], named: dict[
     [((1, 2), {}), ((1,), {"timeout": 2}), (("QUEUED",), {}), (([],), {}), ((True,), {}), ((7, "x"), {})],
     ids=repr,
 )
-def test_what_is_neither_a_time_nor_a_state_is_not_waited_for(
+def test_wait_refuses_an_argument_that_is_neither_a_time_nor_a_state(
     waited: tuple[Any, ...], named: dict[str, Any]
 ) -> None:
     with pytest.raises(TypeError, match=r"^wait\(\) takes"):
@@ -240,7 +240,7 @@ def test_a_launcher_is_obtained_by_its_name_and_version(plugin_directory: Plugin
 
 
 @pytest.mark.clause("python-errors-kept", "python-errors-alone")
-def test_what_is_wrong_with_a_launcher_is_raised_to_whoever_asks_for_it(
+def test_a_broken_launcher_is_an_error_for_jobs_that_name_it(
     plugin_directory: PluginDirectory,
 ) -> None:
     plugin_directory.add(

@@ -62,7 +62,7 @@ def test_calls_of_a_lane_are_made_one_at_a_time(notifier: Notifier) -> None:
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.integers(0, 5), max_size=200))
 def test_every_lane_keeps_its_order_whatever_the_others_do(which: list[int]) -> None:
-    """One notifier for all examples, as a process has it."""
+    """Return one notifier for all examples, as a process has it."""
     lanes = [Lane() for _ in range(6)]
     made: dict[int, list[int]] = {n: [] for n in range(6)}
     left = threading.Semaphore(0)
@@ -198,8 +198,8 @@ def test_call_may_post_to_its_own_lane_and_to_others(notifier: Notifier) -> None
     assert made == ["first", "second"]
 
 
-def test_call_may_wait_for_what_it_posts_elsewhere(notifier: Notifier) -> None:
-    """As a callback that submits a job and waits for it, ten deep."""
+def test_a_call_may_wait_for_calls_that_it_posts_to_other_lanes(notifier: Notifier) -> None:
+    """A callback that submits a job and waits for it does so, ten deep."""
     done = threading.Event()
 
     def call(depth: int) -> None:
@@ -219,7 +219,7 @@ def test_call_may_wait_for_what_it_posts_elsewhere(notifier: Notifier) -> None:
 def test_thread_that_cannot_be_started_costs_no_call(
     notifier: Notifier, monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
-    """Where the system has no more threads, those who bring news go on, and it is delivered later."""
+    """Without threads, callers that post statuses continue, and the statuses are delivered later."""
     made = threading.Semaphore(0)
     left = [failures]
 
@@ -244,7 +244,7 @@ class Unexpected(BaseException):
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit, Unexpected])
-def test_call_that_raises_costs_nobody_anything(
+def test_a_call_that_raises_does_not_affect_others(
     notifier: Notifier, error: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
     lane, made = Lane(), [0]
@@ -342,9 +342,9 @@ def test_program_that_ends_at_once_still_delivers() -> None:
     program = """
 import time
 from jpsi import notifier
-notifier.shared().post(notifier.Lane(), lambda: (time.sleep(0.2), print("told", flush=True)))
+notifier.shared().post(notifier.Lane(), lambda: (time.sleep(0.2), print("posted", flush=True)))
 """
 
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
-    assert result.stdout == b"told\n"
+    assert result.stdout == b"posted\n"

@@ -20,16 +20,16 @@ PROJECTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", sorted(PROJECTS))
 def test_the_changelog_is_of_the_version(name: str) -> None:
-    told = re.search(r"^## (\S+)", (PACKAGES / name / "CHANGELOG.md").read_text(), re.MULTILINE)
+    heading = re.search(r"^## (\S+)", (PACKAGES / name / "CHANGELOG.md").read_text(), re.MULTILINE)
 
-    assert told is not None
-    assert told[1] == PROJECTS[name]["version"]
+    assert heading is not None
+    assert heading[1] == PROJECTS[name]["version"]
 
 
 @pytest.mark.clause("python-versions")
 @pytest.mark.parametrize("name", sorted(PROJECTS))
 def test_the_example_of_the_specification_finds_each_version(name: str) -> None:
-    """That example is `get_instance('torque', '>= 0.2')`."""
+    """The example of the specification is `get_instance('torque', '>= 0.2')`."""
     assert Version(PROJECTS[name]["version"]) >= Version("0.2")
 
 

@@ -36,7 +36,7 @@ def config_class():
 @hookimpl
 def check_spec(spec):
     from .parts.late import VERSION
-    return [f"this is {VERSION}"] if spec.name == "tell" else []
+    return [f"this is {VERSION}"] if spec.name == "report" else []
 
 
 @hookimpl
@@ -81,7 +81,7 @@ def torque(directory: Path, version: str) -> Path:
 
 
 def single(directory: Path, name: str, text: str, version: str = "1.0", **requires: list[str]) -> Path:
-    """A wheel of one module with one executor; all are called `name`."""
+    """Make a wheel of one module with one executor; all are called `name`."""
     return wheel(
         directory,
         f"toy-{name}",
@@ -94,7 +94,7 @@ def single(directory: Path, name: str, text: str, version: str = "1.0", **requir
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directories that pip has filled: 0.1, 0.2, 0.3 and broken."""
+    """Make directories with pip: 0.1, 0.2, 0.3 and broken."""
     wheels = tmp_path_factory.mktemp("wheels")
     root = tmp_path_factory.mktemp("installed")
     helping = wheel(wheels, "helping-toys", "1", files={"helping_toys.py": "HELP = 'yes'\n"})
@@ -147,7 +147,7 @@ def test_highest_version_that_fits_is_taken(
 
     assert str(executor.version) == expected
     with pytest.raises(jpsi.InvalidJobException, match=f"this is {expected}"):
-        executor.submit(Job(JobSpec("/bin/true", name="tell")))
+        executor.submit(Job(JobSpec("/bin/true", name="report")))
 
 
 @pytest.mark.clause("python-versions", "python-same-package")
@@ -159,9 +159,9 @@ def test_two_versions_run_jobs_in_one_process_and_each_keeps_its_code(
         JobExecutor.get_instance("torque", constraint, config=config) for constraint in (">= 0.2", "< 0.3")
     ]
 
-    told = [run(executor, "toy == 0.1") for executor in (*executors, *executors)]
+    results = [run(executor, "toy == 0.1") for executor in (*executors, *executors)]
 
-    assert told == [["0.3", "0.1", "yes"], ["0.2", "0.1", "yes"]] * 2
+    assert results == [["0.3", "0.1", "yes"], ["0.2", "0.1", "yes"]] * 2
 
 
 def run(executor: JobExecutor, launcher: str | None = None) -> list[str]:
@@ -230,7 +230,7 @@ def test_threads_that_load_one_plugin_get_one_module(
 
 BROKEN = {
     "syntax": r"the executor 'syntax' of toy-syntax 1\.0 in /.*/broken cannot be loaded: SyntaxError: .*"
-    r"toy_syntax.py, line 1.*; reinstall it",
+    r"toy_syntax.py, line 1.*; reinstall toy-syntax",
     "dependent": r"cannot be loaded: ModuleNotFoundError: .*; install the distribution that has the module "
     r"'no_such_module_anywhere': pip install --target /.*/broken",
     "exiting": r"toy-exiting 1\.0 in /.*/broken cannot be loaded: SystemExit: 3",
@@ -246,7 +246,7 @@ BROKEN = {
 
 @pytest.mark.clause("python-errors-kept", "python-errors-alone")
 @pytest.mark.parametrize(("name", "message"), BROKEN.items(), ids=BROKEN.keys())
-def test_broken_plugin_explains_itself_and_disturbs_nobody(
+def test_a_broken_plugin_names_its_error_and_does_not_affect_others(
     plugin_path: Callable[..., None], name: str, message: str
 ) -> None:
     plugin_path("broken", "0.2")
@@ -278,7 +278,7 @@ def test_users_version_beats_the_sites_of_the_same_number(installed: Path, tmp_p
     configure(tmp_path / "site-config", f"plugin_path: [{tmp_path}/site/plugins, {installed}/0.1]\n")
 
     with pytest.raises(jpsi.InvalidJobException, match="this is user"):
-        JobExecutor.get_instance("torque").submit(Job(JobSpec("/bin/true", name="tell")))
+        JobExecutor.get_instance("torque").submit(Job(JobSpec("/bin/true", name="report")))
 
     origins = [(it.version, it.chosen, it.why_not) for it in jpsi.plugins() if it.name == "torque"]
     assert origins == [
@@ -317,14 +317,14 @@ def test_directory_that_others_may_write_to_is_listed_and_never_loaded(
     lay(place, executors={"toy": "toy_x"}, files={"toy_x.py": "raise RuntimeError('was loaded')\n"})
     place.chmod(mode)
     monkeypatch.setenv("JPSI_PLUGIN_PATH", str(place))
-    told = f"{place} can be written by others" if is_refused else "RuntimeError: was loaded"
+    reason = f"{place} can be written by others" if is_refused else "RuntimeError: was loaded"
 
-    with pytest.raises(PluginError, match=told):
+    with pytest.raises(PluginError, match=reason):
         JobExecutor.get_instance("toy")
 
     (it,) = [plugin for plugin in jpsi.plugins(load=True) if plugin.origin == str(place)]
     assert it.chosen is not is_refused
-    assert (told in (it.why_not or "")) is is_refused
+    assert (reason in (it.why_not or "")) is is_refused
     assert (it.load_error is None) is is_refused
 
 
@@ -333,10 +333,10 @@ def test_import_scans_nothing_and_imports_no_plugin(installed: Path) -> None:
     program = (
         "import sys\n"
         "opened = []\n"
-        "def hear(event, args):\n"
+        "def hook(event, args):\n"
         "    if event in ('open', 'os.listdir', 'os.scandir'):\n"
         "        opened.append(str(args[0]))\n"
-        "sys.addaudithook(hear)\n"
+        "sys.addaudithook(hook)\n"
         "import jpsi\n"
         "jpsi.Job(jpsi.JobSpec('/bin/true'))\n"
         "bad = [m for m in sys.modules if m.startswith(('jpsi_engine', 'jpsi.registry', 'pluggy', 'toy_',"
@@ -508,7 +508,7 @@ def test_executor_with_an_engine_of_its_own_needs_no_jpsi_engine(
     executor.submit(job)
 
     assert job.native_id == "own-1"
-    with pytest.raises(jpsi.InvalidJobException, match=r"no launcher 'single'.*pip install jpsi-engine"):
+    with pytest.raises(jpsi.InvalidJobException, match=r"no launcher 'single'.*install jpsi-engine"):
         executor.submit(Job(JobSpec("/bin/true", launcher="single")))
     with pytest.raises(PluginError, match="executor 'local'"):
         JobExecutor.get_instance("local")

@@ -21,7 +21,7 @@ DOORS = {"jpsi.plugin.engine", "jpsi_engine.job_store"}
 
 @functools.cache
 def modules() -> Mapping[str, Path]:
-    """The modules of all packages by their names."""
+    """Return the modules of all packages by their names."""
     found = {}
     for source in SOURCES:
         for path in source.rglob("*.py"):
@@ -36,7 +36,7 @@ def is_folder(module: str) -> bool:
 
 @functools.cache
 def imported(module: str) -> Sequence[tuple[int, str, str | None]]:
-    """What a module imports of these packages: the line, a module, and the name that it takes from there."""
+    """Return the imports of a module from these packages: the line, the module, and the imported name."""
     return list(_imported(module))
 
 
@@ -62,8 +62,8 @@ def _origin(module: str, node: ast.ImportFrom) -> str:
     return ".".join([*parts, *filter(None, [node.module])])
 
 
-def room_that_is_passed(module: str, target: str, name: str | None) -> str | None:
-    """The room whose face an import goes past: a module of it is named by who is outside."""
+def bypassed_room(module: str, target: str, name: str | None) -> str | None:
+    """Return the room whose face an import bypasses: a module outside names a module of the room."""
     room = target.rpartition(".")[0]
     if "." not in room or is_folder(target) or target in DOORS or f"{module}.".startswith(f"{room}."):
         return None
@@ -72,13 +72,13 @@ def room_that_is_passed(module: str, target: str, name: str | None) -> str | Non
 
 @functools.cache
 def face(room: str) -> frozenset[str]:
-    """The names that the face of a room imports, and so exports."""
+    """Return the names that the face of a room imports, and so exports."""
     return frozenset(name or target.rpartition(".")[2] for _, target, name in imported(room))
 
 
 @functools.cache
 def defined(module: str) -> frozenset[str]:
-    """The names that a module binds at its top, other than by importing them from these packages."""
+    """Return the names that a module binds at its top, except for imports from these packages."""
     tree = ast.parse(modules()[module].read_text(encoding="utf-8"))
     taken = {name for _, _, name in imported(module)}
     bound = {it.id for it in ast.walk(tree) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)}
@@ -99,13 +99,13 @@ def distributions() -> list[str]:
 
 
 @pytest.mark.parametrize("package", distributions())
-def test_nobody_imports_past_the_face_of_a_room(package: str) -> None:
+def test_no_module_imports_past_the_face_of_a_room(package: str) -> None:
     found = [
         f"{module}:{line} imports {target} past {room}"
         for module in modules()
         if f"{module}.".startswith(f"{package}.")
         for line, target, name in imported(module)
-        if (room := room_that_is_passed(module, target, name)) is not None
+        if (room := bypassed_room(module, target, name)) is not None
     ]
 
     assert found == []
@@ -153,7 +153,7 @@ def test_a_circle_is_found() -> None:
 
 
 def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
-    """The sets of modules of which each leads to each other; those that lead nowhere are taken away first."""
+    """Return the sets of modules that import each other; modules without imports are removed first."""
     left = {module: set(targets) for module, targets in graph.items()}
     while ends := [module for module, targets in left.items() if not targets & left.keys()]:
         for module in ends:

@@ -14,43 +14,43 @@ import yaml
 
 import jpsi
 from documents import DOCUMENT, document_problems, system
-from gate import PATIENCE, Gate
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, read_document
 from jpsi.contract.hookspecs import ExecutorHooks
 from jpsi.layers import layer as hook_checks
 from jpsi_testing import toy
+from manual_executor import PATIENCE, ManualExecutor
 
 
 @pytest.mark.clause("submit-refused")
-def test_a_refused_submission_tells_no_status(executor: JobExecutor) -> None:
-    heard: list[JobStatus] = []
+def test_a_refused_submission_publishes_no_status(executor: JobExecutor) -> None:
+    statuses: list[JobStatus] = []
     job, other = Job(JobSpec()), Job(JobSpec("/bin/true"))
     for it in (job, other):
-        it.set_job_status_callback(lambda _, status: heard.append(status))
-    executor.set_job_status_callback(lambda it, status: heard.append(status) if it is job else None)
+        it.set_job_status_callback(lambda _, status: statuses.append(status))
+    executor.set_job_status_callback(lambda it, status: statuses.append(status) if it is job else None)
 
     with pytest.raises(jpsi.InvalidJobException):
         executor.submit(job)
     executor.submit(other)
     other.wait(PATIENCE)
 
-    assert [status.state for status in heard] == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+    assert [status.state for status in statuses] == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
 
 
 @pytest.mark.clause("attach-callback")
-def test_a_callback_of_an_attached_job_sees_what_it_is_attached_to(executor: JobExecutor) -> None:
-    seen: list[tuple[str | None, JobExecutor | None, JobState]] = []
+def test_a_callback_of_an_attached_job_gets_its_native_id_and_executor(executor: JobExecutor) -> None:
+    calls: list[tuple[str | None, JobExecutor | None, JobState]] = []
     job = Job()
-    job.set_job_status_callback(lambda it, _: seen.append((it.native_id, it.executor, it.status.state)))
+    job.set_job_status_callback(lambda it, _: calls.append((it.native_id, it.executor, it.status.state)))
     process = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
 
     executor.attach(job, str(process.pid))
     process.communicate(b"")
     job.wait(PATIENCE)
 
-    assert seen
-    assert all(it[:2] == (job.native_id, executor) for it in seen)
-    assert all(state is not JobState.NEW for _, _, state in seen)
+    assert calls
+    assert all(it[:2] == (job.native_id, executor) for it in calls)
+    assert all(state is not JobState.NEW for _, _, state in calls)
 
 
 @pytest.mark.clause("job-id")
@@ -67,7 +67,7 @@ def test_ids_of_jobs_of_several_processes_differ() -> None:
 
 
 @pytest.mark.clause("spec-constructor")
-def test_what_is_typed_by_position_is_executable_and_arguments() -> None:
+def test_positional_arguments_of_a_spec_are_executable_and_arguments() -> None:
     fields: dict[str, Any] = {
         "name": "a",
         "executable": "/bin/b",
@@ -93,24 +93,24 @@ def test_what_is_typed_by_position_is_executable_and_arguments() -> None:
 @pytest.mark.clause("callback-status")
 def test_a_callback_may_see_a_later_status_than_its_own() -> None:
     job = Job()
-    gate = Gate(job)
+    gate = ManualExecutor(job)
     has_ended = threading.Event()
-    seen: list[tuple[JobState, JobState]] = []
+    calls: list[tuple[JobState, JobState]] = []
 
     def callback(job: Job, status: JobStatus) -> None:
         assert has_ended.wait(PATIENCE)
-        seen.append((status.state, job.status.state))
+        calls.append((status.state, job.status.state))
 
     job.set_job_status_callback(callback)
     gate.publish(JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)
     has_ended.set()
     job.wait(PATIENCE)
 
-    assert seen[0] == (JobState.QUEUED, JobState.COMPLETED)
+    assert calls[0] == (JobState.QUEUED, JobState.COMPLETED)
 
 
 @pytest.mark.clause("attributes-custom")
-def test_custom_attributes_are_set_and_asked_for_by_name() -> None:
+def test_custom_attributes_are_set_and_read_by_name() -> None:
     attributes = JobAttributes()
 
     attributes.set_custom_attribute("slurm.qos", "high")
@@ -155,7 +155,7 @@ def test_by_default_files_of_jobs_are_in_the_state_directory_of_the_user(state_h
 
 
 def without(*path: str | int) -> str:
-    """DOCUMENT without the key at this path."""
+    """Return DOCUMENT without the key at this path."""
     *outer, key = path
     document = value = yaml.safe_load(DOCUMENT)
     for step in outer:
@@ -165,7 +165,7 @@ def without(*path: str | int) -> str:
 
 
 def with_value(value: object, *path: str | int) -> str:
-    """DOCUMENT with another value at this path."""
+    """Return DOCUMENT with another value at this path."""
     *outer, key = path
     document = place = yaml.safe_load(DOCUMENT)
     for step in outer:
@@ -206,9 +206,9 @@ def test_resources_and_tasks_are_lists(key: str) -> None:
 def test_a_slot_contains_something(is_there: bool) -> None:
     path = ("resources", 0, "with")
 
-    told = document_problems(with_value([], *path) if is_there else without(*path))
+    problems = document_problems(with_value([], *path) if is_there else without(*path))
 
-    assert any(it.startswith("1: resources[0].with: ") for it in told)
+    assert any(it.startswith("1: resources[0].with: ") for it in problems)
 
 
 @pytest.mark.clause("document-attributes")

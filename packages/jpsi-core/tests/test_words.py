@@ -26,7 +26,7 @@ PHRASE = re.compile(
 
 
 def docstrings(source: str) -> Iterator[tuple[int, str]]:
-    """The docstrings of a module, without their examples, each with its line."""
+    """Return the docstrings of a module, without their examples, each with its line."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
@@ -35,8 +35,8 @@ def docstrings(source: str) -> Iterator[tuple[int, str]]:
                 yield line, re.sub(r"^>>>.*?(?=\n\n|\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def complaints(source: str) -> list[str]:
-    """What in the docstrings of a module is not plain."""
+def refused_words(source: str) -> list[str]:
+    """Return the refused words in the docstrings of a module."""
     found = []
     for line, text in docstrings(source):
         if match := OPENING.match(text):
@@ -50,7 +50,7 @@ def test_docstrings_are_plain(package: Path) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{it}"
         for path in sorted(package.rglob("*.py"))
-        for it in complaints(path.read_text(encoding="utf-8"))
+        for it in refused_words(path.read_text(encoding="utf-8"))
     ]
 
     assert found == []
@@ -65,5 +65,5 @@ def test_docstrings_are_plain(package: Path) -> None:
         ("Return a job.\n\n>>> job()\n'nobody'\n\nIt is told.", ["1: 'is told'"]),
     ],
 )
-def test_what_is_not_plain_is_seen(text: str, expected: list[str]) -> None:
-    assert complaints(f'"""{text}"""') == expected
+def test_refused_words_are_found(text: str, expected: list[str]) -> None:
+    assert refused_words(f'"""{text}"""') == expected

@@ -1,4 +1,4 @@
-"""Where the tests of the runner carry it out."""
+"""Fixtures for the shells and benches in which tests run the runner."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from homes import config, executor, no_launchers, state_home
+from executor_fixtures import config, executor, no_launchers, state_home
 from jpsi_engine.runner.claim_and_markers import BatchFrame, ProcessFrame
-from runners import Place
+from runners import RunnerBench
 
 __all__ = ["config", "executor", "no_launchers", "state_home"]
 
 
 @pytest.fixture(scope="module", params=["sh", "bash"])
 def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What /bin/sh is here, and on many clusters: bash under that name, or by its own if asked for."""
+    """Return /bin/sh of this host, or bash as /bin/sh, as on many clusters, or bash by its own name."""
     name, _, how = request.param.partition(" ")
     path = shutil.which(name)
     if path is None:
@@ -31,24 +31,24 @@ def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(params=[ProcessFrame(), BatchFrame("JOB_ID")], ids=["process", "batch"])
-def place(tmp_path: Path, shell: str, request: pytest.FixtureRequest) -> Place:
-    return Place(tmp_path, shell, request.param)
+def bench(tmp_path: Path, shell: str, request: pytest.FixtureRequest) -> RunnerBench:
+    return RunnerBench(tmp_path, shell, request.param)
 
 
 @pytest.fixture
-def process(tmp_path: Path, shell: str) -> Place:
-    return Place(tmp_path, shell, ProcessFrame())
+def process(tmp_path: Path, shell: str) -> RunnerBench:
+    return RunnerBench(tmp_path, shell, ProcessFrame())
 
 
 @pytest.fixture
-def batch(tmp_path: Path, shell: str) -> Place:
-    return Place(tmp_path, shell, BatchFrame("JOB_ID"))
+def batch(tmp_path: Path, shell: str) -> RunnerBench:
+    return RunnerBench(tmp_path, shell, BatchFrame("JOB_ID"))
 
 
 @pytest.fixture
-def simple(tmp_path: Path) -> Place:
-    """For what does not depend on the shell."""
-    return Place(tmp_path)
+def simple(tmp_path: Path) -> RunnerBench:
+    """Return a bench for tests that do not depend on the shell."""
+    return RunnerBench(tmp_path)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Jobs of the executor `toy` whose files are elsewhere, and where they have them on either side."""
+"""Jobs of the executor `toy` on a remote host, and the folders of their spools on both hosts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from jpsi import Job, JobExecutor, JobStatus
 from jpsi.plugin import BatchConfig
 from jpsi_testing import RemoteTransport
 
-#: Seconds after which a test that waits has failed.
+#: Seconds after which a waiting test fails.
 PATIENCE = 60.0
-#: What the executor is configured by if a test wants nothing else.
+#: The configuration of the executor if a test needs no other.
 CONFIG = BatchConfig(
     command_timeout=timedelta(seconds=10),
     shortest_interval=timedelta(seconds=0.1),
@@ -21,24 +21,24 @@ CONFIG = BatchConfig(
 )
 
 
-def executor_of(elsewhere: RemoteTransport, config: BatchConfig = CONFIG) -> JobExecutor:
-    return JobExecutor.get_instance("toy", url=elsewhere.url, config=config)
+def executor_of(remote_transport: RemoteTransport, config: BatchConfig = CONFIG) -> JobExecutor:
+    return JobExecutor.get_instance("toy", url=remote_transport.url, config=config)
 
 
-def far_root(elsewhere: RemoteTransport) -> Path:
-    """What a spool is over there."""
-    (root,) = (elsewhere.home / ".local/state/jpsi/work").iterdir()
+def remote_root(remote_transport: RemoteTransport) -> Path:
+    """Return the root of the remote spool."""
+    (root,) = (remote_transport.home / ".local/state/jpsi/work").iterdir()
     return root
 
 
 def mirror(state_home: Path) -> Path:
-    """The spool here."""
+    """Return the root of the local mirror of the spool."""
     (root,) = (state_home / "jpsi/work").iterdir()
     return root
 
 
 def end(job: Job) -> JobStatus:
-    """How a job ends."""
+    """Wait for the end of a job, and return its final status."""
     status = job.wait(PATIENCE)
     assert status is not None, f"{job!r} has not ended"
     return status

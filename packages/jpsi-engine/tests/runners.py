@@ -1,4 +1,4 @@
-"""A place where the runner's script is carried out by a real shell, and how that ended."""
+"""A test bench that runs the runner's script by a real shell, and the outcomes of runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATH = "/usr/bin:/bin"
 
 @attrs.frozen
 class Ended:
-    """How a run of the script ended."""
+    """The outcome of a run of the script."""
 
     code: int
     #: The markers, without the job's id and the attempt.
@@ -31,8 +31,8 @@ class Ended:
 
 
 @attrs.frozen
-class Place:
-    """Where one job has its files."""
+class RunnerBench:
+    """A test bench for the runner: the files of one job, and methods that run its script."""
 
     root: Path
     shell: str = "/bin/sh"
@@ -49,12 +49,12 @@ class Place:
 
     @property
     def directory(self) -> Path:
-        """Where the job runs."""
+        """The working directory of the job."""
         return self.root / "work"
 
     @property
     def proof(self) -> Path:
-        """What a job may write to show that it ran."""
+        """A file that a job may write to show that it ran."""
         return self.root / "proof"
 
     @property
@@ -81,7 +81,7 @@ class Place:
         return script
 
     def start(self, script: Path, environment: Mapping[str, str] | None = None) -> Ended:
-        """Carry out a script that was written."""
+        """Run a script, and return its outcome."""
         result = subprocess.run(
             [self.shell, str(script)],
             env={"PATH": PATH, "HOME": str(self.home), **(environment or {})},
@@ -107,7 +107,7 @@ class Place:
 
 
 def shell_job(text: str, *arguments: Path, **fields: Any) -> JobSpec:
-    """A job that is a line of shell, with its arguments as $1, $2, ..."""
+    """Return a job that is a line of shell, with its arguments as $1, $2, ..."""
     return JobSpec("/bin/sh", ["-c", text, "-", *map(str, arguments)], **fields)
 
 

@@ -1,4 +1,4 @@
-"""What is told of jobs that are attached to, until the backend has said that it knows them."""
+"""Attached jobs: no status is published before the backend has confirmed the job."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ def toys(state_home: Path, plugin_directory: PluginDirectory, fake: FakeSchedule
         yield executor
 
 
-def heard(job: Job) -> list[JobStatus]:
-    """What the callback of a job is called with."""
+def collect_statuses(job: Job) -> list[JobStatus]:
+    """Return a list to which the callback of a job appends its statuses."""
     statuses: list[JobStatus] = []
     job.set_job_status_callback(lambda _, status: statuses.append(status))
     return statuses
 
 
-def strange_job(fake: FakeScheduler) -> str:
-    """The native id of a job that jpsi has not submitted."""
-    return fake.submit(FakeJob(str(fake.next_number()), name="strange")).native_id
+def foreign_job(fake: FakeScheduler) -> str:
+    """Submit a job without jpsi, and return its native id."""
+    return fake.submit(FakeJob(str(fake.next_number()), name="foreign")).native_id
 
 
 def described(job: Job) -> tuple[JobState, str | None]:
@@ -71,35 +71,35 @@ def described(job: Job) -> tuple[JobState, str | None]:
 
 
 @pytest.mark.clause("attach-callback", "attach-returns", "job-native-id")
-def test_nothing_is_told_before_the_batch_system_has_said_that_there_is_such_a_job(
+def test_no_status_is_published_before_the_batch_system_reports_the_job(
     toys: JobExecutor, fake: FakeScheduler
 ) -> None:
     fake.outcome = Outcome(seconds=300)
-    native_id = strange_job(fake)
+    native_id = foreign_job(fake)
     fake.faults.down()
     job = Job()
-    seen: list[tuple[JobState, str | None]] = []
-    heard_first = threading.Event()
+    calls: list[tuple[JobState, str | None]] = []
+    is_called = threading.Event()
 
     def callback(it: Job, status: JobStatus) -> None:
-        seen.append((status.state, it.native_id))
-        heard_first.set()
+        calls.append((status.state, it.native_id))
+        is_called.set()
 
     job.set_job_status_callback(callback)
     toys.attach(job, native_id)
     assert fake.wait_for(lambda: fake.log.count("tstat") >= 3, PATIENCE)
 
-    assert (described(job), seen, toys.list()) == ((JobState.NEW, None), [], [])
+    assert (described(job), calls, toys.list()) == ((JobState.NEW, None), [], [])
     fake.faults.up()
-    assert heard_first.wait(PATIENCE)
-    assert seen[0] == (JobState.QUEUED, native_id)
+    assert is_called.wait(PATIENCE)
+    assert calls[0] == (JobState.QUEUED, native_id)
     assert toys.list() == [native_id]
 
 
 @pytest.mark.clause("attach-callback", "attach-fails", "list-attachable")
-def test_of_an_unknown_id_nothing_is_told_but_that_it_is_unknown(toys: JobExecutor) -> None:
+def test_an_unknown_id_has_one_status_that_calls_it_unknown(toys: JobExecutor) -> None:
     job = Job()
-    statuses = heard(job)
+    statuses = collect_statuses(job)
 
     toys.attach(job, "999")
     assert toys.list() == []
@@ -117,7 +117,7 @@ def test_a_job_that_is_attached_to_twice_is_listed_once(
 ) -> None:
     fake.outcome = Outcome(seconds=300)
     process = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
-    who, native_id = (toys, strange_job(fake)) if name == "toy" else (executor, str(process.pid))
+    who, native_id = (toys, foreign_job(fake)) if name == "toy" else (executor, str(process.pid))
     jobs = [Job(), Job()]
 
     for job in jobs:
@@ -131,8 +131,8 @@ def test_a_job_that_is_attached_to_twice_is_listed_once(
     assert [job.wait(PATIENCE) is not None for job in jobs] == [True, True]
 
 
-def test_the_id_of_a_process_tells_it_from_a_later_one(executor: JobExecutor) -> None:
-    """Whether it was submitted here, or only attached to."""
+def test_the_id_of_a_process_differs_from_that_of_a_later_one(executor: JobExecutor) -> None:
+    """This holds for a submitted and for an attached process."""
     own, same = Job(JobSpec("/bin/sleep", ["1000"])), Job()
     executor.submit(own)
     assert own.wait(JobState.ACTIVE, PATIENCE)
@@ -147,12 +147,12 @@ def test_the_id_of_a_process_tells_it_from_a_later_one(executor: JobExecutor) ->
 
 @pytest.mark.clause("attach-discards")
 @pytest.mark.parametrize("name", ["toy", "local"])
-def test_what_was_set_on_a_job_that_is_attached_is_discarded(
+def test_attach_discards_the_spec_of_the_job(
     name: str, toys: JobExecutor, executor: JobExecutor, fake: FakeScheduler
 ) -> None:
     fake.outcome = Outcome(seconds=300)
     process = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
-    who, native_id = (toys, strange_job(fake)) if name == "toy" else (executor, str(process.pid))
+    who, native_id = (toys, foreign_job(fake)) if name == "toy" else (executor, str(process.pid))
     job = Job(JobSpec("/discarded", resources=ResourceSpecV1(node_count=7)))
 
     who.attach(job, native_id)
@@ -168,11 +168,11 @@ def test_what_was_set_on_a_job_that_is_attached_is_discarded(
 @pytest.mark.clause("attach-fails")
 @pytest.mark.parametrize("native_id", ["", "--all", "two words", "x\x1b[31m"])
 @pytest.mark.parametrize("is_many", [False, True], ids=["one", "many"])
-def test_what_cannot_be_an_id_fails_and_reaches_no_command(
+def test_text_that_cannot_be_an_id_fails_and_reaches_no_command(
     toys: JobExecutor, fake: FakeScheduler, native_id: str, *, is_many: bool
 ) -> None:
     job = Job()
-    statuses = heard(job)
+    statuses = collect_statuses(job)
 
     if is_many:
         toys.attach_many([(job, native_id)])
@@ -189,11 +189,11 @@ def test_what_cannot_be_an_id_fails_and_reaches_no_command(
 
 
 @pytest.mark.clause("attach-callback", "attach-fails")
-def test_of_a_process_that_is_not_there_nothing_is_told_but_that(executor: JobExecutor) -> None:
+def test_a_missing_process_has_one_status_that_says_so(executor: JobExecutor) -> None:
     process = subprocess.run(["/bin/true"], check=True)
     assert process.returncode == 0
     job = Job()
-    statuses = heard(job)
+    statuses = collect_statuses(job)
 
     executor.attach(job, f"{os.getpid()}.1")
     job.wait(PATIENCE)

@@ -49,12 +49,12 @@ GRACE = 90.0
 
 @attrs.define
 class Bench:
-    """An engine whose rounds take place when a test says so."""
+    """A batch engine whose poll rounds a test runs."""
 
     root: Path
     scheduler: FakeScheduler
     clock: FakeClock
-    #: Hooks that lie over the toy's.
+    #: Layers over the toy's hooks.
     overrides: list[object] = attrs.field(factory=list)
     published: list[tuple[str, JobStatus]] = attrs.field(factory=list)
     renamed: dict[str, str] = attrs.field(factory=dict)
@@ -64,7 +64,7 @@ class Bench:
         self.engine = self.process()
 
     def process(self) -> BatchEngine:
-        """An engine as another process has it that works in the same directory."""
+        """Return the engine of another process that uses the same spool."""
         layers = [Layer(f"layer {at}", it) for at, it in enumerate((default_hooks, toy, *self.overrides))]
         config = BatchConfig(
             work_directory=self.root,
@@ -116,10 +116,10 @@ class Bench:
             self.clock.advance(0.001)
             os.utime(path, (self.clock(), self.clock()))
 
-    def see(self) -> None:
+    def collect_markers(self) -> None:
         self.engine._open()[0].collect_markers(self.clock())
 
-    def ask(self) -> None:
+    def poll(self) -> None:
         self.engine._open()[0].poll(self.clock)
 
     def recover(self) -> list[Recovered]:
@@ -144,7 +144,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def scheduler(clock: FakeClock) -> Iterator[FakeScheduler]:
-    """A batch system whose jobs are only played: they leave no markers of their own."""
+    """Yield a fake batch system that simulates jobs: they leave no markers."""
     with FakeScheduler(clock, outcome=Outcome(seconds=60), slots=1) as scheduler:
         yield scheduler
 
@@ -153,7 +153,7 @@ def scheduler(clock: FakeClock) -> Iterator[FakeScheduler]:
 def bench(
     tmp_path: Path, scheduler: FakeScheduler, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> Bench:
-    # no threads: rounds take place when a test says so
+    # no threads: the test runs the rounds
     monkeypatch.setattr(PollLoop, "start", lambda poll_loop: None)
     monkeypatch.setattr(BatchEngine, "_prune", lambda engine: None)
     return Bench(tmp_path, scheduler, clock)
@@ -167,25 +167,25 @@ def claim_of(bench: Bench, attempt: int = 1) -> str | None:
 # ------------------------------------------------------------------------------------------ following
 
 
-def test_marker_of_a_clean_end_is_final_at_once_and_nothing_is_asked(bench: Bench) -> None:
+def test_marker_of_a_clean_end_is_final_at_once_without_a_poll(bench: Bench) -> None:
     bench.submit()
 
     bench.leave("active", "exit.run.0")
-    bench.see()
+    bench.collect_markers()
 
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
     assert bench.calls("tstat") == 0
 
 
 @pytest.mark.clause("status-time", "status-skipped")
-def test_of_a_job_that_is_seen_only_at_its_end_the_runner_tells_when_it_began(bench: Bench) -> None:
+def test_a_job_first_observed_at_its_end_has_the_start_that_the_runner_recorded(bench: Bench) -> None:
     bench.submit()
     began = bench.clock()
 
     bench.leave("active")
     bench.clock.advance(5)
     bench.leave("exit.run.0")
-    bench.see()
+    bench.collect_markers()
 
     assert [(it.state, round(it.time.timestamp() - began)) for _, it in bench.published] == [
         (JobState.ACTIVE, 0),
@@ -195,51 +195,51 @@ def test_of_a_job_that_is_seen_only_at_its_end_the_runner_tells_when_it_began(be
 
 
 @pytest.mark.clause("state-mapping", "python-polling")
-def test_queue_tells_the_state_where_there_is_no_marker(bench: Bench) -> None:
+def test_the_queue_decides_the_state_if_there_is_no_marker(bench: Bench) -> None:
     bench.submit("a1")
     bench.submit("a2")
 
-    bench.ask()
+    bench.poll()
 
     assert (bench.states("a1"), bench.states("a2")) == ([JobState.ACTIVE], [JobState.QUEUED])
     assert bench.calls("tstat") == 1
 
 
-def test_signalled_end_waits_for_the_word_of_the_queue(bench: Bench) -> None:
+def test_signalled_end_waits_for_the_state_of_the_queue(bench: Bench) -> None:
     native_id = bench.submit()
-    bench.ask()
+    bench.poll()
     bench.leave("active", "signalled", "exit.run.0")
-    bench.see()
+    bench.collect_markers()
     assert not any(state.final for state in bench.states())
 
     bench.scheduler.cancel(native_id)
     bench.clock.advance(5)
-    bench.ask()
+    bench.poll()
 
     assert bench.last() == (JobState.CANCELED, 0, Reason.CANCELLED, Evidence.QUEUE)
 
 
-def test_answer_from_before_the_exit_marker_tells_nothing_of_the_end(bench: Bench) -> None:
+def test_a_snapshot_from_before_the_exit_marker_does_not_decide_the_end(bench: Bench) -> None:
     native_id = bench.submit()
     bench.scheduler.end_as(native_id, FakeState.TIMEOUT)
     bench.clock.advance(5)
-    bench.ask()  # the marker has not shown yet, and is waited for
+    bench.poll()  # the marker does not show yet; the engine waits for it
 
     bench.leave("active", "exit.run.0")
-    bench.see()
+    bench.collect_markers()
 
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
 
-def test_time_limit_is_told_without_a_marker_after_the_grace(bench: Bench) -> None:
+def test_time_limit_is_final_without_a_marker_after_the_grace(bench: Bench) -> None:
     native_id = bench.submit()
     bench.scheduler.end_as(native_id, FakeState.TIMEOUT)
     bench.clock.advance(5)
-    bench.ask()
+    bench.poll()
     assert not any(state.final for state in bench.states())
 
     bench.clock.advance(GRACE)
-    bench.ask()
+    bench.poll()
 
     state, _, reason, evidence = bench.last()
     assert (state, reason, evidence) == (JobState.FAILED, Reason.TIMEOUT, Evidence.QUEUE)
@@ -248,13 +248,13 @@ def test_time_limit_is_told_without_a_marker_after_the_grace(bench: Bench) -> No
 def test_requeued_job_ends_as_its_last_run(bench: Bench) -> None:
     native_id = bench.submit()
     bench.leave("active", "signalled", "exit.run.143")
-    bench.see()
+    bench.collect_markers()
     bench.scheduler.requeue(native_id)
     bench.clock.advance(5)
-    bench.ask()
+    bench.poll()
 
     bench.leave("1.active", "1.exit.run.0")
-    bench.see()
+    bench.collect_markers()
 
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
     assert JobState.QUEUED not in bench.states()
@@ -262,36 +262,36 @@ def test_requeued_job_ends_as_its_last_run(bench: Bench) -> None:
 
 def test_vanished_job_is_lost_after_the_grace_and_never_completed(bench: Bench) -> None:
     native_id = bench.submit()
-    bench.ask()
+    bench.poll()
     bench.scheduler.vanish(native_id)
 
     bench.clock.advance(5)
-    bench.ask()
+    bench.poll()
     assert bench.states() == [JobState.ACTIVE]
     bench.clock.advance(GRACE)
-    bench.ask()
+    bench.poll()
 
     assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
 
 
-def test_job_that_left_the_queue_is_looked_up_in_the_accounting(bench: Bench) -> None:
+def test_accounting_is_queried_for_a_job_that_left_the_queue(bench: Bench) -> None:
     native_id = bench.submit()
     bench.scheduler.keep = 0.0
     bench.clock.advance(60)
     assert bench.scheduler.job(native_id).state is FakeState.COMPLETED
 
-    bench.ask()
+    bench.poll()
     bench.clock.advance(GRACE)
-    bench.ask()
+    bench.poll()
 
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
 
 
 @pytest.mark.parametrize("fault", ["down", "hang", "cut", "fail", "lie"])
-def test_question_that_is_not_answered_changes_nothing(bench: Bench, fault: str) -> None:
+def test_a_failed_poll_changes_nothing(bench: Bench, fault: str) -> None:
     faults = bench.scheduler.faults
     bench.submit()
-    bench.ask()
+    bench.poll()
     known = bench.states()
     if fault == "down":
         faults.down()
@@ -302,12 +302,12 @@ def test_question_that_is_not_answered_changes_nothing(bench: Bench, fault: str)
 
     for _ in range(3):
         bench.clock.advance(20)
-        bench.ask()
+        bench.poll()
 
     assert not any(state.final for state in bench.states()[len(known) :])
 
 
-def test_mistake_of_a_plugin_costs_one_question(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_a_plugin_costs_one_poll(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         @hookimpl
         def parse_status(self) -> dict[str, Any]:
@@ -318,20 +318,20 @@ def test_mistake_of_a_plugin_costs_one_question(bench: Bench, caplog: pytest.Log
     bench.submit()
 
     with caplog.at_level("INFO"):
-        bench.ask()
+        bench.poll()
 
     assert "the hook parse_status of layer 2 failed: KeyError" in caplog.text
     assert bench.states() == []
 
 
 @pytest.mark.clause("state-unmapped")
-def test_word_that_nobody_knows_is_warned_of_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_native_state_is_warned_about_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     native_id = bench.submit()
     answer = f"ID STATE CODE RESTARTS SUBMITTED TAG\n{native_id} DREAMING - 0 0 jpsi-a1-1\n1 lines\n"
     bench.scheduler.faults.fail("tstat", None, returncode=0, stdout=answer)
 
-    bench.ask()
-    bench.ask()
+    bench.poll()
+    bench.poll()
 
     assert caplog.text.count("DREAMING") == 1
     assert bench.states() == []
@@ -341,7 +341,7 @@ def test_word_that_nobody_knows_is_warned_of_once(bench: Bench, caplog: pytest.L
 
 
 @pytest.mark.clause("python-submit-script", "python-submit-command")
-def test_the_submit_command_reads_directives_and_one_line_that_runs_what_is_in_the_work_directory(
+def test_the_submit_command_reads_directives_and_one_line_that_runs_the_script_of_the_job(
     bench: Bench,
 ) -> None:
     native_id = bench.submit("a1", pre_launch=Path("/x"), environment={"A": "#TOY seconds=1"})
@@ -357,19 +357,19 @@ def test_the_submit_command_reads_directives_and_one_line_that_runs_what_is_in_t
 
 
 @pytest.mark.clause("python-final-removed")
-def test_the_system_is_not_asked_about_a_job_that_is_final(bench: Bench) -> None:
+def test_a_final_job_is_not_polled(bench: Bench) -> None:
     ended, other = bench.submit("a1"), bench.submit("a2")
     bench.leave("active", "exit.run.0", job_id="a1")
-    bench.see()
+    bench.collect_markers()
     begin = len(bench.scheduler.log)
 
-    bench.ask()
+    bench.poll()
 
-    asked = [word for it in list(bench.scheduler.log)[begin:] for word in it.invocation.argv[1:]]
+    polled = [word for it in list(bench.scheduler.log)[begin:] for word in it.invocation.argv[1:]]
     assert bench.last("a1")[0] is JobState.COMPLETED
     assert bench.engine.native_ids() == [other]
-    assert other in asked
-    assert ended not in asked
+    assert other in polled
+    assert ended not in polled
 
 
 @pytest.mark.clause("submit-which")
@@ -392,7 +392,7 @@ def test_unreachable_system_is_a_transient_failure_and_nothing_is_left(bench: Be
 
 
 @pytest.mark.parametrize("fault", ["accept_and_hang", "cut"])
-def test_accepted_submission_without_an_answer_is_found_by_its_tag(bench: Bench, fault: str) -> None:
+def test_an_accepted_submission_whose_output_was_lost_is_found_by_its_tag(bench: Bench, fault: str) -> None:
     getattr(bench.scheduler.faults, fault)("tsubmit")
 
     native_id = bench.submit()
@@ -402,7 +402,7 @@ def test_accepted_submission_without_an_answer_is_found_by_its_tag(bench: Bench,
 
 
 @pytest.mark.parametrize("is_down", [False, True], ids=["not found", "cannot be looked for"])
-def test_submission_of_which_nothing_is_found_can_never_run(bench: Bench, is_down: bool) -> None:
+def test_a_submission_without_trace_can_never_run(bench: Bench, is_down: bool) -> None:
     bench.scheduler.faults.hang("tsubmit")
     if is_down:
         bench.scheduler.faults.hang("tstat", None)
@@ -415,8 +415,8 @@ def test_submission_of_which_nothing_is_found_can_never_run(bench: Bench, is_dow
     assert bench.recover() == []
 
 
-def test_ghost_of_a_submission_that_was_given_up_does_not_run(tmp_path: Path, bench: Bench) -> None:
-    """It was accepted, could not be found, and starts when the next attempt is on its way."""
+def test_a_revoked_submission_that_starts_late_does_not_run(tmp_path: Path, bench: Bench) -> None:
+    """The batch system accepted it, could not find it, and starts it during the next attempt."""
     proof = tmp_path / "proof"
     with FakeScheduler(slots=0) as scheduler:
         bench.scheduler = scheduler
@@ -437,17 +437,17 @@ def test_ghost_of_a_submission_that_was_given_up_does_not_run(tmp_path: Path, be
     assert proof.read_text() == "ran\n"
 
 
-def test_submission_without_an_answer_that_already_runs_is_bound(tmp_path: Path, bench: Bench) -> None:
-    """It cannot be looked for, but its claim tells."""
+def test_a_submission_without_output_that_already_runs_is_bound(tmp_path: Path, bench: Bench) -> None:
+    """The plugin cannot find jobs by tag, but the claim has the native id."""
 
-    class Blind:
+    class CannotFind:
         @hookimpl
         def find(self) -> NotOffered:
             claim = Path(bench.spool.folder("a1"), "claim.1")
             claim.write_text("17\n")
             return NOT_OFFERED
 
-    bench.overrides.append(Blind())
+    bench.overrides.append(CannotFind())
     bench.engine = bench.process()
     bench.scheduler.faults.hang("tsubmit")
 
@@ -455,7 +455,7 @@ def test_submission_without_an_answer_that_already_runs_is_bound(tmp_path: Path,
 
 
 @pytest.mark.parametrize("has_begun", [False, True], ids=["job never ran", "job runs"])
-def test_interrupt_while_a_job_is_sent_is_raised(
+def test_an_interrupt_during_the_handoff_is_raised(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, has_begun: bool
 ) -> None:
     run = FakeTransport.run
@@ -478,16 +478,16 @@ def test_interrupt_while_a_job_is_sent_is_raised(
     assert claim_of(bench) == ("1" if has_begun else "revoked")
 
 
-def test_interrupt_is_raised_where_nobody_can_tell_what_became_of_the_job(
+def test_an_interrupt_is_raised_if_the_outcome_of_the_submission_is_unknown(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by Ctrl-C while a line is cut: a loop that goes on after errors ends."""
+    """Ctrl-C during a lost connection must end a loop that continues after errors."""
 
     def interrupted(*_: object) -> CommandResult:
         raise KeyboardInterrupt
 
     def unknown(*_: object) -> bool:
-        msg = "nobody can tell now"
+        msg = "no answer"
         raise SubmitException(msg)
 
     monkeypatch.setattr(FakeTransport, "run", interrupted)
@@ -499,18 +499,18 @@ def test_interrupt_is_raised_where_nobody_can_tell_what_became_of_the_job(
     assert "may run or not" in caught.value.__notes__[0]
 
 
-def test_native_id_that_is_none_is_no_answer(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_output_without_native_id_is_an_error(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     bench.scheduler.faults.fail("tsubmit", returncode=0, stdout="accepted as job none\n")
     caplog.set_level(logging.DEBUG)
 
     with pytest.raises(SubmitException, match="cannot parse"):
         bench.engine.submit(bench.submission())
 
-    told = [it for it in caplog.records if it.levelno >= logging.WARNING]
-    assert [it.getMessage() for it in told if "cannot parse" in it.getMessage()] == [
+    warnings = [it for it in caplog.records if it.levelno >= logging.WARNING]
+    assert [it.getMessage() for it in warnings if "cannot parse" in it.getMessage()] == [
         "tsubmit printed output that the plugin cannot parse: 'accepted as job none\\n'"
     ]
-    assert [it for it in told if it.exc_info] == []
+    assert [it for it in warnings if it.exc_info] == []
     assert [it for it in caplog.records if it.levelno == logging.DEBUG and it.exc_info]
 
 
@@ -579,7 +579,7 @@ def test_attempt_that_is_not_submitted_is_discarded_before_another_process_can_l
         assert is_held
 
 
-def test_at_most_so_many_submissions_are_sent_at_a_time(bench: Bench) -> None:
+def test_submit_concurrency_bounds_the_handoffs(bench: Bench) -> None:
     assert bench.engine._pipeline._slots._value == BatchConfig().submit_concurrency  # type: ignore[attr-defined]  # what a semaphore has left
 
 
@@ -592,39 +592,39 @@ def test_recovered_job_is_followed_again(bench: Bench) -> None:
     (recovered,) = bench.recover()
     bench.follow()
     bench.leave("active", "exit.run.7")
-    bench.see()
+    bench.collect_markers()
 
     assert (recovered.job_id, recovered.native_id) == ("a1", native_id)
     assert bench.last() == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
     assert bench.recover() == []
 
 
-def test_final_job_is_not_recovered_whatever_told_its_end(bench: Bench) -> None:
+def test_a_final_job_is_not_recovered_whatever_the_evidence(bench: Bench) -> None:
     native_id = bench.submit()
     bench.scheduler.vanish(native_id)
-    bench.ask()
+    bench.poll()
     bench.clock.advance(GRACE)
-    bench.ask()
+    bench.poll()
 
     assert bench.last()[2] is Reason.LOST
     assert bench.recover() == []
 
 
-def test_end_that_came_while_nobody_looked_is_told_on_recovery(bench: Bench) -> None:
+def test_recovery_publishes_an_end_from_before_the_client_started(bench: Bench) -> None:
     bench.submit()
     bench.leave("active", "exit.run.0")
 
     bench.recover()
     bench.follow()
-    bench.see()
+    bench.collect_markers()
 
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
 
 def killed_before(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str, whose: type, *elements: str
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str, owner: type, *elements: str
 ) -> None:
-    """Submit a job, or these jobs as an array, and die at the beginning of this step."""
+    """Submit a job, or these jobs as an array, in a client that is killed at the beginning of this step."""
 
     class Killed(BaseException):
         pass
@@ -639,8 +639,8 @@ def killed_before(
             bench.engine.submit(bench.submission())
 
     with monkeypatch.context() as patched:
-        patched.setattr(whose, step, die)
-        # what a killed process cannot do any more
+        patched.setattr(owner, step, die)
+        # a killed process runs none of these
         patched.setattr(Handoff, "withdraw", lambda *_: None)
         patched.setattr(Spool, "discard", lambda *_: None)
         patched.setattr(Spool, "give_up", lambda *_: None)
@@ -649,13 +649,13 @@ def killed_before(
 
 
 def unnamed_array(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Submit e1 and e2 as an array, and die before its native id is recorded; return its name."""
+    """Submit e1 and e2 as an array, with a kill before the record of its native id; return its name."""
     killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline, "e1", "e2")
     (array,) = bench.spool.arrays.names()
     return array
 
 
-def test_job_that_was_never_sent_comes_back_new(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_was_never_sent_is_recovered_as_new(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     killed_before(bench, monkeypatch, "sync", Spool)
 
     (recovered,) = bench.recover()
@@ -664,7 +664,7 @@ def test_job_that_was_never_sent_comes_back_new(bench: Bench, monkeypatch: pytes
     assert bench.engine.submit(bench.submission(attempt=2)) == "1"
 
 
-def test_job_that_was_not_yet_written_down_was_never_submitted(
+def test_a_job_without_a_complete_intent_was_never_submitted(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The submit command has been started by then."""
@@ -674,7 +674,7 @@ def test_job_that_was_not_yet_written_down_was_never_submitted(
     assert not bench.scheduler.jobs
 
 
-def test_job_whose_submitter_died_before_it_knew_the_id_is_found_by_its_tag(
+def test_a_job_whose_client_was_killed_before_it_got_the_id_is_found_by_its_tag(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
@@ -685,7 +685,7 @@ def test_job_whose_submitter_died_before_it_knew_the_id_is_found_by_its_tag(
     assert len(bench.scheduler.jobs) == 1
 
 
-def test_job_that_shows_late_is_known_by_its_claim(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_shows_late_is_found_by_its_claim(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.scheduler.lag = 3600.0
     killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     Path(bench.spool.folder("a1"), "claim.1").write_text("1\n")
@@ -695,9 +695,7 @@ def test_job_that_shows_late_is_known_by_its_claim(bench: Bench, monkeypatch: py
     assert recovered.native_id == "1"
 
 
-def test_job_that_neither_shows_nor_runs_can_never_run_after_it_was_called_new(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_recovered_as_new_can_never_run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.scheduler.lag = 3600.0
     killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
 
@@ -754,7 +752,7 @@ def test_native_id_of_an_array_is_not_recorded_while_another_process_submits_it(
 def test_elements_of_an_array_whose_claim_cannot_be_read_are_followed_by_their_markers(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, has_begun: bool
 ) -> None:
-    """The batch system is not needed for that."""
+    """Recovery needs no command of the batch system for it."""
     array = unnamed_array(bench, monkeypatch)
     Path(bench.spool.arrays.folder(array), "claim").write_text("not one word")
     if has_begun:
@@ -764,7 +762,7 @@ def test_elements_of_an_array_whose_claim_cannot_be_read_are_followed_by_their_m
     recovered = {it.job_id: it.native_id for it in bench.recover()}
     bench.follow("e1")
     bench.leave("active", "exit.run.3", job_id="e1")
-    bench.see()
+    bench.collect_markers()
 
     assert recovered == {"e1": "unnamed.e1", "e2": "unnamed.e2"}
     assert bench.last("e1") == (JobState.FAILED, 3, Reason.EXIT_CODE, Evidence.MARKER)
@@ -773,7 +771,7 @@ def test_elements_of_an_array_whose_claim_cannot_be_read_are_followed_by_their_m
 def test_system_that_does_not_answer_postpones_recovery(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether a job without an id runs cannot be told then, and is not guessed."""
+    """The engine cannot know then if a job without an id runs, and does not guess."""
     killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     bench.scheduler.faults.down()
 
@@ -784,10 +782,10 @@ def test_system_that_does_not_answer_postpones_recovery(
     assert [recovered.native_id for recovered in bench.recover()] == ["1"]
 
 
-def test_submissions_under_way_are_left_to_their_processes(
+def test_running_submissions_are_left_to_their_processes(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They are waited for together, and after all others."""
+    """Recovery waits for all of them at once, after all other jobs."""
     waits: list[tuple[str, float]] = []
     judging = Spool.hold_lock
 
@@ -818,7 +816,7 @@ def test_submissions_under_way_are_left_to_their_processes(
 def test_recovery_holds_no_lock_of_an_attempt_that_it_has_settled(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, is_shown: bool
 ) -> None:
-    """The runner of another job waits for its lock, which must not last as long as all withdrawals."""
+    """The runner of another job waits for its lock, which must not last as long as all revocations."""
     bench.scheduler.lag = 0.0 if is_shown else 3600.0
     monkeypatch.setattr(SubmissionPipeline, "_record_native_id", lambda *_: None)
     for job_id in ("a1", "a2", "a3"):
@@ -826,16 +824,16 @@ def test_recovery_holds_no_lock_of_an_attempt_that_it_has_settled(
     held: list[list[str]] = []
     resolve = Recovery._resolve
 
-    def look(recovery: Recovery, lost: Any, native_id: str | None) -> str | None:
+    def find(recovery: Recovery, lost: Any, native_id: str | None) -> str | None:
         others = [it for it in ("a1", "a2", "a3") if it != lost.id]
         held.append([it for it in others if _is_locked(bench.spool, it)])
         return resolve(recovery, lost, native_id)
 
-    monkeypatch.setattr(Recovery, "_resolve", look)
+    monkeypatch.setattr(Recovery, "_resolve", find)
 
     assert [it.native_id for it in bench.recover()] == (["1", "2", "3"] if is_shown else [None] * 3)
 
-    # those that the system does not show are looked for once more, together, under their locks
+    # the engine searches once more, at once and under their locks, for those that the system does not show
     assert held == ([[], [], []] if is_shown else [["a2", "a3"], ["a3"], []])
 
 
@@ -846,7 +844,7 @@ def _is_locked(spool: Spool, job_id: str) -> bool:
         return not is_free
 
 
-def test_recovery_asks_about_all_lost_attempts_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recovery_queries_all_lost_attempts_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SubmissionPipeline, "_record_native_id", lambda *_: None)
     for job_id in ("a1", "a2", "a3"):
         bench.engine.submit(bench.submission(job_id))
@@ -857,16 +855,16 @@ def test_recovery_asks_about_all_lost_attempts_at_once(bench: Bench, monkeypatch
     assert bench.calls("tstat") == before + 1
 
 
-def test_the_files_of_several_jobs_are_written_once_their_dependencies_are_known(bench: Bench) -> None:
+def test_the_files_of_several_jobs_are_written_after_their_dependencies_are_known(bench: Bench) -> None:
     written: list[list[str]] = []
 
-    def look(_: JobSpec) -> tuple[Dependency, ...]:
+    def find(_: JobSpec) -> tuple[Dependency, ...]:
         written.append(bench.spool.job_ids())
         msg = "the server is down"
         raise SubmitException(msg)
 
     bench.engine._open()
-    bench.engine._pipeline._open_dependencies_of = look
+    bench.engine._pipeline._open_dependencies_of = find
 
     with pytest.raises(SubmitException, match="the server is down"):
         bench.engine._pipeline.submit_jobs([bench.submission("a1"), bench.submission("a2")])
@@ -874,8 +872,8 @@ def test_the_files_of_several_jobs_are_written_once_their_dependencies_are_known
     assert written == [[]]
 
 
-class Refusing:
-    """It refuses to cancel any job."""
+class RefusesCancel:
+    """A layer that refuses every cancellation."""
 
     @hookimpl
     def parse_cancel(self, native_ids: Sequence[str]) -> dict[str, str]:
@@ -889,7 +887,7 @@ def test_a_poll_that_cannot_start_does_not_hide_a_refusal(
         msg = "can't start new thread"
         raise RuntimeError(msg)
 
-    bench.overrides.append(Refusing())
+    bench.overrides.append(RefusesCancel())
     bench.engine = bench.process()
     bench.submit("a1")
     monkeypatch.setattr(PollLoop, "start", refuse)
@@ -914,8 +912,8 @@ def test_a_request_succeeds_though_no_thread_can_be_started(
     assert "no thread could be started to follow jobs" in caplog.text
 
 
-class Announcing:
-    """Its hook for events is broken."""
+class BrokenEvents:
+    """A layer whose hook for events is broken."""
 
     @hookimpl
     def watch(self) -> Command:
@@ -929,7 +927,7 @@ def test_a_broken_hook_for_events_costs_nothing_but_events(
     monkeypatch.setattr(
         FakeTransport, "open", lambda *_: pytest.fail("no command was to be run"), raising=False
     )
-    bench.overrides.append(Announcing())
+    bench.overrides.append(BrokenEvents())
     bench.engine = bench.process()
 
     assert bench.submit() == "1"
@@ -937,8 +935,8 @@ def test_a_broken_hook_for_events_costs_nothing_but_events(
     assert "toy: no events can be received, so jobs are polled" in caplog.text
 
 
-def test_a_broken_probe_is_warned_of_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(Probing):
+def test_a_broken_probe_is_warned_about_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(RequeueCodesSite):
         @hookimpl
         def parse_probe(self) -> dict[str, Any]:
             msg = "codes"
@@ -961,29 +959,27 @@ def test_cancel_of_a_waiting_job(bench: Bench) -> None:
     bench.submit("a2")
 
     bench.engine.cancel("a2")
-    bench.ask()
+    bench.poll()
 
     assert bench.last("a2") == (JobState.CANCELED, None, Reason.CANCELLED, Evidence.QUEUE)
 
 
 @pytest.mark.clause("state-canceled")
-def test_a_job_that_was_told_to_end_is_not_cancelled_before_it_has_ended(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_is_not_canceled_before_it_has_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     native_id = bench.submit("a1")
     bench.leave("active")
     with monkeypatch.context() as patched:
-        # a batch system that takes its time
+        # a slow batch system
         patched.setattr(FakeScheduler, "cancel", lambda scheduler, it: it == native_id)
         patched.setattr(FakeScheduler, "cancel_all", lambda *_: None)
         bench.engine.cancel("a1")
-        bench.see()
-        bench.ask()
+        bench.collect_markers()
+        bench.poll()
     before = bench.states("a1")
 
     bench.scheduler.cancel(native_id)
     bench.clock.advance(GRACE)
-    bench.ask()
+    bench.poll()
 
     assert set(before) == {JobState.ACTIVE}
     assert bench.states("a1")[-1] is JobState.CANCELED
@@ -1070,15 +1066,15 @@ def test_own_cancel_is_remembered_when_the_system_forgets(bench: Bench) -> None:
 
     bench.recover()
     bench.follow("a2")
-    bench.ask()
+    bench.poll()
     bench.clock.advance(GRACE)
-    bench.ask()
+    bench.poll()
 
     assert bench.last("a2") == (JobState.CANCELED, None, Reason.CANCELLED, Evidence.ABSENCE)
 
 
 @pytest.mark.clause("cancel-asks")
-def test_cancel_that_does_not_reach_the_system_is_told(bench: Bench) -> None:
+def test_a_cancellation_that_does_not_reach_the_system_is_an_error(bench: Bench) -> None:
     bench.submit()
     bench.scheduler.faults.down()
 
@@ -1096,12 +1092,12 @@ def test_held_job_does_not_start_before_it_is_released(bench: Bench) -> None:
     bench.engine.release("a2")
 
     assert info is not None
-    assert info.word == "HELD"
+    assert info.native_state == "HELD"
     assert bench.scheduler.job(native_id).state is FakeState.PENDING
 
 
 def test_job_that_runs_cannot_be_held(bench: Bench) -> None:
-    """Even if the batch system said only just now that it waits, and would not mind."""
+    """This holds even if the last snapshot had it queued and the batch system would accept the command."""
     bench.scheduler.slots = 0
     native_id = bench.submit("a1")
     bench.engine.info("a1")
@@ -1119,70 +1115,70 @@ def test_job_that_runs_cannot_be_held(bench: Bench) -> None:
 
 
 @pytest.mark.clause("attach-callback", "attach-fails")
-def test_unknown_native_id_is_told_and_never_completed(bench: Bench) -> None:
+def test_an_unknown_native_id_fails_and_is_never_completed(bench: Bench) -> None:
     bench.engine.attach("a1", "999")
     bench.follow()
 
-    bench.ask()
+    bench.poll()
     bench.clock.advance(GRACE - 1)
-    bench.ask()
+    bench.poll()
     assert bench.published == []
     bench.clock.advance(2)
-    bench.ask()
+    bench.poll()
 
     assert len(bench.published) == 1
     assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)
 
 
-class Visible:
-    """A layer that says how soon the toy tells of every job."""
+class VisibleWithin:
+    """A layer that declares how soon the toy reports every job."""
 
     SECONDS = 20.0
 
     @hookimpl
     def capabilities(self) -> Capabilities:
-        """The toy's."""
+        """Return the capabilities of the toy with this bound."""
         return attrs.evolve(toy.capabilities(), visible_within=self.SECONDS)
 
 
 @pytest.mark.clause("attach-fails")
-def test_unknown_native_id_is_told_as_soon_as_the_system_would_have_told_of_a_job(bench: Bench) -> None:
-    bench.overrides.append(Visible())
+def test_an_unknown_native_id_fails_as_soon_as_the_system_would_report_a_job(bench: Bench) -> None:
+    bench.overrides.append(VisibleWithin())
     bench.engine = bench.process()
     monitor = bench.engine._open()[0]
     bench.engine.attach("a1", "999")
     bench.follow()
-    began, asked = bench.clock(), 0
+    began, polls = bench.clock(), 0
 
     while not bench.published:
         due = monitor.next_poll_time()
         assert due is not None
         bench.clock.advance(max(0.0, due - bench.clock()))
-        bench.ask()
-        asked += 1
+        bench.poll()
+        polls += 1
 
     assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)
-    assert Visible.SECONDS <= bench.clock() - began < Visible.SECONDS + 7
-    assert asked < 15
+    assert VisibleWithin.SECONDS <= bench.clock() - began < VisibleWithin.SECONDS + 7
+    assert polls < 15
 
 
 @pytest.mark.parametrize("late", ["queue", "accounting"])
-def test_a_job_that_does_not_show_yet_is_not_taken_for_none(bench: Bench, late: str) -> None:
-    """It was submitted, or has ended, a moment before somebody attaches to it."""
-    bench.overrides.append(Visible())
+def test_a_job_that_does_not_show_yet_is_not_unknown(bench: Bench, late: str) -> None:
+    """The job was submitted, or ended, a moment before a client attaches to it."""
+    bench.overrides.append(VisibleWithin())
     bench.engine = bench.process()
     native_id = bench.scheduler.submit(FakeJob("17")).native_id
     if late == "queue":
-        bench.scheduler.lag, bench.scheduler.accounting_lag = Visible.SECONDS - 2, 1000
+        bench.scheduler.lag, bench.scheduler.accounting_lag = VisibleWithin.SECONDS - 2, 1000
     else:
-        bench.scheduler.keep, bench.scheduler.accounting_lag = 0.0, Visible.SECONDS - 2
+        bench.scheduler.keep, bench.scheduler.accounting_lag = 0.0, VisibleWithin.SECONDS - 2
         bench.clock.advance(1)
         assert bench.scheduler.end_as(native_id, FakeState.TIMEOUT)
     bench.engine.attach("a1", native_id)
     bench.follow()
 
-    for _ in range(int(Visible.SECONDS)):
-        bench.ask()
+    for _ in range(int(VisibleWithin.SECONDS)):
+        bench.poll()
         bench.clock.advance(1)
 
     assert [it.reason for _, it in bench.published if it.final] == (
@@ -1191,27 +1187,25 @@ def test_a_job_that_does_not_show_yet_is_not_taken_for_none(bench: Bench, late: 
     assert bench.published
 
 
-def test_id_that_the_accounting_was_not_asked_about_is_not_taken_for_none(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_id_without_accounting_query_is_not_unknown(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(_: object) -> None:
         msg = "the accounting is away"
         raise SubmitException(msg, transient=True)
 
-    bench.overrides.append(Visible())
+    bench.overrides.append(VisibleWithin())
     bench.engine = bench.process()
     monkeypatch.setattr(bench.engine._backend, "query_accounting", silent)
     bench.engine.attach("a1", "999")
     bench.follow()
 
     for _ in range(10):
-        bench.ask()
+        bench.poll()
         bench.clock.advance(GRACE)
 
     assert bench.published == []
 
 
-def test_foreign_job_that_is_mentioned_again_is_not_said_to_be_missing(bench: Bench) -> None:
+def test_a_foreign_job_that_is_reported_again_is_not_missing(bench: Bench) -> None:
     job = Job()
     native_id = bench.submit("b1")
     bench.engine.attach("a1", native_id)
@@ -1224,7 +1218,7 @@ def test_foreign_job_that_is_mentioned_again_is_not_said_to_be_missing(bench: Be
     for lag in (0, 50.0, 0):
         bench.scheduler.lag = lag
         bench.clock.advance(2)
-        bench.ask()
+        bench.poll()
         job._publish([status for job_id, status in bench.published if job_id == "a1"][-1])
         messages.append(job.status.message is None)
 
@@ -1232,14 +1226,14 @@ def test_foreign_job_that_is_mentioned_again_is_not_said_to_be_missing(bench: Be
 
 
 @pytest.mark.clause("attach-returns")
-def test_foreign_job_is_followed_by_what_the_system_says(bench: Bench) -> None:
+def test_a_foreign_job_is_followed_by_the_reports_of_the_system(bench: Bench) -> None:
     native_id = bench.submit()
     other = Bench(bench.root / "other", bench.scheduler, bench.clock)
     other.engine.attach("a2", native_id)
     other.follow("a2")
-    other.ask()
+    other.poll()
     other.clock.advance(60)
-    other.ask()
+    other.poll()
 
     assert other.states("a2") == [JobState.ACTIVE, JobState.COMPLETED]
 
@@ -1251,16 +1245,16 @@ def test_own_job_is_attached_with_its_markers(bench: Bench) -> None:
 
     bench.engine.attach("b1", native_id)
     bench.follow("b1")
-    bench.see()
+    bench.collect_markers()
 
     assert bench.last("b1") == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["attach", "attach_many"])
-def test_living_job_is_attached_to_and_not_one_of_ours_that_had_its_native_id(
+def test_attach_takes_the_running_job_and_not_an_older_own_job_with_its_native_id(
     bench: Bench, many: bool
 ) -> None:
-    """A batch system that was set up anew, or whose ids go round, gives them again."""
+    """A batch system reuses native ids after a reinstallation or a wraparound."""
     native_id = bench.submit("a1")
     bench.leave("active", "exit.run.0")
     with FakeScheduler(bench.clock, outcome=Outcome(seconds=60), slots=1) as bench.scheduler:
@@ -1272,13 +1266,13 @@ def test_living_job_is_attached_to_and_not_one_of_ours_that_had_its_native_id(
         else:
             bench.engine.attach("b1", native_id)
         bench.follow("b1")
-        bench.ask()
+        bench.poll()
 
     assert bench.last("b1")[0] is JobState.ACTIVE
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["forgotten", "does not answer"])
-def test_job_of_ours_that_has_ended_is_attached_to_where_no_other_is_known(bench: Bench, fails: bool) -> None:
+def test_attach_takes_an_ended_own_job_if_no_other_is_known(bench: Bench, fails: bool) -> None:
     native_id = bench.submit("a1")
     bench.leave("active", "exit.run.0")
     bench.scheduler.vanish(native_id)
@@ -1292,54 +1286,52 @@ def test_job_of_ours_that_has_ended_is_attached_to_where_no_other_is_known(bench
     assert bench.last("b1") == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
 
-# ------------------------------------------------------------------------------- several who follow it
+# ------------------------------------------------------------------------------ several clients of a job
 
 
-def test_job_is_not_lost_before_it_was_looked_for_what_it_has_left_elsewhere(
+def test_a_job_is_not_lost_before_its_remote_markers_were_read(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where another machine has taken its markers, and the line is down."""
+    """A client on another host may have moved its markers, and the connection may be down."""
     native_id = bench.submit()
     bench.leave("active")
     bench.scheduler.vanish(native_id)
     monkeypatch.setattr(bench.engine._native_ids, "_refresh", lambda _: False)
 
     for _ in range(3):
-        bench.ask()
+        bench.poll()
         bench.clock.advance(GRACE)
 
     assert bench.states() == [JobState.ACTIVE]
 
-    def brings(_: object) -> bool:
+    def refresh(_: object) -> bool:
         bench.leave("exit.run.0")
         return True
 
-    monkeypatch.setattr(bench.engine._native_ids, "_refresh", brings)
-    bench.ask()
+    monkeypatch.setattr(bench.engine._native_ids, "_refresh", refresh)
+    bench.poll()
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
 
-def test_attempt_that_another_machine_has_made_since_is_the_one_that_is_recovered(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was found here as a job that was never sent."""
+def test_a_later_attempt_of_another_host_is_recovered(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client on this host found the job as one that was never sent."""
     killed_before(bench, monkeypatch, "sync", Spool)
     bench.recover()
     bench.engine = bench.process()
 
-    def brings(*_: object) -> bool:
+    def refresh(*_: object) -> bool:
         os.close(bench.spool.prepare("a1", 2, {**intent.content, "attempt": 2}, ""))
         Path(bench.spool.folder("a1"), "claim.2").write_text("17")
         return True
 
     intent = bench.spool.last_intent("a1")
     assert intent is not None
-    monkeypatch.setattr(RunHost, "refresh", brings)
+    monkeypatch.setattr(RunHost, "refresh", refresh)
 
     assert [(it.attempt, it.native_id) for it in bench.engine.recover()] == [(2, "17")]
 
 
-def test_marker_that_another_process_took_is_seen_when_it_is_announced(bench: Bench) -> None:
+def test_a_marker_that_another_process_moved_is_found_when_it_is_announced(bench: Bench) -> None:
     bench.submit()
     bench.leave("active", "exit.run.0")
     bench.spool.collect(["a1"])
@@ -1349,14 +1341,14 @@ def test_marker_that_another_process_took_is_seen_when_it_is_announced(bench: Be
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
 
-def test_marker_that_another_process_took_is_looked_for_when_the_queue_says_so(bench: Bench) -> None:
-    """Where nothing is announced, as on a network file system."""
+def test_a_marker_that_another_process_moved_is_found_when_the_job_left_the_queue(bench: Bench) -> None:
+    """Network file systems announce no files."""
     bench.submit()
     bench.leave("active", "exit.run.7")
     bench.spool.collect(["a1"])
     bench.clock.advance(60)
 
-    bench.ask()
+    bench.poll()
 
     assert bench.last() == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
 
@@ -1365,7 +1357,7 @@ def test_child_of_a_fork_leaves_the_jobs_of_its_parent_alone(bench: Bench) -> No
     bench.submit("a1")
     monitor, _ = bench.engine._open()
 
-    # a lock that a thread of the parent holds is held for ever in the child
+    # a lock that a thread of the parent holds stays locked in the child
     with monitor._lock, bench.engine._lock:
         pid = os.fork()
         if pid == 0:
@@ -1376,13 +1368,13 @@ def test_child_of_a_fork_leaves_the_jobs_of_its_parent_alone(bench: Bench) -> No
     assert bench.engine.native_ids() == ["1"]
 
 
-# ------------------------------------------------------------------------------------- narrow instants
+# --------------------------------------------------------------------------------------------- races
 
 
-def test_recovery_waits_for_a_submission_and_takes_its_word(
+def test_recovery_waits_for_a_submission_and_uses_its_native_id(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The id is noted while another process waits for the lock; the job does not show yet."""
+    """The id is recorded while another process waits for the lock; the job does not show yet."""
     bench.scheduler.lag = 3600.0
     killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     judging = Spool.hold_lock
@@ -1401,7 +1393,7 @@ def test_recovery_waits_for_a_submission_and_takes_its_word(
 
 
 @pytest.mark.parametrize("left", ["events/a1.1.exit.run.0", "jobs/a1/start.1.0", "jobs/a1/claim.1"])
-def test_job_that_begins_while_recovery_takes_its_lock_is_not_withdrawn(
+def test_a_job_that_begins_while_recovery_takes_its_lock_is_not_revoked(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, left: str
 ) -> None:
     """The batch system does not show it yet. A runner that finds the disk full leaves no claim."""
@@ -1421,7 +1413,7 @@ def test_job_that_begins_while_recovery_takes_its_lock_is_not_withdrawn(
     assert claim_of(bench) != "revoked"
 
 
-def test_array_that_begins_while_recovery_takes_its_lock_is_not_withdrawn(
+def test_an_array_that_begins_while_recovery_takes_its_lock_is_not_revoked(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.scheduler.lag = 3600.0
@@ -1440,26 +1432,28 @@ def test_array_that_begins_while_recovery_takes_its_lock_is_not_withdrawn(
     assert not bench.spool.arrays.is_revoked(array)
 
 
-@pytest.mark.parametrize("is_told", [True, False], ids=["the queue tells", "the queue has forgotten it"])
-def test_a_submitter_hears_of_an_end_that_another_process_took_before_it_followed_the_job(
-    bench: Bench, is_told: bool
+@pytest.mark.parametrize(
+    "is_reported", [True, False], ids=["reported by the queue", "forgotten by the queue"]
+)
+def test_a_submitter_publishes_an_end_whose_marker_another_process_moved_before_it_followed_the_job(
+    bench: Bench, is_reported: bool
 ) -> None:
     own = bench.engine
     native_id = own.submit(bench.submission())
     bench.recover()
     bench.follow()
     bench.leave("active", "exit.run.3")
-    bench.see()
+    bench.collect_markers()
     assert bench.last()[:2] == (JobState.FAILED, 3)
     bench.published.clear()
-    if is_told:
+    if is_reported:
         bench.scheduler.end_as(native_id, FakeState.FAILED)
     else:
         bench.scheduler.vanish(native_id)
 
     bench.engine = own
     bench.follow()
-    bench.ask()
+    bench.poll()
 
     assert bench.last() == (JobState.FAILED, 3, Reason.EXIT_CODE, Evidence.MARKER)
 
@@ -1477,7 +1471,7 @@ def test_recovery_that_fails_half_way_loses_no_job(bench: Bench, monkeypatch: py
     assert sorted(job.job_id for job in bench.engine.recover()) == ["a1", "b2"]
 
 
-def test_claim_that_is_being_written_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_handoff_waits_for_an_incomplete_claim(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.scheduler.lag = 3600.0
     bench.scheduler.faults.accept_and_hang("tsubmit")
     revoke = Spool.revoke
@@ -1493,13 +1487,15 @@ def test_claim_that_is_being_written_is_waited_for(bench: Bench, monkeypatch: py
     assert bench.submit() == "1"
 
 
-def test_claim_that_does_not_show_yet_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on NFS: a runner elsewhere has made it, and reading it says that there is none."""
+def test_the_handoff_waits_for_a_claim_that_does_not_show_yet(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On NFS a read may not find a claim that a runner on another host made."""
     bench.scheduler.lag = 3600.0
     bench.scheduler.faults.accept_and_hang("tsubmit")
     monkeypatch.setattr(Spool, "revoke", lambda *_: False)
-    seen = iter([None, None, Claim("1", 0)])
-    monkeypatch.setattr(Spool, "claim", lambda *_: next(seen))
+    reads = iter([None, None, Claim("1", 0)])
+    monkeypatch.setattr(Spool, "claim", lambda *_: next(reads))
 
     assert bench.submit() == "1"
 
@@ -1525,7 +1521,7 @@ def test_claim_that_never_shows_leaves_the_submission_unclear(
     assert len(bench.scheduler.log.of("tsubmit")) == 1
 
 
-def test_attempt_that_could_not_be_withdrawn_is_withdrawn_before_the_next(
+def test_an_attempt_that_could_not_be_revoked_is_revoked_before_the_next(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.scheduler.lag = 3600.0
@@ -1544,7 +1540,7 @@ def test_attempt_that_could_not_be_withdrawn_is_withdrawn_before_the_next(
     assert (claim_of(bench), claim_of(bench, 2)) == ("revoked", None)
 
 
-def test_earlier_attempt_that_runs_keeps_the_next_from_being_made(
+def test_an_earlier_attempt_that_runs_prevents_the_next(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
@@ -1554,7 +1550,7 @@ def test_earlier_attempt_that_runs_keeps_the_next_from_being_made(
         bench.engine.submit(bench.submission(attempt=2))
 
 
-def test_earlier_attempt_whose_intent_is_lost_can_run_no_more(
+def test_an_earlier_attempt_without_intent_can_never_run(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
@@ -1579,7 +1575,7 @@ def test_reason_of_a_refusal_is_kept_for_later_attempts(bench: Bench) -> None:
     assert "no queue 'nowhere'" in written.unsent_reason
 
 
-def test_job_that_failed_to_be_submitted_twice_is_nothing_to_recover(bench: Bench) -> None:
+def test_a_job_whose_submission_failed_twice_is_not_recovered(bench: Bench) -> None:
     bench.scheduler.faults.down()
     for attempt in (1, 2):
         with pytest.raises(SubmitException):
@@ -1589,7 +1585,7 @@ def test_job_that_failed_to_be_submitted_twice_is_nothing_to_recover(bench: Benc
     assert bench.recover() == []
 
 
-def test_job_whose_folder_cannot_be_read_at_first_is_followed_all_the_same(
+def test_a_job_whose_folder_cannot_be_read_at_first_is_still_followed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.engine.submit(bench.submission())
@@ -1601,45 +1597,45 @@ def test_job_whose_folder_cannot_be_read_at_first_is_followed_all_the_same(
         patched.setattr(Spool, "read_final", scarce)
         bench.engine.track("a1")
     bench.leave("active", "exit.run.0")
-    bench.see()
+    bench.collect_markers()
 
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
 
-def test_accounting_that_lags_is_asked_again(bench: Bench) -> None:
+def test_accounting_that_lags_is_queried_again(bench: Bench) -> None:
     native_id = bench.submit()
     bench.leave("active", "exit.run.137")
-    bench.see()
+    bench.collect_markers()
     bench.scheduler.vanish(native_id)
-    running = {native_id: Observation(state=JobState.ACTIVE, word="RUNNING")}
-    ended = {native_id: Observation(state=JobState.FAILED, word="OOM", reason=Reason.OUT_OF_MEMORY)}
+    running = {native_id: Observation(state=JobState.ACTIVE, native_state="RUNNING")}
+    ended = {native_id: Observation(state=JobState.FAILED, native_state="OOM", reason=Reason.OUT_OF_MEMORY)}
     answers = iter([running, running, ended])
     bench.engine._backend.query_accounting = lambda ids: next(answers)  # type: ignore[method-assign]
 
     for _ in range(3):
         bench.clock.advance(5)
-        bench.ask()
+        bench.poll()
 
     assert bench.last() == (JobState.FAILED, 137, Reason.OUT_OF_MEMORY, Evidence.ACCOUNTING)
 
 
-def test_last_run_that_another_process_took_decides(bench: Bench) -> None:
+def test_the_last_run_decides_though_another_process_moved_its_markers(bench: Bench) -> None:
     native_id = bench.submit()
     bench.leave("active", "signalled", "exit.run.143")
-    bench.see()
+    bench.collect_markers()
     bench.scheduler.requeue(native_id)
-    bench.ask()
+    bench.poll()
     bench.leave("1.active", "1.exit.run.0")
     bench.spool.collect(["a1"])
     bench.clock.advance(60)
 
-    bench.ask()
+    bench.poll()
 
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
 
-class Probing:
-    """A site that says by which exit code a job asks to be run again."""
+class RequeueCodesSite:
+    """A layer of a site that declares the exit codes that requeue a job."""
 
     def __init__(self, command: str) -> None:
         self._command = Command([command, "--all"])
@@ -1660,93 +1656,93 @@ class Probing:
 
 
 def test_failure_is_not_final_before_the_requeue_codes_are_known(bench: Bench) -> None:
-    bench.overrides.append(Probing("tstat"))
+    bench.overrides.append(RequeueCodesSite("tstat"))
     bench.engine = bench.process()
-    # it does not answer when the job is sent
+    # it does not answer during the submission
     bench.scheduler.faults.fail("tstat")
     bench.submit()
     bench.leave("active", "exit.run.99")
-    bench.see()
-    bench.ask()
+    bench.collect_markers()
+    bench.poll()
     assert not any(state.final for state in bench.states())
 
     bench.leave("1.active", "1.exit.run.7")
-    bench.see()
+    bench.collect_markers()
 
     assert bench.last() == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
     assert bench.recover() == []
 
 
 def test_the_requeue_codes_are_on_disk_before_the_first_job_is_sent(bench: Bench) -> None:
-    """A client that is killed at once asks no more; its jobs must know which of their ends are the last."""
-    bench.overrides.append(Probing("tstat"))
+    """A client that is killed at once probes no more; its runners need the codes to know the final end."""
+    bench.overrides.append(RequeueCodesSite("tstat"))
     bench.engine = bench.process()
-    told = list[object]()
+    codes = list[object]()
     bench.scheduler.outcomes = {}
     submit = bench.scheduler.submit_all
     bench.scheduler.submit_all = lambda jobs: (
-        told.append(read_requeue_codes(bench.spool.root)),
+        codes.append(read_requeue_codes(bench.spool.root)),
         submit(jobs),
     )  # type: ignore[assignment, method-assign]
 
     bench.submit("a1")
     bench.submit("a2")
 
-    assert told == [{99}, {99}]
+    assert codes == [{99}, {99}]
     assert bench.calls("tstat") == 1
 
 
-def test_job_is_submitted_though_the_site_does_not_tell_its_requeue_codes(bench: Bench) -> None:
-    bench.overrides.append(Probing("no-such-command"))
+def test_a_job_is_submitted_though_the_probe_of_the_requeue_codes_fails(bench: Bench) -> None:
+    bench.overrides.append(RequeueCodesSite("no-such-command"))
     bench.engine = bench.process()
 
     assert bench.submit() == "1"
 
 
-def test_the_requeue_codes_are_asked_for_once_and_kept_for_those_who_only_look(bench: Bench) -> None:
-    bench.overrides.append(Probing("tstat"))
+def test_the_requeue_codes_are_probed_once_and_kept_for_other_clients(bench: Bench) -> None:
+    bench.overrides.append(RequeueCodesSite("tstat"))
     bench.engine = bench.process()
     bench.submit()
 
     bench.engine.record_site_policy()
     assert read_requeue_codes(bench.spool.root) == {99}
 
-    bench.overrides[-1] = Probing("no-such-command")
+    bench.overrides[-1] = RequeueCodesSite("no-such-command")
     bench.process().record_site_policy()
     assert read_requeue_codes(bench.spool.root) == {99}
 
 
-def test_a_site_that_does_not_tell_its_requeue_codes_is_left_alone(bench: Bench) -> None:
-    bench.overrides.append(Probing("no-such-command"))
+def test_a_failed_probe_of_the_requeue_codes_changes_nothing(bench: Bench) -> None:
+    bench.overrides.append(RequeueCodesSite("no-such-command"))
 
     bench.process().record_site_policy()
 
     assert read_requeue_codes(bench.spool.root) == EVERY_FAILURE
 
 
-def test_probe_that_fails_costs_no_answer(bench: Bench) -> None:
-    bench.overrides.append(Probing("no-such-command"))
+def test_a_failed_probe_does_not_prevent_a_poll(bench: Bench) -> None:
+    bench.overrides.append(RequeueCodesSite("no-such-command"))
     bench.engine = bench.process()
     bench.submit()
 
-    bench.ask()
+    bench.poll()
 
     assert bench.states() == [JobState.ACTIVE]
 
 
-def test_job_that_a_retrying_command_made_twice_is_the_one_that_runs(bench: Bench) -> None:
-    """The system has two; one claims, and the other, whose id was printed, exits at once."""
+def test_the_running_one_of_two_jobs_of_a_retrying_submit_command_counts(bench: Bench) -> None:
+    """The system has two jobs; one claims, and the other, whose id the command printed, exits at once."""
     bench.scheduler.slots = 2
     native_id = bench.submit()
     bench.leave("active")
     Path(bench.spool.folder("a1"), "claim.1").write_text("777\n")
     bench.scheduler.vanish(native_id)
 
-    bench.ask()
+    bench.poll()
     bench.clock.advance(5)
-    bench.ask()
+    bench.poll()
     bench.leave("exit.run.0")
-    bench.see()
+    bench.collect_markers()
 
     tracked = [call.invocation.argv for call in bench.scheduler.log if call.invocation.argv[0] == "tstat"]
     assert ("tstat", "777") in tracked
@@ -1754,8 +1750,8 @@ def test_job_that_a_retrying_command_made_twice_is_the_one_that_runs(bench: Benc
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
 
-class Looking:
-    """A layer that sees whether jobs can have news while the batch system looks for tags."""
+class MarkersDuringFind:
+    """A layer that collects markers while the batch system searches for tags."""
 
     def __init__(self) -> None:
         self.bench: Bench | None = None
@@ -1764,30 +1760,32 @@ class Looking:
     @hookimpl(wrapper=True)
     def parse_find(self) -> Iterator[None]:
         if self.bench is not None:
-            self.bench.see()
+            self.bench.collect_markers()
             self.is_free.append(JobState.COMPLETED in self.bench.states("b1"))
         return (yield)
 
 
-def test_jobs_have_news_while_unnamed_ones_are_looked_for(tmp_path: Path, bench: Bench) -> None:
-    looking = Looking()
-    bench = Bench(tmp_path, bench.scheduler, bench.clock, overrides=[looking])
+def test_statuses_are_published_while_jobs_without_native_id_are_searched(
+    tmp_path: Path, bench: Bench
+) -> None:
+    layer = MarkersDuringFind()
+    bench = Bench(tmp_path, bench.scheduler, bench.clock, overrides=[layer])
     bench.submit("b1")
     native_ids = [bench.submit(f"a{number}") for number in range(3)]
     monitor, _ = bench.engine._open()
     for job in monitor.all():
         job.native_id = f"unnamed.{job.job_id}" if job.job_id != "b1" else job.native_id
     bench.leave("active", "exit.run.0", job_id="b1")
-    looking.bench = bench
+    layer.bench = bench
 
-    bench.ask()
+    bench.poll()
 
-    assert looking.is_free == [True], "one command finds them all"
+    assert layer.is_free == [True], "one command finds them all"
     assert bench.renamed == {f"a{number}": native_id for number, native_id in enumerate(native_ids)}
 
 
 @pytest.mark.parametrize("native_id", ["", " ", "--user=me", "a b", "a\nb", "x" * 300])
-def test_what_is_no_native_id_is_not_attached_to(bench: Bench, native_id: str) -> None:
+def test_attach_refuses_text_that_is_no_native_id(bench: Bench, native_id: str) -> None:
     bench.engine.attach("a1", native_id)
     bench.engine.track("a1")
 
@@ -1796,7 +1794,7 @@ def test_what_is_no_native_id_is_not_attached_to(bench: Bench, native_id: str) -
     assert bench.engine._open()[0].all() == []
 
 
-def test_child_of_a_fork_that_cancels_a_job_of_its_parent_is_told(bench: Bench) -> None:
+def test_a_child_of_a_fork_cannot_cancel_a_job_of_its_parent(bench: Bench) -> None:
     bench.submit()
     bench.engine._reset_state()  # as it happens in the child
 
@@ -1804,31 +1802,33 @@ def test_child_of_a_fork_that_cancels_a_job_of_its_parent_is_told(bench: Bench) 
         bench.engine.cancel("a1")
 
 
-# ------------------------------------------------------------------------------- faults that were seen once
+# ------------------------------------------------------------------------------------ regressions
 
 
-def test_directory_of_markers_that_is_gone_is_made_again_and_costs_no_end(bench: Bench) -> None:
+def test_a_removed_directory_of_markers_is_made_again_and_costs_no_end(bench: Bench) -> None:
     native_id = bench.submit()
-    bench.ask()
+    bench.poll()
     Path(bench.spool.events).rmdir()
 
     bench.scheduler.end_as(native_id, FakeState.TIMEOUT)
     bench.clock.advance(5)
-    bench.ask()
+    bench.poll()
     bench.clock.advance(GRACE)
-    bench.ask()
+    bench.poll()
 
     assert bench.last() == (JobState.FAILED, 143, Reason.TIMEOUT, Evidence.QUEUE)
     assert Path(bench.spool.events).is_dir()
 
 
-def test_accounting_that_was_down_is_given_time_to_hear_of_all(bench: Bench) -> None:
-    """The first answer after that comes before the end of the job does."""
+def test_accounting_after_an_outage_gets_time_to_record_all_ends(bench: Bench) -> None:
+    """The first record after the outage precedes the record of the job's end."""
     native_id = bench.submit()
-    bench.ask()
+    bench.poll()
     bench.scheduler.vanish(native_id)
     down = SubmitException("down", transient=True)
-    ended = {native_id: Observation(state=JobState.COMPLETED, word="DONE", tag="jpsi-a1-1", exit_code=0)}
+    ended = {
+        native_id: Observation(state=JobState.COMPLETED, native_state="DONE", tag="jpsi-a1-1", exit_code=0)
+    }
     answers = iter([down, down, {}, ended])
 
     def finished(_: object) -> dict[str, Observation]:
@@ -1840,17 +1840,17 @@ def test_accounting_that_was_down_is_given_time_to_hear_of_all(bench: Bench) -> 
     bench.engine._backend.query_accounting = finished  # type: ignore[assignment]
     for _ in range(5):
         bench.clock.advance(GRACE)
-        bench.ask()
+        bench.poll()
 
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
 
 
 @attrs.define
 class Accounting:
-    """Lies over the toy: an accounting that is asked for one job at a time, and answers as it is told."""
+    """A layer over the toy: an accounting query names one job, and a test sets its results."""
 
-    answers: dict[str, Observation | NotOffered | SubmitException] = attrs.field(factory=dict)
-    asked: list[str] = attrs.field(factory=list)
+    results: dict[str, Observation | NotOffered | SubmitException] = attrs.field(factory=dict)
+    queried: list[str] = attrs.field(factory=list)
     command: str = "tstat"
 
     @hookimpl
@@ -1864,8 +1864,8 @@ class Accounting:
     @hookimpl
     def parse_finished(self, native_ids: list[str]) -> dict[str, Observation] | NotOffered:
         (native_id,) = native_ids
-        self.asked.append(native_id)
-        answer = self.answers.get(native_id)
+        self.queried.append(native_id)
+        answer = self.results.get(native_id)
         if isinstance(answer, SubmitException):
             raise answer
         if isinstance(answer, NotOffered):
@@ -1881,63 +1881,63 @@ def accounting(bench: Bench) -> Accounting:
     return accounting
 
 
-_DONE = Observation(state=JobState.COMPLETED, word="DONE", tag="jpsi-a2-1", exit_code=0)
+_DONE = Observation(state=JobState.COMPLETED, native_state="DONE", tag="jpsi-a2-1", exit_code=0)
 
 
-def test_accounting_that_fails_for_one_job_tells_how_others_ended(
+def test_accounting_that_fails_for_one_job_decides_the_ends_of_others(
     bench: Bench, accounting: Accounting
 ) -> None:
     odd, good = bench.submit("a1"), bench.submit("a2")
-    accounting.answers = {odd: SubmitException("odd", transient=True), good: _DONE}
+    accounting.results = {odd: SubmitException("odd", transient=True), good: _DONE}
     bench.scheduler.vanish(odd)
     bench.scheduler.vanish(good)
 
     for _ in range(4):
         bench.clock.advance(GRACE)
-        bench.ask()
+        bench.poll()
 
     assert bench.states("a1") == []
     assert bench.last("a2") == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
 
 
 @pytest.mark.parametrize("command", ["tstat", "is-not-there"])
-def test_job_is_lost_where_the_accounting_cannot_be_read(
+def test_a_job_is_lost_if_accounting_fails(
     bench: Bench, accounting: Accounting, caplog: pytest.LogCaptureFixture, command: str
 ) -> None:
     native_id = bench.submit()
-    accounting.answers[native_id] = NOT_OFFERED
+    accounting.results[native_id] = NOT_OFFERED
     accounting.command = command
     bench.scheduler.vanish(native_id)
 
     for _ in range(3):
         bench.clock.advance(GRACE)
-        bench.ask()
+        bench.poll()
 
     assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
     assert caplog.text.count("toy has no accounting to query") == 1
 
 
-def test_account_of_an_older_job_with_the_same_native_id_is_not_believed(
+def test_the_accounting_record_of_an_older_job_with_the_same_native_id_is_ignored(
     bench: Bench, accounting: Accounting
 ) -> None:
     native_id = bench.submit()
     bench.leave("active")
-    bench.see()
+    bench.collect_markers()
     bench.scheduler.vanish(native_id)
     now = datetime.fromtimestamp(bench.clock(), UTC)
-    accounting.answers[native_id] = attrs.evolve(_DONE, time=now - timedelta(days=30))
+    accounting.results[native_id] = attrs.evolve(_DONE, time=now - timedelta(days=30))
 
     for _ in range(2):
         bench.clock.advance(GRACE)
-        bench.ask()
+        bench.poll()
 
     assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
 
 
-def test_account_of_an_end_before_the_queue_had_the_job_is_not_its_own() -> None:
+def test_an_accounting_record_of_an_end_before_the_job_was_queued_is_not_its_own() -> None:
     then = datetime(2026, 1, 1, tzinfo=UTC)
     job = JobView("a1", "a1", 0, "17")
-    job.observe(Observation(state=JobState.QUEUED, word="qw", time=then), 0)
+    job.observe(Observation(state=JobState.QUEUED, native_state="qw", time=then), 0)
     job.observe(None, 1)
 
     job.apply_accounting({"17": attrs.evolve(_DONE, time=then - timedelta(days=1))}, 1)
@@ -1948,50 +1948,48 @@ def test_account_of_an_end_before_the_queue_had_the_job_is_not_its_own() -> None
     assert job.accounted is not None
 
 
-def test_job_that_has_left_its_end_costs_the_accounting_no_question(
-    bench: Bench, accounting: Accounting
-) -> None:
+def test_a_job_with_an_exit_marker_needs_no_accounting_query(bench: Bench, accounting: Accounting) -> None:
     native_id = bench.submit()
     bench.scheduler.vanish(native_id)
     bench.leave("active", "exit.run.3")
 
     bench.clock.advance(5)
-    bench.ask()
+    bench.poll()
 
     assert bench.last() == (JobState.FAILED, 3, Reason.EXIT_CODE, Evidence.MARKER)
-    assert accounting.asked == []
+    assert accounting.queried == []
 
 
-def test_accounting_is_asked_so_many_questions_at_a_time_and_about_every_job(
+def test_accounting_queries_are_bounded_per_round_and_cover_every_job(
     bench: Bench, accounting: Accounting
 ) -> None:
-    """No job is lost by an answer that has become old."""
+    """No job is lost by an outdated record."""
     native_ids = [bench.submit(f"a{number}") for number in range(50)]
     for native_id in native_ids:
         bench.scheduler.vanish(native_id)
 
     counts = []
     for _ in range(3):
-        before = len(accounting.asked)
+        before = len(accounting.queried)
         bench.clock.advance(GRACE)
-        bench.ask()
-        counts.append(len(accounting.asked) - before)
+        bench.poll()
+        counts.append(len(accounting.queried) - before)
 
     assert counts == [20, 20, 20]
-    assert set(accounting.asked) == set(native_ids)
+    assert set(accounting.queried) == set(native_ids)
     lost = {name for name, status in bench.published if status.reason is Reason.LOST}
     assert len(lost) == 10
 
 
-def test_job_that_could_leave_no_marker_is_lost_for_that_reason(bench: Bench) -> None:
+def test_the_end_of_a_job_that_could_leave_no_marker_names_that_reason(bench: Bench) -> None:
     native_id = bench.submit()
     Path(bench.spool.folder("a1"), "start.1.0").touch()
-    bench.ask()
+    bench.poll()
     bench.scheduler.vanish(native_id)
     bench.clock.advance(5)
-    bench.ask()
+    bench.poll()
     bench.clock.advance(GRACE)
-    bench.ask()
+    bench.poll()
 
     (status,) = [status for _, status in bench.published if status.state is JobState.FAILED]
     assert status.reason is Reason.LOST
@@ -1999,14 +1997,14 @@ def test_job_that_could_leave_no_marker_is_lost_for_that_reason(bench: Bench) ->
     assert status.message.endswith(f"left no exit marker in {bench.spool.events}")
 
 
-def test_exit_codes_that_were_found_out_count_although_the_queue_does_not_answer(bench: Bench) -> None:
-    bench.overrides.append(Probing("tstat"))
+def test_probed_exit_codes_count_though_the_queue_does_not_answer(bench: Bench) -> None:
+    bench.overrides.append(RequeueCodesSite("tstat"))
     bench.engine = bench.process()
-    # it does not answer when the job is sent
+    # it does not answer during the submission
     bench.scheduler.faults.fail("tstat")
     bench.submit()
     bench.leave("active", "exit.run.7")
-    bench.see()
+    bench.collect_markers()
     assert not any(state.final for state in bench.states())
 
     down = SubmitException("down", transient=True)
@@ -2015,7 +2013,7 @@ def test_exit_codes_that_were_found_out_count_although_the_queue_does_not_answer
         raise down
 
     bench.engine._backend.query_states = states  # type: ignore[assignment]
-    bench.ask()
+    bench.poll()
 
     assert bench.last() == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
 
@@ -2039,7 +2037,7 @@ def test_error_of_a_transport_is_no_proof_that_nothing_was_submitted(
     assert bench.spool.claim("a1", 1) is not None, "what may have been submitted can run no more"
 
 
-def test_odd_file_of_one_job_costs_no_other_its_end(bench: Bench) -> None:
+def test_a_malformed_file_of_one_job_costs_no_other_its_end(bench: Bench) -> None:
     bench.submit("a1")
     bench.submit("b1")
     bench.engine = bench.process()
@@ -2049,7 +2047,7 @@ def test_odd_file_of_one_job_costs_no_other_its_end(bench: Bench) -> None:
     bench.follow("b1")
 
     bench.leave("active", "exit.run.0", job_id="b1")
-    bench.see()
+    bench.collect_markers()
 
     assert bench.last("b1") == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
@@ -2058,7 +2056,7 @@ def test_folder_of_one_job_that_cannot_be_read_costs_no_other_its_end(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [bench.submit(name) for name in ("a1", "b1")]
-    bench.ask()
+    bench.poll()
     for native_id in ids:
         bench.scheduler.end_as(native_id, FakeState.TIMEOUT)
     bench.clock.advance(5)
@@ -2071,33 +2069,33 @@ def test_folder_of_one_job_that_cannot_be_read_costs_no_other_its_end(
 
     monkeypatch.setattr(Spool, "consumed", unreadable)
     for _ in range(2):
-        bench.ask()
+        bench.poll()
         bench.clock.advance(GRACE)
-    bench.ask()
+    bench.poll()
 
     assert bench.last("b1") == (JobState.FAILED, 143, Reason.TIMEOUT, Evidence.QUEUE)
     assert not any(state.final for state in bench.states("a1"))
 
 
-def test_end_with_details_that_json_does_not_know_is_told(bench: Bench) -> None:
+def test_an_end_with_details_that_json_cannot_encode_is_published(bench: Bench) -> None:
     native_id = bench.submit()
     odd = Observation(
         state=JobState.FAILED,
-        word="OOM",
+        native_state="OOM",
         tag="jpsi-a1-1",
         reason=Reason.OUT_OF_MEMORY,
         details={"toy.what": object()},
     )
     bench.engine._backend.query_states = lambda ids: {native_id: odd}  # type: ignore[assignment]
-    bench.ask()
+    bench.poll()
     bench.clock.advance(GRACE)
-    bench.ask()
+    bench.poll()
 
     assert bench.last() == (JobState.FAILED, None, Reason.OUT_OF_MEMORY, Evidence.QUEUE)
 
 
 def run_line(bench: Bench) -> str:
-    """The one line besides directives that the batch system is given."""
+    """Return the one line besides directives in the script for the batch system."""
     return bench.engine._handoff._run_line(JobIntent(bench.spool, "a1", 1))
 
 
@@ -2116,20 +2114,20 @@ def test_script_that_is_empty_or_gone_ends_in_no_success(bench: Bench) -> None:
     assert line.endswith("exit 125"), "by which a submit command may know a script that is whole"
 
 
-def test_shell_that_is_not_there_is_told_as_that(bench: Bench) -> None:
+def test_a_missing_shell_is_named_in_the_error(bench: Bench) -> None:
     backend = bench.engine._backend
     backend.config = attrs.evolve(backend.config, shell="/no/such/'shell of ours' -l")
     bench.submit()
 
     code = subprocess.run(["/bin/sh", "-c", run_line(bench)], check=False).returncode
-    bench.see()
+    bench.collect_markers()
 
     assert code == 125
     assert bench.last() == (JobState.FAILED, 125, Reason.SETUP, Evidence.MARKER)
     assert "the configured shell does not exist" in (bench.published[-1][1].message or "")
 
 
-def test_of_all_jobs_those_are_told_of_that_have_not_ended_and_no_arrays_besides_their_elements(
+def test_the_queue_lists_jobs_that_have_not_ended_and_no_arrays_besides_their_elements(
     bench: Bench,
 ) -> None:
     states = {
@@ -2143,7 +2141,7 @@ def test_of_all_jobs_those_are_told_of_that_have_not_ended_and_no_arrays_besides
     class Layer:
         @hookimpl
         def parse_status(self) -> dict[str, Observation]:
-            return {name: Observation(state=state, word="") for name, state in states.items()}
+            return {name: Observation(state=state, native_state="") for name, state in states.items()}
 
     bench.overrides.append(Layer())
 
@@ -2153,16 +2151,16 @@ def test_of_all_jobs_those_are_told_of_that_have_not_ended_and_no_arrays_besides
 # --------------------------------------------------------------------------------------- native ids
 
 
-def test_job_whose_native_id_is_a_strangers_is_lost_whatever_became_of_the_stranger(
+def test_a_job_whose_native_id_was_reused_is_lost_whatever_the_state_of_the_other_job(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     native_id = bench.submit()
-    bench.ask()
+    bench.poll()
     bench.clock.advance(5)
     bench.scheduler.reuse_native_id(native_id)
     for _ in range(3):
         bench.clock.advance(GRACE)
-        bench.ask()
+        bench.poll()
     assert bench.scheduler.job(native_id).state is FakeState.COMPLETED
 
     assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
@@ -2170,19 +2168,19 @@ def test_job_whose_native_id_is_a_strangers_is_lost_whatever_became_of_the_stran
     assert caplog.text.count(f"has given its native id {native_id} to another job") == 1
 
 
-def test_account_of_a_stranger_is_no_account(bench: Bench) -> None:
+def test_the_accounting_record_of_another_job_is_ignored(bench: Bench) -> None:
     native_id = bench.submit()
     bench.scheduler.reuse_native_id(native_id)
     bench.scheduler.keep = 0.0
 
     for _ in range(4):
         bench.clock.advance(GRACE)
-        bench.ask()
+        bench.poll()
 
     assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
 
 
-def test_info_says_nothing_of_a_stranger(bench: Bench) -> None:
+def test_info_does_not_report_another_job_with_the_native_id(bench: Bench) -> None:
     native_id = bench.submit()
     bench.scheduler.reuse_native_id(native_id)
 
@@ -2190,7 +2188,7 @@ def test_info_says_nothing_of_a_stranger(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("request_", ["cancel", "hold", "release", "cancel_many"])
-def test_no_request_goes_to_a_stranger(bench: Bench, request_: str) -> None:
+def test_no_request_goes_to_another_job_with_the_native_id(bench: Bench, request_: str) -> None:
     native_id = bench.submit()
     stranger = bench.scheduler.reuse_native_id(native_id)
     before = stranger.state
@@ -2208,24 +2206,24 @@ def test_no_request_goes_to_a_stranger(bench: Bench, request_: str) -> None:
 
     assert f"its native id {native_id} is now another job's" in str(error)
     assert stranger.state is before
-    assert bench.spool.read_stop("a1", 1) is None, "nobody is told that its end was asked for"
+    assert bench.spool.read_stop("a1", 1) is None, "no cancellation is recorded"
     assert not any(bench.calls(command) for command in ("thold", "trelease"))
     assert bench.calls("tdel") == (request_ == "cancel_many")
 
 
-def test_no_request_goes_to_what_is_shown_without_the_tag_after_the_job_has_begun(bench: Bench) -> None:
-    """A controller that is killed may give the native id to another job within a second."""
+def test_no_request_goes_to_a_job_without_the_tag_after_the_own_job_has_begun(bench: Bench) -> None:
+    """A killed controller may reuse the native id within a second."""
     native_id = bench.submit()
-    bench.ask()
+    bench.poll()
     bench.leave("active")
-    bench.see()
+    bench.collect_markers()
     job = bench.scheduler.job(native_id)
     job.tag = ""
 
     with pytest.raises(SubmitException, match="without the tag jpsi-a1-1: a user has removed the tag"):
         bench.engine.cancel("a1")
     bench.clock.advance(GRACE)
-    bench.ask()
+    bench.poll()
 
     assert bench.calls("tdel") == 0
     assert set(bench.states()) == {JobState.ACTIVE}
@@ -2234,22 +2232,22 @@ def test_no_request_goes_to_what_is_shown_without_the_tag_after_the_job_has_begu
 @pytest.mark.parametrize(
     "exit_", [["signalled", "exit.run.143"], ["exit.run.7"]], ids=["signalled", "by itself"]
 )
-def test_job_that_has_ended_does_not_wait_for_what_has_its_native_id_without_the_tag(
+def test_an_ended_job_does_not_wait_for_a_job_with_its_native_id_and_without_the_tag(
     bench: Bench, exit_: list[str]
 ) -> None:
     native_id = bench.submit()
-    bench.ask()
+    bench.poll()
     bench.leave("active", *exit_)
-    bench.see()
+    bench.collect_markers()
     bench.scheduler.job(native_id).tag = ""
     for _ in range(4):
         bench.clock.advance(GRACE)
-        bench.ask()
+        bench.poll()
 
     assert bench.last()[:2] == (JobState.FAILED, int(exit_[-1].rpartition(".")[2]))
 
 
-def test_no_request_is_sent_while_it_is_not_known_whose_the_native_id_is(bench: Bench) -> None:
+def test_no_request_is_sent_while_the_owner_of_the_native_id_is_unknown(bench: Bench) -> None:
     bench.submit()
     bench.scheduler.faults.fail("tstat", None, returncode=0, stdout="garbage\n")
 
@@ -2257,15 +2255,15 @@ def test_no_request_is_sent_while_it_is_not_known_whose_the_native_id_is(bench: 
         bench.engine.cancel("a1")
 
     assert bench.calls("tdel") == 0
-    assert bench.spool.read_stop("a1", 1) is not None, "it is known that its end was asked for"
+    assert bench.spool.read_stop("a1", 1) is not None, "the cancellation is recorded"
 
 
-def test_job_that_waits_for_one_whose_native_id_is_a_strangers_is_not_submitted(bench: Bench) -> None:
+def test_a_job_that_depends_on_one_with_a_reused_native_id_is_not_submitted(bench: Bench) -> None:
     native_id = bench.submit()
     bench.scheduler.reuse_native_id(native_id)
     tracked = bench.engine._open()[0].get("a1")
     assert tracked is not None
-    # longer ago than the word of its submit command counts
+    # longer ago than the output of its submit command counts
     tracked.accepted_at -= 3
     after = [Dependency(native_id)]
 
@@ -2275,16 +2273,16 @@ def test_job_that_waits_for_one_whose_native_id_is_a_strangers_is_not_submitted(
     assert [job.tag for job in bench.scheduler.jobs if job.tag.startswith("jpsi-b1")] == []
 
 
-def test_one_answer_that_leaves_a_job_out_is_not_believed_however_old_it_is(bench: Bench) -> None:
+def test_one_snapshot_without_a_job_does_not_prove_its_absence_however_old_it_is(bench: Bench) -> None:
     bench.scheduler.accounting = False
     native_id = bench.submit()
-    bench.ask()
+    bench.poll()
     states, one = bench.engine._backend.query_states, iter([{}])
     bench.engine._backend.query_states = lambda ids: next(one, None) or states(ids)  # type: ignore[assignment]
 
-    bench.ask()
+    bench.poll()
     bench.clock.advance(GRACE * 10)
-    bench.see()
+    bench.collect_markers()
     monitor, _ = bench.engine._open()
     monitor._judge_all(monitor.all(), bench.clock())
 
@@ -2292,8 +2290,8 @@ def test_one_answer_that_leaves_a_job_out_is_not_believed_however_old_it_is(benc
     assert bench.scheduler.job(native_id) is not None
 
 
-def test_job_is_asked_about_alone_before_it_is_lost(bench: Bench) -> None:
-    """What is asked about many may leave out one; here that goes on for ever."""
+def test_a_job_is_queried_alone_before_it_is_lost(bench: Bench) -> None:
+    """A query of many jobs may leave out one; here it always does."""
     bench.scheduler.accounting = False
     bench.scheduler.outcome = Outcome(seconds=1e6)
     missed, listed = bench.submit("a1"), bench.submit("a2")
@@ -2306,7 +2304,7 @@ def test_job_is_asked_about_alone_before_it_is_lost(bench: Bench) -> None:
     bench.engine._backend.query_states = forgetful  # type: ignore[assignment]
     for _ in range(5):
         bench.clock.advance(GRACE)
-        bench.ask()
+        bench.poll()
     assert set(bench.states("a1")) == {JobState.ACTIVE}
     assert bench.states("a2") == [JobState.QUEUED]
     assert listed != missed
@@ -2314,11 +2312,11 @@ def test_job_is_asked_about_alone_before_it_is_lost(bench: Bench) -> None:
     bench.scheduler.vanish(missed)
     for _ in range(3):
         bench.clock.advance(GRACE)
-        bench.ask()
+        bench.poll()
     assert bench.last("a1") == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
 
 
-def test_job_is_not_lost_while_the_question_about_it_alone_is_not_answered(bench: Bench) -> None:
+def test_a_job_is_not_lost_while_the_query_of_it_alone_fails(bench: Bench) -> None:
     bench.scheduler.accounting = False
     native_id = bench.submit()
     bench.submit("a2")
@@ -2335,44 +2333,44 @@ def test_job_is_not_lost_while_the_question_about_it_alone_is_not_answered(bench
     bench.engine._backend.query_states = down  # type: ignore[assignment]
     for _ in range(4):
         bench.clock.advance(GRACE)
-        bench.ask()
+        bench.poll()
     assert bench.states() == []
     is_down = False
     bench.clock.advance(GRACE)
-    bench.ask()
+    bench.poll()
 
     assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
 
 
 @pytest.mark.parametrize("state", [JobState.ACTIVE, JobState.QUEUED])
-def test_account_that_is_no_end_is_a_sign_of_life_for_an_hour(
+def test_an_accounting_record_without_end_proves_life_for_an_hour(
     bench: Bench, accounting: Accounting, state: JobState
 ) -> None:
-    """Longer ones are of an accounting that never heard of the end."""
+    """An older record is of an accounting that missed the end."""
     native_id = bench.submit()
-    accounting.answers = {native_id: Observation(state=state, word="WORD", tag="jpsi-a1-1")}
+    accounting.results = {native_id: Observation(state=state, native_state="WORD", tag="jpsi-a1-1")}
     bench.scheduler.vanish(native_id)
 
     for _ in range(3600 // int(GRACE)):
-        bench.ask()
+        bench.poll()
         bench.clock.advance(GRACE)
     assert bench.states() == []
     for _ in range(3):
-        bench.ask()
+        bench.poll()
         bench.clock.advance(GRACE)
 
     assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
 
 
-def test_unknown_native_id_that_the_system_denies_is_told_within_its_first_answers(bench: Bench) -> None:
+def test_a_native_id_that_the_system_denies_fails_within_the_first_polls(bench: Bench) -> None:
     bench.engine.attach("a1", "999")
     bench.follow()
     denied = {"999": Observation.denied("no such job")}
     bench.engine._backend.query_states = lambda ids: denied  # type: ignore[assignment]
     bench.engine._backend.query_accounting = lambda ids: {}  # type: ignore[assignment]
 
-    bench.ask()
+    bench.poll()
     bench.clock.advance(2)
-    bench.ask()
+    bench.poll()
 
     assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)

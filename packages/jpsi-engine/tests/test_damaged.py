@@ -1,4 +1,4 @@
-"""Files of jobs are lost or damaged: what has run never runs again, and no other job is affected."""
+"""Lost and damaged files of jobs: a job that has run never runs again, and no other job is affected."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from jpsi_testing.fake import FakeScheduler, on_path
 PATIENCE = 60.0
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
-#: How far a job has come: its markers, and whether it was told to end, or its end was found out.
+#: The progress of a job: its markers, and the record of a cancellation or of its end.
 STAGES = {
     "ended": ["active", "exit.run.3"],
     "running": ["active"],
-    "told to end": ["active", "stop"],
+    "stopped": ["active", "stop"],
     "published": ["active", "signalled", "exit.run.143", "final"],
 }
 FINAL = jpsi.JobStatus(JobState.CANCELED, time=TIME, exit_code=143, message="the job was cancelled")
@@ -106,11 +106,11 @@ DAMAGES = (
     made_a_directory,
     closed,
 )
-#: What is read of a job, and how far it has come to have that.
+#: The files of a job that jpsi reads, and the progress of a job that has them.
 FILES = {
     "intent.1.json": ("ended", "running", "published"),
     "claim.1": ("ended", "running"),
-    "stop.1.json": ("told to end",),
+    "stop.1.json": ("stopped",),
     "final.1.json": ("published",),
 }
 CELLS = {
@@ -127,7 +127,7 @@ CELLS = {
 
 
 def without_native_id(folder: Path) -> None:
-    """As the intent was before the batch system had answered."""
+    """Restore the intent from before the batch system answered."""
     path = folder / "intent.1.json"
     path.write_text(path.read_text().partition("\n")[0])
 
@@ -159,7 +159,7 @@ OLDER: Mapping[str, Callable[[Path], None]] = {
 
 @attrs.frozen
 class Work:
-    """The jobs of one executor, as a client that was killed has left them."""
+    """The jobs of one executor, as a killed client left them."""
 
     name: str
     root: Path
@@ -173,8 +173,8 @@ class Work:
     def folder(self, job_id: str) -> Path:
         return Path(self.spool.folder(job_id))
 
-    def add(self, job_id: str, native_id: str, *left: str, seen: bool = False, attempt: int = 1) -> None:
-        """Have a job that was submitted, began, and left this."""
+    def add(self, job_id: str, native_id: str, *left: str, is_moved: bool = False, attempt: int = 1) -> None:
+        """Make the files of a job that was submitted, began, and left these markers."""
         spool, folder = self.spool, self.folder(job_id)
         spool.open()
         spec = jpsi.JobSpec("/bin/sh", ["-c", "exit 9"], directory=self.root)
@@ -201,7 +201,7 @@ class Work:
             elif name == "final":
                 spool.finish(job_id, attempt, encode_status(FINAL))
             elif self.fake is not None or name != "active":
-                path = (folder if seen else Path(spool.events)) / f"{job_id}.{attempt}.{name}"
+                path = (folder if is_moved else Path(spool.events)) / f"{job_id}.{attempt}.{name}"
                 path.touch()
 
     def executor(self) -> JobExecutor:
@@ -209,7 +209,7 @@ class Work:
 
     @property
     def submitted(self) -> int:
-        """How many jobs were submitted since."""
+        """Return the number of jobs that were submitted since."""
         return 0 if self.fake is None else len(self.fake.jobs)
 
 
@@ -236,14 +236,14 @@ def work(
         yield Work("toy", home / "toy", config, scheduler)
 
 
-def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What was warned of, none of which has a traceback."""
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the warnings, and assert that none has a traceback."""
     assert [it.getMessage() for it in caplog.records if it.exc_info] == []
     return [it.getMessage() for it in caplog.records if it.levelno >= logging.WARNING]
 
 
-def nothing_runs_again(work: Work, caplog: pytest.LogCaptureFixture, job_id: str = "a1") -> list[jpsi.Job]:
-    """Do what programs do that recover jobs; what was damaged is never new."""
+def recover_without_rerun(work: Work, caplog: pytest.LogCaptureFixture, job_id: str = "a1") -> list[jpsi.Job]:
+    """Recover the jobs as programs do, and assert that no damaged job is new or runs again."""
     with work.executor() as executor:
         jobs = list(executor.recover())
         for job in jobs:
@@ -253,26 +253,26 @@ def nothing_runs_again(work: Work, caplog: pytest.LogCaptureFixture, job_id: str
         assert [job.status.state for job in jobs if job.status.state is JobState.NEW] == []
         for job in jobs:
             assert job.wait(PATIENCE) is not None, job
-        # the others are not affected
+        # other jobs are not affected
         assert [job.status.exit_code for job in jobs if job.id == "other"] == [5]
-    assert len([text for text in warned(caplog) if job_id in text]) <= 1
+    assert len([text for text in warnings(caplog) if job_id in text]) <= 1
     return jobs
 
 
 NATIVE = {"toy": ("17", "18"), "local": (f"999999.1.{boot_id()}", f"999998.1.{boot_id()}")}
 
 
-@pytest.mark.parametrize("seen", [False, True], ids=["in events", "in the folder"])
+@pytest.mark.parametrize("is_moved", [False, True], ids=["in events", "in the folder"])
 @pytest.mark.parametrize(("left", "name", "damage"), CELLS.values(), ids=CELLS)
-def test_a_damaged_file_has_nothing_run_again(
+def test_a_damaged_file_never_repeats_a_run(
     work: Work,
     caplog: pytest.LogCaptureFixture,
     left: list[str],
     name: str,
     damage: Callable[[Path], None],
-    seen: bool,
+    is_moved: bool,
 ) -> None:
-    work.add("a1", NATIVE[work.name][0], *left, seen=seen)
+    work.add("a1", NATIVE[work.name][0], *left, is_moved=is_moved)
     work.add("other", NATIVE[work.name][1], "active", "exit.run.5")
     path = work.folder("a1") / name
     if not path.exists():
@@ -281,7 +281,7 @@ def test_a_damaged_file_has_nothing_run_again(
 
     (before,) = [job for job in job_store.jobs() if job.id == "a1"]
     damaged = [it.name for it in job_store.damaged()]
-    jobs = nothing_runs_again(work, caplog)
+    jobs = recover_without_rerun(work, caplog)
 
     (after,) = [job for job in job_store.jobs() if job.id == "a1"]
     assert isinstance(after.spec, jpsi.JobSpec)
@@ -300,38 +300,42 @@ def test_a_damaged_file_has_nothing_run_again(
     if name != "intent.1.json":
         (recalled,) = work.executor().recall(["a1"])
         assert recalled.wait(PATIENCE) is not None
-    assert warned(caplog) is not None
+    assert warnings(caplog) is not None
 
 
-@pytest.mark.parametrize("seen", [False, True], ids=["in events", "in the folder"])
+@pytest.mark.parametrize("is_moved", [False, True], ids=["in events", "in the folder"])
 @pytest.mark.parametrize("damage", OLDER.values(), ids=OLDER)
 @pytest.mark.parametrize("left", STAGES.values(), ids=STAGES)
-def test_what_a_backup_brings_back_has_nothing_run_again(
-    work: Work, caplog: pytest.LogCaptureFixture, left: list[str], damage: Callable[[Path], None], seen: bool
+def test_a_restored_backup_never_repeats_a_run(
+    work: Work,
+    caplog: pytest.LogCaptureFixture,
+    left: list[str],
+    damage: Callable[[Path], None],
+    is_moved: bool,
 ) -> None:
     has_exit = any(name.startswith("exit.") for name in left)
     if work.name == "local" and not has_exit and damage is with_all_but_markers_lost:
         pytest.skip("nothing is left of it")
-    work.add("a1", NATIVE[work.name][0], *left, seen=seen)
+    work.add("a1", NATIVE[work.name][0], *left, is_moved=is_moved)
     work.add("other", NATIVE[work.name][1], "active", "exit.run.5")
     damage(work.folder("a1"))
 
-    jobs = nothing_runs_again(work, caplog)
+    jobs = recover_without_rerun(work, caplog)
 
     (after,) = [job for job in job_store.jobs() if job.id == "a1"]
     assert after.status.state is not JobState.NEW
     if "exit.run.3" in left:
         assert after.status.exit_code == 3
         assert [job.status.exit_code for job in jobs if job.id == "a1"] in ([3], [])
-        # what nobody was told of is told now
-        assert seen or [job.id for job in jobs if job.id == "a1"]
+        # an end that was not published is published now
+        assert is_moved or [job.id for job in jobs if job.id == "a1"]
 
 
 @pytest.mark.parametrize("damage", [garbled, zeroed, mistyped, made_a_directory], ids=lambda it: it.__name__)
 def test_a_claim_that_cannot_be_read_is_a_claim(
     work: Work, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
 ) -> None:
-    """Nothing else is left that tells of a run; the batch system is asked for the job by its tag."""
+    """No other file records a run; the client queries the batch system for the job by its tag."""
     work.add("a1", NATIVE[work.name][0])
     work.add("other", NATIVE[work.name][1], "active", "exit.run.5")
     without_native_id(work.folder("a1"))
@@ -340,19 +344,19 @@ def test_a_claim_that_cannot_be_read_is_a_claim(
             path.unlink()
     damage(work.folder("a1") / "claim.1")
 
-    jobs = {job.id: job for job in nothing_runs_again(work, caplog)}
+    jobs = {job.id: job for job in recover_without_rerun(work, caplog)}
 
     assert jobs["a1"].status.reason is jpsi.Reason.LOST
     if work.name == "toy":
         assert jobs["a1"].native_id == "unnamed.a1"
 
 
-@pytest.mark.parametrize("seen", [False, True], ids=["in events", "in the folder"])
+@pytest.mark.parametrize("is_moved", [False, True], ids=["in events", "in the folder"])
 @pytest.mark.parametrize("left", [["exit.run.3"], ["active"], ["claim"], ["start"]], ids=str)
-def test_an_attempt_whose_intent_was_lost_is_known_by_what_it_left(
-    work: Work, caplog: pytest.LogCaptureFixture, left: list[str], seen: bool
+def test_an_attempt_without_intent_is_found_by_its_markers(
+    work: Work, caplog: pytest.LogCaptureFixture, left: list[str], is_moved: bool
 ) -> None:
-    """Attempt 1 never ran, attempt 2 did, and a backup brings back the folder as it was before that."""
+    """Attempt 1 never ran, attempt 2 did, and a backup restores the folder from before attempt 2."""
     if work.name == "local" and left in (["active"], ["start"]):
         pytest.skip("no process leaves that")
     work.add("a1", NATIVE[work.name][0], attempt=1)
@@ -367,15 +371,15 @@ def test_an_attempt_whose_intent_was_lost_is_known_by_what_it_left(
     elif left == ["start"]:
         (folder / "start.2.0").touch()
     else:
-        (folder if seen else Path(work.spool.events)).joinpath(f"a1.2.{left[0]}").touch()
+        (folder if is_moved else Path(work.spool.events)).joinpath(f"a1.2.{left[0]}").touch()
 
-    jobs = {job.id: job for job in nothing_runs_again(work, caplog)}
+    jobs = {job.id: job for job in recover_without_rerun(work, caplog)}
 
     (after,) = [job for job in job_store.jobs() if job.id == "a1"]
     assert (after.attempt, after.status.state is JobState.NEW) == (2, False)
     if left == ["exit.run.3"]:
         assert after.status.exit_code == 3
-        assert seen or jobs["a1"].status.exit_code == 3
+        assert is_moved or jobs["a1"].status.exit_code == 3
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"id": "a1"'], ids=repr)
@@ -386,9 +390,9 @@ def test_a_submission_that_was_cut_short_is_no_job_and_no_damage(
     work.folder("a1").mkdir()
     (work.folder("a1") / "intent.1.json").write_text(content)
 
-    nothing_runs_again(work, caplog)
+    recover_without_rerun(work, caplog)
 
-    assert warned(caplog) == []
+    assert warnings(caplog) == []
     assert [job.id for job in job_store.jobs()] == ["other"]
 
 
@@ -413,7 +417,7 @@ def test_an_attempt_whose_claim_was_lost_is_not_repeated_if_it_has_left_a_marker
 @pytest.mark.parametrize("damage", [it for it in DAMAGES if it is not removed], ids=lambda it: it.__name__)
 @pytest.mark.parametrize("name", ["intent.json", "claim", "link"])
 @pytest.mark.parametrize("work", ["toy"], indirect=True)
-def test_a_damaged_array_has_no_element_run_again(
+def test_a_damaged_array_never_repeats_a_run_of_an_element(
     work: Work, caplog: pytest.LogCaptureFixture, name: str, damage: Callable[[Path], None]
 ) -> None:
     array = work.folder("x").parent.parent / "arrays" / "x"
@@ -421,13 +425,13 @@ def test_a_damaged_array_has_no_element_run_again(
     damage(work.folder("e1") / "array.1" if name == "link" else array / name)
 
     job_store.jobs()
-    nothing_runs_again(work, caplog, "arrays/x")
+    recover_without_rerun(work, caplog, "arrays/x")
 
     found = {job.id: job for job in job_store.jobs()}
     assert found["e1"].status.exit_code == 3
     if name == "intent.json":
         assert found["e1"].damage
-        assert len([text for text in warned(caplog) if "array x" in text]) == 1
+        assert len([text for text in warnings(caplog) if "array x" in text]) == 1
         (damaged,) = [it for it in job_store.damaged() if it.job is None]
         assert (damaged.name, damaged.folder) == ("array x", array)
 
@@ -455,7 +459,7 @@ def test_a_link_to_no_element_or_to_that_of_another_job_hides_no_job(
 
     assert jobs.keys() - {"a9"} == {"e1", "e2", "other"}
     assert jobs["e1"].damage == (f"array.1 {problem}",)
-    assert "e1" in [job.id for job in nothing_runs_again(work, caplog)]
+    assert "e1" in [job.id for job in recover_without_rerun(work, caplog)]
     (ended,) = [job for job in job_store.jobs() if job.id == "e1"]
     assert ended.status.exit_code == 3
     recalled = {job.id: job.native_id for job in work.executor().recall(["e1", "e2"])}
@@ -466,7 +470,7 @@ def test_a_link_to_no_element_or_to_that_of_another_job_hides_no_job(
     "claim", [None, "", "revoked"], ids=["no claim", "an empty claim", "a claim that was revoked"]
 )
 @pytest.mark.parametrize("work", ["toy"], indirect=True)
-def test_an_array_whose_native_id_is_lost_was_sent_if_one_of_its_elements_has_run(
+def test_an_array_without_native_id_was_submitted_if_one_of_its_elements_has_run(
     work: Work, caplog: pytest.LogCaptureFixture, claim: str | None
 ) -> None:
     array = work.folder("x").parent.parent / "arrays" / "x"
@@ -475,7 +479,7 @@ def test_an_array_whose_native_id_is_lost_was_sent_if_one_of_its_elements_has_ru
     if claim is not None:
         (array / "claim").write_text(claim)
 
-    jobs = {job.id: job for job in nothing_runs_again(work, caplog)}
+    jobs = {job.id: job for job in recover_without_rerun(work, caplog)}
 
     assert jobs["e1"].status.exit_code == 3
     assert jobs["e2"].status.reason is jpsi.Reason.LOST
@@ -483,7 +487,7 @@ def test_an_array_whose_native_id_is_lost_was_sent_if_one_of_its_elements_has_ru
 
 @pytest.mark.parametrize("damage", [emptied, made_a_directory, closed], ids=lambda it: it.__name__)
 @pytest.mark.parametrize("work", ["toy"], indirect=True)
-def test_a_damaged_array_keeps_no_other_from_being_recalled(
+def test_a_damaged_array_does_not_prevent_the_recall_of_others(
     work: Work, damage: Callable[[Path], None]
 ) -> None:
     arrays = work.folder("x").parent.parent / "arrays"
@@ -498,7 +502,7 @@ def test_a_damaged_array_keeps_no_other_from_being_recalled(
 
 
 def elements(work: Work, array: Path, native_id: str | None) -> None:
-    """An array of two, of which the first has ended, and nobody has seen it."""
+    """Make an array of two, of which the first has ended without a client that observed it."""
     work.add("other", NATIVE["toy"][1], "active", "exit.run.5")
     spec = serialization.encode(jpsi.JobSpec("/bin/sh", ["-c", "exit 9"], directory=work.root))
     common = {"id": "x", "executor": "toy", "version": "1", "time": TIME.isoformat(), "spec": spec}
@@ -515,7 +519,7 @@ def elements(work: Work, array: Path, native_id: str | None) -> None:
         Path(work.spool.events, f"e1.1.{marker}").touch()
 
 
-def test_a_job_of_which_a_late_attempt_alone_is_left_is_listed(work: Work) -> None:
+def test_a_job_with_only_a_later_attempt_is_listed(work: Work) -> None:
     work.add("a1", NATIVE[work.name][0], "active", "exit.run.0", attempt=3)
 
     (job,) = job_store.jobs()
@@ -523,7 +527,7 @@ def test_a_job_of_which_a_late_attempt_alone_is_left_is_listed(work: Work) -> No
     assert (job.attempt, job.status.exit_code) == (3, 0)
 
 
-def test_damaged_jobs_are_told_with_what_is_wrong(work: Work) -> None:
+def test_damaged_jobs_are_listed_with_the_damage(work: Work) -> None:
     work.add("a1", NATIVE[work.name][0], "active", "exit.run.3")
     work.add("other", NATIVE[work.name][1], "active", "exit.run.5")
     emptied(work.folder("a1") / "intent.1.json")
@@ -537,11 +541,11 @@ def test_damaged_jobs_are_told_with_what_is_wrong(work: Work) -> None:
     assert found["job a1"].problem == "intent.1.json is empty"
     assert found["job a1"].folder == work.folder("a1")
     assert found["job a1"].job is not None
-    # jobs() does not look as close, as there may be thousands
+    # jobs() checks less, as there may be thousands
     assert found["job other"].problem == "intent.1.json has content that jpsi does not write"
 
 
-def test_a_damaged_job_is_not_removed_for_having_nothing_to_tell(work: Work) -> None:
+def test_a_damaged_job_is_not_removed_for_its_missing_files(work: Work) -> None:
     work.add("a1", NATIVE[work.name][0], "active")
     emptied(work.folder("a1") / "intent.1.json")
     old = (TIME - timedelta(days=90)).timestamp()

@@ -1,4 +1,4 @@
-"""Whatever text users bring along: messages and logs can be printed, and do nothing to a terminal."""
+"""Hostile text of users: messages and logs can be printed, and do nothing to a terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def submitted(**fields: Any) -> Act:
     """Submit a job with hostile text in the place of each `TEXT`."""
 
     def act(executor: JobExecutor, text: str) -> None:
-        filled = {name: _filled(value, text) for name, value in fields.items()}
+        filled = {name: _insert(value, text) for name, value in fields.items()}
         executor.submit(Job(JobSpec(**{"executable": "/bin/true", **filled})))
 
     return act
@@ -54,19 +54,19 @@ def submitted(**fields: Any) -> Act:
 TEXT = object()
 
 
-def _filled(value: Any, text: str) -> Any:
+def _insert(value: Any, text: str) -> Any:
     if value is TEXT:
         return text
     if callable(value):
         return value(text)
     if isinstance(value, dict):
-        return {_filled(key, text): _filled(it, text) for key, it in value.items()}
-    return [_filled(it, text) for it in value] if isinstance(value, list) else value
+        return {_insert(key, text): _insert(it, text) for key, it in value.items()}
+    return [_insert(it, text) for it in value] if isinstance(value, list) else value
 
 
 def attributes(**fields: Any) -> Act:
     return submitted(
-        attributes=lambda text: JobAttributes(**{name: _filled(it, text) for name, it in fields.items()})
+        attributes=lambda text: JobAttributes(**{name: _insert(it, text) for name, it in fields.items()})
     )
 
 
@@ -125,7 +125,7 @@ def executor(
     state_home: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> JobExecutor:
-    """An executor that checks all there is to check, and then starts nothing."""
+    """Return an executor that runs all checks, and then starts nothing."""
     plugin_directory.add(
         "jpsi-toy",
         "0.1",
@@ -158,7 +158,7 @@ def test_no_message_does_anything_to_a_terminal(
     caplog.clear()
     caplog.set_level(logging.DEBUG, "jpsi")
     error = _error_of(lambda: act(executor, text))
-    found = [] if error is None else _told(error)
+    found = [] if error is None else _messages(error)
     if isinstance(error, JpsiError):
         # a sentence, or a list of sentences, whose lines are ours
         first, *more = str(error).split("\n")
@@ -177,7 +177,7 @@ def _error_of(act: Callable[[], object]) -> BaseException | None:
     return None
 
 
-def _told(error: BaseException) -> list[str]:
+def _messages(error: BaseException) -> list[str]:
     problems = list(error.problems) if isinstance(error, InvalidJobException) else []
     within = [str(it) for it in error.failed.values()] if isinstance(error, BulkException) else []
     return [str(error), *getattr(error, "__notes__", ()), *problems, *within]
@@ -187,7 +187,7 @@ def _told(error: BaseException) -> list[str]:
     "make", [JpsiError, SubmitException, InvalidJobException, jpsi.PluginError, jpsi.ConfigError]
 )
 @given(text=texts)
-def test_an_exception_can_be_printed_whoever_raises_it(make: type[JpsiError], text: str) -> None:
+def test_every_exception_can_be_printed(make: type[JpsiError], text: str) -> None:
     error = make(f"{text} is wrong")
 
     assert str(error) == error.message == printable(f"{text} is wrong")
@@ -204,7 +204,7 @@ def test_each_problem_is_one_line(text: str) -> None:
 
 
 @given(text=texts)
-def test_the_names_of_a_systems_options_are_told_as_they_can_be_printed(text: str) -> None:
+def test_the_names_of_native_options_are_reported_in_printable_form(text: str) -> None:
     custom = CustomOptions(systems=("slurm",), name="[a-z]+", example="qos", refused={})
     attributes = JobAttributes(custom_attributes={f"slurm.{text}\x1b": object()})
 
@@ -215,7 +215,7 @@ def test_the_names_of_a_systems_options_are_told_as_they_can_be_printed(text: st
 
 
 @given(text=st.text())
-def test_what_is_printable_stays_as_it_is_and_is_so(text: str) -> None:
+def test_printable_text_is_unchanged(text: str) -> None:
     assert printable(printable(text)) == printable(text)
     assert all(it == "\n" or it.isprintable() for it in printable(text))
     assert one_line(text).isprintable()

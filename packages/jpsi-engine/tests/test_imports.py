@@ -1,4 +1,4 @@
-"""Which modules a job brings along."""
+"""The modules that a job imports."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ NOT_NEEDED = (
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The modules of a fresh interpreter after a local job from its submission to its end."""
+    """Return the modules that an interpreter imports for a local job from its submission to its end."""
     home = tmp_path_factory.mktemp("home")
-    homes = {f"XDG_{kind}_HOME": str(home) for kind in ("CACHE", "CONFIG", "STATE")}
+    directories = {f"XDG_{kind}_HOME": str(home) for kind in ("CACHE", "CONFIG", "STATE")}
     done = subprocess.run(
         [sys.executable, "-c", LOCAL_JOB],
         check=True,
         cwd=home,
-        env={**os.environ, **homes, "XDG_CONFIG_DIRS": str(home)},
+        env={**os.environ, **directories, "XDG_CONFIG_DIRS": str(home)},
         stdout=subprocess.PIPE,
         text=True,
         timeout=120,

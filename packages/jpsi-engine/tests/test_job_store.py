@@ -1,4 +1,4 @@
-"""What is on disk tells of every job, whoever submitted it, and asks no batch system."""
+"""The job store reads every job of the user from disk, and runs no command of a batch system."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def toys(fake: FakeScheduler) -> Iterator[JobExecutor]:
         yield executor
 
 
-def the_only() -> job_store.StoredJob:
+def only_job() -> job_store.StoredJob:
     (job,) = job_store.jobs()
     return job
 
 
-def left_running(fifo: Path) -> None:
-    """Have a process submit a job that waits to read from a fifo, and end."""
+def leave_running(fifo: Path) -> None:
+    """Submit a job that waits to read from a fifo, from a process that then ends."""
     os.mkfifo(fifo)
     program = (
         "import jpsi, sys\n"
@@ -95,16 +95,16 @@ def _without_time(status: JobStatus) -> JobStatus:
 
 
 @pytest.mark.parametrize("command", ENDS.values(), ids=ENDS)
-def test_the_disk_tells_of_an_end_what_its_executor_told(local: JobExecutor, command: list[str]) -> None:
+def test_the_store_has_the_end_that_the_executor_published(local: JobExecutor, command: list[str]) -> None:
     executable, *arguments = command
     job = Job(JobSpec(executable, arguments, name="mine"))
     local.submit(job)
     status = job.wait(PATIENCE)
 
-    found = the_only()
+    found = only_job()
 
     assert (found.id, found.native_id, found.name) == (job.id, job.native_id, "mine")
-    # a process tells when it saw what it saw
+    # each process publishes its own time of observation
     assert status is not None
     assert _without_time(found.status) == _without_time(status)
     assert found.remark is None
@@ -113,47 +113,49 @@ def test_the_disk_tells_of_an_end_what_its_executor_told(local: JobExecutor, com
     assert found.spec == job.spec
 
 
-def test_a_job_of_a_process_that_is_gone_is_told_by_what_it_leaves(tmp_path: Path) -> None:
+def test_a_job_whose_client_is_gone_has_the_status_of_its_markers(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
-    left_running(fifo)
+    leave_running(fifo)
 
-    running = the_only()
+    running = only_job()
     fifo.write_text("go on\n")
     (job,) = running.origin.open().recall([running.id])
     job.wait(PATIENCE)
 
     assert (running.status.state, running.status.evidence) == (JobState.ACTIVE, Evidence.PROCESS)
-    assert the_only().status.state is JobState.COMPLETED
+    assert only_job().status.state is JobState.COMPLETED
 
 
-def test_a_process_that_was_killed_is_no_end_until_somebody_looks(local: JobExecutor, tmp_path: Path) -> None:
+def test_a_killed_process_is_final_only_after_a_client_observed_it(
+    local: JobExecutor, tmp_path: Path
+) -> None:
     fifo = tmp_path / "fifo"
-    left_running(fifo)
-    process = parse_native_id(the_only().native_id or "")
+    leave_running(fifo)
+    process = parse_native_id(only_job().native_id or "")
     assert process is not None
     os.killpg(process.pid, signal.SIGKILL)
     while process.is_alive():
         pass
 
-    found = the_only()
+    found = only_job()
     (job,) = local.recall([found.id])
     job.wait(PATIENCE)
 
     assert found.status.state is JobState.ACTIVE
     assert found.remark == "its process has ended, and no program has checked yet how it ended"
-    assert the_only().status.reason is Reason.LOST
+    assert only_job().status.reason is Reason.LOST
 
 
 @pytest.fixture
 def waiting(fake: FakeScheduler, toys: JobExecutor) -> list[Job]:
-    """Three jobs of one array that wait, as there is no room."""
+    """Return three queued jobs of one array, for which there are no slots."""
     fake.slots = 0
     jobs = [Job(JobSpec("/bin/sh", ["-c", f"exit {code}"])) for code in range(3)]
     toys.submit_many(jobs)
     return jobs
 
 
-def test_elements_that_wait_are_told_with_no_question(waiting: list[Job]) -> None:
+def test_queued_elements_are_listed_without_a_query(waiting: list[Job]) -> None:
     program = (
         "from jpsi_engine import job_store\n"
         "for job in job_store.jobs(): print(job.id, job.native_id, job.status.state)"
@@ -222,23 +224,23 @@ def test_a_failure_is_certain_once_the_site_is_known(
         "executor.submit(jpsi.Job(jpsi.JobSpec('/bin/sh', ['-c', waits, sys.argv[1]])))\n"
         "os._exit(0)\n"
     )
-    gate = work / "gate"
-    subprocess.run([sys.executable, "-c", program, gate], check=True)
-    # only now, so that nobody sees how it ends
-    gate.touch()
+    release_file = work / "release"
+    subprocess.run([sys.executable, "-c", program, release_file], check=True)
+    # only now, so that no process observes its end
+    release_file.touch()
     assert fake.wait_for(lambda: fake.jobs and fake.jobs[0].state is FakeState.FAILED)
     (work / "toy" / "requeue.json").unlink(missing_ok=True)
 
-    unsure = the_only()
+    unsure = only_job()
     store_requeue_codes(str(work / "toy"), frozenset())
-    sure = the_only()
+    sure = only_job()
 
     assert (unsure.status.state, sure.status.state) == (JobState.ACTIVE, JobState.FAILED)
     assert "it ended with exit code 7" in (unsure.remark or "")
     assert (sure.status.exit_code, sure.remark) == (7, None)
 
 
-def test_the_codes_of_a_site_are_written_down_once_they_are_known(tmp_path: Path) -> None:
+def test_the_codes_of_a_site_are_recorded_once_they_are_known(tmp_path: Path) -> None:
     store_requeue_codes(str(tmp_path), EVERY_FAILURE)
     assert (list(tmp_path.iterdir()), read_requeue_codes(str(tmp_path))) == ([], EVERY_FAILURE)
 
@@ -249,22 +251,22 @@ def test_the_codes_of_a_site_are_written_down_once_they_are_known(tmp_path: Path
     assert read_requeue_codes(str(tmp_path)) == EVERY_FAILURE
 
 
-def test_how_often_a_job_was_started_again_in_vain_is_told(local: JobExecutor) -> None:
+def test_the_number_of_refused_requeues_is_listed(local: JobExecutor) -> None:
     job = Job(JobSpec("/bin/true"))
     local.submit(job)
     job.wait(PATIENCE)
-    assert the_only().reruns == 0
+    assert only_job().reruns == 0
 
-    (the_only().folder / "rerun.1").write_text("17\n17\n")
+    (only_job().folder / "rerun.1").write_text("17\n17\n")
 
-    assert the_only().reruns == 2
+    assert only_job().reruns == 2
 
 
-def test_what_cannot_be_understood_costs_no_other_job(local: JobExecutor, work: Path) -> None:
+def test_malformed_files_cost_no_other_job(local: JobExecutor, work: Path) -> None:
     job = Job(JobSpec("/bin/true"))
     local.submit(job)
     job.wait(PATIENCE)
-    jobs = the_only().folder.parent
+    jobs = only_job().folder.parent
     for name, intent in {"empty": None, "torn": '{"id"', "strange": "[]", "bare": '{"id": "bare"}'}.items():
         (jobs / name).mkdir()
         if intent is not None:
@@ -274,18 +276,18 @@ def test_what_cannot_be_understood_costs_no_other_job(local: JobExecutor, work: 
 
     damage = {it.id: it.damage for it in job_store.jobs()}
 
-    # the others may be being written
+    # another process may be writing the others
     wrong = ("intent.1.json has content that jpsi does not write",)
     assert damage == {job.id: (), "strange": wrong, "bare": wrong}
 
 
-def test_an_attempt_that_is_being_written_asks_for_what_the_last_one_did(local: JobExecutor) -> None:
+def test_an_incomplete_attempt_has_the_spec_of_the_last_one(local: JobExecutor) -> None:
     job = Job(JobSpec("/bin/true", name="mine"))
     local.submit(job)
     job.wait(PATIENCE)
-    (the_only().folder / "intent.2.json").write_text('{"id"')
+    (only_job().folder / "intent.2.json").write_text('{"id"')
 
-    found = the_only()
+    found = only_job()
 
     assert (found.name, found.attempt, found.native_id, found.status.state) == ("mine", 2, None, JobState.NEW)
     assert found.remark == (
@@ -301,7 +303,7 @@ targets:
 """
 
 
-def test_jobs_of_every_configured_place_are_told(tmp_path: Path) -> None:
+def test_jobs_of_every_configured_directory_are_listed(tmp_path: Path) -> None:
     (tmp_path / "config" / "jpsi").mkdir(parents=True)
     text = CONFIG.format(one=tmp_path / "one", two=tmp_path / "two")
     (tmp_path / "config" / "jpsi" / "config.yaml").write_text(text)
@@ -319,21 +321,21 @@ def test_jobs_of_every_configured_place_are_told(tmp_path: Path) -> None:
         assert recalled.wait(PATIENCE)
 
 
-def test_jobs_of_another_machine_are_told_and_left_alone(local: JobExecutor, work: Path) -> None:
+def test_jobs_of_another_host_are_listed_and_left_alone(local: JobExecutor, work: Path) -> None:
     job = Job(JobSpec("/bin/true"))
     local.submit(job)
     job.wait(PATIENCE)
     (machine,) = (work / "local").iterdir()
-    machine.rename(work / "local" / "elsewhere")
+    machine.rename(work / "local" / "otherhost")
 
-    found = the_only()
+    found = only_job()
 
-    assert (found.status.state, found.origin.machine) == (JobState.COMPLETED, "elsewhere")
-    with pytest.raises(jpsi.SubmitException, match="processes of elsewhere"):
+    assert (found.status.state, found.origin.machine) == (JobState.COMPLETED, "otherhost")
+    with pytest.raises(jpsi.SubmitException, match="processes of otherhost"):
         found.origin.open()
 
 
-def test_a_preview_is_what_would_be_submitted_and_nothing_is(
+def test_a_preview_shows_the_submission_and_submits_nothing(
     toys: JobExecutor, fake: FakeScheduler, work: Path
 ) -> None:
     job = Job(JobSpec("/bin/echo", ["it's"], name="mine"))
@@ -343,7 +345,7 @@ def test_a_preview_is_what_would_be_submitted_and_nothing_is(
     assert (job_store.jobs(), fake.jobs, job.status.state) == ([], [], JobState.NEW)
     assert preview.command[0] == "tsubmit"
     toys.submit(job)
-    folder = the_only().folder
+    folder = only_job().folder
     assert preview.path == folder / "run.1"
     assert preview.run == preview.path.read_text()
     assert preview.script is not None
@@ -361,12 +363,12 @@ def test_a_preview_of_a_process_is_its_script(local: JobExecutor) -> None:
     assert preview.run == preview.path.read_text()
 
 
-def test_what_can_never_run_has_no_preview(local: JobExecutor) -> None:
+def test_an_invalid_job_has_no_preview(local: JobExecutor) -> None:
     with pytest.raises(jpsi.InvalidJobException, match="directory '/gone' does not exist"):
         local.preview(Job(JobSpec("/bin/true", directory=Path("/gone"))))
 
 
-def test_what_a_job_writes_is_told_while_it_writes_it(local: JobExecutor, tmp_path: Path) -> None:
+def test_output_is_readable_while_the_job_writes_it(local: JobExecutor, tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     text = "echo one; echo >$1; read x <$1; echo two; echo bad >&2"
@@ -375,7 +377,7 @@ def test_what_a_job_writes_is_told_while_it_writes_it(local: JobExecutor, tmp_pa
     local.submit(job)
     fifo.read_text()
 
-    live, written = job.output(), the_only().output()
+    live, written = job.output(), only_job().output()
     assert live is not None
     first = live.read()
     assert first is not None
@@ -390,10 +392,10 @@ def test_what_a_job_writes_is_told_while_it_writes_it(local: JobExecutor, tmp_pa
         assert stdout.read(-3, 2) == jpsi.OutputPart(b"wo", 5, 8)
     stderr = job.output("stderr")
     assert stderr is not None
-    assert stderr.read() == the_only().output("stderr").read() == jpsi.OutputPart(b"bad\n", 0, 4)
+    assert stderr.read() == only_job().output("stderr").read() == jpsi.OutputPart(b"bad\n", 0, 4)
 
 
-# A transport to a machine with files of its own, which is this one.
+# A transport to this host as if it had other files.
 _THERE = """
 from jpsi.plugin import hookimpl
 
@@ -418,13 +420,13 @@ def open_transport(here):
 """
 
 
-@pytest.mark.parametrize("asked_for", ["toy", "big"], ids=["a url", "a target"])
-def test_what_a_job_writes_elsewhere_is_told_by_its_transport(
+@pytest.mark.parametrize("selector", ["toy", "big"], ids=["a url", "a target"])
+def test_output_on_a_remote_host_is_read_by_the_transport(
     fake: FakeScheduler,
     plugin_directory: PluginDirectory,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    asked_for: str,
+    selector: str,
 ) -> None:
     plugin_directory.add(
         "jpsi-there",
@@ -435,23 +437,23 @@ def test_what_a_job_writes_elsewhere_is_told_by_its_transport(
     configuration = tmp_path / "jpsi.yaml"
     configuration.write_text("targets: {big: {executor: toy, url: 'there://big'}}\n")
     monkeypatch.setenv("JPSI_CONFIG", str(configuration))
-    executor = JobExecutor(asked_for, url="there://big" if asked_for == "toy" else None)
+    executor = JobExecutor(selector, url="there://big" if selector == "toy" else None)
     job = Job(JobSpec("echo", ["hello"]))
     executor.submit(job)
     job.wait(PATIENCE)
 
-    live, written = job.output(), the_only().output()
+    live, written = job.output(), only_job().output()
 
     assert live is not None
     for output in (live, written):
         assert not output.is_local
         assert output.read() == jpsi.OutputPart(b"hello\n", 0, 6)
-    assert the_only().output(files=executor.files).read(1, 1) == jpsi.OutputPart(b"e", 1, 6)
+    assert only_job().output(files=executor.files).read(1, 1) == jpsi.OutputPart(b"e", 1, 6)
     executor.files.put(str(configuration), str(tmp_path / "there"))
     assert (tmp_path / "there").read_bytes() == configuration.read_bytes()
 
 
-def test_what_a_job_wrote_is_found_without_the_plugin_of_its_executor(
+def test_output_is_found_without_the_plugin_of_its_executor(
     fake: FakeScheduler, toys: JobExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = Job(JobSpec("echo", ["hello"]))
@@ -460,10 +462,10 @@ def test_what_a_job_wrote_is_found_without_the_plugin_of_its_executor(
 
     monkeypatch.delenv("JPSI_PLUGIN_PATH")
 
-    assert the_only().output().read() == jpsi.OutputPart(b"hello\n", 0, 6)
+    assert only_job().output().read() == jpsi.OutputPart(b"hello\n", 0, 6)
 
 
-def test_jobs_are_found_in_a_work_directory_that_only_a_program_has_named(tmp_path: Path) -> None:
+def test_jobs_are_found_in_a_work_directory_that_only_a_program_named(tmp_path: Path) -> None:
     with JobExecutor("local", config=ExecutorConfig(work_directory=tmp_path / "own")) as executor:
         job = Job(JobSpec("true"))
         executor.submit(job)

@@ -91,7 +91,7 @@ print("all well")
 """
 
 
-def test_jobs_without_a_descriptor_are_told_while_others_hold_them_all(tmp_path: Path) -> None:
+def test_ends_of_jobs_are_published_while_others_hold_all_descriptors(tmp_path: Path) -> None:
     check(SLEEPERS, tmp_path, 0, "ulimit -n 64")
 
 

@@ -58,7 +58,7 @@ STEPS = [
     ("jpsi_engine.local.exits", "ExitWatch.watch", "before", 1, 1),
     ("jpsi_engine.local.exits", "ExitWatch.watch", "after", 1, 1),
     ("jpsi_engine.spool.spool", "Spool.collect", "before", 1, 1),
-    # the exit marker is with the job: final on disk, whoever may have heard of it
+    # the exit marker is in the folder of the job: the job is final on disk
     ("jpsi_engine.local.supervision", "Supervisor._finish", "before", 0, 1),
 ]
 
@@ -90,7 +90,7 @@ def test_a_client_killed_at_any_step_leaves_a_job_that_runs_once(
     executor = JobExecutor("local", config=config)
     jobs = executor.recover()
     assert len(jobs) == found
-    # read and write, so that opening waits for nobody and the job's read ends at once
+    # read and write, so that opening does not wait and the job's read ends at once
     writer = os.open(fifo, os.O_RDWR)
     os.write(writer, b"\n" * 10)
     for job in jobs:
@@ -182,7 +182,7 @@ def test_an_executor_does_not_recover_its_own_jobs(executor: JobExecutor, tmp_pa
     assert job.wait(PATIENCE) is not None
 
 
-def test_a_job_of_an_earlier_boot_is_lost_and_its_pid_is_nobody(
+def test_a_job_of_an_earlier_boot_is_lost_and_its_pid_is_no_process_of_it(
     executor: JobExecutor, config: jpsi.ExecutorConfig, state_home: Path, tmp_path: Path
 ) -> None:
     fifo = tmp_path / "fifo"
@@ -230,7 +230,7 @@ def test_two_recoverers_of_one_unsent_job_submit_it_once(
     assert proof.read_text() == "ran\n"
 
 
-def test_an_attempt_cut_short_while_it_was_written_down_is_made_again(
+def test_an_attempt_with_an_incomplete_intent_is_made_again(
     config: jpsi.ExecutorConfig, tmp_path: Path
 ) -> None:
     proof = tmp_path / "proof"
@@ -289,7 +289,7 @@ def test_a_recovered_job_can_be_submitted_again_after_a_failure(
     assert proof.read_text() == "ran\n"
 
 
-def test_a_job_recovered_twice_is_heard_of_once(config: jpsi.ExecutorConfig, tmp_path: Path) -> None:
+def test_a_job_recovered_twice_is_published_once(config: jpsi.ExecutorConfig, tmp_path: Path) -> None:
     proof = tmp_path / "proof"
     subprocess.run(
         [
@@ -309,7 +309,7 @@ def test_a_job_recovered_twice_is_heard_of_once(config: jpsi.ExecutorConfig, tmp
     assert one.wait(PATIENCE) is not None
 
 
-def test_what_was_found_out_about_an_end_is_told_to_others(
+def test_the_recorded_end_is_published_by_other_clients(
     executor: JobExecutor, config: jpsi.ExecutorConfig, tmp_path: Path
 ) -> None:
     fifo = tmp_path / "fifo"
@@ -344,7 +344,7 @@ def test_a_job_just_submitted_can_be_attached(executor: JobExecutor, config: jps
         assert status.exit_code == 6
 
 
-def test_files_that_mean_nothing_disturb_nobody(executor: JobExecutor, state_home: Path) -> None:
+def test_unknown_files_are_ignored(executor: JobExecutor, state_home: Path) -> None:
     done = Job(JobSpec("/bin/true"))
     executor.submit(done)
     done.wait(PATIENCE)

@@ -26,10 +26,10 @@ from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 
 
 class Backend:
-    """Its queue shows jobs, each by its native id."""
+    """A fake backend whose queue shows these observations by native id."""
 
-    def __init__(self, directory: Path, seen: Mapping[str, Observation]) -> None:
-        self.directory, self.seen = directory, seen
+    def __init__(self, directory: Path, observations: Mapping[str, Observation]) -> None:
+        self.directory, self.observations = directory, observations
 
     def _command(self, *argv: str) -> Command:
         return Command(argv, environment={"PATH": f"{self.directory}:/usr/bin:/bin"})
@@ -41,7 +41,7 @@ class Backend:
     @hookimpl
     def parse_status(self, result: CommandResult) -> Mapping[str, Observation]:
         result.checked()
-        return self.seen
+        return self.observations
 
     @hookimpl
     def cancel(self, native_ids: Sequence[str]) -> Command:
@@ -73,18 +73,18 @@ def _system(backend: Backend) -> System:
 def test_jobs_are_shown_with_the_command_that_ends_them_unless_their_ids_are_others(tmp_path: Path) -> None:
     (tmp_path / "xstat").write_text("#!/bin/sh\nexit 0\n")
     (tmp_path / "xstat").chmod(0o755)
-    seen = {
-        "1": Observation(state=JobState.ACTIVE, word="R", tag="jpsi-a-1"),
-        "2": Observation(state=JobState.QUEUED, word="Q", tag="jpsi-b-1"),
-        "3": Observation(state=JobState.ACTIVE, word="R", tag="jpsi-x-1"),
-        "4": Observation(state=JobState.COMPLETED, word="C", tag="jpsi-d-1"),
+    observations = {
+        "1": Observation(state=JobState.ACTIVE, native_state="R", tag="jpsi-a-1"),
+        "2": Observation(state=JobState.QUEUED, native_state="Q", tag="jpsi-b-1"),
+        "3": Observation(state=JobState.ACTIVE, native_state="R", tag="jpsi-x-1"),
+        "4": Observation(state=JobState.COMPLETED, native_state="C", tag="jpsi-d-1"),
     }
     ids = {"a": "1", "b": None, "c": "3", "d": "4", "e": "5", "f": None}
 
     wanted = {it: (f"jpsi-{it}-1", native_id) for it, native_id in ids.items()}
-    shown = query_shown_jobs(_system(Backend(tmp_path, seen)), wanted)
+    shown = query_shown_jobs(_system(Backend(tmp_path, observations)), wanted)
 
     assert shown == {
-        "a": ShownJob(native_id="1", word="R", cancel_command="xdel 1"),
-        "b": ShownJob(native_id="2", word="Q", cancel_command="xdel 2"),
+        "a": ShownJob(native_id="1", native_state="R", cancel_command="xdel 1"),
+        "b": ShownJob(native_id="2", native_state="Q", cancel_command="xdel 2"),
     }

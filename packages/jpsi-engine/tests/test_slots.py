@@ -1,4 +1,4 @@
-"""The executor `local` with a limit: no more jobs run than there are slots, and each gets its turn."""
+"""The executor `local` with a limit: no more jobs run than it has slots, in the order of submission."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import attrs
 import pytest
 
 import jpsi
-from gate import PATIENCE
 from jpsi import (
     BulkException,
     HeterogeneousResources,
@@ -30,6 +29,7 @@ from jpsi import (
     SubmitException,
     aio,
 )
+from manual_executor import PATIENCE
 
 ACTIVE = JobState.ACTIVE
 
@@ -46,20 +46,20 @@ def executor(limited: jpsi.ExecutorConfig) -> Iterator[JobExecutor]:
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Path:
-    """Jobs that `held` makes run until there is this file."""
-    return tmp_path / "gate"
+def release_file(tmp_path: Path) -> Path:
+    """Return the file that releases the jobs of `held_job`."""
+    return tmp_path / "release"
 
 
-def held(gate: Path, cores: int = 1, then: str = ":") -> Job:
+def held_job(release_file: Path, cores: int = 1, then: str = ":") -> Job:
     command = f'until [ -e "$0" ]; do sleep 0.01; done; {then}'
     resources = ResourceSpecV1(process_count=1, cpu_cores_per_process=cores)
-    return Job(JobSpec("/bin/sh", ["-c", command, str(gate)], resources=resources))
+    return Job(JobSpec("/bin/sh", ["-c", command, str(release_file)], resources=resources))
 
 
 @contextlib.contextmanager
 def in_thread(work: Callable[[], object]) -> Iterator[threading.Thread]:
-    """Does something on another thread, which must have ended after the block."""
+    """Run a function in another thread, which must end with the block."""
     thread = threading.Thread(target=work)
     thread.start()
     yield thread
@@ -67,8 +67,8 @@ def in_thread(work: Callable[[], object]) -> Iterator[threading.Thread]:
     assert not thread.is_alive()
 
 
-def stands(executor: JobExecutor, count: int = 1) -> None:
-    """Returns once so many submissions wait."""
+def wait_until_queued(executor: JobExecutor, count: int = 1) -> None:
+    """Wait until so many submissions are in the submit queue."""
     submit_queue = executor._engine._submit_queue  # type: ignore[attr-defined]
     while len(submit_queue._entries) < count:
         threading.Event().wait(0.005)
@@ -91,52 +91,52 @@ def test_no_more_jobs_run_than_there_are_slots(executor: JobExecutor, tmp_path: 
     assert max(int(path.read_text()) for path in outputs) <= 2
 
 
-def test_submit_waits_until_a_slot_is_free(executor: JobExecutor, gate: Path) -> None:
-    first, last = [held(gate), held(gate)], held(gate)
+def test_submit_waits_until_a_slot_is_free(executor: JobExecutor, release_file: Path) -> None:
+    first, last = [held_job(release_file), held_job(release_file)], held_job(release_file)
     executor.submit_many(first)
 
     with in_thread(lambda: executor.submit(last)):
-        stands(executor)
+        wait_until_queued(executor)
         assert last.status.state is JobState.NEW
-        gate.touch()
+        release_file.touch()
 
     assert last.wait(PATIENCE) is not None
 
 
-def test_who_waits_hears_at_once_that_an_own_job_has_ended(
-    executor: JobExecutor, gate: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_end_of_an_own_job_wakes_a_waiting_submission_at_once(
+    executor: JobExecutor, release_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jpsi_engine.local.slots._CHECK_SECONDS", 2 * PATIENCE)
-    job = held(gate)
-    executor.submit(held(gate, cores=2))
+    job = held_job(release_file)
+    executor.submit(held_job(release_file, cores=2))
 
     with in_thread(lambda: executor.submit(job)):
-        stands(executor)
-        gate.touch()
+        wait_until_queued(executor)
+        release_file.touch()
 
     assert job.wait(PATIENCE) is not None
 
 
-def test_a_job_takes_as_many_slots_as_it_has_cores(executor: JobExecutor, gate: Path) -> None:
-    small, large = held(gate), held(gate, cores=2)
+def test_a_job_takes_as_many_slots_as_it_has_cores(executor: JobExecutor, release_file: Path) -> None:
+    small, large = held_job(release_file), held_job(release_file, cores=2)
     executor.submit(small)
 
     with in_thread(lambda: executor.submit(large)):
-        stands(executor)
-        gate.touch()
+        wait_until_queued(executor)
+        release_file.touch()
 
     assert large.wait(PATIENCE) is not None
 
 
-def test_who_comes_later_does_not_get_before_a_large_job(executor: JobExecutor, gate: Path) -> None:
-    small, large, late = held(gate), held(gate, cores=2), held(gate)
+def test_a_later_small_job_does_not_overtake_a_large_one(executor: JobExecutor, release_file: Path) -> None:
+    small, large, late = held_job(release_file), held_job(release_file, cores=2), held_job(release_file)
     executor.submit(small)
 
     with in_thread(lambda: executor.submit(large)):
-        stands(executor)
+        wait_until_queued(executor)
         with in_thread(lambda: executor.submit(late)):
-            stands(executor, 2)
-            gate.touch()
+            wait_until_queued(executor, 2)
+            release_file.touch()
 
     first, second = (job.wait(PATIENCE, [JobState.ACTIVE]) for job in (large, late))
     assert first is not None
@@ -152,12 +152,14 @@ def test_the_cores_of_all_components_are_counted(executor: JobExecutor) -> None:
         executor.submit(Job(JobSpec("/bin/true", resources=kinds, launcher="single")))
 
 
-def test_a_job_that_needs_more_than_there_are_is_refused(executor: JobExecutor, gate: Path) -> None:
+def test_a_job_that_needs_more_slots_than_the_limit_is_refused(
+    executor: JobExecutor, release_file: Path
+) -> None:
     with pytest.raises(InvalidJobException, match="it needs 3 cores, and max_active of this executor is 2"):
-        executor.submit(held(gate, cores=3))
+        executor.submit(held_job(release_file, cores=3))
 
 
-def test_slots_are_those_of_all_programs_of_the_user(limited: jpsi.ExecutorConfig, gate: Path) -> None:
+def test_all_programs_of_the_user_share_the_slots(limited: jpsi.ExecutorConfig, release_file: Path) -> None:
     client = (
         "import sys, jpsi; "
         "config = jpsi.ExecutorConfig(work_directory=sys.argv[1], max_active=2); "
@@ -167,51 +169,51 @@ def test_slots_are_those_of_all_programs_of_the_user(limited: jpsi.ExecutorConfi
         "executor.submit(jpsi.Job(jpsi.JobSpec('/bin/sh', arguments, resources=resources))); "
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     )
-    words = [sys.executable, "-c", client, str(limited.work_directory), str(gate)]
+    words = [sys.executable, "-c", client, str(limited.work_directory), str(release_file)]
     assert subprocess.run(words, check=False, timeout=PATIENCE).returncode == -signal.SIGKILL
 
     with JobExecutor.get_instance("local", config=limited) as executor:
-        job = held(gate)
+        job = held_job(release_file)
         with in_thread(lambda: executor.submit(job)):
-            stands(executor)
+            wait_until_queued(executor)
             assert job.status.state is JobState.NEW
-            gate.touch()
+            release_file.touch()
         assert job.wait(PATIENCE) is not None
 
 
 def test_slots_of_a_program_that_was_killed_before_it_started_a_job_are_free(
-    executor: JobExecutor, limited: jpsi.ExecutorConfig, gate: Path
+    executor: JobExecutor, limited: jpsi.ExecutorConfig, release_file: Path
 ) -> None:
-    gate.touch()
-    executor.submit(held(gate, cores=2))
+    release_file.touch()
+    executor.submit(held_job(release_file, cores=2))
     assert limited.work_directory is not None
     (slots,) = limited.work_directory.rglob("slots")
     for number, process in enumerate(["1.1.abcdef01", f"{os.getpid()}.1", "99999999.77.abcdef01"]):
         (slots / f"{process}.2.ab{number}").touch()
 
-    executor.submit(held(gate, cores=2))
+    executor.submit(held_job(release_file, cores=2))
 
 
 def test_a_job_that_could_not_be_started_takes_no_slot(
-    executor: JobExecutor, limited: jpsi.ExecutorConfig, gate: Path, monkeypatch: pytest.MonkeyPatch
+    executor: JobExecutor, limited: jpsi.ExecutorConfig, release_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate.touch()
+    release_file.touch()
     with monkeypatch.context() as patch:
         patch.setattr("jpsi_engine.local.local_engine.spawn", _no_process)
         with pytest.raises(SubmitException, match="no more processes"):
-            executor.submit(held(gate, cores=2))
+            executor.submit(held_job(release_file, cores=2))
 
     assert slots_taken(limited) == []
-    executor.submit(held(gate, cores=2))
+    executor.submit(held_job(release_file, cores=2))
 
 
 def _no_process(*_: object) -> int:
     raise BlockingIOError(11, "no more processes")
 
 
-def test_a_callback_may_submit_though_there_is_no_slot(executor: JobExecutor, gate: Path) -> None:
-    """The job that the callback is about ends meanwhile, though that is not told before it returns."""
-    jobs = [held(gate, cores=2), held(gate, cores=2)]
+def test_a_callback_may_submit_though_there_is_no_slot(executor: JobExecutor, release_file: Path) -> None:
+    """The job of the callback ends meanwhile, though jpsi publishes that only after the callback returned."""
+    jobs = [held_job(release_file, cores=2), held_job(release_file, cores=2)]
     submitted = threading.Event()
 
     def callback(job: Job, status: JobStatus) -> None:
@@ -222,15 +224,15 @@ def test_a_callback_may_submit_though_there_is_no_slot(executor: JobExecutor, ga
     executor.set_job_status_callback(callback)
     jobs[0].set_job_status_callback(lambda _, __: None)
     executor.submit(jobs[0])
-    stands(executor)
-    gate.touch()
+    wait_until_queued(executor)
+    release_file.touch()
 
     assert submitted.wait(PATIENCE)
     assert [status and status.state for status in jpsi.wait_all(jobs, PATIENCE)] == [JobState.COMPLETED] * 2
 
 
-def test_closing_an_executor_ends_what_waits(executor: JobExecutor, gate: Path) -> None:
-    jobs = [held(gate) for _ in range(8)]
+def test_closing_an_executor_ends_waiting_submissions(executor: JobExecutor, release_file: Path) -> None:
+    jobs = [held_job(release_file) for _ in range(8)]
     errors: list[BulkException] = []
 
     def submit() -> None:
@@ -240,10 +242,10 @@ def test_closing_an_executor_ends_what_waits(executor: JobExecutor, gate: Path) 
             errors.append(e)
 
     with in_thread(submit):
-        stands(executor, 4)
+        wait_until_queued(executor, 4)
         executor.close()
 
-    gate.touch()
+    release_file.touch()
     assert [len(it.done) for it in errors] == [2]
     assert {str(it).partition("was")[2] for it in errors[0].failed.values()} == {
         " given up while it waited to be submitted"
@@ -252,7 +254,7 @@ def test_closing_an_executor_ends_what_waits(executor: JobExecutor, gate: Path) 
     jpsi.wait_all(errors[0].done, PATIENCE)
 
 
-def test_an_interrupt_ends_what_waits(limited: jpsi.ExecutorConfig, gate: Path) -> None:
+def test_an_interrupt_ends_a_waiting_submission(limited: jpsi.ExecutorConfig, release_file: Path) -> None:
     client = (
         "import sys, jpsi; "
         "config = jpsi.ExecutorConfig(work_directory=sys.argv[1], max_active=2); "
@@ -265,7 +267,7 @@ def test_an_interrupt_ends_what_waits(limited: jpsi.ExecutorConfig, gate: Path) 
         "except KeyboardInterrupt:\n"
         "    print(sorted(job.status.state.value for job in jobs).count('NEW'), flush=True)\n"
     )
-    words = [sys.executable, "-c", client, str(limited.work_directory), str(gate)]
+    words = [sys.executable, "-c", client, str(limited.work_directory), str(release_file)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "go\n"
@@ -274,22 +276,22 @@ def test_an_interrupt_ends_what_waits(limited: jpsi.ExecutorConfig, gate: Path) 
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=PATIENCE)
 
-    gate.touch()
+    release_file.touch()
     assert output == "6\n"
 
 
-def test_a_task_that_is_cancelled_gives_up_its_slot_in_the_line(executor: JobExecutor, gate: Path) -> None:
-    first, waiting, last = held(gate, cores=2), held(gate), held(gate)
+def test_a_canceled_task_leaves_the_submit_queue(executor: JobExecutor, release_file: Path) -> None:
+    first, waiting, last = held_job(release_file, cores=2), held_job(release_file), held_job(release_file)
 
     async def main() -> None:
         await aio.submit(first, executor)
         tasks = [asyncio.create_task(aio.submit(job, executor)) for job in (waiting, last)]
-        await asyncio.to_thread(stands, executor, 2)
+        await asyncio.to_thread(wait_until_queued, executor, 2)
         tasks[0].cancel()
         await asyncio.wait(tasks[:1])
         assert tasks[0].cancelled()
         assert not tasks[1].done()
-        await asyncio.to_thread(gate.touch)
+        await asyncio.to_thread(release_file.touch)
         await tasks[1]
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE))
@@ -298,10 +300,10 @@ def test_a_task_that_is_cancelled_gives_up_its_slot_in_the_line(executor: JobExe
     assert last.wait(PATIENCE) is not None
 
 
-def test_without_a_limit_nothing_is_counted(config: jpsi.ExecutorConfig, gate: Path) -> None:
-    gate.touch()
+def test_without_a_limit_nothing_is_counted(config: jpsi.ExecutorConfig, release_file: Path) -> None:
+    release_file.touch()
     with JobExecutor.get_instance("local", config=config) as executor:
-        job = held(gate, cores=99)
+        job = held_job(release_file, cores=99)
         executor.submit(job)
         assert job.wait(PATIENCE) is not None
 

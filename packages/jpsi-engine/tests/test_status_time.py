@@ -1,4 +1,4 @@
-"""When a job entered its states: by the backend's own word where there is one, and whose word it was."""
+"""The times at which a job entered its states, and the source of each time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def times(job: Job) -> dict[JobState, datetime]:
-    """When a job entered each of its states."""
+    """Return the time at which a job entered each of its states."""
     return {status.state: status.time for status in job._delivered_statuses()}
 
 
 @pytest.mark.clause("status-time")
 @pytest.mark.parametrize("way", ["attach", "recall"])
-def test_who_looks_later_is_told_when_a_job_ended(
+def test_a_later_client_gets_the_time_of_the_end(
     executor: JobExecutor, config: jpsi.ExecutorConfig, way: str
 ) -> None:
     # longer than the clock of the file system may be behind
@@ -43,7 +43,7 @@ def test_who_looks_later_is_told_when_a_job_ended(
 
 
 @pytest.mark.clause("status-time")
-def test_an_end_before_the_job_object_was_made_is_told_as_it_was() -> None:
+def test_an_end_before_the_job_object_was_made_keeps_its_time() -> None:
     job = Job()
 
     job._publish(JobStatus(JobState.COMPLETED, time=LONG_AGO, metadata={"time.source": "accounting"}))
@@ -70,7 +70,7 @@ def test_times_do_not_decrease_within_a_job() -> None:
 
 
 @pytest.mark.clause("status-time")
-def test_a_status_without_another_word_is_of_the_time_when_it_was_seen() -> None:
+def test_a_status_without_another_source_has_the_time_of_its_observation() -> None:
     job = Job()
 
     job._publish(JobStatus(JobState.QUEUED))
@@ -79,7 +79,7 @@ def test_a_status_without_another_word_is_of_the_time_when_it_was_seen() -> None
 
 
 @pytest.mark.clause("status-time")
-def test_what_is_said_again_of_a_state_does_not_change_whose_its_time_is() -> None:
+def test_a_repeated_report_of_a_state_does_not_change_the_source_of_its_time() -> None:
     job = Job()
     job._publish(JobStatus(JobState.ACTIVE, time=LONG_AGO, metadata={"time.source": "marker"}))
 

@@ -1,4 +1,4 @@
-"""Many jobs at once, whatever fails: each runs once, and what came of each is told."""
+"""Bulk submission under failures: each job runs once, and each outcome is reported."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from jpsi_testing.waiting import eventually
 PATIENCE = 60.0
 COUNT = 5
 
-# Submits some jobs as one array and waits for them, but is killed before or after a function is called.
+# Submits jobs as one array and waits for them, but is killed before or after a call of a function.
 CLIENT = """
 import importlib, os, signal, sys
 import jpsi, jpsi.executor
@@ -79,7 +79,7 @@ for job in jobs:
     job.wait()
 """
 
-# Where it is killed, and whether its jobs are found again then.
+# The step at which the client is killed, and whether recovery finds its jobs then.
 STEPS = [
     ("jpsi_engine.spool.arrays", "ArrayFiles.prepare", "before", 0),
     ("jpsi_engine.host", "write_new", "before", COUNT),
@@ -124,7 +124,7 @@ def toys(batch: BatchConfig, fake: FakeScheduler) -> Iterator[JobExecutor]:
         yield executor
 
 
-def coded(code: int, **fields: object) -> Job:
+def job_with_exit_code(code: int, **fields: object) -> Job:
     return Job(JobSpec("/bin/sh", ["-c", f"exit {code}"], **fields))  # type: ignore[arg-type]  # fields of a spec
 
 
@@ -167,7 +167,7 @@ def test_a_client_killed_at_any_step_leaves_jobs_that_run_once(
 def test_jobs_of_a_client_killed_at_any_step_are_recalled_by_their_ids(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, module: str, path: str, when: str, found: int
 ) -> None:
-    """Those that never reached the batch system as well."""
+    """This includes jobs that never reached the batch system."""
     words = [module, path, when, str(batch.work_directory), str(tmp_path), str(COUNT)]
     client = subprocess.run(
         [sys.executable, "-c", CLIENT, *words],
@@ -192,7 +192,7 @@ def test_jobs_of_a_client_killed_at_any_step_are_recalled_by_their_ids(
 def test_jobs_that_were_submitted_again_are_recovered_once(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
-    """Two arrays have them: one that came to nothing, and one in which they wait."""
+    """They are in two arrays: one that failed, and one in which they are queued."""
     proofs = tmp_path / "proofs"
     proofs.mkdir()
     words = [
@@ -218,7 +218,7 @@ def test_jobs_that_were_submitted_again_are_recovered_once(
         assert sorted(code or 0 for code in ends(jobs)) == list(range(COUNT))
 
 
-# Submits one job by itself, but is killed before the batch system hears of it.
+# Submits a single job, but is killed before the handoff.
 SINGLE = """
 import os, signal, sys
 import jpsi
@@ -233,19 +233,19 @@ executor.submit(jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", proof, co
 """
 
 
-def proving(proofs: Path, code: int) -> Job:
-    """A job that leaves a line each time it runs."""
+def proof_job(proofs: Path, code: int) -> Job:
+    """Return a job that writes a line each time it runs."""
     command = 'echo ran >> "$1"; exit "$2"'
     return Job(JobSpec("/bin/sh", ["-c", command, "sh", str(proofs / f"proof{code}"), str(code)]))
 
 
 def runs(proofs: Path) -> list[str]:
-    """What the jobs have left that ran, by their codes."""
+    """Return the lines of the jobs that ran: their exit codes."""
     return [it.read_text() for it in sorted(proofs.glob("proof*"))]
 
 
-def let_go(fake: FakeScheduler) -> None:
-    """Let jobs run that were to wait, until all have ended."""
+def release_jobs(fake: FakeScheduler) -> None:
+    """Release the queued jobs, and wait until all jobs have ended."""
     fake.lag, fake.slots = 0.0, 8
     fake.settle()
     fake.wait_for(lambda: all(it.state.final for it in fake.jobs), PATIENCE)
@@ -254,7 +254,7 @@ def let_go(fake: FakeScheduler) -> None:
 def test_jobs_that_go_into_an_array_after_a_crash_are_recovered_from_there(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
-    """Their folders tell of a first attempt by itself, and their array waits."""
+    """Their folders record a first attempt as single jobs, and their array is queued."""
     for code in range(3):
         words = [str(batch.work_directory), str(tmp_path / f"proof{code}"), str(code)]
         client = subprocess.run([sys.executable, "-c", SINGLE, *words], check=False, timeout=PATIENCE)
@@ -268,7 +268,7 @@ def test_jobs_that_go_into_an_array_after_a_crash_are_recovered_from_there(
 
     with JobExecutor("toy", config=batch) as executor:
         found = list(executor.recover())
-        let_go(fake)
+        release_jobs(fake)
 
         assert {job.id: job.native_id for job in found} == native_ids
         assert len(found) == 3
@@ -276,10 +276,10 @@ def test_jobs_that_go_into_an_array_after_a_crash_are_recovered_from_there(
     assert runs(tmp_path) == ["ran\n"] * 3
 
 
-def test_jobs_whose_first_attempt_came_to_nothing_are_recovered_from_their_array(
+def test_jobs_whose_first_attempt_failed_are_recovered_from_their_array(
     batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler, tmp_path: Path
 ) -> None:
-    jobs = [proving(tmp_path, code) for code in range(3)]
+    jobs = [proof_job(tmp_path, code) for code in range(3)]
     fake.slots, fake.lag = 0, 3600.0
     for job in jobs:
         fake.faults.cut("tsubmit")
@@ -291,14 +291,14 @@ def test_jobs_whose_first_attempt_came_to_nothing_are_recovered_from_their_array
 
     with JobExecutor("toy", config=batch) as executor:
         found = list(executor.recover())
-        let_go(fake)
+        release_jobs(fake)
 
         assert {job.id: job.native_id for job in found} == {job.id: job.native_id for job in jobs}
         assert sorted(code or 0 for code in ends(found)) == [0, 1, 2]
     assert runs(tmp_path) == ["ran\n"] * 3
 
 
-def test_jobs_that_two_executors_have_found_are_submitted_by_one(
+def test_one_of_two_executors_that_recovered_jobs_submits_them(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
     proofs = tmp_path / "proofs"
@@ -324,10 +324,10 @@ def test_jobs_that_two_executors_have_found_are_submitted_by_one(
 
 
 @pytest.mark.parametrize("how_many", [1, COUNT], ids=["by itself", "in an array"])
-def test_jobs_that_two_submit_at_the_same_time_are_recovered_once(
+def test_jobs_that_two_clients_submit_at_the_same_time_are_recovered_once(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how_many: int
 ) -> None:
-    """Neither has seen that the other one is there; the second names another array, or finds one named."""
+    """Neither client noticed the other; the second records another array, or finds one recorded."""
     proofs = tmp_path / "proofs"
     proofs.mkdir()
     words = [
@@ -353,7 +353,7 @@ def test_jobs_that_two_submit_at_the_same_time_are_recovered_once(
 
     with JobExecutor("toy", config=batch) as executor:
         found = list(executor.recover())
-        let_go(fake)
+        release_jobs(fake)
 
         assert len(found) == COUNT
         assert {job.id: job.native_id for job in found if job.id in native_ids} == native_ids
@@ -361,10 +361,10 @@ def test_jobs_that_two_submit_at_the_same_time_are_recovered_once(
     assert [it.read_text() for it in proofs.iterdir()] == ["ran\n"] * COUNT
 
 
-def test_a_job_that_was_submitted_again_by_itself_is_recovered_from_there(
+def test_a_job_submitted_again_as_a_single_job_is_recovered_as_one(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
-    """Its first attempt is in an array that came to nothing, and which is there for the sake of others."""
+    """Its first attempt is in an array that failed, and which remains because of other jobs."""
     proofs = tmp_path / "proofs"
     proofs.mkdir()
     words = [
@@ -390,11 +390,11 @@ def test_a_job_that_was_submitted_again_by_itself_is_recovered_from_there(
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_jobs_that_are_being_submitted_are_not_recovered_beside_that(
+def test_jobs_in_submission_are_not_recovered(
     toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    """Between the word of the batch system and that of the engine they look as if somebody had left them."""
-    jobs = [coded(code) for code in range(count)]
+    """Between the output of the submit command and the engine's record they look abandoned."""
+    jobs = [job_with_exit_code(code) for code in range(count)]
     sent, found = threading.Event(), threading.Event()
     send = SubmissionPipeline._hand_off
 
@@ -416,8 +416,8 @@ def test_jobs_that_are_being_submitted_are_not_recovered_beside_that(
     assert ends(jobs) == list(range(count))
 
 
-def left_behind(batch: BatchConfig, proofs: Path) -> None:
-    """Jobs whose client was killed before the batch system heard of their array."""
+def submit_and_die(batch: BatchConfig, proofs: Path) -> None:
+    """Submit jobs from a client that is killed before the handoff of their array."""
     proofs.mkdir(exist_ok=True)
     words = [
         "jpsi_engine.spool.spool",
@@ -430,10 +430,10 @@ def left_behind(batch: BatchConfig, proofs: Path) -> None:
     subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
 
 
-def test_jobs_that_go_with_a_contested_one_are_submitted_without_it(
+def test_jobs_in_one_array_with_a_contested_job_are_submitted_without_it(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left_behind(batch, tmp_path / "proofs")
+    submit_and_die(batch, tmp_path / "proofs")
     fake.slots = 0
     with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
         mine, others = one.recover(), other.recover()
@@ -457,10 +457,10 @@ def test_jobs_that_go_with_a_contested_one_are_submitted_without_it(
     assert {it.job_id for it in on_disk.read()} == {job.id for job in others}
 
 
-def test_an_array_that_waits_is_not_withdrawn_by_who_comes_too_late(
+def test_a_late_client_does_not_revoke_a_queued_array(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
-    left_behind(batch, tmp_path / "proofs")
+    submit_and_die(batch, tmp_path / "proofs")
     fake.slots = 0
     with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
         mine, others = list(one.recover()), other.recover()
@@ -468,7 +468,7 @@ def test_an_array_that_waits_is_not_withdrawn_by_who_comes_too_late(
         for why in ("by another process", "runs already"):
             with pytest.raises(BulkException, match=why):
                 other.submit_many(others)
-        let_go(fake)
+        release_jobs(fake)
 
         assert sorted(code or 0 for code in ends(mine)) == list(range(COUNT))
 
@@ -477,7 +477,7 @@ def test_a_job_whose_link_names_the_element_of_another_job_is_not_submitted_agai
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
     """Its own array may run, whatever became of that of the other job."""
-    left_behind(batch, tmp_path / "proofs")
+    submit_and_die(batch, tmp_path / "proofs")
     spool = Spool(Path(str(batch.work_directory), "toy"))
     (name,), sent = spool.arrays.names(), len(fake.jobs)
     with JobExecutor("toy", config=batch) as executor:
@@ -492,10 +492,10 @@ def test_a_job_whose_link_names_the_element_of_another_job_is_not_submitted_agai
     assert len(fake.jobs) == sent + 1
 
 
-def test_an_element_that_was_told_to_end_before_it_was_sent_has_ended(
+def test_an_element_cancelled_before_the_handoff_is_final(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
-    left_behind(batch, tmp_path / "proofs")
+    submit_and_die(batch, tmp_path / "proofs")
     spool = Spool(Path(str(batch.work_directory), "toy"))
     (name,) = spool.arrays.names()
     array = spool.arrays.read(name)
@@ -509,7 +509,7 @@ def test_an_element_that_was_told_to_end_before_it_was_sent_has_ended(
             assert {job.id for job in executor.recover()} == set(others)
 
 
-# Finds jobs and submits them again, but is killed when a function is called for the second time.
+# Recovers jobs and submits them again, but is killed at the second call of a function.
 AGAIN = """
 import os, signal, sys
 import jpsi
@@ -530,7 +530,7 @@ executor.submit_many(executor.recover())
 """
 
 
-def test_jobs_of_which_half_name_their_array_are_recovered_once(
+def test_jobs_half_of_which_record_their_array_are_recovered_once(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
     for code in range(3):
@@ -548,11 +548,11 @@ def test_jobs_of_which_half_name_their_array_are_recovered_once(
     assert runs(tmp_path) == ["ran\n"] * 3
 
 
-def test_what_is_odd_among_the_arrays_costs_no_job_its_recovery(
+def test_malformed_files_among_the_arrays_cost_no_job_its_recovery(
     batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler
 ) -> None:
     fake.slots = 0
-    jobs = [coded(code) for code in range(3)]
+    jobs = [job_with_exit_code(code) for code in range(3)]
     toys.submit_many(jobs)
     arrays = Path(str(batch.work_directory), "toy", "arrays")
     (arrays / ".DS_Store").touch()
@@ -582,28 +582,28 @@ def test_what_is_odd_among_the_arrays_costs_no_job_its_recovery(
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_what_one_job_brings_along_no_other_has(
+def test_jobs_of_an_array_do_not_share_their_files(
     toys: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there").mkdir()
     (tmp_path / "before.sh").write_text("true\n")
     fields: dict[str, Any] = {"directory": tmp_path / "there", "pre_launch": Path("before.sh")}
-    brings = coded(7, stage_in=[jpsi.StageIn("before.sh", Path("before.sh"))], **fields)
-    lacks = coded(7, **fields)
+    staging = job_with_exit_code(7, stage_in=[jpsi.StageIn("before.sh", Path("before.sh"))], **fields)
+    plain = job_with_exit_code(7, **fields)
 
     with pytest.raises(BulkException) as raised:
-        toys.submit_many([brings, lacks] if is_first else [lacks, brings])
+        toys.submit_many([staging, plain] if is_first else [plain, staging])
 
-    assert set(raised.value.failed) == {lacks}
-    assert ends([brings]) == [7]
+    assert set(raised.value.failed) == {plain}
+    assert ends([staging]) == [7]
 
 
-def test_an_element_that_waits_is_cancelled_without_delay(batch: BatchConfig, fake: FakeScheduler) -> None:
-    """Its array is known: nobody waits until a batch system that does not mention it is believed."""
+def test_a_queued_element_is_cancelled_without_delay(batch: BatchConfig, fake: FakeScheduler) -> None:
+    """Its array is known: the client needs no grace for a snapshot that does not mention it."""
     fake.slots = 0
     with JobExecutor("toy", config=attrs.evolve(batch, grace=timedelta(hours=1))) as executor:
-        jobs = [coded(code) for code in range(3)]
+        jobs = [job_with_exit_code(code) for code in range(3)]
         executor.submit_many(jobs)
         executor.cancel_many(jobs[:1])
         fake.vanish(jobs[0].native_id or "")
@@ -614,20 +614,20 @@ def test_an_element_that_waits_is_cancelled_without_delay(batch: BatchConfig, fa
     assert status.state is JobState.CANCELED
 
 
-def test_what_is_cancelled_first_does_not_wait_until_all_others_are_written_down(
+def test_the_first_cancellation_does_not_wait_for_the_records_of_all_others(
     batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.slots = 0
-    jobs = [coded(code) for code in range(4)]
+    jobs = [job_with_exit_code(code) for code in range(4)]
     toys.submit_many(jobs)
     folders, written = Path(str(batch.work_directory), "toy", "jobs"), list[int]()
     cancel = Backend.cancel
 
     def counting(
-        backend: Backend, native_ids: Sequence[str], seen: Mapping[str, Observation]
+        backend: Backend, native_ids: Sequence[str], observations: Mapping[str, Observation]
     ) -> Mapping[str, str]:
         written.append(len(list(folders.glob("*/stop.1.json"))))
-        return cancel(backend, native_ids, seen)
+        return cancel(backend, native_ids, observations)
 
     monkeypatch.setattr(Backend, "split_for_requests", lambda _, things: [things[:2], things[2:]])
     monkeypatch.setattr(Backend, "cancel", counting)
@@ -641,7 +641,7 @@ def test_what_is_cancelled_first_does_not_wait_until_all_others_are_written_down
 
 
 @pytest.mark.clause("cancel-race")
-def test_jobs_that_end_while_others_are_cancelled_have_ended_as_they_did(
+def test_jobs_that_end_while_others_are_cancelled_keep_their_ends(
     batch: BatchConfig, toys: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = tmp_path / "go_on"
@@ -652,11 +652,11 @@ def test_jobs_that_end_while_others_are_cancelled_have_ended_as_they_did(
     cancel = Backend.cancel
 
     def slow(
-        backend: Backend, native_ids: Sequence[str], seen: Mapping[str, Observation]
+        backend: Backend, native_ids: Sequence[str], observations: Mapping[str, Observation]
     ) -> Mapping[str, str]:
         go_on.touch()
         assert ends(jobs[2:]) == [0, 0]
-        return cancel(backend, native_ids, seen)
+        return cancel(backend, native_ids, observations)
 
     monkeypatch.setattr(Backend, "split_for_requests", lambda _, things: (things[:2], things[2:]))
     monkeypatch.setattr(Backend, "cancel", slow)
@@ -668,35 +668,37 @@ def test_jobs_that_end_while_others_are_cancelled_have_ended_as_they_did(
         assert executor.recover() == []
 
 
-def test_who_does_not_answer_is_not_asked_to_cancel_the_rest(
+def test_a_system_that_does_not_answer_gets_no_further_cancel_command(
     toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.slots = 0
-    jobs = [coded(code) for code in range(6)]
+    jobs = [job_with_exit_code(code) for code in range(6)]
     toys.submit_many(jobs)
-    asked = list[Sequence[str]]()
+    cancelled = list[Sequence[str]]()
 
-    def silent(_: Backend, native_ids: Sequence[str], seen: Mapping[str, Observation]) -> Mapping[str, str]:
-        asked.append(native_ids)
+    def unanswered(
+        _: Backend, native_ids: Sequence[str], observations: Mapping[str, Observation]
+    ) -> Mapping[str, str]:
+        cancelled.append(native_ids)
         msg = "tdel did not answer in time"
         raise jpsi.SubmitException(msg, transient=True)
 
     monkeypatch.setattr(
         Backend, "split_for_requests", lambda _, things: (things[:2], things[2:4], things[4:])
     )
-    monkeypatch.setattr(Backend, "cancel", silent)
+    monkeypatch.setattr(Backend, "cancel", unanswered)
     with pytest.raises(BulkException) as caught:
         toys.cancel_many(jobs)
 
     assert list(caught.value.failed) == jobs
-    assert len(asked) == 1
+    assert len(cancelled) == 1
 
 
-def test_a_job_that_is_given_twice_is_a_mistake(toys: JobExecutor, fake: FakeScheduler) -> None:
-    job = coded(0)
+def test_a_job_that_is_listed_twice_is_an_error(toys: JobExecutor, fake: FakeScheduler) -> None:
+    job = job_with_exit_code(0)
 
     with pytest.raises(ValueError, match="is given twice"):
-        toys.submit_many([job, coded(1), job])
+        toys.submit_many([job, job_with_exit_code(1), job])
 
     assert job.status.state is JobState.NEW
     assert fake.jobs == []
@@ -704,7 +706,7 @@ def test_a_job_that_is_given_twice_is_a_mistake(toys: JobExecutor, fake: FakeSch
         toys.submit_many([job, None])  # type: ignore[list-item]  # that is the mistake
 
 
-def test_no_jobs_are_no_request(toys: JobExecutor, fake: FakeScheduler) -> None:
+def test_an_empty_list_runs_no_command(toys: JobExecutor, fake: FakeScheduler) -> None:
     toys.submit_many([])
     toys.cancel_many([])
     toys.attach_many([])
@@ -712,45 +714,45 @@ def test_no_jobs_are_no_request(toys: JobExecutor, fake: FakeScheduler) -> None:
     assert fake.log.count("tsubmit") == 0
 
 
-# A backend, or something that is laid over one, which tells how often it was asked.
+# A backend or an override of one, whose refusals count the calls of its check.
 COUNTING = """
 from jpsi.plugin import hookimpl
-ASKED = []
+CHECKED = []
 
 @hookimpl
 def check_spec(spec):
-    ASKED.append(spec.executable)
-    return [f"{spec.executable}, asked {len(ASKED)} times"] if spec.executable != "/bin/sh" else []
+    CHECKED.append(spec.executable)
+    return [f"{spec.executable}, checked {len(CHECKED)} times"] if spec.executable != "/bin/sh" else []
 """
 
 
 @pytest.mark.parametrize(
-    ("group", "module", "told", "told_again"),
+    ("group", "module", "expected", "expected_again"),
     [
         (
             "jpsi.executors",
             f"{Path(toy.__file__).read_text()}{COUNTING}",
-            ["a, asked 1 times"] * 2,
-            ["a, asked 2 times"] * 2,
+            ["a, checked 1 times"] * 2,
+            ["a, checked 2 times"] * 2,
         ),
         (
             "jpsi.overrides",
             COUNTING,
-            ["a, asked 1 times", "b, asked 2 times"],
-            ["a, asked 3 times", "b, asked 4 times"],
+            ["a, checked 1 times", "b, checked 2 times"],
+            ["a, checked 3 times", "b, checked 4 times"],
         ),
     ],
     ids=["backend", "override"],
 )
-def test_what_may_look_at_all_of_a_job_is_asked_about_each(
+def test_a_check_that_reads_the_whole_spec_is_called_for_each_job(
     batch: BatchConfig,
     plugin_directory: PluginDirectory,
     group: str,
     module: str,
-    told: list[str],
-    told_again: list[str],
+    expected: list[str],
+    expected_again: list[str],
 ) -> None:
-    """A backend sees no difference between jobs that differ in their commands; a site's policy may."""
+    """A backend checks jobs that differ only in their commands once; a site's policy checks each."""
     name = "counted" if group == "jpsi.executors" else "toy"
     plugin_directory.add("counting", entry_points={group: {name: "counting"}}, files={"counting.py": module})
     jobs = [Job(JobSpec("a")), Job(JobSpec("b"))]
@@ -758,29 +760,31 @@ def test_what_may_look_at_all_of_a_job_is_asked_about_each(
     with JobExecutor(name, config=batch) as executor, pytest.raises(BulkException) as refused:
         executor.submit_many(jobs)
 
-    assert [str(refused.value.failed[job]) for job in jobs] == [f"the job is not valid: {it}" for it in told]
+    assert [str(refused.value.failed[job]) for job in jobs] == [
+        f"the job is not valid: {it}" for it in expected
+    ]
 
     with JobExecutor(name, config=batch) as executor:
         refusals = [refusal(executor, executable) for executable in ("a", "b")]
-    assert refusals == [f"the job is not valid: {it}" for it in told_again]
+    assert refusals == [f"the job is not valid: {it}" for it in expected_again]
 
 
 def refusal(executor: JobExecutor, executable: str) -> str:
-    """Why a job is not submitted."""
+    """Return the reason why a job is not submitted."""
     with pytest.raises(jpsi.InvalidJobException) as refused:
         executor.submit(Job(JobSpec(executable)))
     return str(refused.value)
 
 
-def test_a_closed_executor_takes_none(toys: JobExecutor) -> None:
+def test_a_closed_executor_accepts_no_jobs(toys: JobExecutor) -> None:
     toys.close()
 
     with pytest.raises(jpsi.SubmitException, match="closed"):
-        toys.submit_many([coded(0)])
+        toys.submit_many([job_with_exit_code(0)])
 
 
 def test_jobs_that_were_submitted_already_stay_as_they_are(toys: JobExecutor) -> None:
-    first, second = coded(1), coded(2)
+    first, second = job_with_exit_code(1), job_with_exit_code(2)
     toys.submit(first)
 
     with pytest.raises(BulkException) as caught:
@@ -791,11 +795,11 @@ def test_jobs_that_were_submitted_already_stay_as_they_are(toys: JobExecutor) ->
     assert ends([first, second]) == [1, 2]
 
 
-def test_an_array_that_is_refused_keeps_no_other_from_being_submitted(
+def test_a_refused_array_does_not_prevent_the_submission_of_others(
     toys: JobExecutor, fake: FakeScheduler
 ) -> None:
-    refused = [coded(1, attributes=jpsi.JobAttributes(queue_name="nowhere")) for _ in range(3)]
-    taken = [coded(code) for code in range(3)]
+    refused = [job_with_exit_code(1, attributes=jpsi.JobAttributes(queue_name="nowhere")) for _ in range(3)]
+    taken = [job_with_exit_code(code) for code in range(3)]
 
     with pytest.raises(BulkException, match="no queue 'nowhere'") as caught:
         toys.submit_many([*refused, *taken])
@@ -807,10 +811,10 @@ def test_an_array_that_is_refused_keeps_no_other_from_being_submitted(
     assert [it.status.state for it in refused] == [JobState.NEW] * 3
 
 
-def test_what_cannot_be_written_down_is_not_submitted(
+def test_jobs_whose_intent_cannot_be_written_are_not_submitted(
     toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = [coded(code) for code in range(3)]
+    jobs = [job_with_exit_code(code) for code in range(3)]
 
     def full(*_: object) -> None:
         raise OSError(28, os.strerror(28))
@@ -826,14 +830,14 @@ def test_what_cannot_be_written_down_is_not_submitted(
     assert ends(jobs) == [0, 1, 2]
 
 
-def test_an_interrupt_is_raised_once_the_jobs_that_were_taken_are_bound(
+def test_an_interrupt_is_raised_after_the_accepted_jobs_are_bound(
     toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = [coded(code) for code in range(3)]
+    jobs = [job_with_exit_code(code) for code in range(3)]
     send = Handoff.submit
 
-    def interrupted(sending: Handoff, prepared: Prepared) -> HandedOff:
-        return attrs.evolve(send(sending, prepared), interrupt=KeyboardInterrupt())
+    def interrupted(handoff: Handoff, prepared: Prepared) -> HandedOff:
+        return attrs.evolve(send(handoff, prepared), interrupt=KeyboardInterrupt())
 
     with monkeypatch.context() as patch:
         patch.setattr(Handoff, "submit", interrupted)
@@ -847,7 +851,7 @@ def test_an_interrupt_is_raised_once_the_jobs_that_were_taken_are_bound(
 def test_an_interrupt_before_that_leaves_jobs_that_can_be_submitted(
     toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = [coded(code) for code in range(3)]
+    jobs = [job_with_exit_code(code) for code in range(3)]
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -862,10 +866,10 @@ def test_an_interrupt_before_that_leaves_jobs_that_can_be_submitted(
     assert ends(jobs) == [0, 1, 2]
 
 
-def test_an_interrupt_while_jobs_are_bound_is_raised_once_all_are(
+def test_an_interrupt_during_binding_is_raised_after_all_jobs_are_bound(
     toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = [coded(code) for code in range(3)]
+    jobs = [job_with_exit_code(code) for code in range(3)]
     bind = Job._bind
 
     def interrupting(job: Job, native_id: str | None, attempt: int) -> None:
@@ -885,10 +889,10 @@ def test_an_interrupt_while_jobs_are_bound_is_raised_once_all_are(
     assert ends(jobs) == [0, 1, 2]
 
 
-def test_jobs_of_which_a_failure_keeps_some_from_being_bound_run_once(
+def test_jobs_run_once_though_a_failure_prevents_the_binding_of_some(
     toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = [proving(tmp_path, code) for code in range(5)]
+    jobs = [proof_job(tmp_path, code) for code in range(5)]
     bind = Job._bind
     fake.slots = 0
 
@@ -905,7 +909,7 @@ def test_jobs_of_which_a_failure_keeps_some_from_being_bound_run_once(
     with pytest.raises(BulkException, match="runs already") as caught:
         toys.submit_many(jobs[2:])
     found = {job.id: job for job in toys.recover()}
-    let_go(fake)
+    release_jobs(fake)
 
     assert list(caught.value.failed) == jobs[2:]
     assert ends([found.pop(job.id) for job in jobs[2:]]) == [2, 3, 4]
@@ -921,10 +925,10 @@ def refusal_of_many(executor: JobExecutor, jobs: Sequence[Job]) -> str:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_jobs_that_could_not_be_withdrawn_are_before_they_are_submitted_again(
+def test_jobs_that_could_not_be_revoked_are_revoked_before_they_are_submitted_again(
     toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    jobs = [proving(tmp_path, code) for code in range(count)]
+    jobs = [proof_job(tmp_path, code) for code in range(count)]
     fake.slots, fake.lag = 0, 3600.0
     fake.faults.accept_and_hang("tsubmit")
 
@@ -936,19 +940,19 @@ def test_jobs_that_could_not_be_withdrawn_are_before_they_are_submitted_again(
         patch.setattr("jpsi_engine.spool.spool.revoke", full)
         with pytest.raises(jpsi.SubmitException, match="may run or not"):
             toys.submit_many(jobs)
-        # the command that hung may have the lock until it is gone
+        # the hanging command may hold the lock until it ends
         assert eventually(lambda: "No space left" in refusal_of_many(toys, jobs))
     toys.submit_many(jobs)
-    let_go(fake)
+    release_jobs(fake)
 
     assert runs(tmp_path) == ["ran\n"] * count
     assert ends(jobs) == list(range(count))
 
 
-def test_many_arrays_are_submitted_side_by_side(batch: BatchConfig, fake: FakeScheduler) -> None:
+def test_many_arrays_are_submitted_in_parallel(batch: BatchConfig, fake: FakeScheduler) -> None:
     fake.outcome = Outcome(seconds=0.0)
     with JobExecutor("toy", config=attrs.evolve(batch, array_size=3)) as executor:
-        jobs = [coded(0) for _ in range(20)]
+        jobs = [job_with_exit_code(0) for _ in range(20)]
         executor.submit_many(jobs)
 
     assert fake.log.count("tsubmit") == 7
@@ -957,10 +961,10 @@ def test_many_arrays_are_submitted_side_by_side(batch: BatchConfig, fake: FakeSc
     assert sorted(it.native_id.count(".") for it in fake.jobs) == [1] * 20
 
 
-def test_an_element_whose_folder_is_not_seen_here_ends_as_it_did(
+def test_an_element_whose_folder_does_not_show_keeps_its_end(
     batch: BatchConfig, toys: JobExecutor, tmp_path: Path
 ) -> None:
-    """A node made the folder, and the file system tells others of it late."""
+    """A node made the folder, and the network file system shows it late."""
     go_on = tmp_path / "go_on"
     command = f'until [ -e {go_on} ]; do sleep 0.1; done; exit "$1"'
     streams = {"stdout_path": "/dev/null", "stderr_path": "/dev/null"}
@@ -971,7 +975,7 @@ def test_an_element_whose_folder_is_not_seen_here_ends_as_it_did(
     ]
     toys.submit_many(jobs)
     for job, sign in zip(jobs, signs, strict=True):
-        # its runner needs nothing of the folder any more
+        # its runner no longer needs the folder
         assert sign.wait(PATIENCE)
         assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
         shutil.rmtree(Path(str(batch.work_directory), "toy", "jobs", job.id))
@@ -982,7 +986,7 @@ def test_an_element_whose_folder_is_not_seen_here_ends_as_it_did(
     assert {job.status.evidence for job in jobs} == {Evidence.MARKER}
 
 
-def test_an_element_that_was_killed_is_told_by_the_queue(toys: JobExecutor, fake: FakeScheduler) -> None:
+def test_the_queue_reports_the_end_of_a_killed_element(toys: JobExecutor, fake: FakeScheduler) -> None:
     jobs = [Job(JobSpec("/bin/sleep", ["1000"])) for _ in range(3)]
     toys.submit_many(jobs)
     for job in jobs:
@@ -997,65 +1001,68 @@ def test_an_element_that_was_killed_is_told_by_the_queue(toys: JobExecutor, fake
     assert [job.wait(PATIENCE) is not None for job in jobs] == [True] * 3
 
 
-def test_callbacks_hear_of_each_element(toys: JobExecutor) -> None:
-    seen: dict[str, list[JobState]] = {}
+def test_callbacks_get_the_statuses_of_each_element(toys: JobExecutor) -> None:
+    states: dict[str, list[JobState]] = {}
     all_over = threading.Event()
 
-    def heard(job: Job, status: jpsi.JobStatus) -> None:
-        seen.setdefault(job.id, []).append(status.state)
-        if sum(states[-1].final for states in seen.values()) == 3:
+    def callback(job: Job, status: jpsi.JobStatus) -> None:
+        states.setdefault(job.id, []).append(status.state)
+        if sum(history[-1].final for history in states.values()) == 3:
             all_over.set()
 
-    toys.set_job_status_callback(heard)
-    jobs = [coded(code) for code in range(3)]
+    toys.set_job_status_callback(callback)
+    jobs = [job_with_exit_code(code) for code in range(3)]
     toys.submit_many(jobs)
 
     assert all_over.wait(PATIENCE)
-    assert [seen[job.id][0] for job in jobs] == [JobState.QUEUED] * 3
-    assert [seen[job.id][-1] for job in jobs] == [JobState.COMPLETED, JobState.FAILED, JobState.FAILED]
+    assert [states[job.id][0] for job in jobs] == [JobState.QUEUED] * 3
+    assert [states[job.id][-1] for job in jobs] == [JobState.COMPLETED, JobState.FAILED, JobState.FAILED]
 
 
-def test_many_local_jobs_are_started_side_by_side(executor: JobExecutor) -> None:
-    jobs = [coded(code) for code in range(8)]
+def test_many_local_jobs_are_started_in_parallel(executor: JobExecutor) -> None:
+    jobs = [job_with_exit_code(code) for code in range(8)]
 
     executor.submit_many(jobs)
 
     assert ends(jobs) == list(range(8))
 
 
-def test_of_elements_no_more_is_read_than_where_they_are(
+def test_only_the_index_of_an_element_is_read(
     batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What an element asked for stands behind what all before it did; a folder is looked into once."""
+    """The spec of an element follows those of all elements before it; a folder is read once."""
     fake.slots = 0
-    waiting, jobs = [coded(code) for code in range(3)], [coded(code) for code in range(5)]
+    waiting, jobs = (
+        [job_with_exit_code(code) for code in range(3)],
+        [job_with_exit_code(code) for code in range(5)],
+    )
     toys.submit_many(waiting)
     spool = Spool(Path(str(batch.work_directory), "toy"))
     (array,) = spool.arrays.names()
     for index, job in enumerate(waiting, 1):
         spool.adopt(job.id, 1, ArrayMember(array, index))
     toys.submit_many(jobs)
-    asked, looked, last_array_member = list[ArrayMember](), list[str](), Spool.last_array_member
+    read, listed, last_array_member = list[ArrayMember](), list[str](), Spool.last_array_member
 
     def counting(spool: Spool, job_id: str) -> ArrayMember | None:
-        looked.append(job_id)
+        listed.append(job_id)
         return last_array_member(spool, job_id)
 
-    monkeypatch.setattr(ArrayFiles, "read_element", lambda _, place: asked.append(place))
+    monkeypatch.setattr(ArrayFiles, "read_element", lambda _, place: read.append(place))
     with JobExecutor("toy", config=batch) as executor:
         assert len(executor.recover()) == 8
         prune(spool, time.time(), 0, 0, has_exit_marker)
         monkeypatch.setattr(Spool, "last_array_member", counting)
         executor.attach_many([(Job(), "998"), (Job(), "999")])
 
-    assert asked == []
-    assert sorted(looked) == sorted(job.id for job in waiting)
+    assert read == []
+    assert sorted(listed) == sorted(job.id for job in waiting)
 
 
-def test_attaching_to_many_names_what_cannot_be(toys: JobExecutor, fake: FakeScheduler) -> None:
-    jobs = [coded(code) for code in range(2)]
+def test_attach_to_many_names_the_jobs_that_fail(toys: JobExecutor, fake: FakeScheduler) -> None:
+    jobs = [job_with_exit_code(code) for code in range(2)]
     toys.submit_many(jobs)
-    one, other, taken = Job(), Job(), coded(0)
+    one, other, taken = Job(), Job(), job_with_exit_code(0)
     toys.submit(taken)
 
     with pytest.raises(BulkException) as caught:
@@ -1067,7 +1074,7 @@ def test_attaching_to_many_names_what_cannot_be(toys: JobExecutor, fake: FakeSch
     assert one.native_id == jobs[0].native_id
 
 
-def test_where_all_are_checked_first_one_that_cannot_run_keeps_all_from_being_submitted(
+def test_an_invalid_job_prevents_the_submission_of_all_if_all_are_checked_first(
     toys: JobExecutor, fake: FakeScheduler
 ) -> None:
     good, wrong, other = Job(JobSpec("true")), Job(JobSpec("true", arguments=["\0"])), Job(JobSpec("true"))

@@ -1,4 +1,4 @@
-"""Jobs that one command submits, each by itself: each runs once, what came of it is told, whatever fails."""
+"""Single jobs that one command submits: each runs once and has its outcome, whatever fails."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jpsi_testing.fake import FakeScheduler, on_path
 PATIENCE = 60.0
 COUNT = 4
 
-# Has no arrays, and submits four jobs with one command, of which it tells the ids of all but the last.
+# Has no arrays, and submits four jobs with one command, which prints the ids of all but the last.
 SEVERAL = r'''
 
 _EACH = """
@@ -60,7 +60,7 @@ def classify_failure(result: CommandResult) -> Failure | None:
     return Failure(FailureKind.AMBIGUOUS if may_be_there else FailureKind.INVALID_JOB, result.complaint)
 '''
 
-# Submits jobs at once and waits for them, but is killed before or after a function is called.
+# Submits jobs at once and waits for them, but is killed before or after a call of a function.
 CLIENT = """
 import importlib, os, signal, sys
 import jpsi, jpsi.executor
@@ -89,7 +89,7 @@ jobs = [
 executor.submit_many(jobs)
 """
 
-# Where it is killed, and how many of its jobs are found again then.
+# The step at which the client is killed, and the number of its jobs that recovery finds then.
 STEPS = [
     ("jpsi_engine.spool.spool", "Spool.prepare", "before", 0),
     ("jpsi_engine.spool.spool", "Spool.prepare", "after", 1),
@@ -134,14 +134,14 @@ def toys(batch: BatchConfig, fake: FakeScheduler) -> Iterator[JobExecutor]:
         yield executor
 
 
-def proving(proofs: Path, code: int, name: str | None = None) -> Job:
-    """A job that leaves a line each time it runs."""
+def proof_job(proofs: Path, code: int, name: str | None = None) -> Job:
+    """Return a job that writes a line each time it runs."""
     command = 'echo ran >> "$1"; exit "$2"'
     return Job(JobSpec("/bin/sh", ["-c", command, "sh", str(proofs / f"proof{code}"), str(code)], name=name))
 
 
 def runs(proofs: Path) -> list[str]:
-    """What the jobs have left that ran, by their codes."""
+    """Return the lines of the jobs that ran: their exit codes."""
     return [it.read_text() for it in sorted(proofs.glob("proof*"))]
 
 
@@ -151,17 +151,17 @@ def ends(jobs: Sequence[Job]) -> list[int | None]:
     return [None if status is None else status.exit_code for status in statuses]
 
 
-def let_go(fake: FakeScheduler) -> None:
-    """Let jobs run that were to wait, until all have ended."""
+def release_jobs(fake: FakeScheduler) -> None:
+    """Release the queued jobs, and wait until all jobs have ended."""
     fake.slots = 8
     fake.settle()
     assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), PATIENCE)
 
 
-def test_each_has_its_own_id_and_end_and_one_that_is_not_told_of_is_found_by_its_tag(
+def test_each_job_has_its_own_id_and_end_and_one_without_printed_id_is_found_by_its_tag(
     toys: JobExecutor, fake: FakeScheduler, tmp_path: Path
 ) -> None:
-    jobs = [proving(tmp_path, code) for code in range(COUNT)]
+    jobs = [proof_job(tmp_path, code) for code in range(COUNT)]
 
     toys.submit_many(jobs)
 
@@ -170,11 +170,11 @@ def test_each_has_its_own_id_and_end_and_one_that_is_not_told_of_is_found_by_its
     assert runs(tmp_path) == ["ran\n"] * COUNT
 
 
-def test_jobs_of_which_a_backend_says_so_are_submitted_one_by_one(
+def test_jobs_that_a_backend_excludes_are_submitted_one_by_one(
     toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STOP_AFTER", "1")
-    jobs = [proving(tmp_path, code, "alone") for code in range(COUNT)]
+    jobs = [proof_job(tmp_path, code, "alone") for code in range(COUNT)]
 
     toys.submit_many(jobs)
 
@@ -193,7 +193,7 @@ def test_no_more_files_are_open_than_may_be(
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (16, 1024))
     monkeypatch.setattr(Backend, "submit", counting)
-    jobs = [proving(tmp_path, code) for code in range(COUNT)]
+    jobs = [proof_job(tmp_path, code) for code in range(COUNT)]
 
     toys.submit_many(jobs)
 
@@ -221,12 +221,12 @@ def test_a_client_killed_at_any_step_leaves_jobs_that_run_once(
     assert runs(tmp_path) == ["ran\n"] * found
 
 
-def test_where_a_part_was_submitted_it_is_told_which(
+def test_a_partial_submission_names_the_submitted_jobs(
     toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STOP_AFTER", "2")
     fake.slots = 0
-    jobs = [proving(tmp_path, code) for code in range(COUNT)]
+    jobs = [proof_job(tmp_path, code) for code in range(COUNT)]
 
     with pytest.raises(BulkException) as caught:
         toys.submit_many(jobs)
@@ -237,12 +237,12 @@ def test_where_a_part_was_submitted_it_is_told_which(
     assert [job.status.state for job in jobs[2:]] == [JobState.NEW] * 2
     monkeypatch.delenv("STOP_AFTER")
     toys.submit_many(jobs[2:])
-    let_go(fake)
+    release_jobs(fake)
     assert ends(jobs) == list(range(COUNT))
     assert runs(tmp_path) == ["ran\n"] * COUNT
 
 
-def test_what_is_refused_is_refused_for_all(toys: JobExecutor, fake: FakeScheduler) -> None:
+def test_a_refusal_is_for_all_jobs_of_the_command(toys: JobExecutor, fake: FakeScheduler) -> None:
     spec = JobSpec("/bin/true", attributes=jpsi.JobAttributes(queue_name="nowhere"))
     jobs = [Job(spec) for _ in range(COUNT)]
 
@@ -254,24 +254,24 @@ def test_what_is_refused_is_refused_for_all(toys: JobExecutor, fake: FakeSchedul
     assert fake.jobs == []
 
 
-def test_what_is_wrong_with_what_all_wait_for_is_told_of_all(
+def test_an_error_of_a_common_dependency_is_raised_for_all_jobs(
     toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unknown(*_: object) -> tuple[Dependency, ...]:
-        msg = "nobody knows job 17"
+        msg = "job 17 is unknown"
         raise jpsi.SubmitException(msg)
 
     monkeypatch.setattr(DependencyStates, "open_dependencies", unknown)
     jobs = [Job(JobSpec("/bin/true")) for _ in range(COUNT + 1)]
 
-    with pytest.raises(BulkException, match="nobody knows job 17") as caught:
+    with pytest.raises(BulkException, match="job 17 is unknown") as caught:
         toys.submit_many(jobs)
 
     assert list(caught.value.failed) == jobs
     assert fake.jobs == []
 
 
-def test_what_may_not_outlive_a_crash_is_not_submitted(
+def test_jobs_that_may_not_survive_a_crash_are_not_submitted(
     toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_lock: int) -> None:
@@ -287,7 +287,7 @@ def test_what_may_not_outlive_a_crash_is_not_submitted(
     assert {job.status.state for job in jobs} == {JobState.NEW}
 
 
-def test_of_jobs_whose_submitter_is_interrupted_none_runs_that_it_was_not_told_of(
+def test_no_unbound_job_of_an_interrupted_submitter_runs(
     toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submit = Backend.submit
@@ -298,89 +298,91 @@ def test_of_jobs_whose_submitter_is_interrupted_none_runs_that_it_was_not_told_o
 
     fake.slots = 0
     monkeypatch.setattr(Backend, "submit", interrupted)
-    jobs = [proving(tmp_path, code) for code in range(COUNT)]
+    jobs = [proof_job(tmp_path, code) for code in range(COUNT)]
 
     with pytest.raises(KeyboardInterrupt):
         toys.submit_many(jobs)
 
     assert {job.status.state for job in jobs} == {JobState.NEW}
     monkeypatch.undo()
-    let_go(fake)
+    release_jobs(fake)
     assert runs(tmp_path) == []
 
 
-# ------------------------------------------------------------------------------ where files are elsewhere
+# ------------------------------------------------------------------------------------- on a remote host
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> RemoteTransport:
-    return RemoteTransport(tmp_path / "far home")
+def remote_transport(tmp_path: Path) -> RemoteTransport:
+    return RemoteTransport(tmp_path / "remote home")
 
 
 @pytest.fixture
-def far_toys(batch: BatchConfig, fake: FakeScheduler, elsewhere: RemoteTransport) -> Iterator[JobExecutor]:
+def remote_toys(
+    batch: BatchConfig, fake: FakeScheduler, remote_transport: RemoteTransport
+) -> Iterator[JobExecutor]:
     config = attrs.evolve(batch, work_directory=None)
-    with JobExecutor.get_instance("toy", url=elsewhere.url, config=config) as executor:
+    with JobExecutor.get_instance("toy", url=remote_transport.url, config=config) as executor:
         yield executor
 
 
-def far_folders(elsewhere: RemoteTransport) -> list[str]:
-    return [it.name for it in elsewhere.home.glob(".local/state/jpsi/work/*/jobs/*")]
+def remote_folders(remote_transport: RemoteTransport) -> list[str]:
+    return [it.name for it in remote_transport.home.glob(".local/state/jpsi/work/*/jobs/*")]
 
 
-def test_what_is_refused_elsewhere_is_removed_there_by_one_command(
-    far_toys: JobExecutor, fake: FakeScheduler, elsewhere: RemoteTransport
+def test_refused_remote_jobs_are_removed_by_one_command(
+    remote_toys: JobExecutor, fake: FakeScheduler, remote_transport: RemoteTransport
 ) -> None:
     spec = JobSpec("/bin/true", attributes=jpsi.JobAttributes(queue_name="nowhere"))
 
     with pytest.raises(BulkException, match="refuses it"):
-        far_toys.submit_many([Job(spec) for _ in range(COUNT)])
+        remote_toys.submit_many([Job(spec) for _ in range(COUNT)])
 
-    assert far_folders(elsewhere) == []
-    assert len([it for it in elsewhere.sent if "rm -rf" in it and "tsubmit" not in it]) == 1
+    assert remote_folders(remote_transport) == []
+    assert len([it for it in remote_transport.sent if "rm -rf" in it and "tsubmit" not in it]) == 1
 
 
-def test_without_a_line_it_is_not_said_that_jobs_may_run(
-    far_toys: JobExecutor, fake: FakeScheduler, elsewhere: RemoteTransport, tmp_path: Path
+def test_the_error_without_a_connection_mentions_no_runs(
+    remote_toys: JobExecutor, fake: FakeScheduler, remote_transport: RemoteTransport, tmp_path: Path
 ) -> None:
-    jobs = [proving(tmp_path, code) for code in range(COUNT)]
-    far_toys.submit(proving(tmp_path, COUNT))
-    elsewhere.down()
+    jobs = [proof_job(tmp_path, code) for code in range(COUNT)]
+    remote_toys.submit(proof_job(tmp_path, COUNT))
+    remote_transport.down()
 
-    # the second time there are folders here
+    # the second time there are local folders
     for _ in range(2):
         with pytest.raises(BulkException) as caught:
-            far_toys.submit_many(jobs)
+            remote_toys.submit_many(jobs)
 
         assert not any("may run" in str(it) for it in caught.value.failed.values())
         assert caught.value.transient
-    elsewhere.up()
-    far_toys.submit_many(jobs)
+    remote_transport.up()
+    remote_toys.submit_many(jobs)
     assert ends(jobs) == list(range(COUNT))
 
 
-def test_attempts_of_which_another_machine_has_made_one_are_left_to_it(
-    far_toys: JobExecutor,
+def test_an_attempt_of_another_host_prevents_the_submission_of_all(
+    remote_toys: JobExecutor,
     batch: BatchConfig,
     fake: FakeScheduler,
-    elsewhere: RemoteTransport,
+    remote_transport: RemoteTransport,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It waits there, and none of the others is submitted."""
+    """Its job is queued, and none of the others is submitted."""
     fake.slots = 0
-    waits, jobs = proving(tmp_path, 0), [proving(tmp_path, code) for code in range(2)]
+    waits, jobs = proof_job(tmp_path, 0), [proof_job(tmp_path, code) for code in range(2)]
     jobs[0]._id, jobs[0]._attempt, waits._attempt = waits.id, 1, 1
-    far_toys.submit(waits)
+    remote_toys.submit(waits)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
 
     config = attrs.evolve(batch, work_directory=None)
     with (
-        JobExecutor.get_instance("toy", url=elsewhere.url, config=config) as other,
+        JobExecutor.get_instance("toy", url=remote_transport.url, config=config) as other,
         pytest.raises(BulkException, match="another machine"),
     ):
         other.submit_many(jobs)
-    let_go(fake)
+    release_jobs(fake)
 
     assert ends([waits]) == [0]
-    assert far_folders(elsewhere) == [waits.id]
+    assert remote_folders(remote_transport) == [waits.id]

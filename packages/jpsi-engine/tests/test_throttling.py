@@ -13,11 +13,11 @@ import attrs
 import pytest
 
 import jpsi
-from gate import PATIENCE
 from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState, JobStatus, SubmitException, aio
 from jpsi.contract.config import BatchConfig
 from jpsi_testing import PluginDirectory, toy
 from jpsi_testing.fake import FakeJob, FakeScheduler, on_path
+from manual_executor import PATIENCE
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def executor(batch: BatchConfig, **limits: int) -> JobExecutor:
     return JobExecutor("toy", config=attrs.evolve(batch, **limits))  # type: ignore[arg-type]  # numbers all
 
 
-def some(count: int, *, alike: bool = True) -> list[Job]:
+def make_jobs(count: int, *, alike: bool = True) -> list[Job]:
     specs = [JobSpec("/bin/true", name="it" if alike else f"it-{number}") for number in range(count)]
     return [Job(spec) for spec in specs]
 
@@ -60,14 +60,14 @@ def submissions(fake: FakeScheduler) -> int:
 
 
 def ended(fake: FakeScheduler) -> list[FakeJob]:
-    """The jobs of jpsi, which have ended: markers tell that before the batch system knows."""
+    """Return the jobs of jpsi that have ended: markers show that before the batch system reports it."""
     jobs = [it for it in fake.jobs if it.tag]
     assert fake.wait_for(lambda: all(it.ended is not None for it in jobs))
     return jobs
 
 
-def most(spans: Iterable[tuple[float | None, float | None]]) -> int:
-    """How many of these spans of time have a moment in common."""
+def max_overlap(spans: Iterable[tuple[float | None, float | None]]) -> int:
+    """Return the greatest number of these spans of time that overlap."""
     changes = [(time or 0.0, change) for span in spans for time, change in zip(span, (1, -1), strict=True)]
     count, highest = 0, 0
     for _, change in sorted(changes):
@@ -81,8 +81,8 @@ def all_complete(jobs: list[Job]) -> None:
     assert states == [JobState.COMPLETED] * len(jobs)
 
 
-def foreign(fake: FakeScheduler, count: int) -> list[str]:
-    """Jobs that somebody has submitted by hand, and that wait."""
+def submit_by_hand(fake: FakeScheduler, count: int) -> list[str]:
+    """Submit jobs by hand, which stay queued."""
     names = [str(fake.next_number()) for _ in range(count)]
     for name in names:
         fake.submit(FakeJob(name))
@@ -95,9 +95,9 @@ def test_the_batch_system_never_has_more_jobs_than_max_queued(
     batch: BatchConfig, fake: FakeScheduler, alike: bool
 ) -> None:
     fake.slots = 0
-    foreign(fake, 3)
+    submit_by_hand(fake, 3)
     fake.slots = 2
-    jobs = some(12, alike=alike)
+    jobs = make_jobs(12, alike=alike)
 
     with executor(batch, max_queued=7) as toys:
         toys.submit_many(jobs)
@@ -105,18 +105,18 @@ def test_the_batch_system_never_has_more_jobs_than_max_queued(
 
     ours = ended(fake)
     assert len(ours) == 12
-    assert most((it.submitted, it.ended) for it in ours) <= 4
+    assert max_overlap((it.submitted, it.ended) for it in ours) <= 4
 
 
 def test_jobs_of_others_that_end_make_room(batch: BatchConfig, fake: FakeScheduler) -> None:
     fake.slots = 0
-    theirs = foreign(fake, 2)
-    (job,) = some(1)
+    theirs = submit_by_hand(fake, 2)
+    (job,) = make_jobs(1)
 
     with executor(batch, max_queued=2) as toys:
         thread = threading.Thread(target=toys.submit, args=[job])
         thread.start()
-        stand(toys)
+        wait_until_queued(toys)
         assert state(job) == "NEW"
         assert not [it for it in fake.jobs if it.tag]
         fake.cancel(theirs[0])
@@ -125,30 +125,30 @@ def test_jobs_of_others_that_end_make_room(batch: BatchConfig, fake: FakeSchedul
 
 
 def test_no_more_elements_of_an_array_run_than_max_active(batch: BatchConfig, fake: FakeScheduler) -> None:
-    jobs = some(9)
+    jobs = make_jobs(9)
 
     with executor(batch, max_active=2) as toys:
         toys.submit_many(jobs)
         assert submissions(fake) == 1
         all_complete(jobs)
 
-    assert most((it.started, it.ended) for it in ended(fake)) <= 2
+    assert max_overlap((it.started, it.ended) for it in ended(fake)) <= 2
 
 
 def test_no_more_jobs_run_than_max_active_in_arrays_and_alone(
     batch: BatchConfig, fake: FakeScheduler
 ) -> None:
-    jobs = some(5) + some(3, alike=False)
+    jobs = make_jobs(5) + make_jobs(3, alike=False)
 
     with executor(batch, max_active=3) as toys:
         toys.submit_many(jobs)
         all_complete(jobs)
 
     assert len(fake.jobs) == 8
-    assert most((it.started, it.ended) for it in ended(fake)) <= 3
+    assert max_overlap((it.started, it.ended) for it in ended(fake)) <= 3
 
 
-def test_what_an_array_cannot_use_is_left_to_others(
+def test_slots_that_an_array_cannot_use_go_to_others(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
     waits = 'until [ -e "$0" ]; do sleep 0.01; done'
@@ -168,22 +168,22 @@ def test_what_an_array_cannot_use_is_left_to_others(
             (tmp_path / name).touch()
         all_complete([*alike, last])
 
-    assert most((it.started, it.ended) for it in ended(fake)) <= 3
+    assert max_overlap((it.started, it.ended) for it in ended(fake)) <= 3
 
 
-def test_without_limits_nobody_is_asked_how_many_there_are(batch: BatchConfig, fake: FakeScheduler) -> None:
+def test_no_query_counts_jobs_without_limits(batch: BatchConfig, fake: FakeScheduler) -> None:
     fake.slots = 0
 
     with executor(batch) as toys:
-        toys.submit_many(some(3))
+        toys.submit_many(make_jobs(3))
 
     assert not [call for call in fake.log if "--all" in call.invocation.argv]
 
 
-def stand(toys: JobExecutor, count: int = 1) -> None:
-    """Returns once so many submissions wait."""
-    line = toys._engine._throttle._submit_queue._entries  # type: ignore[attr-defined]
-    while len(line) < count or not line[0].is_logged:
+def wait_until_queued(toys: JobExecutor, count: int = 1) -> None:
+    """Wait until so many submissions are in the submit queue."""
+    entries = toys._engine._throttle._submit_queue._entries  # type: ignore[attr-defined]
+    while len(entries) < count or not entries[0].is_logged:
         threading.Event().wait(0.005)
 
 
@@ -191,8 +191,8 @@ def test_a_job_that_waits_for_room_is_new_after_an_interrupt_and_can_be_submitte
     batch: BatchConfig, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.slots = 0
-    theirs = foreign(fake, 1)
-    (job,) = some(1)
+    theirs = submit_by_hand(fake, 1)
+    (job,) = make_jobs(1)
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -203,7 +203,7 @@ def test_a_job_that_waits_for_room_is_new_after_an_interrupt_and_can_be_submitte
             with pytest.raises(KeyboardInterrupt):
                 toys.submit(job)
             with pytest.raises(KeyboardInterrupt):
-                toys.submit_many([job, *some(2)])
+                toys.submit_many([job, *make_jobs(2)])
         assert state(job) == "NEW"
         assert toys.recover() == []
         fake.cancel(theirs[0])
@@ -212,9 +212,9 @@ def test_a_job_that_waits_for_room_is_new_after_an_interrupt_and_can_be_submitte
     assert state(job) == "QUEUED"
 
 
-def test_closing_an_executor_ends_what_waits(batch: BatchConfig, fake: FakeScheduler) -> None:
+def test_closing_an_executor_ends_waiting_submissions(batch: BatchConfig, fake: FakeScheduler) -> None:
     fake.slots = 0
-    jobs = some(5)
+    jobs = make_jobs(5)
     errors: list[BulkException] = []
     toys = executor(batch, max_queued=2)
 
@@ -226,7 +226,7 @@ def test_closing_an_executor_ends_what_waits(batch: BatchConfig, fake: FakeSched
 
     thread = threading.Thread(target=submit)
     thread.start()
-    stand(toys)
+    wait_until_queued(toys)
     toys.close()
     thread.join(PATIENCE)
 
@@ -237,14 +237,14 @@ def test_closing_an_executor_ends_what_waits(batch: BatchConfig, fake: FakeSched
     assert [job.status.state for job in jobs] == [JobState.QUEUED] * 2 + [JobState.NEW] * 3
 
 
-def test_tasks_hear_of_their_jobs_as_there_is_room(batch: BatchConfig, fake: FakeScheduler) -> None:
+def test_tasks_submit_their_jobs_as_the_quota_allows(batch: BatchConfig, fake: FakeScheduler) -> None:
     fake.slots = 0
-    first, second, third = some(3)
+    first, second, third = make_jobs(3)
 
     async def main(toys: JobExecutor) -> None:
         tasks = [asyncio.create_task(aio.submit(job, toys)) for job in (first, second, third)]
         await tasks[0]
-        await asyncio.to_thread(stand, toys)
+        await asyncio.to_thread(wait_until_queued, toys)
         assert [task.done() for task in tasks[1:]] == [False, False]
         tasks[1].cancel()
         await asyncio.wait(tasks[1:2])
@@ -258,9 +258,9 @@ def test_tasks_hear_of_their_jobs_as_there_is_room(batch: BatchConfig, fake: Fak
     assert [job.status.state for job in (second, third)] == [JobState.NEW, JobState.QUEUED]
 
 
-def test_a_callback_may_submit_though_there_is_no_room(batch: BatchConfig, fake: FakeScheduler) -> None:
-    """The next job waits for the end of the one of which the callback hears, which it holds up itself."""
-    jobs = some(4)
+def test_a_callback_may_submit_though_the_quota_is_reached(batch: BatchConfig, fake: FakeScheduler) -> None:
+    """The next job waits for the end of the job of the callback, which the callback itself delays."""
+    jobs = make_jobs(4)
     submitted = threading.Event()
 
     def callback(job: Job, status: JobStatus) -> None:
@@ -276,10 +276,8 @@ def test_a_callback_may_submit_though_there_is_no_room(batch: BatchConfig, fake:
         all_complete(jobs)
 
 
-def test_a_batch_system_that_does_not_answer_refuses_who_comes(
-    batch: BatchConfig, fake: FakeScheduler
-) -> None:
-    jobs = some(2)
+def test_an_outage_refuses_new_submissions(batch: BatchConfig, fake: FakeScheduler) -> None:
+    jobs = make_jobs(2)
     fake.faults.fail("tstat", times=None)
 
     with executor(batch, max_queued=1) as toys:
@@ -294,25 +292,25 @@ def test_a_batch_system_that_does_not_answer_refuses_who_comes(
     assert submissions(fake) == 1
 
 
-def test_it_is_said_what_takes_the_room(
+def test_the_log_names_the_jobs_that_fill_the_quota(
     batch: BatchConfig, fake: FakeScheduler, caplog: pytest.LogCaptureFixture
 ) -> None:
     fake.slots = 0
-    foreign(fake, 2)
-    caplog.set_level(logging.INFO, "jpsi_engine.host.submit_queue")
+    submit_by_hand(fake, 2)
+    caplog.set_level(logging.INFO, "jpsi_engine.scheduler.submit_queue")
 
     def submit() -> None:
         with pytest.raises(SubmitException, match="given up"):
-            toys.submit(*some(1))
+            toys.submit(*make_jobs(1))
 
     with executor(batch, max_queued=2) as toys:
         thread = threading.Thread(target=submit)
         thread.start()
-        stand(toys)
+        wait_until_queued(toys)
         toys.close()
         thread.join(PATIENCE)
 
     why = "toy has 2 jobs of yours (max_queued is 2), 2 of which are not of this program"
-    # jobs of other tests may still be followed, and look at this fake
-    told = [it.getMessage() for it in caplog.records if it.name == "jpsi_engine.host.submit_queue"]
-    assert told == [f"jobs wait to be submitted: {why}"]
+    # executors of other tests may still follow jobs, and poll this fake
+    messages = [it.getMessage() for it in caplog.records if it.name == "jpsi_engine.scheduler.submit_queue"]
+    assert messages == [f"jobs wait to be submitted: {why}"]

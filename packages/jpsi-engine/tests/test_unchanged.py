@@ -75,7 +75,7 @@ TEXTS = st.lists(
 
 
 def model(text: str, environment: dict[str, str], *, keep: bool) -> str:
-    """The `${NAME}` rule of the documentation, character by character."""
+    """Apply the `${NAME}` rule of the documentation, character by character."""
     result, rest = "", text
     letters = string.ascii_letters + "_"
     while rest:
@@ -97,7 +97,7 @@ def model(text: str, environment: dict[str, str], *, keep: bool) -> str:
     return result
 
 
-def shown(executor: JobExecutor, spec: JobSpec) -> tuple[list[str], dict[str, str], str]:
+def run_probe(executor: JobExecutor, spec: JobSpec) -> tuple[list[str], dict[str, str], str]:
     job = Job(spec)
     executor.submit(job)
     status = job.wait(PATIENCE)
@@ -120,21 +120,21 @@ def test_arguments_and_values_follow_the_rule_and_nothing_else(
     spec.environment = dict(values)
     spec.inherit_environment = inherit
 
-    seen_arguments, seen_environment, _ = shown(executor, spec)
+    found_arguments, found_environment, _ = run_probe(executor, spec)
 
     known: dict[str, str] = {}
     for name, value in values.items():
         known[name] = model(value, known, keep=False)
-    assert seen_arguments == [model(text, known, keep=True) for text in arguments]
-    assert {name: seen_environment[name] for name in known} == known
+    assert found_arguments == [model(text, known, keep=True) for text in arguments]
+    assert {name: found_environment[name] for name in known} == known
 
 
 @given(st.lists(TEXTS, max_size=4))
 @IN_PROCESS
-def test_what_is_escaped_arrives_as_it_was(executor: JobExecutor, arguments: list[str]) -> None:
+def test_escaped_text_arrives_unchanged(executor: JobExecutor, arguments: list[str]) -> None:
     spec = JobSpec(sys.executable, ["-ISc", SHOW, *map(jpsi.escape, arguments)])
 
-    assert shown(executor, spec)[0] == arguments
+    assert run_probe(executor, spec)[0] == arguments
 
 
 FILE_NAMES = TEXTS.map(lambda text: text.replace("/", "_")[:60]).filter(

@@ -1,4 +1,4 @@
-"""Submissions that got no clear answer: every process tells the same of them, and each job runs once."""
+"""Submissions without a clear outcome: every process reports the same status, and each job runs once."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ PATIENCE = 60.0
 CODE = 3
 UNKNOWN = "it is not known yet whether it was submitted: the submission is in progress, or was interrupted"
 NEVER = "it was not submitted, and cannot run"
-TOLD = f"{NEVER}: toy gave no clear answer: accepted"
+NO_CLEAR_ANSWER = f"{NEVER}: toy gave no clear answer: accepted"
 
-# Submits a job and is killed before or after a method is called.
+# Submits a job and is killed before or after a call of a method.
 CLIENT = """
 import importlib, os, pickle, signal, sys
 import jpsi
@@ -74,7 +74,7 @@ def config(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
 
 @pytest.fixture
 def fake() -> Iterator[FakeScheduler]:
-    """Whose jobs wait until there is room."""
+    """Yield a fake batch system whose jobs are queued until it has slots."""
     with FakeScheduler(slots=0) as scheduler, on_path("toy", scheduler):
         yield scheduler
 
@@ -86,24 +86,24 @@ def executor(config: BatchConfig, fake: FakeScheduler) -> Iterator[JobExecutor]:
 
 
 @pytest.fixture
-def told(config: BatchConfig) -> Callable[[str], job_store.StoredJob]:
-    """A job as every other process sees it on disk."""
+def stored_job(config: BatchConfig) -> Callable[[str], job_store.StoredJob]:
+    """Return a function that reads a job from disk, as every other process does."""
 
-    def told(job_id: str) -> job_store.StoredJob:
+    def stored_job(job_id: str) -> job_store.StoredJob:
         (found,) = [it for it in job_store.jobs(also=[Path(str(config.work_directory))]) if it.id == job_id]
         return found
 
-    return told
+    return stored_job
 
 
-def make_room(fake: FakeScheduler) -> None:
+def free_slots(fake: FakeScheduler) -> None:
     with fake.lock:
         fake.slots = 8
         fake.settle()
 
 
-def hidden(fake: FakeScheduler) -> None:
-    """Have the next submission accepted and its answer lost, and nobody answer before `faults.clear`."""
+def hide_next_submission(fake: FakeScheduler) -> None:
+    """Accept the next submission, lose its output, and answer no command before `faults.clear`."""
     fake.faults.cut("tsubmit")
     fake.faults.down()
 
@@ -119,17 +119,17 @@ def code_of(job: Job) -> int | None:
 
 
 @pytest.mark.parametrize("count", [1, 3], ids=["alone", "array"])
-def test_jobs_that_could_not_be_written_down_again_are_nothing_to_recover(
+def test_jobs_that_could_not_be_recorded_again_are_not_recovered(
     monkeypatch: pytest.MonkeyPatch,
     executor: JobExecutor,
     config: BatchConfig,
     fake: FakeScheduler,
     tmp_path: Path,
-    told: Callable[[str], job_store.StoredJob],
+    stored_job: Callable[[str], job_store.StoredJob],
     count: int,
 ) -> None:
     jobs = [Job(Proof(tmp_path / f"proof{index}").job()) for index in range(count)]
-    hidden(fake)
+    hide_next_submission(fake)
     with pytest.raises(jpsi.SubmitException):
         executor.submit_many(jobs)
     fake.faults.clear()
@@ -139,65 +139,65 @@ def test_jobs_that_could_not_be_written_down_again_are_nothing_to_recover(
 
     with JobExecutor("toy", config=config) as other:
         assert list(other.recover()) == []
-    assert ["No space left" in (told(job.id).remark or "") for job in jobs] == [True] * count
+    assert ["No space left" in (stored_job(job.id).remark or "") for job in jobs] == [True] * count
 
 
 @pytest.mark.parametrize("count", [1, 3], ids=["alone", "array"])
-def test_a_submission_that_was_taken_back_is_new_for_everybody(
+def test_a_revoked_submission_is_new_for_every_process(
     executor: JobExecutor,
     config: BatchConfig,
     fake: FakeScheduler,
     tmp_path: Path,
-    told: Callable[[str], job_store.StoredJob],
+    stored_job: Callable[[str], job_store.StoredJob],
     count: int,
 ) -> None:
     proofs = [Proof(tmp_path / f"proof{index}") for index in range(count)]
     jobs = [Job(proof.job(CODE)) for proof in proofs]
-    hidden(fake)
+    hide_next_submission(fake)
 
-    def is_alike() -> bool:
-        """Whether everybody says that it was not submitted, whatever the batch system has of it."""
+    def is_consistent() -> bool:
+        """Return True if every process reports it as not submitted, whatever the batch system has."""
         with JobExecutor("toy", config=config) as other:
             recalled = other.recall([job.id for job in jobs])
             assert [it.id for it in other.recover()] == []
-        seen = [told(job.id) for job in jobs]
-        assert [it.remark for it in seen] == [TOLD] * count
-        states = {it.status.state for it in (*jobs, *recalled, *seen)}
+        stored = [stored_job(job.id) for job in jobs]
+        assert [it.remark for it in stored] == [NO_CLEAR_ANSWER] * count
+        states = {it.status.state for it in (*jobs, *recalled, *stored)}
         return states == {JobState.NEW} and len(recalled) == count
 
     with pytest.raises(jpsi.SubmitException, match="which will not run") as caught:
         executor.submit_many(jobs)
     assert caught.value.transient
-    assert is_alike()
+    assert is_consistent()
     fake.faults.clear()
-    assert is_alike(), "what the batch system has of it is no job any more"
-    make_room(fake)
+    assert is_consistent(), "what the batch system has of it is no job any more"
+    free_slots(fake)
     assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), PATIENCE)
-    assert is_alike(), "it has come and gone"
+    assert is_consistent(), "it has come and gone"
     executor.submit_many(jobs)
 
     assert [code_of(job) for job in jobs] == [CODE] * count
     with JobExecutor("toy", config=config) as other:
         assert [code_of(it) for it in other.recall([job.id for job in jobs])] == [CODE] * count
-    assert [told(job.id).status.exit_code for job in jobs] == [CODE] * count
+    assert [stored_job(job.id).status.exit_code for job in jobs] == [CODE] * count
     assert [proof.runs for proof in proofs] == [1] * count
 
 
 @pytest.mark.parametrize("count", [1, 3], ids=["alone", "array"])
-def test_a_submission_that_is_found_later_is_bound_by_everybody(
+def test_every_process_binds_a_submission_that_is_found_later(
     executor: JobExecutor,
     config: BatchConfig,
     fake: FakeScheduler,
     tmp_path: Path,
-    told: Callable[[str], job_store.StoredJob],
+    stored_job: Callable[[str], job_store.StoredJob],
     monkeypatch: pytest.MonkeyPatch,
     count: int,
 ) -> None:
-    """It could not be taken back, so that nothing is known of it before the batch system answers."""
+    """The client could not revoke it, so its outcome is unknown until the batch system answers."""
     proofs = [Proof(tmp_path / f"proof{index}") for index in range(count)]
     jobs = [Job(proof.job(CODE)) for proof in proofs]
     ids = [job.id for job in jobs]
-    hidden(fake)
+    hide_next_submission(fake)
     with monkeypatch.context() as patch:
         patch.setattr("jpsi_engine.spool.arrays.revoke", full)
         patch.setattr("jpsi_engine.spool.spool.revoke", full)
@@ -205,7 +205,7 @@ def test_a_submission_that_is_found_later_is_bound_by_everybody(
             executor.submit_many(jobs)
 
     assert {job.status.state for job in jobs} == {JobState.NEW}
-    assert {(told(it).status.state, told(it).remark) for it in ids} == {(JobState.NEW, UNKNOWN)}
+    assert {(stored_job(it).status.state, stored_job(it).remark) for it in ids} == {(JobState.NEW, UNKNOWN)}
     with JobExecutor("toy", config=config) as other:
         with pytest.raises(jpsi.SubmitException):
             other.recover()
@@ -216,24 +216,24 @@ def test_a_submission_that_is_found_later_is_bound_by_everybody(
 
         assert found.keys() == set(ids)
         assert {job.status.state for job in found.values()} == {JobState.QUEUED}
-        assert {told(it).status.state for it in ids} == {JobState.QUEUED}
-        assert [told(it).native_id for it in ids] == [found[it].native_id for it in ids]
+        assert {stored_job(it).status.state for it in ids} == {JobState.QUEUED}
+        assert [stored_job(it).native_id for it in ids] == [found[it].native_id for it in ids]
         with pytest.raises(jpsi.BulkException, match="runs already"):
             executor.submit_many(jobs)
         assert {job.status.state for job in jobs} == {JobState.NEW}
-        make_room(fake)
+        free_slots(fake)
         assert [code_of(found[it]) for it in ids] == [CODE] * count
-    assert [told(it).status.exit_code for it in ids] == [CODE] * count
+    assert [stored_job(it).status.exit_code for it in ids] == [CODE] * count
     assert [proof.runs for proof in proofs] == [1] * count
 
 
-# Where the client is killed; what everybody says while the batch system does not answer; and whether the job
-# is found once it does, comes back NEW, or is nobody's to recover.
+# The step at which the client is killed; the remark during the outage of the batch system; whether the job
+# is found after the outage, is recovered as NEW, or is not recovered.
 STEPS = [
     ("Spool", "revoke", "before", UNKNOWN, "found"),
     ("Spool", "revoke", "after", NEVER, "new"),
     ("Spool", "give_up", "before", NEVER, "new"),
-    ("Spool", "give_up", "after", TOLD, "left"),
+    ("Spool", "give_up", "after", NO_CLEAR_ANSWER, "left"),
 ]
 ARRAY_STEPS = [("ArrayFiles", *step[1:]) for step in STEPS]
 MODULES = {"Spool": "jpsi_engine.spool.spool", "ArrayFiles": "jpsi_engine.spool.arrays"}
@@ -244,11 +244,11 @@ MODULES = {"Spool": "jpsi_engine.spool.spool", "ArrayFiles": "jpsi_engine.spool.
     [*STEPS, *ARRAY_STEPS],
     ids=[f"{when} {owner}.{name}" for owner, name, when, *_ in (*STEPS, *ARRAY_STEPS)],
 )
-def test_a_client_that_is_killed_while_it_takes_back_leaves_one_story(
+def test_processes_agree_about_a_job_whose_client_was_killed_during_revocation(
     config: BatchConfig,
     fake: FakeScheduler,
     tmp_path: Path,
-    told: Callable[[str], job_store.StoredJob],
+    stored_job: Callable[[str], job_store.StoredJob],
     owner: str,
     name: str,
     when: str,
@@ -257,19 +257,19 @@ def test_a_client_that_is_killed_while_it_takes_back_leaves_one_story(
 ) -> None:
     count = 1 if owner == "Spool" else 2
     proofs = [Proof(tmp_path / f"proof{index}") for index in range(count)]
-    hidden(fake)
+    hide_next_submission(fake)
     ids = killed_client(config, [MODULES[owner], owner, name, when], proofs)
 
-    assert {(told(it).status.state, told(it).remark) for it in ids} == {(JobState.NEW, remark)}
+    assert {(stored_job(it).status.state, stored_job(it).remark) for it in ids} == {(JobState.NEW, remark)}
     with JobExecutor("toy", config=config) as other:
         if outcome == "found":
             with pytest.raises(jpsi.SubmitException):
                 other.recover()
-            assert {told(it).status.state for it in ids} == {JobState.NEW}
+            assert {stored_job(it).status.state for it in ids} == {JobState.NEW}
         fake.faults.clear()
         if outcome == "new":
             with JobExecutor("toy", config=config) as looker:
-                # as `jpsi wait`, which tells a person: no program has the job by that
+                # as `jpsi wait` does for a person: no program follows the job by that
                 assert len(looker.recall(ids)) == count
         found = other.recover()
         if outcome == "left":
@@ -277,20 +277,20 @@ def test_a_client_that_is_killed_while_it_takes_back_leaves_one_story(
             found = other.recall(ids)
         states = {job.status.state for job in found}
         assert (len(found), states) == (count, {JobState.QUEUED if outcome == "found" else JobState.NEW})
-        assert {told(it).status.state for it in ids} == states
-        # what is left of it in the batch system comes and goes
-        make_room(fake)
+        assert {stored_job(it).status.state for it in ids} == states
+        # the rest of it in the batch system comes and goes
+        free_slots(fake)
         if outcome != "found":
             assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), PATIENCE)
-            assert {told(it).status.state for it in ids} == {JobState.NEW}
+            assert {stored_job(it).status.state for it in ids} == {JobState.NEW}
             other.submit_many(found)
         assert {code_of(job) for job in found} == {CODE}
-    assert {told(it).status.exit_code for it in ids} == {CODE}
+    assert {stored_job(it).status.exit_code for it in ids} == {CODE}
     assert [proof.runs for proof in proofs] == [1] * count
 
 
 def killed_client(config: BatchConfig, step: Sequence[str], proofs: Sequence[Proof]) -> list[str]:
-    """Have a client submit jobs and be killed at a step; returns the ids of the jobs."""
+    """Run a client that submits jobs and is killed at a step, and return the ids of the jobs."""
     client = subprocess.run(
         [sys.executable, "-c", CLIENT, *step, str(len(proofs))],
         input=pickle.dumps((config, [proof.job(CODE) for proof in proofs])),
@@ -302,21 +302,21 @@ def killed_client(config: BatchConfig, step: Sequence[str], proofs: Sequence[Pro
     return client.stdout.decode().split()
 
 
-def test_what_an_older_version_called_cancelled_is_new(
+def test_a_job_that_an_older_version_recorded_as_cancelled_is_new(
     executor: JobExecutor,
     config: BatchConfig,
     fake: FakeScheduler,
-    told: Callable[[str], job_store.StoredJob],
+    stored_job: Callable[[str], job_store.StoredJob],
 ) -> None:
     job = Job(shell_spec("exit 3"))
-    hidden(fake)
+    hide_next_submission(fake)
     with pytest.raises(jpsi.SubmitException):
         executor.submit(job)
-    spool = Spool(told(job.id).origin.path)
+    spool = Spool(stored_job(job.id).origin.path)
     os.unlink(f"{spool.folder(job.id)}/unsent.1")  # noqa: PTH108
     spool.finish(job.id, 1, encode_status(never_ran_status()))
 
-    assert (told(job.id).status.state, told(job.id).remark) == (JobState.NEW, NEVER)
+    assert (stored_job(job.id).status.state, stored_job(job.id).remark) == (JobState.NEW, NEVER)
     with JobExecutor("toy", config=config) as other:
         assert other.recover() == []
         assert [it.status.state for it in other.recall([job.id])] == [JobState.NEW]

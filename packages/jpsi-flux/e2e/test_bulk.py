@@ -1,4 +1,4 @@
-"""Many jobs at once in whatever Flux instance the environment leads to: one command submits a hundred."""
+"""Bulk submission in the Flux instance of the environment: one command submits a hundred jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jpsi_flux import FluxConfig
 from jpsi_testing.conformance.base import shell
 
 PATIENCE = 120
-# Submits many jobs at once, each of which proves that it ran and ends with a code of its own; or finds them.
+# Submits many jobs at once, or finds them again. Each job proves that it ran and has its own exit code.
 CLIENT = r"""
 import sys
 from datetime import timedelta
@@ -47,10 +47,10 @@ else:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _instance() -> None:
-    """Skip the tests where there is no instance."""
-    asked = ["flux", "jobs", "--json"]
-    if shutil.which("flux") is None or subprocess.run(asked, capture_output=True, check=False).returncode:
+def _require_instance() -> None:
+    """Skip the tests without an instance."""
+    list_jobs = ["flux", "jobs", "--json"]
+    if shutil.which("flux") is None or subprocess.run(list_jobs, capture_output=True, check=False).returncode:
         pytest.skip("no Flux instance answers")
 
 
@@ -61,7 +61,7 @@ def executor(tmp_path: Path) -> Iterator[JobExecutor]:
         yield executor
 
 
-def end(job: Job) -> JobStatus:
+def final_status(job: Job) -> JobStatus:
     status = job.wait(PATIENCE)
     assert status is not None
     return status
@@ -72,38 +72,38 @@ def test_each_of_many_has_its_own_id_and_code(executor: JobExecutor) -> None:
 
     executor.submit_many(jobs)
 
-    asked = ["flux", "jobs", "-a", "-c0", "--no-header", "--format={id.dec} {name}"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True, encoding="utf-8").stdout
-    names = dict(line.split(" ", 1) for line in told.splitlines())
+    list_jobs = ["flux", "jobs", "-a", "-c0", "--no-header", "--format={id.dec} {name}"]
+    listing = subprocess.run(list_jobs, capture_output=True, text=True, check=True, encoding="utf-8").stdout
+    names = dict(line.split(" ", 1) for line in listing.splitlines())
     assert [names[job.native_id or ""] for job in jobs] == [f"a {{b}} c jpsi-{job.id}-1" for job in jobs]
-    assert [end(job).exit_code for job in jobs] == [number % 100 for number in range(120)]
+    assert [final_status(job).exit_code for job in jobs] == [number % 100 for number in range(120)]
 
 
-def test_of_many_that_wait_some_are_cancelled(executor: JobExecutor) -> None:
+def test_some_of_many_pending_jobs_are_cancelled(executor: JobExecutor) -> None:
     jobs = [Job(shell("sleep 1000")) for _ in range(60)]
     executor.submit_many(jobs)
 
     executor.cancel_many(jobs[1::2])
-    assert {end(job).state for job in jobs[1::2]} == {JobState.CANCELED}
+    assert {final_status(job).state for job in jobs[1::2]} == {JobState.CANCELED}
     assert not any(job.status.final for job in jobs[::2])
 
     executor.cancel_many(jobs)
-    assert {end(job).state for job in jobs} == {JobState.CANCELED}
+    assert {final_status(job).state for job in jobs} == {JobState.CANCELED}
 
 
 def test_killed_client_loses_no_job_and_runs_none_twice(tmp_path: Path) -> None:
     instants = random.Random(20261122)
-    told = []
+    rounds = []
     for round_ in range(6):
         root = tmp_path / str(round_)
         root.mkdir()
-        told.append(_crash(root, instants.uniform(0.0, 1.5)))
+        rounds.append(_crash(root, instants.uniform(0.0, 1.5)))
 
-    assert [line for line in told if "!" in line] == []
+    assert [line for line in rounds if "!" in line] == []
 
 
 def _crash(root: Path, instant: float) -> str:
-    """One round; returns what was seen, with an exclamation mark if something is wrong."""
+    """Kill the client once and return the result, with an exclamation mark if something is wrong."""
     program = [sys.executable, "-c", CLIENT, str(root)]
     client = subprocess.Popen([*program, "submit", "60"], stdout=subprocess.PIPE, text=True)
     assert client.stdout is not None
@@ -111,8 +111,8 @@ def _crash(root: Path, instant: float) -> str:
     time.sleep(instant)
     client.send_signal(signal.SIGKILL)
     client.communicate()
-    asked = [*program, "recover", "0"]
-    found = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=300)
+    recover = [*program, "recover", "0"]
+    found = subprocess.run(recover, capture_output=True, text=True, check=False, timeout=300)
     if found.returncode != 0:
         pytest.fail(found.stderr)
     codes = dict(line.split() for line in found.stdout.splitlines())

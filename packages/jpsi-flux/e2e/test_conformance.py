@@ -1,4 +1,4 @@
-"""The executor `flux` keeps the contract on whatever Flux the commands on PATH belong to."""
+"""Conformance of the executor `flux` on the Flux whose commands are on PATH."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from jpsi_testing.fake import FakeScheduler
 
 
 def _why_not() -> str:
-    """Why there is no Flux to be tested with; empty if there is one."""
+    """Return the reason why there is no Flux to test with; "" if there is one."""
     if shutil.which("flux") is None:
         return "there is no flux on PATH"
-    asked = subprocess.run(
+    uptime = subprocess.run(
         ["flux", "jobs", "--json"], capture_output=True, text=True, check=False, timeout=60, encoding="utf-8"
     )
-    return "" if asked.returncode == 0 else f"no Flux instance answers: {asked.stderr.strip()}"
+    return "" if uptime.returncode == 0 else f"no Flux instance answers: {uptime.stderr.strip()}"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _instance() -> None:
-    """Skip the tests where there is no instance; `flux start pytest ...` makes one for them."""
+def _require_instance() -> None:
+    """Skip the tests without an instance; `flux start pytest ...` starts one for them."""
     if why := _why_not():
         pytest.skip(why)
 
 
 class TestFlux(ExecutorConformance):
-    """Every test of the class that needs no fault made to order."""
+    """Every test of the class that needs no injected fault."""
 
     executor_name = "flux"
     config_class = FluxConfig

@@ -1,4 +1,4 @@
-"""What several test files share: recordings, a site, and answers as Flux gives them."""
+"""Support for several test files: recordings, a site, and output in the form of Flux's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOOKED = "\N{LATIN SMALL LETTER F WITH HOOK}"
 
 
 def recordings(scenario: str = "", version: str = "") -> list[Recording]:
-    """The steps of a scenario, or of all, in the order of versions."""
+    """Return the steps of a scenario, or of all, in the order of versions."""
     return [
         step
         for it in ([version] if version else VERSIONS)
@@ -28,7 +28,7 @@ def recordings(scenario: str = "", version: str = "") -> list[Recording]:
 
 
 def listed(**job: Any) -> CommandResult:
-    """What `flux jobs --json` says of one job; what is not given is as for one that waits."""
+    """Return the output of `flux jobs --json` about one job, by default a pending one."""
     about = {
         "id": 7290690207744,
         "name": "a name jpsi-abc-1",

@@ -1,4 +1,4 @@
-"""Several jobs with one command: what is said to `flux bulksubmit`, and whose the ids are that come back."""
+"""Submission of several jobs by `flux bulksubmit`, and the jobs that the printed ids belong to."""
 
 from __future__ import annotations
 
@@ -74,31 +74,31 @@ def test_jobs_that_bulksubmit_cannot_express_are_submitted_one_by_one(spec: JobS
 
 
 def test_ids_are_matched_to_jobs_by_name() -> None:
-    """Ids come in the order in which jobs were validated."""
+    """Flux prints ids in the order in which it validated the jobs."""
     names = {7290690207744: "jpsi-b-1", 7290690207745: "jpsi-a-1", 7290690207746: "another"}
     jobs = [json.loads(listed(id=number, name=name).stdout) for number, name in names.items()]
-    said = command_result(f"ƒ4JWpL1vw\nƒ4JWpL1vx\n{json.dumps({'jobs': jobs})}\n")
+    result = command_result(f"ƒ4JWpL1vw\nƒ4JWpL1vx\n{json.dumps({'jobs': jobs})}\n")
 
-    assert hooks.parse_submit_several(said, CONTEXTS) == {
+    assert hooks.parse_submit_several(result, CONTEXTS) == {
         "jpsi-a-1": "7290690207745",
         "jpsi-b-1": "7290690207744",
     }
 
 
 def test_recorded_ids_are_matched_by_their_recorded_names() -> None:
-    submitted, shown = recordings("bulk-names")[:2]
+    submitted, listing = recordings("bulk-names")[:2]
     contexts = [attrs.evolve(CONTEXT, tag=f"jpsi-n{number:03}-1") for number in range(100)]
     printed = [hooks.canonical_id(line) for line in submitted.result.stdout.split()]
 
     found = hooks.parse_submit_several(
-        command_result(submitted.result.stdout + shown.result.stdout), contexts
+        command_result(submitted.result.stdout + listing.result.stdout), contexts
     )
 
     assert list(found) != [context.tag for context in contexts]
     assert found.keys() == {context.tag for context in contexts}
     assert sorted(found.values()) == sorted(printed)
     in_order = [found[context.tag] for context in contexts]
-    assert sum(told != other for told, other in zip(printed, in_order, strict=True)) == 69
+    assert sum(first != other for first, other in zip(printed, in_order, strict=True)) == 69
 
 
 def test_recorded_refusals_are_understood() -> None:
@@ -115,7 +115,7 @@ def test_recorded_refusals_are_understood() -> None:
         ("ƒ4JWpL1vw\n", "[Errno 22] 'x' is not a valid queue\n" * 2, FailureKind.AMBIGUOUS),
         ("ƒ4JWpL1vw\n", "Unable to connect to Flux: broker socket was not found\n", FailureKind.AMBIGUOUS),
     ],
-    ids=["all", "some", "not told whose"],
+    ids=["all", "some", "ids without names"],
 )
 def test_after_a_partial_failure_submitted_jobs_are_found(
     stdout: str, stderr: str, kind: FailureKind
@@ -130,18 +130,18 @@ def bulksubmit(scheduler: FakeScheduler, *argv: str) -> CommandResult:
     return answer(scheduler, fake, Invocation(argv=["flux", "bulksubmit", *argv]))
 
 
-def test_the_fake_replaces_inputs_as_the_real_one_does() -> None:
+def test_the_fake_replaces_inputs_as_flux_does() -> None:
     """As recorded: `--output={0}.{1} echo {0} {1} ::: a b :::+ 1 2` is `a.1 echo a 1` and `b.2 echo b 2`."""
     with FakeScheduler(FakeClock(), slots=0) as scheduler:
         inputs = (":::", "a", "b{x}", ":::+", "1", "2")
-        said = bulksubmit(scheduler, "--job-name={0}.{1}", "echo", "{1}", *inputs)
+        result = bulksubmit(scheduler, "--job-name={0}.{1}", "echo", "{1}", *inputs)
         names = {job.name: job.script.splitlines()[-1].split()[1:3] for job in scheduler.jobs}
 
-    assert (said.returncode, said.stdout.count("\n")) == (0, 2)
+    assert (result.returncode, result.stdout.count("\n")) == (0, 2)
     assert names == {"a.1": ["echo", "1"], "b{x}.2": ["echo", "2"]}
 
 
-def test_the_fake_refuses_as_the_real_one_does() -> None:
+def test_the_fake_refuses_what_flux_refuses() -> None:
     with FakeScheduler(FakeClock(), slots=0) as scheduler:
         refused = bulksubmit(scheduler, "--queue=nosuch", "--job-name={0}", "true", ":::", "a", "b")
         unknown = bulksubmit(scheduler, "--bogus", "true", ":::", "a", "b")
@@ -157,10 +157,12 @@ def test_the_command_prints_ids_and_names_of_ended_jobs() -> None:
     found = command(JobSpec("/bin/true"))
     assert isinstance(found, Command)
     with FakeScheduler(slots=8) as scheduler, on_path("flux", scheduler):
-        said = subprocess.run(found.argv, capture_output=True, text=True, check=True, encoding="utf-8").stdout
+        output = subprocess.run(
+            found.argv, capture_output=True, text=True, check=True, encoding="utf-8"
+        ).stdout
         scheduler.wait_for(lambda: all(job.state.final for job in scheduler.jobs), 30)
         codes = {job.tag: job.exit_code for job in scheduler.jobs if job.state is FakeState.FAILED}
-        ids = hooks.parse_submit_several(command_result(said), CONTEXTS)
+        ids = hooks.parse_submit_several(command_result(output), CONTEXTS)
 
     assert ids == {job.tag: job.native_id for job in scheduler.jobs}
     assert codes == {context.tag: 7 for context in CONTEXTS}

@@ -1,4 +1,4 @@
-"""The commands that submit, hold, release and cancel."""
+"""The commands that submit, hold, release and cancel jobs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_one_process_is_a_plain_job() -> None:
 
 
 def test_several_processes_are_an_instance_that_reads_no_directives() -> None:
-    """Flux splits a directive at characters such as & that stand unquoted in it; arguments it takes whole."""
+    """Flux splits directives at unquoted characters such as &, but no arguments."""
     command = hooks.submit(script(MANY), MANY, CONTEXT)
 
     assert command.argv == (
@@ -70,7 +70,7 @@ def test_several_processes_are_an_instance_that_reads_no_directives() -> None:
 
 @pytest.mark.parametrize("spec", [ONE, MANY], ids=["submit", "batch"])
 def test_directives_that_an_override_adds_count(spec: JobSpec) -> None:
-    """In any spelling that Flux takes for one; what is none is a comment."""
+    """In any spelling that Flux reads as a directive; other lines are comments."""
     added = [Directive("# flux: --bank='b 1' # why"), Directive("#FLUX: no"), Directive("# see flux: -x")]
 
     argv = hooks.submit(Script([*script(spec).directives, *added], RUN), spec, CONTEXT).argv
@@ -81,16 +81,16 @@ def test_directives_that_an_override_adds_count(spec: JobSpec) -> None:
 
 def test_the_instance_can_be_configured() -> None:
     site = Site(config=FluxConfig(uri="ssh://login1/run/flux/local"))
-    told = {"FLUX_URI": "ssh://login1/run/flux/local"}
+    environment = {"FLUX_URI": "ssh://login1/run/flux/local"}
 
-    assert hooks.submit(script(ONE), ONE, attrs.evolve(CONTEXT, site=site)).environment == told
+    assert hooks.submit(script(ONE), ONE, attrs.evolve(CONTEXT, site=site)).environment == environment
     for command in (
         hooks.query(IDS, site),
         hooks.find(site),
         hooks.hold(IDS, site),
         hooks.cancel(IDS, site),
     ):
-        assert command.environment == told
+        assert command.environment == environment
     assert hooks.find(SITE).environment == {}
 
 
@@ -143,14 +143,14 @@ def test_jobs_are_queried_by_id_or_all_together() -> None:
 
 
 def test_find_searches_unfinished_and_recent_jobs() -> None:
-    """A user may have hundreds of thousands of others."""
+    """A user may have hundreds of thousands of other jobs."""
     assert hooks.find(SITE).argv == ("flux", "jobs", "--json", "--since=-1d", "-c0")
 
 
-def test_refusals_name_their_jobs_in_whatever_spelling() -> None:
-    said = f"flux-cancel: ERROR: {HOOKED}4JWpL1vw: guests can only raise exceptions on their own jobs\n"
+def test_refusals_name_their_jobs_in_any_spelling() -> None:
+    refusal = f"flux-cancel: ERROR: {HOOKED}4JWpL1vw: guests can only raise exceptions on their own jobs\n"
     result = command_result(
-        stderr=said + f"flux-cancel: ERROR: {HOOKED}4JJKN58K: job is inactive\n", returncode=1
+        stderr=refusal + f"flux-cancel: ERROR: {HOOKED}4JJKN58K: job is inactive\n", returncode=1
     )
 
     assert hooks.parse_cancel(result, ["7290690207744", "7282486149120", "17"]) == {
@@ -176,8 +176,8 @@ def test_each_job_is_held_by_a_command_of_its_own() -> None:
 
 def test_flux_prints_the_nodes_of_the_processes() -> None:
     assert hooks.nodes(ONE) == ["hostname"]
-    (asked,) = hooks.nodes(MANY)
-    assert shlex.split(asked)[:6] == [
+    (line,) = hooks.nodes(MANY)
+    assert shlex.split(line)[:6] == [
         "flux",
         "run",
         "--ntasks=4",
@@ -188,9 +188,9 @@ def test_flux_prints_the_nodes_of_the_processes() -> None:
 
 
 def test_processes_are_placed_with_the_cores_and_gpus_of_the_launcher() -> None:
-    """Or else they would be looked for where they are not."""
+    """Otherwise jpsi would expect processes on the wrong nodes."""
     resources = ResourceSpecV1(process_count=4, cpu_cores_per_process=3, gpu_cores_per_process=1)
 
-    (asked,) = hooks.nodes(JobSpec("/bin/true", resources=resources))
+    (line,) = hooks.nodes(JobSpec("/bin/true", resources=resources))
 
-    assert {"--cores-per-task=3", "--gpus-per-task=1"} < set(shlex.split(asked))
+    assert {"--cores-per-task=3", "--gpus-per-task=1"} < set(shlex.split(line))

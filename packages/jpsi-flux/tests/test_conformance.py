@@ -1,4 +1,4 @@
-"""What every backend passes, over the fake Flux."""
+"""Conformance of the executor `flux`, over the fake Flux."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts that were written for `flux batch`."""
+"""Conversion of scripts that were written for `flux batch`."""
 
 from __future__ import annotations
 
@@ -115,5 +115,5 @@ def test_dependencies_and_variables() -> None:
 
 
 @pytest.mark.parametrize("mark", ["# flux:", "#flux:", "#FLUX:", "##  flux:"])
-def test_marks(mark: str) -> None:
+def test_prefixes_of_directives(mark: str) -> None:
     assert hooks.read_script(f"#!/bin/sh\n{mark} -n2\ntrue\n").directives == 1

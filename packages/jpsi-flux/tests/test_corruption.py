@@ -1,4 +1,4 @@
-"""Recorded answers, cut at each place, repeated, and garbled: they are refused, or tell what they told."""
+"""Recorded output, truncated, repeated or garbled: refused, or read with the same Observations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STATES = (*_ENDS, "running", "held")
 
 
 def _steps() -> list[Recording]:
-    """Answers about one job in each of these states, and about several."""
+    """Return output about one job in each of these states, and about several jobs."""
     scenarios = [*(f"state-{it}" for it in _STATES), "list-mixed-active", "list-mixed-finished", "names"]
     found = []
     for version in VERSIONS:
@@ -27,11 +27,11 @@ def _steps() -> list[Recording]:
             steps = [it for it in recordings(scenario, version) if it.argv[:3] == ("flux", "jobs", "--json")]
             sound = [it for it in steps if 0 < len(it.result.stdout) < _LONG and it.result.returncode == 0]
             for has_several in (False, True):
-                found += [it for it in sound if (len(_asked(it) or []) > 1) is has_several][-1:]
+                found += [it for it in sound if (len(_queried(it) or []) > 1) is has_several][-1:]
     return found
 
 
-def _asked(step: Recording) -> list[str] | None:
+def _queried(step: Recording) -> list[str] | None:
     ids = []
     for word in step.argv[3:]:
         with contextlib.suppress(ValueError):
@@ -39,49 +39,49 @@ def _asked(step: Recording) -> list[str] | None:
     return ids or None
 
 
-whole_answers = pytest.mark.parametrize("step", _steps(), ids=str)
+each_output = pytest.mark.parametrize("step", _steps(), ids=str)
 
 
 def test_there_are_recordings_of_one_and_several_jobs() -> None:
-    assert {len(_asked(step) or []) > 1 for step in _steps()} == {True, False}
+    assert {len(_queried(step) or []) > 1 for step in _steps()} == {True, False}
 
 
-@whole_answers
+@each_output
 def test_truncated_output_reports_all_jobs_or_fails(step: Recording) -> None:
-    whole = hooks.parse_status(step.result, _asked(step))
+    whole = hooks.parse_status(step.result, _queried(step))
 
     for end in range(len(step.result.stdout)):
         cut = attrs.evolve(step.result, stdout=step.result.stdout[:end])
         with contextlib.suppress(SubmitException):
-            assert hooks.parse_status(cut, _asked(step)) == whole
+            assert hooks.parse_status(cut, _queried(step)) == whole
 
 
-@whole_answers
+@each_output
 def test_repeated_output_reports_the_same_or_fails(step: Recording) -> None:
-    whole = hooks.parse_status(step.result, _asked(step))
+    whole = hooks.parse_status(step.result, _queried(step))
 
     for stdout in (step.result.stdout * 2, step.result.stdout.rstrip() * 2):
         with contextlib.suppress(SubmitException):
-            told = hooks.parse_status(attrs.evolve(step.result, stdout=stdout), _asked(step))
-            assert told == whole
+            found = hooks.parse_status(attrs.evolve(step.result, stdout=stdout), _queried(step))
+            assert found == whole
 
 
 @pytest.mark.parametrize("mark", ["~", "\N{REPLACEMENT CHARACTER}", "\n", "\\"], ids=ascii)
-@whole_answers
+@each_output
 def test_a_changed_character_reports_nothing_wrong(step: Recording, mark: str) -> None:
     """No job is missing, none has another state, and none has another tag."""
     output = step.result.stdout
     names = re.sub(r'("name": ")[^"]*', r"\1jpsi-abc-1", output)
     result = attrs.evolve(step.result, stdout=names)
-    whole = hooks.parse_status(result, _asked(step))
+    whole = hooks.parse_status(result, _queried(step))
 
     for at, character in enumerate(names):
         garbled = attrs.evolve(result, stdout=names[:at] + mark + names[at + 1 :])
         with contextlib.suppress(SubmitException):
-            told = hooks.parse_status(garbled, _asked(step))
+            found = hooks.parse_status(garbled, _queried(step))
             where = f"{character!r} at {at} behind {names[:at][-60:]!r}"
-            assert told.keys() >= whole.keys(), where
+            assert found.keys() >= whole.keys(), where
             for name, seen in whole.items():
-                assert told[name].state in {None, seen.state}, where
-                assert told[name].tag in {None, seen.tag}, where
-                assert told[name].exists is seen.exists, where
+                assert found[name].state in {None, seen.state}, where
+                assert found[name].tag in {None, seen.tag}, where
+                assert found[name].exists is seen.exists, where

@@ -1,4 +1,4 @@
-"""What becomes of a spec, and what of it Flux cannot be asked for."""
+"""The directives for a spec, and the specs that are refused."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def job(
 
 
 def options(spec: JobSpec, *, after: tuple[Dependency, ...] = ()) -> list[str]:
-    """What the directives of a job say, without what all of them say."""
+    """Return the options in a job's directives, without those that every job has."""
     directives = hooks.render_script(spec, attrs.evolve(CONTEXT, after=after)).directives
     texts = [directive.text for directive in directives]
     assert all(text.startswith("#flux: ") for text in texts)
     return [text.removeprefix("#flux: ") for text in texts]
 
 
-def asked(spec: JobSpec) -> list[str]:
+def added_options(spec: JobSpec) -> list[str]:
     return [it for it in options(spec) if it not in {*ALWAYS, "--time-limit=600s"}]
 
 
@@ -67,7 +67,7 @@ def test_the_name_comes_before_the_tag() -> None:
 
 @pytest.mark.clause("attributes-duration-seconds")
 @pytest.mark.parametrize(
-    ("duration", "said"),
+    ("duration", "expected"),
     [
         (timedelta(seconds=61), ["--time-limit=61s"]),
         (timedelta(milliseconds=1), ["--time-limit=1s"]),
@@ -76,9 +76,9 @@ def test_the_name_comes_before_the_tag() -> None:
     ],
     ids=str,
 )
-def test_durations_are_rounded_up_to_seconds(duration: timedelta, said: list[str]) -> None:
+def test_durations_are_rounded_up_to_seconds(duration: timedelta, expected: list[str]) -> None:
     """A number without a unit would be minutes."""
-    assert [it for it in options(job({"duration": duration})) if "time" in it] == said
+    assert [it for it in options(job({"duration": duration})) if "time" in it] == expected
 
 
 def test_the_default_duration_is_the_configured_one() -> None:
@@ -90,7 +90,7 @@ def test_the_default_duration_is_the_configured_one() -> None:
 
 @pytest.mark.clause("attributes-queue", "attributes-project")
 def test_queue_and_bank() -> None:
-    assert asked(job({"queue_name": "debug", "project_name": "proj 1"})) == [
+    assert added_options(job({"queue_name": "debug", "project_name": "proj 1"})) == [
         "--queue=debug",
         "--setattr='bank=proj 1'",
         "--ntasks=1",
@@ -106,7 +106,7 @@ def test_queue_and_bank() -> None:
     "resources-gpus",
 )
 @pytest.mark.parametrize(
-    ("resources", "said"),
+    ("resources", "expected"),
     [
         ({}, ["--ntasks=1"]),
         ({"cpu_cores_per_process": 4}, ["--ntasks=1", "--cores-per-task=4"]),
@@ -136,11 +136,11 @@ def test_queue_and_bank() -> None:
     ],
     ids=str,
 )
-def test_resources(resources: dict[str, Any], said: list[str]) -> None:
-    """Flux gives every node the same number of slots, so that a last node may have one too many."""
+def test_resources(resources: dict[str, Any], expected: list[str]) -> None:
+    """Flux gives every node the same number of slots, so the last node may have one too many."""
     spec = job(resources=resources)
 
-    assert asked(spec) == said
+    assert added_options(spec) == expected
     assert problems(spec) == []
 
 
@@ -160,7 +160,7 @@ def test_resources(resources: dict[str, Any], said: list[str]) -> None:
     ids=str,
 )
 def test_jobs_that_need_an_instance_get_one(spec: JobSpec, command: str) -> None:
-    """It costs more than a second, and `flux run` means it; one process needs none."""
+    """An instance takes more than a second to start, and `flux run` needs one; one process does not."""
     assert argv(spec)[:2] == ("flux", command)
     assert any(it.startswith("--nslots" if command == "batch" else "--ntasks") for it in argv(spec))
 
@@ -189,7 +189,7 @@ def test_custom_attributes() -> None:
         "slurm.qos": "x",
     }
 
-    assert asked(job({"custom_attributes": custom})) == [
+    assert added_options(job({"custom_attributes": custom})) == [
         "--ntasks=1",
         "--requires=host:node1",
         "--urgency=20",
@@ -199,7 +199,7 @@ def test_custom_attributes() -> None:
 
 @pytest.mark.clause("attributes-reservation")
 @pytest.mark.parametrize(
-    ("attributes", "said"),
+    ("attributes", "message"),
     [
         ({"reservation_id": "r1"}, "Flux has no reservations"),
         ({"queue_name": ""}, "queue_name is empty"),
@@ -214,23 +214,23 @@ def test_custom_attributes() -> None:
     ],
     ids=str,
 )
-def test_values_that_flux_cannot_express_are_refused(attributes: dict[str, Any], said: str) -> None:
+def test_values_that_flux_cannot_express_are_refused(attributes: dict[str, Any], message: str) -> None:
     found = problems(job(attributes))
 
-    assert [it for it in found if said in it], found
+    assert [it for it in found if message in it], found
 
 
 @pytest.mark.parametrize(
-    ("resources", "said"),
+    ("resources", "message"),
     [
         ({"memory": 1}, "Flux has no option for memory"),
         ({"process_count": 2, "exclusive_node_use": True}, "node_count is needed"),
     ],
 )
-def test_resources_that_flux_does_not_have(resources: dict[str, Any], said: str) -> None:
+def test_resources_that_flux_does_not_have(resources: dict[str, Any], message: str) -> None:
     (problem,) = problems(job(resources=resources))
 
-    assert said in problem
+    assert message in problem
 
 
 def test_a_name_that_is_no_line_is_refused() -> None:

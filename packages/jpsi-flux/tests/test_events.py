@@ -1,4 +1,4 @@
-"""What Flux tells of jobs by itself: the process that listens, over journals recorded and made up."""
+"""Flux's event stream: the process that follows the journal, over recorded and synthetic journals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jpsi.plugin import NOT_OFFERED, Command, Site
 from jpsi_flux import hooks
 from jpsi_flux.config import FluxConfig
 
-# The part of Flux's bindings that the process uses, as flux-python-helper does; a second passes with a poll.
+# The part of Flux's bindings that the process uses, as flux-python-helper does; each poll takes a second.
 _FLUX = """
 import time
 
@@ -46,7 +46,7 @@ class JournalConsumer:
 """
 
 
-#: A job and what happens to it; None is a second without anything.
+#: A job and its event; None is a second without events.
 Events = list[tuple[int, str] | None]
 EVENTS: Events = [
     *((17, name) for name in ("submit", "validate", "depend", "priority", "alloc", "start")),
@@ -57,7 +57,10 @@ EVENTS: Events = [
 ]
 
 
-def told(root: Path, events: Events = EVENTS, *, denied: bool = False) -> subprocess.CompletedProcess[str]:
+def run_watcher(
+    root: Path, events: Events = EVENTS, *, denied: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run the process on a journal of these events."""
     package = root / "flux"
     package.mkdir()
     flux = _FLUX.replace("DENIED", str(denied)).replace("EVENTS", repr(events))
@@ -77,7 +80,7 @@ def told(root: Path, events: Events = EVENTS, *, denied: bool = False) -> subpro
 
 
 def test_starts_and_ends_are_reported_after_a_second_with_heartbeats(tmp_path: Path) -> None:
-    lines = told(tmp_path).stdout.splitlines()
+    lines = run_watcher(tmp_path).stdout.splitlines()
 
     assert lines == ["jpsi-flux 17 18", "jpsi-flux", "jpsi-flux 17"]
     assert [hooks.parse_event(line) for line in lines] == [["17", "18"], [], ["17"]]
@@ -88,7 +91,9 @@ def test_a_recorded_journal_is_reported(tmp_path: Path) -> None:
     (step,) = (it for it in recordings("flux-python-helper") if "JournalConsumer" in (it.stdin or ""))
     journal = [json.loads(line) for line in step.result.stdout.splitlines()]
 
-    lines = told(tmp_path, [*((int(it["id"]), it["name"]) for it in journal), None]).stdout.splitlines()
+    lines = run_watcher(
+        tmp_path, [*((int(it["id"]), it["name"]) for it in journal), None]
+    ).stdout.splitlines()
 
     ids = list(dict.fromkeys(it["id"] for it in journal))
     assert len(ids) == 2
@@ -96,12 +101,12 @@ def test_a_recorded_journal_is_reported(tmp_path: Path) -> None:
 
 
 def test_without_permission_the_journal_reports_nothing(tmp_path: Path) -> None:
-    done = told(tmp_path, denied=True)
+    done = run_watcher(tmp_path, denied=True)
 
     assert (done.returncode, done.stdout) == (1, "")
 
 
-def test_listening_can_be_switched_off() -> None:
+def test_the_event_stream_can_be_switched_off() -> None:
     assert hooks.watch(Site(config=FluxConfig(events=False))) is NOT_OFFERED
 
 

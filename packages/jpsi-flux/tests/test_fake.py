@@ -1,4 +1,4 @@
-"""The fake Flux says what the real one was recorded to say."""
+"""The fake Flux, which prints the recorded output."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def submitted(scheduler: FakeScheduler, *words: str) -> str:
     return result.stdout.strip()
 
 
-def told(scheduler: FakeScheduler, native_id: str) -> dict[str, Any]:
-    answered: dict[str, Any] = json.loads(call(scheduler, "jobs", "--json", native_id).stdout)
-    return answered
+def listed_job(scheduler: FakeScheduler, native_id: str) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads(call(scheduler, "jobs", "--json", native_id).stdout)
+    return row
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,17 @@ def test_ids_are_spelled_by_the_locale(
 def test_a_job_has_the_keys_that_mean_something(scheduler: FakeScheduler) -> None:
     first, second = submitted(scheduler), submitted(scheduler, "--urgency=0")
 
-    assert told(scheduler, first)["status"] == "RUN"
-    assert not {"result", "waitstatus", "returncode"} & told(scheduler, first).keys()
-    assert (told(scheduler, second)["status"], told(scheduler, second)["urgency"]) == ("SCHED", 0)
+    assert listed_job(scheduler, first)["status"] == "RUN"
+    assert not {"result", "waitstatus", "returncode"} & listed_job(scheduler, first).keys()
+    assert (listed_job(scheduler, second)["status"], listed_job(scheduler, second)["urgency"]) == ("SCHED", 0)
     scheduler.clock.advance(60)  # type: ignore[attr-defined]  # it is a FakeClock
-    ended = told(scheduler, first)
+    ended = listed_job(scheduler, first)
     assert (ended["status"], ended["returncode"], ended["waitstatus"]) == ("FAILED", 7, 1792)
     call(scheduler, "cancel", second)
-    assert (told(scheduler, second)["returncode"], "waitstatus" in told(scheduler, second)) == (-128, False)
+    assert (listed_job(scheduler, second)["returncode"], "waitstatus" in listed_job(scheduler, second)) == (
+        -128,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,12 +84,14 @@ def test_a_job_has_the_keys_that_mean_something(scheduler: FakeScheduler) -> Non
         (FakeState.OUT_OF_MEMORY, "FAILED", 143, None),
     ],
 )
-def test_ends(scheduler: FakeScheduler, state: FakeState, result: str, code: int, kind: str | None) -> None:
+def test_the_keys_of_an_ended_job(
+    scheduler: FakeScheduler, state: FakeState, result: str, code: int, kind: str | None
+) -> None:
     native_id = submitted(scheduler)
 
     scheduler.end_as(scheduler.jobs[0].native_id, state)
 
-    ended = told(scheduler, native_id)
+    ended = listed_job(scheduler, native_id)
     assert (ended["result"], ended["returncode"], ended["exception"].get("type")) == (result, code, kind)
 
 
@@ -103,7 +108,7 @@ def test_jobs_that_ended_long_ago_can_be_left_out(scheduler: FakeScheduler) -> N
         for hooks_argv in (("jobs", "--json", "--since=-1d", "-c0"), ("jobs", "--json", "-a", "-c0"))
     )
 
-    assert [told(scheduler, it)["id"] for it in (new, old)] == every
+    assert [listed_job(scheduler, it)["id"] for it in (new, old)] == every
     assert recent == every[:1]
 
 
@@ -112,7 +117,7 @@ def test_several_jobs_are_a_list_and_one_is_an_object(scheduler: FakeScheduler) 
 
     assert len(json.loads(call(scheduler, "jobs", "--json", first, second).stdout)["jobs"]) == 2
     assert [it["id"] for it in json.loads(call(scheduler, "jobs", "--json", "-c1").stdout)["jobs"]] == [
-        told(scheduler, second)["id"]
+        listed_job(scheduler, second)["id"]
     ]
     some = call(scheduler, "jobs", "--json", "f1234", first)
     assert (some.returncode, some.stderr) == (0, "JobID f1234 unknown\n")
@@ -123,7 +128,7 @@ def test_several_jobs_are_a_list_and_one_is_an_object(scheduler: FakeScheduler) 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "stderr"),
     [
         (["submit", "--queue=nosuch", "true"], "[Errno 1] Invalid queue 'nosuch' specified\n"),
         (["batch", "-n1", "--queue=nosuch"], "flux-batch: ERROR: Invalid queue 'nosuch' specified\n"),
@@ -150,10 +155,10 @@ def test_several_jobs_are_a_list_and_one_is_an_object(scheduler: FakeScheduler) 
     ],
     ids=str,
 )
-def test_refusals(scheduler: FakeScheduler, words: list[str], said: str) -> None:
+def test_refused_submissions(scheduler: FakeScheduler, words: list[str], stderr: str) -> None:
     result = call(scheduler, *words, stdin="#!/bin/sh\ntrue\n")
 
-    assert (result.returncode, result.stderr) == (1, said)
+    assert (result.returncode, result.stderr) == (1, stderr)
 
 
 def test_unknown_options_are_usage_errors(scheduler: FakeScheduler) -> None:
@@ -174,7 +179,7 @@ def test_directives_are_read_by_batch_and_arguments_win(scheduler: FakeScheduler
 
 
 def test_an_instance_knows_its_job_by_another_variable(scheduler: FakeScheduler) -> None:
-    """And does not inherit that of a job around it."""
+    """It does not inherit the variable of a surrounding job."""
     call(scheduler, "batch", "-n1", stdin="#!/bin/sh\n", FLUX_JOB_ID="fAAAAAA")
     submitted(scheduler)
 
@@ -188,15 +193,15 @@ def test_an_instance_knows_its_job_by_another_variable(scheduler: FakeScheduler)
 def test_a_dependency_that_can_never_be_satisfied_fails_the_job(scheduler: FakeScheduler) -> None:
     first = submitted(scheduler)
     second = submitted(scheduler, f"--dependency=afterok:{first}")
-    assert told(scheduler, second)["status"] == "DEPEND"
+    assert listed_job(scheduler, second)["status"] == "DEPEND"
 
     scheduler.clock.advance(60)  # type: ignore[attr-defined]  # it is a FakeClock
 
-    ended = told(scheduler, second)
+    ended = listed_job(scheduler, second)
     assert (ended["status"], ended["exception"]["type"], "t_run" in ended) == ("FAILED", "dependency", False)
 
 
-def test_cancel_complains_of_those_that_it_cannot_end(scheduler: FakeScheduler) -> None:
+def test_cancel_reports_jobs_that_it_cannot_end(scheduler: FakeScheduler) -> None:
     first, second = submitted(scheduler), submitted(scheduler)
     call(scheduler, "cancel", first)
 
@@ -206,7 +211,7 @@ def test_cancel_complains_of_those_that_it_cannot_end(scheduler: FakeScheduler) 
     assert result.stderr == (
         f"flux-cancel: ERROR: f{first[1:]}: job is inactive\nflux-cancel: ERROR: f234: unknown job id\n"
     )
-    assert told(scheduler, second)["status"] == "CANCELED"
+    assert listed_job(scheduler, second)["status"] == "CANCELED"
     assert call(scheduler, "cancel", "hello").returncode == 2
 
 
@@ -215,16 +220,16 @@ def test_ids_are_translated(scheduler: FakeScheduler) -> None:
     assert call(scheduler, "job", "id", "hello").returncode == 1
 
 
-def test_jobs_are_held_and_released_by_the_commands_that_the_hooks_make() -> None:
-    """Through a real shell: each job has a call of its own, and the others are held if one cannot be."""
+def test_jobs_are_held_and_released_by_the_commands_of_the_hooks() -> None:
+    """By a real shell: each job has a call of its own, and a job that cannot be held stops no other."""
     site = Site(config=FluxConfig())
     with FakeScheduler(slots=0, outcome=Outcome()) as scheduler, on_path("flux", scheduler):
         native_ids = [str(it) for it in (_submit_for_real(), _submit_for_real())]
-        asked = [*native_ids[:1], "17", *native_ids[1:]]
+        targets = [*native_ids[:1], "17", *native_ids[1:]]
 
-        held = _run(hooks.hold(asked, site).argv)
+        held = _run(hooks.hold(targets, site).argv)
 
-        assert executor_hooks(hooks).parse_hold(result=held, native_ids=asked, site=site) == {
+        assert executor_hooks(hooks).parse_hold(result=held, native_ids=targets, site=site) == {
             "17": "unknown job"
         }
         assert [job.state for job in scheduler.jobs] == [FakeState.HELD] * 2
@@ -261,10 +266,10 @@ def test_a_script_can_be_a_file(scheduler: FakeScheduler, tmp_path: Path) -> Non
 
 
 def test_a_started_instance_lasts_until_its_end(scheduler: FakeScheduler) -> None:
-    told = answer(scheduler, fake, Invocation(argv=["flux", "start", "-o,-Slocal-uri=local:///x"]))
+    started = answer(scheduler, fake, Invocation(argv=["flux", "start", "-o,-Slocal-uri=local:///x"]))
     rank = answer(scheduler, fake, Invocation(argv=["flux", "getattr", "rank"]))
     uptime = answer(scheduler, fake, Invocation(argv=["flux", "uptime"]))
 
-    assert told == NO_ANSWER
+    assert started == NO_ANSWER
     assert rank.stdout == "0\n"
     assert uptime.stdout.split()[1:2] == ["run"]

@@ -1,4 +1,4 @@
-"""The fake's `flux run`: it starts tasks with the variables that flux-core 0.88 was recorded to set."""
+"""The fake's `flux run`, which starts tasks with the variables recorded from flux-core 0.88."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def scheduler() -> Iterator[FakeScheduler]:
 
 
 def _batch(scheduler: FakeScheduler, *options: str) -> dict[str, str]:
-    """The environment of the script of a job that is an instance of its own."""
+    """Return the environment of the script of a job that is an instance of its own."""
     call = Invocation(argv=["flux", "batch", *options], stdin="#!/bin/sh\n")
     assert answer(scheduler, fake, call).returncode == 0
     return scheduler.jobs[-1].environment
@@ -57,7 +57,7 @@ def test_tasks_have_node_and_rank_variables(
 
 
 def test_a_task_has_the_variables_that_were_recorded(scheduler: FakeScheduler) -> None:
-    """All but the paths of the machine of the recording."""
+    """All but the paths of the recorded machine."""
     text = next(it.result.stdout for it in recordings("job-environment") if "in-flux-run" in it.result.stdout)
     lines = text.partition("in-flux-run\n")[2].splitlines()
     recorded = {line.partition("=")[0] for line in lines}
@@ -73,7 +73,7 @@ def test_a_task_has_the_variables_that_were_recorded(scheduler: FakeScheduler) -
 
 
 def test_the_nodes_of_tasks_are_printed(scheduler: FakeScheduler) -> None:
-    """By this jpsi finds out where the tasks of a job will be."""
+    """From this output jpsi knows where the tasks of a job will run."""
     environment = _batch(scheduler, "-n3", "-N2")
 
     result = _run(scheduler, environment, "-n3", "-N2", "--label-io", "--input=/dev/null", "hostname")

@@ -1,4 +1,4 @@
-"""What Flux says about a job, where the recordings have no example, and what is no answer."""
+"""Flux's output about a job in cases without a recording, and output that is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ID = "7290690207744"
 _FAILED = {"state": "INACTIVE", "status": "FAILED", "result": "FAILED", "t_run": 1.0, "t_inactive": 2.0}
 
 
-def seen(result: CommandResult) -> Observation:
+def observation(result: CommandResult) -> Observation:
     (found,) = hooks.parse_status(result, None).values()
     return found
 
@@ -27,44 +27,46 @@ def ended(**exception: object) -> CommandResult:
 
 
 def test_a_pending_job_has_a_reason_and_a_start_estimate() -> None:
-    told = seen(listed(annotations={"sched": {"t_estimate": 1795252121.5, "reason_pending": "no nodes"}}))
+    found = observation(
+        listed(annotations={"sched": {"t_estimate": 1795252121.5, "reason_pending": "no nodes"}})
+    )
 
-    assert told.message == "no nodes"
-    assert told.start_estimate == datetime.fromtimestamp(1795252121.5, UTC)
-    assert told.time == datetime.fromtimestamp(1795251530.25, UTC)
+    assert found.message == "no nodes"
+    assert found.start_estimate == datetime.fromtimestamp(1795252121.5, UTC)
+    assert found.time == datetime.fromtimestamp(1795251530.25, UTC)
 
 
 def test_a_held_job_has_that_message() -> None:
-    assert seen(listed(urgency=0)).message == "the job is held"
+    assert observation(listed(urgency=0)).message == "the job is held"
 
 
 def test_a_dependent_job_names_its_dependencies() -> None:
-    told = seen(listed(state="DEPEND", status="DEPEND", dependencies=["after-success=f1"]))
+    found = observation(listed(state="DEPEND", status="DEPEND", dependencies=["after-success=f1"]))
 
-    assert told.message == "the job waits for after-success=f1"
+    assert found.message == "the job waits for after-success=f1"
 
 
 def test_a_job_that_is_cleaned_up_before_it_ran_is_not_running() -> None:
-    assert seen(listed(state="CLEANUP", status="CLEANUP")).state is JobState.QUEUED
-    assert seen(listed(state="CLEANUP", status="CLEANUP", t_run=1.0)).state is JobState.ACTIVE
+    assert observation(listed(state="CLEANUP", status="CLEANUP")).state is JobState.QUEUED
+    assert observation(listed(state="CLEANUP", status="CLEANUP", t_run=1.0)).state is JobState.ACTIVE
 
 
-def test_an_ended_job_is_judged_by_its_result_not_its_exception() -> None:
+def test_the_end_of_a_job_is_its_result_not_its_exception() -> None:
     """An exception of another severity than 0 is a note."""
-    told = seen(ended(type="timeout", severity=3, note="soon"))
+    found = observation(ended(type="timeout", severity=3, note="soon"))
 
-    assert (told.state, told.reason, told.exit_code) == (JobState.FAILED, None, 1)
+    assert (found.state, found.reason, found.exit_code) == (JobState.FAILED, None, 1)
 
 
 def test_an_unknown_exception_leaves_the_code() -> None:
-    told = seen(ended(type="myerror", note="my note"))
+    found = observation(ended(type="myerror", note="my note"))
 
-    assert (told.reason, told.exit_code, told.message) == (None, 1, "my note (myerror)")
-    assert told.details == {"flux.id": "f4JWpL1vw", "flux.exception": "myerror"}
+    assert (found.reason, found.exit_code, found.message) == (None, 1, "my note (myerror)")
+    assert found.details == {"flux.id": "f4JWpL1vw", "flux.exception": "myerror"}
 
 
 @pytest.mark.parametrize(
-    ("note", "code", "reason", "told"),
+    ("note", "code", "reason", "exit_code"),
     [
         ("node failure on node2 (rank 2)", 1, Reason.NODE_FAIL, None),
         ("lost contact with job shell on broker node2 (rank 2)", 1, Reason.NODE_FAIL, None),
@@ -79,19 +81,19 @@ def test_an_unknown_exception_leaves_the_code() -> None:
     ],
 )
 def test_the_note_of_an_exec_exception_decides_the_reason(
-    note: str, code: int, reason: Reason | None, told: int | None
+    note: str, code: int, reason: Reason | None, exit_code: int | None
 ) -> None:
-    """What the job itself did leaves its code."""
+    """A failure of the job itself leaves its exit code."""
     about = {**_FAILED, "returncode": code}
     exception = {"occurred": True, "severity": 0, "type": "exec", "note": note}
 
-    found = seen(listed(**about, waitstatus=code << 8, exception=exception))
+    found = observation(listed(**about, waitstatus=code << 8, exception=exception))
 
-    assert (found.state, found.reason, found.exit_code) == (JobState.FAILED, reason, told)
+    assert (found.state, found.reason, found.exit_code) == (JobState.FAILED, reason, exit_code)
 
 
 def test_a_failed_prolog_prevents_the_start() -> None:
-    assert seen(ended(type="prolog", note="prolog failed")).reason is Reason.LAUNCH
+    assert observation(ended(type="prolog", note="prolog failed")).reason is Reason.LAUNCH
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_a_failed_prolog_prevents_the_start() -> None:
     ],
     ids=str,
 )
-def test_an_odd_job_costs_no_other_its_state(odd: dict[str, object]) -> None:
+def test_an_invalid_job_does_not_hide_the_others(odd: dict[str, object]) -> None:
     one, other = json.loads(listed(**odd).stdout), json.loads(listed().stdout)
 
     found = hooks.parse_status(command_result(json.dumps({"jobs": [{**one, "id": 17}, other]}) + "\n"), None)
@@ -114,22 +116,22 @@ def test_an_odd_job_costs_no_other_its_state(odd: dict[str, object]) -> None:
 
 
 def test_nodes_are_named_one_by_one() -> None:
-    assert seen(listed(state="RUN", status="RUN", t_run=3.0, nodelist="node[08-10,12]")).nodes == (
+    assert observation(listed(state="RUN", status="RUN", t_run=3.0, nodelist="node[08-10,12]")).nodes == (
         *("node08", "node09", "node10", "node12"),
     )
 
 
-def test_an_unknown_word_is_no_state() -> None:
-    told = seen(listed(state="LIMBO", status="LIMBO"))
+def test_an_unknown_state_is_passed_on() -> None:
+    found = observation(listed(state="LIMBO", status="LIMBO"))
 
-    assert (told.state, told.word, told.exit_code, told.reason) == (None, "LIMBO", None, None)
+    assert (found.state, found.native_state, found.exit_code, found.reason) == (None, "LIMBO", None, None)
 
 
 def test_the_shell_that_was_killed_is_named() -> None:
     result = listed(**_FAILED, waitstatus=9, returncode=-9)
 
-    assert seen(result).message == "signal 9 ended Flux's own process that ran the job"
-    assert seen(result).reason is None
+    assert observation(result).message == "signal 9 ended Flux's own process that ran the job"
+    assert observation(result).reason is None
 
 
 def test_text_printed_by_the_site_is_skipped() -> None:
@@ -157,16 +159,16 @@ def test_text_printed_by_the_site_is_skipped() -> None:
     ids=str,
 )
 def test_invalid_output_reports_no_job(result: CommandResult) -> None:
-    for asked in ([ID], [ID, "17"]):
+    for queried in ([ID], [ID, "17"]):
         with pytest.raises(SubmitException):
-            hooks.parse_status(result, asked)
+            hooks.parse_status(result, queried)
 
 
 _DENIED = {ID: Observation.denied("JobID f4JWpL1vw unknown")}
 
 
 @pytest.mark.parametrize(
-    ("result", "asked", "expected"),
+    ("result", "queried", "expected"),
     [
         (command_result('{"jobs": []}\n'), None, {}),
         (command_result(stderr="JobID f4JWpL1vw unknown\n"), [ID], _DENIED),
@@ -174,23 +176,23 @@ _DENIED = {ID: Observation.denied("JobID f4JWpL1vw unknown")}
     ],
     ids=["none", "unknown before 0.80", "unknown"],
 )
-def test_unknown_is_an_answer(
-    result: CommandResult, asked: list[str] | None, expected: dict[str, Observation]
+def test_a_message_about_an_unknown_job_denies_it(
+    result: CommandResult, queried: list[str] | None, expected: dict[str, Observation]
 ) -> None:
-    assert hooks.parse_status(result, asked) == expected
+    assert hooks.parse_status(result, queried) == expected
 
 
 def test_an_unknown_id_does_not_excuse_missing_jobs() -> None:
     both = listed()
     both = command_result(both.stdout, stderr="JobID 17 unknown\n")
 
-    assert {it: seen.exists for it, seen in hooks.parse_status(both, [ID, "17"]).items()} == {
+    assert {it: observation.exists for it, observation in hooks.parse_status(both, [ID, "17"]).items()} == {
         ID: True,
         "17": False,
     }
-    for asked in ([ID, "17", "18"], [ID, "18"]):
+    for queried in ([ID, "17", "18"], [ID, "18"]):
         with pytest.raises(SubmitException):
-            hooks.parse_status(both, asked)
+            hooks.parse_status(both, queried)
 
 
 @pytest.mark.parametrize(
@@ -220,11 +222,18 @@ def test_contradictory_or_incomplete_jobs_are_invalid(garbled: dict[str, object]
 def test_a_job_has_the_tag_at_the_end_of_its_name() -> None:
     names = ("jpsi-a-1", "a name jpsi-a-1", "", "a name", "jpsi-a~1", "\N{REPLACEMENT CHARACTER}psi-a-1")
 
-    assert [seen(listed(name=name)).tag for name in names] == ["jpsi-a-1", "jpsi-a-1", "", "", None, None]
-    assert seen(listed()).submitted == datetime(2026, 11, 21, 8, 58, 50, 250000, tzinfo=UTC)
+    assert [observation(listed(name=name)).tag for name in names] == [
+        "jpsi-a-1",
+        "jpsi-a-1",
+        "",
+        "",
+        None,
+        None,
+    ]
+    assert observation(listed()).submitted == datetime(2026, 11, 21, 8, 58, 50, 250000, tzinfo=UTC)
 
 
-def test_half_tags_find_nothing() -> None:
+def test_truncated_tags_are_not_found() -> None:
     names = ["jpsi-a-1", "x jpsi-a-2", "jpsi-a-3 x", "jpsi-a-44", ""]
     about = json.loads(listed().stdout)
     listing = command_result(
@@ -238,5 +247,5 @@ def test_half_tags_find_nothing() -> None:
 
 
 def test_dependency_that_failed_after_the_start_is_no_cancellation() -> None:
-    assert seen(ended(type="dependency", note="x")).state is JobState.FAILED
-    assert seen(ended(type="dependency", note="x")).reason is Reason.DEPENDENCY
+    assert observation(ended(type="dependency", note="x")).state is JobState.FAILED
+    assert observation(ended(type="dependency", note="x")).reason is Reason.DEPENDENCY

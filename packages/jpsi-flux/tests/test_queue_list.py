@@ -1,4 +1,4 @@
-"""The queues of an instance, as Flux 0.88 was recorded to show them."""
+"""The queues of an instance, as recorded from Flux 0.88."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jpsi_testing.fake import FakeScheduler, Invocation, answer
 
 
 def _recorded(scenario: str) -> str:
-    """What was asked for by a longer list of fields, in the columns that are asked for here."""
+    """Return recorded output of a longer list of fields, reduced to the columns that jpsi requests."""
     rows = next(it.result.stdout for it in recordings(scenario) if "-n" in it.argv).splitlines()
     cells = [row.split("|") for row in rows]
     return "".join("|".join([*it[:3], *it[5:8]]) + "\n" for it in cells)
@@ -25,7 +25,7 @@ def test_queues_of_a_site() -> None:
         command_result(_recorded("site-queues-resources").replace("batch", "batch*"))
     )
 
-    assert (batch.name, batch.is_default, batch.word) == ("batch", True, "enabled, started")
+    assert (batch.name, batch.is_default, batch.native_state) == ("batch", True, "enabled, started")
     assert (batch.max_walltime, batch.default_walltime) == (timedelta(hours=8), timedelta(hours=1))
     assert (debug.name, debug.is_default, debug.max_nodes) == ("debug", False, 1)
     assert (debug.is_open, debug.is_started) == (True, True)
@@ -42,7 +42,7 @@ def test_an_instance_without_queues_has_one_without_a_name() -> None:
     )
 
 
-def test_the_fake_has_the_same() -> None:
+def test_the_fake_prints_the_same_queues() -> None:
     with FakeScheduler() as scheduler:
         result = answer(scheduler, fake, Invocation(argv=hooks.queues(SITE).argv))
 
@@ -59,6 +59,6 @@ def test_states(submission: str, scheduling: str, *, is_open: bool, is_started: 
     assert (queue.is_open, queue.is_started) == (is_open, is_started)
 
 
-def test_no_answer_is_none() -> None:
+def test_empty_output_is_refused() -> None:
     with pytest.raises(SubmitException):
         hooks.parse_queues(CommandResult(returncode=1, stderr="flux-queue: ERROR: broker\n"))

@@ -1,4 +1,4 @@
-"""Every step of every recording is read rightly, or stands below with the reason why it is not."""
+"""Coverage of the recordings: each step is read correctly, or a table gives the reason why it is not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jpsi_flux import hooks, native_ids, submit
 from jpsi_flux.states import STATES
 from jpsi_testing import Recording, command_result
 
-# Scenarios of the transcripts that are not kept here.
+# Scenarios of the transcripts that are not among the recordings.
 UNUSED = {
     "job-submit-raw": "`flux job submit` wants the whole environment in its jobspec, which hooks do not know",
     "python-api": "of the bindings, only the journal is used, which flux-python-helper shows",
@@ -40,7 +40,7 @@ NEVER_CALLED = {
     "job id": "translated here, see below",
     "job info": "`flux jobs` tells of all jobs at once",
     "job kill": "a job that was killed so is FAILED; `flux cancel` cancels",
-    "job last": "the submission told the id",
+    "job last": "the submission printed the id",
     "job memo": "not needed",
     "job purge": "not for users",
     "job raise": "`flux cancel` raises what is wanted",
@@ -56,7 +56,7 @@ NEVER_CALLED = {
     "ping": "about the broker",
     "pkill": "`flux cancel` takes ids",
     "proxy": "FLUX_URI does as well",
-    "python": "the script that it is given stands in events.py; test_events has what this one was told",
+    "python": "its script is in events.py; test_events runs that script",
     "queue": "test_queue_list reads what it says",
     "resource": "about nodes",
     "run": "the launcher's",
@@ -68,7 +68,7 @@ NEVER_CALLED = {
     "version": "nothing depends on it",
     "--version": "nothing depends on it",
 }
-# How it never calls the others.
+# Forms in which this package never calls the others.
 _SUBMIT_DIFFERS = {
     "--dry-run": "submits nothing",
     "--quiet": "tells no id",
@@ -92,7 +92,7 @@ def _flux() -> Iterator[Recording]:
 def _why_unused(recording: Recording) -> str | None:
     name, words = _name(recording), recording.argv[2:]
     if name in {"submit", "batch"} and (recording.result.timed_out or recording.result.returncode < 0):
-        return "AMBIGUOUS, and no hook is asked"
+        return "AMBIGUOUS, and no hook is called"
     if name in {"submit", "batch"}:
         return next((why for word in words if (why := _SUBMIT_DIFFERS.get(word.partition("=")[0]))), None)
     if name == "jobs":
@@ -106,7 +106,7 @@ def _why_unlisted(recording: Recording) -> str | None:
     if "--json" not in recording.argv:
         return "jobs are listed as JSON"
     if {"-f", "-q", "-u"} & set(recording.argv):
-        return "jobs are asked for by their ids, or all of them are"
+        return "jobs are queried by their ids, or all together"
     return "the answer was cut by who recorded it" if "cut" in recording.note else None
 
 
@@ -115,7 +115,7 @@ def _of(name: str) -> list[Recording]:
 
 
 def _ids(recording: Recording) -> list[str]:
-    """The ids that a command was called with, as this package spells them."""
+    """Return the ids that a command was called with, in jpsi's spelling."""
     found = []
     for word in recording.argv[2:]:
         try:
@@ -137,7 +137,7 @@ def test_every_recorded_command_is_covered() -> None:
 
 
 def test_every_recording_is_used_or_listed_as_unused() -> None:
-    """Those that were recorded stand in a table; `x-*` are several, and `x(-y)` is x and x-y."""
+    """A table lists the recordings; `x-*` are several, and `x(-y)` is x and x-y."""
     text = (RECORDINGS / "0.88.0" / "README.md").read_text()
     table = text.partition("| scenario |")[2].partition("\n## ")[0]
     cells = [row.split("|")[1] for row in table.splitlines() if row.startswith("| ")]
@@ -167,7 +167,7 @@ def test_submission(recording: Recording) -> None:
 
 
 def _expected_kind(recording: Recording) -> FailureKind:
-    said = recording.result.stderr
+    stderr = recording.result.stderr
     for words, kind in {
         "connector name": FailureKind.PERMANENT,
         "Flux: Permission denied": FailureKind.PERMANENT,
@@ -179,7 +179,7 @@ def _expected_kind(recording: Recording) -> FailureKind:
         "orphan": FailureKind.AMBIGUOUS,
         "No closing quotation": FailureKind.AMBIGUOUS,
     }.items():
-        if words in said:
+        if words in stderr:
             return kind
     return FailureKind.INVALID_JOB
 
@@ -187,13 +187,13 @@ def _expected_kind(recording: Recording) -> FailureKind:
 def test_a_refusal_has_the_message_of_flux() -> None:
     step = next(it for it in _of("submit") if "exceeds policy limit of 30m" in it.result.stderr)
 
-    told = hooks.classify_failure(step.result)
+    failure = hooks.classify_failure(step.result)
 
-    assert told.message == "flux: requested duration (2h) exceeds policy limit of 30m for queue debug"
+    assert failure.message == "flux: requested duration (2h) exceeds policy limit of 30m for queue debug"
 
 
-def test_several_ids_are_none() -> None:
-    """`--cc` prints an id for each job; nobody here asks for that."""
+def test_several_ids_are_refused() -> None:
+    """`--cc` prints an id for each job; jpsi never uses it."""
     step = next(it for it in recordings("bulk-submit") if "--cc=0-3" in it.argv)
 
     with pytest.raises(ValueError, match="several job ids"):
@@ -201,25 +201,27 @@ def test_several_ids_are_none() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_ids_are_understood_as_flux_does(version: str) -> None:
-    """All spellings but the words and emoji of its dictionary; those are refused, like what is none."""
-    told = [step for step in recordings("id-formats", version) if step.argv[:3] == ("flux", "job", "id")]
-    asked = [step for step in told if len(step.argv) == 4 and not step.argv[3].startswith("--")]
+def test_ids_are_read_as_flux_reads_them(version: str) -> None:
+    """All spellings but the words and emoji of its dictionary, which are refused like invalid ids."""
+    conversions = [
+        step for step in recordings("id-formats", version) if step.argv[:3] == ("flux", "job", "id")
+    ]
+    inputs = [step for step in conversions if len(step.argv) == 4 and not step.argv[3].startswith("--")]
 
-    assert len(asked) > 10
-    for step in asked:
+    assert len(inputs) > 10
+    for step in inputs:
         text, native_id = step.argv[3], step.result.stdout.strip()
         if step.result.returncode != 0 or "-" in text or not re.match(rf"[0-9a-zA-Z{HOOKED}]", text):
             with pytest.raises(ValueError, match="is not a Flux job id"):
                 hooks.canonical_id(text)
         else:
             assert hooks.canonical_id(text) == native_id
-    plain = {step.argv[3]: step.result.stdout.strip() for step in told if "--to=f58plain" in step.argv}
+    plain = {step.argv[3]: step.result.stdout.strip() for step in conversions if "--to=f58plain" in step.argv}
     assert native_ids.f58("7290690207744") in {"f4JWpL1vw", *plain.values()}
 
 
 def test_nothing_of_a_surrounding_job_reaches_a_new_one() -> None:
-    """Of the variables that Flux sets in jobs, those by which Flux is found stay."""
+    """Of the variables that Flux sets in jobs, only those that locate the instance are inherited."""
     unset = submit.INHERITED_VARIABLES
     pattern = re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in unset) + r"\Z")
     printed = [it for it in recordings("job-environment") if it.argv[0] == "cat"]
@@ -241,19 +243,19 @@ def test_nothing_of_a_surrounding_job_reaches_a_new_one() -> None:
     ("version", "knowing"),
     [("0.58.0", ["submit"]), ("0.88.0", ["submit", "submit", "batch", "batch"])],
 )
-def test_the_variables_by_which_a_job_knows_itself_hold_its_id(version: str, knowing: list[str]) -> None:
-    """In the instance of a `flux batch` job they did not yet in 0.58; then its tag tells."""
+def test_the_variables_with_a_jobs_own_id_hold_its_id(version: str, knowing: list[str]) -> None:
+    """In the instance of a `flux batch` job of 0.58 they do not; jpsi then uses the tag."""
     steps = recordings("job-environment", version)
     submitted = {
         hooks.parse_submit(step.result): step.argv[1] for step in steps if step.argv[1] in {"submit", "batch"}
     }
-    told = []
+    own_ids = []
     for text in [step.result.stdout.partition("in-flux-run")[0] for step in steps if step.argv[0] == "cat"]:
         variables = dict(re.findall(r"^(FLUX_JOB_ID|FLUX_ENCLOSING_ID)=(.+)$", text, re.MULTILINE))
-        told += [variables.get("FLUX_JOB_ID") or variables["FLUX_ENCLOSING_ID"]] if variables else []
+        own_ids += [variables.get("FLUX_JOB_ID") or variables["FLUX_ENCLOSING_ID"]] if variables else []
 
     # e1.1 of 0.58.0 is a file that the recording of 0.88.0 has left
-    known = [submitted.get(hooks.canonical_id(text)) for text in told]
+    known = [submitted.get(hooks.canonical_id(text)) for text in own_ids]
     assert [it for it in known if it is not None] == knowing
 
 
@@ -262,24 +264,24 @@ def test_the_variables_by_which_a_job_knows_itself_hold_its_id(version: str, kno
 
 @pytest.mark.parametrize("recording", _of("jobs"), ids=str)
 def test_jobs(recording: Recording) -> None:
-    """Each job that it names has the state that stands beside it, and no other is mentioned."""
+    """Each listed job has the printed state, and no other job is reported."""
     result = recording.result
     unknown = "unknown" in result.stderr
     if result.timed_out or _has_malformed(recording) or (result.returncode != 0 and not unknown):
         with pytest.raises(SubmitException, match=r"\w"):
             hooks.parse_status(result, _ids(recording) or None)
         return
-    asked = _ids(recording)
+    queried = _ids(recording)
 
-    found = hooks.parse_status(result, asked or None)
+    found = hooks.parse_status(result, queried or None)
 
     about = list(_about(recording))
     known = {str(job["id"]) for job in about}
     assert {it for it, seen in found.items() if seen.exists} == known
-    assert {it for it, seen in found.items() if not seen.exists} == {*asked} - known
+    assert {it for it, seen in found.items() if not seen.exists} == {*queried} - known
     for job in about:
         seen = found[str(job["id"])]
-        assert seen.word == job["status"]
+        assert seen.native_state == job["status"]
         assert seen.tag == extract_tag(job.get("name", ""))
         assert seen.submitted is not None
         assert seen.state is not None
@@ -291,11 +293,11 @@ def test_jobs(recording: Recording) -> None:
 
 def _about(recording: Recording) -> Iterator[dict[str, Any]]:
     if recording.result.stdout:
-        answer = json.loads(recording.result.stdout)
-        yield from answer.get("jobs", [answer])
+        listing = json.loads(recording.result.stdout)
+        yield from listing.get("jobs", [listing])
 
 
-# The table in the README of 0.88.0, "Mapping"; by scenario: the last that was said of its job.
+# The table in the README of 0.88.0, "Mapping"; by scenario: the last output about its job.
 _F, _C = JobState.FAILED, JobState.CANCELED
 ENDS: dict[str, tuple[JobState, Reason | None, int | None, bool | None]] = {
     "state-completed": (JobState.COMPLETED, None, 0, True),
@@ -329,9 +331,9 @@ ENDS: dict[str, tuple[JobState, Reason | None, int | None, bool | None]] = {
 }
 
 
-def _last(scenario: str, version: str) -> Observation:
-    said = [it for it in recordings(scenario, version) if it.argv[:3] == ("flux", "jobs", "--json")][-1]
-    (seen,) = hooks.parse_status(said.result, None).values()
+def _last_observation(scenario: str, version: str) -> Observation:
+    step = [it for it in recordings(scenario, version) if it.argv[:3] == ("flux", "jobs", "--json")][-1]
+    (seen,) = hooks.parse_status(step.result, None).values()
     return seen
 
 
@@ -343,7 +345,7 @@ def test_every_end_is_covered() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("scenario", ENDS)
 def test_every_kind_of_end_is_distinguished(scenario: str, version: str) -> None:
-    seen = _last(scenario, version)
+    seen = _last_observation(scenario, version)
 
     assert (seen.state, seen.reason, seen.exit_code, seen.ran) == ENDS[scenario]
 
@@ -379,10 +381,10 @@ def test_large_ids_retain_every_digit() -> None:
 
 
 def test_an_unreachable_broker_reports_no_job() -> None:
-    asked = [step for step in _of("jobs") if "Unable to connect" in step.result.stderr]
+    queries = [step for step in _of("jobs") if "Unable to connect" in step.result.stderr]
 
-    assert len(asked) > 10
-    for step in asked:
+    assert len(queries) > 10
+    for step in queries:
         with pytest.raises(SubmitException, match="Unable to connect to Flux"):
             hooks.parse_status(step.result, None)
 
@@ -401,19 +403,19 @@ def test_jobs_are_found_by_a_tag_in_their_name(version: str) -> None:
 
 @pytest.mark.parametrize("recording", _of("cancel"), ids=str)
 def test_cancel(recording: Recording) -> None:
-    result, asked = recording.result, _ids(recording)
+    result, queried = recording.result, _ids(recording)
 
-    refused = hooks.parse_cancel(result, asked)
+    refused = hooks.parse_cancel(result, queried)
 
     hopeless = result.timed_out or _has_malformed(recording) or "Unable to connect" in result.stderr
     guest = "guests can only" in result.stderr
-    assert set(refused) == (set(asked) if hopeless or guest else set())
+    assert set(refused) == (set(queried) if hopeless or guest else set())
 
 
 @pytest.mark.parametrize("recording", _of("job urgency"), ids=str)
 def test_urgency(recording: Recording) -> None:
-    asked = _ids(recording)[:1]
+    queried = _ids(recording)[:1]
 
-    refused = hooks.parse_hold(recording.result, asked)
+    refused = hooks.parse_hold(recording.result, queried)
 
-    assert set(refused) == (set(asked) if recording.result.returncode else set())
+    assert set(refused) == (set(queried) if recording.result.returncode else set())

@@ -1,4 +1,4 @@
-"""Many jobs at once on a real Grid Engine: tasks of arrays are jobs like any other."""
+"""Bulk submission on a real Grid Engine: array tasks are jobs like any other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from jpsi_testing.conformance.base import Gate, Proof, shell
 
 PATIENCE = 300.0
 
-# Submits many jobs at once, each of which proves that it ran and ends with a code of its own; or finds them.
+# Submits many jobs at once, or finds them again. Each job proves that it ran and has its own exit code.
 CLIENT = r"""
 import sys
 from datetime import timedelta
@@ -69,15 +69,15 @@ def executor(tmp_path: Path) -> Iterator[JobExecutor]:
         yield executor
 
 
-def end(job: Job) -> JobStatus:
-    """How a job ended."""
+def final_status(job: Job) -> JobStatus:
+    """Return the final status of a job."""
     status = job.wait(PATIENCE)
     assert status is not None, f"{job.native_id} has not ended: {job.status}"
     return status
 
 
-def ends(jobs: list[Job]) -> list[int | None]:
-    return [end(job).exit_code for job in jobs]
+def exit_codes(jobs: list[Job]) -> list[int | None]:
+    return [final_status(job).exit_code for job in jobs]
 
 
 def array_of(job: Job) -> str:
@@ -91,7 +91,7 @@ def test_tasks_have_codes_and_ids_of_their_own(executor: JobExecutor) -> None:
 
     array = array_of(jobs[0])
     assert [job.native_id for job in jobs] == [f"{array}.{index}" for index in range(1, 61)]
-    assert ends(jobs) == list(range(60))
+    assert exit_codes(jobs) == list(range(60))
 
 
 def test_a_task_has_its_own_variables(executor: JobExecutor) -> None:
@@ -100,9 +100,9 @@ def test_a_task_has_its_own_variables(executor: JobExecutor) -> None:
 
     executor.submit_many(jobs)
 
-    ends(jobs)
-    said = [None if job.streams is None else job.streams.stdout.read_text() for job in jobs]
-    assert said == [f"{job.native_id} w{n} a '{n}'\n" for n, job in enumerate(jobs)]
+    exit_codes(jobs)
+    outputs = [None if job.streams is None else job.streams.stdout.read_text() for job in jobs]
+    assert outputs == [f"{job.native_id} w{n} a '{n}'\n" for n, job in enumerate(jobs)]
 
 
 def test_tasks_are_cancelled_before_and_while_they_run(executor: JobExecutor, tmp_path: Path) -> None:
@@ -111,24 +111,24 @@ def test_tasks_are_cancelled_before_and_while_they_run(executor: JobExecutor, tm
     executor.submit_many(jobs)
     jobs[0].wait(PATIENCE, target_states=JobState.ACTIVE)
 
-    # those of the last quarter wait, as there are fewer slots
+    # those of the last quarter are pending, as there are fewer slots
     executor.cancel_many([*jobs[:2], jobs[30], *jobs[32:]])
 
-    cancelled = [end(job) for job in (*jobs[:2], jobs[30], *jobs[32:])]
+    cancelled = [final_status(job) for job in (*jobs[:2], jobs[30], *jobs[32:])]
     assert {status.state for status in cancelled} == {JobState.CANCELED}
     gate.open()
-    assert ends(jobs[2:30]) == list(range(2, 30))
-    assert end(jobs[31]).exit_code == 31
+    assert exit_codes(jobs[2:30]) == list(range(2, 30))
+    assert final_status(jobs[31]).exit_code == 31
 
 
-def test_all_that_wait_are_cancelled(executor: JobExecutor) -> None:
+def test_all_pending_jobs_are_cancelled(executor: JobExecutor) -> None:
     held = JobAttributes(custom_attributes={"gridengine.h": True})
     jobs = [Job(shell("sleep 1000", attributes=held)) for _ in range(1000)]
     executor.submit_many(jobs)
 
     executor.cancel_many(jobs)
 
-    assert {end(job).state for job in jobs} == {JobState.CANCELED}
+    assert {final_status(job).state for job in jobs} == {JobState.CANCELED}
 
 
 def test_a_task_is_held_and_released(executor: JobExecutor, tmp_path: Path) -> None:
@@ -138,12 +138,12 @@ def test_a_task_is_held_and_released(executor: JobExecutor, tmp_path: Path) -> N
     executor.hold(jobs[29])
     gate.open()
 
-    assert ends(jobs[:29]) == list(range(29))
+    assert exit_codes(jobs[:29]) == list(range(29))
     seen = executor.info(jobs[29])
     assert seen is not None
     assert seen.details["gridengine.state"] == "hqw"
     executor.release(jobs[29])
-    assert end(jobs[29]).exit_code == 29
+    assert final_status(jobs[29]).exit_code == 29
 
 
 def test_array_elements_ended_by_others_are_reported(executor: JobExecutor) -> None:
@@ -153,13 +153,13 @@ def test_array_elements_ended_by_others_are_reported(executor: JobExecutor) -> N
 
     subprocess.run(["qdel", jobs[0].native_id or "", jobs[29].native_id or ""], check=True)
 
-    running = end(jobs[0])
+    running = final_status(jobs[0])
     assert (running.state, running.reason, running.exit_code) == (JobState.FAILED, Reason.SIGNAL, 137)
     assert not jobs[28].status.final
     executor.cancel_many(jobs[1:29])
-    assert {end(job).state for job in jobs[1:29]} == {JobState.CANCELED}
-    # Grid Engine tells nothing of what was deleted before it ran
-    assert end(jobs[29]).reason is Reason.LOST
+    assert {final_status(job).state for job in jobs[1:29]} == {JobState.CANCELED}
+    # Grid Engine reports nothing about tasks that were deleted before they ran
+    assert final_status(jobs[29]).reason is Reason.LOST
 
 
 def test_a_task_of_another_client_can_be_attached_to(executor: JobExecutor, tmp_path: Path) -> None:
@@ -173,10 +173,10 @@ def test_a_task_of_another_client_can_be_attached_to(executor: JobExecutor, tmp_
     executor.attach_many([(whole, array), *((job, f"{array}.{n}") for n, job in enumerate(tasks, 1))])
 
     assert whole.wait(PATIENCE, target_states=JobState.ACTIVE)
-    assert ends(tasks) == [1, 2, 3]
+    assert exit_codes(tasks) == [1, 2, 3]
 
 
-def test_a_job_may_wait_for_a_task(executor: JobExecutor, tmp_path: Path) -> None:
+def test_a_job_may_depend_on_a_task(executor: JobExecutor, tmp_path: Path) -> None:
     gate = Gate(tmp_path / "gate")
     proof = Proof(tmp_path / "proof")
     jobs = [Job(gate.job(number)) for number in range(3)]
@@ -188,26 +188,26 @@ def test_a_job_may_wait_for_a_task(executor: JobExecutor, tmp_path: Path) -> Non
     time.sleep(3)
     assert proof.runs == 0
     gate.open()
-    assert end(after).state is JobState.COMPLETED
+    assert final_status(after).state is JobState.COMPLETED
 
 
 def test_killed_client_loses_no_task_and_runs_none_twice(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     instants = random.Random(20261122)
-    told = []
+    rounds = []
     for round_ in range(30 if request.config.getoption("--long") else 4):
         root = tmp_path / str(round_)
         root.mkdir()
-        told.append(_crash(root, instants.uniform(0.0, 0.25)))
+        rounds.append(_crash(root, instants.uniform(0.0, 0.25)))
 
-    assert [line for line in told if "!" in line] == []
+    assert [line for line in rounds if "!" in line] == []
 
 
 def _crash(root: Path, instant: float) -> str:
-    """One round; returns what was seen, with an exclamation mark if something is wrong."""
+    """Kill the client once and return the result, with an exclamation mark if something is wrong."""
     program = [sys.executable, "-c", CLIENT, str(root)]
-    # with code 99 Grid Engine would run a job again
+    # with code 99 Grid Engine would requeue a job
     client = subprocess.Popen([*program, "submit", "90"], stdout=subprocess.PIPE, text=True)
     assert client.stdout is not None
     assert client.stdout.readline() == "begun\n"

@@ -1,4 +1,4 @@
-"""The executor `gridengine` keeps the contract on a real Grid Engine."""
+"""Conformance of the executor `gridengine` on a real Grid Engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(shutil.which("qsub") is None, reason="there is n
 
 
 class TestGridEngine(ExecutorConformance):
-    """Every test of the class that needs no fault made to order."""
+    """Every test of the class that needs no injected fault."""
 
     executor_name = "gridengine"
     config_class = GridEngineConfig

@@ -1,4 +1,4 @@
-"""What a real Grid Engine does to jobs, and what jpsi tells of it."""
+"""The ends of jobs on a real Grid Engine, and the status that jpsi reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def executor(tmp_path: Path) -> Iterator[JobExecutor]:
         node_environment="smp",
         shortest_interval=timedelta(seconds=0.5),
         longest_interval=timedelta(seconds=1),
-        # what qacct was seen to take
+        # as long as qacct was observed to take
         grace=timedelta(seconds=5),
     )
     with JobExecutor.get_instance("sge", config=config) as executor:
@@ -60,7 +60,7 @@ def test_a_time_limit_is_reported(executor: JobExecutor) -> None:
 
 
 def test_a_job_ended_by_another_cause_does_not_count_as_completed(executor: JobExecutor) -> None:
-    """Grid Engine says the same of what qdel has ended and of what was killed."""
+    """Grid Engine reports jobs that qdel ended and killed jobs alike."""
     job = Job(shell("sleep 1000"))
     executor.submit(job)
     assert job.wait(PATIENCE, JobState.ACTIVE)
@@ -73,7 +73,7 @@ def test_a_job_ended_by_another_cause_does_not_count_as_completed(executor: JobE
 
 
 def test_a_parallel_task_does_not_end_its_job(executor: JobExecutor, tmp_path: Path) -> None:
-    """The task has an account at once, and the job has its own seconds after its end."""
+    """The task has an account at once, the job seconds after its end."""
     text = 'qrsh -inherit "$(head -n 1 "$PE_HOSTFILE" | cut -d " " -f 1)" true; : > "$1"; sleep 1000'
     spec = shell(
         text,
@@ -133,7 +133,7 @@ def test_a_pending_job_is_cancelled(executor: JobExecutor) -> None:
 
 
 @pytest.mark.long
-def test_exit_code_99_runs_a_job_again(executor: JobExecutor, tmp_path: Path) -> None:
+def test_exit_code_99_requeues_a_job(executor: JobExecutor, tmp_path: Path) -> None:
     proof = Proof(tmp_path / "proof")
     job = Job(shell(f'{Proof.WRITE}; [ "$(wc -l < "$1")" -gt 1 ] && exit 5; exit 99', proof.path))
     executor.submit(job)
@@ -156,7 +156,7 @@ def test_exit_code_100_is_reported_while_grid_engine_holds_the_job(executor: Job
     subprocess.run(["qdel", job.native_id or ""], check=True)
 
 
-def test_held_and_released(executor: JobExecutor, tmp_path: Path) -> None:
+def test_a_job_is_held_and_released(executor: JobExecutor, tmp_path: Path) -> None:
     job = Job(shell("exit 3", attributes=JobAttributes(custom_attributes={"gridengine.h": True})))
     executor.submit(job)
     executor.release(job)

@@ -1,4 +1,4 @@
-"""What several test files share: recordings, a site, and the hooks."""
+"""Support for several test files: recordings, a site, and the hooks."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def recordings(scenario: str) -> list[Recording]:
 
 
 def listing(*rows: str) -> CommandResult:
-    """What `qstat -xml` prints of these rows."""
+    """Return the output of `qstat -xml` with these rows."""
     lines = ["Hello", "<?xml version='1.0'?>", '<job_info  xmlns:xsd="x">', "  <queue_info>", *rows]
     return command_result("\n".join([*lines, "  </queue_info>", "</job_info>", ""]))
 
 
 def row(number: int | str, state: str = "r", name: str = "a", *more: str) -> str:
-    """A row of it."""
+    """Return a row of that output."""
     fields = [
         f"<JB_job_number>{number}</JB_job_number>",
         f"<JB_name>{name}</JB_name>",
@@ -47,20 +47,20 @@ def row(number: int | str, state: str = "r", name: str = "a", *more: str) -> str
 RULE = "=" * 62
 
 
-def twice(*accounts: str, said: str = "") -> CommandResult:
-    """What comes of asking qacct for accounts, which it may complain of."""
+def twice(*accounts: str, stderr: str = "") -> CommandResult:
+    """Return the output of the query for accounts, which runs qacct twice."""
     end = f"==\njobname      {len(accounts)} accounts\n"
-    return command_result("".join([*accounts, end]) * 2, said * 2)
+    return command_result("".join([*accounts, end]) * 2, stderr * 2)
 
 
-def answer_of(recorded: CommandResult) -> CommandResult:
-    """What is answered where qacct answers what was recorded, all of which are accounts."""
+def twice_recorded(recorded: CommandResult) -> CommandResult:
+    """Return the output of the query for accounts if qacct prints the recorded accounts."""
     _, *accounts = recorded.stdout.split(RULE + "\n")
     return twice(*(f"{RULE}\n{text}" for text in accounts))
 
 
-def asked(folder: Path, native_ids: Sequence[str], qacct: str, root: str = "") -> CommandResult:
-    """What the command answers that asks for jobs, where this is qacct."""
+def run_query(folder: Path, native_ids: Sequence[str], qacct: str, root: str = "") -> CommandResult:
+    """Run the query for accounts with this shell text as qacct, and return the result."""
     program = folder / "bin" / "qacct"
     program.parent.mkdir(exist_ok=True)
     program.write_text(f"#!/bin/sh\n{qacct}\n")
@@ -72,8 +72,8 @@ def asked(folder: Path, native_ids: Sequence[str], qacct: str, root: str = "") -
     return command_result(done.stdout, done.stderr, returncode=done.returncode)
 
 
-def prints(folder: Path, recorded: CommandResult) -> str:
-    """A program that answers what was recorded."""
+def replay(folder: Path, recorded: CommandResult) -> str:
+    """Return shell text that prints recorded output."""
     (folder / "stdout").write_text(recorded.stdout)
     (folder / "stderr").write_text(recorded.stderr)
     return f"cat '{folder}/stdout'; cat '{folder}/stderr' >&2; exit {recorded.returncode}"

@@ -1,4 +1,4 @@
-"""Arrays: how they are submitted, asked about and ended, and what Grid Engine 8.1.9 said of them."""
+"""Submission, queries and control of arrays, with recorded output of Grid Engine 8.1.9."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridengine_support import CONTEXT, SITE, asked, listing, prints, recordings, row
+from gridengine_support import CONTEXT, SITE, listing, recordings, replay, row, run_query
 from jpsi.plugin import JobSpec, JobState, NotOffered, SubmitException
 from jpsi_gridengine import hooks
 from jpsi_gridengine.native_ids import compress_ids
@@ -74,7 +74,7 @@ def test_task_ids_contain_the_id_of_their_array() -> None:
 
 @given(native_ids=st.lists(IDS, unique=True, min_size=1))
 def test_compressed_ids_expand_to_the_same_ids(native_ids: list[str]) -> None:
-    """No word has a comma: what follows it would be another job."""
+    """No argument has a comma: the text after it would be another job."""
     found = []
     for word in compress_ids(native_ids):
         number, is_task, tasks = word.partition(".")
@@ -93,7 +93,7 @@ def test_tasks_are_changed_by_ranges() -> None:
     assert hooks.release(native_ids).argv[1:] == hooks.cancel(native_ids, {}).argv[1:]
 
 
-def test_tasks_that_wait_are_one_line() -> None:
+def test_pending_tasks_are_one_line() -> None:
     rows = [row(17, "r", "a", "<tasks>2</tasks>"), row(17, "qw", "a", "<tasks>1,3-9:1</tasks>")]
 
     found = hooks.parse_status(listing(*rows), ["17.1", "17.2", "17.9"])
@@ -123,7 +123,7 @@ def test_a_listing_with_tasks_that_no_array_has_is_malformed(text: str) -> None:
         hooks.parse_status(whole, ["17.1", "18"])
 
 
-def test_an_array_that_is_meant_itself_runs_if_one_of_its_tasks_does() -> None:
+def test_an_array_that_is_queried_itself_runs_if_one_of_its_tasks_does() -> None:
     waits, runs = row(17, "qw", "a", "<tasks>3-9:1</tasks>"), row(17, "r", "a", "<tasks>2</tasks>")
 
     for rows in ([waits, runs], [runs, waits]):
@@ -132,7 +132,7 @@ def test_an_array_that_is_meant_itself_runs_if_one_of_its_tasks_does() -> None:
 
 
 def test_unqueried_arrays_get_no_observation() -> None:
-    """They may have any number of tasks; and tasks that were deleted would be taken for their array."""
+    """They may have any number of tasks, and deleted tasks would be reported with their array's state."""
     rows = [row(17, "qw", "a", "<tasks>1-75000:1</tasks>"), row(18, "r", "a", "<tasks>1</tasks>"), row(19)]
 
     assert set(hooks.parse_status(listing(*rows), ["18.1", "19"])) == {"18.1", "19"}
@@ -158,7 +158,7 @@ def test_an_array_is_found_by_the_tag_of_its_tasks() -> None:
 def test_tasks_that_were_recorded_have_accounts_of_their_own(tmp_path: Path) -> None:
     (step,) = (it for it in recordings("qstat-qacct") if it.note == "array" and it.argv[0] == "qacct")
 
-    result = asked(tmp_path, ["284"], prints(tmp_path, step.result))
+    result = run_query(tmp_path, ["284"], replay(tmp_path, step.result))
     found = hooks.parse_finished(result, ["284.1", "284.2", "284.3"])
 
     assert not isinstance(found, NotOffered)
@@ -169,7 +169,7 @@ def test_tasks_that_were_recorded_have_accounts_of_their_own(tmp_path: Path) -> 
     }
 
 
-# What qdel of 8.1.9 said about tasks, each time one word of its command line
+# Messages of qdel 8.1.9 about tasks, each for one argument of its command line
 _REGISTERED = "me has registered the job-array task 17.2 for deletion\n"
 _SEVERAL = "me has deleted job-array tasks 10,11 of job 17\n"
 _RANGE = "me has deleted job-array tasks 1-19:1,31-39:1 of job 17\n"
@@ -180,9 +180,9 @@ _FORGOTTEN = 'denied: job "18" does not exist\n'
 _FOREIGN = 'me - you do not have the necessary privileges to delete the job "19"\n'
 
 
-@pytest.mark.parametrize("said", [_REGISTERED, _SEVERAL, _RANGE, _ENDED, _ALL_ENDED, _ENDING])
-def test_only_the_tasks_of_another_user_were_not_deleted(said: str) -> None:
-    result = command_result(f"{said}{_FORGOTTEN}{_FOREIGN}", returncode=1)
+@pytest.mark.parametrize("stderr", [_REGISTERED, _SEVERAL, _RANGE, _ENDED, _ALL_ENDED, _ENDING])
+def test_only_the_tasks_of_another_user_were_not_deleted(stderr: str) -> None:
+    result = command_result(f"{stderr}{_FORGOTTEN}{_FOREIGN}", returncode=1)
 
     refused = hooks.parse_cancel(result, ["17.1", "17.2", "18.1", "19.1", "19.2"])
 
@@ -195,9 +195,9 @@ def test_tasks_without_a_message_were_not_deleted() -> None:
 
 def test_tasks_that_cannot_be_held_are_reported() -> None:
     why = 'denied: "me" must be at least owner of job 18 to change job attributes'
-    said = f"modified hold of job-array task 17.3\n{why}\n"
+    message = f"modified hold of job-array task 17.3\n{why}\n"
 
-    assert hooks.parse_hold(command_result(said, returncode=18), ["17.3", "18.1"]) == {"18.1": why}
+    assert hooks.parse_hold(command_result(message, returncode=18), ["17.3", "18.1"]) == {"18.1": why}
 
 
 def test_the_probe_reports_the_root_and_the_array_limit() -> None:

@@ -1,4 +1,4 @@
-"""The queues of a site, as Grid Engine 8.1.9 was recorded to show them."""
+"""The queues of a site, as recorded from Grid Engine 8.1.9."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_queues_of_a_real_grid_engine() -> None:
     debug, main = hooks.parse_queues(command_result(text))
 
     assert (debug.name, debug.max_walltime, debug.is_open, debug.is_started) == ("debug.q", None, True, True)
-    assert (main.name, main.max_walltime, main.word) == ("main.q", timedelta(0), "8 of 8 slots free")
+    assert (main.name, main.max_walltime, main.native_state) == ("main.q", timedelta(0), "8 of 8 slots free")
     assert main.details["gridengine.pe_list"] == "make smp"
 
 
@@ -63,6 +63,6 @@ def test_a_limit_that_differs_on_some_nodes_is_the_usual_one() -> None:
     assert queue.max_walltime == timedelta(days=1)
 
 
-def test_no_answer_is_none() -> None:
+def test_empty_output_is_refused() -> None:
     with pytest.raises(SubmitException):
         hooks.parse_queues(CommandResult(returncode=1, stderr="error: commlib error\n"))

@@ -1,4 +1,4 @@
-"""What every backend passes, over the fake Grid Engine."""
+"""Conformance of the executor `gridengine`, over the fake Grid Engine."""
 
 from __future__ import annotations
 

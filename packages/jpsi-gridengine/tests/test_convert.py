@@ -1,4 +1,4 @@
-"""Scripts that were written for the qsub of Grid Engine."""
+"""Conversion of scripts that were written for the qsub of Grid Engine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_whole_script() -> None:
     assert _custom(script) == {f"gridengine.{name}": value for name, value in values.items()}
 
 
-def test_without_a_directory_a_job_runs_at_home() -> None:
+def test_without_a_directory_a_job_runs_in_the_home_directory() -> None:
     assert str(_read("-N a").spec.directory) == "~"
     assert _read("-wd /scratch").spec.directory == Path("/scratch")
 
@@ -140,5 +140,5 @@ def test_dependencies_and_variables() -> None:
     assert script.spec.environment == {"A": "1", "C": "$${D}"}
 
 
-def test_directives_count_behind_commands_too() -> None:
+def test_directives_after_commands_count_too() -> None:
     assert hooks.read_script("#!/bin/sh\ntrue\n#$ -N a\n#$-cwd\n", SITE).directives == 2

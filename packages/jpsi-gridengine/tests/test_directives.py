@@ -1,4 +1,4 @@
-"""The directives: what stands in the script, and what is refused before it comes to that."""
+"""The rendered directives, and the specs that are refused before rendering."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_plain_job() -> None:
     "attributes-project",
     "attributes-reservation",
 )
-def test_everything() -> None:
+def test_every_attribute_is_rendered() -> None:
     spec = _spec(
         {"process_count": 4, "memory": 4 * _MIB + 1, "exclusive_node_use": True, "gpu_cores_per_process": 2},
         name="my run",
@@ -94,7 +94,7 @@ def test_a_duration_of_zero_leaves_the_limit_to_the_queue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "legal"),
     [
         ("plain", "plain"),
         ("2nd", "_2nd"),
@@ -104,10 +104,10 @@ def test_a_duration_of_zero_leaves_the_limit_to_the_queue() -> None:
         ("x" * 1000, "x" * 160),
     ],
 )
-def test_a_name_is_made_legal_and_retained(name: str, shown: str) -> None:
+def test_a_name_is_made_legal_and_retained(name: str, legal: str) -> None:
     lines = _lines(_spec(name=name))
 
-    assert lines[0] == f"-N {shown}.jpsi-abc-1"
+    assert lines[0] == f"-N {legal}.jpsi-abc-1"
     assert lines[1].startswith("-ac jpsi_name=")
     assert lines[1].isascii()
     assert "," not in lines[1]
@@ -134,7 +134,7 @@ def test_the_parallel_environment(resources: dict[str, Any], where: Site, line: 
 
 
 @pytest.mark.parametrize(
-    ("resources", "where", "said"),
+    ("resources", "where", "message"),
     [
         ({"process_count": 6}, SITE, "as `parallel_environment` in the executor's configuration"),
         ({"node_count": 1, "process_count": 6}, SITE, "as `node_environment` in"),
@@ -150,11 +150,11 @@ def test_the_parallel_environment(resources: dict[str, Any], where: Site, line: 
     ],
 )
 def test_a_layout_that_grid_engine_cannot_express_is_refused(
-    resources: dict[str, Any], where: Site, said: str
+    resources: dict[str, Any], where: Site, message: str
 ) -> None:
     (problem,) = hooks.check_spec(_spec(resources), where)
 
-    assert said in problem
+    assert message in problem
 
 
 def test_dependencies_are_ids_with_commas() -> None:
@@ -164,7 +164,7 @@ def test_dependencies_are_ids_with_commas() -> None:
 
 
 def test_a_dependency_on_a_task_waits_for_its_array() -> None:
-    """The master knows no other job of that name."""
+    """Grid Engine's master finds no other job of that name."""
     after = tuple(Dependency(native_id, DependencyKind.ANY) for native_id in ("8.2", "7", "8.3"))
 
     assert hooks.check_spec(_spec(after=["8.2"]), SITE) == []
@@ -183,7 +183,7 @@ def test_requested_resources_are_shared_among_the_users_slots() -> None:
     ]
 
 
-def test_processes_have_room_in_the_slots_that_a_user_chooses() -> None:
+def test_processes_fit_into_the_slots_that_a_user_chooses() -> None:
     spec = _spec(
         {"process_count": 4, "cpu_cores_per_process": 2}, custom_attributes={"gridengine.pe": "mpi 7"}
     )
@@ -223,7 +223,7 @@ def test_custom_attributes_add_replace_and_remove_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("t", "1-3", "submit_many"),
         ("sync", True, "Job.wait"),
@@ -236,10 +236,10 @@ def test_custom_attributes_add_replace_and_remove_options() -> None:
         ("m", "a\nb", "line breaks"),
     ],
 )
-def test_custom_attributes_that_break_promises_are_refused(name: str, value: Any, said: str) -> None:
+def test_custom_attributes_that_would_break_jpsi_are_refused(name: str, value: Any, message: str) -> None:
     problems = hooks.check_spec(_spec(custom_attributes={f"gridengine.{name}": value}), SITE)
 
-    assert any(said in problem for problem in problems), problems
+    assert any(message in problem for problem in problems), problems
 
 
 def test_a_repeated_dependency_is_rendered_once() -> None:

@@ -1,4 +1,4 @@
-"""The fake Grid Engine answers in the words of the recorded one, and as carelessly."""
+"""The fake Grid Engine, which prints the recorded messages and repeats Grid Engine's parsing errors."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def _submit(scheduler: FakeScheduler, name: str = "fine") -> str:
     return HOOKS.parse_submit(result=result, context=CONTEXT)
 
 
-def _seen(scheduler: FakeScheduler, native_id: str) -> Observation | None:
+def _observation(scheduler: FakeScheduler, native_id: str) -> Observation | None:
     result = _call(scheduler, HOOKS.query(native_ids=None, site=SITE))
     return HOOKS.parse_status(result=result, native_ids=[native_id], site=SITE).get(native_id)
 
 
-def _accounted(scheduler: FakeScheduler, native_id: str) -> Observation | None:
+def _account(scheduler: FakeScheduler, native_id: str) -> Observation | None:
     command = HOOKS.query_finished(native_ids=[native_id], site=SITE)
     assert isinstance(command, Command)
     with on_path(fake, scheduler):
@@ -72,12 +72,15 @@ def _accounted(scheduler: FakeScheduler, native_id: str) -> Observation | None:
 def test_a_job_is_queued_runs_and_is_accounted_for(scheduler: FakeScheduler, clock: FakeClock) -> None:
     first, second = _submit(scheduler), _submit(scheduler, "seven")
 
-    assert [getattr(_seen(scheduler, it), "word", None) for it in (first, second)] == ["r", "qw"]
+    assert [getattr(_observation(scheduler, it), "native_state", None) for it in (first, second)] == [
+        "r",
+        "qw",
+    ]
     clock.advance(60)
-    assert _seen(scheduler, first) is None
+    assert _observation(scheduler, first) is None
     clock.advance(60)
 
-    ends = [_accounted(scheduler, native_id) for native_id in (first, second)]
+    ends = [_account(scheduler, native_id) for native_id in (first, second)]
     assert [(it.state, it.exit_code) for it in ends if it] == [
         (JobState.COMPLETED, 0),
         (JobState.FAILED, 7),
@@ -95,12 +98,12 @@ def test_a_job_is_queued_runs_and_is_accounted_for(scheduler: FakeScheduler, clo
         (FakeState.NODE_FAIL, Reason.NODE_FAIL),
     ],
 )
-def test_how_the_system_ends_jobs(scheduler: FakeScheduler, state: FakeState, reason: Reason) -> None:
+def test_jobs_that_grid_engine_ended(scheduler: FakeScheduler, state: FakeState, reason: Reason) -> None:
     native_id = _submit(scheduler)
 
     scheduler.end_as(native_id, state)
 
-    end = _accounted(scheduler, native_id)
+    end = _account(scheduler, native_id)
     assert end is not None
     assert (end.state, end.reason) == (JobState.FAILED, reason)
 
@@ -111,22 +114,22 @@ def test_a_job_deleted_before_its_start_has_no_account(scheduler: FakeScheduler)
 
     scheduler.cancel(native_id)
 
-    assert _seen(scheduler, native_id) is None
-    assert _accounted(scheduler, native_id) is None
+    assert _observation(scheduler, native_id) is None
+    assert _account(scheduler, native_id) is None
 
 
-def test_held_and_released(scheduler: FakeScheduler) -> None:
+def test_a_job_is_held_and_released(scheduler: FakeScheduler) -> None:
     _submit(scheduler)
     native_id = _submit(scheduler)
 
     _call(scheduler, HOOKS.hold(native_ids=[native_id], site=SITE))  # type: ignore[arg-type]  # it is offered
-    assert getattr(_seen(scheduler, native_id), "word", None) == "hqw"
+    assert getattr(_observation(scheduler, native_id), "native_state", None) == "hqw"
     _call(scheduler, HOOKS.release(native_ids=[native_id], site=SITE))  # type: ignore[arg-type]  # as above
-    assert getattr(_seen(scheduler, native_id), "word", None) == "qw"
+    assert getattr(_observation(scheduler, native_id), "native_state", None) == "qw"
 
 
-def test_a_directive_counts_anywhere_in_the_script(scheduler: FakeScheduler) -> None:
-    """Which is why nothing of the user's stands in the script."""
+def test_a_directive_in_any_line_of_the_script_counts(scheduler: FakeScheduler) -> None:
+    """Therefore the script contains no text of the user."""
     stdin = "#!/bin/sh\necho '\n#$ -N evil\n'\n"
     invocation = Invocation(argv=["qsub", "-terse"], stdin=stdin, environment={"PATH": "/bin"})
 
@@ -146,17 +149,17 @@ def _refused() -> list[Recording]:
 
 
 @pytest.mark.parametrize("recording", _refused(), ids=str)
-def test_it_refuses_in_the_words_of_the_real_one(scheduler: FakeScheduler, recording: Recording) -> None:
+def test_the_fake_refuses_with_the_recorded_messages(scheduler: FakeScheduler, recording: Recording) -> None:
     arguments = [it for it in recording.argv[1:] if it not in {"job.sh", "true", "-b", "y"}]
     invocation = Invocation(argv=["qsub", *arguments], stdin="true\n", environment={"PATH": "/bin"})
 
-    said = answer(scheduler, fake, invocation)
+    result = answer(scheduler, fake, invocation)
 
-    assert (said.returncode, said.stderr) == (recording.result.returncode, recording.result.stderr)
+    assert (result.returncode, result.stderr) == (recording.result.returncode, recording.result.stderr)
 
 
 @pytest.mark.parametrize("recording", recordings("qmaster-down"), ids=str)
-def test_it_is_down_in_the_words_of_the_real_one(recording: Recording) -> None:
+def test_the_fake_prints_the_recorded_errors_of_an_unreachable_server(recording: Recording) -> None:
     command, *arguments = recording.argv
     if command not in {"qsub", "qstat", "qdel"} or "-j" in arguments or recording.result.returncode == 0:
         pytest.skip("not a command of the fake's")
@@ -164,7 +167,7 @@ def test_it_is_down_in_the_words_of_the_real_one(recording: Recording) -> None:
     assert fake.unreachable(command) == recording.result
 
 
-def test_it_deletes_in_the_words_of_the_real_one(scheduler: FakeScheduler) -> None:
+def test_the_fake_deletes_with_the_recorded_messages(scheduler: FakeScheduler) -> None:
     running, pending = _submit(scheduler), _submit(scheduler)
     scheduler.job(running).owner = scheduler.job(pending).owner = "tester"
     mine = {
@@ -181,36 +184,36 @@ def test_it_deletes_in_the_words_of_the_real_one(scheduler: FakeScheduler) -> No
     assert "you do not have the necessary privileges to delete the job" in foreign.stdout
 
 
-def test_so_many_tasks_of_an_array_run_at_a_time(clock: FakeClock) -> None:
+def test_the_limit_of_running_tasks_is_kept(clock: FakeClock) -> None:
     script = "#!/bin/sh\n#$ -t 1-3\n#$ -tc 2\nexit 0\n"
     with FakeScheduler(clock, slots=5, outcome=Outcome(seconds=60)) as scheduler:
         _call(scheduler, Command(["qsub"], stdin=script))
 
-        seen = [_seen(scheduler, f"1.{task}") for task in (1, 2, 3)]
+        seen = [_observation(scheduler, f"1.{task}") for task in (1, 2, 3)]
 
-        assert [it.word for it in seen if it] == ["r", "r", "qw"]
+        assert [it.native_state for it in seen if it] == ["r", "r", "qw"]
 
 
 def test_the_fake_lists_arrays_like_grid_engine(clock: FakeClock) -> None:
-    """Everything that was done to two arrays, but for what another user tried."""
+    """All commands that were recorded about two arrays, except those of another user."""
     me = FakeJob("").owner
     with FakeScheduler(clock, slots=16, outcome=Outcome(seconds=600)) as scheduler:
         numbers: dict[str, str] = {}
         for step in recordings("arrays"):
             if step.note == "an array that is being deleted":
-                break  # what is played takes no time to end
+                break  # jobs of the fake end at once
             if step.note == "as another user":
                 continue
             argv = [_translated(word, numbers) for word in step.argv]
             call = Invocation(argv=argv, stdin=step.stdin or "", environment={"PATH": "/usr/bin:/bin"})
-            said = answer(scheduler, fake, call)
+            result = answer(scheduler, fake, call)
             if step.argv[0] == "qsub":
-                numbers[step.result.stdout.partition(".")[0]] = said.stdout.partition(".")[0]
+                numbers[step.result.stdout.partition(".")[0]] = result.stdout.partition(".")[0]
             expected = _translated(step.result.stdout.replace("jpsi-ci", me), numbers)
             if step.argv[0] == "qstat":
-                assert _rows(said.stdout) == _rows(expected), step
+                assert _rows(result.stdout) == _rows(expected), step
             elif "already in deletion" not in expected:
-                assert (said.returncode, said.stdout) == (step.result.returncode, expected), step
+                assert (result.returncode, result.stdout) == (step.result.returncode, expected), step
             clock.advance(step.details.get("slept_after", 0))
 
 
@@ -221,7 +224,7 @@ def _translated(text: str, numbers: Mapping[str, str]) -> str:
 
 
 def _rows(listing: str) -> list[list[str]]:
-    """Of each line of a listing the job, its state and its tasks."""
+    """Return the job, its state and its tasks from each line of a listing."""
     if "<?xml" in listing:
         fields = ("JB_job_number", "state", "tasks")
         rows = [dict(re.findall(r"<(\w+)>(.*)</", row)) for row in listing.split("<job_list")[1:]]
@@ -230,7 +233,7 @@ def _rows(listing: str) -> list[list[str]]:
     return sorted([line[0], line[4], line[-1]] for line in lines)
 
 
-def test_a_script_with_what_runs_it_is_the_jobs(scheduler: FakeScheduler) -> None:
+def test_the_script_and_its_interpreter_are_the_jobs(scheduler: FakeScheduler) -> None:
     native_id = _submit(scheduler)
 
     assert scheduler.job(native_id).script.endswith(f"{ShellLine('')}\n")
@@ -238,8 +241,8 @@ def test_a_script_with_what_runs_it_is_the_jobs(scheduler: FakeScheduler) -> Non
     assert scheduler.job(native_id).tag == "fine.jpsi-abc-1"
 
 
-def test_a_table_for_people(scheduler: FakeScheduler) -> None:
-    """The columns that were recorded."""
+def test_the_table_has_the_recorded_columns(scheduler: FakeScheduler) -> None:
+    """The table is qstat's output without options."""
     for name in ("fine", "seven"):
         _submit(scheduler, name)
     running, pending = scheduler.jobs

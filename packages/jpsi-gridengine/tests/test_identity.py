@@ -1,4 +1,4 @@
-"""Whose job an answer is about; what was recorded is no answer where it is cut, repeated or garbled."""
+"""The tags in Grid Engine's output, and recorded output that is truncated, repeated or garbled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridengine_support import answer_of, listing, recordings, row
+from gridengine_support import listing, recordings, row, twice_recorded
 from jpsi.plugin import CommandResult, JobState, NotOffered, Observation, SubmitException
 from jpsi_gridengine import fake, hooks
 from jpsi_testing import Recording, command_result
@@ -23,8 +23,8 @@ TAG = "jpsi-0b9e6f0e-0000-4000-a000-00000000000"
 TAGS = {"26": f"{TAG}1-1", "27": "", "28": f"{TAG}2-1", "29": f"{TAG}3-1", "30": f"{TAG}4-1", "31": ""}
 TAGS |= {"32": f"{TAG}5-1", "33": f"{TAG}6-1"}
 
-# The jobs that were named where something was deleted; 9 and 999999 are no jobs.
-MEANT = {
+# The jobs in the names passed to qdel; 9 and 999999 are no jobs.
+DELETED = {
     "no such name": ["9"],
     "by names, one of which is unknown": ["28", "9", "999999"],
     "tasks by names": ["29.4", "29.5", "30.1", "31"],
@@ -35,7 +35,7 @@ MEANT = {
     "that runs, by its name": ["26"],
 }
 
-_Told = Mapping[str, Observation]
+_Observations = Mapping[str, Observation]
 
 
 def _listed(note: str) -> CommandResult:
@@ -44,7 +44,7 @@ def _listed(note: str) -> CommandResult:
 
 
 def _shortened(result: CommandResult) -> CommandResult:
-    """A listing with the first two of the rows of those that run, so that all of it can be tried."""
+    """Return a listing with only two rows of running jobs, so that every change of it can be tried."""
     rows = re.findall(r' *<job_list state="running">.*?</job_list>\n', result.stdout, re.DOTALL)
     assert len(rows) > 2
     return command_result(re.sub("|".join(map(re.escape, rows[2:])), "", result.stdout))
@@ -54,7 +54,7 @@ def _accounts() -> list[Recording]:
     return [step for step in STEPS if step.argv[0] == "/bin/sh"]
 
 
-def _finished(result: CommandResult, native_ids: list[str]) -> _Told:
+def _finished(result: CommandResult, native_ids: list[str]) -> _Observations:
     found = hooks.parse_finished(result, native_ids)
     assert not isinstance(found, NotOffered)
     return found
@@ -95,33 +95,35 @@ def test_queue_and_accounting_agree_when_a_job_was_submitted() -> None:
 
 
 def test_the_time_of_a_requeue_is_not_the_submit_time() -> None:
-    """8.1.9 forgets the first: at 02:22:16 that job was only waiting."""
+    """Grid Engine 8.1.9 forgets the first: at 02:22:16 that job was only pending."""
     before, after = (hooks.parse_status(_listed(it), None)["33"] for it in ("of each kind one", "nothing"))
 
     assert before.submitted == datetime(2026, 11, 23, 2, 22, 16, tzinfo=UTC)
-    assert (after.word, after.submitted) == ("Rq", None)
+    assert (after.native_state, after.submitted) == ("Rq", None)
     (step,) = (it for it in recordings("qstat-qacct") if it.argv == ("qacct", "-j", "274"))
-    seen = _finished(answer_of(step.result), ["274"])["274"]
+    seen = _finished(twice_recorded(step.result), ["274"])["274"]
     assert seen.submitted == datetime(2026, 11, 21, 9, 0, 18, tzinfo=UTC)
 
 
-# What is told of each job that must not change: a state may become one that is not understood.
-def _is_same(told: _Told, whole: _Told) -> bool:
-    return told.keys() == whole.keys() and all(
-        it.state in {None, whole[name].state} and it.tag == whole[name].tag for name, it in told.items()
+# The parts of an Observation that must not change; a state may become an unknown one.
+def _is_same(found: _Observations, whole: _Observations) -> bool:
+    return found.keys() == whole.keys() and all(
+        it.state in {None, whole[name].state} and it.tag == whole[name].tag for name, it in found.items()
     )
 
 
-def _tried(read: Callable[[str], _Told], texts: Iterator[str]) -> Iterator[tuple[str, _Told]]:
-    """What is told where it is not refused."""
+def _accepted(
+    read: Callable[[str], _Observations], texts: Iterator[str]
+) -> Iterator[tuple[str, _Observations]]:
+    """Yield the texts that are not refused, with their Observations."""
     for text in texts:
         with contextlib.suppress(SubmitException):
             yield text, read(text)
 
 
 @pytest.fixture(params=["of each kind one", "some deleted", "nothing"])
-def queue(request: pytest.FixtureRequest) -> tuple[str, Callable[[str], _Told]]:
-    """A listing, and what reads it."""
+def queue(request: pytest.FixtureRequest) -> tuple[str, Callable[[str], _Observations]]:
+    """Return a listing and the function that parses it."""
     result = _listed(request.param)
     result = result if request.param == "nothing" else _shortened(result)
     native_ids = list(hooks.parse_status(result, None))
@@ -137,10 +139,10 @@ def _garbled(text: str, by: str) -> Iterator[str]:
     return (text[:at] + by + text[at + 1 :] for at in range(len(text)) if text[at] != by)
 
 
-def test_a_truncated_listing_is_refused(queue: tuple[str, Callable[[str], _Told]]) -> None:
+def test_a_truncated_listing_is_refused(queue: tuple[str, Callable[[str], _Observations]]) -> None:
     text, read = queue
 
-    accepted = [cut for cut, _ in _tried(read, _cuts(text))]
+    accepted = [cut for cut, _ in _accepted(read, _cuts(text))]
 
     # all is there but what ends its last line
     assert [cut for cut in accepted if not cut.rstrip().endswith("</job_info>\n</job_info>")] == []
@@ -148,29 +150,33 @@ def test_a_truncated_listing_is_refused(queue: tuple[str, Callable[[str], _Told]
 
 
 @pytest.mark.parametrize("by", ["~", "<", "\n", "\0"], ids=repr)
-def test_a_garbled_listing_reports_nothing_wrong(queue: tuple[str, Callable[[str], _Told]], by: str) -> None:
-    """By what no number and no tag has in it; another number would be another job's."""
+def test_a_garbled_listing_reports_nothing_wrong(
+    queue: tuple[str, Callable[[str], _Observations]], by: str
+) -> None:
+    """The garbling characters occur in no number and no tag; another number would be another job."""
     text, read = queue
     whole = read(text)
 
-    assert [garbled for garbled, told in _tried(read, _garbled(text, by)) if not _is_same(told, whole)] == []
+    assert [
+        garbled for garbled, found in _accepted(read, _garbled(text, by)) if not _is_same(found, whole)
+    ] == []
 
 
 @given(data=st.data())
-def test_whatever_a_listing_is_garbled_by_no_job_gets_another_ones_tag(data: st.DataObject) -> None:
-    """One that looks like another job's number makes a job missing, which only another answer can show."""
+def test_no_garbled_listing_gives_a_job_the_tag_of_another(data: st.DataObject) -> None:
+    """A changed job number hides a job, which only the next query can detect."""
     text = _shortened(_listed("of each kind one")).stdout
     at = data.draw(st.integers(0, len(text) - 1))
     garbled = text[:at] + data.draw(st.characters()) + text[at + 1 :]
 
-    for _, told in _tried(lambda it: hooks.parse_status(command_result(it), None), iter([garbled])):
+    for _, found in _accepted(lambda it: hooks.parse_status(command_result(it), None), iter([garbled])):
         whole = hooks.parse_status(command_result(text), None)
-        assert [it for it in told.keys() & whole.keys() if told[it].tag != whole[it].tag] == []
-        assert not any(seen.final for seen in told.values())
+        assert [it for it in found.keys() & whole.keys() if found[it].tag != whole[it].tag] == []
+        assert not any(seen.final for seen in found.values())
 
 
 def test_a_listing_with_a_missing_or_repeated_line_reports_nothing_wrong(
-    queue: tuple[str, Callable[[str], _Told]],
+    queue: tuple[str, Callable[[str], _Observations]],
 ) -> None:
     text, read = queue
     lines, whole = text.splitlines(keepends=True), read(text)
@@ -180,12 +186,12 @@ def test_a_listing_with_a_missing_or_repeated_line_reports_nothing_wrong(
     for texts in (missing, double):
         assert [
             corrupted_documents
-            for corrupted_documents, told in _tried(read, texts)
-            if not _is_same(told, whole)
+            for corrupted_documents, found in _accepted(read, texts)
+            if not _is_same(found, whole)
         ] == []
 
 
-def test_rows_that_run_into_each_other_are_none() -> None:
+def test_rows_that_run_into_each_other_are_refused() -> None:
     """One of the two jobs would be missing."""
     text = _listed("of each kind one").stdout
     between = [it.span() for it in re.finditer(r" *</job_list>\n *<job_list .*>\n", text)]
@@ -209,7 +215,7 @@ def test_a_repeated_listing_is_refused() -> None:
     "step", [it for it in _accounts() if len(it.result.stdout) < 6000], ids=lambda it: " ".join(it.argv[4:])
 )
 class TestAccounts:
-    """What qacct was seen to answer, twice; it is refused, or tells what the whole of it tells."""
+    """Output that qacct was recorded to print, twice: refused, or read with the whole Observations."""
 
     def test_truncated_output_is_refused(self, step: Recording) -> None:
         self._assert_same_or_none(step, _cuts(step.result.stdout))
@@ -232,17 +238,17 @@ class TestAccounts:
         native_ids = [*step.argv[5:]]
         whole = _finished(step.result, native_ids)
         found = [
-            (text, told)
-            for text, told in _tried(
+            (text, observations)
+            for text, observations in _accepted(
                 lambda it: _finished(attrs.evolve(step.result, stdout=it), native_ids), texts
             )
         ]
         assert len(found) >= count
-        assert [text for text, told in found if told != whole] == []
+        assert [text for text, observations in found if observations != whole] == []
 
 
 @pytest.mark.parametrize("step", _accounts(), ids=lambda it: " ".join(it.argv[4:]))
-def test_accounts_that_are_cut_at_the_end_of_a_line_are_none(step: Recording) -> None:
+def test_accounts_truncated_at_the_end_of_a_line_are_refused(step: Recording) -> None:
     native_ids = [*step.argv[5:]]
     text = step.result.stdout
     second = text.rindex(" accounts")
@@ -253,19 +259,19 @@ def test_accounts_that_are_cut_at_the_end_of_a_line_are_none(step: Recording) ->
 
 
 @given(text=st.text(), which=st.sampled_from(["parse_status", "parse_finished"]))
-def test_random_text_is_no_answer(text: str, which: str) -> None:
+def test_random_text_is_refused(text: str, which: str) -> None:
     with pytest.raises(SubmitException):
         getattr(hooks, which)(command_result(text), ["26"])
 
 
-def test_a_word_that_hides_that_a_job_is_an_array_is_no_answer() -> None:
+def test_an_account_that_hides_that_a_job_is_an_array_is_refused() -> None:
     with pytest.raises(SubmitException, match="no tasks of the array 17"):
         hooks.parse_status(listing(row(17)), ["17.1"])
     with pytest.raises(SubmitException, match="two names"):
         hooks.parse_status(listing(row(17), row(17, "r", "b")), None)
 
 
-def test_jobs_are_cancelled_by_the_names_that_have_their_tags() -> None:
+def test_jobs_are_cancelled_by_the_names_with_their_tags() -> None:
     seen = hooks.parse_status(_listed("of each kind one"), None)
     native_ids = ["26", "27", "29.3", "29.4", "29.7", "30.1", "31"]
 
@@ -277,7 +283,7 @@ def test_jobs_are_cancelled_by_the_names_that_have_their_tags() -> None:
 
 
 @pytest.mark.parametrize("name", ["*", "-u", "a b.jpsi-1-1", "17.jpsi-1-1", "[ab].jpsi-1-1", "jpsi-1-1,*"])
-def test_a_name_that_jpsi_does_not_give_ends_nothing(name: str) -> None:
+def test_a_name_without_a_tag_cancels_no_job(name: str) -> None:
     seen = hooks.parse_status(listing(row(17, "r", name)), None)
 
     assert hooks.cancel(["17"], seen).argv == ("qdel", "17")
@@ -289,16 +295,16 @@ def _deletions() -> list[Recording]:
 
 @pytest.mark.parametrize("step", _deletions(), ids=lambda it: it.note)
 def test_a_job_unknown_by_name_has_ended(step: Recording) -> None:
-    ids = MEANT[step.note]
+    ids = DELETED[step.note]
 
     assert hooks.parse_cancel(step.result, ids) == {}
     assert set(hooks.parse_cancel(attrs.evolve(step.result, timed_out=True), [*ids, "4"])) >= {"4"}
-    # one of which nothing was said, though each word is answered
+    # a job without a message, though qdel prints one for each argument
     if step.result.returncode:
         assert set(hooks.parse_cancel(step.result, [*ids, "4"])) >= {"4"}
 
 
-def test_the_fake_deletes_by_names_in_the_words_of_the_real_one() -> None:
+def test_the_fake_deletes_by_names_with_the_recorded_messages() -> None:
     with FakeScheduler(FakeClock(), slots=20, outcome=Outcome(seconds=600)) as scheduler:
         numbers: dict[str, str] = {}
         for step in STEPS:
@@ -312,11 +318,11 @@ def test_the_fake_deletes_by_names_in_the_words_of_the_real_one() -> None:
             if step.note == "another user's, by its name":
                 continue
             words = [next((own for own, it in numbers.items() if it == word), word) for word in step.argv]
-            said = answer(scheduler, fake, Invocation(argv=words, environment={"PATH": "/bin"}))
-            told = said.stdout.replace(owner, "jpsi-ci")
+            result = answer(scheduler, fake, Invocation(argv=words, environment={"PATH": "/bin"}))
+            output = result.stdout.replace(owner, "jpsi-ci")
             for own, number in numbers.items():
-                told = re.sub(rf"\b(job|task) {own}\b", rf"\1 {number}", told)
-            assert (said.returncode, told) == (step.result.returncode, step.result.stdout), step
+                output = re.sub(rf"\b(job|task) {own}\b", rf"\1 {number}", output)
+            assert (result.returncode, output) == (step.result.returncode, step.result.stdout), step
 
 
 def test_the_fake_lists_foreign_jobs_without_a_tag() -> None:

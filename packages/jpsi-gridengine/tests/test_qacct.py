@@ -1,4 +1,4 @@
-"""What qacct says, where recordings say too little."""
+"""The output of qacct in cases without a recording."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from gridengine_support import RULE, SITE, asked, twice
+from gridengine_support import RULE, SITE, run_query, twice
 from jpsi.plugin import NOT_OFFERED, CommandResult, JobState, NotOffered, Observation, Reason, SubmitException
 from jpsi_gridengine import hooks
 from jpsi_testing import command_result
@@ -43,7 +43,7 @@ def test_without_a_known_accounting_file_qacct_is_called_per_job() -> None:
     assert hooks.capabilities(attrs.evolve(SITE, offers={"root": "/sge"})).ids_per_accounting == 1000
 
 
-# As 8.1.9 wrote them: a parallel job that ran `qrsh -inherit` twice and exited with 7, then tasks of an array
+# As written by 8.1.9: a parallel job that ran `qrsh -inherit` twice and exited with 7, then tasks of an array
 _RUSAGE = "0:0:1:0.0:0.0:1.0:0:0:0:0:632:1:0:32.0:64:0:0:0:5:3:NONE:defaultdepartment"
 _TASK_OF_17 = f"{_RUSAGE}:smp:2:0:0.0:0.0:0.0:-pe smp 2:0.0:1.node01:0.0:0:0"
 _OWN_OF_17 = f"{_RUSAGE}:smp:2:0:0.0:0.0:0.0:-pe smp 2:0.0:NONE:0.0:0:0"
@@ -57,7 +57,7 @@ main.q:node01:me:me:true:18:sge:0:1795292937:1795292937:1795292938:{_RUSAGE}:NON
 """
 
 
-# A qacct that prints of what it is given the fields of accounting(5) that are needed
+# A qacct that prints the needed fields of accounting(5) from its input
 _READ = r"""
 [ "$*" = "-f /dev/stdin -j" ] || exit 9
 awk -F: '{
@@ -81,7 +81,7 @@ def _accounts_file(folder: Path) -> str:
 def test_accounts_of_tasks_that_a_parallel_job_starts_are_left_out(tmp_path: Path) -> None:
     root = _accounts_file(tmp_path)
 
-    result = asked(tmp_path, ["17", "18.3"], _READ, root)
+    result = run_query(tmp_path, ["17", "18.3"], _READ, root)
     found = hooks.parse_finished(result, ["17", "18.3"])
 
     assert not isinstance(found, NotOffered)
@@ -89,7 +89,7 @@ def test_accounts_of_tasks_that_a_parallel_job_starts_are_left_out(tmp_path: Pat
         "17": 1795292942,
         "18.3": 1795292938,
     }
-    tasks = hooks.parse_finished(asked(tmp_path, ["18"], _READ, root), ["18.3", "18.30", "18.31"])
+    tasks = hooks.parse_finished(run_query(tmp_path, ["18"], _READ, root), ["18.3", "18.30", "18.31"])
     assert not isinstance(tasks, NotOffered)
     assert set(tasks) == {"18.3", "18.30"}, "those of a whole array"
 
@@ -98,7 +98,7 @@ def test_jobs_missing_in_the_accounting_file_are_reported_as_unknown(tmp_path: P
     root = _accounts_file(tmp_path)
 
     for native_ids in (["7", "18.4"], ["7", "18.4", "17"]):
-        result = asked(tmp_path, native_ids, _READ, root)
+        result = run_query(tmp_path, native_ids, _READ, root)
         found = hooks.parse_finished(result, native_ids)
         assert not isinstance(found, NotOffered)
         assert set(found) == set(native_ids) & {"17"}
@@ -108,41 +108,43 @@ def test_jobs_missing_in_the_accounting_file_are_reported_as_unknown(tmp_path: P
 
 
 def test_without_an_accounting_file_qacct_is_called_for_each_job(tmp_path: Path) -> None:
-    qacct = f'echo "$@" >>"{tmp_path}/asked"; echo "error: job id $2 not found" >&2; exit 1'
+    qacct = f'echo "$@" >>"{tmp_path}/calls"; echo "error: job id $2 not found" >&2; exit 1'
 
-    result = asked(tmp_path, ["17", "18.3"], qacct, root=str(tmp_path))
+    result = run_query(tmp_path, ["17", "18.3"], qacct, root=str(tmp_path))
 
-    assert (tmp_path / "asked").read_text() == "-j 17\n-j 18 -t 3\n" * 2
+    assert (tmp_path / "calls").read_text() == "-j 17\n-j 18 -t 3\n" * 2
     assert hooks.parse_finished(result, ["17", "18"]) == {}
 
 
 @pytest.mark.parametrize("root", ["", "known"])
 @pytest.mark.parametrize("last", [1, 2])
-def test_an_answer_that_qacct_itself_cuts_is_none(tmp_path: Path, root: str, last: int) -> None:
-    """Whether it leaves out accounts or a part of one; where it reads its own file, in one of two calls."""
+def test_output_that_qacct_truncates_is_refused(tmp_path: Path, root: str, last: int) -> None:
+    """It may omit accounts or a part of one, and if it reads its own file, in one of two calls."""
     known = _accounts_file(tmp_path) if root else ""
     texts = [_account(taskid=task).encode() for task in ("3", "30")]
     whole = b"".join(texts)
     calls = f'echo >>"{tmp_path}/calls"; [ "$(wc -l <"{tmp_path}/calls")" = {last} ]'
     qacct = f'{calls} && exec head -c {{}} "{tmp_path}/answer"; exec cat "{tmp_path}/answer"'
     if root:
-        asked(tmp_path, ["18"], f'{_READ.strip()} | tee "{tmp_path}/answer"', known)
+        run_query(tmp_path, ["18"], f'{_READ.strip()} | tee "{tmp_path}/answer"', known)
         whole = (tmp_path / "answer").read_bytes()
         qacct = f'cat >/dev/null; exec head -c {{}} "{tmp_path}/answer"'
     (tmp_path / "answer").write_bytes(whole)
 
     for kept in range(0, whole.rindex(b"jobname"), 37):
         (tmp_path / "calls").unlink(missing_ok=True)
-        result = asked(tmp_path, ["18"], qacct.format(kept), known)
+        result = run_query(tmp_path, ["18"], qacct.format(kept), known)
         with pytest.raises(SubmitException):
             hooks.parse_finished(result, ["18.3", "18.30"])
 
 
-def test_an_answer_without_an_account_of_the_file_is_none(tmp_path: Path) -> None:
-    """Though it is twice the same, and has its end."""
+def test_output_without_an_account_of_the_file_is_refused(tmp_path: Path) -> None:
+    """Though both calls print the same, and the end."""
     root = _accounts_file(tmp_path)
 
-    result = asked(tmp_path, ["18"], f"{{ read -r _; cat; }} | {_READ.partition('exit 9')[2].strip()}", root)
+    result = run_query(
+        tmp_path, ["18"], f"{{ read -r _; cat; }} | {_READ.partition('exit 9')[2].strip()}", root
+    )
 
     assert result.stdout.count("taskid 30\n") == 4
     with pytest.raises(SubmitException, match="is incomplete"):
@@ -150,22 +152,22 @@ def test_an_answer_without_an_account_of_the_file_is_none(tmp_path: Path) -> Non
 
 
 def test_an_account_of_a_parallel_task_is_ignored() -> None:
-    """The task's stands there while the job runs, and is told as the job's own will be."""
+    """It exists while the job runs, and looks like the account of the job."""
     task, own = _account(granted_pe="smp"), _account(granted_pe="smp", exit_status="7")
 
     assert _end(task) is None
     assert _end(task, own) is None
     assert _end(_account(granted_pe="smp", pe_taskid="1.node01")) is None
-    told = _end(
+    end = _end(
         _account(granted_pe="smp", pe_taskid="1.node01"),
         _account(granted_pe="smp", pe_taskid="NONE", exit_status="7"),
     )
-    assert told is not None
-    assert told.exit_code == 7
+    assert end is not None
+    assert end.exit_code == 7
 
 
 def test_an_account_of_ocs_9_is_understood() -> None:
-    """Its times are others, and nothing in it repeats what the job asked for."""
+    """Its times have another form, and it does not repeat the job's requests."""
     text = _account(
         end_time="2024-09-27 07:42:08.801865", pe_taskid="NONE", exit_status="3", ru_wallclock="1.5"
     )
@@ -175,10 +177,10 @@ def test_an_account_of_ocs_9_is_understood() -> None:
     assert (end.exit_code, end.time) == (3, datetime(2024, 9, 27, 7, 42, 8, 801865, tzinfo=UTC))
 
 
-def test_a_job_that_is_not_found_costs_no_other_job_its_account() -> None:
-    said = "error: job id 16 not found\n\nerror: Job-array tasks 18.3-3:1 not found\n"
+def test_an_unknown_job_does_not_hide_the_accounts_of_others() -> None:
+    stderr = "error: job id 16 not found\n\nerror: Job-array tasks 18.3-3:1 not found\n"
 
-    found = hooks.parse_finished(twice(_account(), said=said), ["16", "17", "18.3"])
+    found = hooks.parse_finished(twice(_account(), stderr=stderr), ["16", "17", "18.3"])
 
     assert not isinstance(found, NotOffered)
     assert set(found) == {"17"}
@@ -200,16 +202,16 @@ def test_accounts_that_the_user_cannot_read_are_not_offered(result: CommandResul
 
 
 def test_a_missing_accounting_file_reports_nothing() -> None:
-    said = "/var/lib/gridengine/default/common/accounting: No such file or directory\n"
+    stderr = "/var/lib/gridengine/default/common/accounting: No such file or directory\n"
 
-    assert hooks.parse_finished(twice(said=said), ["17"]) == {}
+    assert hooks.parse_finished(twice(stderr=stderr), ["17"]) == {}
 
 
-def test_an_account_that_cannot_be_read_is_no_answer() -> None:
+def test_an_unreadable_account_is_refused() -> None:
     with pytest.raises(SubmitException, match="Stale"):
         hooks.parse_finished(command_result(stderr="error: Stale file handle\n", returncode=1), ["17"])
     with pytest.raises(SubmitException, match="nothing about 17"):
-        hooks.parse_finished(twice(said="error: Stale file handle\n"), ["17"])
+        hooks.parse_finished(twice(stderr="error: Stale file handle\n"), ["17"])
 
 
 def test_the_last_run_counts() -> None:
@@ -230,7 +232,7 @@ def test_the_last_run_counts() -> None:
             {"failed": "100 : assumedly after job", "exit_status": "137", "ru_wallclock": "600.1"},
             Reason.TIMEOUT,
         ),
-        # it outlived its limit, but something else than that limit ended it
+        # it ran past its limit, but another cause ended it
         (
             {"failed": "100 : assumedly after job", "exit_status": "139", "ru_wallclock": "600"},
             Reason.SIGNAL,
@@ -254,11 +256,11 @@ def test_the_last_run_counts() -> None:
         ({"failed": "15  : in epilog"}, None),
         ({"failed": "22  : execd lost running job"}, None),
         ({"failed": "23  : PTF cannot get pids"}, None),
-        ({"failed": "77  : nobody knows"}, None),
+        ({"failed": "77  : unknown cause"}, None),
     ],
     ids=lambda it: None if isinstance(it, dict) else str(it),
 )
-def test_why_a_job_failed(fields: dict[str, str], reason: Reason | None) -> None:
+def test_the_reason_of_a_failure(fields: dict[str, str], reason: Reason | None) -> None:
     end = _end(_account(**fields))
 
     assert end is not None
@@ -266,7 +268,7 @@ def test_why_a_job_failed(fields: dict[str, str], reason: Reason | None) -> None
 
 
 @pytest.mark.parametrize(("failed", "ran"), [("22", None), ("77", None), ("19", None), ("8", False)])
-def test_ran_is_set_if_it_is_known(failed: str, ran: bool | None) -> None:
+def test_ran_is_set_if_known(failed: str, ran: bool | None) -> None:
     end = _end(_account(failed=failed))
 
     assert end is not None

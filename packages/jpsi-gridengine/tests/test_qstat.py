@@ -1,4 +1,4 @@
-"""What qstat says, where recordings say too little."""
+"""The output of qstat in cases without a recording."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def test_a_job_in_an_error_state_has_that_message() -> None:
     assert "qmod -cj" in str(found.message)
 
 
-def test_an_unknown_word_costs_no_other_job_its_state() -> None:
+def test_an_unknown_state_does_not_hide_other_jobs() -> None:
     found = hooks.parse_status(listing(row(17, "Xr"), row(18, "r")), None)
 
-    assert (found["17"].state, found["17"].word) == (None, "Xr")
+    assert (found["17"].state, found["17"].native_state) == (None, "Xr")
     assert found["18"].state is _ACTIVE
 
 
-def test_a_name_that_is_no_xml_costs_no_other_job_its_state() -> None:
-    """As 8.1.9 writes `<`; another release may forget it."""
+def test_a_name_that_is_no_xml_does_not_hide_other_jobs() -> None:
+    """Grid Engine 8.1.9 escapes `<`; another release may not."""
     rows = [row(17, name="a%lt;b&amp;c"), row(18, name="a < b & c"), row(19)]
 
     assert set(hooks.parse_status(listing(*rows), None)) == {"17", "18", "19"}
@@ -37,14 +37,14 @@ def test_ended_jobs_are_not_in_the_queue() -> None:
     assert hooks.parse_status(listing(row(17, "z")), None) == {}
 
 
-def test_half_an_answer_is_none() -> None:
+def test_incomplete_output_is_refused() -> None:
     whole = listing(row(17)).stdout
 
     with pytest.raises(SubmitException, match="is incomplete"):
         hooks.parse_status(command_result(whole[: len(whole) // 2]), None)
 
 
-def test_a_tag_is_found_at_the_end_of_a_name_alone() -> None:
+def test_a_tag_is_found_only_at_the_end_of_a_name() -> None:
     rows = [row(17, name="a.b.jpsi-1-1"), row(18, name="jpsi-2-1"), row(19, name="jpsi-3-1.x")]
 
     assert hooks.parse_find(listing(*rows), ["jpsi-1-1", "jpsi-2-1", "jpsi-3-1"]) == {

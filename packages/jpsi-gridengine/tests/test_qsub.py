@@ -15,7 +15,7 @@ def test_qsub_reads_the_script_from_standard_input_despite_user_defaults() -> No
     assert command.stdin == Script([]).text
 
 
-def test_a_surrounding_job_leaves_nothing_but_how_grid_engine_is_reached() -> None:
+def test_only_variables_that_locate_grid_engine_are_inherited() -> None:
     unset = hooks.submit(Script([])).unset
 
     assert {"JOB_*", "PE_*", "SGE_TASK_*", "SGE_O_*", "BASH_FUNC_*", "PMI_*"} <= set(unset)
@@ -31,7 +31,7 @@ def test_no_time_zone_reaches_the_job() -> None:
     "printed",
     ["17\n", "Welcome 12345!\n17\n", 'Your job 17 ("a ("b").c") has been submitted\n', "17\n17\n"],
 )
-def test_the_id_is_found(printed: str) -> None:
+def test_the_id_in_the_output_is_found(printed: str) -> None:
     assert hooks.parse_submit(command_result(printed), CONTEXT) == "17"
 
 

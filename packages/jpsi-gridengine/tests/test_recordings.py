@@ -1,4 +1,4 @@
-"""Every step of every recording is read rightly, or stands below with the reason why it is not."""
+"""Coverage of the recordings: each step is read correctly, or a table gives the reason why it is not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from gridengine_support import CONTEXT, RECORDINGS, asked, prints, recordings
+from gridengine_support import CONTEXT, RECORDINGS, recordings, replay, run_query
 from jpsi.plugin import FailureKind, JobState, NotOffered, Reason, SubmitContext, SubmitException
 from jpsi.plugin.kit import read_indices
 from jpsi_gridengine import hooks
@@ -28,7 +28,7 @@ NEVER_CALLED = {
 
 
 def _why_unused(recording: Recording) -> str | None:
-    """Why nothing here would read this answer."""
+    """Return the reason why this package would not read this output."""
     command, *arguments = recording.argv
     if command in NEVER_CALLED or recording.source.endswith(", identity"):
         return NEVER_CALLED.get(command, "see test_identity.py")
@@ -69,7 +69,7 @@ def _context(recording: Recording) -> SubmitContext:
 
 def _expected_kind(recording: Recording) -> FailureKind:
     if "Error reading answer list" in recording.result.stderr:
-        return FailureKind.AMBIGUOUS  # never sent with a name that is not legal
+        return FailureKind.AMBIGUOUS  # jpsi never submits with an illegal name
     if "unable to send message" in recording.result.stderr:
         return FailureKind.TRANSIENT
     return FailureKind.INVALID_JOB
@@ -77,7 +77,7 @@ def _expected_kind(recording: Recording) -> FailureKind:
 
 @pytest.mark.parametrize("recording", _of("qstat"), ids=str)
 def test_qstat(recording: Recording) -> None:
-    """Each job it names has the state that stands beside it, in XML as in columns."""
+    """Each listed job has the printed state, in XML as in columns."""
     result = recording.result
     if result.returncode != 0:
         with pytest.raises(SubmitException, match="unable to send message"):
@@ -87,8 +87,8 @@ def test_qstat(recording: Recording) -> None:
         rows = [dict(re.findall(r"<(\w+)>(.*)</", row)) for row in result.stdout.split("<job_list")[1:]]
         words = {native_id: row["state"] for row in rows for native_id in _ids_of(row)}
         found = hooks.parse_status(result, list(words))
-        assert {native_id: it.word for native_id, it in found.items()} == words
-    # what is not XML is not asked for, but has the same words
+        assert {native_id: it.native_state for native_id, it in found.items()} == words
+    # jpsi requests only XML, but the other forms have the same states
     words = re.findall(r"^ +\d+ [0-9.]+ .*?([a-zA-Z]+) +\d\d/\d\d/\d{4} ", result.stdout, re.MULTILINE)
     assert all(state_meaning(word) is not None or word == "z" for word in words)
 
@@ -101,7 +101,7 @@ def _ids_of(row: dict[str, str]) -> list[str]:
 
 
 def _named(words: Iterable[str]) -> list[str]:
-    """The jobs and tasks that words of a command line name."""
+    """Return the jobs and tasks that the arguments of a command name."""
     found = []
     for word in words:
         number, is_task, tasks = word.partition(".")
@@ -125,7 +125,7 @@ def test_every_state_of_a_job_is_distinguished() -> None:
 
 @pytest.mark.parametrize("recording", _of("qacct"), ids=str)
 def test_qacct(recording: Recording, tmp_path: Path) -> None:
-    """Each job has the code of its last run, but a parallel one, whose tasks may have accounts as well."""
+    """Each job has the code of its last run; parallel jobs may have accounts of tasks as well."""
     result = recording.result
     last = {}
     for text in result.stdout.split("=" * 62)[1:]:
@@ -137,13 +137,13 @@ def test_qacct(recording: Recording, tmp_path: Path) -> None:
             last[number if task == "undefined" else f"{number}.{task}"] = code
 
     # `-j` and `-t` of the recording
-    asked_for = [".".join([*recording.argv[2::2]] or ["1"])]
+    queried = [".".join([*recording.argv[2::2]] or ["1"])]
     if recording.note == "all":
-        # the recorder has cut it
+        # the recorder truncated it
         with pytest.raises(SubmitException, match="malformed"):
-            hooks.parse_finished(asked(tmp_path, asked_for, prints(tmp_path, result)), asked_for)
+            hooks.parse_finished(run_query(tmp_path, queried, replay(tmp_path, result)), queried)
         return
-    found = hooks.parse_finished(asked(tmp_path, asked_for, prints(tmp_path, result)), asked_for)
+    found = hooks.parse_finished(run_query(tmp_path, queried, replay(tmp_path, result)), queried)
 
     assert not isinstance(found, NotOffered)
     assert {name: it.exit_code for name, it in found.items()} == last
@@ -151,17 +151,19 @@ def test_qacct(recording: Recording, tmp_path: Path) -> None:
 
 def test_every_kind_of_end_is_distinguished(tmp_path: Path) -> None:
     """The jobs of the scenario qstat-qacct."""
-    told = {}
+    ends = {}
     for step in recordings("qstat-qacct"):
         if step.argv[:2] == ("qacct", "-j") and step.argv[-1].isdecimal():
             number = step.argv[-1]
-            found = hooks.parse_finished(asked(tmp_path, [number], prints(tmp_path, step.result)), [number])
+            found = hooks.parse_finished(
+                run_query(tmp_path, [number], replay(tmp_path, step.result)), [number]
+            )
             assert not isinstance(found, NotOffered)
             end = found.get(number)
-            told[step.note] = end and (end.state, end.reason, end.exit_code)
+            ends[step.note] = end and (end.state, end.reason, end.exit_code)
 
     failed = JobState.FAILED
-    assert told == {
+    assert ends == {
         "running": None,
         "ok": (JobState.COMPLETED, None, 0),
         "exit 7": (failed, None, 7),
@@ -189,7 +191,7 @@ def test_every_kind_of_end_is_distinguished(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("recording", _of("qdel"), ids=str)
 def test_qdel(recording: Recording) -> None:
-    """Only somebody else's job could not be deleted; what is over, or unknown, is no failure."""
+    """Only jobs of another user could not be deleted; an ended or unknown job is no failure."""
     ids = _named(word for word in recording.argv[1:] if word[0].isdigit())
     is_refused = any(words in recording.result.stdout for words in ("privileges", "unable to send"))
 

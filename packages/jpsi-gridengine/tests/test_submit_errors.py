@@ -1,4 +1,4 @@
-"""What it means if a job could not be submitted."""
+"""The kinds of failures of a submission."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The programs of the language's larger examples, as far as they matter: the database serves, and is reached.
+"""Fakes of the programs of the larger examples, among them a real database server.
 
-Each is this file under another name. `kubectl apply` starts the database, which goes on by itself, and
-`kubectl delete` ends it; what trains saves its result there, what tests reads all results, and fails
-without any. The database writes down what reaches it, in the order in which that comes.
+Each program is this file under another name. `kubectl apply` starts the database in the background, and
+`kubectl delete` stops it. The training program stores its result there; the test program reads all results,
+and fails if there are none. The database records its requests in the order in which they arrive.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def install(folder: Path) -> None:
 
 
 def configure(home: Path) -> int:
-    """Write what the documents apply into the home directory; return the port that the database will have."""
+    """Write the files that the documents apply into the home directory; return the database's future port."""
     with socket.create_server(("localhost", 0)) as free:
         port: int = free.getsockname()[1]
     for name in ("database", "task-queue"):
@@ -43,12 +43,12 @@ def configure(home: Path) -> int:
 
 
 def records(home: Path) -> list[dict[str, Any]]:
-    """Return what has reached the database, in its order."""
+    """Return the requests to the database, in order."""
     return [json.loads(it) for it in (home / "records").read_text().splitlines()]
 
 
-def _who(what: str) -> dict[str, Any]:
-    """What this process is, and where it runs."""
+def _identity(what: str) -> dict[str, Any]:
+    """Return the identity of this process, and its node."""
     names = {
         "task": "JPSI_TASK",
         "replica": "JPSI_REPLICA",
@@ -60,36 +60,36 @@ def _who(what: str) -> dict[str, Any]:
     return {"what": what, **{key: os.environ.get(name, "") for key, name in names.items()}}
 
 
-def _ask(host: str, message: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Tell the database something, or nothing; return what it has."""
+def _send(host: str, message: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Send a message, or none, to the database; return its records."""
     data = None if message is None else json.dumps(message).encode()
-    with urllib.request.urlopen(host, data, timeout=_PATIENCE) as answer:
-        found: list[dict[str, Any]] = json.load(answer)
+    with urllib.request.urlopen(host, data, timeout=_PATIENCE) as response:
+        found: list[dict[str, Any]] = json.load(response)
     return found
 
 
 class _Database(BaseHTTPRequestHandler):
-    """Keeps what it is sent."""
+    """A server that stores what it is sent."""
 
     records: Path
     lock = Lock()
 
     def do_GET(self) -> None:
-        """Answer with all that there is."""
+        """Send all records."""
         text = self.records.read_text().splitlines()
-        self._answer(f"[{','.join(text)}]")
+        self._respond(f"[{','.join(text)}]")
 
     def do_POST(self) -> None:
-        """Keep what is sent."""
+        """Store the message."""
         text = self.rfile.read(int(self.headers["Content-Length"])).decode()
         with self.lock, self.records.open("a") as file:
             file.write(f"{text}\n")
-        self._answer("[]")
+        self._respond("[]")
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""
 
-    def _answer(self, text: str) -> None:
+    def _respond(self, text: str) -> None:
         self.send_response(200)
         self.end_headers()
         self.wfile.write(text.encode())
@@ -106,7 +106,7 @@ def _kubectl(action: str, file: str) -> None:
     config = json.loads(path.read_text())
     host, pid = f"http://localhost:{config['port']}", path.with_suffix(".pid")
     if action == "delete":
-        _ask(host, _who("stop"))
+        _send(host, _identity("stop"))
         os.kill(int(pid.read_text()), signal.SIGTERM)
         return
     Path(config["records"]).touch()
@@ -121,7 +121,7 @@ def _kubectl(action: str, file: str) -> None:
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
-            _ask(host, _who("start"))
+            _send(host, _identity("start"))
         except OSError:
             if time.monotonic() > deadline:
                 raise
@@ -131,25 +131,25 @@ def _kubectl(action: str, file: str) -> None:
 
 
 def main(name: str, words: list[str]) -> None:
-    """Be the program of this name."""
+    """Run the program of this name."""
     match name, words:
         case "kubectl", ["serve", port, file]:
             _serve(int(port), file)
         case "kubectl", [action, "-f", file]:
             _kubectl(action, file)
         case "ml-train", ["...", "-o", file]:
-            # several write the same one
+            # several processes write the same file
             draft = Path(f"{file}.{socket.gethostname()}.{os.getpid()}")
-            draft.write_text(json.dumps(_who("train")))
+            draft.write_text(json.dumps(_identity("train")))
             draft.rename(file)
         case "compspec", ["save-artifact", file, "--host", host]:
-            _ask(host, {**_who("saved"), "of": json.loads(Path(file).read_text())["task"]})
+            _send(host, {**_identity("saved"), "of": json.loads(Path(file).read_text())["task"]})
         case "ml-test", ["-o", _, "--host", host]:
-            saved = [it for it in _ask(host) if it["what"] == "saved"]
-            _ask(host, {**_who("tested"), "saved": len(saved)})
+            saved = [it for it in _send(host) if it["what"] == "saved"]
+            _send(host, {**_identity("tested"), "saved": len(saved)})
             sys.exit(0 if saved else 1)
         case (("machine" | "munch"), _):
-            _ask(Path.home().joinpath("database").read_text(), _who(name))
+            _send(Path.home().joinpath("database").read_text(), _identity(name))
         case _:
             sys.exit(2)
 

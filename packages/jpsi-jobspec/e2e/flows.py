@@ -1,4 +1,4 @@
-"""Documents that several test files run by commands, as somebody types them, and what became of them."""
+"""Documents that several test files run by commands, and their results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ END = "  - {name: end, local: true, command: [sh, -c, 'echo end $(hostname) >>ra
 
 
 class Flow:
-    """A document in a directory, and what its tasks have written."""
+    """A document in a directory, and the output of its tasks."""
 
     def __init__(self, folder: Path, text: str) -> None:
         self.folder = folder
@@ -39,7 +39,7 @@ class Flow:
 
     @classmethod
     def of_group(cls, folder: Path, tasks: str, name: str = "g", duration: str = "20m") -> Flow:
-        """A group of two nodes with these tasks, and a local one before and after them."""
+        """Return a group of two nodes with these tasks, between two local ones."""
         head = HEAD.format(name=name, duration=duration, cwd=folder)
         return cls(folder, f"{head}{tasks}{END}")
 
@@ -53,13 +53,13 @@ class Flow:
 
     @contextlib.contextmanager
     def run(self) -> Iterator[subprocess.Popen[str]]:
-        """Run it, in the context once its tasks are at work on both nodes."""
+        """Run the document; enter the context once its tasks run on both nodes."""
         with self.command("run", "-x", TARGET) as process:
             try:
                 assert eventually(lambda: len(self.ran) > 4)
                 yield process
             except BaseException:
-                # nobody waits for what goes on
+                # end the run, as no test waits for it
                 process.terminate()
                 (self.folder / "go").write_text("1")
                 raise
@@ -75,8 +75,8 @@ class Flow:
                     return int(it.parent.name)
         raise LookupError
 
-    def told(self) -> dict[str, set[tuple[str, str | None]]]:
-        """The states and reasons of what is inside, by name."""
+    def states(self) -> dict[str, set[tuple[str, str | None]]]:
+        """Return the states and reasons of the inner tasks, by name."""
         with self.command("status", "--json") as process:
             records: list[dict[str, Any]] = json.loads(process.communicate()[0])
         found: dict[str, set[tuple[str, str | None]]] = {}

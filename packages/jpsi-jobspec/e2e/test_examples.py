@@ -1,4 +1,4 @@
-"""Every document of the language runs to its end on a real Slurm with two nodes."""
+"""The documents of the language, each run to its end on a real Slurm with two nodes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from conftest import TARGET
-from example_runs import Place, check_ended, check_order, runnable, told
-from jobspec_support import INVALID, VALID, driven, example
+from example_runs import SystemSize, begun_tasks, check_ended, check_order, runnable
+from jobspec_support import INVALID, VALID, drive_run, example
 from jpsi_jobspec.planning import Kind
 
 Log = Callable[[], list[str]]
-#: Two nodes with eight cores each; GPUs are fewer than some ask for.
-NODES = Place(nodes=2, slots=4, replicas=4, nodes_of_a_task=2)
-#: What the short form runs: dependencies, replicas in one allocation, and groups.
+#: Two nodes with eight cores each, and fewer GPUs than some documents request.
+NODES = SystemSize(nodes=2, slots=4, replicas=4, nodes_of_a_task=2)
+#: The short form's documents: dependencies, replicas in one allocation, and groups.
 SHORT = {"00-spack-and-ior", "07-count", "08-replicas", "16-services-mended", "17-nested"}
 
 
@@ -26,18 +26,18 @@ SHORT = {"00-spack-and-ior", "07-count", "08-replicas", "16-services-mended", "1
     "name", [pytest.param(it, marks=[] if it in SHORT else [pytest.mark.long]) for it in VALID]
 )
 def test_a_document_of_the_language_runs_to_its_end(name: str, tmp_path: Path, log: Log) -> None:
-    """What was to run ran, as often and in the order that the document says, and where."""
-    journal = driven(runnable(name, NODES, tmp_path), TARGET, tmp_path)
+    """The tasks ran as often and in the order that the document says, on the right nodes."""
+    journal = drive_run(runnable(name, NODES, tmp_path), TARGET, tmp_path)
 
     check_ended(journal)
     check_order(name, NODES, log())
     home = tmp_path / ("pennant" if name == "14-cwd" else "home")
-    assert {directory for _, directory in told(log(), "directory")} <= {str(home)}
+    assert {directory for _, directory in begun_tasks(log(), "directory")} <= {str(home)}
     groups = {it.id for it in journal.plan.entries if it.kind is Kind.ALLOCATION}
-    jobs = {job for task, job in told(log(), "job") if task.partition("/")[0] in groups}
+    jobs = {job for task, job in begun_tasks(log(), "job") if task.partition("/")[0] in groups}
     assert len(jobs) == len(groups)
     if name in {"09-one-command", "11-requires-of-a-resource"}:
-        nodes = [node for _, node in told(log(), "node")]
+        nodes = [node for _, node in begun_tasks(log(), "node")]
         assert nodes.count("node01") == nodes.count("node02") == len(nodes) / 2
 
 
@@ -54,14 +54,12 @@ def test_an_invalid_document_is_reported_with_a_position_and_not_submitted(
 
 
 def workflow(folder: Path, command: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """A command about the document of a folder, as somebody types it."""
+    """Run a command on the document of a folder."""
     words = [sys.executable, "-m", "jpsi_cli", "workflow", command, *options, "flow.yaml"]
     return subprocess.run(words, check=False, cwd=folder, capture_output=True, text=True)
 
 
-def test_what_waits_for_a_failure_never_runs_and_leaves_nothing_in_the_queue(
-    tmp_path: Path, log: Log
-) -> None:
+def test_dependents_of_a_failure_never_run_and_leave_the_queue(tmp_path: Path, log: Log) -> None:
     (tmp_path / "flow.yaml").write_text(
         "version: 1\nresources: {r: {type: core, count: 1}}\ntasks:\n"
         "- {name: bad, command: [sh, -c, 'sleep 3; exit 4'], resources: r}\n"
@@ -73,7 +71,7 @@ def test_what_waits_for_a_failure_never_runs_and_leaves_nothing_in_the_queue(
     run = workflow(tmp_path, "run", "-x", TARGET)
 
     assert run.returncode == 4
-    assert [task for task, _ in told(log(), "job")] == ["mend"]
+    assert [task for task, _ in begun_tasks(log(), "job")] == ["mend"]
     states = {it.split()[1]: it for it in workflow(tmp_path, "status").stdout.splitlines()}
     assert all("CANCELED" in states[it] and "dependency_failed" in states[it] for it in ("never", "neither"))
     queue = ["squeue", "--noheader", "--me", "--format=%i %r"]

@@ -1,4 +1,4 @@
-"""Groups of two nodes on a real Slurm: where tasks run, and what becomes of them if something disturbs."""
+"""Groups of two nodes on a real Slurm: the nodes of their tasks, and their behaviour when disturbed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flows import Flow
 
 from jpsi_testing.waiting import eventually
 
-#: Two on each node, the second of each once it is allowed to.
+#: Two tasks on each node, the second of each after a file appears.
 WORK = """\
   - name: work
     replicas: 4
@@ -29,7 +29,7 @@ def flow(tmp_path: Path, log: Log) -> Callable[..., Flow]:
     return lambda tasks, **more: Flow.of_group(tmp_path, tasks, **more)
 
 
-def test_tasks_run_on_both_nodes_with_what_is_local_on_the_first(flow: Callable[..., Flow]) -> None:
+def test_tasks_run_on_both_nodes_and_local_ones_on_the_first(flow: Callable[..., Flow]) -> None:
     document = flow(WORK)
 
     with document.run() as process:
@@ -39,7 +39,7 @@ def test_tasks_run_on_both_nodes_with_what_is_local_on_the_first(flow: Callable[
     begin, *work, end = document.ran
     assert (begin, end) == ("begin node01", "end node01")
     assert sorted(work) == ["work node01"] * 2 + ["work node02"] * 2
-    assert document.told() == {
+    assert document.states() == {
         "g": {("FAILED", "exit_code")},
         "begin": {("COMPLETED", None)},
         "work": {("FAILED", "exit_code")},
@@ -56,25 +56,25 @@ def test_a_group_that_is_cancelled_is_ended_on_both_nodes_and_cleaned_up(flow: C
         assert process.wait(120) == 130
 
     assert document.ran[-1] == "end node01"
-    assert document.told()["work"] == {("CANCELED", "cancelled")}
-    assert document.told()["g"] == {("CANCELED", "cancelled")}
+    assert document.states()["work"] == {("CANCELED", "cancelled")}
+    assert document.states()["g"] == {("CANCELED", "cancelled")}
 
 
-def test_a_task_of_a_group_is_cancelled_by_its_name_and_the_rest_goes_on(flow: Callable[..., Flow]) -> None:
+def test_a_task_of_a_group_is_cancelled_by_its_name_and_the_others_run_on(flow: Callable[..., Flow]) -> None:
     tasks = "  - {name: long, resources: one, command: [sh, -c, 'echo long x >>ran; sleep 600']}\n"
     document = flow(f"{tasks}{WORK.replace('replicas: 4', 'replicas: 3')}")
 
     with document.run() as process:
         with document.command("cancel", names=["g/long"]) as cancelling:
             assert cancelling.wait(120) == 0
-        assert document.told()["long"] == {("CANCELED", "cancelled")}
+        assert document.states()["long"] == {("CANCELED", "cancelled")}
         assert process.poll() is None
         (document.folder / "go").write_text("0")
         assert process.wait(120) == 130
 
     assert document.ran[-1] == "end node01"
-    assert document.told()["work"] == {("COMPLETED", None)}
-    assert document.told()["g"] == {("CANCELED", "cancelled")}
+    assert document.states()["work"] == {("COMPLETED", None)}
+    assert document.states()["g"] == {("CANCELED", "cancelled")}
 
 
 def test_a_group_cleans_up_before_its_time_is_up(flow: Callable[..., Flow]) -> None:
@@ -84,7 +84,7 @@ def test_a_group_cleans_up_before_its_time_is_up(flow: Callable[..., Flow]) -> N
         assert process.wait(180) == 124
 
     assert document.ran[-1] == "end node01"
-    assert document.told()["work"] == {("CANCELED", "timeout")}
+    assert document.states()["work"] == {("CANCELED", "timeout")}
 
 
 def test_a_group_continues_without_its_client_after_its_runner_is_killed(
@@ -102,7 +102,7 @@ def test_a_group_continues_without_its_client_after_its_runner_is_killed(
     assert sorted(document.ran) == sorted(["begin node01", "end node01"] + ["work node01", "work node02"] * 2)
 
 
-def test_a_group_that_is_put_back_into_the_queue_runs_again_what_it_has_not_done(
+def test_a_requeued_group_runs_its_unfinished_tasks_again(
     flow: Callable[..., Flow],
 ) -> None:
     done = "  - {name: done, command: [sh, -c, echo done x >>ran], resources: one}\n"
@@ -119,6 +119,6 @@ def test_a_group_that_is_put_back_into_the_queue_runs_again_what_it_has_not_done
 
     assert document.ran.count("done x") == 1
     assert document.ran[-1] == "end node01"
-    assert {name: states for name, states in document.told().items() if name != "again"} == {
+    assert {name: states for name, states in document.states().items() if name != "again"} == {
         name: {("COMPLETED", None)} for name in ("begin", "done", "work", "end")
     }

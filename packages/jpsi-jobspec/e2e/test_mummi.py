@@ -1,4 +1,4 @@
-"""Mini-Mummi and what else is nested in the examples, with a database that serves, on a real Slurm.
+"""Mini-Mummi and the other nested examples, with a database server, on a real Slurm.
 
 There is no Flux. The documents are those of the language, with fewer nodes, and the port of the database.
 """
@@ -27,7 +27,7 @@ Record = dict[str, Any]
 
 @pytest.fixture
 def home(tmp_path: Path, log: Log) -> Path:
-    """The home directory of the tasks, with what they apply; their programs are on PATH."""
+    """Return the tasks' home directory with the files that they apply; put their programs on PATH."""
     assert shutil.which("flux") is None
     cluster.install(tmp_path / "bin")
     return tmp_path / "home"
@@ -44,7 +44,7 @@ def scaled(name: str, home: Path, counts: Mapping[str, int]) -> str:
 
 
 def run_to_its_end(folder: Path, text: str, home: Path) -> tuple[Flow, list[Record]]:
-    """Run a document, and return what has reached its database, which is gone."""
+    """Run a document; return the requests to its database, which has stopped."""
     flow = Flow(folder, text)
     with flow.command("run", "-x", TARGET) as process:
         assert process.wait(600) == 0
@@ -57,12 +57,12 @@ def run_to_its_end(folder: Path, text: str, home: Path) -> tuple[Flow, list[Reco
 
 
 def ran(found: Sequence[Record], task: str) -> Counter[tuple[str, str, str]]:
-    """Return how often each process of each replica of a task has reached the database, and from where."""
+    """Return each process of each replica of a task that has sent a request, with its count and node."""
     return Counter((it["replica"], it["rank"], it["node"]) for it in found if it["task"] == task)
 
 
 def on_both_nodes(replicas: int) -> dict[tuple[str, str, str], int]:
-    """Return that each replica ran once, with a process on each node; which has which rank is the pilot's."""
+    """Return the expected processes: one on each node for each replica; the pilot assigns ranks."""
     return {(str(number), "", node): 1 for number in range(1, replicas + 1) for node in ("node01", "node02")}
 
 
@@ -77,15 +77,15 @@ def without_ranks(counts: Counter[tuple[str, str, str]]) -> Counter[tuple[str, s
     return found
 
 
-def completed(flow: Flow, *services: str) -> None:
-    """See that all has completed, and services were ended with their group."""
-    for name, states in flow.told().items():
-        wanted = "CANCELED" if name in services else "COMPLETED"
-        assert {state for state, _ in states} == {wanted}, (name, states)
+def check_completed(flow: Flow, *services: str) -> None:
+    """Check that all tasks have completed, and that services were ended with their group."""
+    for name, states in flow.states().items():
+        expected = "CANCELED" if name in services else "COMPLETED"
+        assert {state for state, _ in states} == {expected}, (name, states)
 
 
 def test_mini_mummi_runs_to_its_end(tmp_path: Path, home: Path) -> None:
-    """Training is a group in the group, and all of it; each test has two nodes, with a GPU on each."""
+    """Training is a group that fills the outer group; each test has two nodes, with a GPU on each."""
     text = scaled("06-mini-mummi-mended", home, {"mini-mummi": 2})
 
     flow, found = run_to_its_end(tmp_path, text, home)
@@ -97,10 +97,10 @@ def test_mini_mummi_runs_to_its_end(tmp_path: Path, home: Path) -> None:
     assert without_ranks(ran(tested, "mini-mummi/test")) == on_both_nodes(20)
     assert {it["saved"] for it in tested} == {2}
     assert {it["gpus"] for it in found} <= {"0", "1"}
-    completed(flow)
+    check_completed(flow)
 
 
-def test_a_database_serves_all_that_trains_and_then_what_tests(tmp_path: Path, home: Path) -> None:
+def test_a_database_serves_training_and_then_tests(tmp_path: Path, home: Path) -> None:
     text = scaled("16-services-mended", home, {})
 
     flow, found = run_to_its_end(tmp_path, text, home)
@@ -112,10 +112,10 @@ def test_a_database_serves_all_that_trains_and_then_what_tests(tmp_path: Path, h
     }
     assert Counter(it["replica"] for it in tested) == {str(number): 1 for number in range(1, 11)}
     assert {(it["what"], it["task"], it["saved"]) for it in tested} == {("tested", "ml-work/test", 100)}
-    completed(flow)
+    check_completed(flow)
 
 
-def test_a_group_in_a_group_runs_beside_what_sleeps_and_ends_before_the_database(
+def test_a_nested_group_runs_beside_a_sleeping_task_and_ends_before_the_database(
     tmp_path: Path, home: Path
 ) -> None:
     text = scaled("17-nested", home, {"machine-learning": 2, "generate-data": 1})
@@ -126,7 +126,7 @@ def test_a_group_in_a_group_runs_beside_what_sleeps_and_ends_before_the_database
         ("machine", "generate-data-task-1"),
         ("munch", "eat-data"),
     ]
-    completed(flow, "sleep")
+    check_completed(flow, "sleep")
 
 
 HEAD = """\
@@ -140,7 +140,7 @@ groups:
   attributes: {duration: 10m, cwd: "FOLDER"}
   tasks:
 """
-#: Both replicas have begun on both nodes before any ends.
+#: Both replicas begin on both nodes before any ends.
 PAIR = """\
   - name: pair
     resources: half
@@ -175,8 +175,8 @@ def test_tasks_on_the_same_nodes_at_once_have_gpus_of_their_own(tmp_path: Path, 
     ]
 
 
-def test_a_task_that_is_cancelled_leaves_nothing_on_any_of_its_nodes(tmp_path: Path, home: Path) -> None:
-    """Its processes are deaf to what they are told, and what has started them is killed in the end."""
+def test_a_cancelled_task_leaves_no_process_on_any_of_its_nodes(tmp_path: Path, home: Path) -> None:
+    """Its processes ignore signals, and the process that started them is killed in the end."""
     flow = Flow(tmp_path, f"{HEAD}{DEAF}".replace("FOLDER", str(tmp_path)))
 
     with flow.command("run", "-x", TARGET) as process:
@@ -190,7 +190,7 @@ def test_a_task_that_is_cancelled_leaves_nothing_on_any_of_its_nodes(tmp_path: P
             (tmp_path / "go").touch()
         assert process.wait(120) == 130
 
-    assert {name: {it for it, _ in states} for name, states in flow.told().items()} == {
+    assert {name: {it for it, _ in states} for name, states in flow.states().items()} == {
         "g": {"CANCELED"},
         "deaf": {"CANCELED"},
         "other": {"COMPLETED"},

@@ -1,4 +1,4 @@
-"""Programs that stand for those of the examples, and batch systems that are played."""
+"""Fakes of the examples' programs, and fake batch systems."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from jobspec_support import stand_ins
+from jobspec_support import fake_programs
 from jpsi_testing.fake import FakeScheduler
 
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """Programs on PATH that stand for those of the examples, and what they have written."""
+    """Return a function that reads the output of fake programs on PATH in place of those of the examples."""
     (tmp_path / "home").mkdir()
-    monkeypatch.setenv("PATH", f"{stand_ins(tmp_path)}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{fake_programs(tmp_path)}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -24,7 +24,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[st
     return lambda: (tmp_path / "log").read_text().splitlines()
 
 
-# Several cores take an environment that the site has: this is how the one that is played calls them.
+# Several cores need a parallel environment of the site: this is its name in the fake Grid Engine.
 _GRIDENGINE = """\
 executors:
   gridengine:

@@ -1,4 +1,4 @@
-"""What several test files read: the documents under examples, and shortcuts to plans."""
+"""Support for several test files: the documents under examples, and shortcuts to plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jpsi_jobspec.run_store.journal import Journal
 from jpsi_jobspec.running.driver import Driver
 
 EXAMPLES = Path(__file__).with_name("examples")
-#: Documents that are not valid, as they came: of two the YAML, of one a reference.
+#: Documents that are invalid in their original form: two have malformed YAML, one a wrong reference.
 INVALID = {"05-requires", "06-mini-mummi", "16-services"}
 VALID = sorted(it.stem for it in EXAMPLES.glob("*.yaml") if it.stem not in INVALID)
 
@@ -41,19 +41,19 @@ def entries(plan: Plan) -> dict[str, Entry]:
 
 
 def found(text: str, *, is_strict: bool = False, site: Site | None = None) -> list[Problem]:
-    """Everything that is wrong or loose in a document, in its order."""
+    """Return all errors and warnings about a document, in its order."""
     findings = Findings("flow.yaml", is_strict)
     with contextlib.suppress(WorkflowError):
         make_plan(load(text, findings), Site() if site is None else site, findings)
     return sorted([*findings.errors, *findings.warnings], key=lambda it: (it.at.line, it.at.column))
 
 
-STAND_INS = (
+FAKE_PROGRAMS = (
     *("spack", "ior", "kubectl", "compspec", "ml-train", "ml-test", "machine", "munch", "echo"),
     "flux-archive",
 )
-#: Tells what was run, when it began and ended, and in which directory, job and node.
-STAND_IN = """\
+#: Logs its command as it begins and ends, with the directory, the job and the node.
+FAKE_PROGRAM = """\
 #!/bin/sh
 job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${FLUX_JOB_ID:-${JOB_ID:-none}}}}}
 what="$JPSI_TASK $JPSI_REPLICA ${0##*/} $* of $job on $(hostname) in $PWD"
@@ -62,28 +62,28 @@ printf '%s\\n' "end $what" >>"$LOG"
 """
 
 
-def stand_ins(path: Path) -> Path:
-    """A folder with programs that stand for those of the examples, and an empty log of them."""
+def fake_programs(path: Path) -> Path:
+    """Make a folder with fakes of the examples' programs, and an empty log of them."""
     folder = path / "bin"
     folder.mkdir()
-    for name in STAND_INS:
-        (folder / name).write_text(STAND_IN)
+    for name in FAKE_PROGRAMS:
+        (folder / name).write_text(FAKE_PROGRAM)
         (folder / name).chmod(0o755)
     (path / "log").touch()
     return folder
 
 
-#: This machine, and every batch system that can be played.
+#: This machine, and every fake batch system.
 SYSTEMS = ("local", "slurm", "pbs", "torque", "lsf", "flux", "gridengine")
 
 
-def begun(text: str, system: str, path: Path) -> Journal:
+def begin_run(text: str, system: str, path: Path) -> Journal:
     file = path / "flow.yaml"
     file.write_text(text)
     return runs.create_run(str(file), text, Site(target=system, is_one_machine=system == "local"), {})
 
 
-def driven(text: str, system: str, path: Path) -> Journal:
-    journal = begun(text, system, path)
+def drive_run(text: str, system: str, path: Path) -> Journal:
+    journal = begin_run(text, system, path)
     Driver(journal, JobExecutor(system), lambda *_: None).run()
     return runs.read_run(journal.path)

@@ -1,4 +1,4 @@
-"""Workflows go to canonical jobspecs and come from them, and what is lost is told."""
+"""Conversion between workflows and canonical jobspecs, with reports of losses."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_losses_of_a_workflow_are_listed() -> None:
     assert "it is one of 4 replicas" in to_canonical(many).lost
 
 
-def test_what_the_document_carries_for_its_user_is_carried_on() -> None:
+def test_user_attributes_of_the_document_are_kept() -> None:
     back = from_canonical(json.dumps({**FLUX, "attributes": {**FLUX["attributes"], "user": {"a": [1]}}}), "j")
     (entry,) = planned(yaml.safe_dump(dict(back.content))).entries
 

@@ -1,4 +1,4 @@
-"""A command that is one text is run by a shell, wherever it stands; one that is a list has its words."""
+"""Commands as one text, which a shell runs, and as a list of arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobspec_support import driven, loaded
+from jobspec_support import drive_run, loaded
 from jpsi import JobState
 from jpsi_engine import job_store
 from jpsi_jobspec.run_store import journal as journals
@@ -15,7 +15,7 @@ from jpsi_jobspec.run_store.journal import Journal
 
 Log = Callable[[], list[str]]
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\n"
-#: Where a command may stand; the text of it follows, as YAML has it.
+#: The places for a command; its text follows, as YAML.
 PLACES = {
     "task": f"{HEAD}tasks:\n- {{name: t, resources: r, command: %s}}\n",
     "in a group": f"{HEAD}groups:\n- {{name: g, resources: r, tasks: [{{name: t, command: %s}}]}}\n",
@@ -47,11 +47,11 @@ def ended(journal: Journal) -> tuple[JobState, int | None]:
     }.values(),
     ids=["a redirection", "lines", "a pipe", "conditions", "a variable", "a quote in a text"],
 )
-def test_a_text_is_read_by_a_shell(place: str, command: str, text: str, tmp_path: Path, log: Log) -> None:
+def test_a_text_is_run_by_a_shell(place: str, command: str, text: str, tmp_path: Path, log: Log) -> None:
     lines = command.removeprefix("|\n   ").replace("\n   ", "\n")
     quoted = '"' + lines.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
-    journal = driven(PLACES[place] % quoted, "local", tmp_path)
+    journal = drive_run(PLACES[place] % quoted, "local", tmp_path)
 
     assert ended(journal) == (JobState.COMPLETED, 0)
     assert (tmp_path / "home/f").read_text() == text
@@ -59,7 +59,7 @@ def test_a_text_is_read_by_a_shell(place: str, command: str, text: str, tmp_path
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_line_that_fails_is_the_last_of_a_text(place: str, tmp_path: Path, log: Log) -> None:
-    journal = driven(PLACES[place] % r'"(exit 7)\necho more > f"', "local", tmp_path)
+    journal = drive_run(PLACES[place] % r'"(exit 7)\necho more > f"', "local", tmp_path)
 
     assert ended(journal) == (JobState.FAILED, 7)
     assert not (tmp_path / "home/f").exists()
@@ -67,16 +67,16 @@ def test_a_line_that_fails_is_the_last_of_a_text(place: str, tmp_path: Path, log
 
 @pytest.mark.clause("ng-command-forms", "ng-command-text")
 @pytest.mark.parametrize("place", PLACES)
-def test_a_list_has_the_words_as_they_are(place: str, tmp_path: Path, log: Log) -> None:
-    journal = driven(PLACES[place] % '["ior", "$HOME > f && false", "a  b"]', "local", tmp_path)
+def test_a_list_has_its_arguments_unchanged(place: str, tmp_path: Path, log: Log) -> None:
+    journal = drive_run(PLACES[place] % '["ior", "$HOME > f && false", "a  b"]', "local", tmp_path)
 
     assert ended(journal) == (JobState.COMPLETED, 0)
     assert " ior $HOME > f && false a  b of " in log()[0]
 
 
 def test_several_lines_have_the_exit_code_of_the_last(tmp_path: Path, log: Log) -> None:
-    """And what they write is theirs, not arguments of the first."""
-    journal = driven(PLACES["task"] % r'"/bin/echo one\n/bin/echo two && false"', "local", tmp_path)
+    """Further lines are commands, not arguments of the first."""
+    journal = drive_run(PLACES["task"] % r'"/bin/echo one\n/bin/echo two && false"', "local", tmp_path)
 
     (job,) = job_store.jobs()
     output = job.output("stdout").read(0)
@@ -85,7 +85,7 @@ def test_several_lines_have_the_exit_code_of_the_last(tmp_path: Path, log: Log) 
     assert ended(journal) == (JobState.FAILED, 1)
 
 
-def test_a_probe_that_is_a_text_is_read_by_a_shell(tmp_path: Path, log: Log) -> None:
+def test_a_probe_that_is_a_text_is_run_by_a_shell(tmp_path: Path, log: Log) -> None:
     text = (
         f"{HEAD}groups:\n- name: g\n  resources: r\n  tasks:\n"
         "  - {name: s, local: true, service: true, command: 'echo up > up; sleep 600',"
@@ -93,7 +93,7 @@ def test_a_probe_that_is_a_text_is_read_by_a_shell(tmp_path: Path, log: Log) -> 
         "  - {name: t, command: ior, depends_on: [s]}\n"
     )
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     inside = journals.inner_journal(journal.path, journal.plan.entries[0])
     assert [it[0].value for it in inside.states.values()] == ["CANCELED", "COMPLETED"]

@@ -1,4 +1,4 @@
-"""What requirements become is configured beside the rest, for executors and for targets."""
+"""The translation of requirements to options, configured for executors and for targets."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_the_table_of_a_target_overrides_that_of_its_executor(folder: Path) -> N
     assert find_site(Arguments(file="f", executor="local")).constraints == {}
 
 
-def test_without_a_file_nothing_is_configured(folder: Path) -> None:
+def test_without_a_file_the_table_is_empty(folder: Path) -> None:
     assert configured_constraints("slurm") == {}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[", "cannot be read"),
         ("constraint: {}", "the key `constraints` alone"),
@@ -60,10 +60,10 @@ def test_without_a_file_nothing_is_configured(folder: Path) -> None:
         ("constraints: {slurm: {a.b: {option: x, valeu: y}}}", "constraints.slurm.a.b must be an option"),
     ],
 )
-def test_a_problem_in_the_file_is_reported_with_its_position(text: str, said: str, folder: Path) -> None:
+def test_a_problem_in_the_file_is_reported_with_its_position(text: str, message: str, folder: Path) -> None:
     (folder / "workflows.yaml").write_text(text)
 
     with pytest.raises(ConfigError, match=r"workflows\.yaml.*") as caught:
         configured_constraints("slurm")
 
-    assert said in str(caught.value)
+    assert message in str(caught.value)

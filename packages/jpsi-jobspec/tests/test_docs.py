@@ -1,4 +1,4 @@
-"""The page of the guide about workflows does what it says, and so does the document of the README."""
+"""The guide's page about workflows, and the document of the README, followed as written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 def test_the_page_about_workflows_can_be_followed(tmp_path: Path) -> None:
     Reader(tmp_path).follow((ROOT / "docs/guide/workflows.md").read_text())
 
-    # the picture on it is what its reader gets
+    # the picture on the page is the reader's output
     (made,) = tmp_path.rglob("training.svg")
     assert made.read_text() == (ROOT / "docs/guide/workflow.svg").read_text()
 
@@ -38,7 +38,7 @@ def test_every_code_is_on_the_page_of_rules() -> None:
     assert re.findall(r"(?m)^\| (JS[0-9]{3}) \|", page) == sorted(used)
 
 
-def test_each_ruling_names_tests_that_there_are() -> None:
+def test_each_ruling_names_existing_tests() -> None:
     page = (ROOT / "docs/reference/workflow-rules.md").read_text()
     folder = ROOT / "packages/jpsi-jobspec/tests"
 

@@ -1,4 +1,4 @@
-"""Documents run to their end on this machine and on every batch system that can be played."""
+"""Documents run to their end on this machine and on every fake batch system."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobspec_support import SYSTEMS, begun, driven
+from jobspec_support import SYSTEMS, begin_run, drive_run
 from jpsi import Job, JobExecutor, JobState
 from jpsi_jobspec.run_store import journal as journals
 from jpsi_jobspec.run_store import runs
@@ -22,9 +22,7 @@ GROUP = (
 
 @pytest.mark.clause("ng-environment")
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
-def test_variables_are_those_of_whatever_runs(
-    system: str, tmp_path: Path, log: Callable[[], list[str]]
-) -> None:
+def test_each_task_has_its_own_variables(system: str, tmp_path: Path, log: Callable[[], list[str]]) -> None:
     text = (
         "version: 1\nresources:\n"
         "  r: {type: core, count: 1, attributes: {environment: {pasta: labasta}}}\n"
@@ -35,14 +33,14 @@ def test_variables_are_those_of_whatever_runs(
         "  - {local: true, command: 'spack c $pasta'}\n  - {command: 'spack d $pasta'}\n"
     )
 
-    driven(text, system, tmp_path)
+    drive_run(text, system, tmp_path)
 
-    told = [line.split(" spack ")[1].split(" of ")[0] for line in log() if line.startswith("begin")]
-    assert told == ["a labasta", "b loose", "c labasta", "d labasta"]
+    commands = [line.split(" spack ")[1].split(" of ")[0] for line in log() if line.startswith("begin")]
+    assert commands == ["a labasta", "b loose", "c labasta", "d labasta"]
 
 
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
-def test_what_waits_for_a_failure_that_came_never_runs_and_says_so(
+def test_dependents_of_a_failure_never_run_and_report_it(
     system: str, tmp_path: Path, log: Callable[[], list[str]]
 ) -> None:
     text = (
@@ -53,7 +51,7 @@ def test_what_waits_for_a_failure_that_came_never_runs_and_says_so(
         "- {name: after all, command: spack, resources: r}\n".replace("after all", "other")
     )
 
-    journal = driven(text, system, tmp_path)
+    journal = drive_run(text, system, tmp_path)
 
     assert {name: parts[0].state.value for name, parts in journal.parts.items()} == {
         "bad": "FAILED",
@@ -71,7 +69,7 @@ def test_what_waits_for_a_failure_that_came_never_runs_and_says_so(
 def test_an_entry_that_runs_after_a_failure_waits_for_the_first_failure_only(
     system: str, tmp_path: Path, log: Callable[[], list[str]]
 ) -> None:
-    """One replica has failed; the other ends well, and only after what waits for the failure."""
+    """One replica has failed; the other ends well, and only after the dependent entry."""
     gate = tmp_path / "gate"
     some = (
         f"test $JPSI_REPLICA = 2 && exit 1; for n in $(seq 300); do test -e {gate} && exit; sleep 0.1; done"
@@ -82,7 +80,7 @@ def test_an_entry_that_runs_after_a_failure_waits_for_the_first_failure_only(
         " depends_on: [{name: some, when: failed}]}\n"
     )
 
-    journal = driven(text, system, tmp_path)
+    journal = drive_run(text, system, tmp_path)
 
     inside = journals.inner_journal(journal.path, journal.plan.entries[0])
     assert [it.value for it in inside.states["g/some"]] == ["COMPLETED", "FAILED"]
@@ -91,7 +89,7 @@ def test_an_entry_that_runs_after_a_failure_waits_for_the_first_failure_only(
 
 @pytest.mark.clause("ng-depends")
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
-def test_all_replicas_have_ended_before_what_waits_for_them_begins(
+def test_all_replicas_have_ended_before_their_dependents_begin(
     system: str, tmp_path: Path, log: Callable[[], list[str]]
 ) -> None:
     text = (
@@ -99,7 +97,7 @@ def test_all_replicas_have_ended_before_what_waits_for_them_begins(
         "- {name: last, command: spack, resources: r, depends_on: [many]}\n"
     )
 
-    journal = driven(text, system, tmp_path)
+    journal = drive_run(text, system, tmp_path)
 
     lines = log()
     assert {it.value for states in journal.states.values() for it in states} == {"COMPLETED"}
@@ -107,7 +105,7 @@ def test_all_replicas_have_ended_before_what_waits_for_them_begins(
     assert [line.split()[:2] for line in lines[-2:]] == [["begin", "last"], ["end", "last"]]
 
 
-def test_each_replica_may_wait_for_the_one_of_its_number(
+def test_each_replica_may_depend_on_the_one_of_its_number(
     tmp_path: Path, log: Callable[[], list[str]]
 ) -> None:
     text = (
@@ -115,7 +113,7 @@ def test_each_replica_may_wait_for_the_one_of_its_number(
         "  - {name: b, command: ior, resources: r, replicas: 2, depends_on: [{name: a, each: true}]}\n"
     )
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     inside = journals.inner_journal(journal.path, journal.plan.entries[0])
     assert [it.value for it in inside.states["g/b"]] == ["COMPLETED", "CANCELED"]
@@ -131,7 +129,7 @@ def test_steps_write_and_stage_files_before_the_command_runs(
         f"- {{name: b, steps: [{{name: stage, path: {tmp_path}/nowhere}}]}}\n"
     )
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     assert journal.states == {"a": [JobState.COMPLETED], "b": [JobState.FAILED]}
     assert journal.parts["b"][0].reason == "staging"
@@ -141,7 +139,7 @@ def test_steps_write_and_stage_files_before_the_command_runs(
 def test_words_of_a_command_are_passed_unchanged(tmp_path: Path, log: Callable[[], list[str]]) -> None:
     text = f"{HEAD}- {{name: a, command: [ior, '${{HOME}} $x \"q\" *'], resources: r}}\n"
 
-    driven(text, "local", tmp_path)
+    drive_run(text, "local", tmp_path)
 
     assert log()[0].startswith('begin a 1 ior ${HOME} $x "q" * of ')
 
@@ -153,9 +151,9 @@ def test_jobs_of_another_process_are_recovered_and_not_run_twice(
         f"{HEAD}- {{name: a, command: ior, resources: r}}\n"
         "- {name: b, command: spack, resources: r, depends_on: [a]}\n"
     )
-    journal = begun(text, "local", tmp_path)
+    journal = begin_run(text, "local", tmp_path)
     first = Driver(journal, JobExecutor("local"), lambda *_: None)
-    first._proceed(first._entries)  # and here it is killed
+    first._proceed(first._entries)  # the client is killed here
     journal.close()
 
     again = runs.read_run(journal.path)
@@ -168,7 +166,7 @@ def test_jobs_of_another_process_are_recovered_and_not_run_twice(
 def test_a_journaled_job_that_was_never_submitted_is_submitted_once(
     tmp_path: Path, log: Callable[[], list[str]]
 ) -> None:
-    journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
+    journal = begin_run(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
     journal.append([{"entry": "a", "replica": 1, "job": Job().id}], is_synced=True)
     journal.close()
 
@@ -182,7 +180,7 @@ def test_a_journaled_job_that_was_never_submitted_is_submitted_once(
 def test_a_submitted_job_that_cannot_be_found_is_not_run_again(
     tmp_path: Path, log: Callable[[], list[str]]
 ) -> None:
-    journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
+    journal = begin_run(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
     journal.append([{"entry": "a", "replica": 1, "job": Job().id}])
     journal.append([{"entry": "a", "replica": 1, "is_submitted": True}])
 
@@ -193,7 +191,7 @@ def test_a_submitted_job_that_cannot_be_found_is_not_run_again(
 
 
 def test_an_incomplete_journal_line_is_ignored(tmp_path: Path, log: Callable[[], list[str]]) -> None:
-    journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
+    journal = begin_run(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
     (journal.path / "journal").write_text('{"entry":"a","repl')
 
     assert runs.read_run(journal.path).states == {"a": [JobState.NEW]}
@@ -206,7 +204,7 @@ def test_a_run_that_is_cancelled_ends_with_everything_cancelled(
         f"{HEAD}- {{name: a, command: [sleep, '600'], resources: r}}\n"
         "- {name: b, command: spack, resources: r, depends_on: [a]}\n"
     )
-    journal = begun(text, "local", tmp_path)
+    journal = begin_run(text, "local", tmp_path)
 
     def cancel(_: object, state: JobState) -> None:
         if state is JobState.ACTIVE:
@@ -219,7 +217,7 @@ def test_a_run_that_is_cancelled_ends_with_everything_cancelled(
 
 
 def test_only_one_process_drives_a_run(tmp_path: Path, log: Callable[[], list[str]]) -> None:
-    journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
+    journal = begin_run(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
 
     with journal.lock() as first, journal.lock() as second:
         assert (first, second) == (True, False)
@@ -229,7 +227,7 @@ def test_a_task_that_is_ending_is_not_cancelled_again_with_the_next_one(
     tmp_path: Path, log: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = f"{HEAD}- {{name: a, command: [sleep, '60']}}\n- {{name: b, command: [sleep, '60']}}\n"
-    journal, executor = begun(text, "local", tmp_path), JobExecutor("local")
+    journal, executor = begin_run(text, "local", tmp_path), JobExecutor("local")
     names: list[list[str]] = []
     ending: list[Job] = []
     cancel_many = executor.cancel_many
@@ -258,7 +256,7 @@ def test_steps_alone_run_after_a_failure_only_if_they_say_so(
         " depends_on: [good]}\n"
     )
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     assert journal.states["mend"] == [JobState.CANCELED]
     assert not path.exists()

@@ -1,4 +1,4 @@
-"""Every document of the language runs to its end here, and on every batch system that can be played."""
+"""The documents of the language, each run to its end on this machine and on every fake batch system."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from example_runs import HERE, PLAYED, check_ended, check_order, runnable, told
-from jobspec_support import INVALID, SYSTEMS, VALID, driven
+from example_runs import FAKE_SIZE, LOCAL_SIZE, begun_tasks, check_ended, check_order, runnable
+from jobspec_support import INVALID, SYSTEMS, VALID, drive_run
 from jpsi_engine import job_store
 from jpsi_jobspec.planning.plan import Kind
 from jpsi_jobspec.run_store.journal import Journal
@@ -17,7 +17,7 @@ Log = Callable[[], list[str]]
 
 
 def output(journal: Journal, name: str) -> str:
-    """What the first replica of an entry has written."""
+    """Return the output of the first replica of an entry."""
     (job,) = [it for it in job_store.jobs() if it.id == journal.parts[name][0].job_id]
     found = job.output("stdout").read(0)
     assert found is not None
@@ -39,24 +39,24 @@ def output(journal: Journal, name: str) -> str:
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
 @pytest.mark.parametrize("name", VALID)
 def test_a_document_of_the_language_runs_to_its_end(name: str, system: str, tmp_path: Path, log: Log) -> None:
-    """What was to run ran, as often and in the order that the document says, and where."""
-    place = HERE if system == "local" else PLAYED
+    """The tasks ran as often and in the order that the document says, in the right jobs."""
+    size = LOCAL_SIZE if system == "local" else FAKE_SIZE
 
-    journal = driven(runnable(name, place, tmp_path), system, tmp_path)
+    journal = drive_run(runnable(name, size, tmp_path), system, tmp_path)
 
     check_ended(journal)
-    check_order(name, place, log())
+    check_order(name, size, log())
     home = tmp_path / ("pennant" if name == "14-cwd" else "home")
-    assert {directory for _, directory in told(log(), "directory")} <= {str(home)}
+    assert {directory for _, directory in begun_tasks(log(), "directory")} <= {str(home)}
     if name == "01-setup-and-run":
         assert output(journal, "task-2") == "hello from my job\n"
         assert (home / "job.sh").read_text() == "#!/bin/bash\necho hello from my job\n"
     if system != "local":
-        check_jobs(journal, told(log(), "job"))
+        check_jobs(journal, begun_tasks(log(), "job"))
 
 
 def check_jobs(journal: Journal, places: list[tuple[str, str]]) -> None:
-    """See that what is in a group ran in one job, and nothing else ran in the job of another task."""
+    """Check that the tasks of a group ran in one job, and no other task ran in the job of another."""
     entries = {inner.id: it for it in journal.plan.entries for inner in it.walk()}
     jobs: dict[str, set[str]] = {}
     for task, job in places:
@@ -68,5 +68,5 @@ def check_jobs(journal: Journal, places: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.clause("ng-examples")
-def test_those_that_are_not_valid_have_twins_that_are() -> None:
+def test_invalid_documents_have_corrected_twins() -> None:
     assert {f"{name}-mended" for name in INVALID} <= set(VALID)

@@ -1,4 +1,4 @@
-"""Groups are one job, in which their tasks run in their order, by themselves."""
+"""Groups, whose tasks run in their order in one job, without a client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobspec_support import begun, driven, entries, example, found, planned
+from jobspec_support import begin_run, drive_run, entries, example, found, planned
 from jpsi import JobExecutor, JobState
 from jpsi_jobspec.planning.allocations import flatten
 from jpsi_jobspec.planning.capacity import Capacity
@@ -30,7 +30,7 @@ def inside(journal: Journal) -> dict[str, list[str]]:
 
 
 def order(lines: list[str]) -> list[str]:
-    """What began, each with the program that it was."""
+    """Return the programs in the order in which they began."""
     return [f"{it.split()[1].rpartition('/')[2]} {it.split()[3]}" for it in lines if it.startswith("begin")]
 
 
@@ -45,7 +45,7 @@ def test_commands_of_a_group_are_lines_of_shell_that_run_before_its_tasks(tmp_pa
         "  - [ior, $JPSI_TASK]\n  tasks: [{name: a, command: munch}]\n"
     )
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     assert journal.states == {"g": [JobState.COMPLETED]}
     assert order(log()) == [
@@ -60,7 +60,7 @@ def test_commands_of_a_group_are_lines_of_shell_that_run_before_its_tasks(tmp_pa
     assert "ior $JPSI_TASK " in began[2]
 
 
-def test_what_cleans_up_runs_after_a_failure_and_the_group_has_failed(tmp_path: Path, log: Log) -> None:
+def test_cleanup_runs_after_a_failure_and_the_group_has_failed(tmp_path: Path, log: Log) -> None:
     text = (
         f"{GROUP}  - {{name: bad, command: [sh, -c, exit 4], resources: r}}\n"
         "  - {name: never, command: ior, resources: r, depends_on: [bad]}\n"
@@ -68,23 +68,23 @@ def test_what_cleans_up_runs_after_a_failure_and_the_group_has_failed(tmp_path: 
         "- {name: after, resources: g, depends_on: [g], tasks: [{command: ior}]}\n"
     )
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     assert {name: it[0].value for name, it in journal.states.items()} == {"g": "FAILED", "after": "CANCELED"}
     assert journal.parts["g"][0].exit_code == 4
     assert order(log()) == ["clean spack"]
 
 
-def test_what_cleans_up_runs_if_the_group_is_cancelled(tmp_path: Path, log: Log) -> None:
+def test_cleanup_runs_if_the_group_is_cancelled(tmp_path: Path, log: Log) -> None:
     text = (
         f"{GROUP}  - {{name: long, command: [sh, -c, 'ior; sleep 600'], resources: r}}\n"
         "  - {name: clean, local: true, command: spack}\n"
     )
-    journal = begun(text, "local", tmp_path)
+    journal = begin_run(text, "local", tmp_path)
     executor = JobExecutor("local")
 
     class Watched(Driver):
-        """Cancels once the task inside has begun."""
+        """A driver that cancels once the inner task has begun."""
 
         def _process_updates(self) -> None:
             super()._process_updates()
@@ -98,10 +98,10 @@ def test_what_cleans_up_runs_if_the_group_is_cancelled(tmp_path: Path, log: Log)
     assert order(log()) == ["long ior", "clean spack"]
 
 
-def test_a_group_runs_on_without_whoever_submitted_it(tmp_path: Path, log: Log) -> None:
+def test_a_group_runs_on_without_the_client_that_submitted_it(tmp_path: Path, log: Log) -> None:
     text = f"{GROUP}  - {{name: a, command: ior, resources: r}}\n"
     text += "  - {name: b, command: spack, depends_on: [a]}\n"
-    journal = begun(text, "local", tmp_path)
+    journal = begin_run(text, "local", tmp_path)
     (allocation,) = journal.plan.entries
     program = (
         "import sys, os; from pathlib import Path; from jpsi import JobExecutor;"
@@ -111,7 +111,7 @@ def test_a_group_runs_on_without_whoever_submitted_it(tmp_path: Path, log: Log) 
     )
 
     subprocess.run([sys.executable, "-c", program, str(journal.path)], check=False, capture_output=True)
-    # whoever comes later only looks
+    # a later client only reads the result
     (job_id,) = [it.job_id for it in runs.read_run(journal.path).parts["g"]]
     (job,) = JobExecutor("local").recall([str(job_id)])
     status = job.wait(60)
@@ -122,7 +122,7 @@ def test_a_group_runs_on_without_whoever_submitted_it(tmp_path: Path, log: Log) 
     assert journals.inner_journal(journal.path, allocation).is_over
 
 
-def test_entries_that_run_at_a_time_fit_into_the_allocation() -> None:
+def test_concurrent_entries_fit_into_the_allocation() -> None:
     (allocation,) = planned(f"{GROUP}  - {{name: a, command: ior, resources: r, replicas: 3}}\n").entries
     room, (entry,) = Capacity(allocation), flatten(allocation)
 
@@ -132,7 +132,7 @@ def test_entries_that_run_at_a_time_fit_into_the_allocation() -> None:
 
 
 @pytest.mark.clause("ng-or")
-def test_the_first_alternative_that_is_free_is_taken() -> None:
+def test_the_first_free_alternative_is_used() -> None:
     plan = planned(
         "version: 1\nresources:\n"
         "  all: {type: node, count: 1, with: [{type: core, count: 4}, {type: gpu, count: 1}]}\n"
@@ -148,12 +148,12 @@ def test_the_first_alternative_that_is_free_is_taken() -> None:
 
 
 def test_a_task_too_large_for_the_nodes_of_its_group_fails_with_a_message(tmp_path: Path, log: Log) -> None:
-    """Slots may be anywhere: only in the allocation it is known how many a node has."""
+    """Slots may be on any nodes: the slots of each are known only in the allocation."""
     text = (
         "version: 1\nresources: {g: {type: core, replicas: 4}, big: {type: core, replicas: 3}}\n"
         "groups: [{name: g, resources: g, tasks: [{name: a, command: ior, resources: big}]}]\n"
     )
-    run = begun(text, "local", tmp_path)
+    run = begin_run(text, "local", tmp_path)
     (allocation,) = run.plan.entries
     journal = journals.inner_journal(run.path, allocation)
 
@@ -171,13 +171,13 @@ def test_a_task_that_does_not_fit_beside_services_fails(tmp_path: Path, log: Log
         "  - {name: a, command: ior, resources: r, depends_on: [s]}\n"
     )
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     assert inside(journal) == {"g/s": ["CANCELED"], "g/a": ["FAILED"]}
 
 
 @pytest.mark.clause("ng-group")
-def test_the_job_of_a_group_is_one_process_with_all_that_the_group_asks_for() -> None:
+def test_the_job_of_a_group_is_one_process_with_all_resources_of_the_group() -> None:
     (allocation,) = planned(example("06-mini-mummi-mended"), Site(target="slurm")).entries
     words = ("runner",)
     spec = job_spec(type(allocation)(id="g", kind=allocation.kind, command=words, shape=allocation.shape))
@@ -206,7 +206,7 @@ def test_a_task_without_resources_has_all_of_its_group(resource: str) -> None:
 
 
 @pytest.mark.clause("ng-nested")
-def test_what_waits_for_a_nested_group_waits_for_all_that_is_in_it() -> None:
+def test_dependents_of_a_nested_group_wait_for_all_its_tasks() -> None:
     (allocation,) = planned(example("17-nested")).entries
     found = {it.id.rpartition("/")[2]: it for it in flatten(allocation)}
 
@@ -220,7 +220,7 @@ def test_what_waits_for_a_nested_group_waits_for_all_that_is_in_it() -> None:
 
 
 @pytest.mark.clause("ng-service")
-def test_files_of_a_group_are_seen_to_before_what_waits_for_them_and_take_no_room(
+def test_files_of_a_group_are_written_before_their_dependents_and_take_no_slots(
     tmp_path: Path, log: Log
 ) -> None:
     text = (
@@ -229,7 +229,7 @@ def test_files_of_a_group_are_seen_to_before_what_waits_for_them_and_take_no_roo
         f"  - {{name: b, command: [test, -s, {tmp_path}/made], depends_on: [made], resources: r}}\n"
     )
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     assert inside(journal) == {"g/serve": ["CANCELED"], "g/made": ["COMPLETED"], "g/b": ["COMPLETED"]}
 
@@ -257,7 +257,7 @@ resources:
     ],
 )
 @pytest.mark.parametrize("system", ["local", "slurm"])
-def test_what_is_too_large_for_its_group_is_refused_before_anything_is_submitted(
+def test_a_task_too_large_for_its_group_is_refused_before_any_submission(
     of_group: str, of_task: str, system: str
 ) -> None:
     tasks = f"tasks: [{{command: a, resources: {of_task}}}]"
@@ -272,7 +272,7 @@ def test_what_is_too_large_for_its_group_is_refused_before_anything_is_submitted
 
 
 @pytest.mark.clause("ng-subset")
-def test_what_is_too_large_for_the_group_of_its_group_is_refused() -> None:
+def test_a_task_too_large_for_the_outer_group_is_refused() -> None:
     text = (
         f"{SIZES}groups:\n- {{name: g, resources: two, tasks: [{{group: h}}]}}\n"
         "- {name: h, resources: wide, tasks: [{command: a, resources: one}]}\n"
@@ -284,7 +284,7 @@ def test_what_is_too_large_for_the_group_of_its_group_is_refused() -> None:
 def test_alternatives_too_large_for_the_group_are_left_out(tmp_path: Path, log: Log) -> None:
     text = f"{SIZES}groups: [{{name: g, resources: two, tasks: [{{command: ior, resources: wide|one}}]}}]\n"
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     assert [(it.code, it.is_error) for it in found(text)] == [("JS070", False)]
     assert journal.states == {"g": [JobState.COMPLETED]}
@@ -304,9 +304,7 @@ def test_alternatives_too_large_for_the_group_are_left_out(tmp_path: Path, log: 
     ],
     ids=["of the group", "of its own resource", "its own"],
 )
-def test_a_resource_that_a_task_names_is_nearer_than_its_group(
-    of_task: str, expected: dict[str, str]
-) -> None:
+def test_the_resource_of_a_task_overrides_that_of_its_group(of_task: str, expected: dict[str, str]) -> None:
     text = (
         "version: 1\nattributes: {environment: {A: document, B: document, C: document}}\nresources:\n"
         "  whole: {type: core, replicas: 2, attributes: {environment: {A: whole, B: whole}}}\n"

@@ -1,4 +1,4 @@
-"""What is on disk of a run is whole at every moment, and is found whatever way somebody comes there."""
+"""The files of a run, which are whole at every instant and are found by any path."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jobspec_support import begun
+from jobspec_support import begin_run
 from jpsi import ConfigError, SubmitException
 from jpsi_jobspec.planning.site import Limit, Machine, Mapped, Site
 from jpsi_jobspec.planning.subsystems import SubsystemNode
@@ -23,7 +23,7 @@ DOCUMENT = "version: 1\ntasks: [{name: a, command: ior}]\n"
 
 @pytest.fixture
 def run(tmp_path: Path, log: Callable[[], list[str]]) -> Journal:
-    return begun(DOCUMENT, "local", tmp_path)
+    return begin_run(DOCUMENT, "local", tmp_path)
 
 
 def test_a_run_is_planned_for_the_site_that_it_began_on(
@@ -102,7 +102,7 @@ def test_the_name_of_a_journal_outlives_a_crash_of_the_machine(
     assert synced == [run.path, run.path / "journal", run.path / "journal"]
 
 
-def test_a_document_has_the_same_runs_by_any_path_that_leads_to_it(
+def test_a_document_has_the_same_runs_by_any_path_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "there").mkdir()
@@ -116,12 +116,12 @@ def test_a_document_has_the_same_runs_by_any_path_that_leads_to_it(
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o177], ids="{:03o}".format)
-def test_files_of_runs_are_the_users_alone_whatever_the_umask(
+def test_files_of_runs_are_private_under_any_umask(
     tmp_path: Path, log: Callable[[], list[str]], umask: int
 ) -> None:
     before = os.umask(umask)
     try:
-        run = begun(DOCUMENT, "local", tmp_path)
+        run = begin_run(DOCUMENT, "local", tmp_path)
         run.cancel("a")
         run.cancel(reason="it is late")
         run.record_life("1")
@@ -137,7 +137,7 @@ def test_files_of_runs_are_the_users_alone_whatever_the_umask(
 
 
 def test_run_that_others_can_change_is_not_driven(tmp_path: Path, log: Callable[[], list[str]]) -> None:
-    run = begun(DOCUMENT, "local", tmp_path)
+    run = begin_run(DOCUMENT, "local", tmp_path)
     run.path.parent.chmod(0o777)
 
     with pytest.raises(ConfigError, match=r"the directory of runs .* can be written by others"):

@@ -1,4 +1,4 @@
-"""Jobs of jpsi, of documents and of submit scripts, become workflows, and what is lost is told."""
+"""Conversion of jobs, from documents and submit scripts, to workflows, with reports of losses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def entry_of(spec: jpsi.JobSpec) -> Entry:
     ],
     ids=str,
 )
-def test_a_job_becomes_a_workflow_that_asks_for_the_same(resources: jpsi.ResourceSpecV1) -> None:
+def test_a_job_becomes_a_workflow_with_the_same_requests(resources: jpsi.ResourceSpecV1) -> None:
     entry = entry_of(jpsi.JobSpec("app", ["-v"], name="fit", resources=resources))
 
     assert (entry.id, entry.command) == ("fit", ("app", "-v"))

@@ -1,4 +1,4 @@
-"""Pieces whose slots are unlike: slots of several kinds, where a job can have them."""
+"""Requests for slots of several kinds, on targets whose jobs can have them."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ def test_pieces_become_components_in_their_order() -> None:
     [(TASK, Site(target="flux")), (GROUP, ABLE), (INSIDE, ABLE)],
     ids=["executor", "group", "in a group"],
 )
-def test_other_targets_need_pieces_that_are_alike(text: str, site: Site) -> None:
+def test_other_targets_refuse_pieces_of_several_kinds(text: str, site: Site) -> None:
     problems = [it for it in found(text, site=site) if it.code == "JS090"]
 
     assert len(problems) == 1
     assert "its pieces differ, and a job has one kind of slot (unsupported_feature)" in str(problems[0])
 
 
-def test_an_alternative_whose_pieces_cannot_be_had_is_left_out() -> None:
+def test_an_alternative_with_unavailable_pieces_is_left_out() -> None:
     text = TASK.replace("head&workers", "head&workers|head")
 
     assert [planned(text, it).entries[0].resources for it in (ABLE, Site())] == ["head&workers", "head"]
 
 
-def test_each_piece_is_one_that_a_job_can_have() -> None:
+def test_each_piece_must_be_one_that_a_job_can_have() -> None:
     spread = "  head: {type: slot, count: 1, with: [{type: node, count: 2}]}"
     text = "\n".join(spread if line.startswith("  head:") else line for line in TASK.splitlines())
 
@@ -130,7 +130,7 @@ def test_a_jobspec_of_flux_has_the_first_piece_only_with_a_note() -> None:
     assert any(it.startswith("of its pieces only the first is asked for") for it in converted.lost)
 
 
-def test_a_job_with_slots_of_several_kinds_becomes_a_workflow_that_asks_for_the_same() -> None:
+def test_a_job_with_slots_of_several_kinds_becomes_a_workflow_with_the_same_requests() -> None:
     resources = HeterogeneousResources(
         [
             ResourceSpecV1(process_count=1, cpu_cores_per_process=4, memory=2**30),

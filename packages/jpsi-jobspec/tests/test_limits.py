@@ -1,4 +1,4 @@
-"""What no queue takes is not chosen."""
+"""Alternatives beyond the limits of all queues, which are not chosen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIMITS = (Limit(queue="main", nodes=4, seconds=7200), Limit(queue="short", nodes
 
 
 @pytest.mark.clause("ng-or")
-def test_the_first_alternative_is_taken_that_a_queue_takes() -> None:
+def test_the_first_alternative_that_a_queue_accepts_is_chosen() -> None:
     (entry,) = planned(TEXT, Site(limits=LIMITS)).entries
 
     assert entry.resources == "small"
@@ -50,21 +50,24 @@ def test_a_document_is_refused_if_no_queue_accepts_any_alternative() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queue", "wanted"),
+    ("queue", "expected"),
     [
-        (Queue(name="q", word="up"), Limit(queue="q")),
-        (Queue(name="q", word="up", max_nodes=4, nodes=9, max_walltime=timedelta(hours=1)), (4, 3600)),
-        (Queue(name="q", word="up", nodes=9, max_walltime=timedelta(0)), (9, None)),
+        (Queue(name="q", native_state="up"), Limit(queue="q")),
+        (
+            Queue(name="q", native_state="up", max_nodes=4, nodes=9, max_walltime=timedelta(hours=1)),
+            (4, 3600),
+        ),
+        (Queue(name="q", native_state="up", nodes=9, max_walltime=timedelta(0)), (9, None)),
     ],
     ids=["unknown", "both", "no-limit"],
 )
 def test_the_limit_of_a_queue_is_its_smallest_bound(
-    queue: Queue, wanted: Limit | tuple[int, float | None]
+    queue: Queue, expected: Limit | tuple[int, float | None]
 ) -> None:
-    if isinstance(wanted, tuple):
-        wanted = Limit(queue="q", nodes=wanted[0], seconds=wanted[1])
+    if isinstance(expected, tuple):
+        expected = Limit(queue="q", nodes=expected[0], seconds=expected[1])
 
-    assert queue_limit(queue) == wanted
+    assert queue_limit(queue) == expected
 
 
 def test_queues_are_queried_if_there_is_a_choice_and_the_run_stores_their_limits(
@@ -93,7 +96,7 @@ groups: [{name: group, resources: r, tasks: [{command: b, local: true}]}]
 """
 
 
-def test_a_job_without_a_duration_gets_the_default_where_jobs_need_a_time_limit(
+def test_a_job_without_a_duration_gets_the_default_if_jobs_need_a_time_limit(
     tmp_path: Path, log: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "config.yaml"
@@ -114,7 +117,7 @@ def test_a_job_without_a_duration_gets_the_default_where_jobs_need_a_time_limit(
     assert job_spec(planned(TIMES).entries[0]).attributes.duration == timedelta(0)  # type: ignore[union-attr]
 
 
-def test_no_limit_is_refused_where_jobs_need_one() -> None:
+def test_an_unlimited_job_is_refused_if_jobs_need_a_limit() -> None:
     text = TIMES.replace("duration: 5m", "duration: 0")
 
     (problem,) = found(text, site=Site(target="sweeps", default_duration=timedelta(minutes=10)))

@@ -1,4 +1,4 @@
-"""What this machine has, and which alternatives it leaves out where documents run on it."""
+"""The hardware of this machine, and the alternatives that it rules out for local runs."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def here(machine: Machine | None) -> Site:
         (Machine(gpus=1, memory=None), "fast|plain", ["plain"]),
         (Machine(gpus=None, memory=None), "fast|plain", ["fast", "plain"]),
         (None, "fast|plain", ["fast", "plain"]),
-        # there is nothing to choose: processes can be tried without
+        # there is no alternative: processes can be tried without
         (PLAIN, "fast", ["fast"]),
     ],
-    ids=["no gpus", "memory", "enough", "too few", "unknown", "elsewhere", "no choice"],
+    ids=["no gpus", "memory", "enough", "too few", "unknown", "remote", "no choice"],
 )
 @pytest.mark.parametrize("where", ["top", "group"])
-def test_what_the_machine_does_not_have_is_left_out(
+def test_alternatives_with_missing_hardware_are_left_out(
     where: str, has: Machine | None, resources: str, taken: list[str]
 ) -> None:
     tasks = f"tasks: [{{name: t, command: a, resources: {resources}}}]"
@@ -75,7 +75,7 @@ def test_a_document_is_refused_if_the_machine_has_none_of_its_alternatives() -> 
     ("machine", "notes"),
     [(PLAIN, ("this machine has 0 GPUs of 2, and it runs here all the same",)), (None, ())],
 )
-def test_missing_hardware_is_a_note_where_there_is_no_alternative(
+def test_missing_hardware_is_a_note_without_an_alternative(
     machine: Machine | None, notes: tuple[str, ...]
 ) -> None:
     plan = planned(f"{HEAD}tasks: [{{name: t, command: a, resources: fast}}]\n", here(machine))
@@ -108,7 +108,7 @@ def test_devices_behind_another_one_are_not_counted(tmp_path: Path) -> None:
     assert this_machine(tmp_path).gpus is None
 
 
-def test_a_machine_without_any_has_none(tmp_path: Path) -> None:
+def test_a_machine_without_devices_has_none(tmp_path: Path) -> None:
     found = this_machine(tmp_path)
 
     assert found.gpus == 0

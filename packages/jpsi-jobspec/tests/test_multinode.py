@@ -1,4 +1,4 @@
-"""Tasks of groups that need several nodes each, where there is no Flux: srun starts them."""
+"""Tasks of groups that need several nodes each, started by srun without Flux."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from example_runs import check_ended
-from jobspec_support import driven
+from jobspec_support import drive_run
 from jpsi import JobAttributes, JobSpec, ResourceSpecV1
 from jpsi_jobspec.groups.executors import launch_on_nodes
 from jpsi_testing.fake import FakeScheduler
 
 Log = Callable[[], list[str]]
 
-#: Mini-Mummi's shape: a group in a group whose task has no resources, and replicas that have several nodes.
+#: The shape of Mini-Mummi: a nested group whose task has no resources, and replicas on several nodes.
 FLOW = """\
 version: 1
 resources:
@@ -56,7 +56,7 @@ def test_a_task_of_several_nodes_has_a_process_on_each_and_runs_once(
 ) -> None:
     fake_commands("slurm")
 
-    journal = driven(FLOW.format(folder=tmp_path, test=test, wide=WIDE), "slurm", tmp_path)
+    journal = drive_run(FLOW.format(folder=tmp_path, test=test, wide=WIDE), "slurm", tmp_path)
 
     begin, *ran, wide, wider, widest, end = (tmp_path / "ran").read_text().splitlines()
     assert (begin, end) == ("begin", "end")
@@ -77,11 +77,11 @@ def test_a_task_of_several_nodes_has_a_process_on_each_and_runs_once(
         check_ended(journal)
 
 
-def test_tasks_that_run_at_once_are_on_nodes_of_their_own(
+def test_concurrent_tasks_are_on_nodes_of_their_own(
     tmp_path: Path, log: Log, fake_commands: Callable[..., FakeScheduler]
 ) -> None:
     fake_commands("slurm")
-    # all have begun before any ends
+    # all begin before any ends
     meet = 'echo "$JPSI_REPLICA $SLURMD_NODENAME" >>ran; until [ "$(wc -l <ran)" -ge 4 ]; do sleep 0.1; done'
     text = (
         "version: 1\nresources:\n  whole: {type: node, count: 4, with: [{type: core, count: 1}]}\n"
@@ -90,7 +90,7 @@ def test_tasks_that_run_at_once_are_on_nodes_of_their_own(
         f"  tasks: [{{name: pair, resources: two, replicas: 2, command: '{meet}'}}]\n"
     )
 
-    check_ended(driven(text, "slurm", tmp_path))
+    check_ended(drive_run(text, "slurm", tmp_path))
 
     ran = [it.split() for it in (tmp_path / "ran").read_text().splitlines()]
     assert sorted(replica for replica, _ in ran) == ["1", "1", "2", "2"]
@@ -103,8 +103,8 @@ def test_each_process_has_the_gpus_of_its_node_that_the_pilot_has_given_the_task
 
     launch_on_nodes(spec, "srun")
 
-    told = "n1 CUDA_VISIBLE_DEVICES=1\nn2 CUDA_VISIBLE_DEVICES=0,3"
-    of_slurm = {**os.environ, "JPSI_PILOT_DEVICES": told, "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
+    assigned = "n1 CUDA_VISIBLE_DEVICES=1\nn2 CUDA_VISIBLE_DEVICES=0,3"
+    of_slurm = {**os.environ, "JPSI_PILOT_DEVICES": assigned, "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
     words = [str(spec.executable), *(spec.arguments or ())]
     found = [
         subprocess.run(words, env={**of_slurm, "SLURMD_NODENAME": it}, check=True, capture_output=True).stdout

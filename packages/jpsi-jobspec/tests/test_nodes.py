@@ -1,4 +1,4 @@
-"""Groups of several nodes: their tasks run in a pilot that is the allocation."""
+"""Groups of several nodes, whose tasks run in a pilot in the group's allocation."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ Log = Callable[[], list[str]]
 
 
 def run_inside(text: str, path: Path) -> tuple[int, Journal]:
-    """Run a group by itself, on two nodes that are both this machine: `multiple` starts what srun would."""
+    """Run a group by itself on two nodes, both this machine; `multiple` takes the place of srun."""
     file = path / "flow.yaml"
     file.write_text(text)
     journal = runs.create_run(str(file), text, Site(target="local"), {})
-    command = [sys.executable, "-m", "jpsi_jobspec.inside", str(journal.path), "g"]
+    command = [sys.executable, "-m", "jpsi_jobspec.group_supervisor", str(journal.path), "g"]
     done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL, timeout=300)
     (allocation,) = journal.plan.entries
     return done.returncode, journals.inner_journal(journal.path, allocation)
 
 
-def written(inside: Journal, what: str) -> list[dict[str, Any]]:
-    """What the pilot of a group has written down."""
+def pilot_journal(inside: Journal, what: str) -> list[dict[str, Any]]:
+    """Return the journal that the pilot of a group has written."""
     lines = (inside.work / "pilots/journal").read_text().splitlines()
     return [it for it in map(json.loads, lines) if it["what"] == what]
 
 
-def test_tasks_run_on_all_nodes_and_what_is_local_beside_them(tmp_path: Path, log: Log) -> None:
-    # each waits until the others are there, for which one node has no room
+def test_tasks_run_on_all_nodes_beside_local_ones(tmp_path: Path, log: Log) -> None:
+    # each task waits for the others, for which one node has too few slots
     meet = "touch $JPSI_REPLICA; until [ -e 1 -a -e 2 -a -e 3 -a -e 4 ]; do sleep 0.1; done; echo $PPID"
     code, inside = run_inside(
         f"{HEAD}  - {{name: begin, local: true, command: kubectl}}\n"
@@ -78,20 +78,20 @@ def test_tasks_run_on_all_nodes_and_what_is_local_beside_them(tmp_path: Path, lo
         "g/end": {"COMPLETED"},
     }
     assert (code, inside.parts["g/bad"][0].exit_code) == (3, 3)
-    # the pilot counts as is counted here: what says nothing of cores has those of a slot
-    assert [it["need"]["cores"] for it in written(inside, "submitted")] == [1, 2]
+    # the pilot counts likewise: a task without a number of cores has those of a slot
+    assert [it["need"]["cores"] for it in pilot_journal(inside, "submitted")] == [1, 2]
     assert [it.split()[3] for it in log() if it.startswith("begin")] == ["kubectl", "ior", "spack"]
 
 
-def test_nodes_have_as_many_slots_as_was_asked_for_or_as_the_smallest_of_them_has() -> None:
+def test_nodes_have_the_requested_slots_or_those_of_the_smallest_node() -> None:
     assert slots_of_nodes(Shape(nodes=2, slots=4), []) == (2, 2)
     assert slots_of_nodes(Shape(slots=5), []) == (5,)
     assert slots_of_nodes(Shape(slots=5), ["a"] * 5) == (5,)
     assert slots_of_nodes(Shape(slots=5), ["a", "a", "a", "b", "b"]) == (2, 2)
 
 
-def test_a_task_takes_what_one_node_has_left() -> None:
-    """Two nodes with a free core each have no room for what needs two cores on one."""
+def test_a_task_needs_its_free_cores_on_one_node() -> None:
+    """Two nodes with a free core each cannot run a task that needs two cores on one node."""
     text = (
         f"{HEAD}  - {{name: a, command: x, resources: one, replicas: 4}}\n"
         "  - {name: b, command: x, resources: node}\n"
@@ -122,7 +122,7 @@ _WIDE = "has tasks that need several of its nodes each, which mpirun does not st
 
 
 @pytest.mark.parametrize(
-    ("task", "engines", "launcher", "says"),
+    ("task", "engines", "launcher", "message"),
     [
         ("resources: one", {DASK}, "srun", ""),
         ("resources: one", set(), "srun", _LACKING),
@@ -138,19 +138,19 @@ _WIDE = "has tasks that need several of its nodes each, which mpirun does not st
         ("resources: both|one", {DASK}, "mpirun", ""),
     ],
 )
-def test_a_group_that_nothing_here_can_run_is_named(
-    task: str, engines: set[str], launcher: str, says: str
+def test_a_group_without_a_usable_engine_and_launcher_is_named(
+    task: str, engines: set[str], launcher: str, message: str
 ) -> None:
     plan = planned(f"{HEAD}  - {{name: a, command: x, {task}}}\n", SLURM)
 
     found = list(find_unsupported_groups(plan, frozenset(engines), launcher))
 
     assert [(name, it, "jpsi-jobspec[groups]" in do) for name, it, do in found] == (
-        [("g", says, says == _LACKING)] if says else []
+        [("g", message, message == _LACKING)] if message else []
     )
 
 
-def test_a_local_service_takes_no_part_of_its_group() -> None:
+def test_a_local_service_takes_no_slots_of_its_group() -> None:
     text = f"{HEAD}  - {{name: s, local: true, service: true, command: x}}\n"
     (allocation,) = planned(text, SLURM).entries
     (service,) = flatten(allocation)
@@ -158,7 +158,7 @@ def test_a_local_service_takes_no_part_of_its_group() -> None:
     assert service.shape is None
 
 
-def test_nothing_waits_for_the_end_of_a_group_of_services() -> None:
+def test_no_entry_waits_for_the_end_of_a_group_of_services() -> None:
     text = (
         f"{HEAD}  - {{group: h}}\n  - {{name: a, command: x, resources: one, depends_on: [h]}}\n"
         "- {name: h, resources: one, tasks: [{name: s, service: true, command: x}]}\n"
@@ -178,7 +178,7 @@ SERVICES = (
 
 
 def test_a_task_on_another_node_than_assumed_takes_its_share_of_that_node() -> None:
-    """A pilot starts jobs that are alike together, here both services on one node."""
+    """A pilot starts equal jobs together, here both services on one node."""
     (allocation,) = planned(SERVICES, SLURM).entries
     s, c, t, big = flatten(allocation)
     room = Capacity(allocation, (1, 1))
@@ -207,22 +207,22 @@ def test_services_on_other_nodes_than_assumed_block_a_task() -> None:
     assert not room.is_blocked_by({(s.id, 1)}, big, 1)
 
 
-class Apart:
-    """Stands for a pilot that has each service on a node of its own, and no room for anything else."""
+class FakePilot:
+    """A pilot that has each service on a node of its own, and no free slots for other tasks."""
 
     def __init__(self) -> None:
         self._local = JobExecutor("local")
         self.system, self.files = self._local.system, self._local.files
 
-    def set_job_status_callback(self, tell: Callable[[Job, JobStatus], None], /) -> None:
-        self._tell = tell
+    def set_job_status_callback(self, callback: Callable[[Job, JobStatus], None], /) -> None:
+        self._callback = callback
 
     def recall(self, job_ids: Iterable[str]) -> list[Job]:
         return []
 
     def submit_many(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
-            self._tell(job, JobStatus(JobState.QUEUED if _task(job) == "g/big" else JobState.ACTIVE))
+            self._callback(job, JobStatus(JobState.QUEUED if _task(job) == "g/big" else JobState.ACTIVE))
 
     def cancel_many(self, jobs: Iterable[Job]) -> None:
         pass
@@ -235,14 +235,14 @@ def _task(job: Job) -> str | None:
     return ((job.spec and job.spec.environment) or {})["JPSI_TASK"]
 
 
-def test_no_task_waits_for_ever_for_a_pilot_that_is_full_of_services(tmp_path: Path, log: Log) -> None:
-    """Here it was thought that both services are on the first node."""
+def test_no_task_waits_forever_for_a_pilot_full_of_services(tmp_path: Path, log: Log) -> None:
+    """The driver assumes both services on the first node."""
     text = "".join(it for it in SERVICES.splitlines(keepends=True) if "name: c," not in it)
     journal = runs.create_run("flow.yaml", text, Site(target="slurm"), {})
     (allocation,) = journal.plan.entries
     inside = journals.inner_journal(journal.path, allocation)
 
-    Driver(inside, Apart(), lambda *_: None, Capacity(allocation, (1, 1))).run()
+    Driver(inside, FakePilot(), lambda *_: None, Capacity(allocation, (1, 1))).run()
 
     assert {name: (it[0].state.value, it[0].reason) for name, it in inside.parts.items()} == {
         "g/s": ("CANCELED", "no_longer_needed"),
@@ -261,7 +261,7 @@ def service(name: str) -> str:
 
 
 def finite(name: str, more: str) -> str:
-    """What ends once the services have begun."""
+    """Return a task that ends once the services have begun."""
     wait = "until [ -e s -a -e t ]; do sleep 0.1; done"
     return f"  - {{name: {name}, resources: one, {more}, command: [sh, -c, '{wait}']}}\n"
 
@@ -274,16 +274,14 @@ def finite(name: str, more: str) -> str:
     ],
     ids=["one", "two"],
 )
-def test_what_services_leave_is_what_they_leave_where_the_pilot_has_them(
-    tasks: str, tmp_path: Path, log: Log
-) -> None:
-    """It starts what is alike together, in whatever order that came: services are on one node, or on both."""
+def test_free_slots_follow_the_actual_nodes_of_services(tasks: str, tmp_path: Path, log: Log) -> None:
+    """The pilot starts equal jobs together, in any order: services are on one node, or on both."""
     after = "[a, b]" if "name: b" in tasks else "[a]"
     _, inside = run_inside(
         f"{HEAD}{tasks}  - {{name: big, resources: node, command: ior, depends_on: {after}}}\n", tmp_path
     )
 
-    started = {name: it["places"][0] for it in written(inside, "started") for name in it["ids"]}
+    started = {name: it["places"][0] for it in pilot_journal(inside, "started") for name in it["ids"]}
     # both services are one array
     places = {place for name, place in started.items() if "[" in name}
     (big,) = inside.parts["g/big"]

@@ -1,4 +1,4 @@
-"""A group whose processes are killed at any moment goes on where it was, and its outcome is true."""
+"""A group whose processes are killed at any instant: it continues, and its outcome is right."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from jobspec_support import begun
+from jobspec_support import begin_run
 from jpsi import JobExecutor
 from jpsi_jobspec.groups import orphans
 from jpsi_jobspec.run_store import journal as journals
 from jpsi_jobspec.run_store.journal import Journal
 from jpsi_testing.waiting import eventually
 
-# When something is killed, in hundredths of a second after its first sign of life.
+# The instants of a kill, in hundredths of a second after the first output.
 INSTANTS = [0, 4, 10, 20, 40]
 GROUP = """\
 version: 1
@@ -32,7 +32,7 @@ groups:
   - {name: b, command: [sh, -c, 'echo b$JPSI_REPLICA >>"$LOG"'], resources: r, replicas: 4}
   - {name: c, local: true, command: [sh, -c, 'echo c >>"$LOG"']}
 """
-#: Of which what runs first ends only once it is allowed to.
+#: A group whose first task ends only after a file appears.
 LONG = GROUP.replace("'echo b$", '\'echo begun$JPSI_REPLICA >>"$LOG"; test -e go || sleep 600; echo b$')
 ONCE = ["a", "b1", "b2", "b3", "b4", "c"]
 
@@ -40,7 +40,7 @@ Begin = Callable[[str], "Run"]
 
 
 class Run:
-    """A group, the job of its allocation, and what its tasks have written."""
+    """A group, the job of its allocation, and the output of its tasks."""
 
     def __init__(self, journal: Journal, log: Path) -> None:
         self.journal = journal
@@ -60,13 +60,13 @@ class Run:
         return self._log.with_name("errors").read_text()
 
     def start(self) -> subprocess.Popen[bytes]:
-        """The job of the allocation, in a session of its own."""
-        command = [sys.executable, "-m", "jpsi_jobspec.inside", str(self.journal.path), "g"]
+        """Start the job of the allocation, in a session of its own."""
+        command = [sys.executable, "-m", "jpsi_jobspec.group_supervisor", str(self.journal.path), "g"]
         with self._log.with_name("errors").open("ab") as errors:
             return subprocess.Popen(command, stdout=errors, stderr=errors, start_new_session=True)
 
     def started(self) -> subprocess.Popen[bytes]:
-        """The same once the first thing has happened inside."""
+        """Start the job and wait until its first output."""
         job = self.start()
         journal = self.journal.path / "inside/g/journal"
         assert eventually(lambda: journal.exists() and bool(journal.stat().st_size))
@@ -80,11 +80,11 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Begin:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
     (tmp_path / "log").touch()
-    return lambda text: Run(begun(text, "local", tmp_path), tmp_path / "log")
+    return lambda text: Run(begin_run(text, "local", tmp_path), tmp_path / "log")
 
 
 def runner_of(job: subprocess.Popen[bytes]) -> int | None:
-    """The process that runs the inside; None if there is none any more."""
+    """Return the process that runs the inside; None if it has ended."""
     try:
         children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
     except FileNotFoundError:
@@ -94,11 +94,11 @@ def runner_of(job: subprocess.Popen[bytes]) -> int | None:
 
 @pytest.mark.parametrize("instant", INSTANTS)
 def test_a_requeued_allocation_continues_where_it_was(instant: int, begin: Begin) -> None:
-    """As a batch system does after a node is lost: what has ended is not run again."""
+    """A batch system requeues it after a node is lost; ended tasks do not run again."""
     run = begin(GROUP)
 
     with run.started() as job:
-        # not to wait for something: to be anywhere in what it does
+        # no wait for a condition: the kill must hit any step
         time.sleep(instant / 100)
         os.killpg(job.pid, signal.SIGKILL)
     with run.start() as again:
@@ -124,7 +124,7 @@ def test_the_process_that_runs_the_inside_is_restarted_if_it_is_killed(instant: 
 
 
 def test_tasks_that_ended_with_an_allocation_run_again_in_the_next_one(begin: Begin) -> None:
-    """It is ended once nobody keeps it: a batch system that sees its job end gives the nodes to others."""
+    """A batch system ends the allocation with its job, and gives the nodes to others."""
     run = begin(LONG)
     home = Path(os.environ["HOME"])
 
@@ -144,10 +144,10 @@ def test_tasks_that_ended_with_an_allocation_run_again_in_the_next_one(begin: Be
     assert (ran[:3], sorted(ran[3:-1]), ran[-1]) == (["a", "c", "a"], ONCE[1:-1], "c")
 
 
-def test_the_driver_of_a_run_ends_and_cleans_up_what_a_group_leaves_on_this_machine(
+def test_the_driver_of_a_run_ends_orphans_of_a_group_on_this_machine_and_cleans_up(
     begin: Begin,
 ) -> None:
-    """The job was killed as a whole; on the nodes of a batch system that ends what is left there."""
+    """The whole job was killed. On the nodes of a batch system, that system ends remaining processes."""
     run = begin(LONG)
     with run.started() as job:
         assert eventually(lambda: "begun2" in run.log)

@@ -1,4 +1,4 @@
-"""What each document of the language comes to, and the rules that this follows."""
+"""The plan of each document of the language, and the rules of planning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jpsi_jobspec.planning.site import Mapped, Site
 from jpsi_jobspec.running.job_specs import job_spec
 
 Line = tuple[str, str, int, str, list[str]]
-#: Of each document: id, kind, replicas, resources and what is waited for, in the order of submission.
+#: For each document: id, kind, replicas, resources and dependencies, in the order of submission.
 PLANS: dict[str, list[Line]] = {
     "00-spack-and-ior": [
         ("build", "job", 1, "spack-build", []),
@@ -91,30 +91,30 @@ def lines(plan: Plan) -> list[Line]:
 
 @pytest.mark.clause("ng-examples", "ng-name", "ng-local", "ng-order")
 @pytest.mark.parametrize("name", VALID)
-def test_a_document_of_the_language_comes_to_what_it_says(name: str) -> None:
+def test_a_document_of_the_language_has_the_expected_plan(name: str) -> None:
     assert lines(planned(example(name))) == PLANS[name]
 
 
 @pytest.mark.clause("ng-examples")
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     {
         "05-requires": "flow.yaml:19:14: JS030: tasks[0].resources names the resource 'spack-build'",
         "06-mini-mummi": "flow.yaml:65:4: JS000:",
         "16-services": "flow.yaml:45:3: JS000:",
     }.items(),
 )
-def test_a_document_that_is_wrong_is_told_where(name: str, said: str) -> None:
+def test_an_invalid_document_is_reported_with_its_position(name: str, message: str) -> None:
     with pytest.raises(WorkflowError) as caught:
         planned(example(name))
 
     assert name in INVALID
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
     assert name == "05-requires" or "sibling item starts at column" in str(caught.value)
 
 
 def test_loose_documents_of_the_language_are_accepted_with_one_warning_for_each_looseness() -> None:
-    """Of what is required nothing is known here, and no number of slots is the group's own."""
+    """The requirements are unknown here, and no slot count is the group's own."""
     codes = {name: [it.code for it in found(example(name)) if it.code != "JS081"] for name in VALID}
 
     assert {name: it for name, it in codes.items() if it} == {
@@ -130,19 +130,19 @@ def test_loose_documents_of_the_language_are_accepted_with_one_warning_for_each_
     }
 
 
-def asked(name: str, id_: str) -> ResourceSpecV1:
+def requested_resources(name: str, id_: str) -> ResourceSpecV1:
     shape = entries(planned(example(name)))[id_].shape
     assert shape is not None
     return as_resources(shape)
 
 
 @pytest.mark.clause("ng-count")
-def test_nodes_that_are_not_looked_into_are_counted_all_the_same() -> None:
-    assert asked("09-one-command", "task-1").node_count == 4
+def test_nodes_of_unknown_content_are_counted() -> None:
+    assert requested_resources("09-one-command", "task-1").node_count == 4
 
 
 @pytest.mark.clause("ng-schedule")
-def test_a_resource_is_asked_for_once_for_each_that_names_it_at_the_top() -> None:
+def test_a_resource_is_requested_once_for_each_top_level_task_that_names_it() -> None:
     text = (
         f"{HEAD}  used: {{type: node, count: 1}}\n  unused: {{type: node, count: 2}}\n"
         "  part: {type: core, count: 1}\n"
@@ -158,23 +158,25 @@ def test_a_resource_is_asked_for_once_for_each_that_names_it_at_the_top() -> Non
 
 @pytest.mark.clause("ng-count")
 def test_four_nodes_by_count_are_four_nodes_with_a_process_on_each() -> None:
-    assert asked("07-count", "task-1") == ResourceSpecV1(
+    assert requested_resources("07-count", "task-1") == ResourceSpecV1(
         node_count=4, processes_per_node=1, cpu_cores_per_process=4
     )
 
 
 @pytest.mark.clause("ng-replicas-resource")
 def test_four_nodes_by_replicas_are_four_processes_anywhere() -> None:
-    assert asked("08-replicas", "task-1") == ResourceSpecV1(process_count=4, cpu_cores_per_process=4)
+    assert requested_resources("08-replicas", "task-1") == ResourceSpecV1(
+        process_count=4, cpu_cores_per_process=4
+    )
 
 
-def test_gpus_of_the_first_example_are_those_that_were_asked_for() -> None:
-    assert asked("00-spack-and-ior", "ior") == ResourceSpecV1(
+def test_the_first_example_gets_its_requested_gpus() -> None:
+    assert requested_resources("00-spack-and-ior", "ior") == ResourceSpecV1(
         node_count=1, processes_per_node=1, gpu_cores_per_process=4
     )
 
 
-def test_of_alternatives_in_a_group_all_are_kept_in_the_order_of_preference() -> None:
+def test_all_alternatives_in_a_group_are_kept_in_the_order_of_preference() -> None:
     entry = entries(planned(example("06-mini-mummi-mended")))["mini-mummi/test"]
 
     assert (entry.resources, [name for name, _ in entry.others]) == ("mummi-gpu", ["mummi-cpu"])
@@ -210,7 +212,7 @@ HEAD = "version: 1\nresources:\n"
         ),
     ],
 )
-def test_counts_are_for_each_of_what_holds_them(resource: str, spec: ResourceSpecV1) -> None:
+def test_counts_are_for_each_enclosing_resource(resource: str, spec: ResourceSpecV1) -> None:
     """JS024."""
     plan = planned(f"{HEAD}  r: {resource}\ntasks: [{{command: a, resources: r}}]\n")
 
@@ -246,7 +248,7 @@ def test_the_nearest_attribute_counts() -> None:
 
 
 @pytest.mark.clause("ng-watch")
-def test_what_is_watched_holds_back_what_is_submitted_after_it() -> None:
+def test_a_watched_task_holds_back_later_submissions() -> None:
     plan = planned(
         f"{HEAD}  r: {{type: node, count: 1}}\ntasks:\n"
         "- {name: a, command: x, resources: r, depends_on: [c]}\n"
@@ -263,7 +265,7 @@ def test_what_is_watched_holds_back_what_is_submitted_after_it() -> None:
 
 
 @pytest.mark.clause("ng-requires-resource")
-def test_a_requirement_becomes_an_option_of_the_batch_system_where_a_table_says_which() -> None:
+def test_a_table_translates_a_requirement_to_an_option_of_the_batch_system() -> None:
     site = Site(constraints={"system.platform": Mapped(option="slurm.constraint")})
 
     (entry,) = planned(example("11-requires-of-a-resource"), site).entries
@@ -272,13 +274,13 @@ def test_a_requirement_becomes_an_option_of_the_batch_system_where_a_table_says_
 
 
 @pytest.mark.clause("ng-requires-resource")
-def test_a_requirement_that_nobody_is_told_of_is_in_the_plan() -> None:
+def test_an_untranslated_requirement_is_in_the_plan() -> None:
     (entry,) = planned(example("11-requires-of-a-resource")).entries
 
     assert entry.lost == ("no option expresses that it requires system: platform=amd64",)
 
 
-def test_parameters_stand_for_counts_and_parts_of_text_and_nothing_else_does() -> None:
+def test_parameters_replace_counts_and_parts_of_text_only() -> None:
     document, _ = loaded(
         "version: 1\nparameters:\n  n: 3\n  who: {type: string, default: me}\n"
         "resources:\n  r: {type: node, count: '${n}'}\n"
@@ -311,7 +313,7 @@ def test_commands_of_a_group_run_before_its_tasks_one_after_the_other() -> None:
     assert [after.id for after in inside[2].after] == ["g/g-command-2"]
 
 
-def test_what_depends_on_a_service_waits_for_its_start() -> None:
+def test_dependents_of_a_service_wait_for_its_start() -> None:
     plan = planned(
         f"{HEAD}  r: {{type: node, count: 1}}\ngroups:\n- name: g\n  resources: r\n  tasks:\n"
         "  - {name: s, command: serve, service: true, ready: {tcp: 'localhost:80'}}\n"
@@ -321,7 +323,7 @@ def test_what_depends_on_a_service_waits_for_its_start() -> None:
     assert [(it.id, it.when) for it in entries(plan)["g/t"].after] == [("g/s", "started")]
 
 
-def test_a_group_waits_for_what_its_depends_on_names() -> None:
+def test_a_group_waits_for_the_entries_of_its_depends_on() -> None:
     plan = planned(
         f"{HEAD}  r: {{type: node, count: 1}}\ntasks: [{{name: first, command: a, resources: r}}]\n"
         "groups:\n- {name: g, resources: r, depends_on: [first], tasks: [{command: a}]}\n"
@@ -333,7 +335,7 @@ def test_a_group_waits_for_what_its_depends_on_names() -> None:
     ]
 
 
-def test_the_reason_against_a_resource_keeps_nothing_of_the_tasks_that_name_it() -> None:
+def test_a_reason_against_a_resource_retains_no_tasks() -> None:
     text = (
         "version: 1\nresources:\n  r: {type: core, count: 1}\n"
         "  wide: {type: slot, count: 1, with: [{type: node, count: 2}]}\n"
@@ -346,8 +348,8 @@ def test_the_reason_against_a_resource_keeps_nothing_of_the_tasks_that_name_it()
     assert sum(isinstance(it, TracebackType) for it in gc.get_objects()) < 99
 
 
-def test_the_garbage_collector_of_the_application_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is that of all threads of whoever uses the library."""
+def test_the_garbage_collector_of_the_application_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It serves all threads of the application."""
     monkeypatch.setattr(gc, "disable", lambda: pytest.fail("it was switched off"))
 
     assert len(planned("version: 1\ntasks: [{command: a}]\n").entries) == 1
@@ -373,7 +375,7 @@ def test_the_garbage_collector_of_the_application_is_left_alone(monkeypatch: pyt
         ),
     ],
 )
-def test_pieces_that_are_alike_are_had_at_once_as_one_job(resources: str, spec: ResourceSpecV1) -> None:
+def test_equal_pieces_are_requested_at_once_as_one_job(resources: str, spec: ResourceSpecV1) -> None:
     (entry,) = planned(f"{HEAD}{resources}tasks: [{{command: x, resources: a&b}}]\n").entries
 
     assert entry.resources == "a&b"
@@ -381,7 +383,7 @@ def test_pieces_that_are_alike_are_had_at_once_as_one_job(resources: str, spec: 
     assert as_resources(entry.shape) == spec
 
 
-def test_of_pieces_that_are_had_at_once_the_longest_time_counts() -> None:
+def test_the_longest_time_of_concurrent_pieces_counts() -> None:
     text = (
         f"{HEAD}  a: {{type: core, replicas: 1, attributes: {{duration: 1h, environment: {{A: a, B: a}}}}}}\n"
         "  b: {type: core, replicas: 1, attributes: {duration: 30m, environment: {B: b}}}\n"
@@ -395,7 +397,7 @@ def test_of_pieces_that_are_had_at_once_the_longest_time_counts() -> None:
     assert second.duration == timedelta(0)
 
 
-def test_of_pieces_that_differ_the_next_alternative_is_taken() -> None:
+def test_for_pieces_that_differ_the_next_alternative_is_chosen() -> None:
     text = (
         f"{HEAD}  a: {{type: node, count: 1, with: [{{type: gpu, count: 1}}]}}\n"
         "  b: {type: node, count: 1}\ntasks: [{command: x, resources: 'a&b|b'}]\n"
@@ -408,7 +410,7 @@ def test_of_pieces_that_differ_the_next_alternative_is_taken() -> None:
 
 
 @pytest.mark.clause("ng-schedule")
-def test_of_alternatives_only_what_is_to_be_scheduled_is_asked_for_at_the_top() -> None:
+def test_only_scheduled_alternatives_are_requested_at_the_top() -> None:
     text = (
         f"{HEAD}  a: {{type: node, count: 1}}\n  b: {{type: node, count: 1, schedule: true}}\n"
         "tasks: [{command: x, resources: a|b}]\n"
@@ -422,8 +424,8 @@ def test_of_alternatives_only_what_is_to_be_scheduled_is_asked_for_at_the_top() 
 
 
 @pytest.mark.clause("ng-duration")
-def test_a_time_that_is_not_given_is_the_batch_systems_own() -> None:
-    """To jpsi zero is no limit of its own; nothing given would be its ten minutes."""
+def test_without_a_duration_the_batch_systems_default_counts() -> None:
+    """A duration of zero is no limit for jpsi; an omitted one would be its default of ten minutes."""
     (entry,) = planned(example("09-one-command")).entries
 
     attributes = job_spec(entry).attributes
@@ -431,7 +433,7 @@ def test_a_time_that_is_not_given_is_the_batch_systems_own() -> None:
     assert attributes.duration == timedelta(0)
 
 
-def test_requirements_that_come_to_one_option_are_joined_as_the_table_says_or_refused() -> None:
+def test_requirements_with_the_same_option_are_joined_by_the_table_or_refused() -> None:
     requires = "[{name: a, field: x, match: '1'}, {name: a, field: y, match: '2'}]"
     text = (
         f"{HEAD}  r: {{type: node, count: 1, requires: {requires}}}\ntasks: [{{command: x, resources: r}}]\n"

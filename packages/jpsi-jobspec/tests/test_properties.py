@@ -1,4 +1,4 @@
-"""What holds of every document: as people write it, as they get it wrong, and as it is converted."""
+"""Properties of all documents: valid, invalid, and converted."""
 
 from __future__ import annotations
 
@@ -23,54 +23,52 @@ from jpsi_testing import PYTHON_WORDS, corrupted_documents
 
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,6}", fullmatch=True)
 COUNTS = st.integers(1, 9)
-#: Graphs of what each of some things wants.
-WANTED = st.integers(1, 8).flatmap(
+#: Graphs of dependencies.
+DEPENDENCIES = st.integers(1, 8).flatmap(
     lambda size: st.lists(
         st.lists(st.integers(0, size - 1), max_size=3, unique=True), min_size=size, max_size=size
     )
 )
 
 
-@given(WANTED)
-def test_a_cycle_is_found_if_there_is_one_and_each_of_it_wants_the_next(wanted: list[list[int]]) -> None:
-    cycle = find_cycle(dict(enumerate(wanted)))
+@given(DEPENDENCIES)
+def test_a_cycle_is_found_if_there_is_one_and_each_member_depends_on_the_next(needs: list[list[int]]) -> None:
+    cycle = find_cycle(dict(enumerate(needs)))
 
-    assert all(after in wanted[it] for it, after in zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
+    assert all(after in needs[it] for it, after in zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
     assert len(set(cycle)) == len(cycle)
-    assert bool(cycle) == _holds_cycle(wanted)
+    assert bool(cycle) == _holds_cycle(needs)
 
 
-def _holds_cycle(wanted: list[list[int]]) -> bool:
-    """Whether anything is left when whatever wants nothing that is left is taken away, over and over."""
-    left = set(range(len(wanted)))
-    while free := {it for it in left if not left & set(wanted[it])}:
+def _holds_cycle(needs: list[list[int]]) -> bool:
+    """Return True if nodes remain after repeatedly removing those without remaining dependencies."""
+    left = set(range(len(needs)))
+    while free := {it for it in left if not left & set(needs[it])}:
         left -= free
     return bool(left)
 
 
-@given(WANTED)
+@given(DEPENDENCIES)
 def test_tasks_are_ordered_by_their_dependencies_or_the_cycle_is_reported(
-    wanted: list[list[int]],
+    needs: list[list[int]],
 ) -> None:
-    wanted = [[it for it in needed if it != number] for number, needed in enumerate(wanted)]
+    needs = [[it for it in needed if it != number] for number, needed in enumerate(needs)]
     tasks = [
         {"name": f"t{number}", "command": "a", "resources": "r", "depends_on": [f"t{it}" for it in needed]}
-        for number, needed in enumerate(wanted)
+        for number, needed in enumerate(needs)
     ]
     text = _document({"r": {"type": "core", "count": 1}}, tasks)
 
     cycles = [it for it in found(text) if it.code == "JS051"]
 
-    assert bool(cycles) == _holds_cycle(wanted)
+    assert bool(cycles) == _holds_cycle(needs)
     if cycles:
         path = [int(it[1:]) for it in cycles[0].says.rpartition(": ")[2].split(" -> ")]
         assert path[0] == path[-1]
-        assert all(after in wanted[it] for it, after in pairwise(path))
+        assert all(after in needs[it] for it, after in pairwise(path))
         return
     place = {it.id: number for number, it in enumerate(planned(text).entries)}
-    assert all(
-        place[f"t{it}"] < place[f"t{number}"] for number in range(len(wanted)) for it in wanted[number]
-    )
+    assert all(place[f"t{it}"] < place[f"t{number}"] for number in range(len(needs)) for it in needs[number])
 
 
 def _document(resources: dict[str, Any], tasks: list[dict[str, Any]], **more: Any) -> str:
@@ -78,7 +76,7 @@ def _document(resources: dict[str, Any], tasks: list[dict[str, Any]], **more: An
 
 
 @given(st.lists(st.lists(NAMES, min_size=1, max_size=3), min_size=1, max_size=3))
-def test_an_expression_is_read_as_it_is_shown(alternatives: list[list[str]]) -> None:
+def test_an_expression_survives_a_round_trip(alternatives: list[list[str]]) -> None:
     expression = Expression(tuple(map(tuple, alternatives)))
     resources = {name: {"type": "core", "count": 1} for name in expression.names}
 
@@ -106,7 +104,7 @@ def _resource(shape: dict[str, Any]) -> dict[str, Any]:
     variables=st.dictionaries(st.sampled_from("ABC"), WORDS),
     seconds=st.integers(0, 10**6),
 )
-def test_a_task_is_after_a_jobspec_what_it_was(
+def test_a_task_survives_a_round_trip_through_a_jobspec(
     shape: dict[str, Any], command: tuple[str, ...], variables: dict[str, str], seconds: int
 ) -> None:
     attributes = {"duration": seconds, "cwd": "/data", "environment": variables}
@@ -130,13 +128,13 @@ def test_a_task_is_after_a_jobspec_what_it_was(
     gpus=st.none() | COUNTS,
     memory=st.none() | st.integers(1, 2**40),
 )
-def test_a_job_document_asks_for_the_same_as_a_workflow(processes: int, **asked: Any) -> None:
-    nodes = {"node_count": processes, "processes_per_node": asked["per_node"]}
+def test_a_job_document_has_the_same_requests_as_a_workflow(processes: int, **requested: Any) -> None:
+    nodes = {"node_count": processes, "processes_per_node": requested["per_node"]}
     resources = jpsi.ResourceSpecV1(
-        **(nodes if asked["per_node"] else {"process_count": processes}),
-        cpu_cores_per_process=asked["cores"],
-        gpu_cores_per_process=asked["gpus"],
-        memory=asked["memory"],
+        **(nodes if requested["per_node"] else {"process_count": processes}),
+        cpu_cores_per_process=requested["cores"],
+        gpu_cores_per_process=requested["gpus"],
+        memory=requested["memory"],
     )
     spec = jpsi.JobSpec("app", ["-v"], resources=resources)
 
@@ -147,9 +145,9 @@ def test_a_job_document_asks_for_the_same_as_a_workflow(processes: int, **asked:
     again = as_resources(entry.shape)
     assert again.computed_process_count == resources.computed_process_count
     assert again.node_count == resources.node_count
-    assert (again.cpu_cores_per_process or 1) == (asked["cores"] or 1)
-    assert (again.gpu_cores_per_process or 0) == (asked["gpus"] or 0)
-    assert 0 <= (again.memory or 0) - (asked["memory"] or 0) < resources.computed_process_count
+    assert (again.cpu_cores_per_process or 1) == (requested["cores"] or 1)
+    assert (again.gpu_cores_per_process or 0) == (requested["gpus"] or 0)
+    assert 0 <= (again.memory or 0) - (requested["memory"] or 0) < resources.computed_process_count
 
 
 ANYTHING = st.recursive(
@@ -162,12 +160,12 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES | WORDS, inner, max_size=2),
     max_leaves=4,
 )
-#: What documents are spoilt with, at a place that a number chooses.
-SPOILT = st.tuples(st.sampled_from([*VALID, "17-nested"]), st.integers(0, 200), ANYTHING)
+#: Values that replace others in documents, at a place that a number chooses.
+INVALID_VALUES = st.tuples(st.sampled_from([*VALID, "17-nested"]), st.integers(0, 200), ANYTHING)
 
 
 @given(st.sampled_from(VALID).flatmap(lambda name: corrupted_documents(yaml.safe_load(example(name)))))
-def test_problems_of_a_document_have_no_words_of_python(document: Any) -> None:
+def test_problems_of_a_document_are_no_python_errors(document: Any) -> None:
     problems = found(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 
     assert not [it for it in map(str, problems) if PYTHON_WORDS.search(it)]
@@ -188,7 +186,7 @@ tasks: [{command: a, resources: r, replicas: "${n}"}]
     st.dictionaries(st.sampled_from(["n", "many", "part", "who", "self"]), st.text(max_size=4), max_size=4),
     corrupted_documents(yaml.safe_load(PARAMETERS)),
 )
-def test_problems_of_a_parameter_have_no_words_of_python(given: dict[str, str], document: Any) -> None:
+def test_problems_of_a_parameter_are_no_python_errors(given: dict[str, str], document: Any) -> None:
     findings = Findings("flow.yaml")
 
     with contextlib.suppress(WorkflowError):
@@ -210,7 +208,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [it for key, inner in items for it in ((*path, key), *_places(inner, (*path, key)))]
 
 
-@given(SPOILT)
+@given(INVALID_VALUES)
 def test_a_document_that_was_changed_anywhere_is_planned_or_refused_with_a_position(
     corrupted_documents: tuple[str, int, Any],
 ) -> None:
@@ -242,5 +240,5 @@ def test_any_text_is_read_or_refused(text: str | bytes) -> None:
         assert e.errors  # noqa: PT017  that it is nothing else is what is tested
 
 
-def test_there_are_documents_to_spoil() -> None:
+def test_there_are_documents_to_corrupt() -> None:
     assert len(list(EXAMPLES.glob("*.yaml"))) == 21

@@ -1,4 +1,4 @@
-"""Workflows whose jobs run on another machine, with other files."""
+"""Workflows whose jobs run on a remote host, with other files."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def far(tmp_path: Path) -> Path:
-    """The home directory of the other machine."""
-    return RemoteTransport(tmp_path / "far home").home
+def remote_home(tmp_path: Path) -> Path:
+    """Return the home directory of the remote host."""
+    return RemoteTransport(tmp_path / "remote home").home
 
 
 @pytest.fixture
 def run(
     tmp_path: Path,
-    far: Path,
+    remote_home: Path,
     monkeypatch: pytest.MonkeyPatch,
     log: object,
     fake_commands: Callable[..., FakeScheduler],
 ) -> Run:
-    """Runs commands; the target `far` is a batch system on the other machine."""
+    """Return a function that runs commands; the target `remote` is a batch system on the remote host."""
     config = tmp_path / "config.yaml"
-    config.write_text(f"targets:\n  far: {{executor: slurm, url: '{RemoteTransport(far).url}'}}\n")
+    config.write_text(f"targets:\n  remote: {{executor: slurm, url: '{RemoteTransport(remote_home).url}'}}\n")
     monkeypatch.setenv("JPSI_CONFIG", str(config))
     monkeypatch.chdir(tmp_path)
     fake_commands("slurm")
@@ -54,57 +54,59 @@ def flow(text: str) -> str:
     return "flow.yaml"
 
 
-def test_steps_put_files_where_the_jobs_run(run: Run, far: Path, tmp_path: Path) -> None:
+def test_steps_put_files_where_the_jobs_run(run: Run, remote_home: Path, tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/file").write_text("a tree\n")
     file = flow(
         f"{HEAD}- name: a\n  resources: r\n  command: [sh, -c, 'cat made/file tree/file']\n"
         '  steps: [{name: write, path: ~/made/file, content: "written\\n"}, {name: stage, path: ~/tree}]\n'
     )
-    # as `~` is this home here, and that one there
+    # `~` is the local home here, and the remote home there
     (tmp_path / "tree").rename(tmp_path / "home/tree")
 
-    code, _, err = run("run", "-x", "far", file)
+    code, _, err = run("run", "-x", "remote", file)
 
     assert (code, err) == (0, "")
     assert run("logs", file, "a")[1] == "written\na tree\n"
-    assert (far / "made/file").read_text() == "written\n"
-    assert (far / "tree/file").exists()
+    assert (remote_home / "made/file").read_text() == "written\n"
+    assert (remote_home / "tree/file").exists()
 
 
-def test_a_failed_transfer_fails_the_task_with_a_message(run: Run, far: Path) -> None:
-    (far / "in").touch()
+def test_a_failed_transfer_fails_the_task_with_a_message(run: Run, remote_home: Path) -> None:
+    (remote_home / "in").touch()
     file = flow(f"{HEAD}- {{name: a, steps: [{{name: write, path: ~/in/the/way, content: x}}]}}\n")
 
-    code, _, err = run("run", "-x", "far", file)
+    code, _, err = run("run", "-x", "remote", file)
 
     assert code == 125
     assert err.startswith("a: FAILED: staging: ")
 
 
-def test_a_remote_directory_is_checked_on_the_remote_host(run: Run, far: Path) -> None:
-    (far / "only there").mkdir()
-    file = flow(f"{HEAD}- {{name: a, command: pwd, resources: r, attributes: {{cwd: '{far}/only there'}}}}\n")
+def test_a_remote_directory_is_checked_on_the_remote_host(run: Run, remote_home: Path) -> None:
+    (remote_home / "only there").mkdir()
+    file = flow(
+        f"{HEAD}- {{name: a, command: pwd, resources: r, attributes: {{cwd: '{remote_home}/only there'}}}}\n"
+    )
 
-    assert run("run", "-x", "far", file)[0] == 0
-    assert run("logs", file, "a")[1] == f"{far}/only there\n"
+    assert run("run", "-x", "remote", file)[0] == 0
+    assert run("logs", file, "a")[1] == f"{remote_home}/only there\n"
 
 
 def test_remote_output_is_shown_locally(run: Run) -> None:
     command = "command: [sh, -c, echo x]"
     file = flow(f"{HEAD}- {{name: a, {command}, resources: r, attributes: {{watch: true}}}}\n")
 
-    assert run("run", "-x", "far", file)[:2] == (0, "x\n")
+    assert run("run", "-x", "remote", file)[:2] == (0, "x\n")
 
 
-def test_a_remote_service_is_ready_once_its_file_exists(run: Run, far: Path) -> None:
+def test_a_remote_service_is_ready_once_its_file_exists(run: Run, remote_home: Path) -> None:
     file = flow(
         f"{HEAD}- {{name: s, command: [sh, -c, 'touch up; exec sleep 600'], service: true, resources: r,"
         " ready: {file: up}}\n"
         "- {name: a, command: [test, -e, up], resources: r, depends_on: [s]}\n"
     )
 
-    assert run("run", "-x", "far", file)[0] == 0
+    assert run("run", "-x", "remote", file)[0] == 0
 
 
 GROUP = """\
@@ -115,14 +117,14 @@ groups:
 """
 
 
-def test_a_group_is_refused_where_nothing_can_run_its_inside(run: Run) -> None:
+def test_a_group_on_a_remote_host_is_refused(run: Run) -> None:
     file = flow(GROUP)
 
-    code, out, err = run("plan", "-x", "far", file)
+    code, out, err = run("plan", "-x", "remote", file)
 
     assert (code, out) == (2, "")
-    assert err.startswith("jpsi: flow.yaml:4:3: JS093: groups[0] is a group, and 'far' is a remote host")
-    assert run("run", "-x", "far", file)[0] == 2
+    assert err.startswith("jpsi: flow.yaml:4:3: JS093: groups[0] is a group, and 'remote' is a remote host")
+    assert run("run", "-x", "remote", file)[0] == 2
     assert runs.latest_run(file) is None
 
 
@@ -132,6 +134,6 @@ def test_a_port_or_command_of_a_remote_service_cannot_be_probed() -> None:
         "- {name: b, command: a, service: true, resources: r, ready: {file: up}}\n"
     )
 
-    assert [(it.code, it.at.line) for it in found(text, site=Site(target="far", is_remote=True))] == [
+    assert [(it.code, it.at.line) for it in found(text, site=Site(target="remote", is_remote=True))] == [
         ("JS093", 5)
     ]

@@ -1,4 +1,4 @@
-"""Replicas of a task that is in no group run in one allocation, each in a slot of it."""
+"""Replicas of a task outside of groups, which run in one allocation, each in a slot of it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from example_runs import PLAYED, runnable, told
-from jobspec_support import SYSTEMS, driven, example, found, planned
+from example_runs import FAKE_SIZE, begun_tasks, runnable
+from jobspec_support import SYSTEMS, drive_run, example, found, planned
 from jpsi import JobState, ResourceSpecV1
 from jpsi_jobspec.commands import WORKFLOW
 from jpsi_jobspec.conversion import to_canonical
@@ -26,7 +26,7 @@ MANY = "- {name: many, command: ior, resources: two, replicas: 3}\n"
 
 
 def allocation(plan: Plan) -> tuple[Entry, Entry]:
-    """The one job of a plan, and what runs in it."""
+    """Return the one job of a plan, and its inner plan."""
     (outer,) = plan.entries
     (inner,) = outer.inside
     return outer, inner
@@ -35,30 +35,30 @@ def allocation(plan: Plan) -> tuple[Entry, Entry]:
 @pytest.mark.clause("ng-replicas", "ng-count", "ng-replicas-resource")
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize(
-    ("name", "asked"),
+    ("name", "expected"),
     [
         ("07-count", ResourceSpecV1(node_count=4, processes_per_node=1, cpu_cores_per_process=4)),
         ("08-replicas", ResourceSpecV1(process_count=4, cpu_cores_per_process=4)),
     ],
     ids=["07-count", "08-replicas"],
 )
-def test_examples_with_replicas_are_one_job_with_what_the_resource_says(
-    name: str, asked: ResourceSpecV1, system: str
+def test_examples_with_replicas_are_one_job_with_the_resource(
+    name: str, expected: ResourceSpecV1, system: str
 ) -> None:
-    """4 nodes, not 4 times as many; each replica has one of the 4 slots."""
+    """The job has 4 nodes, not 4 for each replica; each replica has one of the 4 slots."""
     plan = planned(example(name), Site(target=system))
     outer, inner = allocation(plan)
     spec = submitted_spec(outer)
 
     assert (plan.requests, outer.kind, outer.replicas) == (1, Kind.ALLOCATION, 1)
     assert spec is not None
-    assert spec.resources == asked
+    assert spec.resources == expected
     assert (inner.id, inner.kind, inner.replicas) == ("task-1/task-1", Kind.TASK, 4)
     assert inner.shape == Shape(nodes=1 if name == "07-count" else None, cores=4, is_detailed=True)
     assert inner.command == ("echo", "hello", "world")
 
 
-def test_the_plan_shows_the_allocation_and_what_runs_in_it() -> None:
+def test_the_plan_shows_the_allocation_and_its_replicas() -> None:
     text = list(render_plan(planned(example("07-count"), Site(target="slurm")), is_explained=True))
 
     assert text == [
@@ -74,15 +74,15 @@ def test_the_plan_shows_the_allocation_and_what_runs_in_it() -> None:
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
 @pytest.mark.parametrize("name", ["07-count", "08-replicas"])
 def test_all_replicas_run_in_one_job(name: str, system: str, tmp_path: Path, log: Log) -> None:
-    journal = driven(runnable(name, PLAYED, tmp_path), system, tmp_path)
+    journal = drive_run(runnable(name, FAKE_SIZE, tmp_path), system, tmp_path)
 
     assert journal.states == {"task-1": [JobState.COMPLETED]}
-    assert len(log()) == 2 * PLAYED.replicas
-    assert len({job for _, job in told(log(), "job")}) == 1
+    assert len(log()) == 2 * FAKE_SIZE.replicas
+    assert len({job for _, job in begun_tasks(log(), "job")}) == 1
 
 
 @pytest.mark.parametrize(
-    ("resource", "wanted"),
+    ("resource", "expected"),
     [
         (
             "{type: node, count: 2, with: [{type: memory, size: 4GB}]}",
@@ -99,13 +99,13 @@ def test_all_replicas_run_in_one_job(name: str, system: str, tmp_path: Path, log
     ],
     ids=["memory", "gpus", "exclusive"],
 )
-def test_a_replica_has_what_a_slot_has(resource: str, wanted: ResourceSpecV1) -> None:
+def test_a_replica_has_the_resources_of_a_slot(resource: str, expected: ResourceSpecV1) -> None:
     _, inner = allocation(
         planned(f"{HEAD}  x: {resource}\ntasks: [{{command: a, replicas: 9, resources: x}}]\n")
     )
 
     assert inner.shape is not None
-    assert as_resources(inner.shape) == wanted
+    assert as_resources(inner.shape) == expected
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_replica_has_what_a_slot_has(resource: str, wanted: ResourceSpecV1) ->
 def test_a_time_of_the_task_is_that_of_each_replica_and_the_allocation_lasts_for_all(
     attributes: str, resource: str, whole: timedelta | None, each: timedelta | None
 ) -> None:
-    """And a minute longer, in which what is left of the last ones is ended."""
+    """The allocation lasts a minute longer, in which remaining processes are ended."""
     text = (
         f"version: 1\nresources: {{two: {{type: core, replicas: 2, attributes: {{{resource}}}}}}}\n"
         f"tasks: [{{command: a, replicas: 3, resources: two, attributes: {{{attributes}}}}}]\n"
@@ -133,7 +133,7 @@ def test_a_time_of_the_task_is_that_of_each_replica_and_the_allocation_lasts_for
     assert (outer.attributes.duration, inner.attributes.duration) == (whole, each)
 
 
-def test_variables_are_those_of_the_replicas_and_not_of_what_runs_them() -> None:
+def test_variables_are_set_for_replicas_and_not_for_their_runner() -> None:
     attributes = "attributes: {cwd: /data, environment: {PYTHONHOME: x}}"
     text = f"{HEAD}tasks: [{{command: a, replicas: 3, resources: two, {attributes}}}]\n"
 
@@ -152,7 +152,7 @@ def test_a_dependant_of_a_task_waits_for_all_its_replicas_and_for_their_success(
         "- {name: mend, command: spack, resources: r, depends_on: [{name: many, when: failed}]}\n"
     )
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     assert {name: it[0].value for name, it in journal.states.items()} == {
         "many": "FAILED",
@@ -192,7 +192,7 @@ def test_replicas_are_named_and_shown_as_those_of_their_task(
     )
 
 
-def test_a_replica_is_what_a_canonical_jobspec_is_of() -> None:
+def test_a_canonical_jobspec_describes_one_replica() -> None:
     (entry,) = planned(example("07-count")).entries
 
     converted = to_canonical(entry)
@@ -201,7 +201,7 @@ def test_a_replica_is_what_a_canonical_jobspec_is_of() -> None:
     assert "it is one of 4 replicas, which have one allocation" in converted.lost
 
 
-def test_replicas_are_not_waited_for_one_by_one_where_each_task_has_an_allocation() -> None:
+def test_single_replicas_cannot_be_depended_on_if_each_task_has_an_allocation() -> None:
     more = MANY.replace("many", "more").replace("}", ", depends_on: [{name: many, each: true}]}")
     text = f"{HEAD}tasks:\n{MANY}{more}"
 
@@ -211,8 +211,8 @@ def test_replicas_are_not_waited_for_one_by_one_where_each_task_has_an_allocatio
     assert "put both into a group" in problem.do
 
 
-def test_on_another_machine_replicas_are_jobs_and_that_is_said() -> None:
-    site = Site(target="far", is_remote=True)
+def test_on_a_remote_host_replicas_are_jobs_with_a_note() -> None:
+    site = Site(target="remote", is_remote=True)
     text = f"{HEAD}tasks:\n{MANY}"
 
     (entry,) = planned(text, site).entries

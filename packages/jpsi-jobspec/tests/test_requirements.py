@@ -1,4 +1,4 @@
-"""Requirements are weighed by what files say of a site: yes, no or unknown, with the reasons."""
+"""Requirements, evaluated by files about a site: yes, no or unknown, with the reasons."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def test_both_parts_of_a_requirement_must_hold_of_one_node(given: dict[str, str]
 
 
 def test_a_no_names_the_values_that_come_nearest() -> None:
-    asked = requirement(field="type", match="package", attribute="name", value="lamps")
+    required = requirement(field="type", match="package", attribute="name", value="lamps")
 
-    (reason,) = evaluate_requirement(asked, {"spack": NODES}).reasons
+    (reason,) = evaluate_requirement(required, {"spack": NODES}).reasons
 
     assert reason == (
         "spack: type=package and name=lamps: no node has that; values of 'name' are: lammps, ior"
@@ -99,7 +99,7 @@ def test_an_expression_has_three_values(alternatives: list[tuple[str, ...]], ver
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted", "is_one"),
+    ("value", "expected", "is_one"),
     [
         ("a", "a", True),
         ("a", "A", False),
@@ -111,8 +111,8 @@ def test_an_expression_has_three_values(alternatives: list[tuple[str, ...]], ver
         ("none", ">=1", False),
     ],
 )
-def test_values_are_the_same_or_fit_a_pattern_or_a_range(value: str, wanted: str, is_one: bool) -> None:
-    assert is_match(value, wanted) is is_one
+def test_values_match_exactly_or_by_a_pattern_or_a_range(value: str, expected: str, is_one: bool) -> None:
+    assert is_match(value, expected) is is_one
 
 
 @pytest.mark.clause("ng-subsystems")
@@ -135,7 +135,7 @@ def test_a_file_that_is_no_graph_is_named(text: str) -> None:
 
 
 @pytest.mark.clause("ng-requires-user", "ng-satisfy")
-def test_a_task_whose_requirement_is_not_there_is_refused() -> None:
+def test_a_task_with_an_unmet_requirement_is_refused() -> None:
     site = Site(subsystems={"spack": NODES[1:], "environment-modules": ()})
 
     with pytest.raises(WorkflowError) as caught:
@@ -152,7 +152,7 @@ def test_one_of_several_requirements_is_enough() -> None:
     assert codes == ["JS002"]
 
 
-def test_a_resource_that_is_not_there_is_left_out_for_the_next_one() -> None:
+def test_a_resource_with_an_unmet_requirement_is_left_out_for_the_next() -> None:
     text = (
         "version: 1\nresources:\n"
         "  fast: {type: node, count: 1, requires: [{name: spack, field: type, match: fabric}]}\n"
@@ -166,7 +166,7 @@ def test_a_resource_that_is_not_there_is_left_out_for_the_next_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "wanted", "is_one"),
+    ("name", "value", "expected", "is_one"),
     [
         ("exact", "a*", "a*", True),
         ("exact", "ab", "a*", False),
@@ -175,25 +175,28 @@ def test_a_resource_that_is_not_there_is_left_out_for_the_next_one() -> None:
         ("version", "2.1", "2.1", False),
     ],
 )
-def test_a_requirement_says_how_values_are_compared(name: str, value: str, wanted: str, is_one: bool) -> None:
+def test_a_requirement_chooses_the_comparison_of_values(
+    name: str, value: str, expected: str, is_one: bool
+) -> None:
     nodes = read_subsystem(json.dumps({"graph": {"nodes": {"a": {"metadata": {"v": value}}}}}), "x.json")
-    asked = requirement(field="v", match=wanted, matcher=name)
+    required = requirement(field="v", match=expected, matcher=name)
 
-    assert evaluate_requirement(asked, {"spack": nodes}).verdict is (Verdict.YES if is_one else Verdict.NO)
-
-
-def at_least(value: str, wanted: str) -> bool:
-    return float(value) >= float(wanted)
+    assert evaluate_requirement(required, {"spack": nodes}).verdict is (Verdict.YES if is_one else Verdict.NO)
 
 
-def test_packages_bring_matchers(monkeypatch: pytest.MonkeyPatch) -> None:
-    brought = EntryPoint("at-least", "test_requirements:at_least", GROUP)
+def at_least(value: str, minimum: str) -> bool:
+    return float(value) >= float(minimum)
+
+
+def test_matchers_are_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry_point = EntryPoint("at-least", "test_requirements:at_least", GROUP)
     monkeypatch.setattr(
-        "jpsi_jobspec.document.matchers.entry_points", lambda **asked: EntryPoints([brought]).select(**asked)
+        "jpsi_jobspec.document.matchers.entry_points",
+        lambda **parameters: EntryPoints([entry_point]).select(**parameters),
     )
     get_matcher.cache_clear()
-    asked = "{type: node, count: 1, requires: [{name: hw, field: gb, match: '8', matcher: at-least}]}"
-    text = f"version: 1\nresources: {{r: {asked}}}\ntasks: [{{command: a, resources: r}}]\n"
+    parameters = "{type: node, count: 1, requires: [{name: hw, field: gb, match: '8', matcher: at-least}]}"
+    text = f"version: 1\nresources: {{r: {parameters}}}\ntasks: [{{command: a, resources: r}}]\n"
     site = Site(subsystems={"hw": read_subsystem('{"graph": {"nodes": [{"metadata": {"gb": 16}}]}}', "hw")})
 
     assert found(text, site=site) == []

@@ -1,4 +1,4 @@
-"""What runs again in the next allocation of a group, and what does not."""
+"""The entries that run again in the next allocation of a group."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMPLETED, FAILED, CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANC
 
 @pytest.fixture
 def inside(tmp_path: Path) -> Journal:
-    """An inside that was ended, and not cleaned up."""
+    """Return the inside of a group that was ended, and not cleaned up."""
     entries = flatten(planned(GROUP).entries[0])
     states = {"g/prepare": COMPLETED, "g/good": COMPLETED, "g/bad": FAILED, "g/cut": CANCELED}
     parts = {
@@ -54,7 +54,7 @@ def test_entries_that_were_ended_run_again_and_those_that_ended_by_themselves_do
     assert not inside.is_cancelled
 
 
-def test_what_was_cleaned_up_is_prepared_again(inside: Journal) -> None:
+def test_a_cleaned_up_group_is_prepared_again(inside: Journal) -> None:
     inside.append([inside.parts["g/clean"][0].event(job="x", state="COMPLETED")])
     inside.cancel(reason="interrupted")
 
@@ -79,7 +79,7 @@ def test_each_start_of_an_allocation_is_distinguished(inside: Journal) -> None:
 
 
 def test_within_one_start_ended_entries_stay_ended(inside: Journal) -> None:
-    """What runs the inside was killed while it ended it."""
+    """The runner of the inside was killed while it ended them."""
     lifetime.begin_life(inside, "1 first", is_wanted=True)
     inside.cancel(reason="timeout")
 

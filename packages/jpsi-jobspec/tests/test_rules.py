@@ -1,4 +1,4 @@
-"""Each rule has a document that breaks it."""
+"""Invalid documents, one for each rule."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jpsi_jobspec.planning.site import Site
 
 NODE = "{type: node, count: 1}"
 HEAD = f"version: 1\nresources:\n  r: {NODE}\n"
-#: A slot of two nodes, which no process has.
+#: A slot of two nodes, which no process can have.
 THICK = "{type: slot, count: 1, with: [{type: node, count: 2}]}"
 DEEP = "[" * 70 + "]" * 70
 ALIASES = (
@@ -28,7 +28,7 @@ ALIASES = (
 
 
 def one(task: str) -> str:
-    """A document with one task, of which the text is what stands in its braces."""
+    """Return a document with one task, given the text in its braces."""
     return f"{HEAD}tasks:\n- {{{task}}}\n"
 
 
@@ -42,7 +42,7 @@ def resource(text: str) -> str:
 
 
 NAMELESS = "groups: [{name: '', resources: r, tasks: [{command: x}]}]\n"
-# code, document, whether it is an error unless all is strict, line, and a part of what is said
+# code, document, whether it is an error without strictness, line, and a part of the message
 BROKEN = [
     ("JS000", "tasks:\n - a: 1\n  - b: 2\n", True, 3, "sibling item starts at column 2"),
     ("JS000", "a: \x07", True, 1, "U+0007"),
@@ -491,15 +491,17 @@ BROKEN = [
     "ng-duration-group",
 )
 @pytest.mark.parametrize(
-    ("code", "text", "is_error", "line", "says"), BROKEN, ids=[f"{it[0]}-{n}" for n, it in enumerate(BROKEN)]
+    ("code", "text", "is_error", "line", "message"),
+    BROKEN,
+    ids=[f"{it[0]}-{n}" for n, it in enumerate(BROKEN)],
 )
-def test_what_breaks_a_rule_is_told_with_its_code_its_place_and_what_to_do(
-    code: str, text: str, is_error: bool, line: int, says: str
+def test_a_broken_rule_is_reported_with_its_code_its_position_and_advice(
+    code: str, text: str, is_error: bool, line: int, message: str
 ) -> None:
     problems = [it for it in found(text) if it.code == code]
 
     assert [(it.code, it.is_error, it.at.line) for it in problems][:1] == [(code, is_error, line)]
-    assert says in str(problems[0])
+    assert message in str(problems[0])
     assert all(it.at.column > 0 and it.do for it in problems)
     assert str(problems[0]).startswith(f"flow.yaml:{line}:{problems[0].at.column}: {code}: ")
 
@@ -510,11 +512,11 @@ def test_what_breaks_a_rule_is_told_with_its_code_its_place_and_what_to_do(
     [(it[0], it[1]) for it in BROKEN if not it[2]],
     ids=[f"{it[0]}-{n}" for n, it in enumerate(BROKEN) if not it[2]],
 )
-def test_what_is_only_loose_is_wrong_where_all_is_strict(code: str, text: str) -> None:
+def test_warnings_are_errors_if_strict(code: str, text: str) -> None:
     assert [it.is_error for it in found(text, is_strict=True) if it.code == code][:1] == [True]
 
 
-def test_what_nobody_can_tell_is_wrong_where_that_was_asked_for() -> None:
+def test_unknown_requirements_are_errors_on_request() -> None:
     text = resource("{type: node, count: 1, requires: [{name: a, field: b, match: c}]}")
 
     assert [(it.code, it.is_error) for it in found(text, site=Site(is_missing_error=True))] == [
@@ -522,14 +524,14 @@ def test_what_nobody_can_tell_is_wrong_where_that_was_asked_for() -> None:
     ]
 
 
-def test_every_code_that_there_is_has_a_document_that_breaks_it() -> None:
+def test_every_code_has_a_document_that_breaks_its_rule() -> None:
     source = Path(__file__).parents[1] / "src/jpsi_jobspec"
     codes = {code for it in source.rglob("*.py") for code in re.findall(r'"(JS[0-9]{3})"', it.read_text())}
-    # of what there is: test_requirements; of what is installed: test_nodes, test_workflow; of where it runs:
-    # test_remote, test_limits
-    elsewhere = {"JS091", "JS092", "JS093", "JS094", "JS095"}
+    # requirements: test_requirements; installed packages: test_nodes, test_workflow; targets: test_remote,
+    # test_limits
+    tested_in_other_files = {"JS091", "JS092", "JS093", "JS094", "JS095"}
 
-    assert codes - elsewhere == {it[0] for it in BROKEN}
+    assert codes - tested_in_other_files == {it[0] for it in BROKEN}
 
 
 def test_all_problems_are_reported_together() -> None:
@@ -563,13 +565,13 @@ def test_an_error_hides_no_other_problem_and_causes_none() -> None:
     ]
 
 
-def test_a_group_that_is_not_there_hides_nothing_of_the_tasks_at_the_top() -> None:
+def test_a_missing_group_hides_no_problem_of_top_level_tasks() -> None:
     text = f"{HEAD}groups: [{{name: g, tasks: [{{command: a}}]}}]\ntasks: [{{group: h}}, {{command: a}}]\n"
 
     assert [it.code for it in found(text)] == ["JS030", "JS044"]
 
 
-def test_the_caret_stands_below_the_item_that_is_out_of_line() -> None:
+def test_the_caret_is_below_the_misaligned_item() -> None:
     text = "tasks:\n  - a: 1\n   - b: 2\n"
 
     (problem,) = found(text)
@@ -580,7 +582,7 @@ def test_the_caret_stands_below_the_item_that_is_out_of_line() -> None:
 
 
 @pytest.mark.parametrize("value", ["300", "300s", "5m", "PT5M", "0:05:00", "'5:00'", "5:00"])
-def test_a_time_may_be_written_as_people_write_it(value: str) -> None:
+def test_a_duration_may_have_several_forms(value: str) -> None:
     document, _ = loaded(one(f"command: a, resources: r, attributes: {{duration: {value}}}"))
 
     duration = document.tasks[0].attributes.duration
@@ -589,7 +591,7 @@ def test_a_time_may_be_written_as_people_write_it(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "message"),
     [
         ({"m": "1"}, "has no 'm'; known are: n"),
         ({"n": "["}, "must be an integer, not '['"),
@@ -598,8 +600,8 @@ def test_a_time_may_be_written_as_people_write_it(value: str) -> None:
     ],
     ids=str,
 )
-def test_a_value_that_is_given_for_a_parameter_is_of_one_that_there_is_and_of_its_type(
-    given: dict[str, str], says: str
+def test_a_parameter_value_must_be_of_a_known_parameter_and_of_its_type(
+    given: dict[str, str], message: str
 ) -> None:
     text = f"{HEAD}parameters: {{n: 3}}\ntasks: [{{command: a, resources: r, replicas: '${{n}}'}}]"
 
@@ -607,10 +609,10 @@ def test_a_value_that_is_given_for_a_parameter_is_of_one_that_there_is_and_of_it
         load(text, Findings("flow.yaml"), given)
 
     assert [it.code for it in caught.value.errors][:1] == ["JS003"]
-    assert says in str(caught.value.errors[0])
+    assert message in str(caught.value.errors[0])
 
 
-def test_a_group_that_is_referenced_and_stands_at_the_top_runs_once_where_it_is_referenced() -> None:
+def test_a_top_level_group_with_a_reference_runs_once_at_the_reference() -> None:
     """JS034."""
     text = f"{HEAD}groups:\n- {{name: a, resources: r, tasks: [{{command: x}}]}}\ntasks:\n- group: a\n"
 

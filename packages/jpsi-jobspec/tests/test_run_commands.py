@@ -1,4 +1,4 @@
-"""Runs as somebody at a terminal has them: begun once, left, gone on with, ended, and their exit codes."""
+"""Runs by commands: begun once, left, continued, ended, and their exit codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from jobspec_support import begun, driven
+from jobspec_support import begin_run, drive_run
 from jpsi import JobState
 from jpsi_jobspec.commands import WORKFLOW
 from jpsi_jobspec.planning.plan import Entry, Kind
@@ -31,7 +31,7 @@ LONG = (
     "- {name: b, command: [sh, -c, 'echo b >>$LOG'], resources: r, depends_on: [a]}\n"
 )
 DRIVEN = "jpsi: another process drives this run; waiting for its end\n"
-ASKED = "jpsi: another process drives this run; it is asked to cancel"
+CANCEL_REQUESTED = "jpsi: another process drives this run; it is asked to cancel"
 Log = Callable[[], list[str]]
 Run = Callable[..., tuple[int, str, str]]
 
@@ -41,7 +41,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Log) -> Run:
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        # click has exit codes of its own unless it is asked for what a command returns
+        # click has exit codes of its own unless the command's return value is requested
         result = CliRunner().invoke(WORKFLOW, list(arguments), standalone_mode=False)
         if result.exception is not None:
             raise result.exception
@@ -51,7 +51,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Log) -> Run:
 
 
 def client(*arguments: str, **more: object) -> subprocess.Popen[str]:
-    """Another process that does something with workflows."""
+    """Start another process with a workflow command."""
     command = [sys.executable, "-m", "jpsi_cli", "workflow", *arguments]
     return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)  # type: ignore[call-overload,no-any-return]  # what Popen takes
 
@@ -80,7 +80,7 @@ def test_all_problems_of_all_jobs_are_reported_before_the_first_submission(
     assert run("status", file)[2] == f"jpsi: {file} was never run; `jpsi workflow run` runs it\n"
 
 
-def test_two_that_begin_at_once_begin_one_run(run: Run, log: Log) -> None:
+def test_two_clients_that_begin_at_once_begin_one_run(run: Run, log: Log) -> None:
     file = flow(f"{HEAD}- {{command: ior, resources: r, replicas: 3}}\n")
 
     clients = [client("run", file) for _ in range(3)]
@@ -91,7 +91,7 @@ def test_two_that_begin_at_once_begin_one_run(run: Run, log: Log) -> None:
     assert len(list(runs.runs_folder(file).glob("*/run.json"))) == 1
 
 
-def test_of_two_that_choose_which_run_to_go_on_with_one_waits(tmp_path: Path, log: Log) -> None:
+def test_of_two_clients_that_choose_a_run_to_continue_one_waits(tmp_path: Path, log: Log) -> None:
     lock = runs.runs_folder("flow.yaml") / "lock"
     with runs.locked_runs("flow.yaml"), lock.open() as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -103,12 +103,12 @@ def test_one_client_drives_a_run_and_another_waits(run: Run, log: Log) -> None:
     assert eventually(lambda: log() == ["a"])
     second = client("wait", file)
     assert second.stderr is not None
-    said = second.stderr.readline()
+    line = second.stderr.readline()
     Path(os.environ["LOG"] + ".gate").touch()
     first.communicate()
     second.communicate()
 
-    assert said == DRIVEN
+    assert line == DRIVEN
     assert (first.returncode, second.returncode) == (0, 0)
     assert log() == ["a", "b"]
 
@@ -178,7 +178,7 @@ def test_runs_are_reported_as_json(run: Run) -> None:
     assert [(it["id"], it["state"], it["exit_code"]) for it in json.loads(first[1])] == [("a", "FAILED", 3)]
 
 
-def test_one_task_is_waited_for_and_the_rest_left(run: Run, log: Log) -> None:
+def test_one_task_is_waited_for_and_the_others_run_on(run: Run, log: Log) -> None:
     file = flow(LONG + "- {name: c, command: [sh, -c, exit 5], resources: r}\n")
 
     assert run("wait", file)[0] == 2
@@ -193,18 +193,18 @@ def test_one_task_is_waited_for_and_the_rest_left(run: Run, log: Log) -> None:
     assert log() == ["a", "b"]
 
 
-def test_one_task_is_cancelled_with_what_waits_for_it_and_the_rest_runs_on(run: Run, log: Log) -> None:
+def test_one_task_is_cancelled_with_its_dependents_and_the_others_run_on(run: Run, log: Log) -> None:
     file = flow(
         LONG
         + "- {name: c, command: [sh, -c, 'until test -e $LOG.gate; do sleep 0.05; done'], resources: r}\n"
     )
     with client("run", file) as first:
         assert eventually(lambda: log() == ["a"])
-        said = run("cancel", file, "a")
+        result = run("cancel", file, "a")
         Path(os.environ["LOG"] + ".gate").touch()
         first.communicate()
 
-    assert said == (0, "", f"{ASKED} a\ncancelled: a\n")
+    assert result == (0, "", f"{CANCEL_REQUESTED} a\ncancelled: a\n")
     assert first.returncode == 130
     states = {it["id"]: (it["state"], it["reason"]) for it in json.loads(run("status", "--json", file)[1])}
     assert states == {
@@ -215,8 +215,8 @@ def test_one_task_is_cancelled_with_what_waits_for_it_and_the_rest_runs_on(run: 
     assert run("cancel", file, "d")[2] == "jpsi: there is no task 'd'; known are: a, b, c\n"
 
 
-def test_what_is_in_a_group_that_is_cancelled_by_its_name_was_cancelled(run: Run, log: Log) -> None:
-    """And not ended by somebody else, after which a batch system could begin it again."""
+def test_tasks_in_a_group_that_is_cancelled_by_its_name_were_cancelled(run: Run, log: Log) -> None:
+    """Otherwise a batch system could requeue the group."""
     file = flow(
         "version: 1\nresources:\n  r: {type: core, count: 1}\ngroups:\n- name: g\n  resources: r\n  tasks:\n"
         "  - {name: long, command: [sh, -c, 'echo long >>$LOG; sleep 600']}\n"
@@ -239,7 +239,7 @@ def test_what_is_in_a_group_that_is_cancelled_by_its_name_was_cancelled(run: Run
     }
 
 
-#: A group with two tasks that end once they are allowed to, and what waits for the first of them.
+#: A group with two tasks that end after a file appears, and a dependent of the first.
 GROUP = (
     "version: 1\nresources: {r: {type: core, count: 1}, g: {type: core, replicas: 3}}\n"
     "groups:\n- name: g\n  resources: g\n  depends_on: [first]\n  tasks:\n"
@@ -263,7 +263,7 @@ def touch(*names: str) -> None:
         Path(f"{os.environ['LOG']}.{name}").touch()
 
 
-def told(run: Run, file: str) -> dict[str, tuple[str, str | None]]:
+def states_of(run: Run, file: str) -> dict[str, tuple[str, str | None]]:
     records = json.loads(run("status", "--json", file)[1])
     return {it["id"]: (it["state"], it["reason"]) for it in records}
 
@@ -271,20 +271,20 @@ def told(run: Run, file: str) -> dict[str, tuple[str, str | None]]:
 CANCELLED, UNMET = ("CANCELED", "cancelled"), ("CANCELED", "dependency_failed")
 
 
-def test_tasks_in_a_group_are_cancelled_by_their_names_and_the_rest_of_it_runs_on(run: Run, log: Log) -> None:
-    """A group in it stands for all that is in that."""
+def test_tasks_in_a_group_are_cancelled_by_their_names_and_the_others_run_on(run: Run, log: Log) -> None:
+    """The name of a nested group means all its tasks."""
     file = flow(GROUP)
     with client("run", file) as first:
         touch("first")
         assert eventually(lambda: {"a", "b"} <= set(log()))
-        said = run("cancel", file, "g/h", "g/a")
-        during = told(run, file)
+        result = run("cancel", file, "g/h", "g/a")
+        during = states_of(run, file)
         assert run("cancel", file, "g/a")[2] == "it is over already\n"
         touch("b")
         assert run("wait", file, "g/b")[0] == 3
         first.communicate()
 
-    assert said == (0, "", f"{ASKED} g/h, g/a\ncancelled: g/a, g/h/x, g/h/y\n")
+    assert result == (0, "", f"{CANCEL_REQUESTED} g/h, g/a\ncancelled: g/a, g/h/x, g/h/y\n")
     assert {name: during[name] for name in ("g/a", "g/after", "g/h/x", "g/h/y")} == {
         "g/a": CANCELLED,
         "g/after": UNMET,
@@ -293,7 +293,7 @@ def test_tasks_in_a_group_are_cancelled_by_their_names_and_the_rest_of_it_runs_o
     }
     assert (during["g"][0], during["g/b"][0]) == ("ACTIVE", "ACTIVE")
     assert first.returncode == 3
-    assert told(run, file) == {
+    assert states_of(run, file) == {
         **during,
         "g": ("FAILED", "exit_code"),
         "g/b": ("FAILED", "exit_code"),
@@ -302,7 +302,7 @@ def test_tasks_in_a_group_are_cancelled_by_their_names_and_the_rest_of_it_runs_o
     assert (sorted(log()[:3]), log()[3:]) == (["a", "b", "first"], ["clean"])
 
 
-def test_a_group_in_which_something_was_cancelled_has_not_completed(run: Run, log: Log) -> None:
+def test_a_group_with_a_cancelled_task_has_not_completed(run: Run, log: Log) -> None:
     file = flow(GROUP.replace("; exit 3", ""))
     touch("first", "b")
     with client("run", file) as first:
@@ -311,19 +311,19 @@ def test_a_group_in_which_something_was_cancelled_has_not_completed(run: Run, lo
         first.communicate()
 
     assert first.returncode == 130
-    assert told(run, file)["g"] == CANCELLED
+    assert states_of(run, file)["g"] == CANCELLED
 
 
-def test_what_is_cancelled_before_its_group_has_begun_never_begins(run: Run, log: Log) -> None:
+def test_a_task_that_is_cancelled_before_its_group_begins_never_begins(run: Run, log: Log) -> None:
     file = flow(GROUP)
     with client("run", file) as first:
         assert eventually(lambda: log() == ["first"])
-        says = "jpsi: g has not begun; once it does, what was cancelled does not run in it\n"
-        assert run("cancel", file, "g/h", "g/a") == (0, "", says)
+        message = "jpsi: g has not begun; once it does, what was cancelled does not run in it\n"
+        assert run("cancel", file, "g/h", "g/a") == (0, "", message)
         touch("first", "b")
         first.communicate()
 
-    assert [told(run, file)[it] for it in ("g/a", "g/after", "g/h/x")] == [CANCELLED, UNMET, CANCELLED]
+    assert [states_of(run, file)[it] for it in ("g/a", "g/after", "g/h/x")] == [CANCELLED, UNMET, CANCELLED]
     assert log() == ["first", "b", "clean"]
 
 
@@ -335,14 +335,14 @@ def test_a_wait_for_a_task_in_a_group_drives_the_run_if_no_other_process_does(ru
     touch("first", "a", "b")
 
     assert run("wait", file, "g/after")[0] == 0
-    assert "g/h/x" in told(run, file)
+    assert "g/h/x" in states_of(run, file)
     assert run("wait", file, "g/b")[0] == 3
-    assert told(run, file)["g"][0] == "ACTIVE"
+    assert states_of(run, file)["g"][0] == "ACTIVE"
     assert run("wait", file, "g/c")[2].startswith("jpsi: there is no task 'g/c'; did you mean 'g/")
     assert run("cancel", file)[0] == 0
 
 
-def test_what_all_replicas_have_written_is_shown_with_their_names(run: Run) -> None:
+def test_the_output_of_all_replicas_is_shown_with_their_names(run: Run) -> None:
     file = flow(f"{HEAD}- {{name: a, command: [sh, -c, echo $JPSI_REPLICA], resources: r, replicas: 2}}\n")
     run("run", file)
 
@@ -368,17 +368,17 @@ ENTRY = Entry(id="a", kind=Kind.JOB)
     ],
     ids=lambda it: f"{it.state.value}-{it.reason}" if isinstance(it, Part) else str(it),
 )
-def test_the_exit_code_of_a_run_is_that_of_what_failed_in_it(
+def test_the_exit_code_of_a_run_is_that_of_its_failed_task(
     part: Part, expected: int, tmp_path: Path, log: Log
 ) -> None:
-    plan = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path).plan
+    plan = begin_run(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path).plan
 
     assert exit_code_of(Journal(tmp_path, plan, {"a": [part]}).all_parts()) == expected
 
 
 def test_a_job_that_ended_before_its_recovery_keeps_its_end(tmp_path: Path, log: Log) -> None:
-    """The end is written down, with its exit code, and counts."""
-    journal = driven(f"{HEAD}- {{name: a, command: [sh, -c, exit 7], resources: r}}\n", "local", tmp_path)
+    """The journal has the end with its exit code, which counts."""
+    journal = drive_run(f"{HEAD}- {{name: a, command: [sh, -c, exit 7], resources: r}}\n", "local", tmp_path)
     text = (journal.path / "journal").read_text().splitlines(keepends=True)
     (journal.path / "journal").write_text("".join(it for it in text if "exit_code" not in it))
 

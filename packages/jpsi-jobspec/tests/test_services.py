@@ -1,4 +1,4 @@
-"""Services at the top: when they can be used, and when they end; and output that is watched."""
+"""Services at the top: their readiness and their end; and watched output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobspec_support import begun, driven, found
+from jobspec_support import begin_run, drive_run, found
 from jpsi import Job, JobExecutor, JobSpec, JobState
 from jpsi_jobspec.document.model import Attributes, Ready
 from jpsi_jobspec.planning.plan import Entry, Kind
@@ -20,7 +20,7 @@ from jpsi_jobspec.running.probes import is_ready
 
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
 Log = Callable[[], list[str]]
-#: A task that is watched, and says something on both streams.
+#: A watched task, which writes to both streams.
 TALKS = (
     "{name: t, command: 'echo said; echo wrong >&2; echo talked >>$LOG', resources: r,"
     " attributes: {watch: true}}"
@@ -28,13 +28,13 @@ TALKS = (
 
 
 @pytest.mark.parametrize("system", ["local", "slurm"], indirect=True)
-def test_a_service_is_ended_once_all_else_has_ended(system: str, tmp_path: Path, log: Log) -> None:
+def test_a_service_is_ended_once_all_tasks_have_ended(system: str, tmp_path: Path, log: Log) -> None:
     text = (
         f"{HEAD}- {{name: s, command: [sleep, '600'], service: true, resources: r}}\n"
         "- {name: a, command: ior, resources: r, depends_on: [s]}\n"
     )
 
-    journal = driven(text, system, tmp_path)
+    journal = drive_run(text, system, tmp_path)
 
     assert {name: it[0].state.value for name, it in journal.parts.items()} == {
         "s": "CANCELED",
@@ -44,14 +44,16 @@ def test_a_service_is_ended_once_all_else_has_ended(system: str, tmp_path: Path,
 
 
 def test_services_alone_run_to_their_own_end(tmp_path: Path, log: Log) -> None:
-    journal = driven(f"{HEAD}- {{name: s, command: ior, service: true, resources: r}}\n", "local", tmp_path)
+    journal = drive_run(
+        f"{HEAD}- {{name: s, command: ior, service: true, resources: r}}\n", "local", tmp_path
+    )
 
     assert journal.states == {"s": [JobState.COMPLETED]}
     assert len(log()) == 2
 
 
-def test_what_waits_for_a_service_begins_once_that_can_be_used(tmp_path: Path, log: Log) -> None:
-    """The service can be used after two other tasks, and what waits for it began sooner otherwise."""
+def test_dependents_of_a_service_begin_once_it_is_ready(tmp_path: Path, log: Log) -> None:
+    """The service is ready after two other tasks; without the probe its dependent would begin sooner."""
     up = tmp_path / "up"
     text = (
         f"{HEAD}- {{name: s, service: true, resources: r, ready: {{file: {up}}}, command: [sleep, '600']}}\n"
@@ -61,21 +63,19 @@ def test_what_waits_for_a_service_begins_once_that_can_be_used(tmp_path: Path, l
         f"- {{name: last, command: [touch, {up}], resources: r, depends_on: [second]}}\n"
     )
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     assert journal.states["a"] == [JobState.COMPLETED]
     assert journal.parts["s"][0].is_ready
 
 
-def test_what_waits_for_a_service_that_ended_before_it_could_be_used_never_runs(
-    tmp_path: Path, log: Log
-) -> None:
+def test_dependents_of_a_service_that_ended_before_it_was_ready_never_run(tmp_path: Path, log: Log) -> None:
     text = (
         f"{HEAD}- {{name: s, command: 'true', service: true, ready: {{file: {tmp_path}/no}}, resources: r}}\n"
         "- {name: a, command: ior, resources: r, depends_on: [s]}\n"
     )
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     assert (journal.parts["a"][0].state, journal.parts["a"][0].reason) == (
         JobState.CANCELED,
@@ -84,7 +84,7 @@ def test_what_waits_for_a_service_that_ended_before_it_could_be_used_never_runs(
     assert log() == []
 
 
-def test_a_service_that_could_be_used_is_not_asked_again_by_another_client(tmp_path: Path, log: Log) -> None:
+def test_a_ready_service_is_not_probed_again_by_another_client(tmp_path: Path, log: Log) -> None:
     text = (
         f"{HEAD}- {{name: s, service: true, resources: r, ready: {{file: {tmp_path}/up}},"
         " command: [sleep, '600']}\n"
@@ -92,7 +92,7 @@ def test_a_service_that_could_be_used_is_not_asked_again_by_another_client(tmp_p
         "- {name: a, command: ior, resources: r, depends_on: [s, first]}\n"
     )
     (tmp_path / "up").touch()
-    journal = begun(text, "local", tmp_path)
+    journal = begin_run(text, "local", tmp_path)
 
     def killed(entry: Entry, state: JobState) -> None:
         if (entry.id, state) == ("first", JobState.COMPLETED):
@@ -122,13 +122,13 @@ def test_a_port_is_ready_once_a_process_listens() -> None:
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 70, "no.such.host.invalid"])
-def test_a_host_that_cannot_be_is_not_ready(host: str) -> None:
-    """And whoever looks goes on looking: a thread that ends would leave all waiting."""
+def test_an_impossible_host_is_not_ready(host: str) -> None:
+    """The probe goes on: a thread that ended would block all dependents."""
     assert not is_ready(part(Ready(tcp=f"{host}:80")), JobExecutor("local").files)
 
 
-def test_a_command_says_by_its_exit_code_whether_a_service_is_ready(tmp_path: Path) -> None:
-    """It runs where the service does, with its environment."""
+def test_the_exit_code_of_a_command_is_the_readiness_of_a_service(tmp_path: Path) -> None:
+    """The command runs on the service's host, with its environment."""
     files = JobExecutor("local").files
     ready = Ready(command=("sh", "-c", 'test "$WORD" = yes && test -e here'))
 
@@ -139,7 +139,7 @@ def test_a_command_says_by_its_exit_code_whether_a_service_is_ready(tmp_path: Pa
     assert not is_ready(part(Ready(command=("/nowhere",))), files)
 
 
-def test_a_file_is_looked_for_in_the_directory_of_the_service(tmp_path: Path) -> None:
+def test_a_probed_file_is_relative_to_the_directory_of_the_service(tmp_path: Path) -> None:
     files = JobExecutor("local").files
 
     assert not is_ready(part(Ready(file="up"), cwd=str(tmp_path)), files)
@@ -154,33 +154,34 @@ def test_a_port_without_a_number_is_reported_with_its_position() -> None:
 
 
 @pytest.mark.clause("ng-watch")
-def test_what_is_watched_is_shown_and_holds_back_the_rest(tmp_path: Path, log: Log) -> None:
+def test_watched_output_is_shown_and_holds_back_later_tasks(tmp_path: Path, log: Log) -> None:
     text = (
         f"{HEAD}- name: a\n  resources: r\n  replicas: 2\n  attributes: {{watch: true}}\n"
         "  command: [sh, -c, 'echo said; echo wrong >&2; echo a >>$LOG']\n"
         "- {name: b, command: [sh, -c, 'echo unseen; echo b >>$LOG'], resources: r}\n"
     )
-    shown: list[tuple[bytes, str]] = []
-    journal = begun(text, "local", tmp_path)
+    output: list[tuple[bytes, str]] = []
+    journal = begin_run(text, "local", tmp_path)
 
     Driver(
-        journal, JobExecutor("local"), lambda *_: None, show=lambda data, stream: shown.append((data, stream))
+        journal,
+        JobExecutor("local"),
+        lambda *_: None,
+        show=lambda data, stream: output.append((data, stream)),
     ).run()
 
     assert log() == ["a", "a", "b"]
-    assert joined(shown) == {"stdout": b"said\n" * 2, "stderr": b"wrong\n" * 2}
+    assert joined(output) == {"stdout": b"said\n" * 2, "stderr": b"wrong\n" * 2}
 
 
-def joined(shown: list[tuple[bytes, str]]) -> dict[str, bytes]:
-    """All that was shown, by the stream that it was written to."""
-    return {name: b"".join(it for it, stream in shown if stream == name) for name in ("stdout", "stderr")}
+def joined(output: list[tuple[bytes, str]]) -> dict[str, bytes]:
+    """Return all shown output, by its stream."""
+    return {name: b"".join(it for it, stream in output if stream == name) for name in ("stdout", "stderr")}
 
 
 @pytest.mark.clause("ng-watch")
 @pytest.mark.parametrize("where", ["t", "g"], ids=["in a group", "in a group of a group"])
-def test_what_is_watched_in_a_group_is_shown_and_nothing_else_of_it(
-    where: str, tmp_path: Path, log: Log
-) -> None:
+def test_only_watched_tasks_of_a_group_are_shown(where: str, tmp_path: Path, log: Log) -> None:
     text = (
         "version: 1\nresources: {g: {type: core, replicas: 2}, r: {type: core, count: 1}}\ngroups:\n"
         "- name: g\n  resources: g\n  tasks:\n"
@@ -189,22 +190,23 @@ def test_what_is_watched_in_a_group_is_shown_and_nothing_else_of_it(
         "  - {name: last, command: echo $(cat $LOG) >>$LOG, resources: r}\n"
         f"{'- name: h' + chr(10) + '  tasks:' + chr(10) + '  - ' + TALKS + chr(10) if where == 'g' else ''}"
     )
-    shown: list[tuple[bytes, str]] = []
-    journal = begun(text, "local", tmp_path)
+    output: list[tuple[bytes, str]] = []
+    journal = begin_run(text, "local", tmp_path)
 
     Driver(
-        journal, JobExecutor("local"), lambda *_: None, show=lambda data, stream: shown.append((data, stream))
+        journal,
+        JobExecutor("local"),
+        lambda *_: None,
+        show=lambda data, stream: output.append((data, stream)),
     ).run()
 
     assert journal.states == {"g": [JobState.COMPLETED]}
-    assert joined(shown) == {"stdout": b"said\n", "stderr": b"wrong\n"}
+    assert joined(output) == {"stdout": b"said\n", "stderr": b"wrong\n"}
     assert where == "g" or log() == ["talked", "talked"]
 
 
 @pytest.mark.parametrize("watched", ["g", "h", "r"], ids=["group", "group in it", "resource"])
-def test_of_a_group_that_is_watched_all_is_shown_that_runs_in_it(
-    watched: str, tmp_path: Path, log: Log
-) -> None:
+def test_all_tasks_of_a_watched_group_are_shown(watched: str, tmp_path: Path, log: Log) -> None:
     given = {name: "  attributes: {watch: true}\n" if name == watched else "" for name in "gh"}
     own = ", attributes: {watch: true}" if watched == "r" else ""
     text = (
@@ -215,43 +217,46 @@ def test_of_a_group_that_is_watched_all_is_shown_that_runs_in_it(
         f"- name: h\n  resources: r\n{given['h']}  commands: [echo local]\n"
         "  tasks:\n  - {name: last, command: echo last; echo wrong >&2}\n"
     )
-    shown: list[tuple[bytes, str]] = []
-    journal = begun(text, "local", tmp_path)
+    output: list[tuple[bytes, str]] = []
+    journal = begin_run(text, "local", tmp_path)
 
     Driver(
-        journal, JobExecutor("local"), lambda *_: None, show=lambda data, stream: shown.append((data, stream))
+        journal,
+        JobExecutor("local"),
+        lambda *_: None,
+        show=lambda data, stream: output.append((data, stream)),
     ).run()
 
-    lines = sorted(joined(shown)["stdout"].decode().split())
+    lines = sorted(joined(output)["stdout"].decode().split())
     assert lines == ["first", "last", "local"][0 if watched == "g" else 1 :]
-    assert joined(shown)["stderr"] == b"wrong\n"
+    assert joined(output)["stderr"] == b"wrong\n"
 
 
 def test_output_is_shown_once_however_late_the_end_is_reported(log: Log) -> None:
-    shown: list[bytes] = []
+    output: list[bytes] = []
     job = Job(JobSpec("/bin/sh", ["-c", "echo said"]))
     JobExecutor("local").submit(job)
     job.wait()
-    watching = LiveOutput(lambda data, _: shown.append(data))
+    watching = LiveOutput(lambda data, _: output.append(data))
 
     for _ in range(2):
         watching.begin(job)
         watching.update()
 
-    assert shown == [b"said\n"]
+    assert output == [b"said\n"]
 
 
-def test_a_service_that_is_watched_holds_back_the_rest_until_it_has_started(tmp_path: Path, log: Log) -> None:
+def test_a_watched_service_holds_back_later_tasks_until_it_has_started(tmp_path: Path, log: Log) -> None:
     text = (
         f"{HEAD}- name: s\n  resources: r\n  service: true\n  attributes: {{watch: true}}\n"
         "  command: [sh, -c, 'echo up; exec sleep 600']\n"
         "- {name: a, command: ior, resources: r}\n"
     )
 
-    assert driven(text, "local", tmp_path).states["a"] == [JobState.COMPLETED]
+    assert drive_run(text, "local", tmp_path).states["a"] == [JobState.COMPLETED]
 
 
-def test_what_is_watched_in_a_group_holds_back_what_stands_after_it(tmp_path: Path, log: Log) -> None:
+def test_a_watched_task_in_a_group_holds_back_later_ones(tmp_path: Path, log: Log) -> None:
     text = (
         "version: 1\nresources: {g: {type: core, replicas: 4}, r: {type: core, count: 1}}\ngroups:\n"
         "- name: g\n  resources: g\n  tasks:\n"
@@ -260,7 +265,7 @@ def test_what_is_watched_in_a_group_holds_back_what_stands_after_it(tmp_path: Pa
         "  - {name: b, resources: r, command: [sh, -c, 'echo unseen; echo b >>$LOG']}\n"
     )
 
-    journal = driven(text, "local", tmp_path)
+    journal = drive_run(text, "local", tmp_path)
 
     assert log() == ["a", "b"]
     (job,) = JobExecutor("local").recall([str(journal.parts["g"][0].job_id)])

@@ -1,4 +1,4 @@
-"""What is staged is on each node before a process of a task begins there, also where nodes share no files."""
+"""Staging to nodes that share no files: files are there before a process of a task begins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from jobspec_support import SYSTEMS, driven, entries, planned
+from jobspec_support import SYSTEMS, drive_run, entries, planned
 from jpsi import JobState
 from jpsi_jobspec.commands import WORKFLOW
 from jpsi_jobspec.planning.site import Site
@@ -40,7 +40,7 @@ def run_on_node(paths: Sequence[str], folder: Path, *command: str) -> subprocess
 
 
 @pytest.mark.clause("ng-stage")
-def test_each_process_sees_to_what_is_staged_before_it() -> None:
+def test_each_process_stages_files_before_its_command() -> None:
     found = {name: it.staged for name, it in entries(planned(FLOW, Site(target="slurm"))).items()}
 
     assert found == {
@@ -55,7 +55,7 @@ def test_each_process_sees_to_what_is_staged_before_it() -> None:
     }
 
 
-def test_where_all_runs_on_one_machine_nothing_is_copied() -> None:
+def test_on_one_machine_nothing_is_copied() -> None:
     plan = planned(FLOW, Site(is_one_machine=True))
 
     assert {it.staged for it in entries(plan).values()} == {()}
@@ -63,7 +63,7 @@ def test_where_all_runs_on_one_machine_nothing_is_copied() -> None:
 
 @pytest.mark.clause("ng-stage-transformer")
 @pytest.mark.parametrize(
-    ("site", "says"),
+    ("site", "message"),
     [
         (Site(is_one_machine=True), "/data/x has to be on this machine"),
         (
@@ -71,20 +71,20 @@ def test_where_all_runs_on_one_machine_nothing_is_copied() -> None:
             "/data/x is looked for by each process on its node, and copied there if it is missing",
         ),
         (
-            Site(target="far", is_remote=True),
-            "/data/x is put on 'far', and looked for by each process on its node",
+            Site(target="remote", is_remote=True),
+            "/data/x is put on 'remote', and looked for by each process on its node",
         ),
     ],
     ids=["local", "a batch system", "another machine"],
 )
-def test_the_plan_says_what_becomes_of_files(site: Site, says: str) -> None:
+def test_the_plan_shows_the_staging_of_files(site: Site, message: str) -> None:
     text = f"{HEAD}tasks: [{{name: setup, steps: [{{name: stage, path: /data/x}}]}}]\n"
 
-    assert f"    file: {says}" in list(render_plan(planned(text, site)))
+    assert f"    file: {message}" in list(render_plan(planned(text, site)))
 
 
 @pytest.mark.parametrize("kind", ["file", "directory"])
-def test_a_node_takes_from_the_archive_what_it_does_not_have(kind: str, tmp_path: Path) -> None:
+def test_a_node_extracts_only_missing_files_from_the_archive(kind: str, tmp_path: Path) -> None:
     path, folder = tmp_path / "it's a place" / "x y", tmp_path / "staged"
     path.parent.mkdir()
     if kind == "directory":
@@ -104,8 +104,8 @@ def test_a_node_takes_from_the_archive_what_it_does_not_have(kind: str, tmp_path
     assert [(it.name, it.lstat().st_mode) for it in sorted(path.parent.rglob("*"))] == before
 
 
-def test_of_a_link_a_node_gets_what_it_leads_to(tmp_path: Path) -> None:
-    """The node would not find that by the link."""
+def test_a_node_gets_the_target_of_a_link(tmp_path: Path) -> None:
+    """On the node the link would lead nowhere."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real/file").write_text("a")
     (tmp_path / "link").symlink_to("real")
@@ -136,7 +136,7 @@ def test_a_link_that_leads_nowhere_cannot_be_staged(system: str, tmp_path: Path,
     (tmp_path / "x").symlink_to("nowhere")
     text = f"{HEAD}tasks: [{{name: s, steps: [{{name: stage, path: {tmp_path}/x}}]}}]\n"
 
-    journal = driven(text, system, tmp_path)
+    journal = drive_run(text, system, tmp_path)
 
     (part,) = journal.parts["s"]
     assert (part.state, part.reason) == (JobState.FAILED, "staging")
@@ -144,10 +144,10 @@ def test_a_link_that_leads_nowhere_cannot_be_staged(system: str, tmp_path: Path,
 
 
 @pytest.mark.parametrize(("number", "code"), [("TERM", 143), ("INT", 130), ("HUP", 129)])
-def test_what_is_ended_as_it_copies_leaves_nothing_of_that(
+def test_an_interrupted_copy_leaves_no_files(
     number: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when a job is cancelled; the signal comes in the middle of it."""
+    """For example by a cancel; the signal comes in the middle of the copy."""
     path, tar = tmp_path / "x", tmp_path / "bin/tar"
     path.write_text("a")
     pack(str(path), tmp_path / "staged")
@@ -163,7 +163,7 @@ def test_what_is_ended_as_it_copies_leaves_nothing_of_that(
     assert sorted(it.name for it in tmp_path.iterdir()) == ["bin", "staged"]
 
 
-def test_signals_reach_the_command_after_all_was_copied(tmp_path: Path) -> None:
+def test_signals_reach_the_command_after_the_copy(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("a")
     pack(str(path), tmp_path / "staged")
@@ -185,7 +185,7 @@ def test_a_path_that_looks_like_an_option_is_a_path(tmp_path: Path, monkeypatch:
     assert [Path(it).read_text() for it in ("--", "-n")] == ["--", "-n"]
 
 
-def test_a_node_that_has_it_keeps_its_own(tmp_path: Path) -> None:
+def test_an_existing_file_of_the_node_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("old")
     pack(str(path), tmp_path / "staged")
@@ -230,7 +230,7 @@ def test_a_path_below_the_home_directory_is_found_in_that_of_the_node(
     assert (tmp_path / "there/x").read_text() == "a"
 
 
-def test_an_archive_that_cannot_be_made_whole_is_none(tmp_path: Path) -> None:
+def test_an_incomplete_archive_is_removed(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         pack(str(tmp_path / "nowhere"), tmp_path / "staged")
 
@@ -246,7 +246,7 @@ def test_an_archive_that_cannot_be_made_whole_is_none(tmp_path: Path) -> None:
     ],
     ids=["both", "outside", "another state"],
 )
-def test_what_is_beside_the_runs_below_the_home_directory_is_seen_by_nodes(
+def test_nodes_share_the_directory_of_runs_below_the_home_directory(
     folder: str, path: str, is_seen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -260,10 +260,10 @@ def test_what_is_beside_the_runs_below_the_home_directory_is_seen_by_nodes(
 @pytest.mark.clause("ng-stage", "ng-stage-transformer")
 @pytest.mark.parametrize("system", [it for it in SYSTEMS if it != "local"], indirect=True)
 @pytest.mark.parametrize("where", ["task", "group"])
-def test_a_job_gets_on_its_node_what_only_the_submit_host_has(
+def test_a_job_gets_files_of_the_submit_host_on_its_node(
     where: str, system: str, tmp_path: Path, log: Log
 ) -> None:
-    """The node is played by taking the file away once it was staged."""
+    """The test simulates the node by removing the file once it was staged."""
     path = tmp_path / "only here"
     path.write_text("staged\n")
     stage = f"{{name: setup, steps: [{{name: stage, path: '{path}'}}]}}"
@@ -273,14 +273,14 @@ def test_a_job_gets_on_its_node_what_only_the_submit_host_has(
     if where == "group":
         text = f"{HEAD}groups:\n- name: g\n  resources: g\n  tasks:\n  - {stage}\n  - {gone}\n  - {reads}\n"
 
-    journal = driven(text, system, tmp_path)
+    journal = drive_run(text, system, tmp_path)
 
     assert {it.value for states in journal.states.values() for it in states} == {"COMPLETED"}
     assert archive_path(str(path), journal.staging).exists()
     assert path.read_text() == "staged\n"
 
 
-def test_archives_are_gone_once_a_run_is_over(
+def test_archives_are_removed_once_a_run_has_ended(
     tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch, fake_commands: Callable[..., FakeScheduler]
 ) -> None:
     fake_commands("slurm")
@@ -300,10 +300,8 @@ def test_archives_are_gone_once_a_run_is_over(
 
 
 @pytest.mark.parametrize("system", ["slurm"], indirect=True)
-def test_what_a_group_stages_is_taken_from_where_it_was_submitted(
-    system: str, tmp_path: Path, log: Log
-) -> None:
-    """And is not there any more where the group runs."""
+def test_a_group_stages_files_from_its_submit_directory(system: str, tmp_path: Path, log: Log) -> None:
+    """The file no longer exists there when the group runs."""
     path = tmp_path / "only here"
     path.write_text("staged\n")
     text = (
@@ -313,7 +311,7 @@ def test_what_a_group_stages_is_taken_from_where_it_was_submitted(
         f"  - {{name: t, command: [cat, '{path}'], resources: r, steps: [{{name: stage, path: '{path}'}}]}}\n"
     )
 
-    journal = driven(text, system, tmp_path)
+    journal = drive_run(text, system, tmp_path)
 
     assert {name: it[0] for name, it in journal.states.items()} == dict.fromkeys(
         ["first", "g"], JobState.COMPLETED

@@ -1,4 +1,4 @@
-"""Why jobs wait that have room is told."""
+"""Reports why jobs are pending although slots are free."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from jpsi.plugin import Observation
 from jpsi_jobspec.groups.executors import why_waiting
 
 
-class Says(JobExecutor):
-    """An executor that says something of each job, or fails."""
+class FakeExecutor(JobExecutor):
+    """An executor that returns a given Observation of each job, or fails."""
 
-    answer: Observation | SubmitException | None = None
+    outcome: Observation | SubmitException | None = None
 
     def info(self, job: Job) -> Observation | None:
-        if isinstance(self.answer, SubmitException):
-            raise self.answer
-        return self.answer
+        if isinstance(self.outcome, SubmitException):
+            raise self.outcome
+        return self.outcome
 
 
 @pytest.fixture
-def says() -> Iterator[Says]:
-    with Says("local") as executor:
+def fake_executor() -> Iterator[FakeExecutor]:
+    with FakeExecutor("local") as executor:
         yield executor
 
 
@@ -35,24 +35,27 @@ def queued() -> Job:
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"),
+    ("outcome", "why"),
     [
-        (Observation(word="waiting", state=JobState.QUEUED, message="srun is missing"), "srun is missing"),
-        (Observation(word="waiting", state=JobState.QUEUED), None),
+        (
+            Observation(native_state="waiting", state=JobState.QUEUED, message="srun is missing"),
+            "srun is missing",
+        ),
+        (Observation(native_state="waiting", state=JobState.QUEUED), None),
         (None, None),
         (SubmitException("the agent does not answer"), None),
     ],
 )
 def test_a_waiting_job_is_reported_with_the_message_of_its_executor(
-    answer: Observation | SubmitException | None, why: str | None, says: Says
+    outcome: Observation | SubmitException | None, why: str | None, fake_executor: FakeExecutor
 ) -> None:
-    says.answer = answer
+    fake_executor.outcome = outcome
 
-    assert why_waiting(says, queued()) == why
+    assert why_waiting(fake_executor, queued()) == why
 
 
-def test_a_job_that_was_not_submitted_is_not_reported(says: Says) -> None:
-    says.answer = Observation(word="waiting", state=JobState.QUEUED, message="why")
+def test_a_job_that_was_not_submitted_is_not_reported(fake_executor: FakeExecutor) -> None:
+    fake_executor.outcome = Observation(native_state="waiting", state=JobState.QUEUED, message="why")
 
-    assert why_waiting(says, None) is None
-    assert why_waiting(says, Job(JobSpec("true"))) is None
+    assert why_waiting(fake_executor, None) is None
+    assert why_waiting(fake_executor, Job(JobSpec("true"))) is None

@@ -1,4 +1,4 @@
-"""What a batch system does not do now is tried again; what it never will do fails, and says why."""
+"""Retries of submissions that fail for now, and failures of those that are refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobspec_support import begun
+from jobspec_support import begin_run
 from jpsi import JobExecutor, JobState
 from jpsi_jobspec.planning.plan import Entry
 from jpsi_jobspec.run_store import runs
@@ -27,11 +27,11 @@ Log = Callable[[], list[str]]
 Fake = Callable[..., FakeScheduler]
 
 
-def drive(journal: Journal, remarks: list[str], told: Callable[..., None] = lambda *_: None) -> Journal:
-    """Drive a run to its end; each look at the clock sees an hour more, so that no pause takes time."""
+def drive(journal: Journal, remarks: list[str], show: Callable[..., None] = lambda *_: None) -> Journal:
+    """Drive a run to its end, with a clock that advances an hour per call, so that no pause takes time."""
     clock = itertools.count(step=3600)
     Driver(
-        journal, JobExecutor(journal.plan.target), told, report=remarks.append, clock=lambda: next(clock)
+        journal, JobExecutor(journal.plan.target), show, report=remarks.append, clock=lambda: next(clock)
     ).run()
     return runs.read_run(journal.path)
 
@@ -44,7 +44,7 @@ def test_submissions_that_fail_for_now_are_retried(tmp_path: Path, log: Log, fak
     fake_commands("slurm").faults.fail("sbatch", times=3, stderr=DOWN)
     remarks: list[str] = []
 
-    journal = drive(begun(TWO, "slurm", tmp_path), remarks)
+    journal = drive(begin_run(TWO, "slurm", tmp_path), remarks)
 
     assert states(journal) == {"a": ["COMPLETED"], "b": ["COMPLETED"]}
     assert [line.split()[1] for line in log() if line.startswith("begin")] == ["a", "b"]
@@ -57,7 +57,7 @@ def test_many_failed_submissions_are_reported_once(tmp_path: Path, log: Log, fak
     remarks: list[str] = []
     text = HEAD + "".join(f"- {{name: {it}, command: spack, resources: r}}\n" for it in "abc")
 
-    journal = drive(begun(text, "slurm", tmp_path), remarks)
+    journal = drive(begin_run(text, "slurm", tmp_path), remarks)
 
     assert states(journal) == {it: ["COMPLETED"] for it in "abc"}
     (remark,) = remarks
@@ -68,7 +68,7 @@ def test_a_refused_job_fails_with_a_message(tmp_path: Path, log: Log, fake_comma
     refusal = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination\n"
     fake_commands("slurm").faults.fail("sbatch", times=1, stderr=refusal)
 
-    journal = drive(begun(TWO, "slurm", tmp_path), [])
+    journal = drive(begin_run(TWO, "slurm", tmp_path), [])
 
     (a,), (b,) = journal.parts.values()
     assert (a.state, a.reason) == (JobState.FAILED, "submit")
@@ -82,7 +82,7 @@ def test_a_run_that_is_cancelled_while_its_jobs_wait_to_be_submitted_ends(
 ) -> None:
     fake = fake_commands("slurm")
     fake.faults.fail("sbatch", times=None, stderr=DOWN)
-    journal = begun(TWO, "slurm", tmp_path)
+    journal = begin_run(TWO, "slurm", tmp_path)
 
     class Remarks(list[str]):
         def append(self, remark: str) -> None:
@@ -100,7 +100,7 @@ def test_a_failed_cancel_is_retried(tmp_path: Path, log: Log, fake_commands: Fak
     fake.faults.fail("scancel", times=2, stderr="scancel: error: Unable to contact slurm controller\n")
     remarks: list[str] = []
     text = f"{HEAD}- {{name: a, command: [sleep, '600'], resources: r}}\n"
-    journal = begun(text, "slurm", tmp_path)
+    journal = begin_run(text, "slurm", tmp_path)
 
     def cancel(_: object, state: JobState) -> None:
         if state is JobState.ACTIVE:
@@ -112,11 +112,11 @@ def test_a_failed_cancel_is_retried(tmp_path: Path, log: Log, fake_commands: Fak
     assert [it.rpartition("; ")[2] for it in remarks] == ["trying again in 1 s", "trying again in 2 s"]
 
 
-def test_jobs_of_a_killed_client_are_recovered_once_the_batch_system_answers(
+def test_jobs_of_a_killed_client_are_recovered_after_an_outage(
     tmp_path: Path, log: Log, fake_commands: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = fake_commands("slurm")
-    journal = begun(TWO, "slurm", tmp_path)
+    journal = begin_run(TWO, "slurm", tmp_path)
     first = Driver(journal, JobExecutor("slurm"), lambda *_: None)
 
     def killed(*_: object) -> None:
@@ -136,13 +136,11 @@ def test_jobs_of_a_killed_client_are_recovered_once_the_batch_system_answers(
     assert [line.split()[1] for line in log() if line.startswith("begin")] == ["a", "b"]
 
 
-def test_a_job_that_the_batch_system_has_forgotten_is_not_waited_for_there(
-    tmp_path: Path, log: Log, fake_commands: Fake
-) -> None:
-    """It would take that for an end that is not known to be a good one."""
+def test_no_dependency_directive_names_a_forgotten_job(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
+    """The batch system would take it for an end that may be no success."""
     fake = fake_commands("slurm")
     fake.slots, fake.keep = 0, 0
-    journal = begun(TWO.replace("spack, one", "sh, -c, exit 3"), "slurm", tmp_path)
+    journal = begin_run(TWO.replace("spack, one", "sh, -c, exit 3"), "slurm", tmp_path)
 
     def left(entry: Entry, state: JobState) -> None:
         if (entry.id, state) == ("a", JobState.QUEUED):
@@ -162,8 +160,10 @@ def test_a_job_that_the_batch_system_has_forgotten_is_not_waited_for_there(
     assert (len(fake.jobs), log()) == (1, [])
 
 
-def test_nothing_waits_in_vain_in_the_queue(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
-    """As it would for ever where the batch system keeps what it can never start."""
+def test_no_job_is_queued_with_an_unsatisfiable_dependency(
+    tmp_path: Path, log: Log, fake_commands: Fake
+) -> None:
+    """Some batch systems keep such a job for ever."""
     fake = fake_commands("lsf")
     fake.slots = 0
     remarks: list[str] = []
@@ -171,7 +171,7 @@ def test_nothing_waits_in_vain_in_the_queue(tmp_path: Path, log: Log, fake_comma
         f"{HEAD}- {{name: a, command: 'false', resources: r}}\n"
         "- {name: b, command: spack, resources: r, depends_on: [a]}\n"
     )
-    journal = begun(text, "lsf", tmp_path)
+    journal = begin_run(text, "lsf", tmp_path)
 
     def begin(entry: object, state: JobState) -> None:
         if getattr(entry, "id", "") == "b" and state is JobState.QUEUED:

@@ -1,4 +1,4 @@
-"""What `jpsi workflow` writes, and its exit codes."""
+"""The output of `jpsi workflow`, and its exit codes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from jobspec_support import EXAMPLES, example
 from jpsi import Launcher
+from jpsi.plugin import install_command
 from jpsi_jobspec.commands import WORKFLOW
 from jpsi_testing.fake import FakeScheduler
 
@@ -28,7 +29,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         monkeypatch.setenv(name, str(tmp_path / name))
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        # click has exit codes of its own unless it is asked for what a command returns
+        # click has exit codes of its own unless the command's return value is requested
         result: Result = CliRunner().invoke(WORKFLOW, list(arguments), standalone_mode=False)
         if result.exception is not None:
             raise result.exception
@@ -50,7 +51,7 @@ def test_a_valid_document_is_reported_as_valid(run: Run) -> None:
     )
 
 
-def test_warnings_are_counted_and_are_errors_if_all_is_to_be_strict(run: Run) -> None:
+def test_warnings_are_counted_and_are_errors_if_strict(run: Run) -> None:
     text = f"{HEAD}- {{command: a, resources: r, resplicas: 2}}\n"
 
     code, out, err = run("validate", flow(text))
@@ -80,17 +81,17 @@ def test_each_problem_is_printed_on_a_line_with_its_position(run: Run) -> None:
     ]
 
 
-def test_what_is_no_yaml_is_shown_with_a_caret_below_it(run: Run) -> None:
+def test_malformed_yaml_is_shown_with_a_caret_below_it(run: Run) -> None:
     _, _, err = run("validate", flow("tasks:\n- a: 1\n - b: 2\n"))
 
-    line, shown, caret, _ = err.splitlines()
+    line, source, caret, _ = err.splitlines()
     assert line.startswith("jpsi: flow.yaml:3:2: JS000: it is not YAML: ")
-    assert (shown, caret) == ("     - b: 2", "     ^")
+    assert (source, caret) == ("     - b: 2", "     ^")
 
 
-@pytest.mark.parametrize(("executor", "is_told"), [("lokal", True), ("local", False), ("LOCAL", False)])
+@pytest.mark.parametrize(("executor", "is_reported"), [("lokal", True), ("local", False), ("LOCAL", False)])
 @pytest.mark.parametrize("command", ["plan", "graph"])
-def test_an_unknown_executor_is_reported(command: str, executor: str, is_told: bool, run: Run) -> None:
+def test_an_unknown_executor_is_reported(command: str, executor: str, is_reported: bool, run: Run) -> None:
     code, out, err = run(command, "-x", executor, flow(f"{HEAD}- {{command: a, resources: r}}\n"))
 
     assert (code, bool(out)) == (0, True)
@@ -98,7 +99,7 @@ def test_an_unknown_executor_is_reported(command: str, executor: str, is_told: b
         "jpsi: warning: flow.yaml: JS095: it is planned for 'lokal', and no executor and no target has this"
         " name; did you mean 'local'?\n"
     )
-    assert err == (expected if is_told else "")
+    assert err == (expected if is_reported else "")
 
 
 def test_problems_are_reported_as_json(run: Run) -> None:
@@ -113,10 +114,10 @@ def test_warnings_are_reported_beside_errors(run: Run) -> None:
     file = flow(f"{HEAD}- {{command: a, resources: x, depend_on: [b]}}\n")
 
     _, out, err = run("validate", file)
-    _, told, _ = run("validate", "--json", file)
+    _, output, _ = run("validate", "--json", file)
 
     assert (out, "did you mean 'depends_on'?" in err, "JS030" in err) == ("", True, True)
-    assert [it["code"] for it in json.loads(told)] == ["JS030", "JS003"]
+    assert [it["code"] for it in json.loads(output)] == ["JS030", "JS003"]
 
 
 def test_a_document_without_requirements_is_reported(run: Run) -> None:
@@ -125,7 +126,7 @@ def test_a_document_without_requirements_is_reported(run: Run) -> None:
     assert run("satisfy", file)[:2] == (0, "flow.yaml: nothing is required\n")
 
 
-def test_what_is_loose_is_wrong_where_all_is_strict(run: Run) -> None:
+def test_loose_forms_are_errors_if_strict(run: Run) -> None:
     file = flow(example("01-setup-and-run"))
 
     assert run("validate", file)[0] == 0
@@ -138,7 +139,7 @@ def test_a_plan_shows_resources_dependencies_and_reasons(run: Run) -> None:
     assert code == 0
     assert "JS002" in err
     assert "    generate-data: pool, 3 slots on 3 nodes, after machine-learning-task-1\n" in out
-    assert "      because it ends the group, and runs however what stands before it has ended\n" in out
+    assert "      because it ends the group, and runs whatever the outcome of the entries before it\n" in out
 
 
 def test_a_plan_is_reported_as_json(run: Run) -> None:
@@ -167,7 +168,7 @@ def test_a_plan_is_drawn(run: Run) -> None:
     ("system", "line"),
     [("slurm", "#SBATCH --nodes=4"), ("pbs", "#PBS -l select="), ("lsf", "#BSUB -n"), ("flux", "--nodes=4")],
 )
-def test_what_would_be_submitted_has_the_directives_of_the_batch_system(
+def test_the_submit_script_has_the_directives_of_the_batch_system(
     system: str, line: str, run: Run, fake_commands: Callable[..., FakeScheduler]
 ) -> None:
     fake_commands(system)
@@ -189,7 +190,7 @@ def test_status_logs_and_a_repeated_run_report_the_run(run: Run) -> None:
     again = run("run", file)
 
     assert first[0] == again[0] == 3
-    # on no terminal, only of what went wrong
+    # without a terminal, only failures are reported
     assert first[2] == "b: FAILED: exit code 3\n"
     assert again[2] == "jpsi: this run is over; --again begins a new one\n"
     assert run("status", file)[1].splitlines() == [
@@ -214,9 +215,9 @@ def test_a_changed_document_does_not_continue_its_run(run: Run) -> None:
     assert run("run", "--again", "flow.yaml")[0] == 1
 
 
-def test_parameters_are_given_where_a_document_is_run(run: Run) -> None:
+def test_parameters_are_options_of_the_run(run: Run) -> None:
     file = flow(
-        f"parameters: {{who: nobody}}\n{HEAD}- {{name: a, command: ['echo', '${{who}}'], resources: r}}\n"
+        f"parameters: {{who: default}}\n{HEAD}- {{name: a, command: ['echo', '${{who}}'], resources: r}}\n"
     )
 
     run("run", "--set", "who=me", file)
@@ -225,7 +226,7 @@ def test_parameters_are_given_where_a_document_is_run(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["status", "never.yaml"], "was never run; "),
         (["plan", "nowhere.yaml"], "cannot be read: No such file"),
@@ -234,32 +235,32 @@ def test_parameters_are_given_where_a_document_is_run(run: Run) -> None:
         (["plan", "--subsystems", "nowhere", "flow.yaml"], "no directory with subsystems"),
     ],
 )
-def test_a_usage_error_is_reported_in_a_sentence(arguments: list[str], said: str, run: Run) -> None:
+def test_a_usage_error_is_reported_in_a_sentence(arguments: list[str], message: str, run: Run) -> None:
     flow(f"{HEAD}- {{command: a, resources: r}}\n")
 
     code, out, err = run(*arguments)
 
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
 
 
-def test_tasks_on_several_nodes_of_a_group_are_planned_with_a_warning_and_refused_where_they_would_be_run(
+def test_tasks_on_several_nodes_of_a_group_are_planned_with_a_warning_and_refused_by_a_run(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jpsi_jobspec.planning.usable_engines", lambda: frozenset({"dask"}))
-    says = "JS092: groups[0] has tasks that need several of its nodes each, which mpirun does not start: "
+    message = "JS092: groups[0] has tasks that need several of its nodes each, which mpirun does not start: "
     file = str(EXAMPLES / "06-mini-mummi-mended.yaml")
 
     planned, refused = run("plan", "-x", "pbs", file), run("run", "-x", "pbs", file)
 
     assert (planned[0], refused[0]) == (0, 2)
-    assert says in planned[2]
-    assert says in refused[2]
+    assert message in planned[2]
+    assert message in refused[2]
     assert "JS092" not in run("plan", "-x", "slurm", file)[2]
 
 
 @pytest.mark.parametrize("missing", ["jpsi_pilot", "distributed", "srun"])
-def test_one_extra_installs_what_groups_of_several_nodes_need_and_one_sentence_says_so(
+def test_one_extra_for_groups_of_several_nodes_is_named_in_a_sentence(
     missing: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lacking(missing, monkeypatch)
@@ -267,17 +268,17 @@ def test_one_extra_installs_what_groups_of_several_nodes_need_and_one_sentence_s
 
     planned, refused = run("plan", "-x", "slurm", file), run("run", "-x", "slurm", file)
 
-    says = (
+    message = (
         "JS092: groups[0] has 4 nodes, which its tasks can use only by jpsi-pilot, dask and jpsi-launchers; "
-        "try: pip install 'jpsi-jobspec[groups]'"
+        f"try: {install_command('jpsi-jobspec[groups]')}"
     )
     assert (planned[0], refused[0]) == (0, 2)
-    assert [it.partition("JS092")[2] for it in planned[2].splitlines() if "JS092" in it] == [says[5:]]
-    assert [it.partition("JS092")[2] for it in refused[2].splitlines() if "JS092" in it] == [says[5:]]
+    assert [it.partition("JS092")[2] for it in planned[2].splitlines() if "JS092" in it] == [message[5:]]
+    assert [it.partition("JS092")[2] for it in refused[2].splitlines() if "JS092" in it] == [message[5:]]
 
 
 def lacking(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have something not be installed: a package, or a launcher."""
+    """Simulate that packages, or a launcher, are not installed."""
     if name == "jpsi_pilot":
         monkeypatch.setitem(sys.modules, name, None)
     elif name == "srun":
@@ -306,7 +307,7 @@ def test_missing_packages_are_reported_beside_other_problems(
     assert [word for word in err.split() if word.startswith("JS")] == ["JS092:", "JS090:"]
 
 
-def test_what_runs_inside_of_a_group_is_shown_with_what_it_has_written(run: Run) -> None:
+def test_tasks_inside_a_group_are_shown_with_their_output(run: Run) -> None:
     file = flow(
         "version: 1\nresources: {r: {type: core, count: 1}}\ngroups:\n- name: g\n  resources: r\n"
         "  tasks: [{name: a, command: [echo, inside]}]\n"
@@ -318,7 +319,7 @@ def test_what_runs_inside_of_a_group_is_shown_with_what_it_has_written(run: Run)
     assert "a [task]  COMPLETED" in run("graph", "--states", file)[1]
 
 
-def test_what_is_required_is_answered_with_reasons(run: Run) -> None:
+def test_requirements_are_evaluated_with_reasons(run: Run) -> None:
     Path("known").mkdir()
     nodes = {"0": {"metadata": {"type": "package", "attributes": {"name": "ior"}}}}
     Path("known/spack.json").write_text(json.dumps({"graph": {"nodes": nodes}}))
@@ -343,7 +344,7 @@ def test_subsystems_are_those_below_the_home_directory_of_the_user(run: Run, tmp
     assert out.splitlines()[0] == "task build: yes"
 
 
-def test_a_workflow_goes_to_jobspecs_and_back(run: Run) -> None:
+def test_a_workflow_survives_a_round_trip_through_jobspecs(run: Run) -> None:
     file = flow(f"{HEAD}- {{name: a, command: [echo, hi], resources: r}}\n")
 
     _, out, _ = run("convert", "--to-flux", file)

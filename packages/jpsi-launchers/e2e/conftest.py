@@ -1,4 +1,4 @@
-"""Real MPIs inside a real Slurm of two nodes; ci/slurm and ci/mpi bring them up."""
+"""Real MPIs inside a real Slurm of two nodes; ci/slurm and ci/mpi start them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An MPI program whose ranks tell what they see, and how it is compiled and read."""
+"""An MPI program whose ranks print their environment, its compilation, and the parser of its output."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ int main(int count, char **words)
 
 
 def compiled(directory: Path, mpi: str) -> Path:
-    """The program of an MPI of Debian, `openmpi` or `mpich`; skips the test where that is not installed."""
+    """Compile the program with an MPI of Debian, `openmpi` or `mpich`; skip the test if it is missing."""
     for name in (f"mpicc.{mpi}", f"mpirun.{mpi}"):
         if shutil.which(name) is None:
             pytest.skip(f"{name} is not installed; ci/mpi/up does it")
@@ -54,7 +54,7 @@ def compiled(directory: Path, mpi: str) -> Path:
 
 
 def on_path(directory: Path, mpi: str) -> Path:
-    """A directory in which `mpirun` and `mpiexec` are those of this MPI."""
+    """Return a directory in which `mpirun` and `mpiexec` are those of this MPI."""
     directory.mkdir()
     for name in ("mpirun", "mpiexec"):
         script = directory / name
@@ -63,14 +63,14 @@ def on_path(directory: Path, mpi: str) -> Path:
     return directory
 
 
-def told(text: str) -> list[tuple[int, int, str, str]]:
-    """What each rank told, by rank: its rank, the size, the host, and the variable."""
+def parse_ranks(text: str) -> list[tuple[int, int, str, str]]:
+    """Return the output of each rank, sorted: its rank, the size, the host, and the variable."""
     lines = [line.split(" ", 3) for line in text.splitlines()]
     return sorted((int(rank), int(size), host, value) for rank, size, host, value in lines)
 
 
 def processes_of(program: Path) -> list[int]:
-    """The processes of this machine that run the program."""
+    """Return the processes of this host that run the program."""
     found = []
     for link in Path("/proc").glob("[0-9]*/exe"):
         try:

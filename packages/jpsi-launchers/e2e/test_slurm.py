@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
-from mpi_program import compiled, on_path, processes_of, told
+from mpi_program import compiled, on_path, parse_ranks, processes_of
 
 from jpsi import (
     Evidence,
@@ -25,7 +25,7 @@ from jpsi import (
 )
 
 TIMEOUT_SECONDS = 120
-# What srun must be told of an MPI; "MPI Guide" of Slurm.
+# The option --mpi of srun for each MPI; "MPI Guide" of Slurm.
 PMI = {"openmpi": "pmix", "mpich": "pmi2"}
 # The others go the same ways under another name.
 WAYS = [
@@ -109,7 +109,9 @@ def test_ranks_are_on_both_nodes_with_what_pre_launch_set(site: Site) -> None:
 
     job = site.completed(site.spec(pre_launch=script))
 
-    assert told(_text(job, "stdout")) == [(rank, 4, f"node0{1 + rank // 2}", value) for rank in range(4)]
+    assert parse_ranks(_text(job, "stdout")) == [
+        (rank, 4, f"node0{1 + rank // 2}", value) for rank in range(4)
+    ]
     assert not _text(job, "stderr")
 
 
@@ -126,7 +128,7 @@ def test_ranks_of_an_empty_environment_find_each_other(site: Site) -> None:
         spec.pre_launch = site.script("pre", f"export FROM_PRE_LAUNCH=here PATH='{site.path}':$PATH")
     job = site.completed(spec)
 
-    assert [(rank, size, value) for rank, size, _, value in told(_text(job, "stdout"))] == [
+    assert [(rank, size, value) for rank, size, _, value in parse_ranks(_text(job, "stdout"))] == [
         (rank, 4, "here") for rank in range(4)
     ]
 
@@ -137,7 +139,7 @@ def test_nodes_may_be_uneven(site: Site) -> None:
 
     job = site.completed(site.spec(resources=resources, pre_launch=script))
 
-    hosts = [host for _, _, host, _ in told(_text(job, "stdout"))]
+    hosts = [host for _, _, host, _ in parse_ranks(_text(job, "stdout"))]
     assert hosts == ["node01", "node01", "node01", "node02"]
     assert (site.directory / "nodes").read_text().split() == hosts
     assert not _text(job, "stderr")
@@ -148,7 +150,7 @@ def test_the_node_file_names_the_node_of_each_rank(site: Site) -> None:
 
     job = site.completed(site.spec(pre_launch=script))
 
-    hosts = [host for _, _, host, _ in told(_text(job, "stdout"))]
+    hosts = [host for _, _, host, _ in parse_ranks(_text(job, "stdout"))]
     assert (site.directory / "nodes").read_text().split() == hosts
     assert (site.directory / "again").read_text().split() == hosts
 
@@ -208,7 +210,7 @@ def _ends_with_its_code(site: Site, pre: str, post: str) -> None:
 def test_processes_have_the_default_signal_dispositions(site: Site) -> None:
     job = site.completed(site.spec("/proc/self/status", executable="/bin/cat"))
 
-    assert _unheeded(job) == ["0"] * 4
+    assert _blocked_signals(job) == ["0"] * 4
 
 
 @pytest.mark.parametrize(("launcher", "count"), [("single", 1), ("multiple", 3)])
@@ -220,11 +222,11 @@ def test_processes_of_one_node_have_the_default_signal_dispositions(
     executor.submit(job)
 
     assert job.wait(TIMEOUT_SECONDS) is not None
-    assert _unheeded(job) == ["0"] * count
+    assert _blocked_signals(job) == ["0"] * count
 
 
-def _unheeded(job: Job) -> list[str]:
-    """The signals of POSIX that each process ignores or blocks, as a mask; those for real time are others."""
+def _blocked_signals(job: Job) -> list[str]:
+    """Return the POSIX signals that each process ignores or blocks, as a mask without real-time signals."""
     masks = re.findall(r"^SigBlk:\t(\w+)\nSigIgn:\t(\w+)$", _text(job, "stdout"), re.MULTILINE)
     return [f"{(int(blocked, 16) | int(ignored, 16)) & 0x7FFFFFFF:x}" for blocked, ignored in masks]
 
@@ -244,7 +246,7 @@ def test_paths_may_be_strange(site: Site) -> None:
         )
     )
 
-    assert len(told((site.directory / "out 'put").read_text())) == 4
+    assert len(parse_ranks((site.directory / "out 'put").read_text())) == 4
     assert (site.directory / 'err "or').read_text() == ""
     assert (site.directory / "ended").exists()
 
@@ -283,7 +285,7 @@ def test_ranks_of_all_components_are_one_world(site: Site) -> None:
 
     job = site.completed(site.spec(resources=KINDS))
 
-    found = told(_text(job, "stdout"))
+    found = parse_ranks(_text(job, "stdout"))
     assert [(rank, size) for rank, size, _, _ in found] == [(rank, 4) for rank in range(4)]
     first, *others = (node for _, _, node, _ in found)
     assert {first, *others} == {"node01", "node02"}

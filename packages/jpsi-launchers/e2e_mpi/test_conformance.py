@@ -1,4 +1,4 @@
-"""What every launcher passes, over the MPIs of Debian."""
+"""The conformance tests of launchers, with the MPIs of Debian."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real MPI programs on this machine, by whoever runs the tests: as root, Open MPI has to be told so."""
+"""Real MPI programs on this host; Open MPI needs an option if root runs the tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mpi_program import compiled, on_path, processes_of, told
+from mpi_program import compiled, on_path, parse_ranks, processes_of
 
 from jpsi import ExecutorConfig, Job, JobExecutor, JobSpec, JobState, JobStatus, ResourceSpecV1
 from launchers_support import lines_of, script_of, spec_of
@@ -19,7 +19,7 @@ WAYS = [(mpi, launcher) for mpi in ("openmpi", "mpich") for launcher in ("mpirun
 
 @pytest.fixture(params=WAYS, ids="-".join)
 def spec(request: pytest.FixtureRequest, tmp_path: Path) -> JobSpec:
-    """Four ranks of a program in a directory with a strange name."""
+    """Run four ranks of a program in a directory whose name needs quoting."""
     mpi, launcher = request.param
     directory = tmp_path / 'it\'s a "place"'
     directory.mkdir()
@@ -57,7 +57,7 @@ def test_ranks_find_each_other_and_have_what_pre_launch_set(executor: JobExecuto
     status, output = ended(executor, spec)
 
     assert status.state is JobState.COMPLETED
-    found = told(output)
+    found = parse_ranks(output)
     assert [rank for rank, _, _, _ in found] == list(range(COUNT))
     assert {(size, value) for _, size, _, value in found} == {(COUNT, 'a;b, "c"')}
 

@@ -1,4 +1,4 @@
-"""What the tests of launchers share: specs, programs that stand in for others, and lines that are run."""
+"""Helpers for tests of launchers: specs, fakes of programs, and running of lines."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def program(path: Path, text: str) -> Path:
 
 
 def print_arguments(path: Path, version: str = "/dev/null") -> Path:
-    """A program that prints its name and its arguments, each on a line, or a version."""
+    """Make a program that prints its name and its arguments, each on a line, or a version."""
     return program(
         path,
         f'[ "$*" != --version ] || exec cat "{version}"\nprintf "%s\\n" "${{0##*/}}" "$@"',
     )
 
 
-def play(path: Path, rank: str, *, is_hydra: bool = False) -> Path:
-    """A program that drops its options and runs the command, as often as they say, with a rank each.
+def make_fake_launcher(path: Path, rank: str, *, is_hydra: bool = False) -> Path:
+    """Make a program that drops its options and runs as many ranks of the command as they request.
 
-    As Hydra it has each process in a session of its own, and signals all of that.
+    As Hydra it gives each process its own session, and signals that session.
     """
     # The name of the rank's variable and the number are all in which it differs from `multiple`.
     several = "\n".join(lines_of(spec_of("multiple"))[1:])
@@ -57,10 +57,10 @@ def play(path: Path, rank: str, *, is_hydra: bool = False) -> Path:
             '_launch_pids="$_launch_pids$! "\n  _launch_groups="$_launch_groups-$! "',
         )
         several = several.replace('exec "$@" <&3', 'exec setsid "$@" <&3')
-    return program(path, _PLAYED.format(rank=rank, several=several))
+    return program(path, _FAKE_LAUNCHER.format(rank=rank, several=several))
 
 
-_PLAYED = """\
+_FAKE_LAUNCHER = """\
 _launch_groups=''
 JPSI_SIZE=1
 _parts=''
@@ -90,7 +90,7 @@ set -- /bin/sh -c 'export {rank}=$JPSI_RANK; unset JPSI_RANK JPSI_SIZE; exec "$@
 
 
 def run(script: Path, *command: str, path: Path | None = None, **environment: str) -> list[str]:
-    """The lines that a script of lines printed."""
+    """Run a script of these lines, and return the lines that it printed."""
     places = os.environ["PATH"] if path is None else f"{path}:{os.environ['PATH']}"
     done = subprocess.run(
         ["/bin/sh", script, *command],
@@ -105,5 +105,5 @@ def run(script: Path, *command: str, path: Path | None = None, **environment: st
 
 
 def missing(*programs: str) -> str | None:
-    """The first of these programs that is not installed."""
+    """Return the first of these programs that is not installed."""
     return next((name for name in programs if shutil.which(name) is None), None)

@@ -1,4 +1,4 @@
-"""What every launcher passes; those that need a program have one that plays it."""
+"""The conformance tests of launchers; those that need a program get a fake of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import jpsi_launchers.multiple
 import jpsi_launchers.script
 import jpsi_launchers.srun
 from jpsi_testing import LauncherConformance
-from launchers_support import RECORDINGS, play, program
+from launchers_support import RECORDINGS, make_fake_launcher, program
 
 
 class TestMultiple(LauncherConformance):
@@ -31,57 +31,57 @@ class TestScript(LauncherConformance):
     custom_attributes: ClassVar = {"script.path": str(Path(__file__).with_name("launch it's.sh"))}
 
 
-class _Played(LauncherConformance):
-    """A launcher whose program is played."""
+class _FakeProgramConformance(LauncherConformance):
+    """The conformance tests of a launcher with a fake of its program."""
 
     max_processes = 3
-    #: The variable by which a process knows its rank.
+    #: The variable with the rank of a process.
     rank: ClassVar[str]
 
     @pytest.fixture(autouse=True)
-    def _play(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        play(tmp_path / "bin" / str(self.program), self.rank)
+    def _install_fake(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        make_fake_launcher(tmp_path / "bin" / str(self.program), self.rank)
         monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
 
 
-class TestSrun(_Played):
+class TestSrun(_FakeProgramConformance):
     launcher_name = "srun"
     program = "srun"
     rank = "SLURM_PROCID"
     plugin = jpsi_launchers.srun
 
 
-class TestJsrun(_Played):
+class TestJsrun(_FakeProgramConformance):
     launcher_name = "jsrun"
     program = "jsrun"
     rank = "JSM_NAMESPACE_RANK"
     plugin = jpsi_launchers.jsrun
 
 
-class TestAprun(_Played):
+class TestAprun(_FakeProgramConformance):
     launcher_name = "aprun"
     program = "aprun"
     rank = "ALPS_APP_PE"
     plugin = jpsi_launchers.aprun
 
 
-class TestFlux(_Played):
+class TestFlux(_FakeProgramConformance):
     launcher_name = "flux"
     program = "flux"
     rank = "FLUX_TASK_RANK"
     plugin = jpsi_launchers.flux
 
 
-class TestIntelMpi(_Played):
+class TestIntelMpi(_FakeProgramConformance):
     launcher_name = "mpirun"
     program = "mpirun"
     rank = "PMI_RANK"
     plugin = jpsi_launchers.mpirun
 
     @pytest.fixture(autouse=True)
-    def _play(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Its mpirun is only asked what it is; the program beside it runs processes."""
+    def _install_fake(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Put a fake mpirun on PATH that prints its version, and a program that runs processes."""
         version = RECORDINGS / "intel-2021.19.txt"
         program(tmp_path / "bin" / "mpirun", f'[ "$1" = --version ] && cat "{version}" || exit 3')
-        play(tmp_path / "bin" / "mpiexec.hydra", self.rank, is_hydra=True)
+        make_fake_launcher(tmp_path / "bin" / "mpiexec.hydra", self.rank, is_hydra=True)
         monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")

@@ -83,7 +83,7 @@ SET += ["export JPSI_JOB_ID=1 _jpsi_pre_launch='' _jpsi_post_launch=''"]
 
 
 @pytest.mark.parametrize(("name", "shape"), [*LAST], ids=lambda it: it)
-def test_the_last_line_says_what_the_spec_asks_for(name: str, shape: str) -> None:
+def test_the_last_line_has_the_resources_of_the_spec(name: str, shape: str) -> None:
     assert lines_of(spec_of(name, **SHAPES[shape]))[-1] == LAST[name, shape]
 
 
@@ -120,7 +120,7 @@ def test_the_program_of_an_mpi_has_the_name_of_the_launcher(name: str) -> None:
 
 
 def every_spec(name: str, shape: str) -> JobSpec:
-    """A spec for which a launcher has lines."""
+    """Return a spec for the lines of a launcher."""
     spec = spec_of(name, **SHAPES[shape])
     spec.attributes = JobAttributes(custom_attributes={"script.path": '/opt/it\'s a "script"'})
     return spec
@@ -181,7 +181,7 @@ def test_srun_refuses_a_component_whose_last_node_has_less() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "goes_by_it"),
+    ("resources", "uses_it"),
     [
         ({"process_count": 4, "processes_per_node": 3}, True),
         ({"process_count": 3, "node_count": 2}, True),
@@ -192,12 +192,12 @@ def test_srun_refuses_a_component_whose_last_node_has_less() -> None:
     ],
     ids=str,
 )
-def test_srun_goes_by_the_node_file_where_nodes_are_uneven(asked: dict[str, int], goes_by_it: bool) -> None:
-    *before, last = lines_of(spec_of("srun", **asked))
+def test_srun_uses_the_node_file_if_nodes_are_uneven(resources: dict[str, int], uses_it: bool) -> None:
+    *before, last = lines_of(spec_of("srun", **resources))
 
-    assert ("--distribution=arbitrary" in last) is goes_by_it
-    assert ('export SLURM_HOSTFILE="$JPSI_NODEFILE"' in before) is goes_by_it
-    assert ("unset SLURM_NTASKS_PER_NODE" in before) is goes_by_it
+    assert ("--distribution=arbitrary" in last) is uses_it
+    assert ('export SLURM_HOSTFILE="$JPSI_NODEFILE"' in before) is uses_it
+    assert ("unset SLURM_NTASKS_PER_NODE" in before) is uses_it
 
 
 def srun_spec(**custom: Any) -> JobSpec:
@@ -266,7 +266,7 @@ def test_an_option_of_srun_that_only_resembles_one_is_not_refused(name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["i", "--input", "in put", "Input", "input=x", ""])
-def test_what_is_no_long_option_of_srun_is_refused(name: str) -> None:
+def test_a_name_that_is_no_long_option_of_srun_is_refused(name: str) -> None:
     (problem,) = srun.check_spec(srun_spec(**{name: "x"}))
 
     assert "whole name" in problem

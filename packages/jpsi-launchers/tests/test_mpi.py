@@ -1,4 +1,4 @@
-"""`mpirun` and `mpiexec` over programs that stand in for those of each MPI and print their arguments."""
+"""`mpirun` and `mpiexec` over fakes of the programs of each MPI, which print their arguments."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-class Stand:
-    """A machine with one MPI, where a job is launched."""
+class MpiHost:
+    """A host with one MPI, on which a test launches a job."""
 
     def __init__(self, tmp_path: Path, name: str, uid: int = 1000) -> None:
         self.tmp_path, self.name = tmp_path, name
@@ -52,8 +52,8 @@ class Stand:
 
 
 @pytest.fixture
-def stand(tmp_path: Path, name: str) -> Stand:
-    return Stand(tmp_path, name)
+def mpi_host(tmp_path: Path, name: str) -> MpiHost:
+    return MpiHost(tmp_path, name)
 
 
 # Open MPI 5 must not be given standard input.
@@ -61,42 +61,42 @@ NO_INPUT = {"openmpi-4.1.4": [], "openmpi-5.0.11": ["--stdin", "none"]}
 
 
 def options(arguments: list[str]) -> list[str]:
-    """The arguments without what each process of Hydra runs as."""
+    """Return the arguments without the wrapper in which Hydra runs each process."""
     heeding = arguments.index("--default-signal=TTIN")
     return [*arguments[: arguments.index("/bin/sh")], *arguments[heeding + 1 :]]
 
 
 @pytest.mark.parametrize("version", OPEN_MPI)
-def test_open_mpi_without_node_file(stand: Stand, version: str) -> None:
-    assert stand.launch(version, "a b", "") == [stand.name, "-n", "1", *NO_INPUT[version], "a b", ""]
+def test_open_mpi_without_node_file(mpi_host: MpiHost, version: str) -> None:
+    assert mpi_host.launch(version, "a b", "") == [mpi_host.name, "-n", "1", *NO_INPUT[version], "a b", ""]
 
 
 @pytest.mark.parametrize("version", OPEN_MPI)
 def test_open_mpi_may_run_as_root_only_where_it_does(tmp_path: Path, version: str, name: str) -> None:
     expected = [name, "-n", "1", *ROOT, *NO_INPUT[version], "true"]
-    assert Stand(tmp_path, name, uid=0).launch(version) == expected
+    assert MpiHost(tmp_path, name, uid=0).launch(version) == expected
 
 
 @pytest.mark.parametrize("version", OPEN_MPI)
-def test_open_mpi_has_a_slot_for_each_line_of_the_node_file(stand: Stand, version: str) -> None:
+def test_open_mpi_has_a_slot_for_each_line_of_the_node_file(mpi_host: MpiHost, version: str) -> None:
     count = CORES + 1
-    stand.nodes = " ".join(["a"] * count)
+    mpi_host.nodes = " ".join(["a"] * count)
 
-    arguments = stand.launch(version, process_count=count)
+    arguments = mpi_host.launch(version, process_count=count)
 
-    file = stand.tmp_path / f"{stand.name}.hosts"
+    file = mpi_host.tmp_path / f"{mpi_host.name}.hosts"
     assert file.read_text() == f"a slots={count}\n"
-    # and is not asked to bind more processes than there are cores
+    # and does not bind more processes than there are cores
     hosts = ["--hostfile", str(file), "--bind-to", "none"]
     assert arguments[1:] == ["-n", str(count), *hosts, *NO_INPUT[version], "true"]
 
 
 @pytest.mark.clause("pre-launch-forwarded")
 @pytest.mark.parametrize("version", OPEN_MPI)
-def test_open_mpi_takes_the_environment_to_other_nodes(stand: Stand, version: str) -> None:
-    stand.nodes = "a b"
+def test_open_mpi_takes_the_environment_to_other_nodes(mpi_host: MpiHost, version: str) -> None:
+    mpi_host.nodes = "a b"
 
-    arguments = stand.launch(version, process_count=2)
+    arguments = mpi_host.launch(version, process_count=2)
 
     named = {arguments[at + 1] for at, it in enumerate(arguments) if it == "-x"}
     assert named >= {"WITH", "PATH", "JPSI_NODEFILE"}
@@ -105,11 +105,11 @@ def test_open_mpi_takes_the_environment_to_other_nodes(stand: Stand, version: st
 
 
 @pytest.mark.parametrize("version", OPEN_MPI)
-def test_open_mpi_binds_where_there_are_cores_for_all(stand: Stand, version: str) -> None:
-    stand.nodes = "a b"
+def test_open_mpi_binds_where_there_are_cores_for_all(mpi_host: MpiHost, version: str) -> None:
+    mpi_host.nodes = "a b"
 
-    fits = stand.launch(version, process_count=2, cpu_cores_per_process=CORES)
-    does_not = stand.launch(version, process_count=2, cpu_cores_per_process=CORES + 1)
+    fits = mpi_host.launch(version, process_count=2, cpu_cores_per_process=CORES)
+    does_not = mpi_host.launch(version, process_count=2, cpu_cores_per_process=CORES + 1)
 
     at = fits.index("--map-by")
     assert fits[at : at + 4] == ["--map-by", f"slot:PE={CORES}", "--bind-to", "core"]
@@ -124,50 +124,50 @@ KINDS = HeterogeneousResources(
 
 @pytest.mark.parametrize("version", [*OPEN_MPI, *HYDRA])
 def test_slots_of_several_kinds_are_what_the_node_file_has_and_nothing_is_bound(
-    stand: Stand, version: str
+    mpi_host: MpiHost, version: str
 ) -> None:
-    stand.nodes = "a b b"
+    mpi_host.nodes = "a b b"
 
-    arguments = stand.launch_spec(JobSpec("/bin/true", launcher=stand.name, resources=KINDS), version)
+    arguments = mpi_host.launch_spec(JobSpec("/bin/true", launcher=mpi_host.name, resources=KINDS), version)
 
     assert arguments[1:3] == ["-n", "3"]
     if version in HYDRA:
         assert "-bind-to" not in arguments
     else:
         assert arguments[arguments.index("--bind-to") + 1] == "none"
-        assert (stand.tmp_path / f"{stand.name}.hosts").read_text() == "a slots=1\nb slots=2\n"
+        assert (mpi_host.tmp_path / f"{mpi_host.name}.hosts").read_text() == "a slots=1\nb slots=2\n"
 
 
-def test_what_an_mpi_cannot_reach_in_slurm_is_told(stand: Stand) -> None:
-    stand.batch_system = {"SLURM_HET_SIZE": "2"}
+def test_an_mpi_that_cannot_start_in_slurm_is_an_error(mpi_host: MpiHost) -> None:
+    mpi_host.batch_system = {"SLURM_HET_SIZE": "2"}
 
     with pytest.raises(subprocess.CalledProcessError) as error:
-        stand.launch_spec(JobSpec("/bin/true", launcher=stand.name, resources=KINDS), OPEN_MPI[0])
+        mpi_host.launch_spec(JobSpec("/bin/true", launcher=mpi_host.name, resources=KINDS), OPEN_MPI[0])
 
     assert error.value.returncode == 125
-    assert "use srun" in (stand.tmp_path / "log").read_text()
-    assert stand.launch(OPEN_MPI[0]), "a job with slots of one kind is none of those"
+    assert "use srun" in (mpi_host.tmp_path / "log").read_text()
+    assert mpi_host.launch(OPEN_MPI[0]), "a job with slots of one kind is none of those"
 
 
 @pytest.mark.parametrize("version", HYDRA)
-def test_hydra(stand: Stand, version: str) -> None:
-    assert options(stand.launch(version, process_count=3)) == [stand.name, "-n", "3", "true"]
+def test_hydra(mpi_host: MpiHost, version: str) -> None:
+    assert options(mpi_host.launch(version, process_count=3)) == [mpi_host.name, "-n", "3", "true"]
 
-    stand.nodes = "a b"
-    file = str(stand.tmp_path / "node file")
-    bound = stand.launch(version, process_count=2, cpu_cores_per_process=1)
-    assert options(stand.launch(version, process_count=2))[1:] == ["-n", "2", "-f", file, "true"]
+    mpi_host.nodes = "a b"
+    file = str(mpi_host.tmp_path / "node file")
+    bound = mpi_host.launch(version, process_count=2, cpu_cores_per_process=1)
+    assert options(mpi_host.launch(version, process_count=2))[1:] == ["-n", "2", "-f", file, "true"]
     assert options(bound)[1:] == ["-n", "2", "-bind-to", "core:1", "-f", file, "true"]
-    assert "-bind-to" not in stand.launch(version, process_count=2, cpu_cores_per_process=CORES + 1)
+    assert "-bind-to" not in mpi_host.launch(version, process_count=2, cpu_cores_per_process=CORES + 1)
 
 
-def test_intel_mpi_is_run_without_the_script_around_it(stand: Stand) -> None:
-    print_arguments(stand.bin / "mpiexec.hydra")
-    stand.nodes = "a b"
+def test_intel_mpi_is_run_without_the_script_around_it(mpi_host: MpiHost) -> None:
+    print_arguments(mpi_host.bin / "mpiexec.hydra")
+    mpi_host.nodes = "a b"
 
-    arguments = stand.launch(INTEL, process_count=2, cpu_cores_per_process=2)
+    arguments = mpi_host.launch(INTEL, process_count=2, cpu_cores_per_process=2)
 
-    file = str(stand.tmp_path / "node file")
+    file = str(mpi_host.tmp_path / "node file")
     assert options(arguments) == ["mpiexec.hydra", "-n", "2", "-f", file, "true"]
 
 
@@ -182,20 +182,20 @@ def test_intel_mpi_is_run_without_the_script_around_it(stand: Stand) -> None:
     ],
     ids=["slurm", "sge", "lsf", "pbs", "user"],
 )
-def test_intel_mpi_is_told_the_batch_system(
-    stand: Stand, variables: dict[str, str], bootstrap: list[str]
+def test_intel_mpi_gets_the_batch_system(
+    mpi_host: MpiHost, variables: dict[str, str], bootstrap: list[str]
 ) -> None:
     """Its mpirun would find that out."""
-    print_arguments(stand.bin / "mpiexec.hydra")
-    stand.batch_system = variables
+    print_arguments(mpi_host.bin / "mpiexec.hydra")
+    mpi_host.batch_system = variables
 
-    assert options(stand.launch(INTEL)) == ["mpiexec.hydra", "-n", "1", *bootstrap, "true"]
+    assert options(mpi_host.launch(INTEL)) == ["mpiexec.hydra", "-n", "1", *bootstrap, "true"]
 
 
-def test_an_unknown_mpi_gets_what_all_understand(stand: Stand) -> None:
-    stand.nodes = "a b"
+def test_an_unknown_mpi_gets_what_all_understand(mpi_host: MpiHost) -> None:
+    mpi_host.nodes = "a b"
 
-    assert stand.launch("unknown", process_count=2) == [stand.name, "-n", "2", "true"]
+    assert mpi_host.launch("unknown", process_count=2) == [mpi_host.name, "-n", "2", "true"]
 
 
 @pytest.mark.parametrize(
@@ -212,12 +212,12 @@ def test_every_core_of_a_list_is_counted_once(tmp_path: Path, listed: str, numbe
     assert run(script, listed) == [str(number) for number in numbers]
 
 
-def test_rank_0_of_open_mpi_5_opens_the_input_itself(stand: Stand, tmp_path: Path) -> None:
+def test_rank_0_of_open_mpi_5_opens_the_input_itself(mpi_host: MpiHost, tmp_path: Path) -> None:
     """Its own passing on has no end."""
     (tmp_path / "in put").write_text("put in\n")
-    stand.batch_system = {"_jpsi_stdin": str(tmp_path / "in put")}
+    mpi_host.batch_system = {"_jpsi_stdin": str(tmp_path / "in put")}
 
-    arguments = stand.launch(OPEN_MPI[1], "cat")
+    arguments = mpi_host.launch(OPEN_MPI[1], "cat")
 
     assert arguments[3:5] == NO_INPUT[OPEN_MPI[1]]
     rank = program(
@@ -227,18 +227,18 @@ def test_rank_0_of_open_mpi_5_opens_the_input_itself(stand: Stand, tmp_path: Pat
     assert run(rank, "1", *arguments[5:]) == []
 
 
-def test_open_mpi_5_is_not_asked_to_read_a_path_with_a_comma(stand: Stand, tmp_path: Path) -> None:
-    """It would open what stands before the comma."""
+def test_open_mpi_5_gets_no_path_with_a_comma(mpi_host: MpiHost, tmp_path: Path) -> None:
+    """It would open the part before the comma."""
     (tmp_path / "a,b").mkdir()
-    stand.nodes = "a b"
-    stand.batch_system = {"_jpsi_folder": str(tmp_path / "a,b")}
+    mpi_host.nodes = "a b"
+    mpi_host.batch_system = {"_jpsi_folder": str(tmp_path / "a,b")}
 
     with pytest.raises(subprocess.CalledProcessError) as error:
-        stand.launch(OPEN_MPI[1], process_count=2)
+        mpi_host.launch(OPEN_MPI[1], process_count=2)
 
     assert error.value.returncode == 125
     assert "comma" in (tmp_path / "log").read_text()
-    assert stand.launch(OPEN_MPI[0], process_count=2)
+    assert mpi_host.launch(OPEN_MPI[0], process_count=2)
 
 
 # Starts two processes and says of their codes what Hydra says.
@@ -276,8 +276,8 @@ def test_the_code_of_hydra_is_that_of_the_process_that_failed_first(
     assert done.returncode == code
 
 
-# Sends a signal to the shell that has started it, and tells which it gets.
-_HEARING = """\
+# Sends a signal to the shell that has started it, and prints the one that it gets.
+_SIGNAL_PROGRAM = """\
 [ "$1" != --version ] || exec cat "{version}"
 for name in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
   trap "kill \\$!; echo $name; exit 0" $name
@@ -302,20 +302,22 @@ def test_a_signal_that_its_program_would_die_of_becomes_term(
     tmp_path: Path, version: str, ends_by_signal: set[str], sent: str
 ) -> None:
     recording = RECORDINGS / f"{version}.txt"
-    text = _HEARING.format(version=recording if recording.exists() else "/dev/null")
+    text = _SIGNAL_PROGRAM.format(version=recording if recording.exists() else "/dev/null")
     for name in ("mpirun", "mpiexec.hydra"):
         program(tmp_path / "bin" / name, text)
     script = script_of(lines_of(spec_of("mpirun")), tmp_path / "launch")
-    told = {"SIGNAL": sent, "_jpsi_folder": str(tmp_path), "_jpsi_stdin": "/dev/null"}
+    environment = {"SIGNAL": sent, "_jpsi_folder": str(tmp_path), "_jpsi_stdin": "/dev/null"}
 
-    assert run(script, "true", path=tmp_path / "bin", **told) == ["TERM" if sent in ends_by_signal else sent]
+    assert run(script, "true", path=tmp_path / "bin", **environment) == [
+        "TERM" if sent in ends_by_signal else sent
+    ]
 
 
 def test_a_colon_reaches_the_program(tmp_path: Path, name: str) -> None:
     """MPIs take a word that is a colon for the end of the command."""
-    stand = Stand(tmp_path, name)
+    mpi_host = MpiHost(tmp_path, name)
 
-    arguments = stand.launch(HYDRA[0], "/bin/echo", "a", ":", "", "it's", ".b")
+    arguments = mpi_host.launch(HYDRA[0], "/bin/echo", "a", ":", "", "it's", ".b")
 
     hidden = arguments[arguments.index("--default-signal=TTIN") + 1 :]
     assert ":" not in hidden

@@ -75,8 +75,8 @@ def test_the_code_is_that_of_the_lowest_rank_that_failed(
     assert done.returncode == code
 
 
-def test_it_waits_for_all(tmp_path: Path, shell: str) -> None:
-    """Rank 0 fails at once; rank 1 ends only after it has seen that, and is waited for."""
+def test_the_launcher_waits_for_all_ranks(tmp_path: Path, shell: str) -> None:
+    """Rank 0 fails at once; rank 1 ends only after that failure, and the launcher waits for it."""
     command = (
         'mine=$JPSI_RANK; if [ "$mine" = 0 ]; then : >gone; exit 4; fi; '
         "until [ -e gone ]; do :; done; : >ended"
@@ -117,7 +117,7 @@ def test_a_signal_reaches_every_rank(tmp_path: Path, shell: str, number: signal.
 
 @pytest.mark.parametrize("moment", range(3))
 def test_a_signal_while_ranks_are_started_misses_none(tmp_path: Path, shell: str, moment: int) -> None:
-    """It comes just before rank 1 is started, just after, or when it is known."""
+    """The signal arrives just before the start of rank 1, just after it, or once its pid is recorded."""
     path = script(tmp_path, 3)
     lines = path.read_text().replace("\n(\n", "\n{\n").replace("\n)\n", "\n}\n").splitlines()
     start = next(at for at, it in enumerate(lines) if it == "  (")
@@ -135,7 +135,7 @@ def test_a_signal_while_ranks_are_started_misses_none(tmp_path: Path, shell: str
 
 
 def members(session: int) -> list[int]:
-    """The processes of a session that have not ended."""
+    """Return the processes of a session that have not ended."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -12,7 +12,7 @@ from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobSpec
 from jpsi_engine.runner.claim_and_markers import BatchFrame, Frame, ProcessFrame
 from jpsi_launchers import ScriptLauncher
-from runners import Ended, Place, script, shell_job
+from runners import Ended, RunnerBench, script, shell_job
 
 #: As PSI/J has it: `set -e`, notes appended to the log, and everything done by the script.
 SCRIPT = r"""
@@ -35,27 +35,29 @@ exit $code
 
 
 @pytest.fixture(params=[ProcessFrame(), BatchFrame("JOB_ID")], ids=["process", "batch"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> RunnerBench:
     frame: Frame = request.param
-    return Place(tmp_path / "it's a place", frame=frame)
+    return RunnerBench(tmp_path / "it's a place", frame=frame)
 
 
-def launched(place: Place, spec: JobSpec, text: str = SCRIPT, *, takes_count: bool = False) -> Ended:
-    launcher = ScriptLauncher(script(place.root / "my launch.sh", text), takes_count=takes_count)
-    return place.run(spec, launch=launcher.launch(spec), sources_scripts=launcher.sources_scripts())
+def run_launcher(
+    bench: RunnerBench, spec: JobSpec, text: str = SCRIPT, *, takes_count: bool = False
+) -> Ended:
+    launcher = ScriptLauncher(script(bench.root / "my launch.sh", text), takes_count=takes_count)
+    return bench.run(spec, launch=launcher.launch(spec), sources_scripts=launcher.sources_scripts())
 
 
-def log(place: Place) -> list[str]:
-    """What the script printed."""
-    return (place.folder / "launch.1").read_text().splitlines()
+def log(bench: RunnerBench) -> list[str]:
+    """Return the output of the script."""
+    return (bench.folder / "launch.1").read_text().splitlines()
 
 
-def notes(place: Place) -> list[str]:
-    return (place.folder / "launch.1.notes").read_text().splitlines()
+def notes(bench: RunnerBench) -> list[str]:
+    return (bench.folder / "launch.1.notes").read_text().splitlines()
 
 
 @pytest.mark.clause("python-launcher-own")
-def test_it_implements_hooks_that_there_are() -> None:
+def test_the_launcher_implements_existing_hooks() -> None:
     assert find_hook_problems(ScriptLauncher("/x"), [LauncherHooks]) == []
 
 
@@ -72,54 +74,54 @@ def test_lines_read_as_they_are_written_here() -> None:
 
 @pytest.mark.clause("python-launcher-done")
 @pytest.mark.parametrize("code", [0, 7, 125])
-def test_code_is_that_of_a_script_that_is_done(place: Place, code: int) -> None:
-    ended = launched(place, shell_job(f"cat; echo err >&2; exit {code}", stdin_path=Path("/dev/null")))
+def test_code_is_that_of_a_script_that_is_done(bench: RunnerBench, code: int) -> None:
+    ended = run_launcher(bench, shell_job(f"cat; echo err >&2; exit {code}", stdin_path=Path("/dev/null")))
 
     assert (ended.code, ended.markers) == (code, [f"exit.run.{code}"])
     assert (ended.stdout, ended.stderr) == (b"", b"err\n")
-    assert log(place) == ["said", "_PSI_J_LAUNCHER_DONE"]
-    assert notes(place) == [f"note: launching {place.job_id}", f"note: done with {code}"]
+    assert log(bench) == ["said", "_PSI_J_LAUNCHER_DONE"]
+    assert notes(bench) == [f"note: launching {bench.job_id}", f"note: done with {code}"]
 
 
-def test_notes_that_come_late_are_no_part_of_what_it_says(place: Place) -> None:
+def test_notes_that_come_late_are_no_part_of_what_it_says(bench: RunnerBench) -> None:
     late = 'echo _PSI_J_LAUNCHER_DONE\necho "launched" >>"$2"\nexit 0'
 
-    assert launched(place, shell_job(":"), late).markers == ["exit.run.0"]
-    assert notes(place) == ["launched"]
+    assert run_launcher(bench, shell_job(":"), late).markers == ["exit.run.0"]
+    assert notes(bench) == ["launched"]
 
 
-def test_script_may_take_the_number_of_processes_before_the_command(place: Place) -> None:
+def test_script_may_take_the_number_of_processes_before_the_command(bench: RunnerBench) -> None:
     spec = shell_job("exit 9", resources=ResourceSpecV1(process_count=3))
     text = 'shift 7; echo "$1 $2"; shift; "$@"; code=$?; echo _PSI_J_LAUNCHER_DONE; exit $code'
 
-    ended = launched(place, spec, text, takes_count=True)
+    ended = run_launcher(bench, spec, text, takes_count=True)
 
     assert ended.markers == ["exit.run.9"]
-    assert log(place)[0].startswith("3 /")
+    assert log(bench)[0].startswith("3 /")
 
 
 @pytest.mark.clause("python-launcher-streams", "python-launcher-scripts")
-def test_script_has_streams_and_scripts_and_sources_them_once(place: Place) -> None:
-    pre = script(place.directory / "pre it's", 'echo >>"$PROOF"; export A="pre launch"')
-    post = script(place.home / "post", 'echo >>"$PROOF"; echo "$A $code" >post_proof')
-    script(place.directory / "in", "put in\n")
+def test_script_has_streams_and_scripts_and_sources_them_once(bench: RunnerBench) -> None:
+    pre = script(bench.directory / "pre it's", 'echo >>"$PROOF"; export A="pre launch"')
+    post = script(bench.home / "post", 'echo >>"$PROOF"; echo "$A $code" >post_proof')
+    script(bench.directory / "in", "put in\n")
     spec = shell_job(
         'cat; echo "$A"; echo err >&2; exit 3',
         pre_launch=Path(pre.name),
         post_launch=Path("~/post"),
         stdin_path=Path("in"),
         stdout_path=Path('out "x"'),
-        stderr_path=place.root / "err",
-        environment={"PROOF": str(place.proof)},
+        stderr_path=bench.root / "err",
+        environment={"PROOF": str(bench.proof)},
     )
 
-    ended = launched(place, spec)
+    ended = run_launcher(bench, spec)
 
     assert (ended.code, ended.markers) == (3, ["exit.run.3"])
-    assert (place.directory / 'out "x"').read_text() == "put in\npre launch\n"
-    assert (place.root / "err").read_text() == "err\n"
-    assert (place.directory / "post_proof").read_text() == "pre launch 3\n"
-    assert place.proof.read_text() == "\n\n"
+    assert (bench.directory / 'out "x"').read_text() == "put in\npre launch\n"
+    assert (bench.root / "err").read_text() == "err\n"
+    assert (bench.directory / "post_proof").read_text() == "pre launch 3\n"
+    assert bench.proof.read_text() == "\n\n"
     assert post.exists()
 
 
@@ -137,31 +139,31 @@ def test_script_has_streams_and_scripts_and_sources_them_once(place: Place) -> N
     ],
 )
 def test_script_that_is_not_done_has_failed(
-    place: Place, text: str, marker: str, said: list[str] | None
+    bench: RunnerBench, text: str, marker: str, said: list[str] | None
 ) -> None:
-    ended = launched(place, shell_job("exit 9"), text)
+    ended = run_launcher(bench, shell_job("exit 9"), text)
 
     assert ended.markers == [marker]
-    assert log(place) == said if said is not None else log(place)
+    assert log(bench) == said if said is not None else log(bench)
 
 
 @pytest.mark.parametrize("text", ["exit 3", "false", "return 5"])
-def test_pre_launch_that_fails_launches_nothing(place: Place, text: str) -> None:
-    pre = script(place.root / "pre.sh", text)
+def test_pre_launch_that_fails_launches_nothing(bench: RunnerBench, text: str) -> None:
+    pre = script(bench.root / "pre.sh", text)
 
-    ended = launched(place, shell_job('echo >"$1"', place.proof, pre_launch=pre))
+    ended = run_launcher(bench, shell_job('echo >"$1"', bench.proof, pre_launch=pre))
 
     assert [marker.rpartition(".")[0] for marker in ended.markers] == ["exit.launch"]
-    assert not place.proof.exists()
+    assert not bench.proof.exists()
 
 
-def test_a_missing_interpreter_is_named(place: Place) -> None:
+def test_a_missing_interpreter_is_named(bench: RunnerBench) -> None:
     launcher = ScriptLauncher("/x", interpreter="/nonexistent/bash")
 
-    ended = place.run(shell_job(":"), launch=launcher.launch(JobSpec("x")), sources_scripts=True)
+    ended = bench.run(shell_job(":"), launch=launcher.launch(JobSpec("x")), sources_scripts=True)
 
     assert ended.markers == ["exit.launch.127"]
-    assert "/nonexistent/bash" in "".join(log(place))
+    assert "/nonexistent/bash" in "".join(log(bench))
 
 
 def test_streams_that_would_be_one_file_are_refused() -> None:

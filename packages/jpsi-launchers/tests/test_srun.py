@@ -12,7 +12,12 @@ import jpsi
 import jpsi_launchers.srun
 from jpsi.plugin import BatchConfig
 from jpsi_slurm import SlurmConfig
-from jpsi_testing import ExecutorConformance, LauncherConformance
+from jpsi_testing import LauncherConformance
+from jpsi_testing.conformance.bulk import ArrayTests
+from jpsi_testing.conformance.ends import EndTests
+from jpsi_testing.conformance.nodes import ComponentTests, NodeTests
+from jpsi_testing.conformance.runs import RunTests
+from jpsi_testing.conformance.staging import StagingTests
 from jpsi_testing.fake import FakeScheduler
 
 # Without a name of its own, a job of any executor's tests is launched by this.
@@ -29,7 +34,7 @@ class TestSrun(LauncherConformance):
 
     @pytest.fixture(autouse=True)
     def _slurm(self, fake_commands: Callable[..., FakeScheduler]) -> None:
-        """Every srun is the fake's, also where lines run outside of a job."""
+        """Put the fake's srun on PATH, also for lines that run outside of a job."""
         fake_commands("slurm")
 
     @pytest.fixture
@@ -44,8 +49,8 @@ class TestSrun(LauncherConformance):
             yield executor
 
 
-class TestSlurm(ExecutorConformance):
-    """Whatever launches the job, the executor keeps its promises."""
+class TestSlurm(RunTests, NodeTests, ComponentTests, StagingTests, EndTests, ArrayTests):
+    """Whatever launches the job, the executor keeps the promises in which the job's processes take part."""
 
     executor_name = "slurm"
     fake_system = "slurm"

@@ -1,4 +1,4 @@
-"""How executors on the LSF of this machine are configured."""
+"""The configuration of executors on the LSF of this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jpsi_lsf import LsfConfig
 
 
 def config(work_directory: Path) -> LsfConfig:
-    """For LSF 10.1; `JPSI_E2E_LSF=old` says that it is something older, as the README has it."""
+    """Return that of LSF 10.1, or of something older if `JPSI_E2E_LSF=old`, as the README describes."""
     is_old = os.environ.get("JPSI_E2E_LSF") == "old"
     return LsfConfig(
         work_directory=work_directory,

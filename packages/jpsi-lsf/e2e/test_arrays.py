@@ -1,4 +1,4 @@
-"""Many jobs at once on whatever LSF is on PATH: arrays whose elements are jobs like any other."""
+"""Bulk submission on the LSF on PATH: array elements are jobs like any other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jpsi_testing.conformance.base import Gate, shell
 pytestmark = pytest.mark.skipif(shutil.which("bsub") is None, reason="no bsub is on PATH")
 
 PATIENCE = 300
-# Submits many jobs at once, each of which proves that it ran and ends with a code of its own; or finds them.
+# Submits many jobs at once, or finds them again. Each job proves that it ran and has its own exit code.
 CLIENT = r"""
 import sys
 from pathlib import Path
@@ -53,14 +53,14 @@ def executor(tmp_path: Path) -> Iterator[JobExecutor]:
         yield executor
 
 
-def end(job: Job) -> JobStatus:
+def final_status(job: Job) -> JobStatus:
     status = job.wait(PATIENCE)
     assert status is not None
     return status
 
 
-def ends(jobs: list[Job]) -> list[int | None]:
-    return [end(job).exit_code for job in jobs]
+def exit_codes(jobs: list[Job]) -> list[int | None]:
+    return [final_status(job).exit_code for job in jobs]
 
 
 def test_elements_have_codes_and_ids_of_their_own(executor: JobExecutor) -> None:
@@ -70,7 +70,7 @@ def test_elements_have_codes_and_ids_of_their_own(executor: JobExecutor) -> None
 
     array = (jobs[0].native_id or "").partition("[")[0]
     assert [job.native_id for job in jobs] == [f"{array}[{index}]" for index in range(1, 121)]
-    assert ends(jobs) == [number % 100 for number in range(120)]
+    assert exit_codes(jobs) == [number % 100 for number in range(120)]
 
 
 def test_elements_are_cancelled_before_and_while_they_run(executor: JobExecutor, tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_elements_are_cancelled_before_and_while_they_run(executor: JobExecutor,
 
     executor.cancel_many(jobs[::2])
 
-    assert {end(job).state for job in jobs[::2]} == {JobState.CANCELED}
+    assert {final_status(job).state for job in jobs[::2]} == {JobState.CANCELED}
     gate.open()
-    assert ends(jobs[1::2]) == list(range(1, 40, 2))
+    assert exit_codes(jobs[1::2]) == list(range(1, 40, 2))
 
 
 def test_an_element_is_held_and_released(executor: JobExecutor, tmp_path: Path) -> None:
@@ -93,12 +93,12 @@ def test_an_element_is_held_and_released(executor: JobExecutor, tmp_path: Path) 
     executor.hold(jobs[19])
     gate.open()
 
-    assert ends(jobs[:19]) == list(range(19))
+    assert exit_codes(jobs[:19]) == list(range(19))
     seen = executor.info(jobs[19])
     assert seen is not None
-    assert seen.word == "PSUSP"
+    assert seen.native_state == "PSUSP"
     executor.release(jobs[19])
-    assert end(jobs[19]).exit_code == 19
+    assert final_status(jobs[19]).exit_code == 19
 
 
 def test_an_element_can_be_attached_to_and_waited_for(executor: JobExecutor) -> None:
@@ -108,23 +108,23 @@ def test_an_element_can_be_attached_to_and_waited_for(executor: JobExecutor) -> 
 
     executor.attach(other, jobs[1].native_id or "")
 
-    assert end(other).exit_code == 1
-    assert ends(jobs) == [0, 1, 2]
+    assert final_status(other).exit_code == 1
+    assert exit_codes(jobs) == [0, 1, 2]
 
 
 def test_killed_client_loses_no_element_and_runs_none_twice(tmp_path: Path) -> None:
     instants = random.Random(20261122)
-    told = []
+    rounds = []
     for round_ in range(5):
         root = tmp_path / str(round_)
         root.mkdir()
-        told.append(_crash(root, instants.uniform(0.0, 0.15)))
+        rounds.append(_crash(root, instants.uniform(0.0, 0.15)))
 
-    assert [line for line in told if "!" in line] == []
+    assert [line for line in rounds if "!" in line] == []
 
 
 def _crash(root: Path, instant: float) -> str:
-    """One round; returns what was seen, with an exclamation mark if something is wrong."""
+    """Kill the client once and return the result, with an exclamation mark if something is wrong."""
     program = [sys.executable, "-c", CLIENT, str(root)]
     here = Path(__file__).parent
     client = subprocess.Popen([*program, "submit", "60"], stdout=subprocess.PIPE, text=True, cwd=here)

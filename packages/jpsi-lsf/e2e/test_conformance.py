@@ -1,4 +1,4 @@
-"""The executor `lsf` keeps the contract on whatever LSF is on PATH; skipped where there is none."""
+"""Conformance of the executor `lsf` on the LSF on PATH; skipped without one."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.skipif(shutil.which("bsub") is None, reason="no bsub is
 
 
 class TestLsf(ExecutorConformance):
-    """Every test of the class that needs no fault made to order."""
+    """Every test of the class that needs no injected fault."""
 
     executor_name = "lsf"
     config_class = LsfConfig
     unknown_id = "2147483000"
     directives = ("#BSUB -J evil", "#BSUB -q nowhere")
-    # bkill waits 10 s between its signals, and mbatchd looks after jobs every so often.
+    # bkill waits 10 s between its signals, and mbatchd checks jobs only at intervals.
     timeout_seconds = 300.0
 
     @pytest.fixture
@@ -38,7 +38,7 @@ class TestLsf(ExecutorConformance):
         subprocess.run(["bkill", native_id], check=True)
 
     def test_lsf_reads_each_name_that_is_accepted(self, executor: jpsi.JobExecutor) -> None:
-        """LSF has a reader of directives of its own."""
+        """LSF's parser of directives is its own."""
         accepted = 0
         for name in [*HOSTILE, "a#b", "-dash", "star*", "<angle>", "x;y", "(p)"]:
             job = jpsi.Job(jpsi.JobSpec("/bin/true", name=name))
@@ -47,7 +47,7 @@ class TestLsf(ExecutorConformance):
             except jpsi.InvalidJobException:
                 continue
             command = ["bjobs", "-o", "jobid job_name", "-json", str(job.native_id)]
-            told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            assert json.loads(told, strict=False)["RECORDS"][0]["JOB_NAME"] == name or not name
+            listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            assert json.loads(listing, strict=False)["RECORDS"][0]["JOB_NAME"] == name or not name
             accepted += 1
         assert accepted > 5

@@ -1,4 +1,4 @@
-"""What several test files share: recordings, sites before and after the probe, and answers."""
+"""Support for several test files: recordings, sites before and after the probe, and output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jpsi_lsf.config import LsfConfig
 from jpsi_testing import Recording, read_recordings
 
 RECORDINGS = Path(__file__).parent / "recordings" / "volclava-2.2"
-#: A site that was not asked yet what it offers, one that is LSF 10.1, and one that is something older.
+#: A site before its probe, one with LSF 10.1, and one with something older.
 SITE = Site(config=LsfConfig())
 MODERN = Site(config=LsfConfig(), offers={"json": True, "requeue_exit_codes": []})
 OLD = Site(config=LsfConfig(), offers={"json": False, "requeue_exit_codes": []})
@@ -41,13 +41,13 @@ _BETWEEN = f"{'-' * 78}\n"
 
 
 def bjobs_l(*jobs: str) -> str:
-    """What `bjobs -l` prints of jobs, each of which has its first line and what else matters here."""
+    """Return the output of `bjobs -l` about jobs, given the first line of each and other relevant lines."""
     whole = (job if _SUBMITTED in job else f"{job}\n{_SUBMITTED} from host <h>;" for job in jobs)
     return _BETWEEN.join(f"\n{job}\n{_SECTIONS}" for job in whole) + "\n"
 
 
 def bhist_l(*jobs: str, run_time: int = 0) -> str:
-    """The same of `bhist -l`."""
+    """Return the output of `bhist -l` about jobs, given likewise."""
     summary = (
         "\nSummary of time in seconds spent in various states by  Mon May  6 23:00:00\n"
         "  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL\n"
@@ -57,7 +57,7 @@ def bhist_l(*jobs: str, run_time: int = 0) -> str:
 
 
 def directives(spec: JobSpec, context: SubmitContext = CONTEXT) -> list[str]:
-    """The lines for a spec, without what each job has."""
+    """Return the directives for a spec, without those that every job has."""
     usual = ("-J ", "-Jd ", "-o ", "-e ", "-W ")
     lines = [
         directive.text.removeprefix("#BSUB ") for directive in hooks.render_script(spec, context).directives

@@ -1,4 +1,4 @@
-"""Arrays: how they are submitted, asked about and ended, and what volclava 2.2 was seen to say of them."""
+"""Submission, queries and control of arrays, with recorded output of volclava 2.2."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_array_is_requested_by_its_name() -> None:
 
 
 def test_a_long_name_leaves_room_for_the_indices() -> None:
-    """More than 254 bytes are refused by volclava, list included."""
+    """The limit of volclava is 254 bytes, list included."""
     name = _name(JobSpec("/bin/true", name="n" * 254), 1000)
     limited = _name(JobSpec("/bin/true", name="n" * 254), 1000, 20)
 
@@ -92,7 +92,7 @@ def test_no_range_list_is_longer_than_the_limit_of_bkill() -> None:
     assert len(words) == 25
 
 
-def test_elements_are_named_by_few_words() -> None:
+def test_elements_are_named_by_few_arguments() -> None:
     ids = ["17[1]", "17[2]", "18", "17[4]", "19[3]"]
 
     for hook in (hooks.cancel, hooks.hold, hooks.release):
@@ -100,7 +100,7 @@ def test_elements_are_named_by_few_words() -> None:
 
 
 def _listed(site: Site, *states: tuple[int, str]) -> str:
-    """What bjobs prints of elements of the array 17."""
+    """Return the output of bjobs about elements of the array 17."""
     if site is OLD:
         heads = (f"Job <17[{it}]>, User <u>, Status <{word}>, Queue <q>, Command <x>" for it, word in states)
         return bjobs_l(*heads)
@@ -111,7 +111,7 @@ def _listed(site: Site, *states: tuple[int, str]) -> str:
 
 @pytest.mark.parametrize("site", [MODERN, OLD], ids=["json", "paragraphs"])
 def test_unlisted_elements_are_left_out(site: Site) -> None:
-    """As when some were forgotten and others not: what is told of an array to its end tells of all of it."""
+    """For example if LSF forgot only some: complete output about an array is about all known elements."""
     text = _listed(site, (2, "RUN"))
 
     found = hooks.parse_status(command_result(text), ["17[1]", "17[2]"], site)
@@ -119,8 +119,8 @@ def test_unlisted_elements_are_left_out(site: Site) -> None:
     assert {name: seen.state for name, seen in found.items()} == {"17[2]": JobState.ACTIVE}
 
 
-def test_one_element_does_not_vouch_for_the_others() -> None:
-    """An answer of which the end is missing says nothing of those that are not told of."""
+def test_truncated_output_denies_no_element() -> None:
+    """Truncated output says nothing about elements that it does not list."""
     whole = _listed(OLD, (1, "RUN"), (2, "PEND"), (3, "PEND"))
     until_second = whole[: whole.index("\n" + "-" * 78, whole.index("17[2]"))]
     elements = ["17[1]", "17[2]", "17[3]"]
@@ -134,8 +134,8 @@ def test_one_element_does_not_vouch_for_the_others() -> None:
 def test_output_without_a_queried_array_is_incomplete_unless_it_is_unknown() -> None:
     unknown = command_result(_listed(OLD, (2, "RUN")), "Job <18> is not found\n", 255)
 
-    told = hooks.parse_status(unknown, ["17[2]", "18[1]"], OLD)
-    assert {name: seen.exists for name, seen in told.items()} == {"17[2]": True, "18[1]": False}
+    observations = hooks.parse_status(unknown, ["17[2]", "18[1]"], OLD)
+    assert {name: seen.exists for name, seen in observations.items()} == {"17[2]": True, "18[1]": False}
     with pytest.raises(SubmitException):
         hooks.parse_status(unknown, ["17[2]", "19[1]"], OLD)
 
@@ -143,10 +143,10 @@ def test_output_without_a_queried_array_is_incomplete_unless_it_is_unknown() -> 
 def test_an_unknown_element_is_denied_by_its_own_id() -> None:
     step = _step("bjobs", "-l", "2[9]", "2")
 
-    told = hooks.parse_status(step.result, ["2[9]", "2[5]"], OLD)
+    observations = hooks.parse_status(step.result, ["2[9]", "2[5]"], OLD)
 
-    assert told["2[9]"].word == "Job <2[9]> is not found"
-    assert (told["2[9]"].exists, told["2[5]"].exists) == (False, True)
+    assert observations["2[9]"].native_state == "Job <2[9]> is not found"
+    assert (observations["2[9]"].exists, observations["2[5]"].exists) == (False, True)
 
 
 def test_equal_records_share_one_observation() -> None:
@@ -183,7 +183,7 @@ def test_jobs_that_were_not_cancelled_or_held_are_reported() -> None:
 
 @pytest.mark.parametrize("named_by", ["17[1-2]", "17"])
 def test_a_message_about_an_array_counts_for_each_element(named_by: str) -> None:
-    """LSF 10.1 may say it so; volclava names each element."""
+    """LSF 10.1 may name only the array; volclava names each element."""
     refused = command_result(stderr=f"Job <{named_by}>: User permission denied\n", returncode=255)
     done = command_result(
         f"Job <{named_by}> is being terminated\n", "Job <18>: User permission denied\n", 255
@@ -195,9 +195,9 @@ def test_a_message_about_an_array_counts_for_each_element(named_by: str) -> None
     assert hooks.parse_cancel(done, ["17[1]", "17[2]", "18"]) == {"18": "User permission denied"}
 
 
-@pytest.mark.parametrize(("said", "largest"), [("MAX_JOB_ARRAY_SIZE = 7", 7), ("", 1000)])
-def test_the_array_size_is_that_of_the_site(said: str, largest: int) -> None:
-    usual = _step("bparams", "-l").result.stdout.replace("MAX_JOB_ARRAY_SIZE = 1000", said)
+@pytest.mark.parametrize(("limit_line", "largest"), [("MAX_JOB_ARRAY_SIZE = 7", 7), ("", 1000)])
+def test_the_array_size_is_that_of_the_site(limit_line: str, largest: int) -> None:
+    usual = _step("bparams", "-l").result.stdout.replace("MAX_JOB_ARRAY_SIZE = 1000", limit_line)
     text = f'{{"COMMAND":"bjobs","JOBS":0,"RECORDS":[]}}\n{usual}\nQUEUE: normal\n'
 
     arrays = _arrays(hooks.parse_probe(command_result(text)))
@@ -207,41 +207,41 @@ def test_the_array_size_is_that_of_the_site(said: str, largest: int) -> None:
 
 
 def test_no_array_is_larger_than_an_index_can_be() -> None:
-    """From 65535 on, volclava takes an array for a job by itself of that name."""
+    """From 65535 on, volclava takes the array for a single job of that name."""
     assert _arrays({"max_job_array_size": 2147483646}).largest == 65534
 
 
 class TestFake:
-    """Its arrays, beside the real ones."""
+    """Arrays of the fake, compared with the recorded ones."""
 
     @staticmethod
     def submitted(scheduler: FakeScheduler, name: str) -> None:
         script = f"#!/bin/sh\n#BSUB -J '{name}'\nexit 0\n"
-        said = answer(scheduler, volclava, Invocation(argv=["bsub"], stdin=script))
-        assert said.stdout == "Job <1> is submitted to default queue <normal>.\n"
+        result = answer(scheduler, volclava, Invocation(argv=["bsub"], stdin=script))
+        assert result.stdout == "Job <1> is submitted to default queue <normal>.\n"
 
     @staticmethod
-    def said(scheduler: FakeScheduler, *argv: str) -> CommandResult:
+    def run(scheduler: FakeScheduler, *argv: str) -> CommandResult:
         return answer(scheduler, volclava, Invocation(argv=argv))
 
-    def test_its_elements_are_named_as_recorded(self) -> None:
+    def test_elements_of_the_fake_are_named_as_recorded(self) -> None:
         with FakeScheduler(FakeClock(), slots=0) as scheduler:
             self.submitted(scheduler, "arr[1-4]")
 
-            told = self.said(scheduler, "bjobs", "-o", "jobid job_name", "-json", "1[2]", "1[9]").stdout
+            listing = self.run(scheduler, "bjobs", "-o", "jobid job_name", "-json", "1[2]", "1[9]").stdout
 
-            assert json.loads(told)["RECORDS"] == [
+            assert json.loads(listing)["RECORDS"] == [
                 {"JOBID": "1", "JOB_NAME": "arr[2]"},
                 {"JOBID": "1", "ERROR": "Job <1[9]> is not found"},
             ]
 
-    def test_it_answers_to_lists_as_recorded(self) -> None:
+    def test_the_fake_cancels_lists_as_recorded(self) -> None:
         with FakeScheduler(FakeClock(), slots=0) as scheduler:
             self.submitted(scheduler, "arr[1-6]")
 
-            some = self.said(scheduler, "bkill", "1[1-2,4]")
-            others = self.said(scheduler, "bkill", "1[5-8]")
-            every = self.said(scheduler, "bkill", "1")
+            some = self.run(scheduler, "bkill", "1[1-2,4]")
+            others = self.run(scheduler, "bkill", "1[5-8]")
+            every = self.run(scheduler, "bkill", "1")
 
         assert some.stdout.replace("<1[", "<2[") == _step("bkill", "2[1-2,4]").result.stdout
         recorded = _step("bkill", "2[5-8]").result
@@ -250,11 +250,11 @@ class TestFake:
         assert others.stderr.replace("<1[", "<2[") == recorded.stderr
         assert (every.returncode, every.stderr) == (255, "Job <1>: Operation is in progress\n")
 
-    def test_so_many_of_its_elements_run_at_a_time(self) -> None:
+    def test_the_limit_of_running_elements_is_kept(self) -> None:
         with FakeScheduler(FakeClock(), slots=5, outcome=Outcome(60)) as scheduler:
             self.submitted(scheduler, "arr[1-3]%2")
 
-            seen = hooks.parse_status(self.said(scheduler, "bjobs", "-l", "1"), ["1[1]", "1[2]", "1[3]"], OLD)
+            seen = hooks.parse_status(self.run(scheduler, "bjobs", "-l", "1"), ["1[1]", "1[2]", "1[3]"], OLD)
 
             assert [it.state for it in seen.values()] == [JobState.ACTIVE, JobState.ACTIVE, JobState.QUEUED]
             assert seen["1[3]"].message == "The job array has reached its running element limit"
@@ -271,6 +271,6 @@ class TestFake:
     def test_lsf_10_refuses_arrays_that_are_too_large(self) -> None:
         script = "#!/bin/sh\n#BSUB -J big[1-1001]\nexit 0\n"
         with FakeScheduler(FakeClock()) as scheduler:
-            said = answer(scheduler, lsf, Invocation(argv=["bsub"], stdin=script))
+            result = answer(scheduler, lsf, Invocation(argv=["bsub"], stdin=script))
 
-        assert said.stderr == "Job array index too large. Job not submitted.\n"
+        assert result.stderr == "Job array index too large. Job not submitted.\n"

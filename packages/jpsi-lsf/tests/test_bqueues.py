@@ -1,4 +1,4 @@
-"""The queues of a site, as volclava 2.2 was recorded to show them, and LSF 10.1 is documented to."""
+"""The queues of a site, as recorded from volclava 2.2 and documented for LSF 10.1."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ def test_a_queue_of_a_real_volclava() -> None:
 
     (queue,) = hooks.parse_queues(recording.result)
 
-    assert (queue.name, queue.word, queue.max_walltime) == ("short", "Open:Active", timedelta(minutes=5))
+    assert (queue.name, queue.native_state, queue.max_walltime) == (
+        "short",
+        "Open:Active",
+        timedelta(minutes=5),
+    )
     assert (queue.is_open, queue.is_started, queue.is_default) == (True, True, False)
     assert (queue.pending, queue.running, queue.default_walltime) == (0, 0, None)
 
@@ -63,6 +67,6 @@ def test_the_fake_has_a_default_queue_with_limits() -> None:
 @pytest.mark.parametrize(
     "result", [CommandResult(returncode=0, stdout="a banner\n"), CommandResult(returncode=255)]
 )
-def test_no_answer_is_none(result: CommandResult) -> None:
+def test_empty_output_is_refused(result: CommandResult) -> None:
     with pytest.raises(SubmitException):
         hooks.parse_queues(result)

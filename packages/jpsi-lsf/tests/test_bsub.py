@@ -1,4 +1,4 @@
-"""How a script is handed over to bsub, and the id in what bsub prints."""
+"""Submission by bsub, and the id in its output."""
 
 from __future__ import annotations
 

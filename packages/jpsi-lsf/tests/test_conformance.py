@@ -1,4 +1,4 @@
-"""What every backend passes, over the fake LSF 10.1 and the fake volclava 2.2."""
+"""Conformance of the executor `lsf`, over the fake LSF 10.1 and the fake volclava 2.2."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class TestLsf(ExecutorConformance):
     ) -> None:
         if not executor.system.capabilities.heterogeneous:
             pytest.skip("it has slots of one kind")
-        told = tmp_path / "nodes"
+        node_names = tmp_path / "nodes"
         kinds = [ResourceSpecV1(cpu_cores_per_process=2), ResourceSpecV1(node_count=2, processes_per_node=2)]
         job = Job(
-            JobSpec("/bin/sh", ["-c", 'cat "$JPSI_NODEFILE" >"$1"', "sh", str(told)], launcher="single")
+            JobSpec("/bin/sh", ["-c", 'cat "$JPSI_NODEFILE" >"$1"', "sh", str(node_names)], launcher="single")
         )
         assert job.spec is not None
         job.spec.resources = HeterogeneousResources(kinds)
@@ -41,7 +41,7 @@ class TestLsf(ExecutorConformance):
         executor.submit(job)
 
         assert self.end(job).state is JobState.COMPLETED
-        assert told.read_text().split() == ["node01", "node02", "node02", "node03", "node03"]
+        assert node_names.read_text().split() == ["node01", "node02", "node02", "node03", "node03"]
 
 
 class TestVolclava(TestLsf):

@@ -1,4 +1,4 @@
-"""What bkill, bstop and bresume say, and of which jobs."""
+"""The messages of bkill, bstop and bresume, and the jobs that they are about."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from jpsi_lsf import hooks
 from jpsi_testing import command_result
 
 
-def test_jobs_that_were_not_cancelled() -> None:
+def test_jobs_that_bkill_did_not_cancel_are_reported() -> None:
     stderr = (
         "Job <7>: Job has already finished\nJob <8>: No matching job found\n"
         "Job <9>: User permission denied\nJob <10>: Operation is in progress\n"
@@ -22,7 +22,7 @@ def test_a_job_without_a_message_was_not_changed() -> None:
     assert list(hooks.parse_hold(result, ["7", "8"])) == ["8"]
 
 
-def test_a_request_that_did_not_arrive_was_refused_for_all() -> None:
+def test_a_request_that_reached_no_daemon_failed_for_every_job() -> None:
     result = command_result(stderr="Connection refused by server\n", returncode=255)
 
     assert hooks.parse_cancel(result, ["7"]) == {"7": "Connection refused by server"}

@@ -1,4 +1,4 @@
-"""Scripts that were written for bsub."""
+"""Conversion of scripts that were written for bsub."""
 
 from __future__ import annotations
 
@@ -136,11 +136,11 @@ def test_lost_parts_of_compound_requirements(directives: str, why: str) -> None:
 
 
 @given(heterogeneous_resources())
-def test_slots_of_several_kinds_are_read_as_they_were_written(resources: HeterogeneousResources) -> None:
-    asked = JobSpec("/bin/true", resources=resources)
-    if hooks.check_spec(asked, SITE):
+def test_slots_of_several_kinds_are_read_as_jpsi_renders_them(resources: HeterogeneousResources) -> None:
+    requested = JobSpec("/bin/true", resources=resources)
+    if hooks.check_spec(requested, SITE):
         return
-    text = hooks.render_script(asked, CONTEXT).text
+    text = hooks.render_script(requested, CONTEXT).text
     found = hooks.read_script(text, SITE)
 
     assert found.lost == ()
@@ -202,7 +202,7 @@ def test_the_name_of_an_array_is_retained() -> None:
     assert _read("-J 'a[1-9]%2'").spec.name == "a"
 
 
-def test_without_a_file_for_errors_both_streams_go_to_that_of_the_output() -> None:
+def test_without_an_error_file_both_streams_go_to_the_output_file() -> None:
     assert _read("-o out.txt").spec.stderr_path == Path("out.txt")
 
 
@@ -215,5 +215,5 @@ def test_conditions_and_variables() -> None:
     assert script.spec.environment == {"A": "1", "B": "$${C}"}
 
 
-def test_directives_count_behind_commands_too() -> None:
+def test_directives_after_commands_count_too() -> None:
     assert hooks.read_script("#!/bin/sh\ntrue\n#BSUB -J a\n", SITE).spec.name == "a"

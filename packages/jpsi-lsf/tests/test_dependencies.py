@@ -1,4 +1,4 @@
-"""What LSF is told of the jobs that a job waits for."""
+"""The directives for the jobs that a job depends on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OK, ANY, NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
 AFTER = (Dependency("7", OK), Dependency("8[3]", ANY), Dependency("9", NOTOK))
 
 
-def test_all_of_them_must_be_satisfied_or_the_job_ends() -> None:
+def test_all_dependencies_must_be_satisfied_or_the_job_ends() -> None:
     assert directives(JobSpec("/bin/true"), attrs.evolve(CONTEXT, after=AFTER))[1:] == [
         "-w 'done(7) && ended(8[3]) && exit(9)'",
         "-ti",
@@ -36,7 +36,7 @@ def test_a_dependency_cannot_be_set_twice() -> None:
     assert any("lsf.w" in problem for problem in problems(JobSpec("/bin/true", attributes=attributes)))
 
 
-def test_without_an_end_for_orphans_jobs_wait_for_none() -> None:
+def test_without_termination_of_orphans_dependencies_are_refused() -> None:
     assert hooks.capabilities(site()).dependencies == frozenset(DependencyKind)
     assert hooks.capabilities(site(orphan_termination=False)).dependencies == frozenset()
 
@@ -60,8 +60,8 @@ def test_the_fake_ends_jobs_that_can_never_start() -> None:
         assert scheduler.job("2").state is FakeState.CANCELLED
 
 
-def test_the_fakes_refuse_as_the_real_ones() -> None:
-    """LSF refuses an unknown job, and volclava takes -ti for a time."""
+def test_the_fakes_refuse_what_real_systems_refuse() -> None:
+    """LSF refuses an unknown job, and volclava reads -ti as a time."""
     with FakeScheduler(FakeClock(), outcome=Outcome()) as scheduler:
         unknown = _submit(scheduler, lsf, Dependency("999999", OK))
         old = _submit(scheduler, volclava, Dependency("999999", OK))

@@ -1,4 +1,4 @@
-"""The directives for a spec, and what is refused."""
+"""The directives for a spec, and the specs that are refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _custom(**options: Any) -> JobSpec:
     return JobSpec("/bin/true", attributes=JobAttributes(custom_attributes=named))
 
 
-def _asking(**resources: Any) -> JobSpec:
+def _requesting(**resources: Any) -> JobSpec:
     return JobSpec("/bin/true", resources=ResourceSpecV1(**resources))
 
 
@@ -73,7 +73,7 @@ def test_time_limits_are_whole_minutes(limit: timedelta, expected: list[str]) ->
     "resources-gpus",
 )
 @pytest.mark.parametrize(
-    ("asked", "config", "expected"),
+    ("resources", "config", "expected"),
     [
         ({"process_count": 4}, {}, ["-n 4"]),
         ({"process_count": 4, "processes_per_node": 2}, {}, ["-n 4", "-R span[ptile=2]"]),
@@ -103,8 +103,8 @@ def test_time_limits_are_whole_minutes(limit: timedelta, expected: list[str]) ->
         ({"memory": GIB + 1}, {"memory_unit": "GB"}, ["-n 1", "-R rusage[mem=2]", "-M 2"]),
     ],
 )
-def test_resources(asked: dict[str, Any], config: dict[str, Any], expected: list[str]) -> None:
-    spec = _asking(**asked)
+def test_resources(resources: dict[str, Any], config: dict[str, Any], expected: list[str]) -> None:
+    spec = _requesting(**resources)
 
     assert problems(spec, **config) == []
     assert directives(spec, _context(**config)) == expected
@@ -115,7 +115,7 @@ def _context(**config: Any) -> SubmitContext:
 
 
 @pytest.mark.parametrize(
-    ("asked", "config", "words"),
+    ("resources", "config", "words"),
     [
         ({"process_count": 4, "node_count": 3}, {}, "occupy 2 nodes, not 3"),
         ({"process_count": 4, "memory": GIB}, {"memory_unit": "MB"}, "on each node"),
@@ -123,9 +123,9 @@ def _context(**config: Any) -> SubmitContext:
     ],
 )
 def test_resources_that_no_option_can_express(
-    asked: dict[str, Any], config: dict[str, Any], words: str
+    resources: dict[str, Any], config: dict[str, Any], words: str
 ) -> None:
-    (problem,) = problems(_asking(**asked), **config)
+    (problem,) = problems(_requesting(**resources), **config)
 
     assert words in problem
 
@@ -176,22 +176,22 @@ _SOLVERS = {"node_count": 2, "processes_per_node": 4, "gpu_cores_per_process": 1
 def test_slots_of_several_kinds_are_a_compound_requirement(
     kinds: list[dict[str, Any]], config: dict[str, Any], expected: list[str]
 ) -> None:
-    asked = _kinds(*kinds)
+    requested = _kinds(*kinds)
 
-    assert problems(asked, **config) == []
-    assert directives(asked, _context(**config)) == expected
+    assert problems(requested, **config) == []
+    assert directives(requested, _context(**config)) == expected
 
 
 def test_requirements_of_users_apply_to_every_component() -> None:
-    asked = _kinds({}, {"process_count": 2}, R="select[fast]", x=True, Jd="of mine")
+    requested = _kinds({}, {"process_count": 2}, R="select[fast]", x=True, Jd="of mine")
 
-    assert problems(asked) == []
-    assert directives(asked) == [
+    assert problems(requested) == []
+    assert directives(requested) == [
         "-n 3",
         "-R '1*{select[fast] span[ptile=1]} + 2*{select[fast] span[ptile=2]}'",
         "-x",
     ]
-    assert "#BSUB -Jd 'of mine jpsi-abc-1'\n" in hooks.render_script(asked, CONTEXT).text
+    assert "#BSUB -Jd 'of mine jpsi-abc-1'\n" in hooks.render_script(requested, CONTEXT).text
     assert directives(_kinds({}, {}, R=None)) == ["-n 2", "-R '1*{span[ptile=1]} + 1*{span[ptile=1]}'"]
 
 
@@ -242,15 +242,15 @@ def test_requested_slots_and_memory_add_up(resources: HeterogeneousResources) ->
     ],
 )
 def test_illegal_names_are_made_legal(name: str, legal: str) -> None:
-    """`#BSUB -J '#'` has made a job of the name -Jd that mailed its output and could not be found."""
+    """`#BSUB -J '#'` once created a job named -Jd that mailed its output and could not be found."""
     spec = JobSpec("/bin/true", name=name)
 
     lines = hooks.render_script(spec, CONTEXT).text.splitlines()
     assert problems(spec) == []
     (named,) = [line.removeprefix("#BSUB -J ").strip("'") for line in lines if " -J " in line]
     assert named == legal
-    (said,) = [line.removeprefix("#BSUB -Jd ").strip("'") for line in lines if " -Jd " in line]
-    assert said == f"{quote(name, safe='')[:1000]} {CONTEXT.tag}"
+    (description,) = [line.removeprefix("#BSUB -Jd ").strip("'") for line in lines if " -Jd " in line]
+    assert description == f"{quote(name, safe='')[:1000]} {CONTEXT.tag}"
 
 
 def test_a_legal_name_is_not_repeated_in_the_description() -> None:
@@ -281,7 +281,7 @@ def test_no_queue_has_a_longer_name(queues: str, count: int) -> None:
     assert len(problems(JobSpec("/bin/true", attributes=JobAttributes(queue_name=queues)))) == count
 
 
-def test_options_of_the_users() -> None:
+def test_options_of_users_are_rendered() -> None:
     spec = _custom(app="dock", sp=50, R="select[fast]", Jd="of mine", gpu="num=4", W=None, x=True, n=False)
 
     lines = hooks.render_script(spec, CONTEXT).text
@@ -296,7 +296,7 @@ def test_options_of_the_users() -> None:
     assert "-n " not in lines
 
 
-def test_requirements_of_the_users_come_before_ours() -> None:
+def test_requirements_of_users_come_before_those_of_jpsi() -> None:
     spec = _custom(R="select[fast]")
     spec.resources = ResourceSpecV1(node_count=2)
 
@@ -308,13 +308,13 @@ def test_easy_mode_requests_nodes_instead_of_slots() -> None:
 
 
 @pytest.mark.parametrize("option", ["I", "Is", "K", "J", "o", "cwd", "env", "L", "N", "H", "Q", "pack"])
-def test_options_that_would_break_a_promise(option: str) -> None:
+def test_options_that_would_break_jpsi_are_refused(option: str) -> None:
     (problem,) = problems(_custom(**{option: "x"}))
 
     assert f"lsf.{option} cannot be set" in problem
 
 
-def test_a_site_may_have_jobs_run_again() -> None:
+def test_a_site_may_make_jobs_rerunnable() -> None:
     assert directives(JobSpec("/bin/true"), _context(rerunnable=True)) == ["-n 1", "-r"]
 
 

@@ -1,4 +1,4 @@
-"""The fakes: they answer what was recorded, and the hooks understand them."""
+"""The fakes: they print recorded output, which the hooks understand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Invocation, O
 from lsf_support import CONTEXT, MODERN, OLD, SITE, recordings
 
 HOOKS = executor_hooks(hooks)
-FLAVOURS = {"lsf": (lsf, MODERN), "volclava": (volclava, OLD), "not asked yet": (lsf, SITE)}
+FLAVOURS = {"lsf": (lsf, MODERN), "volclava": (volclava, OLD), "before the probe": (lsf, SITE)}
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def scheduler(clock: FakeClock) -> Iterator[FakeScheduler]:
 
 
 class _Site:
-    """A fake with what is known of it."""
+    """A fake and the probed properties of its site."""
 
     def __init__(self, scheduler: FakeScheduler, fake_system: ModuleType, site: Site) -> None:
         self.transport, self.site = FakeTransport(scheduler, fake_system), site
@@ -51,30 +51,30 @@ class _Site:
         assert isinstance(command, Command)
         return self.transport.run(command)
 
-    def seen(self, native_id: str) -> Observation | None:
+    def observation(self, native_id: str) -> Observation | None:
         result = self.run(HOOKS.query(native_ids=[native_id], site=self.site))
         return HOOKS.parse_status(result=result, native_ids=[native_id], site=self.site).get(native_id)
 
     def ended(self, native_id: str) -> Observation:
-        """What is told of an ended job, by bjobs or else by bhist."""
-        seen = self.seen(native_id)
-        if seen is not None:
-            return seen
+        """Return the Observation of an ended job, from bjobs or else from bhist."""
+        observation = self.observation(native_id)
+        if observation is not None:
+            return observation
         result = self.run(HOOKS.query_finished(native_ids=[native_id], site=self.site))
         return HOOKS.parse_finished(result=result, native_ids=[native_id], site=self.site)[native_id]
 
 
 @pytest.fixture(params=FLAVOURS)
-def there(scheduler: FakeScheduler, request: pytest.FixtureRequest) -> _Site:
+def fake_site(scheduler: FakeScheduler, request: pytest.FixtureRequest) -> _Site:
     return _Site(scheduler, *FLAVOURS[request.param])
 
 
-def test_a_job_from_its_submission_to_its_end(there: _Site, clock: FakeClock) -> None:
-    first, second = there.submit(), there.submit()
+def test_a_job_from_its_submission_to_its_end(fake_site: _Site, clock: FakeClock) -> None:
+    first, second = fake_site.submit(), fake_site.submit()
 
-    running, pending = there.seen(first), there.seen(second)
+    running, pending = fake_site.observation(first), fake_site.observation(second)
     clock.advance(60)
-    ended = there.ended(first)
+    ended = fake_site.ended(first)
 
     assert running is not None
     assert pending is not None
@@ -84,11 +84,11 @@ def test_a_job_from_its_submission_to_its_end(there: _Site, clock: FakeClock) ->
 
 
 @pytest.mark.parametrize(("name", "code"), [("exit7", 7), ("killed", 137)])
-def test_exit_codes(there: _Site, clock: FakeClock, name: str, code: int) -> None:
-    native_id = there.submit(name)
+def test_exit_codes(fake_site: _Site, clock: FakeClock, name: str, code: int) -> None:
+    native_id = fake_site.submit(name)
     clock.advance(60)
 
-    assert (there.ended(native_id).state, there.ended(native_id).exit_code) == (JobState.FAILED, code)
+    assert (fake_site.ended(native_id).state, fake_site.ended(native_id).exit_code) == (JobState.FAILED, code)
 
 
 @pytest.mark.parametrize(
@@ -100,57 +100,57 @@ def test_exit_codes(there: _Site, clock: FakeClock, name: str, code: int) -> Non
     ids=str,
 )
 def test_ends_caused_by_users_and_lsf(
-    there: _Site,
+    fake_site: _Site,
     scheduler: FakeScheduler,
     clock: FakeClock,
     end: FakeState,
     state: JobState,
     reason: Reason,
 ) -> None:
-    native_id = there.submit()
+    native_id = fake_site.submit()
     scheduler.end_as(native_id, end)
     clock.advance(10)
 
-    assert (there.ended(native_id).state, there.ended(native_id).reason) == (state, reason)
+    assert (fake_site.ended(native_id).state, fake_site.ended(native_id).reason) == (state, reason)
 
 
-def test_a_job_is_held_and_released(there: _Site) -> None:
-    there.submit()
-    native_id = there.submit()
+def test_a_job_is_held_and_released(fake_site: _Site) -> None:
+    fake_site.submit()
+    native_id = fake_site.submit()
 
-    held = there.run(HOOKS.hold(native_ids=[native_id], site=there.site))
-    seen = there.seen(native_id)
-    released = there.run(HOOKS.release(native_ids=[native_id], site=there.site))
+    held = fake_site.run(HOOKS.hold(native_ids=[native_id], site=fake_site.site))
+    observation = fake_site.observation(native_id)
+    released = fake_site.run(HOOKS.release(native_ids=[native_id], site=fake_site.site))
 
-    assert HOOKS.parse_hold(result=held, native_ids=[native_id], site=there.site) == {}
-    assert HOOKS.parse_release(result=released, native_ids=[native_id], site=there.site) == {}
-    assert seen is not None
-    assert seen.message is not None
-    assert (seen.word, seen.message.startswith("the job is held")) == ("PSUSP", True)
-    unknown = there.run(HOOKS.hold(native_ids=["99"], site=there.site))
-    assert HOOKS.parse_hold(result=unknown, native_ids=["99"], site=there.site) == {
+    assert HOOKS.parse_hold(result=held, native_ids=[native_id], site=fake_site.site) == {}
+    assert HOOKS.parse_release(result=released, native_ids=[native_id], site=fake_site.site) == {}
+    assert observation is not None
+    assert observation.message is not None
+    assert (observation.native_state, observation.message.startswith("the job is held")) == ("PSUSP", True)
+    unknown = fake_site.run(HOOKS.hold(native_ids=["99"], site=fake_site.site))
+    assert HOOKS.parse_hold(result=unknown, native_ids=["99"], site=fake_site.site) == {
         "99": "No matching job found"
     }
 
 
-def test_a_job_is_found_by_its_tag(there: _Site) -> None:
-    native_id = there.submit()
+def test_a_job_is_found_by_its_tag(fake_site: _Site) -> None:
+    native_id = fake_site.submit()
     tags = [CONTEXT.tag, "jpsi-other-1"]
 
-    result = there.run(HOOKS.find(tags=tags, site=there.site))
+    result = fake_site.run(HOOKS.find(tags=tags, site=fake_site.site))
 
-    assert HOOKS.parse_find(result=result, tags=tags, site=there.site) == {CONTEXT.tag: native_id}
+    assert HOOKS.parse_find(result=result, tags=tags, site=fake_site.site) == {CONTEXT.tag: native_id}
 
 
-def test_a_requeued_job_is_queued(there: _Site, scheduler: FakeScheduler, clock: FakeClock) -> None:
-    native_id = there.submit()
+def test_a_requeued_job_is_queued(fake_site: _Site, scheduler: FakeScheduler, clock: FakeClock) -> None:
+    native_id = fake_site.submit()
     scheduler.requeue(native_id, delay=120)
     clock.advance(10)
 
-    seen = there.seen(native_id)
+    observation = fake_site.observation(native_id)
 
-    assert seen is not None
-    assert seen.state is JobState.QUEUED
+    assert observation is not None
+    assert observation.state is JobState.QUEUED
 
 
 @pytest.mark.parametrize("has_job", [False, True])
@@ -158,15 +158,15 @@ def test_a_requeued_job_is_queued(there: _Site, scheduler: FakeScheduler, clock:
 def test_the_probe_reports_the_properties_of_the_site(
     scheduler: FakeScheduler, fake_system: ModuleType, json: bool, has_job: bool
 ) -> None:
-    """The commands of its script, one after the other."""
+    """Runs the commands of the probe's script one after the other."""
     if has_job:
         _Site(scheduler, fake_system, SITE).submit()
     calls = (["bjobs", "-V"], ["bjobs", "-o", FIELDS, "-json"], ["bparams", "-l"], ["bqueues", "-l"])
-    said = [answer(scheduler, fake_system, Invocation(argv=argv)) for argv in calls]
+    results = [answer(scheduler, fake_system, Invocation(argv=argv)) for argv in calls]
     result = CommandResult(
-        returncode=said[-1].returncode,
-        stdout="".join(it.stdout for it in said),
-        stderr="".join(it.stderr for it in said),
+        returncode=results[-1].returncode,
+        stdout="".join(it.stdout for it in results),
+        stderr="".join(it.stderr for it in results),
     )
 
     assert HOOKS.parse_probe(result=result, site=SITE) == {
@@ -176,19 +176,19 @@ def test_the_probe_reports_the_properties_of_the_site(
     }
 
 
-def test_the_environment_of_the_caller_directs_nothing(
-    there: _Site, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+def test_the_environment_of_the_caller_sets_no_option(
+    fake_site: _Site, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("BSUB_QUIET", "BSUB_CHK_RESREQ", "LSB_JOBNAME", "LSB_BJOBS_FORMAT"):
         monkeypatch.setenv(name, "theirs")
 
-    native_id = there.submit("mine")
+    native_id = fake_site.submit("mine")
 
     assert scheduler.job(native_id).environment["LSB_JOBNAME"] == "mine"
-    assert there.seen(native_id) is not None
+    assert fake_site.observation(native_id) is not None
 
 
-# The answers of the fake volclava that jpsi depends on, beside those of the real one.
+# The output of the fake volclava that jpsi depends on, compared with that of the real one.
 _SCENARIOS = {
     "bsub-errors": (
         ["bsub", "-q", "nosuch", "-o", "/dev/null", "echo hi"],
@@ -219,27 +219,27 @@ def _recorded() -> Iterator[Recording]:
 
 
 @pytest.mark.parametrize("recording", list(_recorded()), ids=str)
-def test_the_fake_answers_as_the_real_one_did(scheduler: FakeScheduler, recording: Recording) -> None:
-    # What stands on the command line there stands in the script here, or is said with -l.
+def test_the_fake_prints_the_recorded_output(scheduler: FakeScheduler, recording: Recording) -> None:
+    # Options that the recording has on the command line are here in the script, or follow -l.
     argv = [word for word in recording.argv if word != "echo hi"]
     if argv[0] == "bjobs" and "-json" not in argv and "-l" not in argv:
         argv.append("-l")
     if argv[0] == "bhist":
         argv[1:1] = ["-n", "0"]
 
-    said = answer(scheduler, volclava, Invocation(argv=argv, stdin="#!/bin/sh\necho hi\n"))
+    printed = answer(scheduler, volclava, Invocation(argv=argv, stdin="#!/bin/sh\necho hi\n"))
 
-    assert said.returncode == recording.result.returncode
-    assert "".join(said.stdout.split()) == "".join(recording.result.stdout.split())
-    assert said.stderr.strip() == recording.result.stderr.strip()
+    assert printed.returncode == recording.result.returncode
+    assert "".join(printed.stdout.split()) == "".join(recording.result.stdout.split())
+    assert printed.stderr.strip() == recording.result.stderr.strip()
 
 
 @pytest.mark.parametrize("command", sorted(lsf.commands))
 def test_an_lsf_that_is_down_is_understood(command: str) -> None:
-    said = lsf.unreachable(command)
+    result = lsf.unreachable(command)
 
-    assert said.returncode != 0
-    assert "refused" in said.stderr or "is down" in said.stderr
+    assert result.returncode != 0
+    assert "refused" in result.stderr or "is down" in result.stderr
 
 
 _KINDS = "1*{span[hosts=1]} + 4*{span[ptile=2]}"
@@ -267,13 +267,13 @@ def test_a_compound_requirement_that_is_refused(
 ) -> None:
     invocation = Invocation(argv=["bsub", "-n", slots, "-R", _KINDS], stdin="true\n")
 
-    said = answer(scheduler, fake_system, invocation)
+    result = answer(scheduler, fake_system, invocation)
 
-    assert (said.returncode, why in said.stderr) == (255, True)
+    assert (result.returncode, why in result.stderr) == (255, True)
 
 
-def test_a_table_for_people(scheduler: FakeScheduler) -> None:
-    """The columns that were recorded."""
+def test_the_table_has_the_recorded_columns(scheduler: FakeScheduler) -> None:
+    """It is printed unless options choose columns."""
     fake = _Site(scheduler, lsf, MODERN)
     fake.submit()
     fake.submit("exit7")

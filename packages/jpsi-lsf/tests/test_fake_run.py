@@ -1,4 +1,4 @@
-"""The fake's blaunch and mpirun: they start tasks in the slots of a job, each with its number."""
+"""The blaunch and mpirun of the fake, which start the tasks of a job in its slots and number them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def scheduler() -> Iterator[FakeScheduler]:
 
 
 def _job(scheduler: FakeScheduler, *options: str, fake_system: FakeSystem = lsf) -> dict[str, str]:
-    """The environment of the script of a job on two hosts, with two slots on each."""
+    """Return the environment of the script of a job on two hosts, with two slots on each."""
     call = Invocation(argv=["bsub", "-n", "4", "-R", "span[ptile=2]", *options], stdin="true\n")
     assert answer(scheduler, fake_system, call).returncode == 0
     return scheduler.jobs[-1].environment
@@ -32,7 +32,7 @@ def _call(
 
 
 def _numbers(result: CommandResult) -> list[str]:
-    """The number of each task, of its host, and its number there."""
+    """Return each task's number, its host's number, and its number on the host."""
     assert isinstance(result, TaskLaunch), result
     names = ("TASKID", "XMACHID", "XPROCID")
     return ["".join(it.environment[f"LSF_PM_{name}"] for name in names) for it in result.tasks]
@@ -63,7 +63,7 @@ def test_hosts_can_be_in_a_file(scheduler: FakeScheduler, tmp_path: Path) -> Non
 
 
 def test_tasks_are_counted_through_the_job(scheduler: FakeScheduler) -> None:
-    """An element of an array is a job of its own."""
+    """An array element is a job of its own."""
     _job(scheduler, "-J", "a[1-2]")
     first, second = (job.environment for job in scheduler.jobs)
 
@@ -81,7 +81,7 @@ def test_tasks_are_counted_through_the_job(scheduler: FakeScheduler) -> None:
     ],
     ids=["shell", "no shell", "no input"],
 )
-def test_a_shell_runs_the_command_unless_it_is_not_to(
+def test_a_shell_runs_the_command_unless_an_option_forbids_it(
     scheduler: FakeScheduler, words: list[str], argv: tuple[str, ...], stdin: int | None
 ) -> None:
     launch = _call(scheduler, _job(scheduler), "blaunch", *words)

@@ -1,4 +1,4 @@
-"""What `bjobs -o … -json` says; the forms are those of published answers of LSF 10.1."""
+"""The output of `bjobs -o … -json`, in the form of published output of LSF 10.1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lsf_support import MODERN
 FAILED, CANCELED = JobState.FAILED, JobState.CANCELED
 
 
-def _answer(*found: dict[str, str], before: str = "") -> str:
+def _listing(*found: dict[str, str], before: str = "") -> str:
     text = json.dumps({"COMMAND": "bjobs", "JOBS": len(found), "RECORDS": list(found)}, indent=2)
     return before + text.replace("/", "\\/")
 
@@ -27,8 +27,8 @@ def _record(**values: str) -> dict[str, str]:
     return {**usual, "JOBID": "7", "JOBINDEX": "0", "EXEC_HOST": "node1", **values}
 
 
-def _seen(**values: str) -> Observation:
-    return hooks.parse_status(command_result(_answer(_record(**values))), None, MODERN)["7"]
+def _observation(**values: str) -> Observation:
+    return hooks.parse_status(command_result(_listing(_record(**values))), None, MODERN)["7"]
 
 
 def test_one_command_queries_all_fields() -> None:
@@ -36,7 +36,7 @@ def test_one_command_queries_all_fields() -> None:
     assert hooks.query(None, MODERN).argv == ("bjobs", "-o", FIELDS, "-json", "-a")
 
 
-def test_columns_that_the_user_has_chosen_are_not_those_that_are_read() -> None:
+def test_columns_that_the_user_has_configured_are_ignored() -> None:
     assert "LSB_BJOBS_*" in lsf_command("bjobs").unset
 
 
@@ -81,15 +81,15 @@ def test_columns_that_the_user_has_chosen_are_not_those_that_are_read() -> None:
     ids=lambda case: " ".join(case.values()) if isinstance(case, dict) else "",
 )
 def test_states_and_ends(values: dict[str, str], expected: object) -> None:
-    seen = _seen(**values)
+    seen = _observation(**values)
 
     assert (seen.state, seen.exit_code, seen.reason) == expected
-    assert seen.word == values["STAT"]
+    assert seen.native_state == values["STAT"]
     assert seen.details["lsf.state"] == values["STAT"]
 
 
 def test_lsfs_own_words_are_in_the_details() -> None:
-    seen = _seen(STAT="EXIT", EXIT_REASON="TERM_CSM_ALLOC: job killed by LSF due to CSM")
+    seen = _observation(STAT="EXIT", EXIT_REASON="TERM_CSM_ALLOC: job killed by LSF due to CSM")
 
     assert seen.message == "LSF ended the job (TERM_CSM_ALLOC: job killed by LSF due to CSM)"
     assert seen.details["lsf.reason"] == "TERM_CSM_ALLOC: job killed by LSF due to CSM"
@@ -104,8 +104,10 @@ def test_lsfs_own_words_are_in_the_details() -> None:
         ("PEND", "Dependency condition invalid or never satisfied;", None, Reason.DEPENDENCY),
     ],
 )
-def test_why_a_job_is_pending(word: str, why: str, message: str | None, reason: Reason | None) -> None:
-    seen = _seen(STAT=word, PEND_REASON=why, EXEC_HOST="-")
+def test_the_pending_reason_is_reported(
+    word: str, why: str, message: str | None, reason: Reason | None
+) -> None:
+    seen = _observation(STAT=word, PEND_REASON=why, EXEC_HOST="-")
 
     assert (seen.state, seen.reason, seen.nodes, seen.ran) == (JobState.QUEUED, reason, (), None)
     assert message is None or seen.message == message
@@ -114,19 +116,19 @@ def test_why_a_job_is_pending(word: str, why: str, message: str | None, reason: 
 def test_text_before_the_listing_is_skipped() -> None:
     before = "Cannot connect to LSF. Please wait ...\n{ not yet }\n"
 
-    found = hooks.parse_status(command_result(_answer(_record(STAT="RUN"), before=before)), None, MODERN)
+    found = hooks.parse_status(command_result(_listing(_record(STAT="RUN"), before=before)), None, MODERN)
 
     assert found["7"].state is JobState.ACTIVE
 
 
 def test_an_unknown_job_is_denied_whatever_the_exit_code() -> None:
     unknown = {"JOBID": "9", "ERROR": "Job <9> is not found"}
-    both = command_result(_answer(_record(STAT="RUN"), unknown))
+    both = command_result(_listing(_record(STAT="RUN"), unknown))
 
     denied = Observation.denied("Job <9> is not found")
-    told = hooks.parse_status(both, ["7", "9"], MODERN)
-    assert (told.keys(), told["9"]) == ({"7", "9"}, denied)
-    alone = command_result(_answer(unknown), returncode=255)
+    observations = hooks.parse_status(both, ["7", "9"], MODERN)
+    assert (observations.keys(), observations["9"]) == ({"7", "9"}, denied)
+    alone = command_result(_listing(unknown), returncode=255)
     assert hooks.parse_status(alone, ["9"], MODERN) == {"9": denied}
     old_style = command_result(stderr="Job <9> is not found\n", returncode=255)
     assert hooks.parse_status(old_style, ["9"], MODERN) == {"9": denied}
@@ -135,24 +137,24 @@ def test_an_unknown_job_is_denied_whatever_the_exit_code() -> None:
 
 
 def test_elements_of_an_array_are_distinguished() -> None:
-    text = _answer(_record(STAT="RUN", JOBINDEX="1"), _record(STAT="PEND", JOBINDEX="2", EXEC_HOST="-"))
+    text = _listing(_record(STAT="RUN", JOBINDEX="1"), _record(STAT="PEND", JOBINDEX="2", EXEC_HOST="-"))
 
     assert hooks.parse_status(command_result(text), None, MODERN).keys() == {"7[1]", "7[2]"}
 
 
 def test_an_index_that_is_in_the_id_already_is_not_added() -> None:
-    text = _answer(_record(STAT="RUN", JOBID="7[3]", JOBINDEX="3"))
+    text = _listing(_record(STAT="RUN", JOBID="7[3]", JOBINDEX="3"))
 
     assert hooks.parse_status(command_result(text), None, MODERN).keys() == {"7[3]"}
 
 
-@pytest.mark.parametrize("said", ['a "quote"', "a\\", 'a", "b'])
-def test_a_value_that_is_no_json_costs_no_job_its_state(said: str) -> None:
-    text = _answer(
+@pytest.mark.parametrize("value", ['a "quote"', "a\\", 'a", "b'])
+def test_every_job_has_its_state_if_a_value_is_no_json(value: str) -> None:
+    text = _listing(
         _record(STAT="RUN", PEND_REASON="MARK", JOB_DESCRIPTION="MARK jpsi-a-1"),
         _record(JOBID="8", STAT="EXIT", EXIT_CODE="3", EXEC_HOST="n1", JOB_DESCRIPTION="jpsi-b-1"),
         {"JOBID": "9", "ERROR": "Job <9> is not found"},
-    ).replace("MARK", said)
+    ).replace("MARK", value)
     with pytest.raises(ValueError, match="column"):
         json.loads(text)
 
@@ -170,7 +172,7 @@ def test_a_value_that_is_no_json_costs_no_job_its_state(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "stdout", ["", "garbage", "[]", "{", '{"RECORDS": 7}', _answer(_record(STAT="RUN"))[:-20]]
+    "stdout", ["", "garbage", "[]", "{", '{"RECORDS": 7}', _listing(_record(STAT="RUN"))[:-20]]
 )
 def test_invalid_output_reports_no_job(stdout: str) -> None:
     with pytest.raises(SubmitException):
@@ -180,10 +182,10 @@ def test_invalid_output_reports_no_job(stdout: str) -> None:
 def test_the_command_has_the_tag_of_a_job_whose_description_was_changed() -> None:
     script = "#!/bin/sh;#BSUB -J 'a name';#BSUB -Jd jpsi-a-1;exec run"
 
-    assert _seen(STAT="RUN", COMMAND=script).tag == "jpsi-a-1"
-    assert _seen(STAT="RUN", COMMAND=script, JOB_DESCRIPTION="of a user").tag == "jpsi-a-1"
-    assert _seen(STAT="RUN", COMMAND=script, JOB_DESCRIPTION="jpsi-a-2").tag is None
-    assert _seen(STAT="RUN", COMMAND="sleep 9", JOB_DESCRIPTION="of a user").tag == ""
+    assert _observation(STAT="RUN", COMMAND=script).tag == "jpsi-a-1"
+    assert _observation(STAT="RUN", COMMAND=script, JOB_DESCRIPTION="of a user").tag == "jpsi-a-1"
+    assert _observation(STAT="RUN", COMMAND=script, JOB_DESCRIPTION="jpsi-a-2").tag is None
+    assert _observation(STAT="RUN", COMMAND="sleep 9", JOB_DESCRIPTION="of a user").tag == ""
 
 
 def test_a_foreign_job_that_runs_a_program_named_jpsi_has_no_tag() -> None:
@@ -192,7 +194,7 @@ def test_a_foreign_job_that_runs_a_program_named_jpsi_has_no_tag() -> None:
         "#!/opt/jpsi-venv/bin/python;print(7)",
         "#!/bin/sh;cd /tmp/jpsi-1;x",
     ):
-        assert _seen(STAT="RUN", COMMAND=command).tag == ""
+        assert _observation(STAT="RUN", COMMAND=command).tag == ""
 
 
 def _without(field: str) -> dict[str, str]:
@@ -202,14 +204,14 @@ def _without(field: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "text",
     [
-        _answer(_record(STAT="RUN")).replace('"RECORDS": [', '"RECORDS": [null,'),
-        _answer(_record(STAT="RUN")).replace('"JOBS": 1', '"JOBS": 2'),
-        _answer(_record(STAT="RUN"), {"JOBID": "8"}),
-        _answer(_record(STAT="RUN", JOBID="~")),
-        _answer(_record(STAT="EXIT", EXIT_CODE="1~")),
-        _answer(_record(STAT="EXIT", EXIT_REASON="TERM_OWN~R: job killed by owner")),
-        _answer(_record(STAT="EXIT", EXEC_HOST="~")),
-        *(_answer(_without(field)) for field in FIELDS.upper().split()),
+        _listing(_record(STAT="RUN")).replace('"RECORDS": [', '"RECORDS": [null,'),
+        _listing(_record(STAT="RUN")).replace('"JOBS": 1', '"JOBS": 2'),
+        _listing(_record(STAT="RUN"), {"JOBID": "8"}),
+        _listing(_record(STAT="RUN", JOBID="~")),
+        _listing(_record(STAT="EXIT", EXIT_CODE="1~")),
+        _listing(_record(STAT="EXIT", EXIT_REASON="TERM_OWN~R: job killed by owner")),
+        _listing(_record(STAT="EXIT", EXEC_HOST="~")),
+        *(_listing(_without(field)) for field in FIELDS.upper().split()),
     ],
     ids=["null", "count", "empty", "id", "code", "reason", "host", *FIELDS.split()],
 )
@@ -219,12 +221,12 @@ def test_a_record_without_the_requested_fields_is_invalid(text: str) -> None:
 
 
 def test_control_characters_in_a_name_are_valid() -> None:
-    assert parse_records(_answer(_record(STAT="RUN", PEND_REASON="a\tb")).replace("\\t", "\t")) is not None
+    assert parse_records(_listing(_record(STAT="RUN", PEND_REASON="a\tb")).replace("\\t", "\t")) is not None
 
 
 def test_a_job_has_the_tag_at_the_end_of_its_description() -> None:
     tags = {
-        text: _seen(STAT="RUN", JOB_DESCRIPTION=text).tag
+        text: _observation(STAT="RUN", JOB_DESCRIPTION=text).tag
         for text in ("jpsi-a-1", "a%20name jpsi-a-1", "", "a user's", "jpsi-a~1", "\N{REPLACEMENT CHARACTER}")
     }
 
@@ -232,7 +234,7 @@ def test_a_job_has_the_tag_at_the_end_of_its_description() -> None:
 
 
 def test_jobs_are_found_by_their_tags() -> None:
-    text = _answer(
+    text = _listing(
         _record(JOB_DESCRIPTION="jpsi-a-1"),
         _record(JOBID="8", JOB_DESCRIPTION="of a user jpsi-b-2"),
         _record(JOBID="9", JOB_DESCRIPTION="jpsi-a-12"),

@@ -1,4 +1,4 @@
-"""What `bjobs -l` and `bhist -l` say, where the recordings have no example."""
+"""The output of `bjobs -l` and `bhist -l` in cases without a recording."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jpsi_testing import command_result
 from lsf_support import MODERN, OLD, SITE, bhist_l, bjobs_l
 
 _AT = "Mon May  6 22:58:03"
-# How a line goes on that was cut
+# The beginning of a continuation line
 _FOLD = "\n" + " " * 21
 
 
@@ -86,7 +86,7 @@ def test_the_last_run_counts() -> None:
     assert (seen.state, seen.exit_code, seen.restarts, seen.nodes) == (JobState.FAILED, 5, 1, ("node2",))
 
 
-def test_a_job_that_is_about_to_run_again_has_not_ended() -> None:
+def test_a_job_that_will_be_requeued_has_not_ended() -> None:
     seen = _ended(
         "Signal <REQUEUE_PEND> requested by user or administrator <u>;", "Exited with exit code 130."
     )
@@ -94,8 +94,8 @@ def test_a_job_that_is_about_to_run_again_has_not_ended() -> None:
     assert seen.state is JobState.QUEUED
 
 
-def test_a_job_that_was_put_back_for_its_exit_code_was_put_back() -> None:
-    """The words of LSF 10.1 for REQUEUE_EXIT_VALUES."""
+def test_a_job_that_was_requeued_for_its_exit_code_is_pending() -> None:
+    """Uses the words of LSF 10.1 for REQUEUE_EXIT_VALUES."""
     seen = _ended(
         "Exited with exit code 99.",
         "Pending: Requeued job is waiting for rescheduling;",
@@ -106,8 +106,8 @@ def test_a_job_that_was_put_back_for_its_exit_code_was_put_back() -> None:
     assert (seen.exit_code, seen.restarts) == (5, 1)
 
 
-def test_minutes_of_another_machine_end_no_job_of_lsf_10() -> None:
-    """Which says itself if a limit has ended one."""
+def test_a_scaled_run_limit_ends_no_job_of_lsf_10() -> None:
+    """LSF 10.1 itself reports that a limit has ended a job."""
     limit = "\n RUNLIMIT\n 1.0 min of hostA"
     text = _bhist("Dispatched to <n>;", "Done successfully.", limit=limit, run_time=90)
 
@@ -147,7 +147,7 @@ def test_the_run_limit_is_read_beside_other_limits(lines: tuple[str, ...]) -> No
         (" RUNLIMIT", " 1..0 min"),
     ],
 )
-def test_limits_that_were_cut_are_no_answer(lines: tuple[str, ...]) -> None:
+def test_truncated_limits_are_refused(lines: tuple[str, ...]) -> None:
     text = _bhist("Dispatched to <n>;", "Done successfully.", limit="\n".join(["", *lines]), run_time=90)
 
     with pytest.raises(SubmitException):
@@ -170,7 +170,7 @@ def test_a_job_name_cannot_look_like_an_end() -> None:
     assert hooks.parse_finished(command_result(text), ["7"], OLD)["7"].state is JobState.ACTIVE
 
 
-def test_no_answer_is_not_an_unknown_job() -> None:
+def test_an_outage_is_not_an_unknown_job() -> None:
     unknown = hooks.parse_finished(
         command_result("No matching job found\n", returncode=255), ["7", "8[2]"], OLD
     )
@@ -186,7 +186,7 @@ def test_no_answer_is_not_an_unknown_job() -> None:
             hooks.parse_status(nothing, ["7"], OLD)
 
 
-def test_an_answer_that_was_cut_is_none() -> None:
+def test_truncated_output_is_refused() -> None:
     half = bjobs_l("Job <7>, User <u>, Project <p>, Status <PEND>, Queue <q>, Command <x>")
 
     with pytest.raises(SubmitException):
@@ -215,23 +215,23 @@ def test_an_unknown_id_does_not_excuse_missing_jobs(site: Site, stdout: str, std
         hooks.parse_status(command_result(stdout, stderr, 255), ["7", "8", "9"], site)
 
 
-def test_an_answer_that_leaves_out_a_job_without_a_word_is_none() -> None:
+def test_output_that_omits_a_queried_job_is_refused() -> None:
     with pytest.raises(SubmitException):
         hooks.parse_status(command_result(_HALF), ["7", "8"], OLD)
     whole = command_result(_HALF, f"Job <8> is not found\n{_UNKNOWN}", 255)
-    told = hooks.parse_status(whole, ["7", "8", "9"], OLD)
-    assert {name for name, it in told.items() if it.exists} == {"7"}
-    assert told["8"] == Observation.denied("Job <8> is not found")
+    observations = hooks.parse_status(whole, ["7", "8", "9"], OLD)
+    assert {name for name, it in observations.items() if it.exists} == {"7"}
+    assert observations["8"] == Observation.denied("Job <8> is not found")
     array = command_result(_HALF.replace("<7>", "<7[2]>"))
-    assert hooks.parse_status(array, ["7"], OLD).keys() <= {"7[2]"}, "an array is told by its elements"
+    assert hooks.parse_status(array, ["7"], OLD).keys() <= {"7[2]"}, "the elements of an array are reported"
 
 
-def test_event_logs_that_were_not_read_to_their_end_are_no_answer() -> None:
+def test_output_about_incompletely_read_event_logs_is_refused() -> None:
     unknown = "No matching job found\n"
-    for said in (f"{unknown}LIM is down; try later\n", "LIM is down; try later\n"):
+    for error in (f"{unknown}LIM is down; try later\n", "LIM is down; try later\n"):
         for printed in ("", unknown, _bhist("Exited.")):
             with pytest.raises(SubmitException):
-                hooks.parse_finished(command_result(printed, said, 255), ["7"], OLD)
+                hooks.parse_finished(command_result(printed, error, 255), ["7"], OLD)
 
 
 def test_event_logs_have_their_time() -> None:
@@ -241,7 +241,7 @@ def test_event_logs_have_their_time() -> None:
     assert command.timeout > SITE.config.command_timeout
 
 
-def test_why_a_job_is_pending() -> None:
+def test_the_pending_reason_is_reported() -> None:
     text = bjobs_l(
         "Job <7>, User <u>, Project <p>, Status <PEND>, Queue <q>, Command <x>\n"
         f"{_AT}: Submitted from host <h>;\n PENDING REASONS:\n"
@@ -265,14 +265,14 @@ def test_nodes_in_every_form() -> None:
         assert hooks.parse_finished(command_result(text), ["7"], OLD)["7"].nodes == ("n1", "n2"), event
 
 
-def test_a_description_is_found_behind_the_command() -> None:
+def test_a_description_after_the_command_is_found() -> None:
     command = "#BSUB -Jd other;exec run"
     text = bjobs_l(f"Job <7[2]>, Status <PEND>, Command <{command}>, Job Descript{_FOLD}ion <mine jpsi-a-1>")
 
-    told = parse_bjobs(text)
+    listing = parse_bjobs(text)
 
-    assert told is not None
-    (history,) = told.parts
+    assert listing is not None
+    (history,) = listing.parts
     assert (history.name, history.description, history.tag) == ("7[2]", "mine jpsi-a-1", "jpsi-a-1")
 
 

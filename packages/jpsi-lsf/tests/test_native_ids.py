@@ -1,4 +1,4 @@
-"""The native ids of LSF: what is none."""
+"""The texts that are no native ids of LSF."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from jpsi_lsf import hooks
 
 @pytest.mark.parametrize("text", ["0", "-5", "abc", "", "7 8", "7[0]", "7[", "2147483647", "7@east"])
 def test_invalid_ids(text: str) -> None:
-    """Commands take 0 for all jobs, and larger numbers for what is left of them in 32 bits."""
+    """LSF's commands take 0 for all jobs, and truncate larger numbers to 32 bits."""
     with pytest.raises(ValueError, match="no job id of LSF's"):
         hooks.canonical_id(text)

@@ -1,4 +1,4 @@
-"""The shell that prints the nodes of a job's processes, run by a real shell."""
+"""The shell text that prints the nodes of a job's processes, run by real shells."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_process_of_several_slots_is_one_line() -> None:
     assert _printed(environment, spec, cores_as_slots=True) == ["n1", "n1", "n2", "n2"]
 
 
-def test_slots_of_several_kinds_have_lines_one_kind_after_the_other() -> None:
+def test_slots_of_several_kinds_have_their_lines_kind_by_kind() -> None:
     kinds = [ResourceSpecV1(cpu_cores_per_process=3), ResourceSpecV1(node_count=2, processes_per_node=2)]
     spec = JobSpec("x", resources=HeterogeneousResources(kinds))
 
@@ -69,7 +69,7 @@ def test_without_host_variables_no_nodes_are_printed() -> None:
 def test_the_node_that_launches_a_job_runs_no_process(
     tmp_path: Path, resources: dict[str, Any], expected: list[str]
 ) -> None:
-    """Where jobs get whole nodes, what is told is all their cores, behind the node that launches."""
+    """If jobs get whole nodes, LSF lists the launching node before all their cores."""
     file = tmp_path / "hosts"
     file.write_text("batch1\n" + 42 * "n1\n" + 42 * "n2\n")
     attributes = JobAttributes(custom_attributes={"lsf.nnodes": 2})

@@ -1,4 +1,4 @@
-"""The probe: what a site offers, and what is no answer."""
+"""The probe: the properties of a site, and output that is refused."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def test_the_probe_detects_the_properties_of_lsf(stdout: str, stderr: str, expec
     ],
     ids=["no queues", "no jobs", "no contact", "hung"],
 )
-def test_a_probe_without_an_answer_finds_nothing_out(result: CommandResult) -> None:
+def test_a_probe_without_output_reports_no_property(result: CommandResult) -> None:
     with pytest.raises(SubmitException):
         hooks.parse_probe(result)
 
 
-def test_codes_that_put_a_job_back_are_those_of_queues_and_of_the_configuration() -> None:
-    asked = type(MODERN)(config=site(requeue_exit_codes=[5]).config, offers={"requeue_exit_codes": [99]})
+def test_the_requeue_exit_codes_are_those_of_queues_and_of_the_configuration() -> None:
+    probed = type(MODERN)(config=site(requeue_exit_codes=[5]).config, offers={"requeue_exit_codes": [99]})
 
-    assert hooks.capabilities(asked).requeue_exit_codes == {5, 99}
+    assert hooks.capabilities(probed).requeue_exit_codes == {5, 99}
 
 
 @pytest.mark.parametrize("offered", [True, False])

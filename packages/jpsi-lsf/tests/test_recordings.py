@@ -1,4 +1,4 @@
-"""Every step of every recording is read rightly, or stands below with the reason why it is not."""
+"""Coverage of the recordings: each step is read correctly, or a table gives the reason why it is not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lsf_support import MODERN, OLD, RECORDINGS, bjobs_l, recordings
 
 ALL = read_recordings(RECORDINGS)
 
-# Scenarios of transcripts/volclava-2.2 that are not kept here.
+# Scenarios of transcripts/volclava-2.2 that are not among the recordings.
 UNUSED = {"latency": "measurements, and no answers"}
 # Commands that this package never calls.
 NEVER_CALLED = {
@@ -48,7 +48,7 @@ def _why_unused(recording: Recording) -> str | None:  # noqa: PLR0911  a list of
     if {"-h", "-V"} & set(arguments):
         return "tells how it is used, or its version"
     if command == "bjobs" and "-l" not in arguments and "-json" not in arguments:
-        return "columns, which are cut or cannot be told apart"
+        return "columns, which are truncated or ambiguous"
     if command == "bhist" and "-l" not in arguments:
         return "a summary of seconds"
     if command in {"bparams", "bqueues"} and "-l" not in arguments:
@@ -86,11 +86,11 @@ def test_bsub(recording: Recording) -> None:
     elif "is submitted to" in result.stdout:
         assert hooks.parse_submit(result) == re.findall(r"\d+", result.stdout)[0]
     elif result.returncode >= 0:
-        # a bsub that was killed is not asked what it means
+        # a killed bsub has no message to classify
         assert hooks.classify_failure(result).kind is _expected_kind(result.stderr)
 
 
-def _expected_kind(said: str) -> FailureKind:
+def _expected_kind(stderr: str) -> FailureKind:
     for words, kind in {
         "Communication time out": FailureKind.AMBIGUOUS,
         "illegal option": FailureKind.INVALID_JOB,
@@ -99,25 +99,25 @@ def _expected_kind(said: str) -> FailureKind:
         "Unable to open file lsf.conf": FailureKind.PERMANENT,
         "-s option is set": FailureKind.AMBIGUOUS,
     }.items():
-        if words in said:
+        if words in stderr:
             return kind
-    return FailureKind.INVALID_JOB if said.strip() else FailureKind.AMBIGUOUS
+    return FailureKind.INVALID_JOB if stderr.strip() else FailureKind.AMBIGUOUS
 
 
 def _with_all_fields(recording: Recording) -> CommandResult:
-    """An answer of volclava, as it were if that knew all the fields that LSF 10.1 has."""
-    answer = json.loads(recording.result.stdout)
+    """Return volclava's output as if it knew all the fields that LSF 10.1 has."""
+    listing = json.loads(recording.result.stdout)
     usual = dict.fromkeys(FIELDS.upper().split(), "") | {"STAT": "RUN", "JOBINDEX": "0"}
-    for row in answer["RECORDS"]:
+    for row in listing["RECORDS"]:
         if "ERROR" not in row:
             index = re.search(r"\[(\d+)\]\Z", row.get("JOB_NAME", ""))
             row.update(usual | {"JOBID": "1"} | row | ({"JOBINDEX": index[1]} if index else {}))
-    return attrs.evolve(recording.result, stdout=json.dumps(answer))
+    return attrs.evolve(recording.result, stdout=json.dumps(listing))
 
 
 @pytest.mark.parametrize("recording", [it for it in _of("bjobs") if "-json" in it.argv], ids=str)
 def test_bjobs_with_json(recording: Recording) -> None:
-    """Each job it names has the state that stands beside it, and each that it does not know is denied."""
+    """Each listed job has the printed state, and each unknown job is denied."""
     result = recording.result
     if not result.stdout.startswith("{"):
         if "unfinished job found" in result.stderr:
@@ -132,28 +132,28 @@ def test_bjobs_with_json(recording: Recording) -> None:
 
     found = hooks.parse_status(result, unknown or None, MODERN)
 
-    assert {name: seen.word for name, seen in found.items() if not seen.exists} == {
+    assert {name: seen.native_state for name, seen in found.items() if not seen.exists} == {
         name: f"Job <{name}> is not found" for name in unknown
     }
     for row in rows:
         if "STAT" in row:
-            assert found[record_id(row)].word == row["STAT"]
+            assert found[record_id(row)].native_state == row["STAT"]
 
 
 @pytest.mark.parametrize("recording", [it for it in _of("bjobs") if "-l" in it.argv], ids=str)
 def test_bjobs_in_paragraphs(recording: Recording) -> None:
-    """Jobs that have not ended have the state that stands there; bhist is asked about the others."""
+    """Jobs that have not ended have the printed state; bhist is queried for the others."""
     output = recording.result.stdout
     words = dict(re.findall(r"^Job <([^>]+)>.*?, Status <(\w+)>", output, re.MULTILINE))
     arrays = {it.partition("[")[0] for it in words if "[" in it}
-    asked = [it for it in _ids(recording) if it not in arrays]
+    queried = [it for it in _ids(recording) if it not in arrays]
 
-    found = hooks.parse_status(recording.result, asked or None, OLD)
+    found = hooks.parse_status(recording.result, queried or None, OLD)
 
-    assert {name: seen.word for name, seen in found.items() if seen.exists} == {
+    assert {name: seen.native_state for name, seen in found.items() if seen.exists} == {
         name: word for name, word in words.items() if word in _UNFINISHED
     }
-    assert {name for name, seen in found.items() if not seen.exists} == {*asked} - words.keys()
+    assert {name for name, seen in found.items() if not seen.exists} == {*queried} - words.keys()
     tags = dict(re.findall(r"^Job <([^>]+)>.*, Job Description <(\S+)>", output, re.MULTILINE))
     assert all(seen.tag == tags.get(name, "") for name, seen in found.items() if seen.exists)
 
@@ -183,9 +183,9 @@ def test_bhist(recording: Recording) -> None:
     assert all(seen.tag == tags.get(name, "") for name, seen in found.items() if seen.exists)
 
 
-def test_how_jobs_ended_by_bhist() -> None:
-    """The last word of bhist about the jobs of many scenarios."""
-    told = {
+def test_the_ends_of_jobs_by_bhist() -> None:
+    """The last output of bhist about the jobs of many scenarios."""
+    ends = {
         name: (seen.state, seen.exit_code, seen.reason)
         for step in _of("bhist")
         if step.result.returncode >= 0 and "LIM" not in step.result.stderr
@@ -193,28 +193,28 @@ def test_how_jobs_ended_by_bhist() -> None:
     }
 
     failed, cancelled = JobState.FAILED, JobState.CANCELED
-    assert {name: told[name] for name in EXPECTED} == EXPECTED
-    assert {told[name][0] for name in ("59", "88", "1248")} == {failed}
-    assert told["67"][0] is cancelled
+    assert {name: ends[name] for name in EXPECTED} == EXPECTED
+    assert {ends[name][0] for name in ("59", "88", "1248")} == {failed}
+    assert ends["67"][0] is cancelled
 
 
 _FAILED, _CANCELED, _ACTIVE = JobState.FAILED, JobState.CANCELED, JobState.ACTIVE
 EXPECTED = {
-    "56": (JobState.COMPLETED, None, None),  # DONE, which volclava says of killed jobs too
+    "56": (JobState.COMPLETED, None, None),  # DONE, which volclava prints for killed jobs too
     "59": (_FAILED, 7, None),
     "67": (_CANCELED, None, Reason.CANCELLED),  # killed while it was pending
     "68": (_CANCELED, 130, Reason.CANCELLED),
     "69": (_CANCELED, None, Reason.CANCELLED),  # caught the signal and exited with 0: DONE
     "70": (_CANCELED, 130, Reason.CANCELLED),
     "71": (JobState.QUEUED, None, None),  # submitted with hold
-    "73": (_ACTIVE, None, None),  # put back, and runs again
+    "73": (_ACTIVE, None, None),  # requeued, and runs again
     "156": (_FAILED, 140, Reason.TIMEOUT),
     "157": (_FAILED, None, Reason.TIMEOUT),  # killed ten minutes later: DONE
     "158": (_FAILED, None, Reason.TIMEOUT),  # caught the signal and exited with 0: DONE
     "1231": (_CANCELED, 130, Reason.CANCELLED),  # by the administrator
     "1232": (_FAILED, 4, None),
     "1248": (_FAILED, 7, None),
-    "1253": (_FAILED, None, None),  # ended well while sbatchd was dead
+    "1253": (_FAILED, None, None),  # exited with 0 while sbatchd was down
     "1254": (_CANCELED, None, Reason.CANCELLED),
     "1257": (_CANCELED, None, Reason.CANCELLED),
 }
@@ -226,30 +226,30 @@ _NOT_HELD = dict.fromkeys(["72", "3[1]"], "Job has already finished") | {"1230":
 
 @pytest.mark.parametrize("recording", _of("bkill", "bstop", "bresume"), ids=str)
 def test_changes(recording: Recording) -> None:
-    """Who is told why something was not done is who was refused, but for what is done later or was over."""
+    """The jobs with a message are those that were refused, unless they ended or the change is delayed."""
     result, ids = recording.result, _ids(recording)
-    asked = [name for name in ids if int(name.partition("[")[0]) < 1 << 31]
+    queried = [name for name in ids if int(name.partition("[")[0]) < 1 << 31]
     if result.returncode < 0:
         return  # killed by the recorder: never read
     if "Bad job array index list" in result.stderr:
-        assert hooks.parse_cancel(result, asked).keys() == set(asked)
+        assert hooks.parse_cancel(result, queried).keys() == set(queried)
     elif recording.argv[0] == "bkill":
-        assert hooks.parse_cancel(result, asked) == {it: _DENIED for it in asked if it == "1230"}
+        assert hooks.parse_cancel(result, queried) == {it: _DENIED for it in queried if it == "1230"}
     else:
-        assert hooks.parse_hold(result, asked) == {
-            it: _NOT_HELD[it] for it in asked if it in _NOT_HELD and result.returncode != 0
+        assert hooks.parse_hold(result, queried) == {
+            it: _NOT_HELD[it] for it in queried if it in _NOT_HELD and result.returncode != 0
         }
 
 
 @pytest.mark.parametrize("recording", _of("bqueues"), ids=str)
 def test_bqueues(recording: Recording) -> None:
-    """As the second half of what the probe prints, behind what volclava says to fields of LSF 10.1."""
+    """The second half of the probe's output, after volclava's error about fields of LSF 10.1."""
     refusal = next(
         step for step in recordings("bjobs-forms") if step.argv[:3] == ("bjobs", "-o", "jobid stat exit_code")
     )
-    said = command_result(recording.result.stdout, refusal.result.stderr, recording.result.returncode)
+    combined = command_result(recording.result.stdout, refusal.result.stderr, recording.result.returncode)
 
-    assert hooks.parse_probe(said) == {
+    assert hooks.parse_probe(combined) == {
         "json": False,
         "requeue_exit_codes": [],
         "max_job_array_size": 1000,
@@ -257,8 +257,8 @@ def test_bqueues(recording: Recording) -> None:
 
 
 def test_an_unreachable_daemon_reports_no_job() -> None:
-    asked = [step for step in recordings("mbatchd-down") if step.argv[0] in {"bjobs", "bhist"}]
-    hung = [step for step in asked if step.result.returncode not in {0, 254}]
+    queries = [step for step in recordings("mbatchd-down") if step.argv[0] in {"bjobs", "bhist"}]
+    hung = [step for step in queries if step.result.returncode not in {0, 254}]
 
     assert hung
     for step in hung:
@@ -270,8 +270,8 @@ def test_an_unreachable_daemon_reports_no_job() -> None:
             hooks.parse_finished(step.result, _ids(step), OLD)
 
 
-def test_one_bsub_that_made_five_jobs() -> None:
-    """What bsub prints is the last of them; the tag finds the first, which is the one that will run."""
+def test_one_bsub_that_created_five_jobs() -> None:
+    """The output is the last job; the tag finds the first, which is the one that will run."""
     step = recordings("bsub-duplicates")[0]
     heads = [
         f"Job <{number}>, User <u>, Status <PEND>, Queue <q>, Command <x>, Job Description <jpsi-a-1>"

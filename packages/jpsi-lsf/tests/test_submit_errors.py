@@ -1,4 +1,4 @@
-"""What failures of bsub mean."""
+"""The kinds of failures of bsub."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jpsi_testing import command_result
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("stderr", "kind"),
     [
         ("normal: Queue has been closed. Job not submitted.", FailureKind.TRANSIENT),
         ("User <u>: Pending job threshold reached. Job not submitted.", FailureKind.TRANSIENT),
@@ -25,8 +25,8 @@ from jpsi_testing import command_result
         ("Something else", FailureKind.AMBIGUOUS),
     ],
 )
-def test_failures(said: str, kind: FailureKind) -> None:
-    assert hooks.classify_failure(command_result(stderr=f"{said}\n", returncode=255)).kind is kind
+def test_failures_are_classified(stderr: str, kind: FailureKind) -> None:
+    assert hooks.classify_failure(command_result(stderr=f"{stderr}\n", returncode=255)).kind is kind
 
 
 def test_a_missing_bsub() -> None:

@@ -1,4 +1,4 @@
-"""Recorded answers, cut at each place, repeated, and garbled: they are refused, or tell what they told."""
+"""Recorded output, truncated, repeated or garbled: refused, or read with the same Observations."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from jpsi_lsf.queue.json_listing import FIELDS
 from jpsi_testing import Recording
 from lsf_support import MODERN, OLD, RECORDINGS, recordings
 
-Told = Mapping[str, Observation]
-Read = Callable[[CommandResult], Told]
+Observations = Mapping[str, Observation]
+Read = Callable[[CommandResult], Observations]
 
 _LONG = 3000
 _SCENARIOS = (
@@ -28,38 +28,38 @@ _SCENARIOS = (
 
 
 def _steps(*words: str) -> Iterator[Recording]:
-    """An answer of each scenario in which a command has these words; the longest but for the very long."""
+    """Yield output of each scenario of a command with these arguments; the longest, but for the very long."""
     for scenario in _SCENARIOS:
         steps = [it for it in recordings(scenario) if it.argv[0] == words[0] and {*words} <= {*it.argv}]
-        told = sorted((it for it in steps if "Job <" in it.result.stdout), key=_size)
-        yield from [it for it in told if _size(it) < _LONG][-1:] or told[:1]
+        listings = sorted((it for it in steps if "Job <" in it.result.stdout), key=_size)
+        yield from [it for it in listings if _size(it) < _LONG][-1:] or listings[:1]
 
 
 def _size(step: Recording) -> int:
     return len(step.result.stdout)
 
 
-def _asked(step: Recording) -> list[str] | None:
-    """The jobs that are meant; an array by the elements that are told of."""
-    told = re.findall(r"^Job <([^>]+)>", step.result.stdout, re.MULTILINE)
+def _queried(step: Recording) -> list[str] | None:
+    """Return the queried jobs; an array by its listed elements."""
+    listed = re.findall(r"^Job <([^>]+)>", step.result.stdout, re.MULTILINE)
     ids = [it for word in step.argv[1:] for it in expand_ids(word) if it != "0"]
-    elements = [it for it in told if it.partition("[")[0] in ids]
+    elements = [it for it in listed if it.partition("[")[0] in ids]
     jobs = [it for it in ids if f"Job <{it}[" not in step.result.stdout]
     return [*dict.fromkeys([*jobs, *elements])] or None
 
 
 def _status(step: Recording) -> Read:
-    return lambda result: hooks.parse_status(result, _asked(step), OLD)
+    return lambda result: hooks.parse_status(result, _queried(step), OLD)
 
 
 def _finished(step: Recording) -> Read:
-    return lambda result: hooks.parse_finished(result, _asked(step) or [], OLD)
+    return lambda result: hooks.parse_finished(result, _queried(step) or [], OLD)
 
 
 def _json() -> str:
-    """The form of an answer of volclava, with the fields of LSF 10.1."""
+    """Return output in volclava's form, with the fields of LSF 10.1."""
     tag = {"JOB_DESCRIPTION": "jpsi-abc-1"}
-    said = (
+    rows = (
         {"JOBID": "17", "JOBINDEX": "1", "STAT": "RUN", "EXEC_HOST": "n1:n1", **tag},
         {"JOBID": "17", "JOBINDEX": "2", "STAT": "EXIT", "EXIT_CODE": "7", "EXEC_HOST": "4*n1"},
         {"JOBID": "18", "STAT": "EXIT", "EXIT_CODE": "130", "EXIT_REASON": "TERM_OWNER: job killed by owner"},
@@ -67,7 +67,7 @@ def _json() -> str:
         {"JOBID": "20", "STAT": "PEND", "PEND_REASON": "New job is waiting;"},
     )
     usual = dict.fromkeys(FIELDS.upper().split(), "") | {"JOBINDEX": "0"}
-    records = [{**usual, **it} for it in said]
+    records = [{**usual, **it} for it in rows]
     unknown = {"JOBID": "21", "ERROR": "Job <21> is not found"}
     return json.dumps({"COMMAND": "bjobs", "JOBS": 6, "RECORDS": [*records, unknown]}, indent=1)
 
@@ -79,7 +79,7 @@ _WHOLE: list[tuple[CommandResult, Read]] = [
     (CommandResult(returncode=0, stdout=_json()), lambda it: hooks.parse_status(it, _IDS, MODERN)),
     (CommandResult(returncode=0, stdout=_json()), lambda it: hooks.parse_status(it, None, MODERN)),
 ]
-whole_answers = pytest.mark.parametrize(("result", "read"), _WHOLE, ids=[f"{n}" for n in range(len(_WHOLE))])
+each_output = pytest.mark.parametrize(("result", "read"), _WHOLE, ids=[f"{n}" for n in range(len(_WHOLE))])
 
 
 def test_there_are_recordings_of_all_commands() -> None:
@@ -87,46 +87,46 @@ def test_there_are_recordings_of_all_commands() -> None:
     assert RECORDINGS.is_dir()
 
 
-@whole_answers
+@each_output
 def test_truncated_output_reports_all_jobs_or_fails(result: CommandResult, read: Read) -> None:
     whole = read(result)
 
     for end in range(len(result.stdout)):
         with contextlib.suppress(SubmitException):
-            told = read(attrs.evolve(result, stdout=result.stdout[:end], returncode=0))
-            assert told == whole, f"cut to {result.stdout[:end][-100:]!r}"
+            found = read(attrs.evolve(result, stdout=result.stdout[:end], returncode=0))
+            assert found == whole, f"cut to {result.stdout[:end][-100:]!r}"
 
 
-@whole_answers
+@each_output
 def test_repeated_output_reports_the_same(result: CommandResult, read: Read) -> None:
     whole, lines = read(result), result.stdout.splitlines(keepends=True)
     repeated = ["".join(lines[: at + 1] + lines[at:]) for at in range(len(lines))]
 
     for stdout in (result.stdout * 2, *repeated):
         with contextlib.suppress(SubmitException):
-            told = read(attrs.evolve(result, stdout=stdout))
-            assert {it: _meaning(seen) for it, seen in told.items()} == {
+            found = read(attrs.evolve(result, stdout=stdout))
+            assert {it: _meaning(seen) for it, seen in found.items()} == {
                 it: _meaning(seen) for it, seen in whole.items()
             }
 
 
-@whole_answers
-def test_an_answer_that_lacks_a_line_loses_no_job_and_ends_none(result: CommandResult, read: Read) -> None:
-    """Nothing tells that an event of the history is missing, such as the signal before an end."""
+@each_output
+def test_output_that_lacks_a_line_loses_no_job_and_ends_none(result: CommandResult, read: Read) -> None:
+    """A missing event cannot be detected, such as the signal before an end."""
     whole, lines = read(result), result.stdout.splitlines(keepends=True)
 
     for at, line in enumerate(lines):
         with contextlib.suppress(SubmitException):
-            told = read(attrs.evolve(result, stdout="".join(lines[:at] + lines[at + 1 :])))
-            assert told.keys() == whole.keys(), line
+            found = read(attrs.evolve(result, stdout="".join(lines[:at] + lines[at + 1 :])))
+            assert found.keys() == whole.keys(), line
             for name, seen in whole.items():
-                assert not told[name].final or seen.final, line
-                assert told[name].tag in {None, seen.tag}, line
-                assert told[name].state in {seen.state, None} or ": " in line, line
+                assert not found[name].final or seen.final, line
+                assert found[name].tag in {None, seen.tag}, line
+                assert found[name].state in {seen.state, None} or ": " in line, line
 
 
 @pytest.mark.parametrize("mark", ["~", "\N{REPLACEMENT CHARACTER}", "\n"], ids=ascii)
-@whole_answers
+@each_output
 def test_a_changed_character_reports_nothing_wrong(result: CommandResult, read: Read, mark: str) -> None:
     """No job is missing, none has another state, and none has another tag."""
     whole = read(result)
@@ -134,13 +134,13 @@ def test_a_changed_character_reports_nothing_wrong(result: CommandResult, read: 
     for at, character in enumerate(result.stdout):
         garbled = result.stdout[:at] + mark + result.stdout[at + 1 :]
         with contextlib.suppress(SubmitException):
-            told = read(attrs.evolve(result, stdout=garbled))
+            found = read(attrs.evolve(result, stdout=garbled))
             where = f"{character!r} at {at} behind {result.stdout[:at][-60:]!r}"
-            assert told.keys() >= whole.keys(), where
+            assert found.keys() >= whole.keys(), where
             for name, seen in whole.items():
-                assert told[name].state in {None, seen.state}, where
-                assert told[name].tag in {None, seen.tag}, where
-                assert told[name].exists is seen.exists, where
+                assert found[name].state in {None, seen.state}, where
+                assert found[name].tag in {None, seen.tag}, where
+                assert found[name].exists is seen.exists, where
 
 
 def _meaning(seen: Observation) -> object:

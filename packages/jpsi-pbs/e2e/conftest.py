@@ -1,4 +1,4 @@
-"""A real PBS or Torque, whichever is on PATH."""
+"""The PBS or Torque server on PATH."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 @pytest.fixture(scope="session")
 def system() -> str:
-    """Which of the two is there, and answers; a machine without either skips the tests."""
+    """Return the name of the system on PATH that answers; skip the tests on a machine without either."""
     if shutil.which("qstat") is None or shutil.which("qsub") is None:
         pytest.skip("no qsub and qstat on PATH")
     # Grid Engine and others have commands of these names
-    said = subprocess.run(["qstat", "--version"], capture_output=True, text=True, timeout=60, check=False)
-    version = said.stdout + said.stderr
+    result = subprocess.run(["qstat", "--version"], capture_output=True, text=True, timeout=60, check=False)
+    version = result.stdout + result.stderr
     if "pbs_version" in version:
         found = "pbs"
     elif "Commit:" in version:
@@ -25,10 +25,10 @@ def system() -> str:
     server = subprocess.run(["qstat", "-B"], capture_output=True, text=True, timeout=60, check=False)
     if server.returncode != 0:
         pytest.skip(f"its server does not answer: {server.stderr.strip()}")
-    if found == "pbs" and "job_history_enable = True" not in _said("qstat", "-B", "-f"):
+    if found == "pbs" and "job_history_enable = True" not in _output("qstat", "-B", "-f"):
         pytest.skip("this PBS keeps no finished jobs (job_history_enable), and cannot tell how they ended")
     return found
 
 
-def _said(*argv: str) -> str:
+def _output(*argv: str) -> str:
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False).stdout

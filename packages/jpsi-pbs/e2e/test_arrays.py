@@ -1,4 +1,4 @@
-"""Many jobs at once on a real PBS or Torque: elements of arrays are jobs like any other."""
+"""Bulk submission on a real PBS or Torque: array elements are jobs like any other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jpsi_testing.conformance.base import Gate, shell
 
 PATIENCE = 300.0
 
-# Submits many jobs at once, each of which proves that it ran and ends with a code of its own; or finds them.
+# Submits many jobs at once, or finds them again. Each job proves that it ran and has its own exit code.
 CLIENT = r"""
 import sys
 from datetime import timedelta
@@ -60,15 +60,15 @@ def executor(system: str, tmp_path: Path) -> Iterator[JobExecutor]:
         yield executor
 
 
-def end(job: Job) -> JobStatus:
-    """How a job ended."""
+def final_status(job: Job) -> JobStatus:
+    """Return the final status of a job."""
     status = job.wait(PATIENCE)
     assert status is not None, f"{job.native_id} has not ended: {job.status}"
     return status
 
 
-def ends(jobs: list[Job]) -> list[int | None]:
-    return [end(job).exit_code for job in jobs]
+def exit_codes(jobs: list[Job]) -> list[int | None]:
+    return [final_status(job).exit_code for job in jobs]
 
 
 def test_elements_have_codes_and_ids_of_their_own(executor: JobExecutor) -> None:
@@ -78,7 +78,7 @@ def test_elements_have_codes_and_ids_of_their_own(executor: JobExecutor) -> None
 
     number, _, server = (jobs[0].native_id or "").replace("[1]", "[]").partition("[]")
     assert [job.native_id for job in jobs] == [f"{number}[{index}]{server}" for index in range(1, 61)]
-    assert ends(jobs) == list(range(60))
+    assert exit_codes(jobs) == list(range(60))
 
 
 def test_elements_are_cancelled_before_and_while_they_run(executor: JobExecutor, tmp_path: Path) -> None:
@@ -89,21 +89,21 @@ def test_elements_are_cancelled_before_and_while_they_run(executor: JobExecutor,
 
     executor.cancel_many([*jobs[:2], jobs[30], *jobs[32:]])
 
-    cancelled = [end(job) for job in (*jobs[:2], jobs[30], *jobs[32:])]
+    cancelled = [final_status(job) for job in (*jobs[:2], jobs[30], *jobs[32:])]
     assert {status.state for status in cancelled} == {JobState.CANCELED}
     gate.open()
-    assert ends(jobs[2:30]) == list(range(2, 30))
-    assert end(jobs[31]).exit_code == 31
+    assert exit_codes(jobs[2:30]) == list(range(2, 30))
+    assert final_status(jobs[31]).exit_code == 31
 
 
-def test_all_that_wait_are_cancelled(executor: JobExecutor) -> None:
+def test_all_held_jobs_are_cancelled(executor: JobExecutor) -> None:
     held = JobAttributes(custom_attributes={f"{executor.name}.h": True})
     jobs = [Job(shell("sleep 1000", attributes=held)) for _ in range(1000)]
     executor.submit_many(jobs)
 
     executor.cancel_many(jobs)
 
-    assert {end(job).state for job in jobs} == {JobState.CANCELED}
+    assert {final_status(job).state for job in jobs} == {JobState.CANCELED}
 
 
 def test_an_element_is_held_or_the_refusal_is_reported(executor: JobExecutor, tmp_path: Path) -> None:
@@ -118,10 +118,10 @@ def test_an_element_is_held_or_the_refusal_is_reported(executor: JobExecutor, tm
         gate.open()
     else:
         gate.open()
-        assert ends(jobs[:29]) == list(range(29))
+        assert exit_codes(jobs[:29]) == list(range(29))
         executor.release(jobs[29])
 
-    assert ends(jobs) == list(range(30))
+    assert exit_codes(jobs) == list(range(30))
 
 
 def test_array_elements_ended_by_others_are_reported(executor: JobExecutor) -> None:
@@ -131,12 +131,12 @@ def test_array_elements_ended_by_others_are_reported(executor: JobExecutor) -> N
 
     subprocess.run(["qdel", jobs[0].native_id or "", jobs[29].native_id or ""], check=True)
 
-    assert end(jobs[0]).state is JobState.CANCELED
+    assert final_status(jobs[0]).state is JobState.CANCELED
     assert not jobs[28].status.final
     executor.cancel_many(jobs[1:29])
-    assert {end(job).state for job in jobs[1:29]} == {JobState.CANCELED}
-    deleted = end(jobs[29])
-    # PBS tells nothing of what was deleted before it began
+    assert {final_status(job).state for job in jobs[1:29]} == {JobState.CANCELED}
+    deleted = final_status(jobs[29])
+    # PBS reports nothing about elements that were deleted before they began
     assert (deleted.state, deleted.reason) in {
         (JobState.FAILED, Reason.LOST),
         (JobState.CANCELED, Reason.CANCELLED),
@@ -153,22 +153,22 @@ def test_an_element_of_another_client_can_be_attached_to(executor: JobExecutor, 
 
     executor.attach_many((job, array.replace("[]", f"[{index}]")) for index, job in enumerate(jobs, 1))
 
-    assert ends(jobs) == [1, 2, 3]
+    assert exit_codes(jobs) == [1, 2, 3]
 
 
 def test_killed_client_loses_no_element_and_runs_none_twice(system: str, tmp_path: Path) -> None:
     instants = random.Random(20261122)
-    told = []
+    rounds = []
     for round_ in range(6):
         root = tmp_path / str(round_)
         root.mkdir()
-        told.append(_crash(system, root, instants.uniform(0.0, 0.15)))
+        rounds.append(_crash(system, root, instants.uniform(0.0, 0.15)))
 
-    assert [line for line in told if "!" in line] == []
+    assert [line for line in rounds if "!" in line] == []
 
 
 def _crash(system: str, root: Path, instant: float) -> str:
-    """One round; returns what was seen, with an exclamation mark if something is wrong."""
+    """Kill the client once and return the result, with an exclamation mark if something is wrong."""
     program = [sys.executable, "-c", CLIENT, system, str(root)]
     client = subprocess.Popen([*program, "submit", "100"], stdout=subprocess.PIPE, text=True)
     assert client.stdout is not None

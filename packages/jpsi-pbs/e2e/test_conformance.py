@@ -1,4 +1,4 @@
-"""The executors `pbs` and `torque` keep the contract on a real system; `nox -s e2e_pbs` runs this."""
+"""Conformance of the executors `pbs` and `torque` on a real system; `nox -s e2e_pbs` runs these tests."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from jpsi_testing.fake import FakeScheduler
 
 
 class TestPbs(ExecutorConformance):
-    """Every test of the class that needs no fault made to order."""
+    """Every test of the class that needs no injected fault."""
 
     executor_name = "pbs"
     config_class = PbsConfig
     unknown_id = "9999999"
     directives = ("#PBS -N evil", "#PBS -q nowhere", "#PBS -h")
-    #: What qstat says of a job that its server knows to run.
+    #: qstat's output about a job that its server knows to be running.
     running = "substate = 42"
 
     @pytest.fixture
     def config(self, work_directory: Path) -> PbsConfig:
-        """A server that is busy with jobs takes seconds to answer, and qdel ten of them to end a job."""
+        """A busy server takes seconds to answer, and qdel ten seconds to end a job."""
         return PbsConfig(
             work_directory=work_directory,
             grace=timedelta(seconds=15),
@@ -36,16 +36,16 @@ class TestPbs(ExecutorConformance):
         )
 
     @pytest.fixture(autouse=True)
-    def _its_own_system(self, system: str) -> None:
+    def _require_system(self, system: str) -> None:
         if system != self.executor_name:
             pytest.skip(f"{system} is there, and not {self.executor_name}")
 
     def native_name(self, name: str) -> str:
-        """Names are made legal."""
+        """Return the name with characters replaced that PBS refuses."""
         return legal_name(name)
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
-        """Cancel a job with qdel, once its server knows that it runs: before, PBS calls it failed."""
+        """Cancel a job with qdel once its server knows that it runs; before that, PBS calls it failed."""
         command = ["qstat", "-f", native_id]
         while self.running not in subprocess.run(command, check=True, capture_output=True, text=True).stdout:
             time.sleep(0.5)
@@ -53,7 +53,7 @@ class TestPbs(ExecutorConformance):
 
 
 class TestTorque(TestPbs):
-    """As above."""
+    """The same tests on Torque."""
 
     executor_name = "torque"
     running = "job_state = R"

@@ -1,4 +1,4 @@
-"""What several test files share: recordings, a site, and answers."""
+"""Support for several test files: recordings, a site, and qstat output."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ def spec(resources: dict[str, Any] | None = None, name: str | None = None, **att
 
 
 def spec_of_kinds(*kinds: dict[str, Any], **attributes: Any) -> JobSpec:
-    """A job that asks for slots of several kinds."""
+    """Return a spec that requests slots of several kinds."""
     resources = HeterogeneousResources([ResourceSpecV1(**it) for it in kinds])
     return JobSpec("/bin/true", resources=resources, attributes=JobAttributes(**attributes))
 
 
 def in_json(native_id: str, **attributes: Any) -> str:
-    """What qstat of OpenPBS prints of one job."""
+    """Return the output of OpenPBS's qstat about one job."""
     return in_frame({native_id: attributes})
 
 
 def in_frame(jobs: Mapping[str, Mapping[str, Any]]) -> str:
-    """What qstat of OpenPBS prints of these jobs."""
+    """Return the output of OpenPBS's qstat about these jobs."""
     content = {"timestamp": 1795251827, "pbs_server": "node01", **({"Jobs": jobs} if jobs else {})}
     return json.dumps(content, indent="\t", separators=(",", ":\t"), ensure_ascii=False) + "\n"
 
 
 def of_all(listing: str, user: str = "tester") -> str:
-    """What is printed where all jobs are asked for, and this is what qstat says."""
+    """Return the output of the command that lists all jobs, given qstat's listing."""
     return f"jobs for {user}\n{listing}no more jobs for {user}\n"
 
 
@@ -76,12 +76,12 @@ SERVER = "Server: node01\n    server_state = Active\n\n"
 
 
 def observed(hooks: Hooks, result: CommandResult) -> dict[str, Observation]:
-    """What a listing says of each job in it, whoever's it is."""
+    """Return the Observations of all jobs in a listing, whoever owns them."""
     jobs = hooks.parse_jobs(result)
     return observe_jobs(((job, [job.native_id]) for job in jobs), hooks.name, hooks.derive_end)
 
 
 def in_xml(native_id: str, **attributes: str) -> str:
-    """What qstat of Torque prints of one job."""
+    """Return the output of Torque's qstat about one job."""
     inner = "".join(f"<{name}>{value}</{name}>" for name, value in attributes.items())
     return f'<?xml version="1.0"?>\n<Data><Job><Job_Id>{native_id}</Job_Id>{inner}</Job></Data>\n'

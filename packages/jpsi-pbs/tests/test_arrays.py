@@ -1,4 +1,4 @@
-"""Arrays: how they are submitted, asked about and ended, and what OpenPBS and Torque said of them."""
+"""Submission, queries and control of arrays, with recorded output of OpenPBS and Torque."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_limit_of_running_elements_is_rendered(hooks: Hooks, directive: str)
 
 
 @pytest.mark.parametrize(
-    ("hooks", "said", "limits"),
+    ("hooks", "line", "limits"),
     [
         (PBS, "", False),
         (PBS, "    pbs_version = 20.0.1\n", False),
@@ -63,9 +63,9 @@ def test_the_limit_of_running_elements_is_rendered(hooks: Hooks, directive: str)
         (TORQUE, "    pbs_version = 6.1.3.h5\n", True),
     ],
 )
-def test_the_version_decides_whether_arrays_have_a_limit(hooks: Hooks, said: str, limits: bool) -> None:
+def test_the_version_decides_whether_arrays_have_a_limit(hooks: Hooks, line: str, limits: bool) -> None:
     """OpenPBS 22.05 is the first whose qsub takes `-J 1-9%2`."""
-    offers = hooks.parse_probe(command_result(f"Server: node01\n    server_state = Active\n{said}\n"))
+    offers = hooks.parse_probe(command_result(f"Server: node01\n    server_state = Active\n{line}\n"))
 
     arrays = hooks.capabilities(Site(config=PbsConfig(), offers=offers)).arrays
 
@@ -94,7 +94,7 @@ def test_compressed_ids_expand_to_the_same_ids(native_ids: list[str]) -> None:
 
 
 def test_the_elements_of_an_array_are_queried_together() -> None:
-    """With -t it lists them all; of Torque few are named, and of many all jobs are listed."""
+    """With -t all elements are listed. Torque is queried by id for few jobs, else for all jobs."""
     elements = [f"17[{index}].node01" for index in range(1, 100)]
 
     assert PBS.arrays_of([*elements, "18.node01"]) == dict.fromkeys(elements, "17[].node01")
@@ -105,7 +105,7 @@ def test_the_elements_of_an_array_are_queried_together() -> None:
 
 
 def test_an_array_of_openpbs_is_read() -> None:
-    """Elements that wait or have gone are listed with the attributes of the array."""
+    """OpenPBS lists pending and deleted elements with the attributes of the array."""
     waiting, begun, ended = (
         next(step for step in recordings("array")[start:] if {"-t", "-f", "json"} <= {*step.argv})
         for start in (0, 7, 25)
@@ -137,7 +137,7 @@ def test_pending_elements_share_one_observation() -> None:
 
 @pytest.mark.parametrize("word", ["X", "F"])
 def test_the_end_of_an_element_is_not_that_of_its_array(word: str) -> None:
-    """PBS shows one that was deleted before it began, or that it has forgotten, with that of the array."""
+    """PBS shows the array's end for elements that were deleted before they began or that it has forgotten."""
     listed = in_json(
         "17[2].node01", job_state=word, substate=70, Exit_status=1, run_count=1, comment="Subjob finished"
     )
@@ -145,7 +145,7 @@ def test_the_end_of_an_element_is_not_that_of_its_array(word: str) -> None:
     assert PBS.parse_status(command_result(listed), ["17[2].node01"]) == {}
 
 
-def test_one_that_waits_has_not_the_comment_of_its_array() -> None:
+def test_a_pending_element_does_not_have_the_comment_of_its_array() -> None:
     comment = "Job Array Began at Sat Nov 21 at 09:03"
     listed = in_json("17[2].node01", job_state="Q", Exit_status=1, comment=comment)
 
@@ -164,10 +164,10 @@ def test_an_array_of_torque_is_read() -> None:
     assert [it.exit_code for it in ended.values()] == [0, 5, 0]
 
 
-def test_an_array_that_is_unknown_is_an_answer_about_its_elements() -> None:
-    said = "qstat: Unknown Job Id 17[].node01\n"
+def test_elements_of_an_unknown_array_do_not_exist() -> None:
+    stderr = "qstat: Unknown Job Id 17[].node01\n"
 
-    result = command_result(in_frame({}), said, returncode=153)
+    result = command_result(in_frame({}), stderr, returncode=153)
 
     native_ids = ["17[1].node01", "17[2].node01"]
     denied = Observation.denied("Unknown Job Id 17[].node01")
@@ -219,38 +219,40 @@ def test_torque_gets_no_range_that_it_would_cut_off() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "stderr",
     [
         "qdel: Request invalid for finished array subjob 17[4].a\n",
         "qdel: Unknown Job Id 17[1-2].a\nqdel: Unknown Job Id 17[4].a\n",
         "qdel: nonexistent job id: 17[].a\n",
     ],
 )
-def test_ended_elements_need_no_deleting(said: str) -> None:
+def test_an_element_that_has_ended_counts_as_cancelled(stderr: str) -> None:
     native_ids = ["17[1].a", "17[2].a", "17[4].a"]
 
-    assert PBS.parse_cancel(command_result(stderr=said, returncode=55), native_ids) == {}
+    assert PBS.parse_cancel(command_result(stderr=stderr, returncode=55), native_ids) == {}
 
 
-def test_jobs_that_were_not_deleted_are_reported() -> None:
-    said = "qdel: Unauthorized Request  17[1-2].a\n"
+def test_jobs_that_qdel_did_not_delete_are_reported() -> None:
+    error = "qdel: Unauthorized Request  17[1-2].a\n"
 
-    refused = PBS.parse_cancel(command_result(stderr=said, returncode=159), ["17[1].a", "17[2].a", "17[4].a"])
+    refused = PBS.parse_cancel(
+        command_result(stderr=error, returncode=159), ["17[1].a", "17[2].a", "17[4].a"]
+    )
 
     assert set(refused) == {"17[1].a", "17[2].a"}
 
 
-def test_pbs_holds_no_single_elements() -> None:
-    said = "qhold: Invalid request 17[1].a\n"
+def test_holding_a_single_element_of_pbs_is_refused() -> None:
+    stderr = "qhold: Invalid request 17[1].a\n"
 
-    refused = PBS.parse_hold(command_result(stderr=said, returncode=156), ["17[1].a", "18.a"])
+    refused = PBS.parse_hold(command_result(stderr=stderr, returncode=156), ["17[1].a", "18.a"])
 
     assert list(refused) == ["17[1].a"]
     assert "the array as a whole" in refused["17[1].a"]
 
 
 @pytest.mark.parametrize("hooks", [PBS, TORQUE])
-def test_no_job_waits_for_an_element(hooks: Hooks) -> None:
+def test_a_dependency_on_an_element_is_refused(hooks: Hooks) -> None:
     after = (Dependency("17[1].a", DependencyKind.OK),)
 
     with pytest.raises(ValueError, match="element of an array"):
@@ -260,7 +262,7 @@ def test_no_job_waits_for_an_element(hooks: Hooks) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hooks", "said", "largest"),
+    ("hooks", "line", "largest"),
     [
         (PBS, "", 10_000),
         (PBS, "    max_array_size = 500\n", 500),
@@ -268,8 +270,8 @@ def test_no_job_waits_for_an_element(hooks: Hooks) -> None:
         (TORQUE, "    max_job_array_size = 500\n", 500),
     ],
 )
-def test_the_array_size_is_that_of_the_server(hooks: Hooks, said: str, largest: int) -> None:
-    offers = hooks.parse_probe(command_result(f"Server: node01\n    server_state = Active\n{said}\n"))
+def test_the_array_size_is_that_of_the_server(hooks: Hooks, line: str, largest: int) -> None:
+    offers = hooks.parse_probe(command_result(f"Server: node01\n    server_state = Active\n{line}\n"))
 
     arrays = hooks.capabilities(Site(config=PbsConfig(), offers=offers)).arrays
 
@@ -277,7 +279,7 @@ def test_the_array_size_is_that_of_the_server(hooks: Hooks, said: str, largest: 
     assert arrays.largest == largest
 
 
-def test_pbs_has_no_arrays_whose_elements_must_not_run_again() -> None:
+def test_jobs_that_must_not_be_requeued_are_no_array() -> None:
     assert PBS.capabilities(site(rerun=False)).arrays is None
     assert PBS.capabilities(site(rerun=True)).arrays is not None
     assert TORQUE.capabilities(site(rerun=False)).arrays is not None

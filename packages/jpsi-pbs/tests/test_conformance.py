@@ -1,4 +1,4 @@
-"""What every backend passes, over the fake PBS and the fake Torque."""
+"""Conformance of the executors `pbs` and `torque`, over their fakes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class TestPbs(ExecutorConformance):
     def test_each_node_of_a_component_is_named_for_each_of_its_processes(
         self, executor: JobExecutor, tmp_path: Path
     ) -> None:
-        told = tmp_path / "nodes"
+        node_names = tmp_path / "nodes"
         kinds = [ResourceSpecV1(cpu_cores_per_process=2), ResourceSpecV1(node_count=2, processes_per_node=2)]
         job = Job(
-            JobSpec("/bin/sh", ["-c", 'cat "$JPSI_NODEFILE" >"$1"', "sh", str(told)], launcher="single")
+            JobSpec("/bin/sh", ["-c", 'cat "$JPSI_NODEFILE" >"$1"', "sh", str(node_names)], launcher="single")
         )
         assert job.spec is not None
         job.spec.resources = HeterogeneousResources(kinds)
@@ -35,7 +35,7 @@ class TestPbs(ExecutorConformance):
         executor.submit(job)
 
         assert self.end(job).state is JobState.COMPLETED
-        assert told.read_text().split() == ["node01", "node02", "node02", "node03", "node03"]
+        assert node_names.read_text().split() == ["node01", "node02", "node02", "node03", "node03"]
 
 
 class TestTorque(TestPbs):

@@ -1,4 +1,4 @@
-"""Scripts that were written for the qsub of PBS or of Torque."""
+"""Conversion of scripts that were written for the qsub of PBS or of Torque."""
 
 from __future__ import annotations
 
@@ -196,29 +196,29 @@ def test_memory_of_a_whole_job_is_shared_by_its_processes() -> None:
 )
 @_BOTH
 def test_nodes_that_are_filled_unevenly_are_of_one_kind(hooks: Hooks, resources: dict[str, Any]) -> None:
-    asked = {**resources, "cpu_cores_per_process": None} if hooks is TORQUE else resources
-    script = hooks.read_script(hooks.render_script(spec(asked), CONTEXT).text)
+    requested = {**resources, "cpu_cores_per_process": None} if hooks is TORQUE else resources
+    script = hooks.read_script(hooks.render_script(spec(requested), CONTEXT).text)
 
-    assert script.spec.resources == ResourceSpecV1(**asked)
+    assert script.spec.resources == ResourceSpecV1(**requested)
 
 
 @given(heterogeneous_resources())
 @_BOTH
-def test_slots_of_several_kinds_are_read_as_they_were_written(
+def test_slots_of_several_kinds_are_read_as_jpsi_renders_them(
     hooks: Hooks, resources: HeterogeneousResources
 ) -> None:
-    asked = JobSpec("/bin/true", resources=resources)
-    if hooks.check_spec(asked, SITE):
+    requested = JobSpec("/bin/true", resources=resources)
+    if hooks.check_spec(requested, SITE):
         return
-    found = hooks.read_script(hooks.render_script(asked, CONTEXT).text)
+    found = hooks.read_script(hooks.render_script(requested, CONTEXT).text)
 
     assert found.lost == ()
-    assert _nodes(hooks, found.spec) == _nodes(hooks, asked)
+    assert _nodes(hooks, found.spec) == _nodes(hooks, requested)
 
 
-def _nodes(hooks: Hooks, asked: JobSpec) -> list[tuple[str, str]]:
-    """How many nodes are asked for, and how many cores each has."""
-    found = re.search(r"-l (?:nodes|select)=(.*)", hooks.render_script(asked, CONTEXT).text)
+def _nodes(hooks: Hooks, requested: JobSpec) -> list[tuple[str, str]]:
+    """Return the requested number of nodes and the cores of each."""
+    found = re.search(r"-l (?:nodes|select)=(.*)", hooks.render_script(requested, CONTEXT).text)
     assert found is not None
     return re.findall(r"(?:\A|\+)([0-9]+):(?:ncpus|ppn)=([0-9]+)", found[1])
 

@@ -1,4 +1,4 @@
-"""The directives: what stands in the script, and what is refused before it comes to that."""
+"""The rendered directives, and the specs that are refused before rendering."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _lines(spec: JobSpec, hooks: Hooks = PBS, context: SubmitContext = CONTEXT) 
 
 
 def _options(spec: JobSpec, hooks: Hooks = PBS, context: SubmitContext = CONTEXT) -> dict[str, str]:
-    """What qsub takes the directives for, by its own rules of quoting."""
+    """Return the options that qsub reads from the directives, by its own rules of quoting."""
     options = {}
     for line in _lines(spec, hooks, context):
         _, option, *value = shlex.split(line)
@@ -76,7 +76,7 @@ EVERYTHING = spec(
 
 
 @pytest.mark.clause("resources-exclusive-node", "attributes-queue", "attributes-project")
-def test_everything() -> None:
+def test_every_attribute_is_rendered() -> None:
     assert _options(EVERYTHING) == {
         "-N": "my_job",
         "-v": "JPSI_TAG=jpsi-abc-1,JPSI_NAME=my%20job",
@@ -94,7 +94,7 @@ def test_everything() -> None:
 
 
 @pytest.mark.clause("resources-exclusive-node", "resources-gpus")
-def test_everything_in_torque() -> None:
+def test_every_attribute_is_rendered_for_torque() -> None:
     assert {
         name: value
         for name, value in _options(EVERYTHING, TORQUE).items()
@@ -198,10 +198,10 @@ def test_torque_processes_are_requested_as_procs_or_nodes(
 
 
 def test_nodes_of_a_user_replace_procs() -> None:
-    asked = spec({"process_count": 40})
-    asked.attributes.set_custom_attribute("torque.l.nodes", "5:ppn=8")
+    requested = spec({"process_count": 40})
+    requested.attributes.set_custom_attribute("torque.l.nodes", "5:ppn=8")
 
-    options = _options(asked, TORQUE)
+    options = _options(requested, TORQUE)
 
     assert (options["-l nodes"], options.get("-l procs")) == ("5:ppn=8", None)
 
@@ -238,10 +238,10 @@ _SOLVERS = {"node_count": 2, "processes_per_node": 4, "gpu_cores_per_process": 1
 def test_slots_of_several_kinds_are_chunks_on_nodes_of_their_own(
     kinds: list[dict[str, Any]], select: str, place: str
 ) -> None:
-    asked = spec_of_kinds(*kinds)
+    requested = spec_of_kinds(*kinds)
 
-    assert _problems(asked) == []
-    assert (_options(asked)["-l select"], _options(asked)["-l place"]) == (select, place)
+    assert _problems(requested) == []
+    assert (_options(requested)["-l select"], _options(requested)["-l place"]) == (select, place)
 
 
 @pytest.mark.parametrize(
@@ -257,10 +257,10 @@ def test_slots_of_several_kinds_are_chunks_on_nodes_of_their_own(
 def test_slots_of_several_kinds_are_nodes_of_torque(
     kinds: list[dict[str, Any]], expected: dict[str, str]
 ) -> None:
-    asked = spec_of_kinds(*kinds)
+    requested = spec_of_kinds(*kinds)
 
-    assert _problems(asked, TORQUE) == []
-    options = _options(asked, TORQUE)
+    assert _problems(requested, TORQUE) == []
+    options = _options(requested, TORQUE)
     assert {it: options[it] for it in ("-l nodes", "-l mem", "-n") if it in options} == expected
 
 
@@ -384,7 +384,7 @@ def test_custom_attributes_may_begin_with_any_name_of_the_executor(hooks: Hooks,
 
 @pytest.mark.parametrize("name", ["l.nodes", "l.ncpus", "l.mem"])
 def test_the_old_resource_options_replace_the_new_ones(name: str) -> None:
-    """PBS refuses a job that asks in both."""
+    """PBS refuses a job that requests resources in both forms."""
     options = _options(spec({"node_count": 2}, custom_attributes={f"pbs.{name}": "2"}))
 
     assert options[f"-{name.replace('.', ' ')}"] == "2"
@@ -506,11 +506,11 @@ def test_the_original_of_a_changed_name_is_retained(name: str) -> None:
 
 @given(hostile_text(), hostile_text())
 def test_user_values_arrive_unchanged_or_are_refused(queue: str, project: str) -> None:
-    wanted = spec(queue_name=queue, project_name=project)
-    if _problems(wanted):
+    requested = spec(queue_name=queue, project_name=project)
+    if _problems(requested):
         return
 
-    assert (_options(wanted)["-q"], _options(wanted)["-A"]) == (queue, project)
+    assert (_options(requested)["-q"], _options(requested)["-A"]) == (queue, project)
 
 
 @given(
@@ -519,11 +519,11 @@ def test_user_values_arrive_unchanged_or_are_refused(queue: str, project: str) -
     )
 )
 def test_custom_attributes_never_become_another_line(custom: dict[str, Any]) -> None:
-    wanted = spec(custom_attributes={f"pbs.{name}": value for name, value in custom.items()})
-    if _problems(wanted):
+    requested = spec(custom_attributes={f"pbs.{name}": value for name, value in custom.items()})
+    if _problems(requested):
         return
 
-    assert all(len(line.splitlines()) == 1 and line.startswith("#PBS -") for line in _lines(wanted))
+    assert all(len(line.splitlines()) == 1 and line.startswith("#PBS -") for line in _lines(requested))
 
 
 @given(specs(heterogeneous=True))

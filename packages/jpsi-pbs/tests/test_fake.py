@@ -1,4 +1,4 @@
-"""The fake PBS and the fake Torque: they answer what was recorded, and the hooks understand it."""
+"""The fake PBS and the fake Torque: they print recorded output, which the hooks understand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from jpsi_testing import FakeTransport, Recording
 from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer, on_path
 from pbs_support import CONTEXT, PBS, SITE, TORQUE, recordings, spec, spec_of_kinds, torque_recordings
 
-DIALECTS = {"pbs": fake.pbs, "torque": fake.torque}
+FAKES = {"pbs": fake.pbs, "torque": fake.torque}
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def hooks(request: pytest.FixtureRequest) -> Hooks:
 
 @pytest.fixture
 def transport(scheduler: FakeScheduler, hooks: Hooks) -> FakeTransport:
-    return FakeTransport(scheduler, DIALECTS[hooks.name])
+    return FakeTransport(scheduler, FAKES[hooks.name])
 
 
 def _submit(
@@ -64,8 +64,8 @@ def _submit(
     return hooks.parse_submit(result)
 
 
-def _seen(transport: FakeTransport, hooks: Hooks, native_id: str) -> Observation | None:
-    """What the queue, or else the history, says of a job."""
+def _observation(transport: FakeTransport, hooks: Hooks, native_id: str) -> Observation | None:
+    """Return the Observation of a job from the queue, or else from the history."""
     found = hooks.parse_status(transport.run(hooks.query([native_id], SITE)), [native_id])
     if hooks is PBS and not any(it.exists for it in found.values()):
         command = PBS.query_finished([native_id], SITE)
@@ -74,12 +74,12 @@ def _seen(transport: FakeTransport, hooks: Hooks, native_id: str) -> Observation
     return found.get(native_id)
 
 
-def _all(transport: FakeTransport, hooks: Hooks) -> CommandResult:
-    """What is answered to `find`."""
+def _found_ids(transport: FakeTransport, hooks: Hooks) -> CommandResult:
+    """Return the result of `find`."""
     command = hooks.find()
     if command.argv[0] == "qstat":
         return transport.run(command)
-    with on_path(DIALECTS[hooks.name], transport.scheduler):
+    with on_path(FAKES[hooks.name], transport.scheduler):
         done = subprocess.run(
             command.argv,
             capture_output=True,
@@ -95,9 +95,9 @@ def test_a_job_from_its_submission_to_its_end(
 ) -> None:
     native_id = _submit(transport, hooks)
 
-    running = _seen(transport, hooks, native_id)
+    running = _observation(transport, hooks, native_id)
     clock.advance(60)
-    ended = _seen(transport, hooks, native_id)
+    ended = _observation(transport, hooks, native_id)
 
     assert running is not None
     assert ended is not None
@@ -112,7 +112,7 @@ def test_exit_codes(transport: FakeTransport, hooks: Hooks, clock: FakeClock, na
     native_id = _submit(transport, hooks, name)
     clock.advance(60)
 
-    seen = _seen(transport, hooks, native_id)
+    seen = _observation(transport, hooks, native_id)
 
     assert seen is not None
     assert (seen.state, seen.exit_code) == (JobState.FAILED, 137)
@@ -120,9 +120,9 @@ def test_exit_codes(transport: FakeTransport, hooks: Hooks, clock: FakeClock, na
 
 @pytest.mark.parametrize(("added", "code"), [("host=node01", 0), ("host_type=fast", 187)])
 def test_chunks_have_the_added_resources(scheduler: FakeScheduler, added: str, code: int) -> None:
-    asked = spec({"node_count": 2}, custom_attributes={"pbs.chunk": added})
+    requested = spec({"node_count": 2}, custom_attributes={"pbs.chunk": added})
 
-    result = FakeTransport(scheduler, fake.pbs).run(PBS.submit(PBS.render_script(asked, CONTEXT)))
+    result = FakeTransport(scheduler, fake.pbs).run(PBS.submit(PBS.render_script(requested, CONTEXT)))
 
     assert (result.returncode, "Unknown resource: host_type" in result.stderr) == (code, code != 0)
 
@@ -136,18 +136,18 @@ def test_a_finished_job_is_in_the_history_alone(scheduler: FakeScheduler, clock:
     scheduler.accounting = False
     forgotten = transport.run(PBS.query([native_id], SITE))
 
-    for said, code in ((result, 35), (forgotten, 153)):
-        assert said.returncode == code
-        assert not PBS.parse_status(said, [native_id])[native_id].exists
+    for output, code in ((result, 35), (forgotten, 153)):
+        assert output.returncode == code
+        assert not PBS.parse_status(output, [native_id])[native_id].exists
     with pytest.raises(SubmitException, match="not configured"):
-        _seen(transport, PBS, native_id)
+        _observation(transport, PBS, native_id)
 
 
 def test_a_second_job_waits_for_the_first(transport: FakeTransport, hooks: Hooks) -> None:
     _submit(transport, hooks)
     native_id = _submit(transport, hooks)
 
-    seen = _seen(transport, hooks, native_id)
+    seen = _observation(transport, hooks, native_id)
 
     assert seen is not None
     assert seen.state is JobState.QUEUED
@@ -169,7 +169,7 @@ def test_jobs_that_the_batch_system_ended(
     native_id = _submit(transport, hooks)
     scheduler.end_as(native_id, state)
 
-    seen = _seen(transport, hooks, native_id)
+    seen = _observation(transport, hooks, native_id)
 
     assert seen is not None
     assert (seen.state, seen.reason, seen.exit_code) == (JobState.FAILED, reason, None)
@@ -177,14 +177,14 @@ def test_jobs_that_the_batch_system_ended(
 
 def test_cancelling(transport: FakeTransport, hooks: Hooks) -> None:
     native_id, waiting = _submit(transport, hooks), _submit(transport, hooks)
-    ids = [waiting, native_id, "99"]  # or else the first would make room for the other
+    ids = [waiting, native_id, "99"]  # otherwise the end of the first would let the other start
 
     result = transport.run(hooks.cancel(ids))
     again = transport.run(hooks.cancel(ids))
 
     assert hooks.parse_cancel(result, ids) == hooks.parse_cancel(again, ids) == {}
     for name, code in ((native_id, 143), (waiting, None)):
-        seen = _seen(transport, hooks, name)
+        seen = _observation(transport, hooks, name)
         assert seen is not None
         assert (seen.state, seen.reason, seen.exit_code) == (JobState.CANCELED, Reason.CANCELLED, code)
 
@@ -194,7 +194,7 @@ def test_a_held_job_is_reported_as_held_until_its_release(transport: FakeTranspo
     native_id = _submit(transport, hooks)
 
     held = transport.run(hooks.hold([native_id]))
-    seen = _seen(transport, hooks, native_id)
+    seen = _observation(transport, hooks, native_id)
     released = transport.run(hooks.release([native_id]))
 
     assert hooks.parse_hold(held, [native_id]) == hooks.parse_release(released, [native_id]) == {}
@@ -224,9 +224,9 @@ def test_dependencies(
     first = _submit(transport, hooks, name)
     second = _submit(transport, hooks, "fine", attrs.evolve(CONTEXT, after=(Dependency(first, kind),)))
 
-    waiting = _seen(transport, hooks, second)
+    waiting = _observation(transport, hooks, second)
     clock.advance(60)
-    after = _seen(transport, hooks, second)
+    after = _observation(transport, hooks, second)
 
     assert waiting is not None
     assert after is not None
@@ -241,7 +241,7 @@ def test_dependencies(
 def test_a_job_is_found_by_its_tag(transport: FakeTransport, hooks: Hooks) -> None:
     native_id = _submit(transport, hooks)
 
-    found = hooks.parse_find(_all(transport, hooks), [CONTEXT.tag, "jpsi-other-1"])
+    found = hooks.parse_find(_found_ids(transport, hooks), [CONTEXT.tag, "jpsi-other-1"])
 
     assert found == {CONTEXT.tag: native_id}
 
@@ -250,7 +250,7 @@ def test_a_requeued_job_counts(transport: FakeTransport, hooks: Hooks, scheduler
     native_id = _submit(transport, hooks)
     scheduler.requeue(native_id, delay=120)
 
-    seen = _seen(transport, hooks, native_id)
+    seen = _observation(transport, hooks, native_id)
 
     assert seen is not None
     assert (seen.state, seen.restarts, seen.reason) == (JobState.QUEUED, 1, Reason.REQUEUED)
@@ -259,27 +259,27 @@ def test_a_requeued_job_counts(transport: FakeTransport, hooks: Hooks, scheduler
 def test_the_run_count_of_a_foreign_job_starts_at_one(
     transport: FakeTransport, hooks: Hooks, scheduler: FakeScheduler
 ) -> None:
-    """Whatever the job did that had its native id before."""
+    """An earlier job with the same native id does not count."""
     native_id = _submit(transport, hooks)
     scheduler.requeue(native_id)
 
     scheduler.reuse_native_id(native_id)
 
-    seen = _seen(transport, hooks, native_id)
+    seen = _observation(transport, hooks, native_id)
     assert seen is not None
     assert (seen.state, seen.restarts) == (JobState.ACTIVE, 0)
 
 
-def test_so_many_elements_of_an_array_run_at_a_time(clock: FakeClock, hooks: Hooks) -> None:
-    """Torque holds the others, and tells of no kind of hold."""
+def test_the_limit_of_running_elements_is_kept(clock: FakeClock, hooks: Hooks) -> None:
+    """Torque holds the other elements and reports no kind of hold."""
     limited = attrs.evolve(CONTEXT, elements=3, at_a_time=2)
     with FakeScheduler(clock, slots=5, outcome=Outcome(seconds=60)) as scheduler:
-        transport = FakeTransport(scheduler, DIALECTS[hooks.name])
+        transport = FakeTransport(scheduler, FAKES[hooks.name])
         ids = hooks.element_ids(_submit(transport, hooks, context=limited), [1, 2, 3])
 
-        seen = [_seen(transport, hooks, native_id) for native_id in ids]
+        seen = [_observation(transport, hooks, native_id) for native_id in ids]
 
-        assert [it.word for it in seen if it] == ["R", "R", "Q" if hooks is PBS else "H"]
+        assert [it.native_state for it in seen if it] == ["R", "R", "Q" if hooks is PBS else "H"]
         clock.advance(60)
         assert scheduler.job(ids[2]).state is FakeState.RUNNING
 
@@ -296,12 +296,12 @@ def test_the_probe_reports_the_properties_of_the_site(scheduler: FakeScheduler) 
     )
 
 
-def test_the_environment_of_the_caller_directs_nothing(
+def test_the_environment_of_the_caller_sets_no_option(
     transport: FakeTransport, hooks: Hooks, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {
         "PBS_DPREFIX": "#OTHER",
-        "PBS_JOBID": "1.elsewhere",
+        "PBS_JOBID": "1.other",
         "PBS_ARRAY_INDEX": "4",
         "JPSI_TAG": "jpsi-surrounding-1",
         "PBS_SERVER": "node01",
@@ -325,13 +325,13 @@ def test_a_value_in_the_environment_spoils_no_listing(
 
     native_id = _submit(transport, hooks)
 
-    seen = _seen(transport, hooks, native_id)
+    seen = _observation(transport, hooks, native_id)
     assert seen is not None
     assert seen.state is JobState.ACTIVE
-    assert hooks.parse_find(_all(transport, hooks), [CONTEXT.tag]) == {CONTEXT.tag: native_id}
+    assert hooks.parse_find(_found_ids(transport, hooks), [CONTEXT.tag]) == {CONTEXT.tag: native_id}
 
 
-def test_a_directive_is_read_before_the_first_command_alone(
+def test_directives_after_the_first_command_are_ignored(
     transport: FakeTransport, hooks: Hooks, scheduler: FakeScheduler
 ) -> None:
     script = hooks.render_script(spec(), CONTEXT)
@@ -342,7 +342,7 @@ def test_a_directive_is_read_before_the_first_command_alone(
     assert scheduler.job(hooks.parse_submit(result)).name == "jpsi"
 
 
-# The answers of the fakes that jpsi depends on, beside those of the real ones.
+# The output of the fakes that jpsi depends on, compared with that of the real batch systems.
 _SCRIPT = "#!/bin/bash\necho hello\n"
 _SAME = {
     "submit_bad_queue": (["qsub", "-q", "nosuchqueue", "ok.sh"],),
@@ -397,13 +397,13 @@ def _recorded() -> Iterator[tuple[str, Recording]]:
             yield "torque", next(step for step in steps if list(step.argv) == argv)
 
 
-@pytest.mark.parametrize(("spoken", "recording"), list(_recorded()), ids=str)
-def test_the_fake_answers_as_the_real_one_did(
-    scheduler: FakeScheduler, spoken: str, recording: Recording
+@pytest.mark.parametrize(("system", "recording"), list(_recorded()), ids=str)
+def test_the_fake_prints_the_recorded_output(
+    scheduler: FakeScheduler, system: str, recording: Recording
 ) -> None:
     argv = [word for word in recording.argv if word != "ok.sh"]
 
-    found = answer(scheduler, DIALECTS[spoken], Invocation(argv=argv, stdin=_SCRIPT))
+    found = answer(scheduler, FAKES[system], Invocation(argv=argv, stdin=_SCRIPT))
 
     assert found.returncode == recording.result.returncode
     assert found.stderr == recording.result.stderr
@@ -415,7 +415,7 @@ def _timeless(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["-l", "select=1:ncpus=1:ncpus"], "1.node01"),
         (["-Z"], "invalid option"),
@@ -424,14 +424,14 @@ def _timeless(text: str) -> list[str]:
         (["-W", "depend=afterok:xyz"], "illegal -W value"),
     ],
 )
-def test_qsub_reads_its_options(scheduler: FakeScheduler, words: list[str], says: str) -> None:
+def test_qsub_reads_its_options(scheduler: FakeScheduler, words: list[str], message: str) -> None:
     found = answer(scheduler, fake.pbs, Invocation(argv=["qsub", *words], stdin=_SCRIPT))
 
-    assert says in found.stdout + found.stderr
+    assert message in found.stdout + found.stderr
 
 
 @pytest.mark.parametrize(
-    ("head", "says"),
+    ("head", "message"),
     [
         ("#PBS -N two words", "directive error: -N two words"),
         ("#PBS -N 'unbalanced", "unmatched"),
@@ -439,19 +439,19 @@ def test_qsub_reads_its_options(scheduler: FakeScheduler, words: list[str], says
         ("#PBS nonsense", "directive error: nonsense"),
     ],
 )
-def test_qsub_reads_directives(scheduler: FakeScheduler, head: str, says: str) -> None:
+def test_qsub_reads_directives(scheduler: FakeScheduler, head: str, message: str) -> None:
     found = answer(scheduler, fake.pbs, Invocation(argv=["qsub"], stdin=f"{head}\necho\n"))
 
     assert found.returncode == 1
-    assert says in found.stderr
+    assert message in found.stderr
 
 
-@pytest.mark.parametrize("name", sorted(DIALECTS))
+@pytest.mark.parametrize("name", sorted(FAKES))
 @pytest.mark.parametrize("command", ["qdel", "qhold", "qrls", "qstat", "qsub"])
 def test_the_fake_prints_the_recorded_errors_of_an_unreachable_server(name: str, command: str) -> None:
     read = recordings if name == "pbs" else torque_recordings
     recorded = [step for step in read("submit_server_down") if step.argv[0] == command]
-    found = DIALECTS[name].unreachable(command)
+    found = FAKES[name].unreachable(command)
 
     refusals: list[CommandResult] = [step.result for step in recorded if step.result.returncode != 0]
     if refusals:
@@ -467,7 +467,7 @@ def test_a_script_can_be_a_file(scheduler: FakeScheduler, tmp_path: Path, name: 
 
     for file in ("j.sh", "nosuch"):
         call = Invocation(argv=["qsub", file], directory=str(tmp_path))
-        result = answer(scheduler, DIALECTS[name], call)
+        result = answer(scheduler, FAKES[name], call)
 
     assert (result.returncode, result.stderr) == (1, "qsub: script file:: No such file or directory\n")
     (job,) = scheduler.jobs
@@ -479,11 +479,11 @@ def test_slots_of_several_kinds_have_their_nodes(
     scheduler: FakeScheduler, transport: FakeTransport, hooks: Hooks
 ) -> None:
     scheduler.slots = 8
-    asked = spec_of_kinds({"process_count": 2}, {"node_count": 2, "processes_per_node": 3})
-    script = attrs.evolve(hooks.render_script(asked, CONTEXT), run=ShellLine("true"))
+    requested = spec_of_kinds({"process_count": 2}, {"node_count": 2, "processes_per_node": 3})
+    script = attrs.evolve(hooks.render_script(requested, CONTEXT), run=ShellLine("true"))
 
     native_id = hooks.parse_submit(transport.run(hooks.submit(script)))
 
-    seen = _seen(transport, hooks, native_id)
+    seen = _observation(transport, hooks, native_id)
     assert seen is not None
     assert (seen.state, seen.nodes) == (JobState.ACTIVE, ("node01", "node02", "node03"))

@@ -1,4 +1,4 @@
-"""The fakes' pbsdsh and mpirun: they start tasks in the places of a job, each with its number."""
+"""The pbsdsh and mpirun of the fakes, which start the tasks of a job in its slots and number them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RESOURCES = {
     "torque": ["-l", "nodes=2:ppn=2"],
 }
 _BOTH = pytest.mark.parametrize("name", ["pbs", "torque"])
-_DIALECTS: dict[str, FakeSystem] = {"pbs": pbs, "torque": torque}
+_FAKES: dict[str, FakeSystem] = {"pbs": pbs, "torque": torque}
 
 
 @pytest.fixture
@@ -25,14 +25,14 @@ def scheduler() -> Iterator[FakeScheduler]:
 
 
 def _job(scheduler: FakeScheduler, name: str) -> dict[str, str]:
-    """The environment of the script of a job on two nodes, with two processes on each."""
+    """Return the environment of the script of a job on two nodes, with two processes on each."""
     call = Invocation(argv=["qsub", *_RESOURCES[name]], stdin="#!/bin/sh\n", folder="/fake/bin")
-    assert answer(scheduler, _DIALECTS[name], call).returncode == 0
+    assert answer(scheduler, _FAKES[name], call).returncode == 0
     return scheduler.jobs[-1].environment
 
 
 def _call(scheduler: FakeScheduler, name: str, environment: dict[str, str], *argv: str) -> CommandResult:
-    return answer(scheduler, _DIALECTS[name], Invocation(argv=argv, environment=environment))
+    return answer(scheduler, _FAKES[name], Invocation(argv=argv, environment=environment))
 
 
 def _numbers(result: CommandResult) -> list[tuple[str, str]]:
@@ -66,14 +66,14 @@ def test_streams_are_joined(
 ) -> None:
     words = ["-o", "o", "-e", "e", *(("-j", joined) if joined else ())]
     call = Invocation(argv=["qsub", *words], stdin="#!/bin/sh\n", directory="/w")
-    answer(scheduler, _DIALECTS[name], call)
+    answer(scheduler, _FAKES[name], call)
 
     job = scheduler.jobs[-1]
     assert (job.stdout, job.stderr) == streams
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "nodes"),
+    ("name", "resources", "nodes"),
     [
         ("pbs", "nodes=2:ppn=2", "1122"),
         ("pbs", "nodes=1:ppn=2+2", "1123"),
@@ -84,18 +84,18 @@ def test_streams_are_joined(
     ],
 )
 def test_nodes_are_allocated_as_requested(
-    scheduler: FakeScheduler, name: str, asked: str, nodes: str
+    scheduler: FakeScheduler, name: str, resources: str, nodes: str
 ) -> None:
     """OpenPBS makes chunks of the old form, each on a node of its own; pbs_resources(7B)."""
-    call = Invocation(argv=["qsub", "-l", asked], stdin="#!/bin/sh\n")
-    assert answer(scheduler, _DIALECTS[name], call).returncode == 0
+    call = Invocation(argv=["qsub", "-l", resources], stdin="#!/bin/sh\n")
+    assert answer(scheduler, _FAKES[name], call).returncode == 0
 
     job = scheduler.jobs[-1]
     assert [it.removeprefix("node0") for it in job.files["PBS_NODEFILE"].split()] == list(nodes)
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "refusal"),
+    ("name", "resources", "refusal"),
     [
         ("pbs", "nodes=2:ppn=x", "Illegal attribute or resource value Resource_List.nodes"),
         ("pbs", "nodes=0", "Illegal attribute or resource value Resource_List.nodes"),
@@ -107,12 +107,12 @@ def test_nodes_are_allocated_as_requested(
         ("torque", "procs=x", "Illegal attribute or resource value for Resource_List.procs"),
     ],
 )
-def test_resources_that_are_none_are_refused(
-    scheduler: FakeScheduler, name: str, asked: str, refusal: str
+def test_malformed_resources_are_refused(
+    scheduler: FakeScheduler, name: str, resources: str, refusal: str
 ) -> None:
-    call = Invocation(argv=["qsub", "-l", asked], stdin="#!/bin/sh\n")
+    call = Invocation(argv=["qsub", "-l", resources], stdin="#!/bin/sh\n")
 
-    refused = answer(scheduler, _DIALECTS[name], call)
+    refused = answer(scheduler, _FAKES[name], call)
 
     assert (refused.returncode > 0, refusal in refused.stderr, scheduler.jobs) == (True, True, [])
 
@@ -187,4 +187,4 @@ def test_mpirun_starts_ranks_in_the_slots_of_the_job(scheduler: FakeScheduler, n
 @_BOTH
 @pytest.mark.parametrize("command", ["pbsdsh", "mpirun", "mpiexec", "qsub"])
 def test_every_command_fails_while_the_daemon_is_down(name: str, command: str) -> None:
-    assert _DIALECTS[name].unreachable(command).returncode > 0
+    assert _FAKES[name].unreachable(command).returncode > 0

@@ -1,4 +1,4 @@
-"""What the fake qstat prints for people: the columns that were recorded."""
+"""The tables that the fake qstat prints for people, with the recorded columns."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_without_jobs_there_is_not_even_a_heading(scheduler: FakeScheduler, name
     assert run(scheduler, getattr(fake, name), "qstat") == ""
 
 
-def test_all_that_is_known_of_a_job_of_openpbs(scheduler: FakeScheduler) -> None:
+def test_the_full_display_of_a_job_of_openpbs(scheduler: FakeScheduler) -> None:
     run(scheduler, fake.pbs, "qsub", "-N", "r.sh", "-v", "A=1,B=2", stdin="true\n")
 
     lines = run(scheduler, fake.pbs, "qstat", "-f", "1").splitlines()

@@ -1,4 +1,4 @@
-"""Where the processes of a job are: what a POSIX shell makes of the file of nodes."""
+"""The node of each process, as a POSIX shell derives it from the batch system's node file."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def test_torque_has_a_line_for_each_core(
 
 
 def test_surplus_cores_are_ignored(tmp_path: Path) -> None:
-    """A queue with nodes by default gives these besides `procs`."""
+    """A queue with default nodes allocates these in addition to `procs`."""
     spec = JobSpec("/bin/true", resources=ResourceSpecV1(process_count=3))
 
     assert _printed(torque.hooks.nodes(spec), "aabb", tmp_path) == "aab"
 
 
-def test_slots_of_several_kinds_have_lines_one_kind_after_the_other(tmp_path: Path) -> None:
+def test_slots_of_several_kinds_have_their_lines_kind_by_kind(tmp_path: Path) -> None:
     spec = spec_of_kinds(
         {"cpu_cores_per_process": 3},
         {"node_count": 2, "processes_per_node": 2},

@@ -1,4 +1,4 @@
-"""qstat: what is asked, and what strange answers cost."""
+"""The commands that run qstat, and the handling of unusual output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pbs_support import (
     torque_recordings,
 )
 
-# What would be a state, an end or another job, if values could break lines or close elements.
+# Values that would read as a state, an end or another job if they could break lines or close elements.
 _HOSTILE = (
     '\n\t\t\t"job_state":\t"F",\n\t\t\t"Exit_status":\t0,\n',
     '\n            "job_state":"F",\n            "Exit_status":0,\n',
@@ -43,7 +43,7 @@ _HOSTILE = (
 )
 
 
-def test_the_question() -> None:
+def test_the_query_command() -> None:
     command = PBS.query(["7.node01", "8.node01"], SITE)
 
     assert command.argv == ("qstat", "-f", "-F", "json", "-E", "7.node01", "8.node01")
@@ -52,7 +52,7 @@ def test_the_question() -> None:
 
 
 def test_moved_jobs_are_queried_with_history() -> None:
-    """Without -x, the server that a job has left does not know it any more."""
+    """Without -x, a server does not know a job that has moved to another server."""
     remembers = Site(config=PbsConfig(), offers={"history": True})
     moved = in_json("7.node01", job_state="M")
 
@@ -83,7 +83,7 @@ def test_a_listing_of_all_jobs_has_the_users_jobs_and_array_elements() -> None:
 
 
 def test_elements_of_arrays_are_listed_with_all_jobs() -> None:
-    """Torque lists an array as one job, and with -t by its elements alone."""
+    """Torque lists an array as one job, and with -t only its elements."""
     jobs = [f"{number}.node01" for number in range(1, 30)]
 
     assert _listing_argv(TORQUE.query([*jobs, "32[2].node01"], SITE)) == ("qstat", "-f", "-x", "-t")
@@ -94,19 +94,19 @@ def test_elements_of_arrays_are_listed_with_all_jobs() -> None:
 
 
 def _listing_argv(command: Command) -> tuple[str, ...]:
-    """The qstat of Torque that lists all jobs, by way of two shells."""
+    """Return the arguments of Torque's qstat in the command that lists all jobs, which runs two shells."""
     assert command.argv[0] == command.argv[4] == "/bin/sh"
     return tuple(command.argv[7:])
 
 
 @pytest.mark.parametrize("text", ["workq", "", "-x", "7 8"])
 def test_invalid_ids_are_not_queried(text: str) -> None:
-    """It would be taken for a queue, or for all jobs."""
+    """Else qstat would read one as the name of a queue, or list all jobs."""
     with pytest.raises(ValueError, match="is no job id"):
         PBS.canonical_id(text, Site(config=PbsConfig()))
 
 
-def test_many_jobs_are_one_connection() -> None:
+def test_many_jobs_are_queried_by_one_connection() -> None:
     many = [str(number) for number in range(200)]
 
     assert len(PBS.query(many, SITE).argv) > 200, "-E asks for them over one"
@@ -115,30 +115,30 @@ def test_many_jobs_are_one_connection() -> None:
     assert _listing_argv(TORQUE.query(many, SITE)) == ("qstat", "-f", "-x"), "all jobs are listed instead"
 
 
-def test_an_id_without_a_server_is_one_of_the_same_connection() -> None:
+def test_an_id_without_a_server_is_queried_by_the_same_connection() -> None:
     others = [f"{number}.node01" for number in range(198)]
 
     assert "-E" in PBS.query(["17", *others, "8.node01.example.org"], SITE).argv
 
 
-def test_an_id_of_another_server_costs_no_other_its_answer() -> None:
-    """Measured: `qstat -E 1.here 1.nowhere` complains of the one, and says nothing of the other."""
+def test_an_id_of_another_server_hides_no_other_job() -> None:
+    """`qstat -E 1.here 1.nowhere` reports an error about one id and, as measured, nothing of the other."""
     assert PBS.query(["7.node01", "8.nowhere"], SITE).argv[4:] == ("7.node01", "8.nowhere")
 
 
 @pytest.mark.parametrize(
-    ("offers", "asked"), [({}, True), ({"history": True}, True), ({"history": False}, False)], ids=str
+    ("offers", "is_queried"), [({}, True), ({"history": True}, True), ({"history": False}, False)], ids=str
 )
-def test_finished_jobs_are_queried_if_the_site_has_history(offers: dict[str, bool], asked: bool) -> None:
+def test_finished_jobs_are_queried_if_the_site_has_history(offers: dict[str, bool], is_queried: bool) -> None:
     command = PBS.query_finished(["7.node01"], Site(config=PbsConfig(), offers=offers))
 
-    assert (command is not NOT_OFFERED) is asked
+    assert (command is not NOT_OFFERED) is is_queried
     if isinstance(command, Command):
         assert command.argv == ("qstat", "-f", "-F", "json", "-x", "-E", "7.node01")
 
 
 @pytest.mark.parametrize(
-    ("asked", "shown"),
+    ("queried", "listed"),
     [
         ("7", "7.node01"),
         ("7.node01", "7"),
@@ -149,20 +149,20 @@ def test_finished_jobs_are_queried_if_the_site_has_history(offers: dict[str, boo
         ("7.node01@node01.example.org", "7.node01"),
     ],
 )
-def test_ids_in_several_spellings(asked: str, shown: str) -> None:
-    assert QueriedIds([asked]).names(shown) == [asked]
+def test_ids_in_several_spellings(queried: str, listed: str) -> None:
+    assert QueriedIds([queried]).names(listed) == [queried]
 
 
 @pytest.mark.parametrize(
-    ("asked", "shown"),
+    ("queried", "listed"),
     [("7.node01", "7.node010"), ("7.a", "7.b"), ("7", "8.node01"), ("7[]", "7"), ("7", "")],
 )
-def test_ids_of_other_jobs(asked: str, shown: str) -> None:
-    assert QueriedIds([asked]).names(shown) == []
+def test_ids_of_other_jobs(queried: str, listed: str) -> None:
+    assert QueriedIds([queried]).names(listed) == []
 
 
 def test_a_job_of_the_default_server_has_one_id() -> None:
-    """People leave its name out; what qsub and qstat print has it."""
+    """Users omit the server's name, which qsub and qstat print."""
     offers = PBS.parse_probe(command_result("Server: node01\n    server_state = Active\n"))
     site = Site(config=PbsConfig(), offers=offers)
 
@@ -181,7 +181,7 @@ def test_invalid_ids(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", _HOSTILE)
-def test_no_value_looks_like_anything_else_in_json(value: str) -> None:
+def test_no_value_is_read_as_structure_in_json(value: str) -> None:
     output = in_json("7.node01", Account_Name=value, job_state="R", Variable_List={"A": value, value: "B"})
 
     found = observed(PBS, command_result(output))
@@ -190,8 +190,8 @@ def test_no_value_looks_like_anything_else_in_json(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", _HOSTILE)
-def test_no_value_looks_like_anything_else_in_the_older_json(value: str) -> None:
-    r"""It escapes quotes and line breaks, and hardly anything else (strdup_escape in pbs_json.c)."""
+def test_no_value_is_read_as_structure_in_the_older_json(value: str) -> None:
+    """The older printer escapes little but quotes and line breaks (strdup_escape in pbs_json.c)."""
     written = value.replace("\n", "\\n").replace("\t", "\\t").replace('"', '\\"')
     output = (
         '{\n    "timestamp":1795251827,\n    "pbs_server":"node01",\n    "Jobs":{\n        "7.node01":{\n'
@@ -211,20 +211,20 @@ def test_no_value_looks_like_anything_else_in_the_older_json(value: str) -> None
 
 
 @given(st.text())
-def test_any_value_costs_no_job_its_state(value: str) -> None:
+def test_every_job_has_its_state_whatever_the_values(value: str) -> None:
     output = in_json("7.node01", Account_Name=value, job_state="R", Variable_List={"A": value})
 
     assert PBS.parse_status(command_result(output), ["7"])["7"].state is JobState.ACTIVE
 
 
 @given(st.text(alphabet='{}"\\\n\t :,0aJobs', max_size=80))
-def test_whatever_is_printed_is_read_without_a_complaint(text: str) -> None:
+def test_the_json_parser_raises_no_exception(text: str) -> None:
     json_listing.parse_json_jobs(text)
     xml_listing.parse_xml_jobs(text)
 
 
 @pytest.mark.parametrize("value", ["<a>", "</Job>", "&amp;", "a\x01b", "l1\nl2", "'\""])
-def test_no_value_looks_like_anything_else_in_xml(value: str) -> None:
+def test_no_value_is_read_as_structure_in_xml(value: str) -> None:
     escaped = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     output = in_xml("7.node01", Account_Name=escaped, job_state="R", Variable_List=f"A={escaped}")
 
@@ -235,7 +235,7 @@ def test_no_value_looks_like_anything_else_in_xml(value: str) -> None:
 
 
 def test_the_recorded_values_that_break_json() -> None:
-    """Of one such job, anybody's, the whole listing was lost to who reads JSON."""
+    """Because of one such job, of any user, a JSON parser would lose the whole listing."""
     (step,) = [step for step in recordings("json_of_release_23.06.06_client") if step.argv[-1] == "-x"]
     with pytest.raises(ValueError, match=r"line \d+ column"):
         json.loads(step.result.stdout)
@@ -255,22 +255,22 @@ def test_the_recorded_values_that_break_xml() -> None:
 
 
 @pytest.mark.parametrize("hooks", [PBS, TORQUE], ids=["pbs", "torque"])
-def test_half_an_answer_is_none(hooks: object) -> None:
+def test_incomplete_output_is_refused(hooks: object) -> None:
     output = in_json("7.node01", job_state="R") if hooks is PBS else in_xml("7.node01", job_state="R")
 
     with pytest.raises(SubmitException, match="no answer"):
-        hooks.parse_status(command_result(output[: len(output) // 2]), ["7"])  # type: ignore[attr-defined]  # one of the two
+        hooks.parse_status(command_result(output[: len(output) // 2]), ["7"])  # type: ignore[attr-defined]  # one of both modules
 
 
-def test_an_answer_without_a_word_is_none() -> None:
-    """Qstat prints a frame even if there is no job at all."""
+def test_empty_output_is_refused() -> None:
+    """OpenPBS prints a frame even if there is no job at all."""
     with pytest.raises(SubmitException, match="no answer"):
         PBS.parse_status(command_result(), ["7"])
     (empty,) = [step for step in recordings("no_jobs") if "json" in step.argv]
     assert PBS.parse_status(command_result(of_all(empty.result.stdout)), None) == {}
 
 
-def test_a_banner_around_the_answer() -> None:
+def test_a_banner_around_the_listing_is_skipped() -> None:
     output = f"Welcome! {{\n*** 12345 ***\n{in_json('7.node01', job_state='R')}Bye.\n"
 
     assert PBS.parse_status(command_result(output, "maintenance on Monday\n"), ["7"]).keys() == {"7"}
@@ -279,7 +279,7 @@ def test_a_banner_around_the_answer() -> None:
 _LOST = "qstat: cannot connect to server nowhere (errno=15010)\n"
 
 
-def test_a_complaint_about_something_else_is_no_answer() -> None:
+def test_an_error_that_names_no_queried_job_is_refused() -> None:
     with pytest.raises(SubmitException, match="cannot connect"):
         PBS.parse_status(command_result(in_json("9", job_state="R"), _LOST, 255), None)
     with pytest.raises(SubmitException, match="cannot connect"):
@@ -290,12 +290,12 @@ def test_a_complaint_about_something_else_is_no_answer() -> None:
         PBS.parse_status(type(command_result())(returncode=-9, timed_out=True), ["7"])
 
 
-def test_a_server_that_is_down_costs_the_jobs_of_others_nothing() -> None:
-    """What was listed counts, what was complained of is gone, and of the rest nothing is known."""
-    said = f"qstat: Unknown Job Id 9.node01\n{_LOST}"
+def test_jobs_of_other_servers_are_reported_while_one_is_down() -> None:
+    """Listed jobs are reported, jobs in an error message do not exist, the others are unknown."""
+    stderr = f"qstat: Unknown Job Id 9.node01\n{_LOST}"
 
     for others in (["8.nowhere"], ["8.nowhere", "9.node01"]):
-        listed = command_result(in_json("7.node01", job_state="R"), said if len(others) > 1 else _LOST, 255)
+        listed = command_result(in_json("7.node01", job_state="R"), stderr if len(others) > 1 else _LOST, 255)
         found = PBS.parse_status(listed, ["7.node01", *others])
         assert {it: seen.state for it, seen in found.items() if seen.exists} == {
             "7.node01": JobState.ACTIVE,
@@ -303,11 +303,11 @@ def test_a_server_that_is_down_costs_the_jobs_of_others_nothing() -> None:
         }
         assert [it for it, seen in found.items() if not seen.exists] == others[1:]
     with pytest.raises(SubmitException, match="cannot connect"):
-        PBS.parse_find(command_result(in_json("7.node01", job_state="R"), said, 255), ["tag"])
+        PBS.parse_find(command_result(in_json("7.node01", job_state="R"), stderr, 255), ["tag"])
 
 
-def test_an_id_that_is_none_of_the_servers_leaves_the_others_open() -> None:
-    """With -E, qstat complains of the one and looks for no other, as recorded."""
+def test_after_an_invalid_id_the_other_jobs_are_unknown() -> None:
+    """With -E, qstat was recorded to report the invalid id and to look up no other."""
     steps = [step for step in recordings("express") if "1.nosuch" in step.argv]
 
     assert steps
@@ -356,7 +356,7 @@ def test_times_are_in_utc() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "Sat Xyz 21 08:57:58 2026", "Sat Nov 99 08:57:58 2026", "9" * 30])
-def test_a_time_that_is_none(text: str) -> None:
+def test_a_malformed_time_is_unknown(text: str) -> None:
     output = in_json("7", job_state="Q", qtime=text)
 
     assert PBS.parse_status(command_result(output), ["7"])["7"].time is None
@@ -368,7 +368,7 @@ def test_nodes() -> None:
     assert PBS.parse_status(command_result(output), ["7"])["7"].nodes == ("node1", "node2")
 
 
-def test_a_job_that_was_put_back() -> None:
+def test_a_requeued_job() -> None:
     waiting = in_json("7", job_state="Q", run_count=1)
     again = in_json("7", job_state="R", run_count=2)
 
@@ -377,7 +377,7 @@ def test_a_job_that_was_put_back() -> None:
     assert PBS.parse_status(command_result(again), ["7"])["7"].restarts == 1
 
 
-def test_an_unknown_state_is_passed_on_and_costs_nothing() -> None:
+def test_an_unknown_state_is_passed_on_and_the_other_jobs_are_read() -> None:
     output = in_json("7", job_state="L")
 
     assert (PBS.parse_status(command_result(output), ["7"])["7"].state, "L") == (None, "L")
@@ -401,7 +401,7 @@ def test_every_state_of_the_manual_is_known(states: str, meant: JobState) -> Non
     assert found == dict.fromkeys(states, meant)
 
 
-def test_a_job_is_found_by_its_tag_however_its_variables_are_shown() -> None:
+def test_a_job_is_found_by_its_tag_in_every_form_of_its_variables() -> None:
     """A value that ends with a backslash swallows the next variable in the listing."""
     plain = in_json("7.node01", job_state="R", Variable_List={"JPSI_TAG": "jpsi-a-1"})
     swallowed = in_json("7.node01", job_state="R", Variable_List={"A": "b\\,JPSI_TAG=jpsi-a-1"})
@@ -468,7 +468,7 @@ def test_a_search_that_failed_proves_nothing() -> None:
     ],
     ids=str,
 )
-def test_how_it_ended(
+def test_the_end_of_a_job(
     attributes: dict[str, object], expected: tuple[JobState | None, Reason | None, int | None, bool | None]
 ) -> None:
     seen = PBS.parse_status(command_result(in_json("7", job_state="F", **attributes)), ["7"])["7"]
@@ -476,8 +476,8 @@ def test_how_it_ended(
     assert (seen.state, seen.reason, seen.exit_code, seen.ran) == expected
 
 
-def test_a_dependency_in_vain_in_torque() -> None:
-    """Job_func.c, handle_aborted_job: the code of a job that qdel has ended, and a comment."""
+def test_an_unsatisfiable_dependency_of_torque() -> None:
+    """It has a comment and the exit status of a job that qdel ended (job_func.c, handle_aborted_job)."""
     comment = "Job deleted as result of dependency on job 6.node01"
     output = in_xml("7.node01", job_state="C", exit_status="271", comment=comment)
 

@@ -1,4 +1,4 @@
-"""The queues of a site, as OpenPBS 23.06.06 and Torque 6.1.3 were recorded to show them."""
+"""The queues of a site, as recorded from OpenPBS 23.06.06 and Torque 6.1.3."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pbs_support import PBS, TORQUE, recordings, torque_recordings
 _BOTH = pytest.mark.parametrize("hooks", [PBS, TORQUE], ids=["pbs", "torque"])
 
 
-def _answer(steps: list[Recording], *options: str) -> str:
+def _output(steps: list[Recording], *options: str) -> str:
     return next(it.result.stdout for it in steps if it.argv[1:] == options)
 
 
-def _briefly(queues: list[Queue]) -> list[tuple[object, ...]]:
+def _summary(queues: list[Queue]) -> list[tuple[object, ...]]:
     return [
         (
             it.name,
@@ -42,9 +42,9 @@ _HOUR, _TEN = timedelta(hours=1), timedelta(minutes=10)
 def test_queues_of_a_real_openpbs() -> None:
     steps = recordings("queues_server_nodes")
 
-    found = list(PBS.parse_queues(command_result(_answer(steps, "-Qf") + _answer(steps, "-Bf"))))
+    found = list(PBS.parse_queues(command_result(_output(steps, "-Qf") + _output(steps, "-Bf"))))
 
-    assert _briefly(found) == [
+    assert _summary(found) == [
         ("workq", True, True, True, None, None, 0, 1),
         ("debug", True, True, False, _HOUR, _TEN, 0, 0),
     ]
@@ -57,10 +57,10 @@ def test_queues_of_a_real_openpbs() -> None:
 
 def test_queues_of_a_real_torque() -> None:
     found = list(
-        TORQUE.parse_queues(command_result(_answer(torque_recordings("queues_server_nodes"), "-Qf")))
+        TORQUE.parse_queues(command_result(_output(torque_recordings("queues_server_nodes"), "-Qf")))
     )
 
-    assert _briefly(found) == [
+    assert _summary(found) == [
         ("debug", True, True, False, _HOUR, _TEN, 0, 0),
         ("batch", True, True, False, None, _HOUR, 0, 0),
     ]
@@ -85,7 +85,7 @@ def test_the_fakes_have_queues_and_a_default(hooks: Hooks, system: str, default:
 def test_a_queue_that_is_closed_or_stopped(hooks: Hooks) -> None:
     (queue,) = hooks.parse_queues(command_result("Queue: a\n    enabled = False\n    started = False\n"))
 
-    assert (queue.is_open, queue.is_started, queue.word) == (False, False, "not enabled, not started")
+    assert (queue.is_open, queue.is_started, queue.native_state) == (False, False, "not enabled, not started")
 
 
 @_BOTH
@@ -96,6 +96,6 @@ def test_missing_fields_are_unknown(hooks: Hooks) -> None:
 
 
 @_BOTH
-def test_no_answer_is_none(hooks: Hooks) -> None:
+def test_empty_output_is_refused(hooks: Hooks) -> None:
     with pytest.raises(SubmitException, match="cannot connect"):
         hooks.parse_queues(CommandResult(returncode=255, stderr="qstat: cannot connect to server\n"))

@@ -1,4 +1,4 @@
-"""Every step of every recording is read rightly, or stands below with the reason why it is not."""
+"""Coverage of the recordings: each step is read correctly, or a table gives the reason why it is not."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from pbs_support import (
 
 OPENPBS, OLD = read_recordings(OPENPBS_RECORDINGS), read_recordings(TORQUE_RECORDINGS)
 
-# Scenarios of transcripts/openpbs-23.06.06 that are not kept here.
+# Scenarios of transcripts/openpbs-23.06.06 that are not among the recordings.
 UNUSED = {
-    "odd_working_directories": "jpsi's jobs have no output files of PBS's, and go to their place themselves",
+    "odd_working_directories": "jpsi's jobs have no output files of PBS's, and change directory themselves",
     "qalter_qmove": "jobs are not changed once they are submitted",
     "qsub_daemon_pipes": "qsub is called with -f, which leaves nothing behind",
     "substitution_in_paths": "output goes to /dev/null",
-    "timings": "no answers; what they say decided that qstat is called with -E",
+    "timings": "only durations, which decided that qstat is called with -E",
 }
 # Commands that this package never calls.
 NEVER_CALLED = {
@@ -48,7 +48,7 @@ NEVER_CALLED = {
     "sh": "shows the recorder's directory",
     "tracejob": "for managers",
 }
-# What was asked for is what is wrong.
+# Messages about an invalid request.
 _REFUSED = (
     *("Array job exceeds", "Bad GID", "Cannot be used with select", "Cannot have", "Command syntax invalid"),
     *("Error (15002)", "Illegal attribute", "Invalid Job Dependency", "Job exceeds", "Job name is too long"),
@@ -56,29 +56,29 @@ _REFUSED = (
     *("cannot be used with", "cannot send environment", "cr, lf", "directive error", "duplicated resource"),
     "unmatched",
 )
-# What qsub refuses that is never said to it: options that are refused before, files, servers.
-_NEVER_SAID = {
+# Refusals of options and files that jpsi never passes to qsub.
+_NEVER_PASSED = {
     "script file": "never called with a file",
     "script not a file": "never called with a file",
     "usage: qsub": "an option that jpsi does not take, or one with a wrong value",
 }
 
 
-# What shows that a qstat is none that this package calls, by an option. Else, where they are not in JSON or
-# XML, jobs are in columns, or in text where a value can look like the next line.
+# Options of qstat that this package never passes. Without them, output that is neither JSON nor XML has jobs
+# in columns, or as text in which a value can look like the next line.
 _UNREAD = {
-    "--version": "tells its version",
+    "--version": "prints its version",
     "-1": "refused together with JSON; else columns",
     "-B": "not about jobs; the probe reads it with -f",
-    "-Bf": "not about jobs; read as what the probe asks",
+    "-Bf": "not about jobs; the probe's output",
     "-H": "columns",
-    "-Q": "test_queues reads what it says",
-    "-Qf": "test_queues reads what it says",
+    "-Q": "test_queue_list reads its output",
+    "-Qf": "test_queue_list reads its output",
     "-a": "columns",
     "-n": "columns",
-    "-q": "test_queues reads what it says",
+    "-q": "test_queue_list reads its output",
     "-s": "columns",
-    "-u": "jobs are asked for by their ids; refused together with JSON",
+    "-u": "jobs are queried by their ids; refused together with JSON",
     "-w": "wide columns",
 }
 
@@ -94,7 +94,7 @@ def _why_unread(recording: Recording) -> str | None:
 
 
 def _is_listing(recording: Recording) -> bool:
-    """Whether it is a question that this package asks."""
+    """Return True if this package would run this command to list jobs."""
     return recording.argv[0] == "qstat" and _why_unread(recording) is None
 
 
@@ -113,13 +113,13 @@ def test_every_recorded_command_is_covered() -> None:
 
 
 def test_every_qstat_option_is_covered_or_explained() -> None:
-    asked = {"-f", "-F", "-x", "-E", "-t"}
+    passed = {"-f", "-F", "-x", "-E", "-t"}
     steps = [step for step in [*OPENPBS, *OLD] if step.argv[0] == "qstat"]
 
     for step in steps:
         options = {word for word in step.argv[1:] if word.startswith("-")}
-        assert options <= asked | _UNREAD.keys(), step
-        assert not _is_listing(step) or options <= asked, step
+        assert options <= passed | _UNREAD.keys(), step
+        assert not _is_listing(step) or options <= passed, step
 
 
 def test_every_recording_is_used() -> None:
@@ -141,8 +141,8 @@ def test_qsub(recording: Recording) -> None:
 
 
 def _expected_kind(recording: Recording) -> FailureKind:
-    """The kind by what was said; a text that stands nowhere here is a mistake."""
-    said = recording.result.stderr
+    """Return the kind of failure by the error message; an unknown message fails the test."""
+    stderr = recording.result.stderr
     for words, kind in {
         "Unknown Host": FailureKind.PERMANENT,
         "Cannot resolve": FailureKind.PERMANENT,
@@ -157,38 +157,38 @@ def _expected_kind(recording: Recording) -> FailureKind:
         "usage: qsub": FailureKind.AMBIGUOUS,
         **dict.fromkeys(_REFUSED, FailureKind.INVALID_JOB),
     }.items():
-        if words in said:
+        if words in stderr:
             return kind
-    raise AssertionError(said)
+    raise AssertionError(stderr)
 
 
 @pytest.mark.parametrize("recording", [it for it in OPENPBS if _is_listing(it)], ids=str)
 def test_qstat(recording: Recording) -> None:
-    """Each job that it names is read as it stands there, whether that is JSON or not."""
-    _read(PBS, recording, _by_hand_in_json)
+    """Each job in the output is read as printed, even if the output is not valid JSON."""
+    _read(PBS, recording, _states_in_json)
 
 
 @pytest.mark.parametrize("recording", [it for it in OLD if _is_listing(it)], ids=str)
 def test_qstat_of_torque(recording: Recording) -> None:
-    _read(TORQUE, recording, _by_hand_in_xml)
+    _read(TORQUE, recording, _states_in_xml)
 
 
-def _read(hooks: Hooks, recording: Recording, by_hand: Callable[[str], dict[str, dict[str, str]]]) -> None:
+def _read(hooks: Hooks, recording: Recording, read: Callable[[str], dict[str, dict[str, str]]]) -> None:
     result, ids = recording.result, _ids(recording)
     if any(lost in result.stderr for lost in ("cannot connect", "Unable to communicate", "not configured")):
         with pytest.raises(SubmitException, match=r"connect|communicate|not configured"):
             hooks.parse_status(result, ids)
         return
     if "Unknown queue" in result.stderr or "Express option" in result.stderr:
-        assert not all(map(IDS.is_id, ids)), "such an id is never asked for"
+        assert not all(map(IDS.is_id, ids)), "such an id is never queried"
         return
 
     found = observed(hooks, result)
 
-    expected = by_hand(result.stdout)
+    expected = read(result.stdout)
     assert found.keys() == expected.keys()
     for name, seen in found.items():
-        assert seen.word == expected[name]["job_state"]
+        assert seen.native_state == expected[name]["job_state"]
         assert seen.state is not None
         assert seen.details.get(f"{hooks.name}.exit_status") == expected[name].get("exit_status")
     if ids and result.returncode == 0 and not expected and not result.stderr:
@@ -196,16 +196,16 @@ def _read(hooks: Hooks, recording: Recording, by_hand: Callable[[str], dict[str,
             hooks.parse_status(result, ids)
     elif ids and result.returncode == 0 and all(map(IDS.is_id, ids)):
         # a whole array is listed by its elements too
-        shown = {name.removesuffix(".node01") for name in expected}
-        own = {it for it in ids if it.removesuffix(".node01") in shown}
+        listed = {name.removesuffix(".node01") for name in expected}
+        own = {it for it in ids if it.removesuffix(".node01") in listed}
         assert hooks.parse_status(result, ids).keys() == own
 
 
-def _by_hand_in_json(output: str) -> dict[str, dict[str, str]]:
+def _states_in_json(output: str) -> dict[str, dict[str, str]]:
     try:
         jobs: Mapping[str, Mapping[str, Any]] = json.loads(output).get("Jobs", {})
     except ValueError:
-        # by the only lines in which these words can stand like this
+        # only these lines can have these words at this indentation
         ids = re.findall(r'^ {8}"(\d[^"]*)":\{$', output, re.MULTILINE)
         states = re.findall(r'^ {12}"job_state":"(.)",$', output, re.MULTILINE)
         codes = dict.fromkeys(ids, None)
@@ -226,7 +226,7 @@ def _by_hand_in_json(output: str) -> dict[str, dict[str, str]]:
     }
 
 
-def _by_hand_in_xml(output: str) -> dict[str, dict[str, str]]:
+def _states_in_xml(output: str) -> dict[str, dict[str, str]]:
     jobs = [
         dict(re.findall(r"<(Job_Id|job_state|exit_status)>(.*?)</", job)) for job in output.split("</Job>")
     ]
@@ -241,11 +241,11 @@ def test_qdel(recording: Recording) -> None:
 
     wrong = PBS.parse_cancel(result, ids)
 
-    said = result.stderr
-    about = [line for line in said.splitlines() if "Unauthorized" in line or "MOM" in line]
+    stderr = result.stderr
+    about = [line for line in stderr.splitlines() if "Unauthorized" in line or "MOM" in line]
     theirs = [it for it in ids if any(line.endswith(f" {it}") for line in about)]
-    unclear = ids if "connect" in said.lower() and not theirs else []
-    malformed = ids if "illegally formed" in said else []
+    unclear = ids if "connect" in stderr.lower() and not theirs else []
+    malformed = ids if "illegally formed" in stderr else []
     assert set(wrong) == {*theirs, *unclear, *malformed}
 
 
@@ -258,8 +258,8 @@ def test_qhold_and_qrls(recording: Recording) -> None:
     assert set(wrong) == (set(ids) if recording.result.returncode else set())
 
 
-def _last(steps: list[Recording], hooks: Hooks) -> Observation:
-    """What the last question of a scenario told of its job."""
+def _last_observation(steps: list[Recording], hooks: Hooks) -> Observation:
+    """Return the last Observation of a scenario's job."""
     listings = [step for step in steps if _is_listing(step) and len(_ids(step)) == 1]
     (seen,) = observed(hooks, listings[-1].result).values()
     return seen
@@ -294,14 +294,14 @@ _ENDS = {
     "status_exec_missing": (JobState.FAILED, 254, None),
     "status_exiting": (JobState.COMPLETED, 0, None),
     "status_waiting": (JobState.COMPLETED, 0, None),
-    # deleted in the moments of its second start; core remembers that it was told to
+    # deleted during its second start; the engine remembers that the client cancelled it
     "status_rerun": (JobState.FAILED, 137, Reason.SIGNAL),
 }
 
 
 @pytest.mark.parametrize("scenario", _ENDS)
 def test_every_kind_of_end_is_distinguished(scenario: str) -> None:
-    seen = _last(recordings(scenario), PBS)
+    seen = _last_observation(recordings(scenario), PBS)
 
     assert (seen.state, seen.exit_code, seen.reason) == _ENDS[scenario]
     assert seen.time is not None
@@ -320,91 +320,91 @@ _TORQUE_ENDS = {
 
 @pytest.mark.parametrize("scenario", _TORQUE_ENDS)
 def test_every_kind_of_end_in_torque_is_distinguished(scenario: str) -> None:
-    seen = _last(torque_recordings(scenario), TORQUE)
+    seen = _last_observation(torque_recordings(scenario), TORQUE)
 
     assert (seen.state, seen.exit_code, seen.reason) == _TORQUE_ENDS[scenario]
     assert seen.time is not None
     assert seen.ran is (scenario != "status_cancelled_queued")
 
 
-def _told(scenario: str) -> dict[str, list[Observation]]:
-    """All that a scenario tells of each job, in order."""
-    told: dict[str, list[Observation]] = {}
+def _observations(scenario: str) -> dict[str, list[Observation]]:
+    """Return all Observations of each job in a scenario, in order."""
+    observations: dict[str, list[Observation]] = {}
     for step in recordings(scenario):
         if _is_listing(step):
             for name, seen in observed(PBS, step.result).items():
-                told.setdefault(name, []).append(seen)
-    return told
+                observations.setdefault(name, []).append(seen)
+    return observations
 
 
 def test_dependencies() -> None:
-    told = _told("status_dependency")
+    observations = _observations("status_dependency")
 
-    waiting, vain = told["138.node01"]
+    waiting, vain = observations["138.node01"]
     assert (waiting.state, waiting.message) == (
         JobState.QUEUED,
         "the job waits for a job that it depends on",
     )
     assert (vain.state, vain.reason, vain.ran) == (JobState.CANCELED, Reason.DEPENDENCY, False)
-    assert told["139.node01"][-1].state is JobState.COMPLETED
-    assert told["141.node01"][-1].reason is Reason.DEPENDENCY, "the other had failed before"
-    assert told["143.node01"][-1].state is JobState.COMPLETED, "the other had ended well before"
-    assert told["145.node01"][-1].reason is Reason.DEPENDENCY, "there never was such a job"
-    assert told["147.node01"][-1].state is JobState.QUEUED, "of a deleted job PBS tells its children nothing"
+    assert observations["139.node01"][-1].state is JobState.COMPLETED
+    assert observations["141.node01"][-1].reason is Reason.DEPENDENCY, "the other had failed before"
+    assert observations["143.node01"][-1].state is JobState.COMPLETED, "the other had ended well before"
+    assert observations["145.node01"][-1].reason is Reason.DEPENDENCY, "there never was such a job"
+    assert observations["147.node01"][-1].state is JobState.QUEUED, "dependents outlive a deleted job"
 
 
-def test_why_a_job_waits() -> None:
-    told = _told("status_queued")
+def test_the_reason_why_a_job_is_pending() -> None:
+    observations = _observations("status_queued")
 
-    assert told["105.node01"][0].message == "Not Running: Not enough free nodes available"
-    assert (told["106.node01"][0].message or "").startswith("Can Never Run: ")
+    assert observations["105.node01"][0].message == "Not Running: Not enough free nodes available"
+    assert (observations["106.node01"][0].message or "").startswith("Can Never Run: ")
 
 
 def test_a_held_job() -> None:
-    told = _told("status_held")
+    observations = _observations("status_held")
 
-    assert (told["108.node01"][0].state, told["108.node01"][0].message) == (
+    assert (observations["108.node01"][0].state, observations["108.node01"][0].message) == (
         JobState.QUEUED,
         "the job is held",
     )
-    assert told["108.node01"][-1].state is JobState.COMPLETED
-    assert told["110.node01"][0].state is JobState.ACTIVE, "to hold a job that runs changes nothing"
+    assert observations["108.node01"][-1].state is JobState.COMPLETED
+    assert observations["110.node01"][0].state is JobState.ACTIVE, "to hold a job that runs changes nothing"
 
 
 def test_a_job_that_could_not_be_started_and_is_held() -> None:
-    seen = _told("keep_direct")["1490.node01"][-1]
+    seen = _observations("keep_direct")["1490.node01"][-1]
 
     assert (seen.state, seen.reason, seen.exit_code) == (JobState.QUEUED, Reason.LAUNCH, None)
     assert seen.message == "job held, too many failed attempts to run"
 
 
 def test_a_job_that_runs_again_after_its_node_was_lost() -> None:
-    told = _told("node_down")["1497.node01"]
+    observations = _observations("node_down")["1497.node01"]
 
-    assert {seen.state for seen in told} == {JobState.ACTIVE}
-    assert [seen.restarts for seen in told][::3] == [0, 1]
+    assert {seen.state for seen in observations} == {JobState.ACTIVE}
+    assert [seen.restarts for seen in observations][::3] == [0, 1]
 
 
 def test_a_suspended_job_is_active() -> None:
-    assert [(it.state, it.message) for it in _told("status_suspended")["107.node01"]] == [
+    assert [(it.state, it.message) for it in _observations("status_suspended")["107.node01"]] == [
         (JobState.ACTIVE, "the job is suspended"),
         (JobState.ACTIVE, None),
     ]
 
 
 def test_an_array_and_its_elements() -> None:
-    told = _told("array")
+    observations = _observations("array")
 
-    assert [seen.state for seen in told["197[].node01"]][-1] is JobState.FAILED
-    assert {(seen.word, seen.state, seen.exit_code) for seen in told["197[1].node01"]} == {
+    assert [seen.state for seen in observations["197[].node01"]][-1] is JobState.FAILED
+    assert {(seen.native_state, seen.state, seen.exit_code) for seen in observations["197[1].node01"]} == {
         ("Q", JobState.QUEUED, None),
         ("X", JobState.COMPLETED, 0),
         ("F", JobState.COMPLETED, 0),
     }
 
 
-def test_many_jobs_in_one_question() -> None:
-    """With -E, nothing is said of those that are not shown, unless none is."""
+def test_many_jobs_in_one_query() -> None:
+    """With -E, qstat reports nothing about jobs that it does not list, unless it lists none."""
     first, unknown, *_ = [step for step in recordings("express") if _is_listing(step)]
     ids = _ids(first)
 
@@ -415,7 +415,7 @@ def test_many_jobs_in_one_question() -> None:
 
 
 def test_without_history_a_running_job_is_not_lost() -> None:
-    """`qstat -x` lists nothing then, and says that it has succeeded."""
+    """`qstat -x` then lists nothing and returns 0."""
     steps = [step for step in recordings("history_off") if _is_listing(step) and "2997.node01" in step.argv]
     with_x = [step for step in steps if "-x" in step.argv]
     without = [step for step in steps if "-x" not in step.argv]
@@ -428,9 +428,9 @@ def test_without_history_a_running_job_is_not_lost() -> None:
 
 
 def test_the_offers_of_a_site() -> None:
-    shown = next(step for step in recordings("queues_server_nodes") if step.argv == ("qstat", "-Bf"))
+    server_query = next(step for step in recordings("queues_server_nodes") if step.argv == ("qstat", "-Bf"))
 
-    assert PBS.parse_probe(shown.result) == {
+    assert PBS.parse_probe(server_query.result) == {
         "array_limits": True,
         "history": True,
         "server": "node01",
@@ -439,7 +439,7 @@ def test_the_offers_of_a_site() -> None:
 
 
 def test_jobs_outlive_ports_that_are_used_up() -> None:
-    """The command waits for a minute, complains, and succeeds: the complaint is no failure."""
+    """The command waits for a minute, prints an error, and succeeds: the error is no failure."""
     steps = [step for step in recordings("privileged_ports_exhausted") if step.argv[0] == "qstat"]
 
     assert any("pbs_iff: " in step.result.stderr for step in steps)
@@ -449,7 +449,7 @@ def test_jobs_outlive_ports_that_are_used_up() -> None:
 
 
 def test_an_unlisted_job_is_not_lost() -> None:
-    """Where users see their own jobs alone, OpenPBS says nothing of another's, and Torque that it may not."""
+    """If users may list only their own jobs, OpenPBS silently omits others, and Torque reports an error."""
     silent = next(step for step in recordings("query_other_jobs_false") if _is_listing(step))
     steps = [step for step in torque_recordings("unknown_job") if _is_listing(step)]
     refused = next(step for step in steps if "Unauthorized" in step.result.stderr)

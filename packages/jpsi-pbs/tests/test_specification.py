@@ -1,4 +1,4 @@
-"""What the specification shows with Torque, as it is written there."""
+"""The specification's example for Torque, copied verbatim."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE = 120.0
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeScheduler]:
-    """A Torque with room for all jobs, so that it is the program that keeps them apart."""
+    """A Torque with room for all jobs, so that only the program limits how many run."""
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"):
         monkeypatch.setenv(name, str(tmp_path / name))
     for name in ("JPSI_CONFIG", "JPSI_PLUGIN_PATH"):

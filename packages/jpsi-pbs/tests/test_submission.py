@@ -1,4 +1,4 @@
-"""Handing over, cancelling, holding: the commands, the id in an answer, and what failures mean."""
+"""Submission, cancelling and holding: the commands, the id in the output, and the kinds of failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_script_is_read_from_standard_input() -> None:
 
 
 def _recorded_variables() -> set[str]:
-    """The variables that PBS and Torque give to a job, as recorded."""
+    """Return the variables that PBS and Torque were recorded to set in a job."""
     printed = [step.result.stdout for step in recordings("env_in_job") if step.argv[0] == "cat"]
     printed += [step.result.stdout for step in torque_recordings("submit_ok") if step.argv[0] == "cat"]
     return {line.partition("=")[0] for text in printed for line in text.splitlines() if "PBS_" in line[:4]}
@@ -45,7 +45,7 @@ def test_variables_that_would_be_misread_are_not_inherited(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["PBS_SERVER", "PBS_DEFAULT", "PBS_CONF_FILE", "PBS_EXEC", "PBS_AUTH_METHOD", "PATH", "HOME"]
 )
-def test_how_pbs_is_reached_stays(name: str) -> None:
+def test_variables_that_locate_the_server_are_inherited(name: str) -> None:
     assert not _is_unset(name)
 
 
@@ -60,7 +60,7 @@ def test_how_pbs_is_reached_stays(name: str) -> None:
         ("4711.node01\n4711.node01\n", "4711.node01"),
     ],
 )
-def test_the_id_is_found(output: str, expected: str) -> None:
+def test_the_id_in_the_output_is_found(output: str, expected: str) -> None:
     assert PBS.parse_submit(command_result(output)) == expected
 
 
@@ -133,11 +133,11 @@ def test_only_the_job_of_another_user_was_not_cancelled() -> None:
     assert PBS.parse_cancel(mixture.result, list(mixture.argv[1:])) == {"161.node01": "Unauthorized Request"}
 
 
-def test_an_id_is_known_again_however_it_was_spelled() -> None:
-    said = "qdel: Unauthorized Request  161.node01\nqdel: Job has finished 162.node01\n"
+def test_a_queried_id_is_matched_in_every_spelling() -> None:
+    stderr = "qdel: Unauthorized Request  161.node01\nqdel: Job has finished 162.node01\n"
 
     assert PBS.parse_hold(
-        command_result(stderr=said, returncode=159), ["161", "162.node01.example.org", "163"]
+        command_result(stderr=stderr, returncode=159), ["161", "162.node01.example.org", "163"]
     ) == {
         "161": "Unauthorized Request",
         "162.node01.example.org": "Job has finished",
@@ -159,10 +159,10 @@ def test_a_request_that_reached_no_daemon_failed_for_every_job() -> None:
 
 @pytest.mark.parametrize("lost", ["cannot connect to server a (errno=15010)", "End of File"])
 def test_a_message_about_no_job_may_mean_that_no_job_was_changed(lost: str) -> None:
-    said = command_result(stderr=f"qdel: Job has finished 7.a\nqdel: {lost}\n", returncode=15)
+    result = command_result(stderr=f"qdel: Job has finished 7.a\nqdel: {lost}\n", returncode=15)
 
-    assert set(PBS.parse_cancel(said, ["7", "8"])) == {"8"}
-    assert set(PBS.parse_hold(said, ["7", "8"])) == {"7", "8"}
+    assert set(PBS.parse_cancel(result, ["7", "8"])) == {"8"}
+    assert set(PBS.parse_hold(result, ["7", "8"])) == {"7", "8"}
 
 
 def test_torque_does_not_name_the_job_that_it_could_not_hold() -> None:

@@ -1,4 +1,4 @@
-"""Answers that are cut, repeated or garbled: refused, or they tell what the whole one tells."""
+"""Truncated, repeated or garbled output: refused, or read with the Observations of the whole output."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from pbs_support import (
     torque_recordings,
 )
 
-# What a line carries instead of what was sent, the characters that hold an answer together among them; no
-# letter and no digit, by which one answer becomes another that is as good.
+# Characters that replace others in garbled output, among them those that structure it. No letter and no
+# digit, as these could turn one valid listing into another.
 _NOISE = '~\x00\ufffd\n\t "{},<>/&'
 _TAG = "jpsi-1b4e28ba-2fa1-11d2-1"
 
 
 def _tagged(text: str) -> str:
-    """A recorded answer, of whose jobs each carries a tag."""
+    """Return recorded output in which each job has a tag."""
     text = re.sub(r'"PBS_O_SYSTEM":(\t?)"Linux"', rf'"JPSI_TAG":\1"{_TAG}"', text)
     return text.replace(",PBS_O_HOST=", f",JPSI_TAG={_TAG},PBS_O_HOST=")
 
 
 def _listing_step(steps: Sequence[Recording], *options: str, shows: int = 1) -> Recording:
-    """The last step that shows jobs, to a call with these options."""
+    """Return the last step that lists jobs and was called with these options."""
     found = [it for it in steps if {*options} <= {*it.argv}]
     return [it for it in found if it.result.stdout.count("job_state") >= shows][-1]
 
 
 def _recorded() -> Iterator[tuple[str, Hooks, CommandResult, list[str] | None]]:
-    """Some answers of every kind, and the ids that were asked for."""
+    """Yield output of every kind, with the queried ids."""
     pbs = ["status_completed_ok", "status_cancelled_running", "status_held", "status_dependency", "express"]
     torque = ["status_completed_ok", "status_cancelled_queued", "status_cancelled_running", "array"]
     steps = [(PBS, name, _listing_step(recordings(name), "json")) for name in pbs]
@@ -71,24 +71,24 @@ def _recorded() -> Iterator[tuple[str, Hooks, CommandResult, list[str] | None]]:
     yield "torque all jobs", TORQUE, command_result(of_all(jobs + SERVER)), None
 
 
-_ANSWERS = [
+_OUTPUTS = [
     pytest.param(hooks, attrs.evolve(result, stdout=_tagged(result.stdout)), native_ids, id=name)
     for name, hooks, result, native_ids in _recorded()
 ]
-_EACH = pytest.mark.parametrize(("hooks", "result", "native_ids"), _ANSWERS)
+_EACH = pytest.mark.parametrize(("hooks", "result", "native_ids"), _OUTPUTS)
 
 
 def _read(
     hooks: Hooks, result: CommandResult, stdout: str, native_ids: list[str] | None
 ) -> Mapping[str, Observation] | None:
-    """What such an answer tells; None if it is refused."""
+    """Return the Observations in such output; None if it is refused."""
     with contextlib.suppress(SubmitException):
         return hooks.parse_status(attrs.evolve(result, stdout=stdout), native_ids)
     return None
 
 
-def _is_true(found: Mapping[str, Observation] | None, whole: Mapping[str, Observation]) -> bool:
-    """Whether nothing is told that the whole answer does not tell, and no job is missing."""
+def _is_consistent(found: Mapping[str, Observation] | None, whole: Mapping[str, Observation]) -> bool:
+    """Return True if the Observations say nothing but what the whole output says, and no job is missing."""
     return found is None or (
         found.keys() == whole.keys()
         and all(
@@ -101,13 +101,13 @@ def _is_true(found: Mapping[str, Observation] | None, whole: Mapping[str, Observ
 
 
 @_EACH
-def test_it_is_read(hooks: Hooks, result: CommandResult, native_ids: list[str] | None) -> None:
+def test_whole_output_is_read(hooks: Hooks, result: CommandResult, native_ids: list[str] | None) -> None:
     whole = hooks.parse_status(result, native_ids)
 
-    told = {it: seen for it, seen in whole.items() if seen.exists}
-    assert told
-    assert {(seen.tag, seen.submitted is None) for seen in told.values()} == {(_TAG, False)}
-    assert None not in {seen.state for seen in told.values()}
+    existing = {it: seen for it, seen in whole.items() if seen.exists}
+    assert existing
+    assert {(seen.tag, seen.submitted is None) for seen in existing.values()} == {(_TAG, False)}
+    assert None not in {seen.state for seen in existing.values()}
 
 
 @_EACH
@@ -143,7 +143,7 @@ def test_repeated_listings_report_the_same(
     for at in range(0, len(text), 13):
         for again in (text[:at] + text, text + text[at:], text[:at] + text[max(0, at - 500) :]):
             found = _read(hooks, result, again, native_ids)
-            assert _is_true(found, whole), f"again after {text[:at][-200:]!r}"
+            assert _is_consistent(found, whole), f"again after {text[:at][-200:]!r}"
 
 
 @_EACH
@@ -157,7 +157,7 @@ def test_noise_reports_nothing_wrong(
         noise = _NOISE[at // step % len(_NOISE)]
         garbled = f"{text[:at]}{noise}{text[at + 1 :]}"
         found = _read(hooks, result, garbled, native_ids)
-        assert _is_true(found, whole), f"{noise!r} after {text[:at][-200:]!r}: {found}"
+        assert _is_consistent(found, whole), f"{noise!r} after {text[:at][-200:]!r}: {found}"
 
 
 @_EACH
@@ -172,7 +172,7 @@ def test_any_noise_reports_nothing_wrong(
 
     found = _read(hooks, result, f"{text[:at]}{noise}{text[at + gone :]}", native_ids)
 
-    assert _is_true(found, whole)
+    assert _is_consistent(found, whole)
 
 
 @_EACH
@@ -193,27 +193,27 @@ def test_a_missing_line_reports_no_other_end(
     for at, line in enumerate(lines):
         found = _read(hooks, result, "".join(lines[:at] + lines[at + 1 :]), native_ids) or {}
         states = {it: (seen.state, whole[it].state) for it, seen in found.items()}
-        assert all(state in {None, told} for state, told in states.values()), f"without {line!r}"
+        assert all(state in {None, reported} for state, reported in states.values()), f"without {line!r}"
 
 
-def test_a_complaint_that_is_cut_denies_no_other_job() -> None:
-    """`Unknown Job Id 77.node01` begins like a complaint about 7."""
-    said = "qstat: Unknown Job Id 77.node01\n"
-    whole = command_result(in_json("7.node01", job_state="R"), said, 153)
+def test_a_truncated_error_denies_no_other_job() -> None:
+    """`Unknown Job Id 77.node01` begins like an error about 7."""
+    stderr = "qstat: Unknown Job Id 77.node01\n"
+    whole = command_result(in_json("7.node01", job_state="R"), stderr, 153)
 
     assert not PBS.parse_status(whole, ["7.node01", "77.node01"])["77.node01"].exists
-    for end in range(len(said)):
-        cut = command_result(in_frame({}), said[:end], 153)
+    for end in range(len(stderr)):
+        cut = command_result(in_frame({}), stderr[:end], 153)
         with pytest.raises(SubmitException):
             PBS.parse_status(cut, ["7.node01", "77.node01"])
 
 
 def test_each_named_job_is_reported() -> None:
-    """For each, Torque prints a listing or a complaint; OpenPBS does, too, unless they are one question."""
-    listed, said = in_xml("7.node01", job_state="R"), "qstat: Unknown Job Id Error 8.node01\n"
+    """Torque prints a listing or an error for each job, and so does OpenPBS unless one query has them all."""
+    listed, stderr = in_xml("7.node01", job_state="R"), "qstat: Unknown Job Id Error 8.node01\n"
 
     native_ids = ["7.node01", "8.node01"]
-    assert TORQUE.parse_status(command_result(listed, said, 153), native_ids).keys() == {*native_ids}
+    assert TORQUE.parse_status(command_result(listed, stderr, 153), native_ids).keys() == {*native_ids}
     with pytest.raises(SubmitException, match="no answer"):
         TORQUE.parse_status(command_result(listed), native_ids)
     one = command_result(in_json("7.node01", job_state="R"))
@@ -223,7 +223,7 @@ def test_each_named_job_is_reported() -> None:
 
 
 def test_a_banner_before_all_jobs() -> None:
-    """The first line of it is not the name of the user."""
+    """Its first line is not the name of the user."""
     listing = in_frame({"7.node01": {"job_state": "R", "Job_Owner": "tester@node01"}})
 
     for output in (
@@ -269,13 +269,13 @@ def test_the_tag_among_the_variables(variables: str, tag: str | None) -> None:
 
 
 def test_missing_variables_do_not_make_a_job_foreign() -> None:
-    """Torque shows them to the owner alone, if it knows the machine that asks."""
+    """Torque shows variables only to the owner, if it knows the client's host."""
     for hooks, output in ((PBS, in_json("7", job_state="R")), (TORQUE, in_xml("7", job_state="R"))):
         assert hooks.parse_status(command_result(output), ["7"])["7"].tag is None
 
 
-def test_an_odd_name_of_a_variable_costs_no_job_its_state() -> None:
-    """The older printer does not mind a line break in a name, which only programs can make."""
+def test_every_job_has_its_state_whatever_the_names_of_variables() -> None:
+    """The older printer does not escape a line break in a name, which only programs can set."""
     output = in_json("7", job_state="R", Variable_List={"A": "b", "C": "d"}).replace('"C"', '"odd\nC"')
 
     seen = PBS.parse_status(command_result(output), ["7"])["7"]
@@ -284,7 +284,7 @@ def test_an_odd_name_of_a_variable_costs_no_job_its_state() -> None:
 
 
 def test_a_value_that_is_a_list_of_objects() -> None:
-    """What looks like JSON is printed as such."""
+    """PBS prints values that look like JSON as JSON."""
     output = in_json("7", comment=[{"a": 1}], job_state="R", Variable_List={"A": [{"b": {"c": 2}}]})
     # as cJSON breaks lines
     output = re.sub(r"\[\n\t*\{", "[{", output)
@@ -306,7 +306,7 @@ def test_a_value_that_is_a_list_of_objects() -> None:
         ('\t"pbs_server":', '\t\t"pbs_server":'),
     ],
 )
-def test_a_frame_whose_lines_do_not_belong_together_is_refused(before: str, after: str) -> None:
+def test_a_listing_with_mismatched_frame_lines_is_refused(before: str, after: str) -> None:
     text = in_json("7.node01", job_state="R", substate=42)
     assert PBS.parse_status(command_result(text), ["7.node01"])["7.node01"].state is JobState.ACTIVE
     assert text.count(before) == 1

@@ -1,4 +1,4 @@
-"""A real Slurm with two nodes, whose jobs the pilots are; `nox -s e2e_pilot` brings it up."""
+"""A real Slurm with two nodes, on which pilots are jobs; `nox -s e2e_pilot` starts it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jpsi_pilot.config import PilotConfig
 from jpsi_testing.long_option import pytest_addoption, pytest_collection_modifyitems, pytest_configure
 from pilot_support import end_agent
 
-# pytest finds them here
+# pytest collects them here
 __all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
 
 _TARGETS = """\
@@ -29,13 +29,13 @@ targets:
 
 @pytest.fixture
 def rounds(pytestconfig: pytest.Config) -> int:
-    """How often a test tries what goes wrong only sometimes."""
+    """Return how often a test repeats what fails only sometimes."""
     return 10 if pytestconfig.getoption("--long") else 1
 
 
 @pytest.fixture(autouse=True)
-def _own_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pilots are jobs of executors as they are configured: none of that is the user's."""
+def _private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Configure pilots' targets apart from the user's configuration."""
     for name in ("STATE", "CONFIG", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     folder = tmp_path / "config" / "jpsi"
@@ -44,7 +44,7 @@ def _own_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pilots(work_directory: Path, **changes: Any) -> PilotConfig:
-    """A configuration whose pilots have two nodes of Slurm."""
+    """Return a configuration with pilots of two nodes of Slurm."""
     quick = {
         "kill_delay": timedelta(seconds=0.5),
         "shortest_interval": timedelta(seconds=0.1),
@@ -59,6 +59,6 @@ def pilots(work_directory: Path, **changes: Any) -> PilotConfig:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Iterator[PilotConfig]:
-    """Pilots of two nodes with four cores each."""
+    """Return a configuration with pilots of two nodes with four cores each."""
     yield pilots(tmp_path / "work")
     end_agent(tmp_path / "work" / "pilots")

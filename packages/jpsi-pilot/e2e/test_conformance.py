@@ -1,4 +1,4 @@
-"""What every backend passes: jobs in a pilot that is a job of a real Slurm on two nodes."""
+"""Conformance of the executor `pilot`: jobs in a pilot that is a job of a real Slurm on two nodes."""
 
 from __future__ import annotations
 

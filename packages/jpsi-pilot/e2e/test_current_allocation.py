@@ -1,4 +1,4 @@
-"""A program inside of an allocation runs jobs on all its nodes."""
+"""A program inside an allocation that runs jobs on all its nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pilots that Slurm ends: nothing is lost with them, and nothing runs twice unless it may."""
+"""Pilots that Slurm ends: no job is lost, and none runs twice unless retries are permitted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jpsi import Job, JobAttributes, JobExecutor, JobState, Reason
 from jpsi_pilot.config import PilotConfig
 from jpsi_testing.conformance.base import Gate, Proof, shell
 from jpsi_testing.waiting import eventually
-from pilot_support import PATIENCE, end, proving, wait_for_node
+from pilot_support import PATIENCE, final_status, spec_with_proof, wait_for_node
 
 
 @pytest.fixture
@@ -25,12 +25,12 @@ def executor(config: PilotConfig) -> Iterator[JobExecutor]:
 
 
 def command(*words: str) -> str:
-    """What a command of Slurm prints."""
+    """Return the output of a command of Slurm."""
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 def slurm_jobs() -> list[str]:
-    """The ids of the test's own pilots that Slurm has."""
+    """Return the Slurm ids of the test's own pilots."""
     with JobExecutor.get_instance("nodes") as slurm:
         return [str(job.native_id) for job in slurm.recover()]
 
@@ -46,16 +46,18 @@ def test_both_nodes_of_a_pilot_run_jobs(executor: JobExecutor, tmp_path: Path) -
 
     assert sorted(nodes.count(node) for node in set(nodes)) == [4, 4]
     assert len(pilots) == 1
-    assert [end(job).exit_code for job in jobs] == [0] * 8
+    assert [final_status(job).exit_code for job in jobs] == [0] * 8
 
 
-def test_jobs_of_a_pilot_that_was_cancelled_fail_or_run_again_and_those_that_waited_run(
+def test_jobs_of_a_cancelled_pilot_fail_or_are_retried_and_pending_ones_run(
     executor: JobExecutor, tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path / "gate")
     proofs = [Proof(tmp_path / f"proof {number}") for number in range(20)]
-    once = [Job(proving(proof, gate)) for proof in proofs[:10]]
-    again = [Job(proving(proof, gate, **{"pilot.retry_on_pilot_loss": True})) for proof in proofs[10:]]
+    once = [Job(spec_with_proof(proof, gate)) for proof in proofs[:10]]
+    again = [
+        Job(spec_with_proof(proof, gate, **{"pilot.retry_on_pilot_loss": True})) for proof in proofs[10:]
+    ]
     for pair in zip(again, once, strict=True):
         executor.submit_many(pair)
     begun = [*proofs[:4], *proofs[10:14]]
@@ -63,16 +65,16 @@ def test_jobs_of_a_pilot_that_was_cancelled_fail_or_run_again_and_those_that_wai
 
     (pilot,) = slurm_jobs()
     command("scancel", pilot)
-    lost = [end(job) for job in once[:4]]
+    lost = [final_status(job) for job in once[:4]]
     gate.open()
 
     assert {(it.state, it.reason) for it in lost} == {(JobState.FAILED, Reason.NODE_FAIL)}
-    assert [end(job).exit_code for job in [*once[4:], *again]] == [3] * 16
+    assert [final_status(job).exit_code for job in [*once[4:], *again]] == [3] * 16
     runs = [proof.runs for proof in proofs]
     assert runs == [1] * 10 + [2] * 4 + [1] * 6
 
 
-def test_a_killed_worker_takes_its_own_jobs_alone(executor: JobExecutor, tmp_path: Path) -> None:
+def test_a_killed_worker_loses_only_its_own_jobs(executor: JobExecutor, tmp_path: Path) -> None:
     gate = Gate(tmp_path / "gate")
     jobs = [Job(gate.job(3)) for _ in range(8)]
     executor.submit_many(jobs)
@@ -86,20 +88,20 @@ def test_a_killed_worker_takes_its_own_jobs_alone(executor: JobExecutor, tmp_pat
     gate.open()
 
     assert ends == [None] * 8
-    # how many run where is the pilot's to say
+    # the pilot decides how many run on which node
     assert 0 < len(lost) < len(jobs)
     assert {job.status.reason for job in lost} == {Reason.NODE_FAIL}
-    assert {end(job).exit_code for job in jobs if job not in lost} == {3}
+    assert {final_status(job).exit_code for job in jobs if job not in lost} == {3}
 
 
 def is_worker(process: psutil.Process, folder: Path) -> bool:
-    """Whether it is one of the pilots below a folder."""
+    """Return True if a process is a worker of a pilot below a folder."""
     words = process.info["cmdline"] or []
     return words[4:5] == ["jpsi_pilot.dask.worker"] and words[5].startswith(f"{folder}/")
 
 
-def test_no_job_is_touched_by_the_end_of_a_pilots_walltime(config: PilotConfig, tmp_path: Path) -> None:
-    """Slurm counts minutes: a pilot has one for jobs and one to start, and there is work for three."""
+def test_no_job_is_ended_by_the_walltime_of_its_pilot(config: PilotConfig, tmp_path: Path) -> None:
+    """Slurm counts minutes: a pilot has one for jobs and one to start, and the jobs take three."""
     short = attrs.evolve(
         config,
         nodes_per_pilot=1,
@@ -112,7 +114,7 @@ def test_no_job_is_touched_by_the_end_of_a_pilots_walltime(config: PilotConfig, 
     with JobExecutor.get_instance("pilot", config=short) as executor:
         jobs = [Job(shell(f"{Proof.WRITE}; sleep 15", it.path, attributes=limit)) for it in proofs]
         executor.submit_many(jobs)
-        assert [end(job).exit_code for job in jobs] == [0] * 12
+        assert [final_status(job).exit_code for job in jobs] == [0] * 12
 
     assert [proof.runs for proof in proofs] == [1] * 12
     journal = (tmp_path / "work" / "pilots" / "journal").read_text()

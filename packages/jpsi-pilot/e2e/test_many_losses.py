@@ -1,4 +1,4 @@
-"""Short jobs by the dozen while something is killed: none is lost, and none runs twice that may not."""
+"""Dozens of short jobs while processes are killed: none is lost, and none runs twice without permission."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from jpsi_pilot.config import PilotConfig
 from jpsi_testing.conformance.base import Proof, shell
 from jpsi_testing.waiting import eventually
 from pilot_support import agent_pid
-from test_losses import command, end, is_worker, slurm_jobs
+from test_losses import command, final_status, is_worker, slurm_jobs
 
-# Of each kind: those that may run again and those that may not.
+# Of each kind: with and without retries.
 JOBS = 30
 
 
@@ -36,7 +36,7 @@ def kill_agent(folder: Path) -> None:
 
 
 def short(proof: Proof, *, again: bool) -> JobSpec:
-    """A job that leaves a line, and ends soon."""
+    """Return a job that writes a line, and ends soon."""
     attributes = JobAttributes(
         duration=timedelta(minutes=1), custom_attributes={"pilot.retry_on_pilot_loss": again}
     )
@@ -59,8 +59,8 @@ def test_whatever_is_killed_each_job_has_one_end(
             kill(tmp_path)
 
             runs_of = {job.id: proof for job, proof in zip([*again, *once], proofs, strict=True)}
-            assert [end(job).exit_code for job in again] == [3] * JOBS
+            assert [final_status(job).exit_code for job in again] == [3] * JOBS
             for job in once:
-                status, runs = end(job), runs_of[job.id].runs
+                status, runs = final_status(job), runs_of[job.id].runs
                 assert (status.exit_code, runs) == (3, 1) or status.reason is Reason.NODE_FAIL, status
                 assert runs <= 1, job

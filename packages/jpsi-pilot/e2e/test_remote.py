@@ -28,7 +28,7 @@ class TestPilotsElsewhere(ExecutorConformance):
     executor_name = "pilot"
     config_class = PilotConfig
     plugin = hooks
-    url = "ssh://far"
+    url = "ssh://cluster"
     is_remote = True
     unknown_id = "aaaaaaaa-999999"
     timeout_seconds = 240.0
@@ -43,7 +43,7 @@ class TestPilotsElsewhere(ExecutorConformance):
             patch.setenv("XDG_RUNTIME_DIR", str(folder))
             yield
         for socket in folder.glob("jpsi-ssh/*.?"):
-            ending = ["ssh", "-O", "exit", "-S", str(socket), "far"]
+            ending = ["ssh", "-O", "exit", "-S", str(socket), "cluster"]
             subprocess.run(ending, capture_output=True, check=False)
         shutil.rmtree(folder, ignore_errors=True)
 

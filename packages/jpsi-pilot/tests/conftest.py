@@ -1,4 +1,4 @@
-"""Pilots are jobs of executors as they are configured: none of that is the user's."""
+"""A configuration apart from the user's, as pilots are jobs of configured executors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _own_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("STATE", "CONFIG", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))

@@ -1,4 +1,4 @@
-"""Processes that are only played: a process that is real is never marked, looked for or killed."""
+"""Fake processes, so that no test marks, finds or kills a real one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-#: No real process has such a pid (proc(5): pid_max is 2^22 at most), so nothing is hit by what slips through.
+#: No real process has such a pid (proc(5): pid_max is 2^22 at most), so that a stray signal hits none.
 FIRST = 1 << 23
 
 
 def add_process(proc: Path, pid: int, environment: Mapping[str, str], start: int = 1) -> Path:
-    """The folder of a process in a folder like /proc; it lives until that is removed."""
+    """Return the folder of a new process in a folder like /proc; it lives until that is removed."""
     folder = proc / str(pid)
     folder.mkdir(parents=True, exist_ok=True)
     rest = " ".join(["S", "1", *["0"] * 17, str(start), "0"])
@@ -31,11 +31,11 @@ class FakeProcesses:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *, pidfds: bool) -> None:
         self.proc = folder / "proc"
         self.proc.mkdir()
-        #: What was killed, and by what.
+        #: The killed processes, and the call that killed each.
         self.killed: list[tuple[int, str]] = []
-        #: What a process does when it is killed, by its pid; it ends if there is nothing.
+        #: The action of a killed process, by its pid; the default is to end.
         self.deaths: dict[int, Callable[[], None]] = {}
-        #: Called with a pid as soon as a process was found, before it is killed.
+        #: Called with the pid of each process that was found, before it is killed.
         self.before_kill: Callable[[int], None] = lambda _: None
         self._pidfds: dict[int, int] = {}
         self._has_pidfds = pidfds

@@ -1,4 +1,4 @@
-"""What the loss of a pilot costs, whatever its engine, and of the agent."""
+"""The consequences of a lost pilot, under any engine, and of a lost agent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jpsi import Job, JobExecutor, JobState, Reason
 from jpsi_pilot.config import PilotConfig
 from jpsi_testing.conformance.base import Gate, Proof, Sign, shell
 from jpsi_testing.waiting import eventually
-from pilot_support import PATIENCE, agent_pid, end, is_alive, processes, proving, running
+from pilot_support import PATIENCE, agent_pid, final_status, is_alive, processes, running_job, spec_with_proof
 
 SUPERVISOR = "jpsi_pilot.node.node_supervisor"
 
@@ -32,7 +32,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 class LossTests:
-    """Tests for an engine; whoever inherits them has fixtures `config`, `executor` and `folder`."""
+    """Tests of an engine; a subclass has the fixtures `config`, `executor` and `folder`."""
 
     #: The ways to lose a pilot: functions of the agent's folder.
     losses: ClassVar[Sequence[Callable[[Path], None]]]
@@ -41,7 +41,9 @@ class LossTests:
         self, executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
     ) -> None:
         sign = Sign(tmp_path / "sign")
-        job = running(executor, shell('echo $$ > "$1"; echo > "$2"; sleep 1000', tmp_path / "pid", sign.path))
+        job = running_job(
+            executor, shell('echo $$ > "$1"; echo > "$2"; sleep 1000', tmp_path / "pid", sign.path)
+        )
         waiting = Job(shell("exit 4"))
         assert sign.wait(PATIENCE)
         pid = int((tmp_path / "pid").read_text())
@@ -49,30 +51,30 @@ class LossTests:
         lose(folder)
         executor.submit(waiting)
 
-        status = end(job)
+        status = final_status(job)
         assert (status.state, status.reason) == (JobState.FAILED, Reason.NODE_FAIL)
         assert not is_alive(pid)
-        assert end(waiting).exit_code == 4, "it runs in the next pilot"
+        assert final_status(waiting).exit_code == 4, "it runs in the next pilot"
 
     def test_a_job_with_retry_runs_again(
         self, executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
     ) -> None:
         gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
-        job = running(executor, proving(proof, gate, **{"pilot.retry_on_pilot_loss": True}))
+        job = running_job(executor, spec_with_proof(proof, gate, **{"pilot.retry_on_pilot_loss": True}))
         assert eventually(lambda: proof.runs == 1, PATIENCE)
 
         lose(folder)
         assert eventually(lambda: proof.runs == 2, PATIENCE)
         gate.open()
 
-        assert end(job).exit_code == 3
+        assert final_status(job).exit_code == 3
         assert proof.runs == 2
 
-    def test_jobs_run_on_when_the_agent_is_killed_and_the_next_knows_how_they_ended(
+    def test_jobs_outlive_a_killed_agent_and_the_next_reports_their_ends(
         self, executor: JobExecutor, config: PilotConfig, folder: Path, tmp_path: Path
     ) -> None:
         gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{number}") for number in range(4)]
-        jobs = [Job(proving(proof, gate)) for proof in proofs]
+        jobs = [Job(spec_with_proof(proof, gate)) for proof in proofs]
         executor.submit_many(jobs)
         for job in jobs[:2]:
             assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
@@ -82,6 +84,6 @@ class LossTests:
 
         with JobExecutor.get_instance("pilot", config=config) as fresh:
             others = {it.id: it for it in fresh.recover()}
-            assert [end(others.get(job.id, job)).exit_code for job in jobs] == [3] * 4
-        assert [end(job).exit_code for job in jobs] == [3] * 4
+            assert [final_status(others.get(job.id, job)).exit_code for job in jobs] == [3] * 4
+        assert [final_status(job).exit_code for job in jobs] == [3] * 4
         assert [proof.runs for proof in proofs] == [1] * 4

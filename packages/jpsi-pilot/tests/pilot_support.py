@@ -1,4 +1,4 @@
-"""What tests do with agents: ask them, and have them leave."""
+"""Support for tests with agents: requests to them, and their shutdown."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from jpsi_pilot.protocol import Need
 from jpsi_testing.conformance.base import Gate, Proof, shell
 from jpsi_testing.waiting import eventually
 
-# Seconds until what was cancelled must have ended.
+# Seconds until cancelled jobs must have ended.
 _CANCEL_TIMEOUT = 60
 #: Seconds until a job must run, or have ended, whatever else this machine does.
 PATIENCE = 240.0
 
 
 def send_request(folder: Path, what: str, **values: object) -> dict[str, Any]:
-    """What an agent answers; one is started if there is none."""
+    """Return the agent's response to a request; start an agent if none runs."""
     done = subprocess.run(
         [sys.executable, client.__file__, str(folder.parent)],
         input=json.dumps({"do": what, **values}) + "\n",
@@ -37,17 +37,17 @@ def send_request(folder: Path, what: str, **values: object) -> dict[str, Any]:
         text=True,
         check=True,
     )
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    response: dict[str, Any] = json.loads(done.stdout)
+    return response
 
 
 def agent_pid(folder: Path) -> int:
-    """The process of an agent that is there."""
+    """Return the pid of the running agent."""
     return int((folder / LOCK).read_text().split()[0])
 
 
 def end_agent(folder: Path) -> None:
-    """Cancel what an agent has, if it is there, and have it and its pilots go."""
+    """Cancel all jobs of an agent, if it runs, and end it and its pilots."""
     if not is_agent_running(folder):
         return
 
@@ -65,7 +65,7 @@ def end_agent(folder: Path) -> None:
 
 
 def is_agent_running(folder: Path) -> bool:
-    """Whether an agent holds its lock."""
+    """Return True if an agent holds its lock."""
     if not (folder / LOCK).exists():
         return False
     with (folder / LOCK).open() as lock:
@@ -76,29 +76,29 @@ def is_agent_running(folder: Path) -> bool:
     return False
 
 
-def running(executor: JobExecutor, spec: JobSpec) -> Job:
-    """A job that runs."""
+def running_job(executor: JobExecutor, spec: JobSpec) -> Job:
+    """Submit a job and return it once it runs."""
     job = Job(spec)
     executor.submit(job)
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE), job
     return job
 
 
-def end(job: Job) -> JobStatus:
-    """The final status of a job."""
+def final_status(job: Job) -> JobStatus:
+    """Return the final status of a job."""
     status = job.wait(PATIENCE)
     assert status is not None, job
     return status
 
 
-def proving(proof: Proof, gate: Gate, **custom: Any) -> JobSpec:
-    """A job that leaves a line as it begins, and then waits."""
+def spec_with_proof(proof: Proof, gate: Gate, **custom: Any) -> JobSpec:
+    """Return the spec of a job that writes a line as it begins, and then waits."""
     attributes = JobAttributes(custom_attributes=custom or None, duration=timedelta(minutes=5))
     return shell(f"{Proof.WRITE}; shift; {Gate.WAIT}; exit 3", proof.path, gate.path, attributes=attributes)
 
 
 def wait_for_node(executor: JobExecutor, job: Job) -> str:
-    """Where a job runs, once it does; what the agent says of it may be older than what it says itself."""
+    """Return the node of a job once it runs; the agent's status may lag behind the job's."""
     node = ""
 
     def is_node_known() -> bool:
@@ -113,10 +113,10 @@ def wait_for_node(executor: JobExecutor, job: Job) -> str:
 
 
 def processes(folder: Path, module: str) -> list[psutil.Process]:
-    """The processes of the agent's pilots that run a module of this package."""
+    """Return the processes of the agent's pilots that run a module of this package."""
     found = []
     for it in psutil.Process(agent_pid(folder)).children(recursive=True):
-        # one that has ended meanwhile is none of them
+        # a process may have ended meanwhile
         with contextlib.suppress(psutil.NoSuchProcess):
             # python -c PROGRAM FOLDER MODULE ...
             if it.cmdline()[4:5] == [module]:
@@ -125,15 +125,15 @@ def processes(folder: Path, module: str) -> list[psutil.Process]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process has not ended, be it that nobody has collected it."""
+    """Return True if a process has not ended; a zombie has."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def submitted(number: int = 1, **changes: Any) -> dict[str, Any]:
-    """A submission as the journal has it."""
+def submission_event(number: int = 1, **changes: Any) -> dict[str, Any]:
+    """Return a submission in the form of the journal."""
     values = {
         "tag": f"tag-{number}",
         "script": "true",

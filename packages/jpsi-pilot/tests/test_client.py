@@ -1,4 +1,4 @@
-"""The program that carries a request to the agent."""
+"""The program that sends a request to the agent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jpsi_pilot import client
 
 @pytest.fixture
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
-    """Where an agent would listen."""
+    """Yield the socket on which an agent would listen."""
     folder = tmp_path / "pilots"
     folder.mkdir(mode=0o700)
     monkeypatch.chdir(folder)
@@ -28,20 +28,20 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.so
         yield agent
 
 
-def run_with_answers(
-    agent: socket.socket, answers: Sequence[bytes]
+def run_with_responses(
+    agent: socket.socket, responses: Sequence[bytes]
 ) -> tuple[subprocess.CompletedProcess[str], int]:
-    """What the program does where these are the answers, one for each connection; and how many it got."""
+    """Run the program with these responses, one per connection; return its result and the connections."""
     requests: list[bytes] = []
 
     def serve() -> None:
-        for answer in answers:
+        for response in responses:
             connection, _ = agent.accept()
             with connection:
-                # one that goes in haste reads nothing, by which the other side is cut off
-                if answer:
+                # an agent that dies reads nothing, which resets the connection
+                if response:
                     requests.append(b"".join(iter(lambda: connection.recv(1 << 16), b"")))  # noqa: B023  at once
-                    connection.sendall(answer)
+                    connection.sendall(response)
                 else:
                     requests.append(b"")
 
@@ -58,29 +58,29 @@ def run_with_answers(
     return done, len(requests)
 
 
-def test_an_answer_is_printed(agent: socket.socket) -> None:
-    done, _ = run_with_answers(agent, [b'0\n{"jobs":{}}\n'])
+def test_a_response_is_printed(agent: socket.socket) -> None:
+    done, _ = run_with_responses(agent, [b'0\n{"jobs":{}}\n'])
 
     assert (done.returncode, done.stdout) == (0, '{"jobs":{}}\n')
 
 
 def test_a_refusal_of_the_agent_is_printed(agent: socket.socket) -> None:
-    done, _ = run_with_answers(agent, [b"4\nno such engine\n"])
+    done, _ = run_with_responses(agent, [b"4\nno such engine\n"])
 
     assert (done.returncode, done.stderr) == (client.REFUSED, "no such engine\n")
 
 
 @pytest.mark.parametrize("cut", [b"", b"0\n{"], ids=["at once", "in the middle"])
-def test_the_next_agent_gets_the_request_if_one_ends_before_it_answered(
+def test_the_next_agent_gets_the_request_if_one_ends_before_its_response(
     agent: socket.socket, cut: bytes
 ) -> None:
-    done, count = run_with_answers(agent, [cut, b'0\n{"jobs":{}}\n'])
+    done, count = run_with_responses(agent, [cut, b'0\n{"jobs":{}}\n'])
 
     assert (done.returncode, done.stdout, count) == (0, '{"jobs":{}}\n', 2)
 
 
-def test_the_client_fails_if_all_agents_end_before_they_answered(agent: socket.socket) -> None:
-    done, count = run_with_answers(agent, [b""] * 3)
+def test_the_client_fails_if_all_agents_end_before_their_response(agent: socket.socket) -> None:
+    done, count = run_with_responses(agent, [b""] * 3)
 
     assert (done.returncode, done.stderr) == (client.UNCLEAR, "the pilots' agent ended before it answered\n")
     assert count == 3
@@ -91,7 +91,7 @@ def test_the_answer_is_unclear_if_an_agent_ended_and_the_next_does_not_take_the_
     agent: socket.socket, answer: str
 ) -> None:
     """The agent that ended may have taken it."""
-    done, count = run_with_answers(agent, [b"", answer.encode()])
+    done, count = run_with_responses(agent, [b"", answer.encode()])
 
     assert (done.returncode, count) == (client.UNCLEAR, 2)
     assert done.stderr == answer.partition("\n")[2]

@@ -1,4 +1,4 @@
-"""The engine `dask` with two workers that stand for two nodes of a pilot in a job of Slurm."""
+"""The engine `dask`, with two workers in place of two nodes of a pilot that is a job of Slurm."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from jpsi_pilot.protocol.values import End, Task
 from test_scheduling_loop import SETTINGS
 
 PATIENCE = 60.0
-#: As Slurm tells the worker of a pilot, which is a step.
+#: The variables that Slurm sets for the worker of a pilot, which is a step.
 OF_SLURM = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_JOB_NODELIST": "n[0-1]"}
-#: Tells what it has been told, and waits.
+#: Prints its variables, and waits.
 SCRIPT = """\
 for it in "$JPSI_PILOT_NODES" "$SLURM_JOB_ID $SLURM_STEP_ID $SLURM_JOB_NODELIST" "$JPSI_PILOT_DEVICES"; do
   echo "$it"
@@ -30,7 +30,7 @@ mv {path}.draft {path}
 until [ -e {path}.go ]; do sleep 0.05; done
 exit 3
 """
-#: A worker that ends what jobs have left among processes that are only played.
+#: A worker that ends orphans among fake processes.
 WORKER = """\
 import functools, pathlib, shutil, sys
 from runpy import run_module
@@ -64,7 +64,7 @@ def task(folder: Path, native_id: str, script: str, gpus: int | None = 1) -> Tas
 
 
 class Pilot:
-    """A pilot's two workers, which an engine in the test's own event loop leads."""
+    """A pilot's two workers, with an engine in the test's own event loop."""
 
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self.folder = folder
@@ -104,7 +104,7 @@ class Pilot:
 
 @pytest.fixture
 def pilot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Runs a test's coroutine with a pilot."""
+    """Return a function that runs a test's coroutine with a pilot."""
     monkeypatch.chdir(tmp_path)
     with contextlib.ExitStack() as stack:
 
@@ -129,14 +129,14 @@ def test_a_job_of_two_nodes_has_their_names_and_its_gpus_on_each(
     pilot: Callable[..., None], tmp_path: Path
 ) -> None:
     async def test(it: Pilot) -> None:
-        lines = tmp_path / "told"
+        lines = tmp_path / "variables"
         several = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=lines), *BOTH))
         await it.until(lines.exists)
         beside = [
             await it.run(f"a-{n}", f'echo "$CUDA_VISIBLE_DEVICES" >{tmp_path}/{n}', node)
             for n, node in enumerate(BOTH, 2)
         ]
-        (tmp_path / "told.go").touch()
+        (tmp_path / "variables.go").touch()
         end = await several
         again = await it.run("a-4", "true", *BOTH, gpus=2)
 
@@ -156,10 +156,10 @@ def test_a_job_for_which_one_of_its_nodes_has_too_few_gpus_does_not_begin(
     pilot: Callable[..., None], tmp_path: Path
 ) -> None:
     async def test(it: Pilot) -> None:
-        alone = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=tmp_path / "told"), BOTH[1]))
-        await it.until((tmp_path / "told").exists)
+        alone = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=tmp_path / "variables"), BOTH[1]))
+        await it.until((tmp_path / "variables").exists)
         end = await it.run("a-2", f"touch {tmp_path}/ran", *BOTH, gpus=2)
-        (tmp_path / "told.go").touch()
+        (tmp_path / "variables.go").touch()
         await alone
         again = await it.run("a-3", "true", *BOTH, gpus=2)
 
@@ -176,7 +176,7 @@ def test_a_job_that_loses_a_node_before_it_begins_is_lost_and_holds_no_gpus(
 ) -> None:
     async def test(it: Pilot) -> None:
         it.workers[BOTH[1]].kill()
-        # whether it is known to be gone already or not
+        # whether the engine has detected the loss or not
         with pytest.raises(NodeLost):
             await it.run("a-1", "true", *BOTH, gpus=2)
         again = await it.run("a-2", "true", BOTH[0], gpus=2)
@@ -187,10 +187,10 @@ def test_a_job_that_loses_a_node_before_it_begins_is_lost_and_holds_no_gpus(
 
 
 def test_processes_of_a_job_on_its_other_nodes_are_ended(pilot: Callable[..., None], tmp_path: Path) -> None:
-    """As a launcher does that is killed."""
+    """Such processes remain when a launcher is killed."""
 
     async def test(it: Pilot) -> None:
-        lines = tmp_path / "told"
+        lines = tmp_path / "variables"
         several = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=lines), *BOTH))
         await it.until(lines.exists)
         remaining = add_process(it.proc, FIRST, {"JPSI_PILOT_JOB": "a-1", "SLURM_JOB_ID": "7"})

@@ -1,4 +1,4 @@
-"""The pages about pilots do what they say."""
+"""The pages about pilots, followed as written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.clause("layer-nested")
-def test_who_follows_the_page_sees_what_it_shows(tmp_path: Path) -> None:
+def test_the_page_can_be_followed_and_prints_the_documented_output(tmp_path: Path) -> None:
     reader = Reader(tmp_path)
     try:
         reader.follow((DOCS / "guide/pilots.md").read_text())
@@ -24,7 +24,7 @@ def test_who_follows_the_page_sees_what_it_shows(tmp_path: Path) -> None:
             end_agent(lock.parent)
 
 
-def test_the_page_for_authors_of_engines_names_the_group_that_engines_are_found_in() -> None:
+def test_the_page_for_authors_of_engines_names_their_entry_point_group() -> None:
     (file,) = steps((DOCS / "plugins/pilot-engine.md").read_text())
     assert isinstance(file, File)
 

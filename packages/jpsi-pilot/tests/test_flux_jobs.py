@@ -1,4 +1,4 @@
-"""Tasks as jobs of a Flux instance, over the fake one."""
+"""Tasks as jobs of a Flux instance, over the fake Flux."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PATIENCE = 60.0
 PLACE = "7/a.1"
 
 
-class Stage:
-    """The jobs of a pilot, and what is told of them."""
+class JobsHarness:
+    """The jobs of a pilot, and their reported ends."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "pilots" / "7"
@@ -42,15 +42,15 @@ class Stage:
         return await asyncio.wait_for(self.ends.get(), PATIENCE)
 
 
-Scenario = Callable[[Stage], Awaitable[None]]
+Scenario = Callable[[JobsHarness], Awaitable[None]]
 
 
 @pytest.fixture
 def run_scenario(tmp_path: Path) -> Callable[[Scenario], None]:
-    """Runs a test in an event loop."""
+    """Return a function that runs a test in an event loop."""
 
     async def run_to_end(scenario: Scenario) -> None:
-        await scenario(Stage(tmp_path))
+        await scenario(JobsHarness(tmp_path))
 
     def run(scenario: Scenario) -> None:
         with on_path("flux"):
@@ -60,12 +60,14 @@ def run_scenario(tmp_path: Path) -> Callable[[Scenario], None]:
 
 
 def test_ends_are_reported_and_recorded(run_scenario: Callable[[Scenario], None]) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.jobs.run(task(script="exit 3"), PLACE, [0])
-        assert await stage.next_end() == ("a-1", End(code=3))
-        assert read_node_log(log_path(stage.folder, engine_log_node(PLACE))).ends == {("a-1", 2): End(code=3)}
-        assert read_node_log(log_path(stage.folder, PLACE)).begun == {("a-1", 2)}
-        await asyncio.wait_for(stage.jobs.drain(), PATIENCE)
+    async def scenario(harness: JobsHarness) -> None:
+        harness.jobs.run(task(script="exit 3"), PLACE, [0])
+        assert await harness.next_end() == ("a-1", End(code=3))
+        assert read_node_log(log_path(harness.folder, engine_log_node(PLACE))).ends == {
+            ("a-1", 2): End(code=3)
+        }
+        assert read_node_log(log_path(harness.folder, PLACE)).begun == {("a-1", 2)}
+        await asyncio.wait_for(harness.jobs.drain(), PATIENCE)
 
     run_scenario(scenario)
 
@@ -73,29 +75,29 @@ def test_ends_are_reported_and_recorded(run_scenario: Callable[[Scenario], None]
 def test_a_task_that_is_stopped_before_its_submission_is_not_submitted(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.jobs.run(task(), PLACE, [0])
-        stage.jobs.stop("a-1")
-        assert await stage.next_end() == ("a-1", End(code=None, why="cancel"))
+    async def scenario(harness: JobsHarness) -> None:
+        harness.jobs.run(task(), PLACE, [0])
+        harness.jobs.stop("a-1")
+        assert await harness.next_end() == ("a-1", End(code=None, why="cancel"))
 
     run_scenario(scenario)
 
 
 def test_without_its_environment_a_task_cannot_begin(run_scenario: Callable[[Scenario], None]) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.jobs.run(task(environment="environments/nowhere"), PLACE, [0])
-        _, end = await stage.next_end()
+    async def scenario(harness: JobsHarness) -> None:
+        harness.jobs.run(task(environment="environments/nowhere"), PLACE, [0])
+        _, end = await harness.next_end()
         assert end is not None
         assert (end.code, end.why) == (None, "unable")
-        await asyncio.wait_for(stage.jobs.drain(), PATIENCE)
+        await asyncio.wait_for(harness.jobs.drain(), PATIENCE)
 
     run_scenario(scenario)
 
 
 def test_a_task_that_flux_refuses_ends_with_a_message(run_scenario: Callable[[Scenario], None]) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.jobs.run(task(cores=1000), PLACE, [0])
-        _, end = await stage.next_end()
+    async def scenario(harness: JobsHarness) -> None:
+        harness.jobs.run(task(cores=1000), PLACE, [0])
+        _, end = await harness.next_end()
         assert end is not None
         assert (end.code, end.why) == (None, "unable")
         assert "could not be submitted to Flux" in end.message
@@ -104,12 +106,12 @@ def test_a_task_that_flux_refuses_ends_with_a_message(run_scenario: Callable[[Sc
 
 
 def test_tasks_that_end_with_the_pilot_are_not_reported(run_scenario: Callable[[Scenario], None]) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.jobs.run(task(), PLACE, [0])
-        stage.jobs.close()
-        await asyncio.wait_for(stage.jobs.drain(), PATIENCE)
-        assert stage.ends.empty()
-        assert read_node_log(log_path(stage.folder, engine_log_node(PLACE))).ends == {}
+    async def scenario(harness: JobsHarness) -> None:
+        harness.jobs.run(task(), PLACE, [0])
+        harness.jobs.close()
+        await asyncio.wait_for(harness.jobs.drain(), PATIENCE)
+        assert harness.ends.empty()
+        assert read_node_log(log_path(harness.folder, engine_log_node(PLACE))).ends == {}
 
     run_scenario(scenario)
 
@@ -136,14 +138,14 @@ def test_a_failed_cancel_is_retried(
     monkeypatch.setattr(JobExecutor, "cancel_many", fail_once)
     monkeypatch.setattr("jpsi_pilot.flux.jobs._CANCEL_RETRY_DELAY", 0.01)
 
-    async def scenario(stage: Stage) -> None:
-        stage.jobs.run(task(script="sleep 1000", cores=1), PLACE, [0])
-        stage.jobs.run(attrs.evolve(task(script="sleep 1000", cores=1), native_id="a-2"), PLACE, [0])
-        begun = log_path(stage.folder, PLACE)
+    async def scenario(harness: JobsHarness) -> None:
+        harness.jobs.run(task(script="sleep 1000", cores=1), PLACE, [0])
+        harness.jobs.run(attrs.evolve(task(script="sleep 1000", cores=1), native_id="a-2"), PLACE, [0])
+        begun = log_path(harness.folder, PLACE)
         assert await asyncio.to_thread(eventually, lambda: len(read_node_log(begun).begun) == 2)
-        stage.jobs.stop("a-1")
-        stage.jobs.stop("a-2")
-        ended = {await stage.next_end(), await stage.next_end()}
+        harness.jobs.stop("a-1")
+        harness.jobs.stop("a-2")
+        ended = {await harness.next_end(), await harness.next_end()}
         assert {(name, end and end.why) for name, end in ended} == {("a-1", "cancel"), ("a-2", "cancel")}
         assert calls == [2, 1 if many else 2]
 

@@ -1,4 +1,4 @@
-"""What the engine Flux says to Flux, and what it makes of the answers."""
+"""The commands of the engine Flux, and the parsing of their output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHAPE = Shape(nodes=2, cores=4, gpus=1, kill_delay=0.5)
 
 
 def task(**changes: Any) -> Task:
-    """A task."""
+    """Return a task."""
     values: dict[str, Any] = {
         "native_id": "a-1",
         "restarts": 2,
@@ -87,7 +87,7 @@ def test_an_instance_has_the_requested_resources(tmp_path: Path) -> None:
         (" 09:30:51 init 0.5s,  owner me,  depth 0,  size 1\n", "0\n", None),
         ("", "", None),
     ],
-    ids=["one", "of many", "not yet", "nobody"],
+    ids=["one", "of many", "not yet", "none"],
 )
 def test_an_instance_is_up_once_it_runs_jobs(uptime: str, rank: str, up: InstanceStatus | None) -> None:
     assert InstanceStatus.parse(uptime, rank) == up
@@ -130,7 +130,7 @@ def test_a_task_of_several_nodes_is_an_instance_whose_address_it_knows(tmp_path:
     assert (spec.attributes.custom_attributes or {})["flux.requires"] == "rank:0,3"
 
 
-def test_flux_is_the_default_where_it_is_installed_and_dask_otherwise(
+def test_flux_is_the_default_if_installed_and_dask_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unnamed = attrs.evolve(SETTINGS, engine=None)

@@ -1,4 +1,4 @@
-"""What is lost with a worker, a pilot, an agent: never a job, and none runs twice unless it may."""
+"""Lost workers, pilots and agents: no job is lost, and none runs twice unless retries are permitted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jpsi import JobAttributes, JobExecutor, JobState, Reason
 from jpsi_pilot.config import PilotConfig
 from jpsi_testing.conformance.base import Gate, shell
 from pilot_losses import LossTests, pytest_generate_tests, terminate_pilot  # noqa: F401  pytest calls it
-from pilot_support import agent_pid, end, end_agent, processes, running
+from pilot_support import agent_pid, end_agent, final_status, processes, running_job
 
 WORKER = "jpsi_pilot.dask.worker"
 SUPERVISOR = "jpsi_pilot.node.node_supervisor"
@@ -22,7 +22,7 @@ SUPERVISOR = "jpsi_pilot.node.node_supervisor"
 
 @pytest.fixture
 def config(tmp_path: Path) -> Iterator[PilotConfig]:
-    """Pilots of two cores."""
+    """Return a configuration with pilots of two cores."""
     yield PilotConfig(
         work_directory=tmp_path / "work",
         cores_per_node=2,
@@ -37,14 +37,14 @@ def config(tmp_path: Path) -> Iterator[PilotConfig]:
 
 @pytest.fixture
 def folder(config: PilotConfig) -> Path:
-    """The agent's folder."""
+    """Return the agent's folder."""
     assert config.work_directory is not None
     return config.work_directory / "pilots"
 
 
 @pytest.fixture
 def executor(config: PilotConfig) -> Iterator[JobExecutor]:
-    """An executor with these pilots."""
+    """Yield an executor with these pilots."""
     with JobExecutor.get_instance("pilot", config=config) as executor:
         yield executor
 
@@ -74,21 +74,21 @@ class TestLossesOfDask(LossTests):
 def test_a_job_that_an_earlier_agent_has_started_can_be_cancelled(
     executor: JobExecutor, folder: Path, tmp_path: Path
 ) -> None:
-    jobs = [running(executor, Gate(tmp_path / name).job(4)) for name in ("one", "other")]
+    jobs = [running_job(executor, Gate(tmp_path / name).job(4)) for name in ("one", "other")]
     os.kill(agent_pid(folder), signal.SIGKILL)
 
     jobs[0].cancel()
 
-    assert end(jobs[0]).state is JobState.CANCELED
+    assert final_status(jobs[0]).state is JobState.CANCELED
     assert not jobs[1].status.final
     (tmp_path / "other").touch()
-    assert end(jobs[1]).exit_code == 4
+    assert final_status(jobs[1]).exit_code == 4
 
 
 def test_a_job_is_ended_at_its_time_limit(executor: JobExecutor) -> None:
-    job = running(executor, shell("sleep 1000", attributes=_limit(1)))
+    job = running_job(executor, shell("sleep 1000", attributes=_limit(1)))
 
-    status = end(job)
+    status = final_status(job)
 
     assert (status.state, status.reason) == (JobState.FAILED, Reason.TIMEOUT)
 

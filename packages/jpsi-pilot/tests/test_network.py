@@ -1,4 +1,4 @@
-"""What agent and pilots open to the network: nothing without a certificate."""
+"""The ports of agents and pilots, which require a certificate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pilot_support import agent_pid, end_agent, processes
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """The folder of an agent with a job that runs."""
+    """Yield the folder of an agent with a running job."""
     config = PilotConfig(work_directory=tmp_path / "work", kill_delay=timedelta(seconds=0.5))
     with JobExecutor.get_instance("pilot", config=config) as executor:
         job = Job(Gate(tmp_path / "never").job())
@@ -31,13 +31,13 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def listening_ports(process: psutil.Process) -> set[int]:
-    """The ports of a process."""
+    """Return the ports of a process."""
     found = process.net_connections("inet")
     return {it.laddr.port for it in found if it.status == psutil.CONN_LISTEN}
 
 
 def is_refused(port: int, context: ssl.SSLContext | None) -> bool:
-    """Whether whoever connects like this is turned away without a word of dask's."""
+    """Return True if such a connection gets no data from dask."""
     with socket.create_connection(("localhost", port), timeout=20) as plain:
         try:
             if context is None:
@@ -55,15 +55,15 @@ def test_a_connection_without_a_certificate_of_the_agent_is_refused(folder: Path
     assert [len(it) for it in ports] == [1, 1], "one port each"
     no_certificate = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     no_certificate.check_hostname, no_certificate.verify_mode = False, ssl.CERT_NONE
-    stranger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
+    foreign = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    foreign.check_hostname, foreign.verify_mode = False, ssl.CERT_NONE
     own = tmp_path / "stranger"
     own.mkdir()
     Authority().write(own, "stranger")
-    stranger.load_cert_chain(own / "certificate.pem", own / "key.pem")
+    foreign.load_cert_chain(own / "certificate.pem", own / "key.pem")
 
     for port in set.union(*ports):
-        for context in (None, no_certificate, stranger):
+        for context in (None, no_certificate, foreign):
             assert is_refused(port, context), (port, context)
 
 

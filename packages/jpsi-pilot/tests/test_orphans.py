@@ -1,4 +1,4 @@
-"""What a lost node of a pilot has left is ended, and nothing else."""
+"""The orphaned processes of a lost node, which alone are ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def log(tmp_path: Path) -> NodeLog:
 
 @pytest.fixture
 def leader() -> Iterator[subprocess.Popen[str]]:
-    """The leader of a session, which prints the pid of a child."""
+    """Yield the leader of a session, which prints the pid of a child."""
     words = ["/bin/sh", "-c", _FAMILY]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as leader:
         yield leader

@@ -1,4 +1,4 @@
-"""Pilots as jobs: what their target is asked for."""
+"""Pilots as jobs: the requests to their target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pilots over time, on this machine: they come as jobs wait, go when idle, and are their client's own."""
+"""The life of pilots on this machine: started for pending jobs, ended when idle, and private to a client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pilot_support import end_agent, wait_for_node
 
 PATIENCE = 120.0
 
-#: Submits a job and says its native id; goes when its input ends.
+#: Submits a job and prints its native id; exits when its input ends.
 _CLIENT = """\
 import sys
 from test_pilots import pilots
@@ -33,7 +33,7 @@ sys.stdin.read()
 
 
 def pilots(work_directory: Path | str, **changes: Any) -> JobExecutor:
-    """An executor with pilots of one core."""
+    """Return an executor with pilots of one core."""
     quick = {
         "kill_delay": timedelta(seconds=0.5),
         "shortest_interval": timedelta(seconds=0.1),
@@ -47,7 +47,7 @@ def pilots(work_directory: Path | str, **changes: Any) -> JobExecutor:
 
 @pytest.fixture
 def work_directory(tmp_path: Path) -> Iterator[Path]:
-    """A work directory, whose agent goes in the end."""
+    """Yield a work directory; end its agent after the test."""
     yield tmp_path / "work"
     end_agent(tmp_path / "work" / "pilots")
 
@@ -92,7 +92,7 @@ def exit_code(job: Job) -> int | None:
 
 
 def folders(work_directory: Path) -> list[str]:
-    """The pilots that there are."""
+    """Return the folders of the existing pilots."""
     return sorted(it.name for it in (work_directory / "pilots" / "pilots").glob("*"))
 
 

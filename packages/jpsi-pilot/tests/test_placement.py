@@ -1,4 +1,4 @@
-"""Placing: nothing is promised twice, and nothing starts that could not end in time."""
+"""Placement: no capacity is assigned twice, and no job starts that could not end in time."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ def test_no_more_jobs_start_than_wait(waiting: list[Waiting], capacities: list[N
 
 
 @given(WAITING, CAPACITIES)
-def test_jobs_that_still_wait_fit_nowhere(waiting: list[Waiting], capacities: list[NodeCapacity]) -> None:
+def test_jobs_that_are_still_pending_fit_nowhere(
+    waiting: list[Waiting], capacities: list[NodeCapacity]
+) -> None:
     remaining = {capacity.name: capacity for capacity in capacities}
     started: Counter[Kind] = Counter()
     for kind, names, times in place_jobs(waiting, capacities):

@@ -1,4 +1,4 @@
-"""Waiting for a process: no longer than for the time given, and no longer than it runs."""
+"""Waiting for a process: until the timeout, or until it ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _with_and_without_pidfd(request: pytest.FixtureRequest, monkeypatch: pytest.
 
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that runs until its standard input ends."""
+    """Yield a process that runs until its standard input ends."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as it:
         yield it
 
@@ -45,7 +45,7 @@ def test_an_exit_is_noticed_and_its_code_can_be_collected(process: subprocess.Po
     assert process.wait() == 0
 
 
-def test_a_timeout_longer_than_that_of_poll_is_waited_for_in_parts(process: subprocess.Popen[bytes]) -> None:
+def test_a_timeout_longer_than_that_of_poll_is_split(process: subprocess.Popen[bytes]) -> None:
     process.kill()
 
     assert wait_for_exit(process, 100 * 86400.0)

@@ -1,4 +1,4 @@
-"""What an agent does not take, and what it says of pilots that do not start."""
+"""The submissions that an agent refuses, and the messages about pilots that do not start."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pilot_support import end_agent, send_request
 
 @pytest.fixture
 def work_directory(tmp_path: Path) -> Iterator[Path]:
-    """A work directory, whose agent goes in the end."""
+    """Yield a work directory; end its agent after the test."""
     yield tmp_path / "work"
     end_agent(tmp_path / "work" / "pilots")
 
 
 def pilots(work_directory: Path, **settings: Any) -> JobExecutor:
-    """An executor with such pilots."""
+    """Return an executor with such pilots."""
     return JobExecutor.get_instance("pilot", config=PilotConfig(work_directory=work_directory, **settings))
 
 
@@ -48,7 +48,7 @@ def test_submit_fails_if_the_engine_is_not_installed(work_directory: Path) -> No
 def test_a_job_of_several_nodes_names_the_launcher_that_dask_does_not_have(
     work_directory: Path, *, has_launcher: bool
 ) -> None:
-    """No launcher is installed with this package that could start it."""
+    """No launcher that could start it is installed with this package."""
     config = PilotConfig(work_directory=work_directory, engine="dask", nodes_per_pilot=2)
     request = {
         "tag": "a-tag",
@@ -104,7 +104,7 @@ def test_waiting_jobs_report_why_pilots_do_not_start(work_directory: Path) -> No
 _TARGETS = """\
 targets:
   inner: {executor: pilot}
-  far: {executor: local, url: ssh://login.example}
+  remote: {executor: local, url: ssh://login.example}
 """
 
 
@@ -114,7 +114,7 @@ targets:
         ("nowhere", jpsi.PluginError, "the target of pilots: no executor 'nowhere'"),
         ("pilot", jpsi.ConfigError, "runs jobs in pilots itself"),
         ("inner", jpsi.ConfigError, "runs jobs in pilots itself"),
-        ("far", jpsi.ConfigError, "set url=ssh://login.example for the executor pilot itself"),
+        ("remote", jpsi.ConfigError, "set url=ssh://login.example for the executor pilot itself"),
     ],
 )
 def test_a_target_in_which_no_pilot_can_start_is_refused_at_creation(

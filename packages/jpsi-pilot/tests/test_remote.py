@@ -1,4 +1,4 @@
-"""Agent and pilots on another machine, which is this one with another home directory."""
+"""Agent and pilots on a remote host, which is this machine with another home directory."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ PATIENCE = 120.0
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[RemoteTransport]:
-    """The other machine, where nothing is left in the end."""
-    elsewhere = RemoteTransport(tmp_path / "far home")
-    yield elsewhere
-    elsewhere.up()
-    end_agent(elsewhere.home / "work" / "pilots")
+def remote_host(tmp_path: Path) -> Iterator[RemoteTransport]:
+    """Yield the remote host; end all processes there after the test."""
+    remote_host = RemoteTransport(tmp_path / "remote home")
+    yield remote_host
+    remote_host.up()
+    end_agent(remote_host.home / "work" / "pilots")
 
 
-def pilots(elsewhere: RemoteTransport, python: str = sys.executable) -> JobExecutor:
-    """An executor with pilots over there."""
+def pilots(remote_host: RemoteTransport, python: str = sys.executable) -> JobExecutor:
+    """Return an executor with pilots on the remote host."""
     config = PilotConfig(
         work_directory="~/work",
         python=python,
@@ -37,11 +37,11 @@ def pilots(elsewhere: RemoteTransport, python: str = sys.executable) -> JobExecu
         longest_interval=timedelta(seconds=0.3),
         grace=timedelta(seconds=1),
     )
-    return JobExecutor.get_instance("pilot", url=elsewhere.url, config=config)
+    return JobExecutor.get_instance("pilot", url=remote_host.url, config=config)
 
 
-def test_jobs_run_in_pilots_on_the_remote_host(elsewhere: RemoteTransport) -> None:
-    with pilots(elsewhere) as executor:
+def test_jobs_run_in_pilots_on_the_remote_host(remote_host: RemoteTransport) -> None:
+    with pilots(remote_host) as executor:
         jobs = [Job(shell(f'echo "$HOME"; exit {number}')) for number in range(3)]
         executor.submit_many(jobs)
         for job in jobs:
@@ -50,31 +50,31 @@ def test_jobs_run_in_pilots_on_the_remote_host(elsewhere: RemoteTransport) -> No
         assert [job.status.exit_code for job in jobs] == [0, 1, 2]
         output = executor.output(jobs[0])
         assert output is not None
-        assert output.read().data.decode() == f"{elsewhere.home}\n"
-    assert (elsewhere.home / "work" / "pilots" / "journal").exists()
+        assert output.read().data.decode() == f"{remote_host.home}\n"
+    assert (remote_host.home / "work" / "pilots" / "journal").exists()
 
 
 def test_a_job_runs_on_without_a_connection_and_another_machine_recovers_it(
-    elsewhere: RemoteTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remote_host: RemoteTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(tmp_path / "gate")
-    with pilots(elsewhere) as executor:
+    with pilots(remote_host) as executor:
         ends, stays = [Job(it.job(7)) for it in (gate, Gate(tmp_path / "never"))]
         executor.submit(ends)
         assert ends.wait(PATIENCE, target_states=JobState.ACTIVE), ends
         executor.submit(stays)
-        elsewhere.down()
+        remote_host.down()
         with pytest.raises(SubmitException):
             executor.submit(Job(gate.job()))
         gate.open()
-        elsewhere.up()
+        remote_host.up()
         status = ends.wait(PATIENCE)
 
         assert status is not None
         assert status.exit_code == 7
 
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another machine"))
-        with pilots(elsewhere) as other:
+        with pilots(remote_host) as other:
             (found,) = other.recover()
             assert found.native_id == stays.native_id
             found.cancel()
@@ -83,9 +83,9 @@ def test_a_job_runs_on_without_a_connection_and_another_machine_recovers_it(
             assert status.state is JobState.CANCELED
 
 
-def test_submit_fails_if_the_remote_python_does_not_exist(elsewhere: RemoteTransport) -> None:
+def test_submit_fails_if_the_remote_python_does_not_exist(remote_host: RemoteTransport) -> None:
     with (
-        pilots(elsewhere, python="/nowhere/python") as executor,
+        pilots(remote_host, python="/nowhere/python") as executor,
         pytest.raises(SubmitException, match="the command /nowhere/python was not found"),
     ):
         executor.submit(Job(shell("exit 0")))

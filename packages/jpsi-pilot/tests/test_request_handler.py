@@ -1,4 +1,4 @@
-"""The request handler: what clients hand in is kept for as long as it is needed."""
+"""The request handler, which stores submissions as long as they are needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jpsi_pilot.protocol.values import Need
 
 
 def submit(handler: RequestHandler, tag: str, **environment: str) -> dict[str, Any]:
-    """Hand in a job."""
+    """Submit a job."""
     return handler.submit(
         tag=tag,
         script="true",
@@ -32,7 +32,7 @@ def submit(handler: RequestHandler, tag: str, **environment: str) -> dict[str, A
 
 
 def environments(folder: Path) -> list[str]:
-    """What is kept of them."""
+    """Return the stored environments."""
     return sorted(it.read_text() for it in (folder / ENVIRONMENTS).iterdir())
 
 
@@ -70,7 +70,7 @@ def test_an_environment_is_removed_with_its_last_job(
 
     handler.cancel(ids=[journal.state.native_id(1, None)])
     handler.remove_unused_environments()
-    assert environments(tmp_path) == ['{"SECRET": "1"}', '{"SECRET": "2"}'], "it is still told of"
+    assert environments(tmp_path) == ['{"SECRET": "1"}', '{"SECRET": "2"}'], "the agent still reports the job"
     journal.compact(8.0)
     handler.remove_unused_environments()
 

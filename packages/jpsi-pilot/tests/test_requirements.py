@@ -1,4 +1,4 @@
-"""What a job asks of a pilot, and what no pilot can give."""
+"""The resources that a job needs of a pilot, and those that no pilot has."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CONFIG = PilotConfig(cores_per_node=8, gpus_per_node=2, memory_per_node=1000)
 
 
 def resource_spec(**fields: Any) -> JobSpec:
-    """A job with these resources."""
+    """Return the spec of a job with these resources."""
     return JobSpec("/bin/true", resources=ResourceSpecV1(**fields))
 
 
 def problems(spec: JobSpec, config: PilotConfig = CONFIG) -> list[str]:
-    """Why it cannot run."""
+    """Return the reasons why it cannot run."""
     return list(check_spec(spec, Site(config=config)))
 
 
@@ -140,4 +140,4 @@ def test_a_work_directory_stays_the_same_when_the_program_changes_its_own(
     monkeypatch.chdir("/")
 
     assert config.work_directory == tmp_path / "inner"
-    assert PilotConfig(work_directory="~/inner", python="/far/python").work_directory == Path("~/inner")
+    assert PilotConfig(work_directory="~/inner", python="/opt/python").work_directory == Path("~/inner")

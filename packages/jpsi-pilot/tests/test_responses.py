@@ -1,4 +1,4 @@
-"""What the agent answers, and what is made of it: whose job each is, and that half an answer is none."""
+"""The agent's responses, and their parsing: each job has its tag, and incomplete responses are refused."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def handler(tmp_path: Path) -> Iterator[RequestHandler]:
 
 
 def submit(handler: RequestHandler, tag: str, elements: int | None = None) -> str:
-    """Hand in a job, or an array."""
-    answer = handler.submit(
+    """Submit a job, or an array."""
+    response = handler.submit(
         tag=tag,
         script="true",
         elements=elements,
@@ -44,18 +44,18 @@ def submit(handler: RequestHandler, tag: str, elements: int | None = None) -> st
         umask=0o022,
         client="1.1",
     )
-    return str(answer["id"])
+    return str(response["id"])
 
 
 def request(command: Command) -> dict[str, Any]:
-    """What the agent is asked for."""
+    """Return the request to the agent in a command."""
     values = json.loads(command.stdin or "")
     del values["do"]
     return dict(values)
 
 
 def observations(handler: RequestHandler, ids: list[str] | None) -> str:
-    """What client.py prints of an answer."""
+    """Return the output of client.py for a response."""
     return json.dumps(handler.query(**request(hooks.query(ids, SITE)))) + "\n"
 
 
@@ -63,9 +63,9 @@ def test_status_carries_the_tag_of_the_job(handler: RequestHandler) -> None:
     job, array = submit(handler, "jpsi-1-1"), submit(handler, "jpsi-2-1", 2)
     ids = [job, f"{array}[1]", f"{array}[2]"]
 
-    for asked in ([job, array], None):
+    for queried in ([job, array], None):
         found = hooks.parse_status(
-            command_result(observations(handler, asked)), None if asked is None else ids
+            command_result(observations(handler, queried)), None if queried is None else ids
         )
         assert {it: seen.tag for it, seen in found.items()} == dict(
             zip(ids, ("jpsi-1-1", "jpsi-2-1", "jpsi-2-1"), strict=True)
@@ -82,7 +82,7 @@ def test_unknown_jobs_are_denied(handler: RequestHandler) -> None:
     assert {it for it, seen in found.items() if not seen.exists} == {"aaaaaaaa-9", "aaaaaaaa-8[1]"}
 
 
-def test_an_answer_without_a_requested_job_is_refused(handler: RequestHandler) -> None:
+def test_a_response_without_a_queried_job_is_refused(handler: RequestHandler) -> None:
     job = submit(handler, "jpsi-1-1")
 
     with pytest.raises(SubmitException, match="aaaaaaaa-9"):
@@ -96,12 +96,12 @@ def _same_or_none(text: str, ids: list[str] | None, whole: dict[str, Observation
         return True
 
 
-def test_a_truncated_answer_is_refused(handler: RequestHandler) -> None:
+def test_a_truncated_response_is_refused(handler: RequestHandler) -> None:
     array = submit(handler, "jpsi-2-1", 2)
-    asked = [array, "aaaaaaaa-9"]
+    queried = [array, "aaaaaaaa-9"]
     ids = [f"{array}[1]", f"{array}[2]", "aaaaaaaa-9"]
 
-    for names, native_ids in ((asked, ids), (None, None)):
+    for names, native_ids in ((queried, ids), (None, None)):
         text = observations(handler, names)
         whole = dict(hooks.parse_status(command_result(text), native_ids))
         assert whole
@@ -112,12 +112,12 @@ def test_a_truncated_answer_is_refused(handler: RequestHandler) -> None:
 
 
 _WORDS = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text())
-_JSON = st.recursive(_WORDS, lambda it: st.dictionaries(st.sampled_from(["word", "time", "tag", "a"]), it))
+_JSON = st.recursive(_WORDS, lambda it: st.dictionaries(st.sampled_from(["state", "time", "tag", "a"]), it))
 
 
 @given(jobs=st.dictionaries(st.sampled_from(["a-1", "b-2"]), _JSON), unknown=_JSON)
-def test_a_malformed_answer_is_refused(jobs: dict[str, Any], unknown: Any) -> None:
-    """Whatever it is, it fails as an answer does, and ends no job that it does not tell of."""
+def test_a_malformed_response_is_refused(jobs: dict[str, Any], unknown: Any) -> None:
+    """The parser raises the error of an outage, and no other job is reported as ended."""
     result = command_result(json.dumps({"jobs": jobs, "unknown": unknown}))
 
     try:
@@ -130,12 +130,12 @@ def test_a_malformed_answer_is_refused(jobs: dict[str, Any], unknown: Any) -> No
 def test_only_a_job_with_the_same_tag_is_cancelled(handler: RequestHandler) -> None:
     job, array = submit(handler, "jpsi-1-1"), submit(handler, "jpsi-2-1", 2)
     seen = hooks.parse_status(command_result(observations(handler, None)), None)
-    others = {it: Observation(state=JobState.QUEUED, word="waiting", tag="jpsi-9-9") for it in seen}
+    others = {it: Observation(state=JobState.QUEUED, native_state="waiting", tag="jpsi-9-9") for it in seen}
 
-    answer, _ = handler.cancel(**request(hooks.cancel([job, array], SITE, others)))
-    assert set(answer["cancelled"]) == {f"{array}[1]", f"{array}[2]"}
-    answer, _ = handler.cancel(**request(hooks.cancel([job], SITE, seen)))
-    assert set(answer["cancelled"]) == {job}
+    response, _ = handler.cancel(**request(hooks.cancel([job, array], SITE, others)))
+    assert set(response["cancelled"]) == {f"{array}[1]", f"{array}[2]"}
+    response, _ = handler.cancel(**request(hooks.cancel([job], SITE, seen)))
+    assert set(response["cancelled"]) == {job}
 
 
 def test_elements_are_cancelled_by_their_tags(handler: RequestHandler) -> None:
@@ -143,6 +143,6 @@ def test_elements_are_cancelled_by_their_tags(handler: RequestHandler) -> None:
     seen = hooks.parse_status(command_result(observations(handler, None)), None)
 
     for tag, ended in (("jpsi-9-9", 0), ("jpsi-2-1", 2)):
-        told = {it: Observation(state=None, word="", tag=tag) for it in seen}
-        command = hooks.cancel([f"{array}[1]", f"{array}[3]"], SITE, told)
+        known = {it: Observation(state=None, native_state="", tag=tag) for it in seen}
+        command = hooks.cancel([f"{array}[1]", f"{array}[3]"], SITE, known)
         assert len(handler.cancel(**request(command))[0]["cancelled"]) == ended

@@ -1,4 +1,4 @@
-"""Runs on a node: their codes, their environment, and that nothing of them is left."""
+"""Runs on a node: their exit codes, their environment, and the removal of all their processes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def runs(tmp_path: Path, log: NodeLog) -> Runs:
 def task(
     script: str, native_id: str = "a-1", seconds: int = 60, delay: float = 0.2, gpus: int | None = None
 ) -> Task:
-    """A task that is a piece of shell."""
+    """Return a task that is a shell command."""
     return Task(
         native_id=native_id,
         restarts=0,
@@ -55,7 +55,7 @@ def task(
 
 
 def start_run(runs: Runs, it: Task, sign: Sign) -> Callable[[], End]:
-    """Start a run that gives a sign; what is returned waits for its end."""
+    """Start a run that signals its start; return a function that waits for its end."""
     found: list[End] = []
     thread = threading.Thread(target=lambda: found.append(runs.run(it)))
     thread.start()
@@ -235,7 +235,7 @@ def test_release_ends_the_processes_of_its_job_and_no_others(
     processes = FakeProcesses(tmp_path, monkeypatch, pidfds=True)
     monkeypatch.setattr("jpsi_pilot.node.runs.end_marked", functools.partial(end_marked, proc=processes.proc))
     remaining = processes.start({"JPSI_PILOT_JOB": "of-this-1", "SLURM_JOB_ID": "7"})
-    # a job of Slurm that it has submitted, and another job in the pilot
+    # a job of Slurm that the job has submitted, and another job in the pilot
     processes.start({"JPSI_PILOT_JOB": "of-this-1", "SLURM_JOB_ID": "8"})
     processes.start({"JPSI_PILOT_JOB": "of-this-10", "SLURM_JOB_ID": "7"})
 

@@ -1,4 +1,4 @@
-"""Sizing: as many pilots as the load can use, within limits, and none that nobody uses."""
+"""The number of pilots: as many as the load can use, within limits, and no idle ones."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ FRESH = [NodeCapacity(name="fresh", cores=4, seconds=100)]
 
 
 def waiting(count: int, cores: int = 1, seconds: int = 10) -> list[Waiting]:
-    """Jobs that are alike."""
+    """Return pending jobs that are alike."""
     return [Waiting(kind=Kind(need=Need(cores=cores, seconds=seconds)), count=count)]
 
 
 @given(st.integers(0, 50), st.integers(1, 4), st.integers(0, 9))
-def test_there_are_never_more_pilots_than_allowed(count: int, cores: int, allowed: int) -> None:
+def test_the_number_of_pilots_is_limited(count: int, cores: int, allowed: int) -> None:
     assert count_pilots_to_start(waiting(count, cores) if count else [], [], FRESH, allowed) <= allowed
 
 
 @given(st.integers(1, 50), st.integers(1, 4))
-def test_there_are_as_many_pilots_as_the_jobs_fill(count: int, cores: int) -> None:
+def test_as_many_pilots_start_as_the_jobs_fill(count: int, cores: int) -> None:
     beside = 4 // cores
 
     assert count_pilots_to_start(waiting(count, cores), [], FRESH, 100) == -(-count // beside)

@@ -1,4 +1,4 @@
-"""Rounds of the agent over an engine that runs nothing, and pilots that are no jobs."""
+"""The rounds of the agent's scheduling loop, with a fake engine and fake pilots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jpsi_pilot.node.node_log import NodeLog, engine_log_node, log_path, request
 from jpsi_pilot.protocol.engine import Equipment
 from jpsi_pilot.protocol.nodes import NodeLost, PilotNode
 from jpsi_pilot.protocol.values import End, Need, Settings, Task
-from pilot_support import submitted
+from pilot_support import submission_event
 
 SETTINGS = Settings(
     target="local",
@@ -43,7 +43,7 @@ SETTINGS = Settings(
 
 
 class FakeEngine:
-    """Runs of it end when a test says so."""
+    """An engine whose runs end when a test says so."""
 
     name = "fake"
     spans_nodes = True
@@ -78,13 +78,13 @@ class FakeEngine:
         pass
 
     def report(self, pilot: str, node: str = "node") -> str:
-        """A node of a pilot reports."""
+        """Report a node of a pilot."""
         name = f"{pilot}/{node}.1"
         self.existing_nodes[name] = PilotNode(name=name)
         return name
 
     def lose(self, node: str) -> None:
-        """A node is gone, with all that ran there."""
+        """Lose a node, with all its runs."""
         del self.existing_nodes[node]
         for run in self.runs.values():
             if not run.done():
@@ -92,7 +92,7 @@ class FakeEngine:
 
 
 class FakePilots(PilotJobs):
-    """Pilots whose states are set by a test."""
+    """Pilots whose states a test sets."""
 
     def __init__(self) -> None:
         super().__init__(lambda: None)
@@ -115,8 +115,8 @@ class FakePilots(PilotJobs):
         self.cancelled.append(job)
 
 
-class Stage:
-    """An agent's scheduling with everything around it."""
+class LoopHarness:
+    """An agent's scheduling loop with all its collaborators."""
 
     def __init__(self, folder: Path, settings: Settings = SETTINGS) -> None:
         self.folder = folder
@@ -140,12 +140,12 @@ class Stage:
     ) -> str:
         """Submit a job."""
         need = Need(seconds=seconds, nodes=nodes, gpus=gpus).to_dict()
-        event = submitted(number, settings=self.settings.key, client=None, need=need, **changes)
+        event = submission_event(number, settings=self.settings.key, client=None, need=need, **changes)
         self.journal.write(event)
         return self.state.native_id(number, None)
 
     async def run_round(self, seconds: float = 0.0) -> None:
-        """A round, and all that it has begun."""
+        """Run a round, and everything that it has started."""
         self.time += seconds
         self.scheduling.run_round()
         for _ in range(20):
@@ -153,28 +153,28 @@ class Stage:
             await asyncio.to_thread(lambda: None)
 
     def job_word(self, native_id: str) -> str:
-        """What the agent says of a job."""
-        return self.state.jobs[native_id].word
+        """Return the agent's status of a job."""
+        return self.state.jobs[native_id].state
 
     def set_pilot_state(self, state: JobState) -> None:
-        """The last pilot is in this state."""
+        """Set the state of the last pilot."""
         self.pilots.started[-1]._publish(JobStatus(state))
 
 
-Scenario = Callable[[Stage], Awaitable[None]]
+Scenario = Callable[[LoopHarness], Awaitable[None]]
 
 
 @pytest.fixture
 def run_scenario(tmp_path: Path) -> Callable[[Scenario], None]:
-    """Runs a test in an event loop."""
+    """Return a function that runs a test in an event loop."""
 
     def run(scenario: Scenario) -> None:
         async def run_to_end() -> None:
-            stage = Stage(tmp_path)
+            harness = LoopHarness(tmp_path)
             try:
-                await scenario(stage)
+                await scenario(harness)
             finally:
-                stage.journal.close()
+                harness.journal.close()
 
         asyncio.run(run_to_end())
 
@@ -182,18 +182,18 @@ def run_scenario(tmp_path: Path) -> Callable[[Scenario], None]:
 
 
 def test_a_job_gets_a_pilot_and_runs_there_to_its_end(run_scenario: Callable[[Scenario], None]) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit()
-        await stage.run_round()
-        assert len(stage.pilots.started) == 1
-        assert stage.job_word(job) == "waiting"
-        stage.engine.report("1")
-        await stage.run_round()
-        assert stage.job_word(job) == "running"
-        assert [task.variables for task in stage.engine.tasks] == [{"JPSI_PILOT_JOB": job}]
-        stage.engine.runs[job].set_result(End(code=3))
-        await stage.run_round()
-        assert (stage.job_word(job), stage.state.jobs[job].code) == ("failed", 3)
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit()
+        await harness.run_round()
+        assert len(harness.pilots.started) == 1
+        assert harness.job_word(job) == "waiting"
+        harness.engine.report("1")
+        await harness.run_round()
+        assert harness.job_word(job) == "running"
+        assert [task.variables for task in harness.engine.tasks] == [{"JPSI_PILOT_JOB": job}]
+        harness.engine.runs[job].set_result(End(code=3))
+        await harness.run_round()
+        assert (harness.job_word(job), harness.state.jobs[job].code) == ("failed", 3)
 
     run_scenario(scenario)
 
@@ -201,16 +201,16 @@ def test_a_job_gets_a_pilot_and_runs_there_to_its_end(run_scenario: Callable[[Sc
 def test_no_job_starts_where_it_would_not_end_before_the_pilot(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        first = stage.submit(1, seconds=90)
-        await stage.run_round()
-        stage.engine.report("1")
-        await stage.run_round()
-        assert stage.job_word(first) == "running"
-        long, short = stage.submit(2, seconds=90), stage.submit(3, seconds=50)
-        # 20 of the margin are for the start
-        await stage.run_round(40)
-        assert (stage.job_word(long), stage.job_word(short)) == ("waiting", "running")
+    async def scenario(harness: LoopHarness) -> None:
+        first = harness.submit(1, seconds=90)
+        await harness.run_round()
+        harness.engine.report("1")
+        await harness.run_round()
+        assert harness.job_word(first) == "running"
+        long, short = harness.submit(2, seconds=90), harness.submit(3, seconds=50)
+        # 20 s of the margin are for the start
+        await harness.run_round(40)
+        assert (harness.job_word(long), harness.job_word(short)) == ("waiting", "running")
 
     run_scenario(scenario)
 
@@ -218,15 +218,15 @@ def test_no_job_starts_where_it_would_not_end_before_the_pilot(
 def test_a_job_as_long_as_the_walltime_can_start_in_a_pilot_that_took_a_while(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit(1, seconds=SETTINGS.walltime)
-        await stage.run_round()
-        stage.set_pilot_state(JobState.ACTIVE)
-        stage.time = stage.pilots.started[0].status.time.timestamp()
-        await stage.run_round()
-        stage.engine.report("1")
-        await stage.run_round(19)
-        assert stage.job_word(job) == "running"
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit(1, seconds=SETTINGS.walltime)
+        await harness.run_round()
+        harness.set_pilot_state(JobState.ACTIVE)
+        harness.time = harness.pilots.started[0].status.time.timestamp()
+        await harness.run_round()
+        harness.engine.report("1")
+        await harness.run_round(19)
+        assert harness.job_word(job) == "running"
 
     run_scenario(scenario)
 
@@ -234,42 +234,42 @@ def test_a_job_as_long_as_the_walltime_can_start_in_a_pilot_that_took_a_while(
 def test_a_pilot_that_started_too_late_for_all_waiting_jobs_is_cancelled_with_a_reason(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.submit(1, seconds=SETTINGS.walltime)
-        await stage.run_round()
-        stage.set_pilot_state(JobState.ACTIVE)
-        stage.time = stage.pilots.started[0].status.time.timestamp()
-        await stage.run_round()
-        stage.engine.report("1")
-        await stage.run_round(21)
-        assert stage.pilots.cancelled == stage.pilots.started
-        stage.engine.existing_nodes.clear()
-        stage.set_pilot_state(JobState.CANCELED)
-        await stage.run_round()
-        assert "increase margin" in stage.scheduling.problems[SETTINGS.key]
-        assert len(stage.pilots.started) == 1, "the next waits a little"
-        await stage.run_round(2)
-        assert len(stage.pilots.started) == 2
+    async def scenario(harness: LoopHarness) -> None:
+        harness.submit(1, seconds=SETTINGS.walltime)
+        await harness.run_round()
+        harness.set_pilot_state(JobState.ACTIVE)
+        harness.time = harness.pilots.started[0].status.time.timestamp()
+        await harness.run_round()
+        harness.engine.report("1")
+        await harness.run_round(21)
+        assert harness.pilots.cancelled == harness.pilots.started
+        harness.engine.existing_nodes.clear()
+        harness.set_pilot_state(JobState.CANCELED)
+        await harness.run_round()
+        assert "increase margin" in harness.scheduling.problems[SETTINGS.key]
+        assert len(harness.pilots.started) == 1, "the next waits a little"
+        await harness.run_round(2)
+        assert len(harness.pilots.started) == 2
 
     run_scenario(scenario)
 
 
-def test_a_job_of_a_lost_node_is_judged_once_nothing_runs_there_any_more(
+def test_a_job_of_a_lost_node_ends_once_no_process_runs_there(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit()
-        await stage.run_round()
-        node = stage.engine.report("1")
-        await stage.run_round()
-        log = NodeLog(log_path(stage.folder / PILOTS / "1", node))
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit()
+        await harness.run_round()
+        node = harness.engine.report("1")
+        await harness.run_round()
+        log = NodeLog(log_path(harness.folder / PILOTS / "1", node))
         log.record_beginning(job, 0)
-        stage.engine.lose(node)
-        await stage.run_round(1000)
-        assert stage.job_word(job) == "running", "it may run still"
+        harness.engine.lose(node)
+        await harness.run_round(1000)
+        assert harness.job_word(job) == "running", "it may run still"
         log.record_over()
-        await stage.run_round()
-        assert stage.job_word(job) == "lost"
+        await harness.run_round()
+        assert harness.job_word(job) == "lost"
 
     run_scenario(scenario)
 
@@ -278,24 +278,24 @@ def test_a_job_of_a_lost_node_is_judged_once_nothing_runs_there_any_more(
 def test_a_lost_job_with_retry_runs_again_in_another_pilot(
     run_scenario: Callable[[Scenario], None], why: str
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit(retry=True)
-        await stage.run_round()
-        node = stage.engine.report("1")
-        await stage.run_round()
-        log = NodeLog(log_path(stage.folder / PILOTS / "1", node))
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit(retry=True)
+        await harness.run_round()
+        node = harness.engine.report("1")
+        await harness.run_round()
+        log = NodeLog(log_path(harness.folder / PILOTS / "1", node))
         log.record_beginning(job, 0)
-        stage.engine.lose(node)
+        harness.engine.lose(node)
         if why == "log":
             log.record_over()
-        stage.set_pilot_state(JobState.FAILED)
-        await stage.run_round()
-        assert stage.job_word(job) == "waiting"
-        await stage.run_round(2)
-        stage.engine.report("2")
-        await stage.run_round()
-        assert stage.job_word(job) == "running"
-        assert stage.state.jobs[job].restarts == 1
+        harness.set_pilot_state(JobState.FAILED)
+        await harness.run_round()
+        assert harness.job_word(job) == "waiting"
+        await harness.run_round(2)
+        harness.engine.report("2")
+        await harness.run_round()
+        assert harness.job_word(job) == "running"
+        assert harness.state.jobs[job].restarts == 1
 
     run_scenario(scenario)
 
@@ -303,19 +303,19 @@ def test_a_lost_job_with_retry_runs_again_in_another_pilot(
 def test_a_job_that_is_cancelled_as_its_node_is_lost_gets_a_stop_request_file(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit()
-        await stage.run_round()
-        node = stage.engine.report("1")
-        await stage.run_round()
-        NodeLog(log_path(stage.folder / PILOTS / "1", node)).record_beginning(job, 0)
-        stage.journal.write({"what": "stopped", "ids": [job]})
-        stage.scheduling.stop([stage.state.jobs[job]])
-        await stage.run_round()
-        assert stage.engine.stopped == [job]
-        stage.engine.lose(node)
-        await stage.run_round()
-        assert requested_stops(stage.folder / PILOTS / "1") == [job]
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit()
+        await harness.run_round()
+        node = harness.engine.report("1")
+        await harness.run_round()
+        NodeLog(log_path(harness.folder / PILOTS / "1", node)).record_beginning(job, 0)
+        harness.journal.write({"what": "stopped", "ids": [job]})
+        harness.scheduling.stop([harness.state.jobs[job]])
+        await harness.run_round()
+        assert harness.engine.stopped == [job]
+        harness.engine.lose(node)
+        await harness.run_round()
+        assert requested_stops(harness.folder / PILOTS / "1") == [job]
 
     run_scenario(scenario)
 
@@ -323,17 +323,17 @@ def test_a_job_that_is_cancelled_as_its_node_is_lost_gets_a_stop_request_file(
 def test_the_end_of_a_run_is_read_from_the_log_if_no_engine_reported_it(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit()
-        await stage.run_round()
-        node = stage.engine.report("1")
-        await stage.run_round()
-        log = NodeLog(log_path(stage.folder / PILOTS / "1", node))
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit()
+        await harness.run_round()
+        node = harness.engine.report("1")
+        await harness.run_round()
+        log = NodeLog(log_path(harness.folder / PILOTS / "1", node))
         log.record_beginning(job, 0)
         log.record_ended(job, 0, End(code=0))
-        stage.engine.lose(node)
-        await stage.run_round()
-        assert stage.job_word(job) == "done"
+        harness.engine.lose(node)
+        await harness.run_round()
+        assert harness.job_word(job) == "done"
 
     run_scenario(scenario)
 
@@ -341,33 +341,33 @@ def test_the_end_of_a_run_is_read_from_the_log_if_no_engine_reported_it(
 def test_a_task_that_a_lost_node_never_began_does_not_count_as_a_run(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit()
-        await stage.run_round()
-        node = stage.engine.report("1")
-        await stage.run_round()
-        NodeLog(log_path(stage.folder / PILOTS / "1", node)).record_over()
-        stage.engine.lose(node)
-        await stage.run_round()
-        assert (stage.job_word(job), stage.state.jobs[job].restarts) == ("waiting", 0)
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit()
+        await harness.run_round()
+        node = harness.engine.report("1")
+        await harness.run_round()
+        NodeLog(log_path(harness.folder / PILOTS / "1", node)).record_over()
+        harness.engine.lose(node)
+        await harness.run_round()
+        assert (harness.job_word(job), harness.state.jobs[job].restarts) == ("waiting", 0)
 
     run_scenario(scenario)
 
 
 def test_an_idle_pilot_is_cancelled_and_one_in_use_is_not(run_scenario: Callable[[Scenario], None]) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit(seconds=90)
-        await stage.run_round()
-        stage.engine.report("1")
-        await stage.run_round()
-        await stage.run_round(SETTINGS.idle + 1)
-        assert not stage.pilots.cancelled
-        stage.engine.runs[job].set_result(End(code=0))
-        await stage.run_round()
-        await stage.run_round(SETTINGS.idle - 1)
-        assert not stage.pilots.cancelled
-        await stage.run_round(2)
-        assert stage.pilots.cancelled == stage.pilots.started
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit(seconds=90)
+        await harness.run_round()
+        harness.engine.report("1")
+        await harness.run_round()
+        await harness.run_round(SETTINGS.idle + 1)
+        assert not harness.pilots.cancelled
+        harness.engine.runs[job].set_result(End(code=0))
+        await harness.run_round()
+        await harness.run_round(SETTINGS.idle - 1)
+        assert not harness.pilots.cancelled
+        await harness.run_round(2)
+        assert harness.pilots.cancelled == harness.pilots.started
 
     run_scenario(scenario)
 
@@ -375,16 +375,16 @@ def test_an_idle_pilot_is_cancelled_and_one_in_use_is_not(run_scenario: Callable
 def test_pilots_that_cannot_be_started_are_retried_with_backoff(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.submit()
-        stage.pilots.submit_error = jpsi.SubmitException("no such queue")
-        await stage.run_round()
-        assert stage.scheduling.problems[SETTINGS.key] == "no pilot has started: no such queue"
-        stage.pilots.submit_error = None
-        await stage.run_round(1)
-        assert stage.pilots.started == []
-        await stage.run_round(2)
-        assert len(stage.pilots.started) == 1
+    async def scenario(harness: LoopHarness) -> None:
+        harness.submit()
+        harness.pilots.submit_error = jpsi.SubmitException("no such queue")
+        await harness.run_round()
+        assert harness.scheduling.problems[SETTINGS.key] == "no pilot has started: no such queue"
+        harness.pilots.submit_error = None
+        await harness.run_round(1)
+        assert harness.pilots.started == []
+        await harness.run_round(2)
+        assert len(harness.pilots.started) == 1
 
     run_scenario(scenario)
 
@@ -392,21 +392,21 @@ def test_pilots_that_cannot_be_started_are_retried_with_backoff(
 def test_pilots_that_are_lost_before_any_of_their_jobs_ended_are_retried_with_backoff(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.submit(retry=True)
+    async def scenario(harness: LoopHarness) -> None:
+        harness.submit(retry=True)
         for pilot, pause in (("1", 2.0), ("2", 4.0), ("3", 8.0)):
-            await stage.run_round()
-            node = stage.engine.report(pilot)
-            await stage.run_round()
-            stage.engine.lose(node)
-            stage.set_pilot_state(JobState.FAILED)
-            await stage.run_round()
+            await harness.run_round()
+            node = harness.engine.report(pilot)
+            await harness.run_round()
+            harness.engine.lose(node)
+            harness.set_pilot_state(JobState.FAILED)
+            await harness.run_round()
             assert (
-                "ended before any of its jobs: its job is FAILED" in stage.scheduling.problems[SETTINGS.key]
+                "ended before any of its jobs: its job is FAILED" in harness.scheduling.problems[SETTINGS.key]
             )
-            await stage.run_round(pause - 1)
-            assert len(stage.pilots.started) == int(pilot)
-            stage.time += 1
+            await harness.run_round(pause - 1)
+            assert len(harness.pilots.started) == int(pilot)
+            harness.time += 1
 
     run_scenario(scenario)
 
@@ -414,21 +414,21 @@ def test_pilots_that_are_lost_before_any_of_their_jobs_ended_are_retried_with_ba
 def test_pilots_that_end_at_once_three_times_stop_the_queue_until_a_job_is_submitted(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.submit()
+    async def scenario(harness: LoopHarness) -> None:
+        harness.submit()
         for _ in range(3):
-            await stage.run_round(100)
-            stage.set_pilot_state(JobState.FAILED)
-            await stage.run_round()
-        await stage.run_round(100_000)
-        assert len(stage.pilots.started) == 3
-        problem = stage.scheduling.problems[SETTINGS.key]
+            await harness.run_round(100)
+            harness.set_pilot_state(JobState.FAILED)
+            await harness.run_round()
+        await harness.run_round(100_000)
+        assert len(harness.pilots.started) == 3
+        problem = harness.scheduling.problems[SETTINGS.key]
         assert problem.startswith("the last 3 pilots ended at once, and no other is started until a job is")
         assert problem.endswith("submitted: its job is FAILED")
 
-        stage.scheduling.resume(SETTINGS.key)
-        await stage.run_round()
-        assert len(stage.pilots.started) == 4
+        harness.scheduling.resume(SETTINGS.key)
+        await harness.run_round()
+        assert len(harness.pilots.started) == 4
 
     run_scenario(scenario)
 
@@ -437,33 +437,33 @@ def test_pilots_that_end_at_once_three_times_stop_the_queue_until_a_job_is_submi
 def test_a_pilot_that_ran_for_a_while_or_had_a_node_has_not_ended_at_once(
     run_scenario: Callable[[Scenario], None], has_node: bool
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.submit(retry=True)
+    async def scenario(harness: LoopHarness) -> None:
+        harness.submit(retry=True)
         for number in range(1, 5):
-            await stage.run_round(1000)
-            assert len(stage.pilots.started) == number
-            stage.set_pilot_state(JobState.ACTIVE)
-            node = stage.engine.report(str(number)) if has_node else None
-            await stage.run_round()
+            await harness.run_round(1000)
+            assert len(harness.pilots.started) == number
+            harness.set_pilot_state(JobState.ACTIVE)
+            node = harness.engine.report(str(number)) if has_node else None
+            await harness.run_round()
             if node is not None:
-                stage.engine.lose(node)
-            stage.time += 0 if has_node else 90
-            stage.set_pilot_state(JobState.FAILED)
-            await stage.run_round()
+                harness.engine.lose(node)
+            harness.time += 0 if has_node else 90
+            harness.set_pilot_state(JobState.FAILED)
+            await harness.run_round()
 
     run_scenario(scenario)
 
 
 def test_runs_of_an_earlier_agent_count_until_their_pilot_is_gone(tmp_path: Path) -> None:
     async def run_to_end() -> None:
-        before = Stage(tmp_path)
+        before = LoopHarness(tmp_path)
         job = before.submit()
         await before.run_round()
         before.engine.report("1")
         await before.run_round()
         before.journal.close()
 
-        after = Stage(tmp_path)
+        after = LoopHarness(tmp_path)
         assert after.job_word(job) == "running"
         await after.run_round()
         await after.run_round()
@@ -474,23 +474,23 @@ def test_runs_of_an_earlier_agent_count_until_their_pilot_is_gone(tmp_path: Path
 
 
 def test_a_cancelled_pilot_gets_no_job(run_scenario: Callable[[Scenario], None]) -> None:
-    async def scenario(stage: Stage) -> None:
-        first = stage.submit(1)
-        await stage.run_round()
-        stage.engine.report("1")
-        await stage.run_round()
-        stage.engine.runs[first].set_result(End(code=0))
-        await stage.run_round()
-        await stage.run_round(SETTINGS.idle + 1)
-        assert stage.pilots.cancelled == stage.pilots.started
-        second = stage.submit(2)
-        await stage.run_round()
-        assert stage.job_word(second) == "waiting"
-        stage.engine.existing_nodes.clear()
-        stage.set_pilot_state(JobState.CANCELED)
-        await stage.run_round()
-        await stage.run_round()
-        assert len(stage.pilots.started) == 2
+    async def scenario(harness: LoopHarness) -> None:
+        first = harness.submit(1)
+        await harness.run_round()
+        harness.engine.report("1")
+        await harness.run_round()
+        harness.engine.runs[first].set_result(End(code=0))
+        await harness.run_round()
+        await harness.run_round(SETTINGS.idle + 1)
+        assert harness.pilots.cancelled == harness.pilots.started
+        second = harness.submit(2)
+        await harness.run_round()
+        assert harness.job_word(second) == "waiting"
+        harness.engine.existing_nodes.clear()
+        harness.set_pilot_state(JobState.CANCELED)
+        await harness.run_round()
+        await harness.run_round()
+        assert len(harness.pilots.started) == 2
 
     run_scenario(scenario)
 
@@ -498,14 +498,14 @@ def test_a_cancelled_pilot_gets_no_job(run_scenario: Callable[[Scenario], None])
 def test_a_pilot_whose_start_raises_an_unexpected_error_does_not_count(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.submit()
-        stage.pilots.submit_error = ZeroDivisionError("a plugin's mistake")
-        await stage.run_round()
-        assert "a plugin's mistake" in stage.scheduling.problems[SETTINGS.key]
-        stage.pilots.submit_error = None
-        await stage.run_round(2)
-        assert len(stage.pilots.started) == 1
+    async def scenario(harness: LoopHarness) -> None:
+        harness.submit()
+        harness.pilots.submit_error = ZeroDivisionError("a plugin's mistake")
+        await harness.run_round()
+        assert "a plugin's mistake" in harness.scheduling.problems[SETTINGS.key]
+        harness.pilots.submit_error = None
+        await harness.run_round(2)
+        assert len(harness.pilots.started) == 1
 
     run_scenario(scenario)
 
@@ -513,14 +513,14 @@ def test_a_pilot_whose_start_raises_an_unexpected_error_does_not_count(
 def test_a_job_that_could_not_begin_fails_with_a_message(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit()
-        await stage.run_round()
-        stage.engine.report("1")
-        await stage.run_round()
-        stage.engine.runs[job].set_result(End(code=None, why="unable", message="no room"))
-        await stage.run_round()
-        assert (stage.job_word(job), stage.state.jobs[job].message) == ("unable", "no room")
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit()
+        await harness.run_round()
+        harness.engine.report("1")
+        await harness.run_round()
+        harness.engine.runs[job].set_result(End(code=None, why="unable", message="no room"))
+        await harness.run_round()
+        assert (harness.job_word(job), harness.state.jobs[job].message) == ("unable", "no room")
 
     run_scenario(scenario)
 
@@ -530,13 +530,13 @@ def test_a_task_has_a_number_of_gpus_only_if_the_pilot_has_any(
     tmp_path: Path, gpus: int, expected: int | None
 ) -> None:
     async def run_to_end() -> None:
-        stage = Stage(tmp_path, attrs.evolve(SETTINGS, gpus=gpus))
-        stage.submit(1, gpus=gpus // 2)
-        await stage.run_round()
-        stage.engine.report("1")
-        await stage.run_round()
-        assert [task.gpus for task in stage.engine.tasks] == [expected]
-        stage.journal.close()
+        harness = LoopHarness(tmp_path, attrs.evolve(SETTINGS, gpus=gpus))
+        harness.submit(1, gpus=gpus // 2)
+        await harness.run_round()
+        harness.engine.report("1")
+        await harness.run_round()
+        assert [task.gpus for task in harness.engine.tasks] == [expected]
+        harness.journal.close()
 
     asyncio.run(run_to_end())
 
@@ -546,46 +546,46 @@ def test_a_cancel_of_a_pilot_that_raises_an_unexpected_error_is_retried(
 ) -> None:
     monkeypatch.setattr("jpsi_pilot.agent.fleet._RETRY_DELAY", 0.0)
 
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit()
-        await stage.run_round()
-        stage.engine.report("1")
-        await stage.run_round()
-        stage.engine.runs[job].set_result(End(code=0))
-        await stage.run_round()
-        stage.pilots.cancel_error = ZeroDivisionError("a plugin's mistake")
-        await stage.run_round(SETTINGS.idle + 1)
-        assert stage.pilots.cancelled == []
-        stage.pilots.cancel_error = None
-        await stage.run_round()
-        assert stage.pilots.cancelled == stage.pilots.started
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit()
+        await harness.run_round()
+        harness.engine.report("1")
+        await harness.run_round()
+        harness.engine.runs[job].set_result(End(code=0))
+        await harness.run_round()
+        harness.pilots.cancel_error = ZeroDivisionError("a plugin's mistake")
+        await harness.run_round(SETTINGS.idle + 1)
+        assert harness.pilots.cancelled == []
+        harness.pilots.cancel_error = None
+        await harness.run_round()
+        assert harness.pilots.cancelled == harness.pilots.started
 
     run_scenario(scenario)
 
 
-def test_a_job_of_several_nodes_is_judged_once_its_engine_and_its_lost_nodes_are_done(
+def test_a_job_of_several_nodes_ends_once_its_engine_and_its_lost_nodes_are_done(
     tmp_path: Path,
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit(nodes=2)
-        await stage.run_round()
-        first, second = stage.engine.report("1", "a"), stage.engine.report("1", "b")
-        await stage.run_round()
-        assert (stage.job_word(job), set(stage.state.jobs[job].nodes)) == ("running", {first, second})
-        logs = {node: NodeLog(log_path(stage.folder / PILOTS / "1", node)) for node in (first, second)}
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit(nodes=2)
+        await harness.run_round()
+        first, second = harness.engine.report("1", "a"), harness.engine.report("1", "b")
+        await harness.run_round()
+        assert (harness.job_word(job), set(harness.state.jobs[job].nodes)) == ("running", {first, second})
+        logs = {node: NodeLog(log_path(harness.folder / PILOTS / "1", node)) for node in (first, second)}
         logs[first].record_beginning(job, 0)
         logs[second].record_over()
-        del stage.engine.existing_nodes[second]
-        await stage.run_round()
-        assert stage.job_word(job) == "running", "it may still run on the first"
-        stage.engine.runs[job].set_exception(NodeLost(second))
-        await stage.run_round()
-        await stage.run_round()
-        assert stage.job_word(job) == "lost"
-        stage.journal.close()
+        del harness.engine.existing_nodes[second]
+        await harness.run_round()
+        assert harness.job_word(job) == "running", "it may still run on the first"
+        harness.engine.runs[job].set_exception(NodeLost(second))
+        await harness.run_round()
+        await harness.run_round()
+        assert harness.job_word(job) == "lost"
+        harness.journal.close()
 
     async def run_to_end() -> None:
-        await scenario(Stage(tmp_path, attrs.evolve(SETTINGS, nodes=2)))
+        await scenario(LoopHarness(tmp_path, attrs.evolve(SETTINGS, nodes=2)))
 
     asyncio.run(run_to_end())
 
@@ -593,30 +593,30 @@ def test_a_job_of_several_nodes_is_judged_once_its_engine_and_its_lost_nodes_are
 def test_the_log_of_an_engine_counts_for_a_lost_node(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit()
-        await stage.run_round()
-        node = stage.engine.report("1")
-        await stage.run_round()
-        NodeLog(log_path(stage.folder / PILOTS / "1", engine_log_node(node))).record_ended(
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit()
+        await harness.run_round()
+        node = harness.engine.report("1")
+        await harness.run_round()
+        NodeLog(log_path(harness.folder / PILOTS / "1", engine_log_node(node))).record_ended(
             job, 0, End(code=7)
         )
-        stage.engine.lose(node)
-        await stage.run_round()
-        assert (stage.job_word(job), stage.state.jobs[job].code) == ("failed", 7)
+        harness.engine.lose(node)
+        await harness.run_round()
+        assert (harness.job_word(job), harness.state.jobs[job].code) == ("failed", 7)
 
     run_scenario(scenario)
 
 
-def test_a_run_that_is_over_without_a_known_end_is_lost(run_scenario: Callable[[Scenario], None]) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit()
-        await stage.run_round()
-        stage.engine.report("1")
-        await stage.run_round()
-        stage.engine.runs[job].set_result(End(code=None, why="lost"))
-        await stage.run_round()
-        assert stage.job_word(job) == "lost"
+def test_a_finished_run_without_a_known_end_is_lost(run_scenario: Callable[[Scenario], None]) -> None:
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit()
+        await harness.run_round()
+        harness.engine.report("1")
+        await harness.run_round()
+        harness.engine.runs[job].set_result(End(code=None, why="lost"))
+        await harness.run_round()
+        assert harness.job_word(job) == "lost"
 
     run_scenario(scenario)
 
@@ -629,13 +629,13 @@ def test_a_run_that_is_over_without_a_known_end_is_lost(run_scenario: Callable[[
 def test_a_run_that_is_lost_has_an_exit_code_only_if_its_end_is_known(
     run_scenario: Callable[[Scenario], None], end: End, code: int | None
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        job = stage.submit()
-        await stage.run_round()
-        stage.engine.report("1")
-        await stage.run_round()
-        stage.engine.runs[job].set_result(end)
-        await stage.run_round()
-        assert (stage.job_word(job), stage.state.jobs[job].code) == ("lost", code)
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit()
+        await harness.run_round()
+        harness.engine.report("1")
+        await harness.run_round()
+        harness.engine.runs[job].set_result(end)
+        await harness.run_round()
+        assert (harness.job_word(job), harness.state.jobs[job].code) == ("lost", code)
 
     run_scenario(scenario)

@@ -1,4 +1,4 @@
-"""Processes that carry a mark are ended, and no others; all of them are only played."""
+"""Marked processes, which alone are ended; all of them are fake."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MARK = {"JPSI_PILOT_JOB": "played-1", "SLURM_JOB_ID": "played"}
 
 
 class Clock:
-    """A time that goes on only when somebody sleeps."""
+    """A clock that advances only during a sleep."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -31,7 +31,7 @@ class Clock:
 
 @pytest.fixture(params=["pidfd", "pid"])
 def means(request: pytest.FixtureRequest) -> str:
-    """What a process is killed by: its pid where there are no pidfds."""
+    """Return the call that kills a process, which needs its pid without pidfds."""
     return str(request.param)
 
 
@@ -117,7 +117,7 @@ def test_a_process_that_does_not_end_is_killed_once_and_left_with_a_warning_afte
     clock: Clock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """As one that waits for a file server, which no signal reaches."""
+    """Such as one that waits for a file server, which no signal interrupts."""
     stuck = processes.start(MARK)
     processes.deaths[stuck] = lambda: None
     other = processes.start(MARK)
@@ -191,4 +191,4 @@ def refuse() -> None:
 
 
 def void(_: object) -> None:
-    """Nothing."""
+    """Do nothing."""

@@ -1,4 +1,4 @@
-"""An agent goes when somebody says that nobody needs it any more."""
+"""The shutdown of an agent on a client's request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jpsi_testing.waiting import eventually
 from pilot_support import is_agent_running
 
 
-def test_leave_ends_the_agent_and_its_pilots(tmp_path: Path) -> None:
+def test_shutdown_ends_the_agent_and_its_pilots(tmp_path: Path) -> None:
     config = PilotConfig(work_directory=tmp_path, target="here")
     with JobExecutor.get_instance("pilot", config=config) as executor:
         job = Job(JobSpec("true", attributes=JobAttributes(duration=timedelta(minutes=1))))
@@ -27,7 +27,7 @@ def test_leave_ends_the_agent_and_its_pilots(tmp_path: Path) -> None:
     assert eventually(lambda: not is_agent_running(tmp_path / "pilots"))
 
 
-def test_leave_does_nothing_without_an_agent(tmp_path: Path) -> None:
+def test_shutdown_does_nothing_without_an_agent(tmp_path: Path) -> None:
     leave(tmp_path)
 
     (tmp_path / "pilots").mkdir()

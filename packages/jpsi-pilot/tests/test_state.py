@@ -1,4 +1,4 @@
-"""The state: what the agent knows follows from events, and survives being written anew."""
+"""The agent's state, which follows from events, and survives a rewrite of the journal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from jpsi_pilot.agent.journal import Journal
 from jpsi_pilot.agent.state import FINAL, AgentState
-from pilot_support import submitted
+from pilot_support import submission_event
 
 
 def state(*events: dict[str, Any]) -> AgentState:
-    """A state that has learnt of these events."""
+    """Return a state with these events."""
     agent_state = AgentState()
     agent_state.apply({"what": "begun", "letters": "abcdefgh", "number": 0, "pilot": 0})
     for event in events:
@@ -24,18 +24,18 @@ def state(*events: dict[str, Any]) -> AgentState:
 
 
 def started(*ids: str, node: str = "1/n.2") -> dict[str, Any]:
-    """Jobs that began to run."""
+    """Return the events of jobs that began to run."""
     return {"what": "started", "ids": list(ids), "places": [node], "time": 2.0}
 
 
-def ended(native_id: str, word: str = "done", code: int | None = 0, time: float = 3.0) -> dict[str, Any]:
-    """A job that has ended."""
-    return {"what": "ended", "id": native_id, "word": word, "code": code, "time": time}
+def ended(native_id: str, state: str = "done", code: int | None = 0, time: float = 3.0) -> dict[str, Any]:
+    """Return the event of a job that has ended."""
+    return {"what": "ended", "id": native_id, "state": state, "code": code, "time": time}
 
 
-def seen(agent_state: AgentState) -> dict[str, Any]:
-    """Everything that a client can see, and what waits."""
-    jobs = {it: (job.word, job.code, job.restarts, job.nodes) for it, job in agent_state.jobs.items()}
+def visible_state(agent_state: AgentState) -> dict[str, Any]:
+    """Return everything that a client can query, and the pending jobs."""
+    jobs = {it: (job.state, job.code, job.restarts, job.nodes) for it, job in agent_state.jobs.items()}
     return {
         "jobs": jobs,
         "waiting": agent_state.waiting(),
@@ -45,19 +45,19 @@ def seen(agent_state: AgentState) -> dict[str, Any]:
 
 
 def test_a_job_goes_from_waiting_to_running_to_its_end() -> None:
-    agent_state = state(submitted())
+    agent_state = state(submission_event())
     job = agent_state.jobs["abcdefgh-1"]
-    assert (job.word, agent_state.waiting()[0].count) == ("waiting", 1)
+    assert (job.state, agent_state.waiting()[0].count) == ("waiting", 1)
 
     agent_state.apply(started("abcdefgh-1"))
-    assert (job.word, agent_state.waiting(), agent_state.running) == ("running", [], [job])
+    assert (job.state, agent_state.waiting(), agent_state.running) == ("running", [], [job])
 
     agent_state.apply(ended("abcdefgh-1", "failed", 3))
-    assert (job.word, job.code, agent_state.unfinished) == ("failed", 3, [])
+    assert (job.state, job.code, agent_state.unfinished) == ("failed", 3, [])
 
 
 def test_elements_of_an_array_are_jobs_of_their_own() -> None:
-    agent_state = state(submitted(elements=3))
+    agent_state = state(submission_event(elements=3))
 
     assert [job.native_id for job in agent_state.find_jobs("abcdefgh-1")] == [
         f"abcdefgh-1[{it}]" for it in (1, 2, 3)
@@ -72,15 +72,15 @@ def test_elements_of_an_array_are_jobs_of_their_own() -> None:
 
 
 def test_no_more_elements_start_than_may_run_at_a_time() -> None:
-    agent_state = state(submitted(elements=5, at_a_time=2), started("abcdefgh-1[1]"))
+    agent_state = state(submission_event(elements=5, at_a_time=2), started("abcdefgh-1[1]"))
 
     assert [it.count for it in agent_state.waiting()] == [1]
     agent_state.apply(ended("abcdefgh-1[1]"))
     assert [it.count for it in agent_state.waiting()] == [2]
 
 
-def test_a_job_that_comes_back_waits_behind_the_others() -> None:
-    agent_state = state(submitted(elements=3), started("abcdefgh-1[1]"))
+def test_a_requeued_job_waits_behind_the_others() -> None:
+    agent_state = state(submission_event(elements=3), started("abcdefgh-1[1]"))
 
     agent_state.apply({"what": "back", "id": "abcdefgh-1[1]", "ran": True, "time": 4.0})
 
@@ -90,16 +90,16 @@ def test_a_job_that_comes_back_waits_behind_the_others() -> None:
 
 
 def test_a_job_that_never_began_was_not_restarted() -> None:
-    agent_state = state(submitted(), started("abcdefgh-1"))
+    agent_state = state(submission_event(), started("abcdefgh-1"))
 
     agent_state.apply({"what": "back", "id": "abcdefgh-1", "ran": False, "time": 4.0})
 
     assert agent_state.jobs["abcdefgh-1"].restarts == 0
 
 
-def test_jobs_and_pilots_of_a_client_that_is_gone_are_released() -> None:
+def test_jobs_and_pilots_of_an_ended_client_are_released() -> None:
     pilot = {"what": "pilot", "name": "1", "settings": "s", "client": "7.1", "job_id": "x", "time": 1.0}
-    agent_state = state(submitted(1), submitted(2, client="8.1"), pilot)
+    agent_state = state(submission_event(1), submission_event(2, client="8.1"), pilot)
     assert agent_state.clients == {"7.1", "8.1"}
 
     agent_state.release_client("7.1")
@@ -111,7 +111,11 @@ def test_jobs_and_pilots_of_a_client_that_is_gone_are_released() -> None:
 
 def test_only_jobs_that_ended_long_ago_are_pruned() -> None:
     agent_state = state(
-        submitted(1), submitted(2), submitted(3), ended("abcdefgh-1"), ended("abcdefgh-2", time=9.0)
+        submission_event(1),
+        submission_event(2),
+        submission_event(3),
+        ended("abcdefgh-1"),
+        ended("abcdefgh-2", time=9.0),
     )
 
     agent_state.prune(5.0)
@@ -126,13 +130,13 @@ _STEPS = st.lists(st.tuples(st.sampled_from(["start", "end", "back", "stop", "lo
 @settings(max_examples=50)
 @given(_STEPS)
 def test_a_rewritten_journal_has_the_same_state(steps: list[tuple[str, int]]) -> None:
-    agent_state = state(submitted(1), submitted(2, elements=3, client=None))
+    agent_state = state(submission_event(1), submission_event(2, elements=3, client=None))
     ids = list(agent_state.jobs)
     for step, number in steps:
         job = agent_state.jobs[ids[number - 1]]
-        if job.word in FINAL:
+        if job.state in FINAL:
             continue
-        running = job.word == "running"
+        running = job.state == "running"
         match step:
             case "start" if not running:
                 agent_state.apply(started(job.native_id))
@@ -147,8 +151,8 @@ def test_a_rewritten_journal_has_the_same_state(steps: list[tuple[str, int]]) ->
     for event in map(json.dumps, agent_state.events()):
         replayed.apply(json.loads(event))
 
-    # those that have come back may wait in another order
-    assert {**seen(replayed), "waiting": 0} == {**seen(agent_state), "waiting": 0}
+    # requeued jobs may be in another order
+    assert {**visible_state(replayed), "waiting": 0} == {**visible_state(agent_state), "waiting": 0}
     assert {it.kind: it.count for it in replayed.waiting()} == {
         it.kind: it.count for it in agent_state.waiting()
     }
@@ -157,7 +161,7 @@ def test_a_rewritten_journal_has_the_same_state(steps: list[tuple[str, int]]) ->
 def test_a_journal_continues_after_an_incomplete_last_line(tmp_path: Path) -> None:
     first = Journal(tmp_path, 0.0)
     letters = first.state.letters
-    first.write(submitted(), synced=True)
+    first.write(submission_event(), synced=True)
     first.write(started(f"{letters}-1"))
     first.close()
     with (tmp_path / "journal").open("a") as file:
@@ -165,7 +169,7 @@ def test_a_journal_continues_after_an_incomplete_last_line(tmp_path: Path) -> No
 
     second = Journal(tmp_path, 0.0)
 
-    assert [job.word for job in second.state.jobs.values()] == ["running"]
+    assert [job.state for job in second.state.jobs.values()] == ["running"]
     assert second.state.letters == letters
     second.close()
 
@@ -179,13 +183,13 @@ def test_only_the_user_reads_the_journal(tmp_path: Path) -> None:
 def test_a_compacted_journal_can_be_written(tmp_path: Path) -> None:
     journal = Journal(tmp_path, 0.0)
     letters = journal.state.letters
-    journal.write(submitted(1), ended(f"{letters}-1"), submitted(2))
+    journal.write(submission_event(1), ended(f"{letters}-1"), submission_event(2))
 
     journal.compact(5.0)
     journal.write(started(f"{letters}-2"))
     journal.close()
 
     replayed = Journal(tmp_path, 0.0)
-    assert {it: job.word for it, job in replayed.state.jobs.items()} == {f"{letters}-2": "running"}
+    assert {it: job.state for it, job in replayed.state.jobs.items()} == {f"{letters}-2": "running"}
     assert replayed.state.last_number == 2
     replayed.close()

@@ -1,4 +1,4 @@
-"""A real Chromium that looks at the pages of records; `nox -s e2e_web` installs it."""
+"""A real Chromium that opens the pages of records; `nox -s e2e_web` installs it."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import Browse, Shown
+from browser_support import Browse, RecordsServer
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
 
 @pytest.fixture(autouse=True)
-def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees the user's jobs or configuration."""
+def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the user's jobs and configuration from each test."""
     for name in ("STATE", "CONFIG", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
 
 
 @pytest.fixture
-def shown(tmp_path: Path, homes: None) -> Iterator[Shown]:
-    """Records of which nothing was ever wanted, and their pages."""
+def records_server(tmp_path: Path, private_home: None) -> Iterator[RecordsServer]:
+    """Yield empty records and the server of their pages."""
     command = [sys.executable, "-m", "jpsi_cli", "request", "serve"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as server:
         assert server.stdout is not None
-        yield Shown(tmp_path, server.stdout.readline().strip())
-        # whatever became of the test, its job ends
+        yield RecordsServer(tmp_path, server.stdout.readline().strip())
+        # however the test ended, its job ends
         (tmp_path / "go-on").touch()
         server.terminate()
 
 
 @pytest.fixture
-def dispatcher(shown: Shown) -> Iterator[None]:
-    """Somebody who sees to what is wanted."""
+def dispatcher(records_server: RecordsServer) -> Iterator[None]:
+    """Run a dispatcher during the test."""
     command = [sys.executable, "-m", "jpsi_cli", "request", "dispatch"]
-    with subprocess.Popen(command, cwd=shown.folder) as process:
+    with subprocess.Popen(command, cwd=records_server.folder) as process:
         yield
         process.terminate()
 
 
 @pytest.fixture
 def browse(tmp_path: Path) -> Iterator[Browse]:
-    """Opens browsers; without scripts if asked to."""
+    """Yield a function that opens browsers, by default with scripts."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
         pytest.skip("there is no chromium, or no chromedriver, on PATH; ci/chromium/up installs them")

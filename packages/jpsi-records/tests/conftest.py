@@ -1,4 +1,4 @@
-"""Records of a test's own, on SQLite and on PostgreSQL."""
+"""Records of each test, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
-from engines import STAND_IN, OnPath, without_engines
+from fake_dispatcher import Client, Clock
+from fake_engines import FAKE_ENGINE, InstallEngine, path_without_engines
 from jpsi_records.records.records import Records
 from jpsi_records.store.database_setup import open_database
-from playing import Client, Clock
 
-#: A database of a server in which others can be made, as ci/postgres/up prints it.
+#: The URL of a server on which databases can be created, as ci/postgres/up prints it.
 SERVER = "JPSI_CI_POSTGRES"
 
 
 @pytest.fixture(autouse=True)
 def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees the user's jobs or configuration."""
+    """Hide the user's jobs and configuration from each test."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "site-config"))
@@ -29,15 +29,15 @@ def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OnPath:
-    """Puts stand-ins for engines on PATH, where there are no others."""
+def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InstallEngine:
+    """Return a function that puts fake engines on a PATH without real ones."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("STAND_IN_ROOT", str(tmp_path / "inside"))
-    monkeypatch.setenv("PATH", without_engines(os.environ["PATH"], folder))
+    monkeypatch.setenv("PATH", path_without_engines(os.environ["PATH"], folder))
 
     def on_path_(name: str) -> Path:
-        (folder / name).write_text(STAND_IN)
+        (folder / name).write_text(FAKE_ENGINE)
         (folder / name).chmod(0o755)
         return folder
 
@@ -51,7 +51,7 @@ def clock() -> Clock:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A database that nobody has used yet."""
+    """Yield the URL of a new database."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'records.sqlite'}"
         return
@@ -69,7 +69,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def client(url: str, tmp_path: Path, clock: Clock) -> Iterator[Client]:
-    """Records as somebody has them; each call opens them anew."""
+    """Yield a function that opens the records as a user; each call opens them anew."""
     opened: list[Records] = []
 
     def open_(user: str) -> Records:
@@ -83,14 +83,14 @@ def client(url: str, tmp_path: Path, clock: Clock) -> Iterator[Client]:
 
 @pytest.fixture
 def role(url: str, early_role: Client) -> Client:
-    """Records as users of PostgreSQL have them who own nothing of it."""
+    """Return a function that opens the records as a user of PostgreSQL who does not own the tables."""
     open_database(url).close()
     return early_role
 
 
 @pytest.fixture
 def early_role(url: str, tmp_path: Path, clock: Clock) -> Iterator[Client]:
-    """As `role`, but nobody has made the tables yet."""
+    """Yield a function like `role`, before the tables are created."""
     server = create_engine(url, isolation_level="AUTOCOMMIT")
     opened: dict[str, Records] = {}
 

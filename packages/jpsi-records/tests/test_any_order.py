@@ -1,4 +1,4 @@
-"""Whatever is done to records, in whatever order: what must hold holds."""
+"""Invariants of the records after any sequence of actions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fake_dispatcher import Clock, spec
 from jpsi_records.errors import RecordsError
 from jpsi_records.model.entities import About, Execution, ExecutionState, Request, RequestState
 from jpsi_records.records.records import Records
 from jpsi_records.store.ledger import expire, move
 from jpsi_records.store.schema import EXECUTION
-from playing import Clock, spec
 
 LIVE = {ExecutionState.QUEUED, ExecutionState.CLAIMED, ExecutionState.RUNNING}
 ACTS = ("start", "finish", "cancel", "invalidate", "rerun")
@@ -39,7 +39,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=100)
 @given(STEPS)
-def test_what_must_hold_holds(template: Path, steps: list[tuple[str, int, int, str]]) -> None:
+def test_invariants_hold_after_any_actions(template: Path, steps: list[tuple[str, int, int, str]]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         shutil.copytree(template, directory, dirs_exist_ok=True)
         clock = Clock()
@@ -52,8 +52,8 @@ def test_what_must_hold_holds(template: Path, steps: list[tuple[str, int, int, s
 
 
 def do(records: Records, clock: Clock, kind: str, which: int, number: int) -> None:
-    asked, made = records.requests(), everything(records)
-    request = asked[which % len(asked)] if asked else None
+    requests, made = records.requests(), everything(records)
+    request = requests[which % len(requests)] if requests else None
     execution = made[which % len(made)] if made else None
     if kind in {"submit", "child", "after", "expiring"}:
         asks_after = [request.id] if request and kind == "after" else []
@@ -99,7 +99,7 @@ def everything(records: Records) -> list[Execution]:
 
 def check(records: Records, clock: Clock) -> None:
     made = {it.id: it for it in everything(records)}
-    asked = records.requests()
+    requests = records.requests()
     with records.database.reading() as tx:
         rows = tx.execute(EXECUTION.select()).mappings().all()
     shared = Counter(
@@ -107,19 +107,19 @@ def check(records: Records, clock: Clock) -> None:
     )
     assert max(shared.values(), default=1) == 1
     for execution in made.values():
-        interested = [it for it in asked if it.execution == execution.id]
+        interested = [it for it in requests if it.execution == execution.id]
         if execution.state.ended:
             assert {it.state for it in interested} <= {RequestState.FINAL}
         else:
             assert execution.priority == max((counted(it, made, clock) for it in interested), default=0)
     open_intervals = Counter(it.request for it in records.usage() if it.end is None)
-    for it in asked:
+    for it in requests:
         is_interested = it.state is RequestState.COMMITTED and it.execution is not None
         assert open_intervals[it.id] == (1 if is_interested else 0)
 
 
 def counted(request: Request, made: dict[str, Execution], clock: Clock) -> float:
-    """What a request contributes, by the words of the guide."""
+    """Return the number that a request contributes, as the guide defines it."""
     is_over = request.expires_at is not None and request.expires_at <= clock.time
     if request.state is not RequestState.COMMITTED or not request.priority or request.priority < 0 or is_over:
         return 0

@@ -11,7 +11,7 @@ from jpsi_records.model.canonical_json import canonical
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-# The text of a number stands for a double.
+# The text of a number represents a double.
 read = json.JSONDecoder(parse_int=lambda text: int(float(text))).decode
 VALUES = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.integers(-(2**53), 2**53) | TEXT,
@@ -62,12 +62,12 @@ def test_the_order_of_keys_does_not_matter(value: dict[str, int], random: object
     ],
     ids=str,
 )
-def test_numbers_are_spelled_as_the_rfc_has_them(number: float, text: str) -> None:
+def test_numbers_are_spelled_as_in_the_rfc(number: float, text: str) -> None:
     assert canonical(number) == text
 
 
 def test_keys_are_in_the_order_of_utf_16() -> None:
-    """Which is not that of code points: a surrogate pair comes before what is above the surrogates."""
+    """Not of code points: a surrogate pair comes before code points above the surrogates."""
     assert canonical({"\ufb33": 1, "\U0001f600": 2}) == '{"\U0001f600":2,"\ufb33":1}'
 
 

@@ -1,4 +1,4 @@
-"""Equal pre-images exactly when equal meaning."""
+"""Canonical keys, which are equal exactly if the meaning is equal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from jpsi_records.model.computation import Computation, Topology
 from jpsi_records.model.mounts import write_mount
 from jpsi_records.model.request_spec import read_request_spec
 from jpsi_records.reuse.canonical_key import VERSION, differences, fingerprint, preimage, recalled
-from specs import COMPUTATIONS, DEFAULTS, PLACEMENTS
+from spec_strategies import COMPUTATIONS, DEFAULTS, PLACEMENTS
 
 
 def of(document: dict[str, Any]) -> str:
-    """With mounts as they are: resolving them is tested by itself."""
+    """Return the canonical key with mounts as they are; resolving them has tests of its own."""
     computation = read_request_spec(document).computation
     return preimage(computation, {at: write_mount(it) for at, it in computation.mounts.items()})
 
@@ -33,7 +33,7 @@ def shuffled(value: Any, random: Any) -> Any:
 
 
 @given(COMPUTATIONS, st.randoms(), st.sets(st.sampled_from(sorted(DEFAULTS))))
-def test_the_order_of_keys_and_defaults_that_are_written_out_do_not_matter(
+def test_the_order_of_keys_and_explicit_defaults_do_not_matter(
     document: dict[str, Any], random: Any, written: set[str]
 ) -> None:
     fuller = {**{key: DEFAULTS[key] for key in written}, **document}
@@ -47,12 +47,14 @@ def test_placement_is_no_part_of_it(document: dict[str, Any], placement: dict[st
 
 
 @given(COMPUTATIONS, COMPUTATIONS)
-def test_two_have_the_same_exactly_if_they_mean_the_same(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_two_keys_are_equal_exactly_if_the_meaning_is_equal(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
     assert (of(one) == of(other)) is (meaning(one) == meaning(other))
 
 
 def meaning(document: dict[str, Any]) -> Computation:
-    """What a computation says, but for the numbers of processes that do not matter to it."""
+    """Return the members of a computation, without process counts that do not matter."""
     computation = read_request_spec(document).computation
     if computation.topology is Topology.ANY:
         return attrs.evolve(computation, processes=1, threads=1)
@@ -85,8 +87,8 @@ def is_valid(document: dict[str, Any]) -> bool:
     return True
 
 
-def test_each_member_of_a_computation_is_among_those_that_are_changed() -> None:
-    """That of the image is among the tests of containers."""
+def test_a_change_of_each_member_is_tested() -> None:
+    """The member of the image is tested with containers."""
     assert {*MEMBERS, "container_image"} == {it.name for it in attrs.fields(Computation)}
 
 
@@ -103,14 +105,14 @@ def test_a_pre_image_is_json_that_names_its_version() -> None:
 
 
 def test_the_fingerprint_of_a_version_never_changes() -> None:
-    """Else everything that was ever recorded would be missed."""
+    """Otherwise no recorded execution would be found."""
     text = of({"command": ["sort", "/in"], "environment": {"LC_ALL": "C"}, "processes": 2})
 
     assert fingerprint(text) == "sha256:86e988512e89f872e50ffe09fdcc1fb2001f3947af1ed8c1f70b7ed556b9e3bf"
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "told"),
+    ("one", "other", "expected"),
     [
         ({"environment": {"A": "1"}}, {"environment": {"A": "2"}}, 'environment.A: "1", there "2"'),
         ({"environment": {"A": None}}, {}, "environment.A: null, there nothing"),
@@ -121,8 +123,8 @@ def test_the_fingerprint_of_a_version_never_changes() -> None:
     ids=str,
 )
 def test_a_difference_names_the_place_and_both_sides(
-    one: dict[str, Any], other: dict[str, Any], told: str
+    one: dict[str, Any], other: dict[str, Any], expected: str
 ) -> None:
     base = {"command": ["true"]}
 
-    assert [str(it) for it in differences(of({**base, **one}), of({**base, **other}))] == [told]
+    assert [str(it) for it in differences(of({**base, **one}), of({**base, **other}))] == [expected]

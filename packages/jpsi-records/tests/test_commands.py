@@ -1,4 +1,4 @@
-"""`jpsi request`, as it is typed."""
+"""The command `jpsi request`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jpsi_records.model.entities import ExecutionState
 from jpsi_records.records.records import Records
 from jpsi_testing.waiting import eventually
 
-#: How long others wait for a dispatcher of which nobody knows whether it is gone.
+#: The lease of a dispatcher whose end other dispatchers cannot detect.
 LEASE_SECONDS = 60
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WORDS = """\
@@ -56,18 +56,18 @@ def test_a_preview_can_be_submitted_as_long_as_it_holds(run: Run) -> None:
     run("find", "words.yaml", code=1)
 
     run("submit", "words.yaml", "--plan", plan["plan"])
-    told = run("submit", "words.yaml", "--plan", plan["plan"], code=125)
+    result = run("submit", "words.yaml", "--plan", plan["plan"], code=125)
 
-    assert "something has changed" in told.stderr
+    assert "something has changed" in result.stderr
     assert "would run" not in run("preview", "words.yaml").stdout
 
 
-def test_a_miss_is_explained_by_what_differs(run: Run, tmp_path: Path) -> None:
+def test_a_miss_is_explained_by_its_differences(run: Run, tmp_path: Path) -> None:
     run("run", "words.yaml")
     (tmp_path / "other.yaml").write_text(WORDS.replace("LC_ALL: C", "LC_ALL: de"))
 
-    told = run("preview", "other.yaml")
-    assert '  environment.LC_ALL: "de", there "C"' in told.stdout.splitlines()
+    result = run("preview", "other.yaml")
+    assert '  environment.LC_ALL: "de", there "C"' in result.stdout.splitlines()
 
     request = json.loads(run("submit", "other.yaml", "--json").stdout)["id"]
     assert '    environment.LC_ALL: "de", there "C"' in run("explain", request).stdout.splitlines()
@@ -129,7 +129,7 @@ def test_every_use_case_of_a_request_that_was_made(run: Run) -> None:
     assert "queued" in run("usage", "--execution", execution).stdout
 
 
-def test_a_collection_is_put_and_got(run: Run, tmp_path: Path) -> None:
+def test_a_collection_is_stored_and_retrieved(run: Run, tmp_path: Path) -> None:
     (tmp_path / "in" / "deep").mkdir(parents=True)
     (tmp_path / "in" / "deep" / "a").write_text("1")
 
@@ -140,7 +140,7 @@ def test_a_collection_is_put_and_got(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("command: [", "cannot be read"),
         ("[]", "a request is a mapping"),
@@ -150,13 +150,13 @@ def test_a_collection_is_put_and_got(run: Run, tmp_path: Path) -> None:
     ids=["no YAML", "no request", "a wrong one", "a file of one's own"],
 )
 def test_a_usage_error_is_reported_and_changes_nothing(
-    run: Run, tmp_path: Path, text: str, told: str
+    run: Run, tmp_path: Path, text: str, message: str
 ) -> None:
     (tmp_path / "wrong.yaml").write_text(text)
 
     done = run("submit", "wrong.yaml", code=2)
 
-    assert told in done.stderr
+    assert message in done.stderr
     assert json.loads(run("ls", "--json").stdout) == []
 
 
@@ -174,8 +174,8 @@ def test_an_ambiguous_id_is_reported(run: Run) -> None:
 WAITING = "command: [sh, -c, 'echo ran >>{0}/runs; while [ ! -e {0}/go ]; do sleep 0.05; done']"
 
 
-def begun(tmp_path: Path) -> subprocess.Popen[str]:
-    """Somebody who runs a request, the job of which waits to be told to go on."""
+def run_in_background(tmp_path: Path) -> subprocess.Popen[str]:
+    """Start a command that runs a request whose job waits for a signal of the test."""
     (tmp_path / "waits.yaml").write_text(WAITING.format(tmp_path))
     command = [sys.executable, "-m", "jpsi_cli", "request", "run", "waits.yaml"]
     running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
@@ -192,7 +192,7 @@ def begun(tmp_path: Path) -> subprocess.Popen[str]:
 def test_the_next_dispatcher_continues_immediately_after_an_interrupted_one(
     run: Run, tmp_path: Path, number: signal.Signals
 ) -> None:
-    running = begun(tmp_path)
+    running = run_in_background(tmp_path)
     running.send_signal(number)
     running.communicate(timeout=60)
     (tmp_path / "go").touch()
@@ -207,15 +207,15 @@ def test_the_next_dispatcher_continues_immediately_after_an_interrupted_one(
 
 
 def test_waiting_for_another_dispatcher_is_reported_once(run: Run, tmp_path: Path) -> None:
-    running = begun(tmp_path)
+    running = run_in_background(tmp_path)
     command = [sys.executable, "-m", "jpsi_cli", "request", "run", "waits.yaml"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as waits:
         assert waits.stderr is not None
-        told = waits.stderr.readline()
+        line = waits.stderr.readline()
         (tmp_path / "go").touch()
         rest = waits.stderr.read()
 
-    assert f"another dispatcher, process {running.pid} on " in told
+    assert f"another dispatcher, process {running.pid} on " in line
     assert "another dispatcher" not in rest
     running.communicate(timeout=60)
     assert (waits.returncode, running.returncode) == (0, 0)
@@ -240,16 +240,16 @@ def test_a_cancelled_request_is_reported(run: Run) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 1], ids=["alone", "not the only one"])
-def test_to_wait_for_a_request_ends_when_that_is_cancelled(run: Run, tmp_path: Path, others: int) -> None:
-    running = begun(tmp_path)
+def test_waiting_for_a_request_ends_when_it_is_cancelled(run: Run, tmp_path: Path, others: int) -> None:
+    running = run_in_background(tmp_path)
     (mine,) = json.loads(run("ls", "--json").stdout)
     for _ in range(others):
         run("submit", "waits.yaml")
 
     run("cancel", mine["id"])
 
-    _, told = running.communicate(timeout=60)
-    assert (running.returncode, "another request still wants" in told) == (130, bool(others))
+    _, stderr = running.communicate(timeout=60)
+    assert (running.returncode, "another request still wants" in stderr) == (130, bool(others))
     state = "running" if others else "cancelled ("
     assert state in run("show", mine["execution"]).stdout
     (tmp_path / "go").touch()
@@ -258,14 +258,14 @@ def test_to_wait_for_a_request_ends_when_that_is_cancelled(run: Run, tmp_path: P
 
 
 def test_help_lists_each_exit_code_of_run(run: Run) -> None:
-    told = run("run", "--help").stdout
+    help_text = run("run", "--help").stdout
 
-    assert "  130  the request was cancelled" in told
-    assert "the exit code of the computation" in told
+    assert "  130  the request was cancelled" in help_text
+    assert "the exit code of the computation" in help_text
 
 
 @pytest.mark.parametrize("command", ["submit", "run"])
-def test_an_executor_that_is_not_there_is_refused_once(run: Run, tmp_path: Path, command: str) -> None:
+def test_an_uninstalled_executor_is_refused_once(run: Run, tmp_path: Path, command: str) -> None:
     (tmp_path / "nowhere.yaml").write_text("command: ['true']\nplacement: {executor: no-such}")
 
     done = run(command, "nowhere.yaml", code=2)

@@ -1,4 +1,4 @@
-"""Requests that are committed at the same time by several processes."""
+"""Requests that several processes commit at the same time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from fake_dispatcher import Client, spec
 from jpsi_records.records.records import Records
-from playing import Client, spec
 
-#: `./dev e2e_postgres` tries a thousand times.
+#: `./dev e2e_postgres` makes a thousand tries.
 TRIES = int(os.environ.get("JPSI_CI_TRIES", "100"))
 COMMITTING = """\
 import sys
@@ -28,7 +28,7 @@ with Records(directory, url=url, user=user) as records:
 
 
 def _committed(script: str, tmp_path: Path, url: str, users: Sequence[str], *, tries: int) -> list[int]:
-    """Processes have committed requests at the same time; their exit codes."""
+    """Commit requests from several processes at the same time; return their exit codes."""
     others = [
         subprocess.Popen(
             [sys.executable, "-c", script, str(tmp_path / "records"), url, user, str(tries)],
@@ -43,15 +43,15 @@ def _committed(script: str, tmp_path: Path, url: str, users: Sequence[str], *, t
     return [other.wait(timeout=900) for other in others]
 
 
-def test_two_processes_that_want_the_same_get_the_same_execution(
+def test_two_processes_with_the_same_request_get_the_same_execution(
     client: Client, url: str, tmp_path: Path
 ) -> None:
     records = client("reader")
     assert _committed(COMMITTING, tmp_path, url, ["ca", "cb"], tries=TRIES) == [0, 0]
 
-    wanted = Counter(it.execution for it in records.requests())
-    assert len(wanted) == TRIES
-    assert set(wanted.values()) == {2}
+    executions = Counter(it.execution for it in records.requests())
+    assert len(executions) == TRIES
+    assert set(executions.values()) == {2}
 
 
 WITHOUT_LOCKS = """\
@@ -68,17 +68,17 @@ database.is_on_network = lambda path: True
 """
 
 
-def test_where_locks_are_feigned_records_are_written_by_one_at_a_time(tmp_path: Path) -> None:
+def test_without_working_locks_one_process_writes_at_a_time(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/records.sqlite"
     script = WITHOUT_LOCKS + COMMITTING
     assert _committed(script, tmp_path, url, ["ca", "cb", "cc"], tries=30) == [0, 0, 0]
 
     with Records(tmp_path / "records", url=url) as records:
-        wanted = Counter(it.execution for it in records.requests())
-    assert sorted(wanted.values()) == [3] * 30
+        executions = Counter(it.execution for it in records.requests())
+    assert sorted(executions.values()) == [3] * 30
 
 
-def test_records_that_several_open_at_first_are_made_once(tmp_path: Path, url: str) -> None:
+def test_records_that_several_processes_open_first_are_created_once(tmp_path: Path, url: str) -> None:
     opening = (
         "import sys; from jpsi_records.records.records import Records; Records(sys.argv[1], url=sys.argv[2])"
     )

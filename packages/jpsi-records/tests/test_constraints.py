@@ -1,4 +1,4 @@
-"""Runtime constraints are asked of the batch system, or refused; what a job was given is recorded."""
+"""Runtime constraints, requested from the batch system or refused, and the recorded resources of jobs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 import attrs
 import pytest
 
+from fake_dispatcher import Clock, spec
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import InvalidRequestError
 from jpsi_records.jobs.attempt_job import AttemptFiles, job_spec
 from jpsi_records.model.entities import Execution, ExecutionState
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
-from playing import Clock, spec
 
 
-def asked_of_the_system(records: Records, document: dict[str, Any]) -> dict[str, Any]:
-    """What the job of a new execution asks for."""
+def requested_resources(records: Records, document: dict[str, Any]) -> dict[str, Any]:
+    """Return the resources that the job of a new execution requests."""
     execution = records.execution(records.submit(spec("a", **document)).execution or "")
     resources = job_spec(execution, AttemptFiles(Path("/x"))).resources
     return {} if resources is None else {k: v for k, v in attrs.asdict(resources).items() if v}
@@ -26,7 +26,7 @@ def asked_of_the_system(records: Records, document: dict[str, Any]) -> dict[str,
 
 @pytest.mark.clause("records-constraints")
 @pytest.mark.parametrize(
-    ("document", "asked"),
+    ("document", "expected"),
     [
         ({"runtime_constraints": {"gpus": 2}}, {"gpu_cores_per_process": 2}),
         ({"runtime_constraints": {"gpus": True}}, {"gpu_cores_per_process": 1}),
@@ -60,12 +60,14 @@ def asked_of_the_system(records: Records, document: dict[str, Any]) -> dict[str,
     ],
     ids=str,
 )
-def test_constraints_are_requests(records: Records, document: dict[str, Any], asked: dict[str, Any]) -> None:
-    assert asked_of_the_system(records, document) == asked
+def test_constraints_are_requested_from_the_batch_system(
+    records: Records, document: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert requested_resources(records, document) == expected
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "message"),
     [
         ({"runtime_constraints": {"gpus": 3}, "processes": 2}, "gpus is 4, not 3"),
         ({"runtime_constraints": {"gpus": [3, 3]}, "processes": 2}, "gpus is 4, not"),
@@ -83,8 +85,8 @@ def test_constraints_are_requests(records: Records, document: dict[str, Any], as
     ],
     ids=str,
 )
-def test_constraints_that_no_job_can_meet_are_refused(document: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidRequestError, match=told):
+def test_constraints_that_no_job_can_meet_are_refused(document: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
         spec("a", **document)
 
 
@@ -108,7 +110,7 @@ def test_resources_that_were_not_requested_are_not_recorded(
     assert (records.find(spec("a", runtime_constraints=constraints)) is not None) is is_hit
 
 
-def test_gpus_that_an_older_version_wrote_down_and_asked_nobody_for_do_not_count(records: Records) -> None:
+def test_gpus_that_an_older_version_recorded_without_a_request_do_not_count(records: Records) -> None:
     execution = records.submit(spec("a")).execution or ""
     with records.database.writing() as tx:
         executions.change(tx, execution, recorded={"vcpus": 1, "gpus": 2})
@@ -129,7 +131,7 @@ def test_a_request_does_not_join_an_execution_with_fewer_resources(records: Reco
     assert records.submit(spec("a")).execution == first
 
 
-def test_a_run_again_asks_for_the_same(records: Records) -> None:
+def test_a_rerun_requests_the_same_resources(records: Records) -> None:
     first = records.submit(spec("a", runtime_constraints={"gpus": 2, "ram": [7, None]})).execution or ""
 
     again = records.execution(records.rerun(first).execution or "")
@@ -152,7 +154,7 @@ def dispatched(tmp_path: Path) -> Any:
         yield run
 
 
-def test_this_machine_gives_out_no_gpus(dispatched: Any) -> None:
+def test_the_executor_local_refuses_gpus(dispatched: Any) -> None:
     refused = dispatched(runtime_constraints={"gpus": 1})
     unrecorded = dispatched(placement={"gpus": 1})
 

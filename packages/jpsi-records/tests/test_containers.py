@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines import DIGEST, IMAGE, OnPath, contained
+from fake_dispatcher import Client, finish
+from fake_engines import DIGEST, IMAGE, InstallEngine, container_spec
 from jpsi_records.errors import InvalidRequestError
 from jpsi_records.jobs.containers import (
     ENGINES,
@@ -21,7 +22,6 @@ from jpsi_records.jobs.containers import (
 )
 from jpsi_records.model.request_spec import read_request_spec, write_request_spec
 from jpsi_records.records.records import Records
-from playing import Client, finish
 
 CONTAINER = Container(
     image=IMAGE,
@@ -75,14 +75,14 @@ def test_defaults_are_those_of_the_image(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @given(path=st.text(st.characters(exclude_characters="\0\n\r", exclude_categories=["Cs"]), min_size=1))
-def test_no_name_of_a_file_is_anything_else(engine: str, path: str) -> None:
+def test_no_name_of_a_file_is_read_as_an_option(engine: str, path: str) -> None:
     command = started(engine, attrs.evolve(CONTAINER, binds=[Bind(f"/{path}", "/in")]))
 
     mount = command[command.index("--mount") + 1]
     assert next(csv.reader([mount])) == ["type=bind", f"source=/{path}", "target=/in", "readonly"]
 
 
-def test_of_several_engines_one_without_a_service_is_taken() -> None:
+def test_of_several_engines_one_without_a_service_is_used() -> None:
     assert find_engine({"docker": 1, "podman": 1}.get) == "podman"
     assert find_engine({"docker": 1}.get) == "docker"
     assert find_engine({}.get) is None
@@ -90,25 +90,29 @@ def test_of_several_engines_one_without_a_service_is_taken() -> None:
 
 
 @pytest.mark.clause("records-record", "records-image")
-def test_the_digest_of_the_image_is_what_counts(records: Records, on_path: OnPath) -> None:
+def test_the_image_is_identified_by_its_digest(records: Records, on_path: InstallEngine) -> None:
     on_path("podman")
-    first = records.submit(contained("a")).execution
+    first = records.submit(container_spec("a")).execution
 
-    assert records.submit(contained("a", container_image=f"mirror:5000/debian@{DIGEST}")).execution == first
-    assert records.submit(contained("a", container_image=f"debian@sha256:{'6' * 64}")).execution != first
+    assert (
+        records.submit(container_spec("a", container_image=f"mirror:5000/debian@{DIGEST}")).execution == first
+    )
+    assert records.submit(container_spec("a", container_image=f"debian@sha256:{'6' * 64}")).execution != first
     assert records.submit(read_request_spec({"command": ["a"]})).execution != first
-    assert records.submit(contained("a", cwd="/tmp")).execution != first
-    assert records.submit(contained()).execution != first
+    assert records.submit(container_spec("a", cwd="/tmp")).execution != first
+    assert records.submit(container_spec()).execution != first
     assert IMAGE not in records.execution(first or "").preimage
 
 
-def test_the_root_and_what_the_image_says_are_different_places(records: Records, on_path: OnPath) -> None:
+def test_the_root_and_the_directory_of_the_image_are_different(
+    records: Records, on_path: InstallEngine
+) -> None:
     on_path("podman")
     images = read_request_spec({"container_image": IMAGE})
 
     assert images.computation.cwd is None
     assert read_request_spec(write_request_spec(images)) == images
-    assert records.submit(images).execution != records.submit(contained()).execution
+    assert records.submit(images).execution != records.submit(container_spec()).execution
     again = records.execution(records.rerun(records.submit(images).execution or "").execution or "")
     assert json.loads(again.preimage) == {
         "v": 1,
@@ -120,7 +124,7 @@ def test_the_root_and_what_the_image_says_are_different_places(records: Records,
 
 @pytest.mark.clause("records-image", "records-image-relative")
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "message"),
     [
         ({"container_image": "debian:12", "command": ["a"]}, "NAME@sha256"),
         ({"container_image": "--privileged@" + DIGEST, "command": ["a"]}, "NAME@sha256"),
@@ -132,30 +136,30 @@ def test_the_root_and_what_the_image_says_are_different_places(records: Records,
     ],
     ids=["a tag", "an option", "no text", "a relative place", "an unset variable", "neither", "an empty one"],
 )
-def test_an_invalid_image_is_reported(document: dict[str, object], told: str) -> None:
-    with pytest.raises(InvalidRequestError, match=told):
+def test_an_invalid_image_is_reported(document: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
         read_request_spec(document)
 
 
-def test_what_no_site_could_run_is_refused_and_what_is_there_is_found(
-    client: Client, on_path: OnPath
+def test_a_container_that_no_engine_can_run_is_refused_but_its_results_are_found(
+    client: Client, on_path: InstallEngine
 ) -> None:
     records = client("ca")
     folder = on_path("podman")
-    there = records.submit(contained("a")).execution or ""
-    finish(records, there)
+    existing = records.submit(container_spec("a")).execution or ""
+    finish(records, existing)
     (folder / "podman").unlink()
 
-    assert records.submit(contained("a")).execution == there
+    assert records.submit(container_spec("a")).execution == existing
     for refused in (records.preview, records.submit):
         with pytest.raises(InvalidRequestError, match="none of apptainer, podman, docker"):
-            refused(contained("b"))
+            refused(container_spec("b"))
     assert len(records.requests()) == 2
 
 
-def test_apptainer_does_not_know_the_directory_of_an_image(records: Records, on_path: OnPath) -> None:
+def test_apptainer_does_not_know_the_directory_of_an_image(records: Records, on_path: InstallEngine) -> None:
     on_path("apptainer")
 
-    records.preview(contained("a"))
+    records.preview(container_spec("a"))
     with pytest.raises(InvalidRequestError, match="cwd is needed"):
         records.preview(read_request_spec({"container_image": IMAGE, "command": ["a"]}))

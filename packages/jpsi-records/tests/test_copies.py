@@ -1,4 +1,4 @@
-"""What can be made again when the database is lost."""
+"""The records that can be rebuilt after the database is lost."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import Client, finish, prepare_round, spec, start
 from jpsi_records.model.entities import RequestState
 from jpsi_records.records.copies import reindex, write_copy
 from jpsi_records.records.records import Records
-from playing import Client, finish, see_to, spec, start
 
-# Each time in a process of its own, which kills itself before or after the nth thing that it writes.
-ASKING = """\
+# Each time in a process of its own, which kills itself before or after its nth write.
+SUBMITTING = """\
 import contextlib, os, signal, sys
 
 from jpsi_records.records import copies
@@ -65,12 +65,12 @@ INSTANTS = 4
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_no_request_is_in_the_records_without_its_copy(records: Records, url: str, tmp_path: Path) -> None:
-    """Whenever who makes it is killed; a copy without its request says nothing that is to be done."""
+    """At whatever instant the client is killed; a copy without its request has no effect."""
     execution = records.submit(spec("true")).execution or ""
     start(records, execution)
     finish(records, execution)
     write_copy(records, execution)
-    command = [sys.executable, "-c", ASKING, str(records.directory), url, str(INSTANTS)]
+    command = [sys.executable, "-c", SUBMITTING, str(records.directory), url, str(INSTANTS)]
 
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
 
@@ -78,11 +78,11 @@ def test_no_request_is_in_the_records_without_its_copy(records: Records, url: st
     with Records(records.directory, url=f"sqlite:///{tmp_path}/new.sqlite", user="ca") as new:
         reindex(new)
         there, again = ({it.id: it for it in one.requests()} for one in (records, new))
-    # the first, the one that was killed after all was done, and the last
+    # the first, the one that was killed after its last write, and the last
     assert len(there) == 3
     assert {name: again[name] for name in there} == there
     assert {it.state for it in again.values()} == {RequestState.FINAL}
-    # and the one whose copy was written just before it was to be committed
+    # and the one whose copy was written just before its commit
     assert len(again) == 4
 
 
@@ -96,7 +96,7 @@ def usual_umask() -> Iterator[None]:
 @pytest.mark.usefixtures("usual_umask")
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_other_users_cannot_read_or_list_copies(records: Records) -> None:
-    """Other users may find outputs there by their digests, and logs by the ids of executions."""
+    """Other users may find outputs by their digests, and logs by the ids of executions."""
     mounts = {"stdin": {"kind": "text", "content": "a"}}
     execution = records.submit(spec("true", mounts=mounts)).execution or ""
     start(records, execution)
@@ -117,8 +117,8 @@ def test_other_users_cannot_read_or_list_copies(records: Records) -> None:
     assert {it.stat().st_mode & 0o777 for it in below} == {0o711}
 
 
-def lost(records: Records, tmp_path: Path) -> Records:
-    """The records with another database, made again from the copies."""
+def rebuilt(records: Records, tmp_path: Path) -> Records:
+    """Return the records with another database, rebuilt from the copies."""
     url = f"sqlite:///{tmp_path}/new.sqlite"
     new = Records(records.directory, url=url, user=records.user, now=records.now)
     reindex(new)
@@ -126,7 +126,7 @@ def lost(records: Records, tmp_path: Path) -> Records:
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_no_request_that_waits_is_lost_with_the_database(records: Records, tmp_path: Path) -> None:
+def test_no_waiting_request_is_lost_with_the_database(records: Records, tmp_path: Path) -> None:
     queued = records.submit(spec("a"), priority=3)
     held = records.submit(spec("b"), priority=2)
     records.cancel(held.id)
@@ -139,7 +139,7 @@ def test_no_request_that_waits_is_lost_with_the_database(records: Records, tmp_p
     before = records.requests()
     assert {it.id for it in before} >= {queued.id, held.id, waits.id, draft.id, joined.id}
 
-    with lost(records, tmp_path) as new:
+    with rebuilt(records, tmp_path) as new:
         assert new.requests() == before
         priorities = [new.execution(it.execution or "").priority for it in (queued, held, joined)]
         assert priorities == [3, 0, 7]
@@ -153,34 +153,32 @@ def test_a_request_whose_waiting_execution_is_lost_gets_another(records: Records
     request = records.submit(spec("a"))
     (records.execution_directory(request.execution or "") / "record.json").unlink()
 
-    with lost(records, tmp_path) as new:
+    with rebuilt(records, tmp_path) as new:
         assert new.request(request.id).execution is None
         new.advance()
         assert new.request(request.id).execution is not None
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_what_was_not_committed_has_no_copy_that_is_newer(records: Records, tmp_path: Path) -> None:
+def test_an_uncommitted_change_has_no_newer_copy(records: Records, tmp_path: Path) -> None:
     request = records.submit(spec("a"))
     start(records, request.execution or "")
     write_copy(records, request.execution or "")
     finish(records, request.execution or "")
 
-    with lost(records, tmp_path) as new:
+    with rebuilt(records, tmp_path) as new:
         assert new.request(request.id).outcome == "complete"
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_a_copy_of_a_version_that_did_not_say_who_has_changed_an_execution_is_read(
-    records: Records, tmp_path: Path
-) -> None:
+def test_a_copy_of_a_version_without_the_user_of_a_change_is_read(records: Records, tmp_path: Path) -> None:
     execution = records.submit(spec("a")).execution or ""
     copy = records.execution_directory(execution) / "record.json"
     document = json.loads(copy.read_text())
     del document["execution"]["modified_at"], document["execution"]["modified_by"]
     copy.write_text(json.dumps(document))
 
-    with lost(records, tmp_path) as new:
+    with rebuilt(records, tmp_path) as new:
         found = new.execution(execution)
         assert (found.modified_at, found.modified_by) == (found.created_at, "")
 
@@ -194,7 +192,7 @@ def test_the_names_of_collections_are_not_lost_with_the_database(records: Record
     mounts = {"/in": {"kind": "collection", "name": "my words/\u2028"}}
     waits = records.submit(spec("b", mounts=mounts, after=[first.id]))
 
-    with lost(records, tmp_path) as new:
+    with rebuilt(records, tmp_path) as new:
         start(new, first.execution or "")
         finish(new, first.execution or "")
         new.advance()
@@ -207,8 +205,8 @@ def test_the_names_that_users_of_a_server_give_are_not_lost(
 ) -> None:
     (tmp_path / "in").write_text("1")
     digest = role("ca").put(tmp_path / "in", "words").digest
-    see_to(records)
+    prepare_round(records)
 
-    with lost(records, tmp_path) as new:
+    with rebuilt(records, tmp_path) as new:
         mounts = {"/in": {"kind": "collection", "name": "words"}}
         assert digest in new.preview(spec("b", mounts=mounts)).resolution.wanted

@@ -9,6 +9,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import text
 
+from fake_dispatcher import spec
 from jpsi_records.errors import StoreError
 from jpsi_records.records.records import Records
 from jpsi_records.store import database as databases
@@ -16,12 +17,11 @@ from jpsi_records.store.database import Database
 from jpsi_records.store.database_setup import _migrate
 from jpsi_records.store.database_setup import open_database as opened
 from jpsi_records.store.schema import HEAD, METADATA
-from playing import spec
 
 
 @pytest.fixture
 def open_database() -> Iterator[Callable[[str], Database]]:
-    """Closes what it has opened."""
+    """Yield a function that opens databases; close them after the test."""
     found: list[Database] = []
 
     def open_(url: str) -> Database:
@@ -33,7 +33,7 @@ def open_database() -> Iterator[Callable[[str], Database]]:
         it.close()
 
 
-def test_the_migrations_make_the_tables_of_this_version(
+def test_the_migrations_create_the_tables_of_this_version(
     url: str, open_database: Callable[[str], Database]
 ) -> None:
     database = open_database(url)
@@ -46,7 +46,7 @@ def test_the_migrations_make_the_tables_of_this_version(
 
 
 def test_records_of_the_first_version_are_migrated(url: str, tmp_path: Path) -> None:
-    """What a release has written, every later one reads."""
+    """Every later version reads the records of a release."""
     database = Database(url)
     with database.writing() as tx:
         _migrate(tx.connection, "0001")
@@ -85,19 +85,19 @@ def test_an_unreachable_database_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
         ("no url", "no URL of a database"),
         ("mysql://server/records", "and not in mysql"),
-        ("postgresql+pg8000://server/records", "pip install 'jpsi-records"),
+        ("postgresql+pg8000://server/records", "install 'jpsi-records"),
     ],
 )
-def test_an_unusable_database_is_reported(url: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=told):
+def test_an_unusable_database_is_reported(url: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=message):
         opened(url)
 
 
-def test_the_driver_needs_not_be_named() -> None:
+def test_the_driver_need_not_be_named() -> None:
     database = Database("postgresql://server/records")
 
     assert database.engine.dialect.driver == "psycopg"
@@ -113,7 +113,7 @@ def test_a_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("is_on_network", "mode"), [(False, "wal"), (True, "delete")], ids=["here", "network"]
 )
-def test_the_journal_is_one_that_the_file_system_can_hold(
+def test_the_journal_mode_suits_the_file_system(
     is_on_network: bool, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(databases, "is_on_network", lambda path: is_on_network)
@@ -126,7 +126,7 @@ def test_the_journal_is_one_that_the_file_system_can_hold(
     assert found == mode
 
 
-def test_a_database_in_memory_is_one_wherever_the_working_directory_is(
+def test_a_database_in_memory_is_independent_of_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -11,24 +11,24 @@ from pathlib import Path
 import pytest
 
 import jpsi
+from fake_dispatcher import Client, spec
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.jobs.attempt_job import AttemptFiles
 from jpsi_records.jobs.materialize import revoke
 from jpsi_records.model.entities import About, Execution, ExecutionState
 from jpsi_records.records.copies import reindex
 from jpsi_records.records.records import Records
-from playing import Client, spec
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """What a dispatcher does is the same for each database."""
+    """Return one database's URL, as the dispatcher treats all databases alike."""
     return f"sqlite:///{tmp_path / 'records.sqlite'}"
 
 
 @pytest.fixture
 def records(tmp_path: Path, url: str) -> Iterator[Records]:
-    """With the time of the world, in which jobs run."""
+    """Return records with real time, as jobs run in it."""
     with Records(tmp_path / "records", url=url, user="ca") as records:
         yield records
 
@@ -37,7 +37,7 @@ LEASE = timedelta(seconds=60)
 
 
 def dispatched(records: Records, *requests: str, lease: float = 60) -> None:
-    """Everything that can run has run."""
+    """Run a dispatcher until no execution can run."""
     dispatcher = Dispatcher(records, lease=timedelta(seconds=lease))
     dispatcher.run(until_idle=True)
     dispatcher.close()
@@ -50,7 +50,7 @@ def executed(records: Records, *command: str, **more: object) -> Execution:
 
 
 def content(records: Records, digest: str | None) -> dict[str, str]:
-    """The files of a collection."""
+    """Return the files of a collection."""
     assert digest is not None
     manifest = records.blobs.manifest(digest)
     return {at: records.blobs.path(it.digest).read_text() for at, it in manifest.items()}
@@ -58,7 +58,7 @@ def content(records: Records, digest: str | None) -> dict[str, str]:
 
 @pytest.mark.clause("records-streams", "records-output", "records-collection", "records-places")
 def test_a_result_is_computed_once_and_stored(records: Records, tmp_path: Path) -> None:
-    asked = spec(
+    request_spec = spec(
         "sh",
         "-c",
         f"echo ran >>{tmp_path}/runs; cat; cat ${{JPSI_ROOT}}/in/a; pwd; echo $V; echo late >&2",
@@ -68,23 +68,23 @@ def test_a_result_is_computed_once_and_stored(records: Records, tmp_path: Path) 
             "stdin": {"kind": "json", "content": {"b": 1.0, "a": 2}},
             "/in/a": {"kind": "text", "content": "input\n"},
             "/out": {"kind": "collection"},
-            "stdout": {"kind": "file", "path": "/out/sub/told"},
+            "stdout": {"kind": "file", "path": "/out/sub/output"},
         },
         output_path="/out",
     )
-    first = records.submit(asked)
+    first = records.submit(request_spec)
 
     dispatched(records)
 
     execution = records.execution(first.execution or "")
     assert (execution.state, execution.exit_code, execution.progress) == (ExecutionState.COMPLETE, 0, 1.0)
     root = str(records.directory / "executions" / execution.id / "1" / "root")
-    told = f'{{"a":2,"b":1}}input\n{root}/out\n{root}/x\n'
-    assert content(records, execution.output) == {"sub/told": told}
+    text = f'{{"a":2,"b":1}}input\n{root}/out\n{root}/x\n'
+    assert content(records, execution.output) == {"sub/output": text}
     assert content(records, execution.log)["stderr"] == "late\n"
     assert records.request(first.id).outcome == "complete"
 
-    again = records.submit(asked)
+    again = records.submit(request_spec)
     dispatched(records)
 
     assert again.execution == execution.id
@@ -141,7 +141,7 @@ def test_the_output_of_one_is_the_input_of_another(records: Records) -> None:
 
 
 @pytest.mark.clause("records-collection")
-def test_what_a_job_writes_to_its_input_is_not_saved_back(records: Records) -> None:
+def test_changes_of_a_job_to_its_input_are_not_stored(records: Records) -> None:
     digest = executed(
         records,
         *("sh", "-c", "echo one >a"),
@@ -162,7 +162,7 @@ def test_what_a_job_writes_to_its_input_is_not_saved_back(records: Records) -> N
 
 
 @pytest.mark.clause("records-tmp")
-def test_a_temporary_directory_is_empty_and_nothing_of_it_is_kept(records: Records) -> None:
+def test_a_temporary_directory_is_empty_and_not_stored(records: Records) -> None:
     command = ("sh", "-c", "ls -A; echo x >left")
     executions = [
         executed(records, *command, cwd="/scratch", mounts={"/scratch": {"kind": "tmp"}}, reuse="never")
@@ -263,10 +263,8 @@ def test_a_dispatcher_adopts_the_job_of_an_ended_one(records: Records, tmp_path:
     assert [it.number for it in records.attempts(execution.id)] == [1]
 
 
-def test_a_dispatcher_that_was_asleep_leaves_what_it_had_to_the_next(
-    records: Records, tmp_path: Path
-) -> None:
-    """What the job has left is not removed before the next one has kept it."""
+def test_a_suspended_dispatcher_leaves_its_executions_to_the_next(records: Records, tmp_path: Path) -> None:
+    """The next dispatcher stores the job's files before they are removed."""
     script = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo made >a"
     mounts = {"/out": {"kind": "collection"}}
     request = records.submit(spec("sh", "-c", script, cwd="/out", mounts=mounts, output_path="/out"))
@@ -287,8 +285,8 @@ def test_a_dispatcher_that_was_asleep_leaves_what_it_had_to_the_next(
     assert content(records, records.execution(execution).output) == {"a": "made\n"}
 
 
-def test_a_job_of_an_attempt_that_was_revoked_does_not_run(records: Records, tmp_path: Path) -> None:
-    """As one does not that a dispatcher submits which was asleep for longer than its lease."""
+def test_a_job_of_a_revoked_attempt_does_not_run(records: Records, tmp_path: Path) -> None:
+    """Nor does a job that a dispatcher submits after it was suspended for longer than its lease."""
     request = records.submit(spec("touch", str(tmp_path / "ran")))
     files = AttemptFiles(records.directory / "executions" / (request.execution or "") / "1")
     submit = jpsi.JobExecutor.submit
@@ -318,7 +316,7 @@ def test_lost_records_are_rebuilt(records: Records, tmp_path: Path) -> None:
     failed = executed(records, "false")
     records.invalidate(failed.id)
     before = [records.requests(), records.execution(done.id), records.attempts(done.id)]
-    told = [[(it.time, it.kind, it.data) for it in records.events()], records.usage()]
+    history = [[(it.time, it.kind, it.data) for it in records.events()], records.usage()]
     (records.directory / "executions" / "odd").mkdir()
     (records.directory / "executions" / "odd" / "record.json").write_text("{")
     records.close()
@@ -331,7 +329,7 @@ def test_lost_records_are_rebuilt(records: Records, tmp_path: Path) -> None:
         assert [again.requests(), again.execution(done.id), again.attempts(done.id)] == before
         assert again.execution(failed.id).invalidated_by == records.user
         events = [(it.time, it.kind, it.data) for it in again.events()]
-        assert [events[:-1], again.usage()] == told
+        assert [events[:-1], again.usage()] == history
         assert again.submit(spec("true", environment={"A": "1"})).execution == done.id
         once = again.events()
         assert reindex(again).executions == 0
@@ -341,14 +339,14 @@ def test_lost_records_are_rebuilt(records: Records, tmp_path: Path) -> None:
 def test_immediately_satisfied_requests_are_rebuilt(records: Records, tmp_path: Path) -> None:
     done = executed(records, "true")
     again = [records.submit(spec("true"), About(labels={"a": str(number)})) for number in range(2)]
-    # which writes the execution again, with both, and then there is a third
+    # the execution is written again, with both; then a third request follows
     records.invalidate(done.id)
     chosen = records.submit(spec("true", reuse="never"))
     dispatched(records)
     last = records.submit(spec("true"))
     assert [it.outcome for it in (*again, last)] == ["complete"] * 3
     assert last.execution == chosen.execution
-    before, told = records.requests(), [(it.time, it.kind, it.request, it.data) for it in records.events()]
+    before, events = records.requests(), [(it.time, it.kind, it.request, it.data) for it in records.events()]
     accounted = records.usage()
 
     with Records(records.directory, url=f"sqlite:///{tmp_path}/new.sqlite") as new:
@@ -356,7 +354,7 @@ def test_immediately_satisfied_requests_are_rebuilt(records: Records, tmp_path: 
 
         assert (restored.executions, restored.requests, restored.unreadable) == (2, len(before), ())
         assert new.requests() == before
-        assert [(it.time, it.kind, it.request, it.data) for it in new.events()][:-1] == told
+        assert [(it.time, it.kind, it.request, it.data) for it in new.events()][:-1] == events
         assert new.usage() == accounted
         assert reindex(new).requests == 0
 
@@ -390,7 +388,7 @@ def test_a_job_whose_records_were_lost_is_adopted(records: Records, tmp_path: Pa
 
 
 @pytest.mark.clause("records-git-tree", "records-git-commit", "records-git-revisions")
-def test_a_git_tree_is_laid_out_without_git(records: Records, tmp_path: Path) -> None:
+def test_a_git_tree_is_materialized_without_git(records: Records, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     for command in (
         ("init", "--quiet", "--initial-branch=main", "."),
@@ -406,25 +404,23 @@ def test_a_git_tree_is_laid_out_without_git(records: Records, tmp_path: Path) ->
         subprocess.run(["git", "-C", str(repository), "add", "."], check=True)
         subprocess.run(["git", "-C", str(repository), "commit", "--quiet", "-m", str(number)], check=True)
 
-    def asked(**mount: str) -> Execution:
+    def run(**mount: str) -> Execution:
         tree = {"kind": "git_tree", "url": str(repository), **mount}
         return executed(records, "sh", "-c", "ls -A; cat a", cwd="/src", mounts={"/src": tree})
 
-    newest = asked(commit="main", path="/src")
+    newest = run(commit="main", path="/src")
     tree = subprocess.run(
         ["git", "-C", str(repository), "rev-parse", "main:src"], check=True, capture_output=True, text=True
     ).stdout.strip()
     assert json.loads(newest.preimage)["mounts"]["/src"] == {"kind": "git_tree", "tree": tree}
     assert content(records, newest.log)["stdout"] == "a\n2\n"
     # the directory has not changed between these commits
-    assert asked(commit="main~1", path="/src").id == newest.id
-    oldest = asked(commit="main~2", path="/src")
+    assert run(commit="main~1", path="/src").id == newest.id
+    oldest = run(commit="main~2", path="/src")
     assert oldest.id != newest.id
-    # any commit of a range will do, and a new run has the newest
-    assert (
-        asked(revisions="main", path="/src").id == min(newest, oldest, key=lambda it: it.finished_at or 0).id
-    )
-    assert asked(revisions="main~1..main", path="/src").id == newest.id
+    # any commit of a range satisfies the request, and a new run has the newest
+    assert run(revisions="main", path="/src").id == min(newest, oldest, key=lambda it: it.finished_at or 0).id
+    assert run(revisions="main~1..main", path="/src").id == newest.id
 
 
 def test_the_output_of_a_request_is_waited_for(records: Records) -> None:

@@ -1,4 +1,4 @@
-"""The page about requests, and the README, do what they say."""
+"""The page about requests, and the README, followed as written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[3] / "docs/guide/requests.md"
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_the_examples_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
+def test_the_examples_of_the_page_print_the_documented_output(tmp_path: Path) -> None:
     Reader(tmp_path).follow(PAGE.read_text())
 
 
@@ -25,7 +25,7 @@ def test_the_constraints_of_the_page_are_constraints() -> None:
     assert [list(problems(yaml.safe_load(it))) for it in found] == [[], []]
 
 
-def test_the_program_of_the_readme_does_what_it_says(tmp_path: Path) -> None:
+def test_the_program_of_the_readme_succeeds(tmp_path: Path) -> None:
     (program,) = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
     file = f"```{{code-block}} python\n:caption: readme.py\n\n{program}```\n"
 

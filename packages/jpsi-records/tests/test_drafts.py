@@ -1,4 +1,4 @@
-"""Drafts: drawn up, changed, listed, satisfied, reset, committed; and names that need not be written out."""
+"""Drafts: created, changed, listed, satisfied, reset, committed; and abbreviated names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
+from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
 from jpsi_records.errors import InvalidRequestError, NotFoundError, NothingToReuseError, StateError
 from jpsi_records.model.entities import About, ExecutionState, RequestState
 from jpsi_records.model.mounts import KINDS, read_mount
 from jpsi_records.records.records import Records
 from jpsi_records.store import requests
-from playing import Client, Clock, finish, see_to, spec, start
 
 Run = Callable[..., Any]
 
@@ -39,7 +39,7 @@ def test_satisfy_finds_or_creates(records: Records) -> None:
     assert records.execution(execution.id).priority == 2
 
 
-def test_satisfy_creates_nothing_where_that_is_not_wanted(records: Records) -> None:
+def test_satisfy_creates_nothing_if_not_permitted(records: Records) -> None:
     draft = records.draft(spec("a", reuse="only"))
     first = records.submit(spec("b"))
     waits = records.draft(spec("c", after=[first.id]))
@@ -50,8 +50,8 @@ def test_satisfy_creates_nothing_where_that_is_not_wanted(records: Records) -> N
         records.satisfy(waits.id)
 
 
-@pytest.mark.parametrize("others", ["nobody", "a draft", "a request"])
-def test_what_was_created_for_a_draft_goes_with_it_unless_somebody_has_it(
+@pytest.mark.parametrize("others", ["none", "a draft", "a request"])
+def test_the_execution_of_a_draft_is_removed_with_it_unless_another_request_has_it(
     records: Records, others: str
 ) -> None:
     draft = records.draft(spec("a"))
@@ -63,21 +63,21 @@ def test_what_was_created_for_a_draft_goes_with_it_unless_somebody_has_it(
 
     assert records.reset(draft.id).execution is None
 
-    expected = ExecutionState.CANCELLED if others == "nobody" else ExecutionState.QUEUED
+    expected = ExecutionState.CANCELLED if others == "none" else ExecutionState.QUEUED
     assert records.execution(execution).state is expected
 
 
-def test_what_a_draft_has_is_not_cancelled_by_others(records: Records, clock: Clock) -> None:
+def test_the_execution_of_a_draft_is_not_cancelled_by_others(records: Records, clock: Clock) -> None:
     draft = records.draft(spec("a"))
     execution = records.satisfy(draft.id).execution
     records.submit(spec("a"), About(expires_at=clock()))
-    see_to(records)
+    prepare_round(records)
 
     assert records.commit(draft.id).execution == execution
     assert records.execution(execution or "").state is ExecutionState.QUEUED
 
 
-def test_a_draft_whose_execution_does_no_more_is_not_committed(records: Records) -> None:
+def test_a_draft_whose_execution_no_longer_satisfies_it_is_not_committed(records: Records) -> None:
     draft = records.draft(spec("a"))
     execution = records.satisfy(draft.id).execution or ""
     records.invalidate(execution)
@@ -106,13 +106,13 @@ def test_a_draft_can_be_changed_until_it_is_committed(
     assert changed.priority is None
     assert user.requests(state=RequestState.DRAFT) == [changed]
     user.commit(draft.id)
-    see_to(server)
+    prepare_round(server)
     assert "b" in server.execution(user.request(draft.id).execution or "").preimage
     with pytest.raises(StateError, match="not a draft any more"):
         user.update(draft.id, spec("c"))
 
 
-def test_a_draft_that_says_something_else_has_no_execution(records: Records) -> None:
+def test_a_changed_draft_has_no_execution(records: Records) -> None:
     draft = records.draft(spec("a"))
     execution = records.satisfy(draft.id).execution or ""
 
@@ -134,7 +134,7 @@ def test_a_request_that_is_recorded_and_no_longer_valid_is_shown_and_refused(rec
     assert sorted(it.spec.computation.command for it in records.requests()) == [("a",), ("a",), ("c",)]
     with pytest.raises(InvalidRequestError, match="digest must be"):
         records.commit(draft.id)
-    see_to(records)
+    prepare_round(records)
     assert records.request(waiting.id).outcome == "refused"
 
 
@@ -156,7 +156,7 @@ def test_a_user_without_permission_to_dispatch_gets_a_hint(records: Records, rol
     ca = role("ca")
     draft = ca.draft(spec("a"))
     request = ca.submit(spec("b"))
-    see_to(records)
+    prepare_round(records)
     execution = ca.request(request.id).execution or ""
     before = [ca.request(draft.id), ca.execution(execution)]
 
@@ -206,7 +206,7 @@ def test_every_call_for_drafts_is_a_command(run: Run) -> None:
     assert "not a draft any more" in run("update", draft, "--name", "z", code=125)
 
 
-def test_the_beginning_of_an_id_is_enough(run: Run) -> None:
+def test_a_unique_prefix_of_an_id_is_accepted(run: Run) -> None:
     request = run("submit", "a.yaml", "--json")
     mine, execution = request["id"][:18], request["execution"][:18]
 
@@ -218,7 +218,7 @@ def test_the_beginning_of_an_id_is_enough(run: Run) -> None:
     assert request["execution"] in run("invalidate", execution)
 
 
-def test_a_beginning_of_several_ids_is_refused(client: Client) -> None:
+def test_an_ambiguous_prefix_of_ids_is_refused(client: Client) -> None:
     records = client("ca")
     one = records.submit(spec("a"))
     records.submit(spec("b"))
@@ -231,7 +231,7 @@ def test_a_beginning_of_several_ids_is_refused(client: Client) -> None:
     assert records.request(one.id).priority == 1
 
 
-def test_others_are_named_by_the_beginning_of_their_ids(records: Records) -> None:
+def test_other_requests_are_named_by_prefixes_of_their_ids(records: Records) -> None:
     first = records.submit(spec("a", mounts={"/out": {"kind": "collection"}}, output_path="/out"))
     short = first.id[:20]
     mounts = {"/in": {"kind": "output", "request": short}}
@@ -269,7 +269,7 @@ def test_a_filter_is_written_as_in_the_draft(records: Records, filters: object) 
 
 @pytest.mark.clause("records-arvados")
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "message"),
     [
         ({"kind": "collection", "portable_data_hash": "d41d8cd98f00b204e9800998ecf8427e+0"}, "its `digest`"),
         ({"kind": "collection", "uuid": "zzzzz-4zz18-yyyyyyyyyyyyyyy"}, "has a `name`"),
@@ -281,8 +281,10 @@ def test_a_filter_is_written_as_in_the_draft(records: Records, filters: object) 
     ],
     ids=str,
 )
-def test_what_only_arvados_has_is_explained_in_a_sentence(document: dict[str, str], told: str) -> None:
-    with pytest.raises(InvalidRequestError, match=told):
+def test_members_that_only_arvados_has_are_explained_in_a_sentence(
+    document: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
         spec("a", mounts={"/in": document})
 
 
@@ -293,7 +295,7 @@ def test_problems_of_mounts_are_not_python_errors(kind: str) -> None:
     assert "argument" not in str(raised.value)
 
 
-def test_a_filter_by_a_state_that_there_is_not_is_refused() -> None:
+def test_a_filter_by_an_unknown_state_is_refused() -> None:
     for wrong in ("Complete", "failed"):
         with pytest.raises(InvalidRequestError, match="one of queued, claimed, running, "):
             spec("a", filters=["state", "!=", wrong])

@@ -1,4 +1,4 @@
-"""Where the locks of a file system cannot be trusted, a file that is made exclusively is the lock."""
+"""The exclusive lock file, for file systems whose locks cannot be trusted."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from fake_dispatcher import spec
 from jpsi_records.errors import StoreError
 from jpsi_records.model.mounts import GitTree
 from jpsi_records.records.records import Records
 from jpsi_records.store import database as databases
 from jpsi_records.store.database import Database
 from jpsi_records.store.file_lock import FileLock
-from playing import spec
 
 HOLDING = """\
 import os, sys
@@ -28,8 +28,8 @@ with FileLock(Path(sys.argv[1]), timeout=0).acquire():
 """
 
 
-class Waiting:
-    """A time that passes when somebody waits, and what happens then."""
+class WaitingClock:
+    """A clock that advances when a process waits, and then runs the next event."""
 
     def __init__(self, *happens: Callable[[], object]) -> None:
         self.seconds = 0.0
@@ -55,7 +55,7 @@ def path(tmp_path: Path) -> Path:
 def test_a_process_waits_until_the_lock_is_released(path: Path) -> None:
     first = FileLock(path, timeout=0).acquire()
     first.__enter__()
-    waiting = Waiting(lambda: None, lambda: first.__exit__(None, None, None))
+    waiting = WaitingClock(lambda: None, lambda: first.__exit__(None, None, None))
 
     with waiting.turns(path).acquire():
         assert path.exists()
@@ -75,44 +75,44 @@ def test_the_lock_of_a_killed_process_is_broken(path: Path) -> None:
     subprocess.run([sys.executable, "-c", HOLDING, str(path)], check=True)
     assert path.exists()
 
-    with Waiting().turns(path).acquire():
+    with WaitingClock().turns(path).acquire():
         assert path.exists()
 
     assert list(path.parent.iterdir()) == []
 
 
-def test_the_end_of_a_process_of_another_machine_is_unknown(path: Path) -> None:
-    path.write_text("far b00t pid:[1] 17 42 abc")
+def test_the_end_of_a_process_on_another_host_is_unknown(path: Path) -> None:
+    path.write_text("host2 b00t pid:[1] 17 42 abc")
 
     with (
-        pytest.raises(StoreError, match=rf"process 17 on far .* remove {path}"),
-        Waiting().turns(path).acquire(),
+        pytest.raises(StoreError, match=rf"process 17 on host2 .* remove {path}"),
+        WaitingClock().turns(path).acquire(),
     ):
         pass
 
-    assert path.read_text() == "far b00t pid:[1] 17 42 abc"
+    assert path.read_text() == "host2 b00t pid:[1] 17 42 abc"
 
 
 def test_a_lock_file_that_is_being_written_is_held(path: Path) -> None:
     path.write_text("")
 
-    with Waiting(path.unlink).turns(path).acquire():
+    with WaitingClock(path.unlink).turns(path).acquire():
         assert path.read_text()
 
 
-def test_the_turn_of_the_next_is_not_ended_for_that_of_the_dead(
+def test_a_lock_that_was_broken_and_retaken_is_not_broken_again(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two see that a process has ended, and one of them is slow."""
+    """Two processes detect that the holder has ended, and one of them is slow."""
     subprocess.run([sys.executable, "-c", HOLDING, str(path)], check=True)
     dead = path.read_text()
-    waiting = Waiting()
+    waiting = WaitingClock()
     slow = waiting.turns(path)
     real = slow._read_holder
-    told = [dead]
-    monkeypatch.setattr(slow, "_read_holder", lambda: told.pop() if told else real())
+    holders = [dead]
+    monkeypatch.setattr(slow, "_read_holder", lambda: holders.pop() if holders else real())
 
-    with Waiting().turns(path).acquire():
+    with WaitingClock().turns(path).acquire():
         mine = path.read_text()
         slow._break_stale_lock()
 
@@ -127,7 +127,7 @@ def test_a_lock_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["reading", "writing"])
-def test_on_a_file_system_of_several_machines_every_transaction_has_its_turn(
+def test_on_a_network_file_system_transactions_are_exclusive(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(databases, "is_on_network", lambda path: True)

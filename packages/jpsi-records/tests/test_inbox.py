@@ -1,4 +1,4 @@
-"""What a job asks for, as files."""
+"""The requests of a job, which are files."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 import attrs
 import pytest
 
+from fake_dispatcher import spec
 from jpsi_records.errors import InvalidRequestError, StateError, StoreError
 from jpsi_records.inbox import inbox as inboxes
 from jpsi_records.inbox.inbox import Asked, Inbox
 from jpsi_records.inbox.reports import NO_REPORT, Report, read_progress
 from jpsi_records.model.entities import About
 from jpsi_records.records.records import Records
-from playing import spec
 
 ID = "019a0000-0000-7000-8000-000000000000"
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """That of a job."""
+    """Return the environment of a job."""
     (tmp_path / "inbox").mkdir()
     return {
         "JPSI_EXECUTION": "parent",
@@ -37,18 +37,18 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def test_a_request_is_read_as_it_was_written(environment: dict[str, str], tmp_path: Path) -> None:
     more = About(name="a", description="b", labels={"c": "d"}, expires_at=datetime(2030, 1, 1, tzinfo=UTC))
-    asked = spec("compute", mounts={"/in": {"kind": "text", "content": "é\n"}}, reuse="never")
+    requested = spec("compute", mounts={"/in": {"kind": "text", "content": "é\n"}}, reuse="never")
 
-    request = Inbox(environment).submit(asked, more, priority=2.5)
+    request = Inbox(environment).submit(requested, more, priority=2.5)
 
     (path,) = (tmp_path / "inbox").iterdir()
     assert (path.name, path.stat().st_mode & 0o777) == (f"{request}.json", 0o600)
     read = inboxes.read_request(path.name, path.read_bytes())
-    assert (read.id, read.spec, read.priority) == (request, asked, 2.5)
+    assert (read.id, read.spec, read.priority) == (request, requested, 2.5)
     assert read.more == attrs.evolve(more, parent="parent")
 
 
-def test_progress_is_written_where_it_is_read(environment: dict[str, str], tmp_path: Path) -> None:
+def test_progress_is_read_from_the_written_file(environment: dict[str, str], tmp_path: Path) -> None:
     Inbox(environment).set_progress(0.5)
 
     assert (tmp_path / "progress").read_text() == "0.5\n"
@@ -56,10 +56,10 @@ def test_progress_is_written_where_it_is_read(environment: dict[str, str], tmp_p
         Inbox(environment).set_progress(2)
 
 
-def test_a_job_that_is_killed_as_it_tells_its_progress_has_reported_its_failure(
+def test_a_job_that_is_killed_while_it_reports_progress_has_reported_its_failure(
     environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No moment passes in which the file holds less than what was reported before."""
+    """At no instant does the file hold less than was reported before."""
     inbox, progress = Inbox(environment), tmp_path / "progress"
     failed = Report(is_success=False, message="no input")
     inbox.set_progress(0.125, failed)
@@ -77,7 +77,7 @@ def test_a_job_that_is_killed_as_it_tells_its_progress_has_reported_its_failure(
 
 
 @pytest.mark.parametrize("old", ["0.125\n0.25\n0.375\n", "0.125\n\n\n\n0.375", "x" * 99])
-def test_a_job_that_is_killed_as_it_shortens_its_progress_file_leaves_no_old_lines(
+def test_a_job_that_is_killed_while_it_shortens_its_progress_file_leaves_no_old_lines(
     environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str
 ) -> None:
     progress = tmp_path / "progress"
@@ -106,7 +106,7 @@ def test_a_process_outside_of_jobs_has_no_inbox() -> None:
         Inbox({})
 
 
-def test_in_a_job_no_records_are_opened(
+def test_a_job_opens_no_records(
     environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JPSI_EXECUTION", "parent")
@@ -146,7 +146,7 @@ WHOLE = json.loads(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"v": 2}, "that this version knows"),
         ({"wish": {"command": []}}, "command must be a list of texts"),
@@ -164,13 +164,13 @@ WHOLE = json.loads(
     ],
     ids=str,
 )
-def test_an_invalid_request_file_reports_the_reason(change: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidRequestError, match=told):
+def test_an_invalid_request_file_reports_the_reason(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
         inboxes.read_request(f"{ID}.json", json.dumps(WHOLE | change).encode())
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         (f"{ID}.json", json.dumps(WHOLE).encode()[:-1], "not whole"),
         (f"{ID}.json", b"", "not whole"),
@@ -182,12 +182,12 @@ def test_an_invalid_request_file_reports_the_reason(change: dict[str, Any], told
     ],
     ids=["cut short", "empty", "binary", "deep", "a list", "a name", "a suffix"],
 )
-def test_an_invalid_request_document_reports_the_reason(name: str, content: bytes, told: str) -> None:
-    with pytest.raises(InvalidRequestError, match=told):
+def test_an_invalid_request_document_reports_the_reason(name: str, content: bytes, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
         inboxes.read_request(name, content)
 
 
-# Each time in a process of its own, which kills itself before or after the nth thing that it does to files.
+# Each time in a process of its own, which kills itself before or after its nth change to a file.
 WRITING = """\
 import os, signal, sys
 from pathlib import Path
@@ -246,7 +246,7 @@ def test_a_request_file_is_complete_or_missing_after_a_kill(tmp_path: Path) -> N
         assert len(whole) <= 1
         assert all(inboxes.read_request(it.name, it.read_bytes()).spec == spec("a") for it in whole)
         found.append(len(whole))
-    # up to the renaming there is none, and from then on one
+    # before the renaming there is no file, afterwards one
     assert found == sorted(found)
     assert (found[0], found[-1], len(found)) == (0, 1, int(done.stdout) + 1)
     assert sum(found) > 1

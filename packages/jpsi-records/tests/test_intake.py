@@ -1,4 +1,4 @@
-"""What jobs ask for comes into the records once."""
+"""The intake of jobs' requests, which are recorded once."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
 from jpsi_records.dispatch import intake
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.dispatch.intake import REFUSED, process_inbox
 from jpsi_records.inbox.inbox import Inbox
 from jpsi_records.model.entities import About, ExecutionState, RequestState
 from jpsi_records.records.records import Records
-from playing import Client, Clock, finish, see_to, spec, start
 
 
 @pytest.fixture
 def parent(records: Records) -> str:
-    """An execution that runs."""
+    """Return a running execution."""
     execution = records.submit(spec("parent"), priority=3).execution or ""
     start(records, execution)
     return execution
@@ -35,8 +35,8 @@ def inbox(tmp_path: Path) -> Path:
     return place
 
 
-def asking(execution: str, inbox: Path) -> Inbox:
-    """What the job of an execution has."""
+def job_inbox(execution: str, inbox: Path) -> Inbox:
+    """Return the inbox of an execution's job."""
     return Inbox({"JPSI_EXECUTION": execution, "JPSI_INBOX": str(inbox)})
 
 
@@ -49,10 +49,10 @@ def test_a_request_of_a_job_belongs_to_the_owner_of_its_execution(
 ) -> None:
     clock.advance(1)
     client("cb").submit(spec("parent"))
-    request = asking(parent, inbox).submit(spec("child"), About(labels={"a": "b"}), priority=1)
+    request = job_inbox(parent, inbox).submit(spec("child"), About(labels={"a": "b"}), priority=1)
 
     process_inbox(records, parent, inbox)
-    see_to(records)
+    prepare_round(records)
 
     child = records.request(request)
     assert (child.owner, child.parent, child.state) == ("ca", parent, RequestState.COMMITTED)
@@ -65,8 +65,8 @@ def test_a_request_of_a_job_belongs_to_the_owner_of_its_execution(
     assert records.request(request).outcome == "cancelled"
 
 
-def test_a_request_that_was_read_already_is_not_repeated(records: Records, parent: str, inbox: Path) -> None:
-    request = asking(parent, inbox).submit(spec("child"))
+def test_a_request_that_was_already_read_is_not_repeated(records: Records, parent: str, inbox: Path) -> None:
+    request = job_inbox(parent, inbox).submit(spec("child"))
     (path,) = inbox.iterdir()
     content = path.read_bytes()
     process_inbox(records, parent, inbox)
@@ -80,7 +80,7 @@ def test_a_request_that_was_read_already_is_not_repeated(records: Records, paren
 
 
 def test_requests_left_by_an_ended_job_are_reported(records: Records, parent: str, inbox: Path) -> None:
-    asking(parent, inbox).submit(spec("child"))
+    job_inbox(parent, inbox).submit(spec("child"))
     finish(records, parent)
 
     process_inbox(records, parent, inbox)
@@ -89,27 +89,27 @@ def test_requests_left_by_an_ended_job_are_reported(records: Records, parent: st
 
 
 def _of_another_parent(inbox: Path, parent: str, records: Records) -> None:
-    asking("another", inbox).submit(spec("child"))
+    job_inbox("another", inbox).submit(spec("child"))
 
 
-def _of_somebody_elses_output(inbox: Path, parent: str, records: Records) -> None:
+def _of_another_users_output(inbox: Path, parent: str, records: Records) -> None:
     with Records(records.directory, url=records.database.engine.url, user="cb") as others:  # type: ignore[arg-type]
         theirs = others.submit(spec("theirs")).id
-    asking(parent, inbox).submit(spec("child", after=[theirs]))
+    job_inbox(parent, inbox).submit(spec("child", after=[theirs]))
 
 
 def _after_nothing(inbox: Path, parent: str, records: Records) -> None:
-    asking(parent, inbox).submit(spec("child", after=["none"]))
+    job_inbox(parent, inbox).submit(spec("child", after=["none"]))
 
 
-def _cut_short(inbox: Path, parent: str, records: Records) -> None:
-    asking(parent, inbox).submit(spec("child"))
+def _truncated(inbox: Path, parent: str, records: Records) -> None:
+    job_inbox(parent, inbox).submit(spec("child"))
     (path,) = inbox.iterdir()
     path.write_bytes(path.read_bytes()[:-1])
 
 
 def _with_the_id_of_another(inbox: Path, parent: str, records: Records) -> None:
-    asking(parent, inbox).submit(spec("child"))
+    job_inbox(parent, inbox).submit(spec("child"))
     (path,) = inbox.iterdir()
     path.rename(inbox / f"{records.requests()[0].id}.json")
 
@@ -130,9 +130,9 @@ def _a_directory(inbox: Path, parent: str, records: Records) -> None:
     ("leave", "why"),
     [
         (_of_another_parent, "the child of another execution, another"),
-        (_of_somebody_elses_output, "there is no request"),
+        (_of_another_users_output, "there is no request"),
         (_after_nothing, "there is no request none"),
-        (_cut_short, "it is not whole"),
+        (_truncated, "it is not whole"),
         (_with_the_id_of_another, "the id of another request"),
         (_a_pipe, "is no file"),
         (_a_link, "symbolic links"),
@@ -148,8 +148,8 @@ def test_an_invalid_request_is_reported_once_and_moved_aside(
     process_inbox(records, parent, inbox)
     process_inbox(records, parent, inbox)
 
-    (told,) = refused(records, parent)
-    assert why in told
+    (reason,) = refused(records, parent)
+    assert why in reason
     assert [it.name for it in (inbox / REFUSED).iterdir()] == [left]
     assert [it for it in records.requests() if it.parent == parent] == []
 
@@ -157,7 +157,7 @@ def test_an_invalid_request_is_reported_once_and_moved_aside(
 def test_a_file_of_another_user_is_refused(
     records: Records, parent: str, inbox: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asking(parent, inbox).submit(spec("child"))
+    job_inbox(parent, inbox).submit(spec("child"))
     monkeypatch.setattr(intake, "_owner_of", lambda file: os.getuid() + 1)
 
     process_inbox(records, parent, inbox)
@@ -168,7 +168,7 @@ def test_a_file_of_another_user_is_refused(
 def test_an_unreadable_file_is_retried(
     records: Records, parent: str, inbox: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = asking(parent, inbox).submit(spec("child"))
+    request = job_inbox(parent, inbox).submit(spec("child"))
 
     def stale(path: Path) -> bytes:
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
@@ -186,7 +186,7 @@ def test_a_file_that_is_too_large_is_not_read(
     records: Records, parent: str, inbox: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "_MAX_BYTES", 10)
-    asking(parent, inbox).submit(spec("child"))
+    job_inbox(parent, inbox).submit(spec("child"))
 
     process_inbox(records, parent, inbox)
 
@@ -203,7 +203,7 @@ def test_a_file_that_is_being_written_is_ignored(records: Records, parent: str, 
     assert refused(records, parent) == []
 
 
-# Each time in a process of its own, which kills itself before or after the nth thing that it does.
+# Each time in a process of its own, which kills itself before or after its nth action.
 TAKING = """\
 import contextlib, os, signal, sys
 from pathlib import Path
@@ -256,7 +256,7 @@ for instant, inbox in enumerate(sorted(Path(inboxes).iterdir()), 1):
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
-# Three of each transaction, and two of each change to a file.
+# Three actions are in each transaction, and two in each change to a file.
 INSTANTS = 16
 
 
@@ -264,10 +264,10 @@ def test_a_killed_dispatcher_does_not_repeat_a_request(
     records: Records, url: str, parent: str, tmp_path: Path
 ) -> None:
     places = [tmp_path / "inboxes" / f"{instant:02}" for instant in range(1, INSTANTS + 2)]
-    asked = []
+    ids = []
     for place in places:
         place.mkdir(parents=True)
-        asked.append(asking(parent, place).submit(spec("child", place.name)))
+        ids.append(job_inbox(parent, place).submit(spec("child", place.name)))
         (place / f"x{place.name}").write_text("no request")
 
     command = [sys.executable, "-c", TAKING, str(records.directory), url, parent, str(tmp_path / "inboxes")]
@@ -276,15 +276,15 @@ def test_a_killed_dispatcher_does_not_repeat_a_request(
     for place in places:
         process_inbox(records, parent, place)
 
-    assert sorted(it.id for it in records.requests() if it.parent == parent) == sorted(asked)
-    told = [it.data["file"] for it in records.events(execution=parent) if it.kind == "refused"]
-    assert sorted(told) == [f"x{place.name}" for place in places]
+    assert sorted(it.id for it in records.requests() if it.parent == parent) == sorted(ids)
+    refused = [it.data["file"] for it in records.events(execution=parent) if it.kind == "refused"]
+    assert sorted(refused) == [f"x{place.name}" for place in places]
     for place in places:
         assert [it.name for it in place.iterdir()] == [REFUSED]
         assert [it.name for it in (place / REFUSED).iterdir()] == [f"x{place.name}"]
 
 
-# A command line of Python that would not survive to open a database, nor to import what opens one.
+# A Python program that fails if it opens a database, or imports the modules that do.
 WATCHED = """\
 import os, runpy, sys
 
@@ -304,7 +304,7 @@ if sys.argv[0] == "-c":
 else:
     runpy.run_module("jpsi_cli", run_name="__main__", alter_sys=True)
 """
-ASKING = """\
+SUBMITTING = """\
 from jpsi_records import About, Inbox, read_request_spec
 inbox = Inbox()
 inbox.set_progress(0.75)
@@ -324,7 +324,7 @@ jpsi() { "$PYTHON" "$HERE/watched.py" jpsi "$@"; }
 set -e
 jpsi request submit "$HERE/child.yaml" --priority 1 --name shell
 jpsi request progress "$JPSI_EXECUTION" 0.5
-"$PYTHON" "$HERE/watched.py" -c "$(cat "$HERE/asking.py")"
+"$PYTHON" "$HERE/watched.py" -c "$(cat "$HERE/submitting.py")"
 "$PYTHON" "$HERE/watched.py" -c "$(cat "$HERE/opening.py")"
 set +e
 jpsi request ls
@@ -340,10 +340,10 @@ until [ -e "$HERE/one" ] && [ -e "$HERE/two" ]; do sleep 0.05; done
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_a_job_asks_without_opening_the_database(url: str, tmp_path: Path) -> None:
-    """As a job of this machine, and with the command line as it is typed."""
+def test_a_job_submits_requests_without_opening_the_database(url: str, tmp_path: Path) -> None:
+    """As a job of this machine, with the command line as typed."""
     (tmp_path / "watched.py").write_text(WATCHED)
-    (tmp_path / "asking.py").write_text(ASKING % (tmp_path / "two"))
+    (tmp_path / "submitting.py").write_text(SUBMITTING % (tmp_path / "two"))
     (tmp_path / "opening.py").write_text(OPENING % (tmp_path / "records"))
     (tmp_path / "child.yaml").write_text(f"command: [touch, {tmp_path}/one]")
     variables = {"PYTHON": sys.executable, "HERE": str(tmp_path)}
@@ -359,14 +359,14 @@ def test_a_job_asks_without_opening_the_database(url: str, tmp_path: Path) -> No
 
         done = records.execution(execution)
         kept = records.blobs.manifest(done.log or "")
-        told, wrong = (records.blobs.path(kept[it].digest).read_text() for it in ("stdout", "stderr"))
+        stdout, wrong = (records.blobs.path(kept[it].digest).read_text() for it in ("stdout", "stderr"))
         assert (done.state, done.exit_code) == (ExecutionState.COMPLETE, 0), wrong
         assert 0.75 in seen
         children = [it for it in records.requests() if it.parent == execution]
         assert [(it.owner, it.name) for it in children] == [("ca", "shell"), ("ca", "python")]
         assert {records.execution(it.execution or "").priority for it in children} == {3}
-        words = [line.split() for line in told.splitlines()]
+        words = [line.split() for line in stdout.splitlines()]
         assert words[:2] == [["request", children[0].id], [children[1].id]]
-        assert "opens no records; make requests" in told.splitlines()[2]
+        assert "opens no records; make requests" in stdout.splitlines()[2]
         assert words[3:] == [["ls", "125"], ["records", "125"], ["plan", "125"], ["progress", "125"]]
         assert [line.split(":")[1].split()[0] for line in wrong.splitlines()] == ["the", "a", "in", "a"]

@@ -23,7 +23,7 @@ STATES = [
 
 
 @pytest.mark.parametrize(("status", "state", "code", "reason"), STATES, ids=str)
-def test_only_what_the_computation_itself_did_is_a_result(
+def test_only_the_outcome_of_the_computation_itself_is_a_result(
     status: JobStatus, state: str, code: int | None, reason: str | None
 ) -> None:
     end = end_of(status, attempts_left=3)
@@ -32,7 +32,7 @@ def test_only_what_the_computation_itself_did_is_a_result(
 
 
 @pytest.mark.parametrize("reason", sorted(INFRASTRUCTURE, key=str))
-def test_infrastructure_failures_are_retried_while_attempts_are_left(reason: Reason) -> None:
+def test_infrastructure_failures_are_retried_while_attempts_remain(reason: Reason) -> None:
     status = JobStatus(JobState.FAILED, reason=reason)
 
     assert end_of(status, attempts_left=1).state.value == "queued"

@@ -1,4 +1,4 @@
-"""Jobs in containers, which stand-ins play: none of the real ones runs where tests run."""
+"""Jobs in containers, by fake engines, as tests have none of the real ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engines import OnPath, contained
+from fake_engines import InstallEngine, container_spec
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.jobs.containers import ENGINES
 from jpsi_records.records.records import Records
@@ -27,13 +27,13 @@ def dispatched(records: Records) -> None:
 
 @pytest.mark.clause("records-places")
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_job_runs_in_a_container(records: Records, on_path: OnPath, engine: str) -> None:
+def test_a_job_runs_in_a_container(records: Records, on_path: InstallEngine, engine: str) -> None:
     on_path(engine)
     text = (
         "cat ${JPSI_ROOT}/in > ${JPSI_ROOT}/out/a; test -w ${JPSI_ROOT}/.jpsi/inbox || exit 1;"
         'echo "$A" "$JPSI_ROOT" $${JPSI_PROGRESS} $${JPSI_INBOX}; cat'
     )
-    spec = contained(
+    spec = container_spec(
         *("sh", "-c", text),
         environment={"A": "1, ${HOME}"},
         mounts={
@@ -49,15 +49,15 @@ def test_a_job_runs_in_a_container(records: Records, on_path: OnPath, engine: st
 
     ended = records.execution(execution)
     log = records.blobs.manifest(ended.log or "")
-    told = records.blobs.path(log["stdout"].digest).read_text()
-    assert (ended.exit_code, told) == (0, "1, ${HOME}  /.jpsi/progress /.jpsi/inbox\nread"), ended
+    stdout = records.blobs.path(log["stdout"].digest).read_text()
+    assert (ended.exit_code, stdout) == (0, "1, ${HOME}  /.jpsi/progress /.jpsi/inbox\nread"), ended
     output = records.blobs.manifest(ended.output or "")
     assert records.blobs.path(output["a"].digest).read_text() == "words"
 
 
-def test_a_missing_container_engine_is_reported(records: Records, on_path: OnPath) -> None:
+def test_a_missing_container_engine_is_reported(records: Records, on_path: InstallEngine) -> None:
     folder = on_path("podman")
-    execution = records.submit(contained("a", attempts=1)).execution or ""
+    execution = records.submit(container_spec("a", attempts=1)).execution or ""
     (folder / "podman").unlink()
 
     dispatched(records)

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import spec
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.model.entities import ExecutionState
 from jpsi_records.records.records import Records
-from playing import spec
 
 INSTANTS = 30
-# Enough for so many instants.
+# Enough executions for this many instants.
 EXECUTIONS = 2
-# Kills itself before or after the nth thing that it does to the database, to files, or to the batch system.
+# Kills itself before or after its nth action on the database, on files, or on the batch system.
 DISPATCHING = """\
 import contextlib, os, signal, sys
 import jpsi
@@ -73,19 +73,19 @@ def test_an_execution_runs_once_whenever_its_dispatcher_is_killed(
     with Records(tmp_path / "records", url=url) as records:
         mounts = {"/out": {"kind": "collection"}}
         scripts = [f"echo {number} >>{tmp_path}/runs" for number in range(EXECUTIONS)]
-        asked = [spec("sh", "-c", script, mounts=mounts) for script in scripts]
-        requests = [records.submit(it) for it in asked]
+        specs = [spec("sh", "-c", script, mounts=mounts) for script in scripts]
+        requests = [records.submit(it) for it in specs]
         command = [sys.executable, "-c", DISPATCHING, str(tmp_path / "records"), url, str(instant)]
         killed = subprocess.run(command, check=False, timeout=100)
         assert killed.returncode == -signal.SIGKILL
 
-        # whatever it had is late at once
+        # its leases have expired
         with Records(
             tmp_path / "records", url=url, now=lambda: records.now() + timedelta(seconds=61)
         ) as later:
             Dispatcher(later).run(until_idle=True)
 
-        for one, request in zip(asked, requests, strict=True):
+        for one, request in zip(specs, requests, strict=True):
             execution = records.execution(request.execution or "")
             assert (execution.state, execution.exit_code) == (ExecutionState.COMPLETE, 0)
             assert records.submit(one).execution == execution.id

@@ -1,4 +1,4 @@
-"""Whose an execution is, and who may follow."""
+"""The leases of dispatchers on executions, and their successors."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from datetime import timedelta
 
 import pytest
 
+from fake_dispatcher import Clock, spec
 from jpsi_records.dispatch.leases import Leases
 from jpsi_records.model.entities import Attempt, Execution, ExecutionState
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
 from jpsi_records.store.process_identity import name_of_this_process, process_has_ended
-from playing import Clock, spec
 
 LEASE = timedelta(seconds=60)
 NAMING = "from jpsi_records.store.process_identity import name_of_this_process; print(name_of_this_process())"
 
 
-def name_of_one_that_is_gone() -> str:
+def name_of_ended_process() -> str:
     return subprocess.run(
         [sys.executable, "-c", NAMING], check=True, capture_output=True, text=True
     ).stdout.strip()
 
 
-def taken(records: Records, holder: str, native_id: str | None = "1") -> Execution:
-    """An execution that somebody has taken, and has submitted a job for if that has a native id."""
+def leased(records: Records, holder: str, native_id: str | None = "1") -> Execution:
+    """Return an execution that a dispatcher has leased, and that has a job if given a native id."""
     leases = Leases(records, LEASE)
     leases.holder = holder
     execution_id = records.submit(spec("true")).execution or ""
@@ -49,7 +49,7 @@ def taken(records: Records, holder: str, native_id: str | None = "1") -> Executi
 
 
 def test_the_lease_of_an_ended_process_is_taken_immediately(records: Records) -> None:
-    held = taken(records, name_of_one_that_is_gone())
+    held = leased(records, name_of_ended_process())
     one, other = Leases(records, LEASE), Leases(records, LEASE)
     assert [it.id for it in one.due()] == [it.id for it in other.due()] == [held.id]
 
@@ -63,9 +63,9 @@ def test_the_lease_of_an_ended_process_is_taken_immediately(records: Records) ->
 def test_the_lease_of_a_process_on_another_machine_is_respected_until_it_expires(
     records: Records, clock: Clock, changed: int
 ) -> None:
-    words = name_of_one_that_is_gone().split()
-    words[changed] = "elsewhere"
-    held = taken(records, " ".join(words))
+    words = name_of_ended_process().split()
+    words[changed] = "host2"
+    held = leased(records, " ".join(words))
     leases = Leases(records, LEASE)
 
     assert (leases.due(), leases.take(held)) == ([], False)
@@ -77,15 +77,15 @@ def test_the_lease_of_a_process_on_another_machine_is_respected_until_it_expires
 
 
 def test_the_lease_of_a_running_process_is_respected(records: Records) -> None:
-    held = taken(records, name_of_this_process())
+    held = leased(records, name_of_this_process())
     leases = Leases(records, LEASE)
 
     assert (leases.due(), leases.take(held)) == ([], False)
 
 
-def test_a_job_that_may_be_on_its_way_is_waited_for(records: Records) -> None:
-    """The program that submits it may outlive the dispatcher that is gone, and is not to be overtaken."""
-    held = taken(records, name_of_one_that_is_gone(), native_id=None)
+def test_a_job_that_may_still_be_submitted_is_waited_for(records: Records) -> None:
+    """The submit command may outlive its dispatcher, and must not be overtaken."""
+    held = leased(records, name_of_ended_process(), native_id=None)
     leases = Leases(records, LEASE)
 
     assert (leases.due(), leases.take(held)) == ([], False)
@@ -93,7 +93,7 @@ def test_a_job_that_may_be_on_its_way_is_waited_for(records: Records) -> None:
 
 def test_a_released_lease_is_due_immediately(records: Records) -> None:
     mine, next_ = Leases(records, LEASE), Leases(records, LEASE)
-    held = taken(records, mine.holder)
+    held = leased(records, mine.holder)
     assert next_.due() == []
 
     mine.release_all()
@@ -105,7 +105,7 @@ def test_a_released_lease_is_due_immediately(records: Records) -> None:
     assert records.execution(held.id).holder == next_.holder
 
 
-def test_a_process_that_cannot_be_seen_is_not_known_to_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hidden_process_is_not_known_to_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     name = name_of_this_process()
     assert not process_has_ended(name)
 

@@ -1,4 +1,4 @@
-"""The draft's life cycle of a request and its job: twelve steps, and two clients."""
+"""The specification draft's life cycle of a request and its job: twelve steps, and two clients."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
 from jpsi_records.model.entities import ExecutionState, RequestState
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
-from playing import Client, Clock, finish, see_to, spec, start
 
 
-def to_be_run(server: Records) -> list[str]:
-    """What a dispatcher would try to run."""
-    see_to(server)
+def runnable(server: Records) -> list[str]:
+    """Return the executions that a dispatcher would try to run."""
+    prepare_round(server)
     with server.database.reading() as tx:
         return [it.id for it in executions.due(tx)]
 
@@ -33,7 +33,7 @@ def test_the_life_cycle_of_the_draft(
     # 1. Client CA creates a JobRequest JRA with priority=0.
     jra = ca.submit(x, priority=0)
     # 2. Server creates job JX and assigns JX to JRA, but does not try to run JX yet because max(priority)=0.
-    assert to_be_run(server) == []
+    assert runnable(server) == []
     jx = ca.request(jra.id).execution
     assert jx is not None
     assert (ca.execution(jx).state, ca.execution(jx).priority) == (ExecutionState.QUEUED, 0)
@@ -43,14 +43,14 @@ def test_the_life_cycle_of_the_draft(
     # 4. Client CB creates a JobRequest JRB with priority=1.
     jrb = cb.submit(x, priority=1)
     # 5. Server assigns JX to JRB and puts JX in the execution queue with priority=1.
-    assert to_be_run(server) == [jx]
+    assert runnable(server) == [jx]
     assert cb.request(jrb.id).execution == jx
     assert cb.execution(jx).priority == 1
     clock.advance(10)
     # 6. Client CA updates JRA with priority=2.
     assert ca.set_priority(jra.id, 2).priority == 2
     # 7. Server updates JX with priority=2.
-    assert to_be_run(server) == [jx]
+    assert runnable(server) == [jx]
     assert cb.execution(jx).priority == 2
     clock.advance(10)
     # 8. Job JX starts.
@@ -60,7 +60,7 @@ def test_the_life_cycle_of_the_draft(
     # 9. Client CA updates JRA with priority=0. (This is as close as we get to a "cancel" operation.)
     assert ca.set_priority(jra.id, 0).priority == 0
     # 10. Server updates JX with priority=1. (JRB still wants this job to complete.)
-    see_to(server)
+    prepare_round(server)
     assert (cb.execution(jx).state, cb.execution(jx).priority) == (ExecutionState.RUNNING, 1)
     assert server.set_progress(jx, 0.5).progress == ca.execution(jx).progress == cb.execution(jx).progress
     clock.advance(10)
@@ -81,9 +81,9 @@ def test_the_life_cycle_of_the_draft(
             entry = of.blobs.manifest(digest or "")["a"]
             assert of.blobs.path(entry.digest).read_text() == name
 
-    # And accounting can tell all of it.
+    # And accounting has the whole history.
     begun = server.execution(jx).created_at
-    told = [
+    history = [
         (
             it.user.partition("_")[0],
             it.priority,
@@ -93,7 +93,7 @@ def test_the_life_cycle_of_the_draft(
         )
         for it in server.usage(execution=jx)
     ]
-    assert sorted(told) == [
+    assert sorted(history) == [
         ("ca", 0, "queued", 0, 20),
         ("ca", 0, "running", 40, 50),
         ("ca", 2, "queued", 20, 30),

@@ -1,4 +1,4 @@
-"""How requests end: what counts as success, what a job reports, and what is taken back."""
+"""The ends of requests: success, failures that jobs report, and cancellation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import InvalidRequestError, StateError
 from jpsi_records.inbox.reports import Report
@@ -16,11 +17,10 @@ from jpsi_records.model.entities import About, Execution, ExecutionState, Reques
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
 from jpsi_records.store.ledger import give_up, move
-from playing import Client, Clock, finish, see_to, spec, start
 
 
 def ended(records: Records, exit_code: int, **more: Any) -> Request:
-    """A request whose job has ended."""
+    """Return a request whose job has ended."""
     request = records.submit(spec("a", **more))
     start(records, request.execution or "")
     finish(records, request.execution or "", exit_code)
@@ -44,7 +44,7 @@ def test_success_exit_codes_are_distinguished_from_failure(
     assert ended(records, exit_code, **more).outcome == outcome
 
 
-def test_what_counts_as_success_is_what_is_used_again(records: Records) -> None:
+def test_results_that_count_as_success_are_reused(records: Records) -> None:
     done = ended(records, 1)
 
     assert records.find(spec("a")) is None
@@ -70,8 +70,8 @@ def test_success_and_failure_are_recorded_while_a_job_runs(records: Records) -> 
         records.set_progress(execution, report=Report(is_success=True))
     start(records, execution)
 
-    told = records.set_progress(execution, 0.5, Report(is_success=False, message="no input"))
-    assert (told.progress, told.status) == (0.5, {"reported": "failure", "error": "no input"})
+    updated = records.set_progress(execution, 0.5, Report(is_success=False, message="no input"))
+    assert (updated.progress, updated.status) == (0.5, {"reported": "failure", "error": "no input"})
     assert records.find(spec("a")) is None
     again = records.set_progress(execution, report=Report(is_success=True))
     assert (again.progress, again.status) == (0.5, {"reported": "success"})
@@ -101,28 +101,26 @@ def test_cancelling_is_priority_zero_and_can_be_undone(
     server = client("server")
     user = role("ca") if has_roles else client("ca")
     request = user.submit(spec("a"), priority=3)
-    see_to(server)
+    prepare_round(server)
     execution = user.request(request.id).execution or ""
     start(server, execution)
 
     cancelled = user.cancel(request.id)
-    see_to(server)
+    prepare_round(server)
     assert (cancelled.state, cancelled.priority) == (RequestState.COMMITTED, 0)
     assert (server.execution(execution).state, server.execution(execution).priority) == (
         ExecutionState.RUNNING,
         0,
     )
     user.set_priority(request.id, 2)
-    see_to(server)
+    prepare_round(server)
 
     assert server.execution(execution).priority == 2
     finish(server, execution)
     assert user.request(request.id).outcome == "complete"
 
 
-def test_what_is_wanted_again_while_its_job_is_being_cancelled_gets_another(
-    records: Records, clock: Clock
-) -> None:
+def test_a_new_request_during_a_cancellation_gets_another_execution(records: Records, clock: Clock) -> None:
     request, other = records.submit(spec("a")), records.submit(spec("a"))
     first = request.execution or ""
     start(records, first)
@@ -136,7 +134,7 @@ def test_what_is_wanted_again_while_its_job_is_being_cancelled_gets_another(
     clock.advance(1)
     with records.database.writing() as tx:
         move(tx, first, ExecutionState.CANCELLED, reason="cancelled")
-    see_to(records)
+    prepare_round(records)
 
     now = records.request(request.id)
     assert (now.state, now.outcome) == (RequestState.COMMITTED, None)
@@ -146,7 +144,7 @@ def test_what_is_wanted_again_while_its_job_is_being_cancelled_gets_another(
     assert all(it.end is not None for it in records.usage(execution=first))
 
 
-def test_what_was_cancelled_and_waits_is_held_and_can_go_on(records: Records) -> None:
+def test_a_cancelled_pending_execution_is_held_and_can_be_resumed(records: Records) -> None:
     request = records.submit(spec("a"))
 
     records.cancel(request.id)
@@ -179,7 +177,7 @@ def test_each_change_records_its_user_and_time(client: Client, clock: Clock) -> 
 
 
 def lease(records: Records, execution: str) -> None:
-    """What a dispatcher does to keep an execution."""
+    """Renew the lease of an execution, as its dispatcher does."""
     with records.database.writing() as tx:
         now = records.now()
         assert executions.change(tx, execution, holder="it", lease_until=now)
@@ -195,7 +193,7 @@ def test_each_change_of_an_execution_records_its_user_and_time(client: Client, c
         "made": lambda: None,
         "started": lambda: start(server, execution),
         "leased": lambda: lease(server, execution),
-        "told": lambda: server.set_progress(execution, 0.5),
+        "progress": lambda: server.set_progress(execution, 0.5),
         "wanted more": lambda: user.set_priority(request.id, 2),
         "wanted as much": lambda: user.submit(spec("a")),
         "ended": lambda: finish(server, execution),
@@ -213,14 +211,14 @@ def test_each_change_of_an_execution_records_its_user_and_time(client: Client, c
         "made": ("ca", 0),
         "started": ("server", 2),
         "leased": ("server", 2),
-        "told": ("server", 4),
+        "progress": ("server", 4),
         "wanted more": ("ca", 5),
         "wanted as much": ("ca", 5),
         "ended": ("server", 7),
         "wrong": ("ca", 8),
     }
-    wanted = [["modified_by", "=", "ca"], ["modified_at", "<", "2026-01-01T00:00:08"]]
-    (wrong,) = filters.unmet_filters(wanted, user.execution(execution))
+    conditions = [["modified_by", "=", "ca"], ["modified_at", "<", "2026-01-01T00:00:08"]]
+    (wrong,) = filters.unmet_filters(conditions, user.execution(execution))
     assert wrong.startswith("its modified_at is 2026-01-01 00:00:08")
 
 
@@ -238,7 +236,7 @@ def executed(records: Records, script: str, **more: Any) -> Execution:
     return records.execution(request.execution or "")
 
 
-def test_a_job_that_has_ended_before_anybody_has_looked_has_run(
+def test_a_job_that_ended_before_the_first_poll_has_run(
     real: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Dispatcher, "_has_started", lambda *_: pytest.fail("it was seen"))
@@ -253,11 +251,11 @@ def test_a_job_that_has_ended_before_anybody_has_looked_has_run(
     states = [it.state.value for it in real.usage(execution=execution.id)]
     assert states[-1] == "running"
     assert all(it.end is not None and it.end >= it.start for it in real.usage(execution=execution.id))
-    told = [it.data["state"] for it in real.events(execution=execution.id) if it.kind == "state"]
-    assert told == ["claimed", "running", "complete"]
+    history = [it.data["state"] for it in real.events(execution=execution.id) if it.kind == "state"]
+    assert history == ["claimed", "running", "complete"]
 
 
-def test_a_job_that_could_not_begin_has_not_run(real: Records) -> None:
+def test_a_job_that_could_not_start_has_not_run(real: Records) -> None:
     execution = executed(real, "true", placement={"executor": "no-such"})
 
     assert execution.started_at is None
@@ -271,7 +269,7 @@ def test_a_job_reports_its_failure_in_its_file(real: Records) -> None:
     assert [it.outcome for it in real.requests()] == ["failed"]
 
 
-def test_a_failure_that_is_reported_from_elsewhere_outlasts_progress(
+def test_a_failure_that_another_process_reports_outlasts_progress(
     real: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note, go = Dispatcher._note_progress, tmp_path / "go"
@@ -292,7 +290,7 @@ def test_a_failure_that_is_reported_from_elsewhere_outlasts_progress(
 
 
 def test_priorities_settle_in_any_order(records: Records) -> None:
-    """A child is found by way of one parent, before another parent has its new priority."""
+    """The walk may reach a child through one parent before another parent has its new priority."""
     top = records.submit(spec("top"), priority=5)
     child = records.submit(spec("child"), About(parent=top.execution), priority=1)
     parent = records.submit(spec("parent"), About(parent=top.execution), priority=1)

@@ -20,7 +20,7 @@ MODES = [
 
 
 @pytest.mark.parametrize(("mode", "uid", "gid", "is_so"), MODES, ids=lambda it: f"{it:o}")
-def test_the_first_that_somebody_is_of_owner_group_and_others_decides(
+def test_the_first_match_of_owner_group_and_others_decides(
     mode: int, uid: int, gid: int, is_so: bool
 ) -> None:
     assert is_allowed(mode, uid, gid, Reader(1, frozenset([10])), stat.S_IRUSR) is is_so
@@ -30,7 +30,7 @@ def test_root_may_everything() -> None:
     assert is_allowed(0, 1, 1, Reader(0, frozenset()), stat.S_IRUSR)
 
 
-def test_who_may_not_enter_a_directory_reads_nothing_in_it() -> None:
+def test_files_in_an_unsearchable_directory_are_unreadable() -> None:
     # pytest's own directories are private
     with tempfile.TemporaryDirectory() as directory:
         inner = Path(directory, "a", "b")

@@ -1,4 +1,4 @@
-"""The directory of records is the user's alone, and nobody else can put another in its place."""
+"""The directory of records, which is private and which no other user can replace."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import spec
 from jpsi_records.errors import StoreError
 from jpsi_records.records.records import Records
-from playing import spec
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o177], ids="{:03o}".format)
-def test_directory_and_database_are_the_users_alone_whatever_the_umask(tmp_path: Path, umask: int) -> None:
+def test_directory_and_database_are_private_under_any_umask(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         with Records(tmp_path / "way/records") as records:
@@ -27,7 +27,7 @@ def test_directory_and_database_are_the_users_alone_whatever_the_umask(tmp_path:
     assert (modes["way"], modes["records"], modes["records.sqlite"]) == (0o700, 0o700, 0o600)
 
 
-def test_way_that_others_can_change_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_others_can_change_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
 

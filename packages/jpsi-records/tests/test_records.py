@@ -6,6 +6,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from fake_dispatcher import Client, Clock, finish, spec, start
 from jpsi_records.errors import (
     ChangedError,
     InvalidRequestError,
@@ -17,11 +18,10 @@ from jpsi_records.model.entities import About, ExecutionState, RequestState
 from jpsi_records.model.request_spec import Reuse
 from jpsi_records.records.records import Records
 from jpsi_records.store.ledger import expire
-from playing import Client, Clock, finish, spec, start
 
 
-def ran(records: Records, *command: str, exit_code: int = 0, **more: object) -> str:
-    """An execution that has ended."""
+def ended_execution(records: Records, *command: str, exit_code: int = 0, **more: object) -> str:
+    """Return an execution that has ended."""
     execution = records.submit(spec(*command, **more)).execution
     assert execution is not None
     start(records, execution)
@@ -36,7 +36,7 @@ def test_a_preview_writes_nothing(records: Records) -> None:
 
 
 def test_an_existing_result_satisfies_a_request_immediately(client: Client) -> None:
-    done = ran(client("ca"), "a")
+    done = ended_execution(client("ca"), "a")
 
     request = client("cb").submit(spec("a", placement={"queue_name": "debug"}))
 
@@ -44,7 +44,7 @@ def test_an_existing_result_satisfies_a_request_immediately(client: Client) -> N
 
 
 def test_of_several_results_the_oldest_is_used(records: Records, clock: Clock) -> None:
-    first = ran(records, "a")
+    first = ended_execution(records, "a")
     clock.advance(1)
     second = records.rerun(first).execution
     assert second not in {None, first}
@@ -66,7 +66,7 @@ def test_a_request_that_must_reuse_causes_no_run(records: Records) -> None:
 
     with pytest.raises(NothingToReuseError):
         records.submit(only)
-    done = ran(records, "a")
+    done = ended_execution(records, "a")
 
     assert records.submit(only).execution == done
     assert records.find(spec("a")) == records.execution(done)
@@ -75,7 +75,7 @@ def test_a_request_that_must_reuse_causes_no_run(records: Records) -> None:
 
 def test_a_previewed_plan_is_followed_or_refused(records: Records) -> None:
     plan = records.preview(spec("a"))
-    done = ran(records, "a")
+    done = ended_execution(records, "a")
 
     with pytest.raises(ChangedError, match=f"execution {done} satisfies it"):
         records.submit(spec("a"), plan=plan.id)
@@ -93,7 +93,7 @@ def test_an_execution_that_ends_between_preview_and_submission_is_the_same(recor
 
 
 @pytest.mark.clause("records-record")
-def test_a_run_again_computes_exactly_the_same(records: Records) -> None:
+def test_a_rerun_computes_exactly_the_same(records: Records) -> None:
     document = {
         "environment": {"A": "b"},
         "mounts": {"/in": {"kind": "text", "content": "x"}, "/out": {"kind": "collection"}},
@@ -102,7 +102,7 @@ def test_a_run_again_computes_exactly_the_same(records: Records) -> None:
         "topology": "any",
         "placement": {"queue_name": "debug"},
     }
-    first = ran(records, "a", **document)
+    first = ended_execution(records, "a", **document)
 
     second = records.execution(records.rerun(first).execution or "")
 
@@ -112,20 +112,20 @@ def test_a_run_again_computes_exactly_the_same(records: Records) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_hit"),
+    ("options", "is_hit"),
     [({}, False), ({"accepts_failed": True}, True)],
     ids=["as usual", "on demand"],
 )
-def test_a_failed_result_is_used_on_demand_alone(
-    records: Records, asked: dict[str, bool], is_hit: bool
+def test_a_failed_result_is_used_only_on_request(
+    records: Records, options: dict[str, bool], is_hit: bool
 ) -> None:
-    ran(records, "a", exit_code=3)
+    ended_execution(records, "a", exit_code=3)
 
-    assert (records.find(spec("a", **asked)) is not None) is is_hit
+    assert (records.find(spec("a", **options)) is not None) is is_hit
 
 
 def test_an_invalidated_execution_satisfies_no_request(records: Records) -> None:
-    done = ran(records, "a")
+    done = ended_execution(records, "a")
 
     records.invalidate(done, "the input was wrong")
 
@@ -135,7 +135,7 @@ def test_an_invalidated_execution_satisfies_no_request(records: Records) -> None
 
 
 def test_an_execution_that_is_too_old_satisfies_no_request(records: Records, clock: Clock) -> None:
-    ran(records, "a")
+    ended_execution(records, "a")
     clock.advance(100)
 
     assert records.find(spec("a", max_age=101)) is not None
@@ -159,8 +159,8 @@ def test_a_result_without_its_output_satisfies_no_request(records: Records) -> N
 
 
 @pytest.mark.clause("records-given")
-def test_constraints_are_checked_against_what_an_execution_has_recorded(records: Records) -> None:
-    ran(records, "a", processes=2, topology="any", runtime_constraints={"ram": [1000, None]})
+def test_constraints_are_checked_against_the_record_of_an_execution(records: Records) -> None:
+    ended_execution(records, "a", processes=2, topology="any", runtime_constraints={"ram": [1000, None]})
 
     for constraints, is_hit in (
         ({"ram": 1000}, True),
@@ -169,13 +169,13 @@ def test_constraints_are_checked_against_what_an_execution_has_recorded(records:
         ({"gpus": False}, True),
         ({"gpus": True}, False),
     ):
-        asked = spec("a", topology="any", runtime_constraints=constraints, reuse="only")
-        assert (records.find(asked) is not None) is is_hit
+        request_spec = spec("a", topology="any", runtime_constraints=constraints, reuse="only")
+        assert (records.find(request_spec) is not None) is is_hit
 
 
 @pytest.mark.clause("records-filters")
-def test_filters_choose_among_those_that_are_there(records: Records, clock: Clock) -> None:
-    first = ran(records, "a")
+def test_filters_choose_among_existing_executions(records: Records, clock: Clock) -> None:
+    first = ended_execution(records, "a")
     clock.advance(3600)
     second = records.rerun(first).execution or ""
     finish(records, second)
@@ -190,7 +190,7 @@ def test_filters_choose_among_those_that_are_there(records: Records, clock: Cloc
 
 
 @pytest.mark.parametrize(
-    ("filters", "told"),
+    ("filters", "message"),
     [
         ("created_at", "must be a list"),
         ([["created_at", "<"]], "is \\[attribute, operator, value\\]"),
@@ -201,31 +201,31 @@ def test_filters_choose_among_those_that_are_there(records: Records, clock: Cloc
     ],
     ids=str,
 )
-def test_a_filter_that_cannot_be_is_refused(filters: object, told: str) -> None:
-    with pytest.raises(InvalidRequestError, match=told):
+def test_a_malformed_filter_is_refused(filters: object, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
         spec("a", filters=filters)
 
 
 @pytest.mark.clause("records-equal")
-def test_near_misses_list_their_differences_the_closest_first(records: Records) -> None:
-    far = ran(records, "a", "1", environment={"X": "1", "Y": "1"})
-    near = ran(records, "a", "2", environment={"X": "1"})
-    ran(records, "b")
+def test_near_misses_list_their_differences_closest_first(records: Records) -> None:
+    farther = ended_execution(records, "a", "1", environment={"X": "1", "Y": "1"})
+    closer = ended_execution(records, "a", "2", environment={"X": "1"})
+    ended_execution(records, "b")
 
     found = records.preview(spec("a", "2", environment={"X": "2"})).near_misses
 
-    assert [it.execution.id for it in found] == [near, far]
+    assert [it.execution.id for it in found] == [closer, farther]
     assert [str(it) for it in found[0].differences] == ['environment.X: "2", there "1"']
 
 
 @pytest.mark.clause("records-equal")
 def test_a_chosen_execution_is_attached_if_it_satisfies_the_request(records: Records) -> None:
-    first = ran(records, "a")
+    first = ended_execution(records, "a")
     second = records.rerun(first).execution or ""
     draft = records.draft(spec("a"))
 
     with pytest.raises(StateError, match="computes something else"):
-        records.attach(draft.id, ran(records, "b"))
+        records.attach(draft.id, ended_execution(records, "b"))
     records.attach(draft.id, second)
     request = records.commit(draft.id)
 
@@ -248,7 +248,7 @@ def test_a_failed_attach_creates_no_request(records: Records) -> None:
 
 @pytest.mark.clause("records-draft", "records-reset")
 def test_a_draft_has_no_priority_and_its_execution_can_be_reset(records: Records) -> None:
-    done = ran(records, "a")
+    done = ended_execution(records, "a")
     draft = records.draft(spec("a"))
 
     satisfied = records.satisfy(draft.id)
@@ -335,7 +335,7 @@ def test_a_missing_input_is_named_and_nothing_is_committed(records: Records) -> 
     nowhere = spec(
         "a",
         mounts={
-            "/a": {"kind": "collection", "name": "nobody"},
+            "/a": {"kind": "collection", "name": "unknown"},
             "/b": {"kind": "collection_file", "digest": f"sha256:{'0' * 64}", "path": "/x"},
         },
     )
@@ -352,16 +352,16 @@ def test_a_name_is_resolved_when_the_request_is_committed(records: Records, tmp_
     source.mkdir()
     (source / "a").write_text("1")
     records.put(source, "words")
-    asked = spec("a", mounts={"/in": {"kind": "collection", "name": "words"}})
-    first = records.submit(asked)
+    request_spec = spec("a", mounts={"/in": {"kind": "collection", "name": "words"}})
+    first = records.submit(request_spec)
 
     (source / "a").write_text("2")
     records.put(source, "words")
 
-    assert records.submit(asked).execution != first.execution
+    assert records.submit(request_spec).execution != first.execution
     (source / "a").write_text("1")
     records.put(source, "words")
-    assert records.submit(asked).execution == first.execution
+    assert records.submit(request_spec).execution == first.execution
 
 
 def test_a_missing_id_is_not_found(records: Records) -> None:
@@ -371,17 +371,17 @@ def test_a_missing_id_is_not_found(records: Records) -> None:
         records.execution("x")
 
 
-def test_reuse_is_no_part_of_what_is_computed(records: Records) -> None:
-    asked = spec("a")
+def test_reuse_is_no_part_of_the_computation(records: Records) -> None:
+    request_spec = spec("a")
 
-    one = records.preview(asked)
-    other = records.preview(attrs.evolve(asked, reuse=Reuse.NEVER))
+    one = records.preview(request_spec)
+    other = records.preview(attrs.evolve(request_spec, reuse=Reuse.NEVER))
 
     assert one.resolution == other.resolution
 
 
 @pytest.mark.clause("records-expires")
-def test_what_expires_counts_no_more_and_is_cancelled_where_nobody_else_wants_it(
+def test_an_expired_request_counts_no_more_and_its_execution_is_cancelled_unless_shared(
     records: Records, clock: Clock
 ) -> None:
     soon = About(expires_at=clock() + timedelta(seconds=10))

@@ -1,4 +1,4 @@
-"""What `git_tree` stands for: what git itself says, of the one repository that was named."""
+"""The trees that a `git_tree` selects: those that git itself reports, of the named repository only."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import finish, prepare_round, spec, start
 from jpsi_records.errors import InvalidRequestError, StoreError
 from jpsi_records.files.repositories import Repositories
 from jpsi_records.inbox.inbox import Inbox
 from jpsi_records.model.mounts import GitTree
 from jpsi_records.records.records import Records
-from playing import finish, see_to, spec, start
 
 Git = Callable[..., str]
 
 
 def git_in(repository: Path) -> Git:
-    """Git, with no configuration but a name, in a repository that it makes."""
+    """Return a function that runs git in a new repository, with no configuration but a name."""
     who = [it for key in ("user.name", "user.email") for it in ("-c", f"{key}=a@b")]
     count = 0
 
@@ -39,7 +39,7 @@ def git_in(repository: Path) -> Git:
 
 
 def commit(git: Git, repository: Path, text: str, name: str = "f") -> str:
-    """Commit a file with a text; returns the commit."""
+    """Commit a file with a text and return the commit."""
     (repository / name).write_text(text)
     git("add", name)
     git("commit", "--quiet", "--message", text)
@@ -47,9 +47,9 @@ def commit(git: Git, repository: Path, text: str, name: str = "f") -> str:
 
 
 def tip(repository: Path) -> str:
-    """The commit that is HEAD."""
-    asked = ["git", "-C", str(repository), "rev-parse", "HEAD"]
-    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    """Return the commit that is HEAD."""
+    command = ["git", "-C", str(repository), "rev-parse", "HEAD"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def repositories(tmp_path: Path) -> Repositories:
 
 @pytest.fixture
 def history(tmp_path: Path) -> Path:
-    """A repository: 1 - 2 - 3 on main, 1 - 2 - 4 - 5 on bugfix; HEAD is main."""
+    """Return a repository: 1 - 2 - 3 on main, 1 - 2 - 4 - 5 on bugfix; HEAD is main."""
     repository = tmp_path / "history"
     git = git_in(repository)
     for text in ("1", "2"):
@@ -74,7 +74,7 @@ def history(tmp_path: Path) -> Path:
 
 
 def contents(repositories: Repositories, target: Path, mount: GitTree) -> list[str]:
-    """What the file `f` is in each tree that a mount stands for."""
+    """Return the text of the file `f` in each tree that a mount selects."""
     found = []
     for number, tree in enumerate(repositories.resolve(mount)):
         repositories.lay_out(tree, target / str(number))
@@ -103,7 +103,7 @@ def contents(repositories: Repositories, target: Path, mount: GitTree) -> list[s
         ("'main^{/2}^!'", ["2"]),
     ],
 )
-def test_revisions_are_what_git_says(
+def test_revisions_are_those_that_git_lists(
     repositories: Repositories, history: Path, tmp_path: Path, revisions: str, expected: list[str]
 ) -> None:
     mount = GitTree(url=str(history), revisions=revisions)
@@ -116,7 +116,7 @@ def test_revisions_are_what_git_says(
     ("name", "expected"),
     [("main", "3"), ("HEAD", "3"), ("HEAD~1", "2"), ("v1", "5"), ("v1~1", "4"), (":/4", "4")],
 )
-def test_a_commit_is_what_git_says(
+def test_a_commit_is_the_one_that_git_resolves(
     repositories: Repositories, history: Path, tmp_path: Path, name: str, expected: str
 ) -> None:
     mount = GitTree(url=str(history), commit=name)
@@ -137,7 +137,7 @@ def test_a_commit_is_what_git_says(
     ],
     ids=lambda it: " ".join(it.values()),
 )
-def test_what_git_does_not_know_is_refused(
+def test_a_commit_that_git_does_not_know_is_refused(
     repositories: Repositories, history: Path, mount: dict[str, str]
 ) -> None:
     with pytest.raises(StoreError, match=r"has no commit|failed"):
@@ -154,7 +154,7 @@ def test_an_option_of_git_is_no_revision(revisions: str) -> None:
         spec("a", mounts={"/src": tree})
 
 
-def test_repositories_with_a_common_beginning_are_two(repositories: Repositories, tmp_path: Path) -> None:
+def test_repositories_with_a_common_prefix_are_distinct(repositories: Repositories, tmp_path: Path) -> None:
     # a file name is not longer than 255 bytes
     beginning = tmp_path / ("a" * 120)
     for name in ("one", "two"):
@@ -169,12 +169,12 @@ def test_repositories_with_a_common_beginning_are_two(repositories: Repositories
     assert found == [["one"], ["two"], ["one"]]
     subprocess.run(["git", "-C", str(beginning / "two"), "branch", "only"], check=True)
     assert repositories.resolve(GitTree(url=str(beginning / "two"), commit="only"))
-    for stranger in ("only", tip(beginning / "two")[:12]):
+    for foreign in ("only", tip(beginning / "two")[:12]):
         with pytest.raises(StoreError, match="has no commit"):
-            repositories.resolve(GitTree(url=str(beginning / "one"), commit=stranger))
+            repositories.resolve(GitTree(url=str(beginning / "one"), commit=foreign))
 
 
-def test_what_another_repository_has_is_not_found(repositories: Repositories, tmp_path: Path) -> None:
+def test_commits_of_another_repository_are_not_found(repositories: Repositories, tmp_path: Path) -> None:
     commits = {}
     for name in ("one", "two"):
         git = git_in(tmp_path / name)
@@ -187,14 +187,14 @@ def test_what_another_repository_has_is_not_found(repositories: Repositories, tm
             repositories.resolve(GitTree(url=str(tmp_path / "one"), commit=stranger))
 
 
-def test_a_branch_that_is_gone_stands_for_nothing(repositories: Repositories, history: Path) -> None:
+def test_a_deleted_branch_selects_nothing(repositories: Repositories, history: Path) -> None:
     tree = GitTree(url=str(history), commit="bugfix")
     (before,) = repositories.resolve(tree)
     subprocess.run(["git", "-C", str(history), "branch", "-D", "bugfix"], check=True, capture_output=True)
 
     with pytest.raises(StoreError, match="has no commit bugfix"):
         repositories.resolve(tree)
-    # what an execution has had of it stays
+    # trees that an execution used stay
     repositories.lay_out(before, history.parent / "laid")
     assert (history.parent / "laid" / "f").read_text() == "5"
 
@@ -226,7 +226,7 @@ def test_head_follows_the_repository(repositories: Repositories, history: Path, 
     assert found == [["3"], ["5"], ["4"], ["6"]]
 
 
-def test_a_repository_does_not_exchange_what_a_hash_stands_for(
+def test_a_repository_cannot_replace_the_content_of_a_hash(
     repositories: Repositories, tmp_path: Path
 ) -> None:
     repository = tmp_path / "r"
@@ -274,7 +274,7 @@ def test_an_invalid_url_is_refused_immediately(url: str) -> None:
         spec("a", mounts={"/src": {"kind": "git_tree", "url": url, "commit": "main"}})
 
 
-def test_a_url_that_is_a_path_is_that_of_where_it_is(
+def test_a_relative_path_as_url_becomes_absolute(
     repositories: Repositories, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
@@ -289,7 +289,7 @@ def test_a_url_that_is_a_path_is_that_of_where_it_is(
         repositories.resolve(GitTree(url="r", commit=tip(tmp_path / "one" / "r")[:12]))
 
 
-def test_a_request_means_the_repository_where_it_was_made(
+def test_a_relative_repository_is_that_of_the_submitting_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder in ("one", "two"):
@@ -302,29 +302,29 @@ def test_a_request_means_the_repository_where_it_was_made(
         draft = records.draft(spec("b", mounts=mounts))
         changed = records.update(records.draft(spec("c")).id, spec("b", mounts=mounts))
         job = Inbox({"JPSI_EXECUTION": "x", "JPSI_INBOX": str(tmp_path)})
-        asked = json.loads((tmp_path / f"{job.submit(spec('b', mounts=mounts))}.json").read_text())
+        document = json.loads((tmp_path / f"{job.submit(spec('b', mounts=mounts))}.json").read_text())
         monkeypatch.chdir(tmp_path / "two")
 
         start(records, first.execution or "")
         finish(records, first.execution or "")
-        see_to(records)
+        prepare_round(records)
         for it in (draft, changed):
             records.commit(it.id)
 
         found = [records.request(it.id).execution or "" for it in (waits, draft, changed)]
         tree = records.repositories.resolve(GitTree(url="../one/r", commit="main"))[0].tree or ""
         assert [tree in records.execution(it).preimage for it in found] == [True, True, True]
-        assert asked["wish"]["mounts"]["/src"]["url"] == str(tmp_path / "one" / "r")
+        assert document["wish"]["mounts"]["/src"]["url"] == str(tmp_path / "one" / "r")
 
 
-def test_what_git_writes_for_itself_is_no_commit_of_the_repository(
+def test_refs_that_git_writes_for_itself_are_no_commits_of_the_repository(
     repositories: Repositories, history: Path
 ) -> None:
     with pytest.raises(StoreError, match="has no commit"):
         repositories.resolve(GitTree(url=str(history), commit="FETCH_HEAD"))
 
 
-def test_a_tree_is_laid_out_as_it_is_whatever_the_user_has_configured(
+def test_a_tree_is_materialized_unchanged_under_any_configuration(
     repositories: Repositories, history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
@@ -342,7 +342,7 @@ def test_a_tree_is_laid_out_as_it_is_whatever_the_user_has_configured(
     assert (tmp_path / "laid" / "f").read_bytes() == b"one\ntwo\n"
 
 
-def test_trees_that_an_older_version_has_fetched_are_laid_out(
+def test_trees_that_an_older_version_fetched_are_materialized(
     repositories: Repositories, tmp_path: Path
 ) -> None:
     git = git_in(tmp_path / "r")

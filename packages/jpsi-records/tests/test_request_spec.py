@@ -9,7 +9,7 @@ from hypothesis import given
 from jpsi_records.errors import InvalidRequestError
 from jpsi_records.model.request_spec import read_request_spec, write_request_spec
 from jpsi_testing import PYTHON_WORDS, corrupted_documents
-from specs import COMPUTATIONS, DEFAULTS, PLACEMENTS
+from spec_strategies import COMPUTATIONS, DEFAULTS, PLACEMENTS
 
 
 @given(COMPUTATIONS, PLACEMENTS)
@@ -45,17 +45,17 @@ def test_all_problems_are_reported_together() -> None:
     with pytest.raises(InvalidRequestError) as raised:
         read_request_spec(document)
 
-    told = "\n".join(raised.value.problems)
+    message = "\n".join(raised.value.problems)
     for word in (
         *("command", "'A='", "JPSI_ROOT", "cwd", "processes", "'internet'", "ram", "in:", "/:", "stdin"),
         *("stdout", "by digest and by name", "sha256", "goes up", "duration", "'qos'"),
     ):
-        assert word in told
+        assert word in message
 
 
 @pytest.mark.clause("records-output")
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "message"),
     [
         ([], "a request is a mapping"),
         ({}, "command is missing"),
@@ -81,8 +81,8 @@ def test_all_problems_are_reported_together() -> None:
     ],
     ids=lambda it: str(it)[:80],
 )
-def test_each_problem_is_reported(document: Any, told: str) -> None:
-    with pytest.raises(InvalidRequestError, match=told):
+def test_each_problem_is_reported(document: Any, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
         read_request_spec(document)
 
 
@@ -110,7 +110,7 @@ def test_values_that_no_document_can_express_are_refused() -> None:
 
 
 @pytest.mark.clause("records-keep")
-def test_all_that_there_is_cannot_be_mounted() -> None:
+def test_the_root_cannot_be_mounted() -> None:
     with pytest.raises(InvalidRequestError, match="says nothing of what it depends on"):
         read_request_spec({"command": ["a"], "mounts": {"/keep": {"kind": "keep"}}})
 
@@ -140,7 +140,7 @@ REQUEST = {
 }
 
 
-def test_the_request_that_is_spoilt_is_wrong_only_then() -> None:
+def test_the_document_under_test_is_otherwise_valid() -> None:
     assert read_request_spec(REQUEST).computation.command == ("true",)
 
 
@@ -153,7 +153,7 @@ def test_problems_of_a_request_are_not_python_errors(document: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mount", "told"),
+    ("mount", "message"),
     [
         ({"kind": "tmp", "size": 3}, "says 'size', which mounts of kind tmp do not have; they have capacity"),
         ({"kind": "collection", "writable": []}, r"writable must be true or false, not \[\]"),
@@ -163,6 +163,6 @@ def test_problems_of_a_request_are_not_python_errors(document: Any) -> None:
     ],
     ids=["unknown", "no flag", "no digest", "missing", "a word of Python"],
 )
-def test_what_a_mount_says_too_much_and_too_little_is_told_by_name(mount: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidRequestError, match=told):
+def test_unknown_and_missing_members_of_a_mount_are_named(mount: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
         read_request_spec({"command": ["true"], "mounts": {"in": mount}})

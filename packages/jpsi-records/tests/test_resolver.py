@@ -1,4 +1,4 @@
-"""What a mount stands for is its content, however it was given."""
+"""The contents of mounts, which count independently of their form."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fake_dispatcher import spec
 from jpsi_records.errors import InvalidRequestError
 from jpsi_records.model.canonical_json import canonical
 from jpsi_records.records.records import Records
-from playing import spec
 
 CONTENTS = st.text(st.sampled_from("ab1 é"), max_size=3)
 
 
 @pytest.fixture(scope="module")
 def records() -> Iterator[Records]:
-    """Of all examples: what one adds is no other's business."""
+    """Return records that all examples share; their contents do not interfere."""
     with tempfile.TemporaryDirectory() as directory, Records(directory) as records:
         yield records
 
@@ -40,7 +40,7 @@ def put(records: Records, files: dict[str, str], name: str | None = None) -> str
 
 
 @given(content=CONTENTS)
-def test_one_content_is_one_meaning_however_it_is_given(records: Records, content: str) -> None:
+def test_equal_content_has_one_meaning_in_every_form(records: Records, content: str) -> None:
     text = canonical(content)
     digest = put(records, {"d/f": text}, "named")
 
@@ -56,7 +56,7 @@ def test_one_content_is_one_meaning_however_it_is_given(records: Records, conten
 
 
 @given(one=CONTENTS, other=CONTENTS)
-def test_contents_are_one_meaning_exactly_if_they_are_equal(records: Records, one: str, other: str) -> None:
+def test_contents_have_one_meaning_exactly_if_they_are_equal(records: Records, one: str, other: str) -> None:
     def as_text(content: str) -> tuple[str, ...]:
         return fingerprints(records, {"kind": "text", "content": content})
 
@@ -69,7 +69,7 @@ def test_contents_are_one_meaning_exactly_if_they_are_equal(records: Records, on
 
 
 @given(files=st.dictionaries(st.sampled_from(["a", "b", "c/d"]), CONTENTS, min_size=1))
-def test_a_directory_of_a_collection_is_the_collection_of_what_is_in_it(
+def test_a_directory_of_a_collection_is_the_collection_of_its_files(
     records: Records, files: dict[str, str]
 ) -> None:
     inner = put(records, files)
@@ -81,7 +81,7 @@ def test_a_directory_of_a_collection_is_the_collection_of_what_is_in_it(
 
 
 @pytest.mark.clause("records-equal")
-def test_where_it_is_open_whether_it_is_writable_either_will_do(records: Records) -> None:
+def test_an_unspecified_writability_matches_both(records: Records) -> None:
     mount = {"kind": "collection", "digest": put(records, {"a": "1"})}
     either = fingerprints(records, mount, "/in")
 
@@ -91,7 +91,7 @@ def test_where_it_is_open_whether_it_is_writable_either_will_do(records: Records
     assert len(set(either)) == 2
 
 
-def test_a_name_stands_for_what_it_is_given_to_now(records: Records) -> None:
+def test_a_name_means_its_current_collection(records: Records) -> None:
     mount = {"kind": "collection", "name": "changing"}
     put(records, {"a": "1"}, "changing")
     before = fingerprints(records, mount, "/in")
@@ -110,14 +110,14 @@ def test_an_executable_file_means_something_else(records: Records, tmp_path: Pat
     assert records.put(tmp_path).digest != plain
 
 
-def test_how_large_a_temporary_directory_may_be_means_nothing(records: Records) -> None:
+def test_the_capacity_of_a_temporary_directory_has_no_meaning(records: Records) -> None:
     small, large = ({"kind": "tmp", "capacity": it} for it in (1, 10**9))
 
     assert fingerprints(records, small, "/tmp") == fingerprints(records, large, "/tmp")
 
 
 @pytest.mark.clause("records-equal")
-def test_where_it_is_mounted_means_something(records: Records) -> None:
+def test_the_target_of_a_mount_has_a_meaning(records: Records) -> None:
     mount = {"kind": "tmp"}
 
     assert fingerprints(records, mount, "/tmp") != fingerprints(records, mount, "/scratch")

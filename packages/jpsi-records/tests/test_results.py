@@ -1,4 +1,4 @@
-"""A job waits for the requests that it has made."""
+"""Jobs that wait for their own requests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import finish, prepare_round, spec, start
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.dispatch.intake import process_inbox, write_results
 from jpsi_records.errors import InvalidRequestError, StateError, StoreError
@@ -16,7 +17,6 @@ from jpsi_records.inbox.inbox import Inbox
 from jpsi_records.inbox.results import RequestResult, read_result, result_path
 from jpsi_records.model.entities import Execution
 from jpsi_records.records.records import Records
-from playing import finish, see_to, spec, start
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def of_job(execution: str, inbox: Path) -> Inbox:
 
 
 @pytest.mark.parametrize(("exit_code", "outcome"), [(0, "complete"), (3, "failed")])
-def test_a_job_learns_how_its_request_has_ended(
+def test_a_job_reads_the_outcome_of_its_request(
     records: Records, inbox: Path, exit_code: int, outcome: str
 ) -> None:
     parent = running(records)
@@ -45,7 +45,7 @@ def test_a_job_learns_how_its_request_has_ended(
 
     def view(_: float) -> None:
         process_inbox(records, parent, inbox)
-        see_to(records)
+        prepare_round(records)
         assert not result_path(inbox, child).exists()
         finish(records, records.request(child).execution or "", exit_code, output="sha256:" + "0" * 64)
         for _ in range(2):
@@ -103,20 +103,18 @@ def test_an_invalid_result_is_reported(inbox: Path, text: str) -> None:
         read_result(path)
 
 
-def test_what_a_job_has_put_in_the_place_of_results_leads_nowhere(
-    records: Records, inbox: Path, tmp_path: Path
-) -> None:
+def test_a_link_in_place_of_results_is_not_followed(records: Records, inbox: Path, tmp_path: Path) -> None:
     parent = running(records)
     child = of_job(parent, inbox).submit(spec("child"))
     process_inbox(records, parent, inbox)
-    see_to(records)
+    prepare_round(records)
     finish(records, records.request(child).execution or "")
-    (tmp_path / "elsewhere").mkdir()
-    (inbox / "ended").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "outside").mkdir()
+    (inbox / "ended").symlink_to(tmp_path / "outside")
 
     write_results(records, parent, inbox)
 
-    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert list((tmp_path / "outside").iterdir()) == []
 
 
 SCRIPT = """\
@@ -160,5 +158,5 @@ def test_a_job_waits_for_its_children_by_a_command(real: Records) -> None:
     execution = executed(real, "sh", "-c", script)
 
     log = real.blobs.manifest(execution.log or "")
-    told = real.blobs.path(log["stdout"].digest).read_text().split("\n")
-    assert [it.partition(": ")[2] or it for it in told] == ["complete", "0", "complete", "failed", "1", ""]
+    lines = real.blobs.path(log["stdout"].digest).read_text().split("\n")
+    assert [it.partition(": ")[2] or it for it in lines] == ["complete", "0", "complete", "failed", "1", ""]

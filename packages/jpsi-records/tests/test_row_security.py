@@ -1,4 +1,4 @@
-"""In PostgreSQL executions are written by the dispatcher alone, and read by who has a request for them."""
+"""Row security in PostgreSQL: only the dispatcher writes executions, owners of their requests read them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from fake_dispatcher import Client, finish, prepare_round, spec, start
 from jpsi_records.commands import submission
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import ChangedError, NotFoundError, NothingToReuseError, StateError, StoreError
 from jpsi_records.model.entities import About, Execution, Request, RequestState
 from jpsi_records.records import queries
 from jpsi_records.records.records import Records
-from playing import Client, finish, see_to, spec, start
 
 pytestmark = pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 
 
-class Anybody:
-    """May read everything."""
+class AllReadable:
+    """Permissions by which every user may read everything."""
 
     @classmethod
-    def of_user_name(cls, name: str) -> Anybody:
+    def of_user_name(cls, name: str) -> AllReadable:
         return cls()
 
     def may_read(self, path: Path) -> bool:
@@ -32,13 +32,13 @@ class Anybody:
 
 
 def submitted(dispatcher: Records, user: Records, *command: str, priority: float = 1) -> Request:
-    """A request of a user, which a dispatcher has seen to."""
+    """Return a request of a user after the dispatcher has updated the records."""
     request = user.submit(spec(*command), priority=priority)
-    see_to(dispatcher)
+    prepare_round(dispatcher)
     return user.request(request.id)
 
 
-def test_who_owns_nothing_is_who_postgresql_takes_him_for(records: Records, role: Client) -> None:
+def test_a_user_without_ownership_is_the_postgresql_role(records: Records, role: Client) -> None:
     assert records.may_dispatch
     assert not role("ca").may_dispatch
     assert role("ca").user.startswith("ca_")
@@ -49,7 +49,7 @@ def test_a_request_gets_its_execution_from_the_dispatcher(records: Records, role
 
     request = ca.submit(spec("compute"))
     assert (request.state, request.execution) == (RequestState.COMMITTED, None)
-    see_to(records)
+    prepare_round(records)
 
     execution = ca.request(request.id).execution or ""
     assert ca.execution(execution).priority == 1
@@ -79,7 +79,7 @@ def test_an_execution_is_readable_only_to_readers_of_its_requests(records: Recor
         cb.set_priority(one.id, 0)
 
 
-#: What could tell or change somebody else's request and its execution.
+#: Calls that could reveal or change another user's request and its execution.
 CALLS: dict[str, Callable[[Records, Request], object]] = {
     "request": lambda user, it: user.request(it.id),
     "requests": lambda user, it: [*user.requests(), *user.requests(execution=it.execution, owner=it.owner)],
@@ -106,7 +106,7 @@ CALLS: dict[str, Callable[[Records, Request], object]] = {
     "invalidate": lambda user, it: user.invalidate(it.execution or ""),
     "set_progress": lambda user, it: user.set_progress(it.execution or "", 0.5),
 }
-#: Those that have nothing to do with what others have.
+#: Calls that do not concern other users' records.
 NEUTRAL = {
     *("advance", "attempt_directory", "close", "execution_directory", "make_directory", "put", "warnings"),
 }
@@ -123,22 +123,22 @@ def test_no_method_reads_or_changes_records_of_other_users(
 
     for name, call in CALLS.items():
         try:
-            told = call(role("cb"), request)
+            result = call(role("cb"), request)
         except NotFoundError:
             continue
-        assert not told, name
+        assert not result, name
 
     assert [records.requests(owner=request.owner), records.execution(request.execution or "")] == before
 
 
-def test_the_dispatcher_follows_what_users_change(records: Records, role: Client) -> None:
+def test_the_dispatcher_acts_on_changes_by_users(records: Records, role: Client) -> None:
     ca = role("ca")
     request = submitted(records, ca, "compute")
     child = ca.submit(spec("child"), About(parent=request.execution))
-    see_to(records)
+    prepare_round(records)
 
     ca.set_priority(request.id, 5)
-    see_to(records)
+    prepare_round(records)
 
     assert records.execution(request.execution or "").priority == 5
     assert records.execution(ca.request(child.id).execution or "").priority == 5
@@ -185,7 +185,7 @@ def _written(records: Records, statement: str) -> int:
         return tx.execute(text(statement)).rowcount
 
 
-def test_requests_of_others_are_out_of_reach(records: Records, role: Client) -> None:
+def test_requests_of_others_are_inaccessible(records: Records, role: Client) -> None:
     request = submitted(records, role("ca"), "compute")
 
     assert _written(role("cb"), "UPDATE request SET priority = 0") == 0
@@ -194,7 +194,7 @@ def test_requests_of_others_are_out_of_reach(records: Records, role: Client) -> 
 
 
 def finished(records: Records, request: Request, tmp_path: Path) -> Execution:
-    """An execution that has an output."""
+    """Return an execution that has an output."""
     (tmp_path / "made").write_text("made")
     output = records.blobs.add_tree(tmp_path / "made").digest
     start(records, request.execution or "")
@@ -207,7 +207,7 @@ def test_across_users_a_result_is_used_where_its_output_can_be_read(
 ) -> None:
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
     if can_read:
-        monkeypatch.setattr(queries, "Reader", Anybody)
+        monkeypatch.setattr(queries, "Reader", AllReadable)
 
     request = submitted(records, role("cb"), "compute")
 
@@ -215,11 +215,11 @@ def test_across_users_a_result_is_used_where_its_output_can_be_read(
     assert (request.outcome == "complete") is can_read
 
 
-def test_a_preview_shows_what_others_have_computed(
+def test_a_preview_shows_results_of_other_users(
     records: Records, role: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who can say all of a computation may know that it was done."""
-    monkeypatch.setattr(queries, "Reader", Anybody)
+    """A user who knows the whole computation may learn that it was run."""
+    monkeypatch.setattr(queries, "Reader", AllReadable)
     cb = role("cb")
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
 
@@ -228,7 +228,7 @@ def test_a_preview_shows_what_others_have_computed(
     assert cb.preview(spec("compute", "more")).near_misses == []
 
     request = cb.submit(spec("compute"), plan=plan.id)
-    see_to(records)
+    prepare_round(records)
     assert cb.request(request.id).execution == done.id
 
 
@@ -242,7 +242,7 @@ def test_a_previewed_plan_is_followed_or_refused(records: Records, role: Client)
     plan = ca.preview(spec("compute"))
     request = ca.submit(spec("compute"), plan=plan.id)
     records.invalidate(plan.hit.id if plan.hit else "")
-    see_to(records)
+    prepare_round(records)
 
     assert ca.request(request.id).outcome == "refused"
     with pytest.raises(NothingToReuseError):
@@ -253,14 +253,14 @@ def test_a_chosen_execution_is_attached_by_the_dispatcher(records: Records, role
     ca = role("ca")
     first = submitted(records, ca, "compute")
     second = ca.submit(spec("compute", reuse="never"))
-    see_to(records)
+    prepare_round(records)
     chosen = ca.request(second.id).execution or ""
     assert chosen != first.execution
 
     draft = ca.draft(spec("compute"))
     ca.attach(draft.id, chosen)
     ca.commit(draft.id)
-    see_to(records)
+    prepare_round(records)
 
     assert ca.request(draft.id).execution == chosen
 
@@ -280,9 +280,9 @@ def test_a_user_without_permission_to_dispatch_waits_for_the_dispatcher(
 ) -> None:
     dispatcher = Dispatcher(records)
     monkeypatch.setattr(submission, "sleep", lambda _: dispatcher.run(until_idle=True))
-    asked = spec("sh", "-c", "echo said; exit 3", mounts={"stdin": {"kind": "text", "content": "new"}})
+    request_spec = spec("sh", "-c", "echo said; exit 3", mounts={"stdin": {"kind": "text", "content": "new"}})
 
-    assert submission.run(role("ca"), asked, About(), priority=1) == 3
+    assert submission.run(role("ca"), request_spec, About(), priority=1) == 3
 
     assert capsys.readouterr().out == "said\n"
     with pytest.raises(StateError, match="may not run what is wanted"):

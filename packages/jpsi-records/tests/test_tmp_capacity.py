@@ -1,4 +1,4 @@
-"""A temporary directory has the capacity that was asked for, no less and no more."""
+"""Temporary directories of exactly the requested capacity."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from fake_dispatcher import spec, start
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.jobs import tmp_capacity
 from jpsi_records.model.entities import Execution, ExecutionState
 from jpsi_records.model.request_spec import RequestSpec
 from jpsi_records.records.records import Records
-from playing import spec, start
 
 TOO_MUCH = 10**18
 
@@ -33,8 +33,8 @@ def real(tmp_path: Path) -> Iterator[Records]:
         yield records
 
 
-def executed(records: Records, asked: RequestSpec) -> Execution:
-    request = records.submit(asked)
+def executed(records: Records, request_spec: RequestSpec) -> Execution:
+    request = records.submit(request_spec)
     dispatcher = Dispatcher(records)
     dispatcher.run(until_idle=True)
     dispatcher.close()
@@ -45,7 +45,9 @@ def executed(records: Records, asked: RequestSpec) -> Execution:
 @pytest.mark.parametrize(
     ("capacity", "size", "fits"), [(1000, 1000, True), (1000, 1001, False), (None, 1001, True)]
 )
-def test_more_than_fits_is_no_result(real: Records, capacity: int | None, size: int, fits: bool) -> None:
+def test_an_execution_that_exceeds_the_capacity_is_no_result(
+    real: Records, capacity: int | None, size: int, fits: bool
+) -> None:
     execution = executed(real, scratch(capacity, "sh", "-c", f"mkdir d; head -c {size} /dev/zero >d/a"))
 
     if fits:
@@ -75,9 +77,9 @@ def test_each_file_counts_once_and_links_count_nothing(tmp_path: Path) -> None:
 
 
 def test_a_capacity_that_does_not_fit_is_reported_in_the_preview(records: Records) -> None:
-    (told,) = records.preview(scratch(TOO_MUCH, "a")).warnings
+    (warning,) = records.preview(scratch(TOO_MUCH, "a")).warnings
 
-    assert told.startswith(f"mounts: /scratch: {TOO_MUCH} bytes must fit, and ")
+    assert warning.startswith(f"mounts: /scratch: {TOO_MUCH} bytes must fit, and ")
     assert records.preview(scratch(1, "a")).warnings == []
     records.submit(scratch(1, "a"))
     assert records.preview(scratch(1, "a")).warnings == ()
@@ -91,7 +93,7 @@ def test_several_directories_must_fit_together() -> None:
 
 
 @pytest.mark.parametrize("command", ["preview", "submit", "run"])
-def test_what_does_not_fit_is_refused_if_that_is_asked_for(tmp_path: Path, command: str) -> None:
+def test_a_capacity_that_does_not_fit_is_refused_on_request(tmp_path: Path, command: str) -> None:
     mounts = {"/scratch": {"kind": "tmp", "capacity": TOO_MUCH}}
     (tmp_path / "a.json").write_text(json.dumps({"command": ["true"], "mounts": mounts}))
     line = [sys.executable, "-m", "jpsi_cli", "request", command, "a.json", "--records", str(tmp_path / "r")]
@@ -106,7 +108,7 @@ def test_what_does_not_fit_is_refused_if_that_is_asked_for(tmp_path: Path, comma
     assert "warning: mounts: /scratch" in plain.stdout + plain.stderr
 
 
-def test_nothing_is_refused_for_want_of_room_if_nothing_runs(tmp_path: Path) -> None:
+def test_a_reused_result_needs_no_capacity(tmp_path: Path) -> None:
     mounts = {"/scratch": {"kind": "tmp", "capacity": TOO_MUCH}}
     (tmp_path / "a.json").write_text(json.dumps({"command": ["true"], "mounts": mounts}))
 
@@ -122,7 +124,7 @@ def test_nothing_is_refused_for_want_of_room_if_nothing_runs(tmp_path: Path) -> 
     assert "bytes must fit" not in run("run", "a.json", "--strict") + run("submit", "a.json")
 
 
-def test_a_run_again_has_the_same_room(records: Records) -> None:
+def test_a_rerun_has_the_same_capacity(records: Records) -> None:
     first = records.submit(scratch(10, "a")).execution or ""
 
     assert records.execution(records.rerun(first).execution or "").capacities == {"/scratch": 10}

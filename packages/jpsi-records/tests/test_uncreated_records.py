@@ -1,4 +1,4 @@
-"""Records that are not there yet are made by whoever writes first, and not by who looks."""
+"""Records that do not exist yet: the first writer creates them, readers do not."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, inspect
 
+from fake_dispatcher import Client, spec
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import NotFoundError, StateError, StoreError
 from jpsi_records.records.records import Records
-from playing import Client, spec
 
 
 @pytest.mark.clause("records-preview")
 @pytest.mark.parametrize("is_beside", [True, False])
-def test_a_preview_makes_no_database(tmp_path: Path, is_beside: bool) -> None:
+def test_a_preview_creates_no_database(tmp_path: Path, is_beside: bool) -> None:
     url = None if is_beside else f"sqlite:///{tmp_path}/other.sqlite"
     with Records(tmp_path / "records", url=url) as records:
         assert records.preview(spec("a")).runs
@@ -34,7 +34,7 @@ def test_a_preview_makes_no_database(tmp_path: Path, is_beside: bool) -> None:
 
 @pytest.mark.clause("records-preview")
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_a_preview_makes_no_tables(url: str, tmp_path: Path) -> None:
+def test_a_preview_creates_no_tables(url: str, tmp_path: Path) -> None:
     server = create_engine(url)
     with Records(tmp_path / "records", url=url) as records:
         assert records.preview(spec("a")).runs
@@ -53,30 +53,30 @@ def test_a_preview_makes_no_tables(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_who_has_looked_before_the_tables_were_made_is_no_dispatcher_of_them(
+def test_a_reader_that_opened_before_the_tables_existed_cannot_dispatch(
     url: str, early_role: Client, client: Client
 ) -> None:
-    looking = early_role("ca")
-    assert looking.requests() == []
+    reader = early_role("ca")
+    assert reader.requests() == []
     with pytest.raises(StoreError, match="no tables yet, which the role that is to be the dispatcher makes"):
-        looking.submit(spec("a"))
+        reader.submit(spec("a"))
 
     client("server").submit(spec("a"))
 
-    assert not looking.may_dispatch
+    assert not reader.may_dispatch
     with pytest.raises(StateError, match="only who owns the tables"):
-        Dispatcher(looking)
+        Dispatcher(reader)
 
 
-def test_whoever_writes_first_makes_it_and_who_has_looked_before_sees_that(tmp_path: Path) -> None:
-    with Records(tmp_path / "records") as looking, Records(tmp_path / "records") as writing:
-        assert looking.requests() == []
+def test_the_first_writer_creates_the_database_and_earlier_readers_use_it(tmp_path: Path) -> None:
+    with Records(tmp_path / "records") as reader, Records(tmp_path / "records") as writer:
+        assert reader.requests() == []
 
-        request = writing.submit(spec("a"))
+        request = writer.submit(spec("a"))
 
-        assert looking.request(request.id) == request
-        assert looking.cancel(request.id).priority == 0
-        assert writing.request(request.id).priority == 0
+        assert reader.request(request.id) == request
+        assert reader.cancel(request.id).priority == 0
+        assert writer.request(request.id).priority == 0
 
 
 def test_reading_creates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_the_directory_is_always_private(tmp_path: Path) -> None:
     assert (tmp_path / "records").stat().st_mode & 0o777 == 0o700
 
 
-def test_where_nothing_can_be_made_a_preview_does_and_a_request_is_refused(tmp_path: Path) -> None:
+def test_without_permission_to_create_only_a_preview_succeeds(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     with Records(tmp_path / "open" / "records") as records:
@@ -107,7 +107,7 @@ def test_where_nothing_can_be_made_a_preview_does_and_a_request_is_refused(tmp_p
     assert list((tmp_path / "open").iterdir()) == []
 
 
-def test_the_command_leaves_nothing(tmp_path: Path) -> None:
+def test_the_command_creates_no_file(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("command: ['true']")
     command = [sys.executable, "-m", "jpsi_cli", "request", "preview", "a.yaml", "--records", "records"]
 

@@ -1,4 +1,4 @@
-"""The table of use cases names calls, commands and tests that there are."""
+"""The table of use cases, which names existing calls, commands and tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def quoted(cell: str) -> list[str]:
 
 @pytest.mark.clause("records-use-cases")
 @pytest.mark.parametrize(("what", "call", "command", "tests"), ROWS, ids=[row[0] for row in ROWS])
-def test_what_a_use_case_names_is_there(what: str, call: str, command: str, tests: str) -> None:
+def test_each_name_in_a_use_case_exists(what: str, call: str, command: str, tests: str) -> None:
     for name in quoted(call):
         assert callable(getattr(Records, name))
     for name, *options in map(str.split, quoted(command)):

@@ -8,7 +8,7 @@ from jpsi_records.web.access import Key, refused, token_in
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost:8080", "localhost"])
-def test_a_name_of_this_machine_is_answered(host: str) -> None:
+def test_a_name_of_this_machine_is_accepted(host: str) -> None:
     assert refused({"host": host}) is None
 
 
@@ -16,7 +16,7 @@ def test_a_name_of_this_machine_is_answered(host: str) -> None:
     "host",
     ["evil.example:80", "evil.example", "", "127.0.0.1.evil.example", "127.0.0.1@evil.example"],
 )
-def test_another_name_is_not_answered_wherever_it_leads(host: str) -> None:
+def test_any_other_host_name_is_refused(host: str) -> None:
     why = refused({"host": host})
 
     assert why is not None
@@ -33,7 +33,7 @@ def test_another_name_is_not_answered_wherever_it_leads(host: str) -> None:
         ("same-site", "cors", False),
     ],
 )
-def test_other_pages_may_lead_here_and_no_more(site: str, mode: str, is_seen: bool) -> None:
+def test_other_pages_may_only_link_to_the_server(site: str, mode: str, is_seen: bool) -> None:
     headers = {"host": "localhost:1", "sec-fetch-site": site, "sec-fetch-mode": mode}
 
     assert (refused(headers) is None) == is_seen
@@ -54,7 +54,7 @@ def test_the_token_is_in_a_cookie_or_in_a_header(headers: dict[str, str], token:
     assert token_in(headers) == token
 
 
-def test_keys_differ_and_each_opens_its_own_server() -> None:
+def test_each_server_has_its_own_key() -> None:
     one, other = Key(), Key()
 
     assert one.fits(one.token)
@@ -64,7 +64,7 @@ def test_keys_differ_and_each_opens_its_own_server() -> None:
     assert one.place != other.place
 
 
-def test_the_cookie_is_for_no_script_no_other_site_and_no_other_path() -> None:
+def test_the_cookie_is_hidden_from_scripts_other_sites_and_other_paths() -> None:
     key = Key(place="there", token="t")
 
     assert key.cookie == "jpsi-records=t; Path=/there; HttpOnly; SameSite=Strict"

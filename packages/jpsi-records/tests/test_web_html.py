@@ -9,7 +9,7 @@ from jpsi_records.web.html import Html, element, facts, joined, lines, listing, 
 
 
 class Reader(HTMLParser):
-    """What a browser finds in HTML."""
+    """A parser that collects the elements and the text of HTML."""
 
     def __init__(self, html: Html) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Reader(HTMLParser):
 
 
 @given(st.text(), st.text())
-def test_whatever_a_text_holds_it_is_text(content: str, value: str) -> None:
+def test_any_text_is_escaped(content: str, value: str) -> None:
     found = Reader(element("a", content, title=value))
 
     assert [tag for tag, _ in found.tags] == ["a"]
@@ -35,13 +35,13 @@ def test_whatever_a_text_holds_it_is_text(content: str, value: str) -> None:
 
 
 @given(st.text(st.characters(categories=["L", "P", "S"])))
-def test_what_can_be_seen_is_shown_as_it_is(content: str) -> None:
+def test_visible_characters_are_shown_unchanged(content: str) -> None:
     found = Reader(element("p", content, title=content))
 
     assert (found.text, found.tags[0][1]["title"]) == (content, content)
 
 
-def test_lines_stay_lines_and_nothing_else_of_a_terminal_does_anything() -> None:
+def test_control_characters_other_than_line_breaks_have_no_effect() -> None:
     assert lines("a\n\x1b[31m\n<b>\t.").text == "a\n\\x1b[31m\n&lt;b&gt;     ."
 
 
@@ -49,6 +49,6 @@ def test_an_element_is_not_escaped_twice() -> None:
     assert element("p", text("a&b"), joined("<", None, Html("<br>"))).text == "<p>a&amp;b&lt;<br></p>"
 
 
-def test_what_is_empty_is_not_there() -> None:
+def test_empty_elements_are_omitted() -> None:
     assert table(("A",), []).text == listing([]).text == ""
     assert facts([("a", ""), ("b", None), ("c", "d")]).text == "<dl><dt>c</dt><dd>d</dd></dl>"

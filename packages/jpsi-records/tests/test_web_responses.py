@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 import pytest
 
+from fake_dispatcher import Client, Clock, finish, spec, start
 from jpsi import Job
 from jpsi_records.jobs.attempt_job import AttemptFiles
 from jpsi_records.model.entities import About, Attempt, new_id
@@ -14,7 +15,6 @@ from jpsi_records.store import executions
 from jpsi_records.web.access import Key
 from jpsi_records.web.list_pages import PAGE_SIZE
 from jpsi_records.web.responses import Answer, answer
-from playing import Client, Clock, finish, spec, start
 
 KEY = Key(place="place", token="token")
 HOST = {"host": "127.0.0.1:80"}
@@ -26,8 +26,8 @@ Get = Callable[..., Answer]
 @pytest.fixture
 def get(records: Records) -> Get:
     def get_(path: str = "", method: str = "GET", **headers: str) -> Answer:
-        told = HOST | {"cookie": "jpsi-records=token"} | headers
-        return answer(records, KEY, method, f"/place/{path}", told)
+        sent = HOST | {"cookie": "jpsi-records=token"} | headers
+        return answer(records, KEY, method, f"/place/{path}", sent)
 
     return get_
 
@@ -45,8 +45,8 @@ def text(get: Get) -> Callable[[str], str]:
 Text = Callable[..., str]
 
 
-def begun(records: Records, execution: str, number: int = 1) -> AttemptFiles:
-    """An attempt whose job writes something."""
+def running_attempt(records: Records, execution: str, number: int = 1) -> AttemptFiles:
+    """Return an attempt whose job has written a log."""
     attempt = Attempt(
         id=new_id(records.now()),
         execution=execution,
@@ -72,11 +72,11 @@ def begun(records: Records, execution: str, number: int = 1) -> AttemptFiles:
         ("place", {}),
         ("place", {"cookie": "jpsi-records=tokem"}),
         ("place", {"authorization": "Bearer "}),
-        ("elsewhere", {"authorization": "Bearer token"}),
+        ("other", {"authorization": "Bearer token"}),
     ],
     ids=["no token", "a wrong one", "an empty one", "another place"],
 )
-def test_without_the_token_every_path_is_the_same(
+def test_without_the_token_every_path_has_the_same_response(
     records: Records, path: str, place: str, headers: dict[str, str]
 ) -> None:
     found = answer(records, KEY, "GET", f"/{place}/{path}", HOST | headers)
@@ -86,7 +86,7 @@ def test_without_the_token_every_path_is_the_same(
     assert "Set-Cookie" not in found.headers
 
 
-def test_the_link_lets_a_browser_in_and_leaves_the_token_behind(records: Records) -> None:
+def test_the_link_sets_the_cookie_and_removes_the_token(records: Records) -> None:
     found = answer(records, KEY, "GET", "/place/?token=token", HOST)
 
     assert found.headers["Set-Cookie"] == KEY.cookie
@@ -94,12 +94,12 @@ def test_the_link_lets_a_browser_in_and_leaves_the_token_behind(records: Records
     assert "token=token" not in found.body.decode()
 
 
-def test_a_name_that_others_lead_here_is_refused_even_with_the_token(get: Get) -> None:
+def test_a_foreign_host_name_is_refused_even_with_the_token(get: Get) -> None:
     assert get(host="evil.example").status is HTTPStatus.MISDIRECTED_REQUEST
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_nothing_is_changed_by_the_pages(get: Get, method: str) -> None:
+def test_the_pages_change_no_record(get: Get, method: str) -> None:
     found = get(method=method)
 
     assert found.status is HTTPStatus.METHOD_NOT_ALLOWED
@@ -107,7 +107,7 @@ def test_nothing_is_changed_by_the_pages(get: Get, method: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "nothing", "style.css"])
-def test_every_answer_says_what_a_browser_may_do_with_it(get: Get, path: str) -> None:
+def test_every_response_has_the_security_headers(get: Get, path: str) -> None:
     headers = get(path).headers
 
     assert "default-src 'none'" in headers["Content-Security-Policy"]
@@ -118,7 +118,7 @@ def test_every_answer_says_what_a_browser_may_do_with_it(get: Get, path: str) ->
     assert "Access-Control-Allow-Origin" not in headers
 
 
-def test_no_page_holds_what_its_policy_forbids(records: Records, text: Text) -> None:
+def test_no_page_violates_its_content_policy(records: Records, text: Text) -> None:
     execution = records.submit(spec("a")).execution or ""
     start(records, execution)
 
@@ -133,7 +133,7 @@ def test_hostile_names_are_text_wherever_they_are_shown(records: Records, text: 
     clock.advance(1)
     request = records.submit(spec("a", HOSTILE), more)
     execution = request.execution or ""
-    files = begun(records, execution)
+    files = running_attempt(records, execution)
     files.stdout.write_text(f"{HOSTILE}\n\x1b[31m\x00")
     files.stderr.write_bytes(b"\xff<script>")
     start(records, execution)
@@ -141,11 +141,11 @@ def test_hostile_names_are_text_wherever_they_are_shown(records: Records, text: 
     finish(records, execution, log=records.put(files.stdout.parent).digest, **status)
     records.invalidate(execution, HOSTILE)
 
-    shown = [text(it) for it in ("", "executions", f"request/{request.id}", f"execution/{execution}")]
+    pages = [text(it) for it in ("", "executions", f"request/{request.id}", f"execution/{execution}")]
 
-    assert f"request/{request.id}" in shown[0]
-    assert other in shown[2]
-    for page in shown:
+    assert f"request/{request.id}" in pages[0]
+    assert other in pages[2]
+    for page in pages:
         assert "<script>" not in page
         assert "&lt;script&gt;alert(1)&lt;/script&gt;&quot;" in page
         assert "&amp;\\u202e" in page
@@ -168,11 +168,11 @@ def test_a_request_page_explains_its_execution(client: Client, text: Text, clock
     records.commit(draft.id)
 
     assert "computes the same, but it failed with exit code 1." in text(f"request/{again.id}")
-    assert "was there: it computes the same" in text(f"request/{reused.id}")
+    assert "existed: it computes the same" in text(f"request/{reused.id}")
     assert "was made for it" in text(f"request/{draft.id}")
-    shown = text(f"request/{german.id}")
-    assert "<code>environment.LC_ALL</code></td><td><code>&quot;de&quot;</code>" in shown
-    assert f"execution/{first}" in shown
+    page = text(f"request/{german.id}")
+    assert "<code>environment.LC_ALL</code></td><td><code>&quot;de&quot;</code>" in page
+    assert f"execution/{first}" in page
 
 
 def test_a_request_page_explains_a_missing_execution(records: Records, text: Text) -> None:
@@ -191,69 +191,69 @@ def test_a_request_page_explains_a_missing_execution(records: Records, text: Tex
     assert "has no output" in text(f"request/{refused.id}")
 
 
-def test_progress_and_the_log_of_what_runs_are_shown(records: Records, text: Text) -> None:
+def test_progress_and_log_of_a_running_execution_are_shown(records: Records, text: Text) -> None:
     execution = records.submit(spec("a")).execution or ""
-    files = begun(records, execution)
-    files.stdout.write_text("so far")
+    files = running_attempt(records, execution)
+    files.stdout.write_text("first line")
     start(records, execution)
     records.set_progress(execution, 0.25)
 
-    shown = text(f"execution/{execution}")
+    page = text(f"execution/{execution}")
 
-    assert '<progress value="0.25" max="1">' in shown
-    assert ">so far</pre>" in shown
-    assert 'data-live="yes"' in shown
-    assert '<noscript><meta http-equiv="refresh"' in shown
+    assert '<progress value="0.25" max="1">' in page
+    assert ">first line</pre>" in page
+    assert 'data-live="yes"' in page
+    assert '<noscript><meta http-equiv="refresh"' in page
     assert "25% done" in text()
 
 
-def test_what_has_ended_is_not_loaded_again(records: Records, text: Text) -> None:
+def test_the_page_of_an_ended_execution_is_not_refreshed(records: Records, text: Text) -> None:
     execution = records.submit(spec("a")).execution or ""
     finish(records, execution, output=records.put(__file__).digest)
 
     for page in ("", "executions", "accounting", f"execution/{execution}"):
         assert "data-live" not in text(page)
-    shown = text(f"execution/{execution}")
-    assert "test_web_responses.py</code>" in shown
-    assert "jpsi request get sha256:" in shown
+    content = text(f"execution/{execution}")
+    assert "test_web_responses.py</code>" in content
+    assert "jpsi request get sha256:" in content
 
 
-def test_an_output_that_is_gone_does_not_hide_the_rest(records: Records, text: Text) -> None:
+def test_a_missing_output_does_not_hide_the_rest(records: Records, text: Text) -> None:
     execution = records.submit(spec("a")).execution or ""
     finish(records, execution, output="sha256:" + "0" * 64, log="sha256:" + "1" * 64)
-    begun(records, execution)
+    running_attempt(records, execution)
 
     assert "complete with exit code 0" in text(f"execution/{execution}")
 
 
 def test_a_waiting_request_names_its_predecessors(records: Records, text: Text) -> None:
     execution = records.submit(spec("a"), priority=0).execution
-    wanted = records.submit(spec("b")).execution
+    predecessor = records.submit(spec("b")).execution
 
-    assert "Nobody wants it to run" in text(f"execution/{execution}")
-    assert "jpsi request dispatch" in text(f"execution/{wanted}")
+    assert "It does not run" in text(f"execution/{execution}")
+    assert "jpsi request dispatch" in text(f"execution/{predecessor}")
 
 
 def test_a_log_is_sent_whole_and_no_browser_runs_it(records: Records, get: Get) -> None:
     execution = records.submit(spec("a")).execution or ""
-    begun(records, execution).stdout.write_text("<script>" * 20_000)
+    running_attempt(records, execution).stdout.write_text("<script>" * 20_000)
 
     found = get(f"log/{execution}/1/stdout")
 
     assert found.body == b"<script>" * 20_000
     assert found.headers["Content-Type"].startswith("text/plain")
     assert found.headers["Content-Security-Policy"] == "sandbox"
-    shown = get(f"execution/{execution}").body.decode()
-    assert "without the first 94464 bytes" in shown
+    page = get(f"execution/{execution}").body.decode()
+    assert "without the first 94464 bytes" in page
 
 
 def test_of_several_jobs_each_has_its_log(records: Records, get: Get) -> None:
     execution = records.submit(spec("a")).execution or ""
-    begun(records, execution).stdout.write_text("first")
+    running_attempt(records, execution).stdout.write_text("first")
     with records.database.writing() as tx:
         (attempt,) = executions.attempts(tx, execution)
         executions.change_attempt(tx, attempt.id, ended_at=records.now())
-    files = begun(records, execution, 2)
+    files = running_attempt(records, execution, 2)
     files.stdout.write_text("second")
     finish(records, execution, log=records.put(files.stdout.parent).digest)
 
@@ -265,7 +265,7 @@ def test_of_several_jobs_each_has_its_log(records: Records, get: Get) -> None:
 
 def test_a_log_that_is_a_symbolic_link_is_not_followed(records: Records, get: Get) -> None:
     execution = records.submit(spec("a")).execution or ""
-    files = begun(records, execution)
+    files = running_attempt(records, execution)
     files.stdout.symlink_to(__file__)
     os.mkfifo(files.stderr)
 
@@ -283,7 +283,7 @@ def test_only_ones_own_requests_are_shown_first(client: Client, text: Text) -> N
     assert "theirs" in text("?all=1")
 
 
-def test_older_ones_are_on_further_pages(records: Records, text: Text, clock: Clock) -> None:
+def test_older_requests_are_on_further_pages(records: Records, text: Text, clock: Clock) -> None:
     made = []
     for number in range(PAGE_SIZE + 3):
         clock.advance(1)
@@ -301,15 +301,15 @@ def test_older_ones_are_on_further_pages(records: Records, text: Text, clock: Cl
     assert str(made[0].execution) in text(f"executions?before={made[3].execution}")
 
 
-def test_accounting_is_that_of_the_visitor(client: Client, text: Text, clock: Clock) -> None:
+def test_accounting_is_that_of_the_client(client: Client, text: Text, clock: Clock) -> None:
     assert "Nothing was wanted yet" in text("accounting")
     mine, theirs = client("ca").submit(spec("a")), client("cb").submit(spec("b"))
 
-    shown = text("accounting")
+    page = text("accounting")
 
-    assert mine.id in shown
-    assert theirs.id not in shown
-    assert "<svg" in shown
+    assert mine.id in page
+    assert theirs.id not in page
+    assert "<svg" in page
 
 
 @pytest.mark.parametrize(

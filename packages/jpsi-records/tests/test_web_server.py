@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import spec
 from jpsi_records.errors import StoreError
 from jpsi_records.records.records import Records
 from jpsi_records.web.server import Server
-from playing import spec
 
 
 @pytest.fixture
@@ -32,10 +32,10 @@ def server(records: Records) -> Iterator[Server]:
         thread.join()
 
 
-def ask(server: Server, method: str = "GET", path: str = "", **headers: str) -> tuple[int, bytes]:
+def send(server: Server, method: str = "GET", path: str = "", **headers: str) -> tuple[int, bytes]:
     connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
-    told = {"Authorization": f"Bearer {server.key.token}", **headers}
-    connection.request(method, f"/{server.key.place}/{path}", headers=told)
+    sent = {"Authorization": f"Bearer {server.key.token}", **headers}
+    connection.request(method, f"/{server.key.place}/{path}", headers=sent)
     response = connection.getresponse()
     try:
         return response.status, response.read()
@@ -43,12 +43,12 @@ def ask(server: Server, method: str = "GET", path: str = "", **headers: str) -> 
         connection.close()
 
 
-def test_only_this_machine_is_listened_to(server: Server) -> None:
+def test_the_server_listens_only_on_loopback(server: Server) -> None:
     assert server.server_address[0] == "127.0.0.1"
     assert server.link.startswith(f"http://127.0.0.1:{server.server_address[1]}/")
 
 
-def test_the_link_opens_the_pages_and_a_shorter_one_does_not(server: Server) -> None:
+def test_only_the_whole_link_opens_the_pages(server: Server) -> None:
     with urllib.request.urlopen(server.link, timeout=60) as response:
         cookie = response.headers["Set-Cookie"]
     page = urllib.request.Request(server.link.partition("?")[0], headers={"Cookie": cookie.partition(";")[0]})
@@ -61,15 +61,15 @@ def test_the_link_opens_the_pages_and_a_shorter_one_does_not(server: Server) -> 
 
 
 def test_a_head_request_gets_only_headers(server: Server) -> None:
-    assert ask(server, "HEAD") == (200, b"")
-    assert ask(server, "POST")[0] == 405
-    assert ask(server, Host="evil.example")[0] == 421
+    assert send(server, "HEAD") == (200, b"")
+    assert send(server, "POST")[0] == 405
+    assert send(server, Host="evil.example")[0] == 421
 
 
 def test_many_browsers_are_served_concurrently(server: Server, records: Records) -> None:
     records.submit(spec("a"))
     found: list[tuple[int, bytes]] = []
-    threads = [threading.Thread(target=lambda: found.append(ask(server))) for _ in range(30)]
+    threads = [threading.Thread(target=lambda: found.append(send(server))) for _ in range(30)]
 
     for it in threads:
         it.start()
@@ -81,7 +81,7 @@ def test_many_browsers_are_served_concurrently(server: Server, records: Records)
     assert found[0][0] == 200
 
 
-def test_the_token_is_written_nowhere(
+def test_the_token_is_never_logged(
     server: Server, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -97,11 +97,11 @@ def test_unreadable_records_are_reported(server: Server, records: Records) -> No
     records.close()
     (records.directory / "records.sqlite").write_bytes(b"no database" * 1000)
 
-    status, body = ask(server)
+    status, body = send(server)
 
     assert status == 503
     assert b"the records cannot be read" in body
-    assert ask(server, path="style.css")[0] == 200
+    assert send(server, path="style.css")[0] == 200
 
 
 def test_a_port_in_use_is_reported(server: Server, records: Records) -> None:

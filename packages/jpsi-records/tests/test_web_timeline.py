@@ -23,13 +23,13 @@ def interval(start: float, end: float | None, request: str = "r", **more: object
 
 
 def bars(*intervals: Interval, now: float = 100) -> list[tuple[float, float]]:
-    """Where the bars begin, and how wide they are."""
+    """Return the start and the width of each bar."""
     drawn = timeline(intervals, BEGIN + timedelta(seconds=now)).text
     found = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="14"', drawn)
     return [(float(left), float(width)) for left, width in found]
 
 
-def test_nothing_is_drawn_of_nothing() -> None:
+def test_without_intervals_nothing_is_drawn() -> None:
     assert timeline([], BEGIN).text == ""
 
 
@@ -40,17 +40,17 @@ def test_bars_are_as_long_as_their_intervals() -> None:
     assert second == (367.5, 532.5)
 
 
-def test_what_lasts_is_drawn_until_now() -> None:
+def test_an_open_interval_is_drawn_until_now() -> None:
     assert bars(interval(0, None), now=50) == [(190, 710)]
     assert bars(interval(0, 100), interval(50, None, "other"), now=75)[1][1] == 177.5
 
 
-def test_what_is_too_short_to_be_seen_is_drawn_all_the_same() -> None:
+def test_a_short_interval_has_a_minimal_width() -> None:
     assert bars(interval(0, 0), interval(0, 1e6))[0][1] == 1.5
     assert bars(interval(0, 0)) == [(190, 1.5)]
 
 
-def test_each_request_has_a_lane_and_a_bar_tells_what_it_is() -> None:
+def test_each_request_has_a_lane_with_labelled_bars() -> None:
     waits = interval(0, 90, "other", priority=0, state=ExecutionState.QUEUED, user="<u>")
 
     drawn = timeline([interval(0, 100), waits], BEGIN).text

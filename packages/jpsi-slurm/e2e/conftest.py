@@ -1,4 +1,4 @@
-"""A real Slurm, and the ways in which it can fail; `nox -s e2e_slurm` brings it up."""
+"""A real Slurm, and the ways in which it can fail; `nox -s e2e_slurm` starts it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jpsi_slurm import SlurmConfig
 from jpsi_testing import long_option
 from jpsi_testing.long_option import is_long, pytest_addoption  # noqa: F401  pytest finds them here
 
-# How ci/slurm/up sets Slurm up unless it is told otherwise: the verb of ci/slurm/control for it.
+# The verb of ci/slurm/control for the default set-up of ci/slurm/up.
 _PLAIN = "up plain 300"
 
 
@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes long, and change the set-up of Slurm rarely, and never beside other tests."""
+    """Deselect long tests; group the others by set-up, which changes while no other test runs."""
     for item in items:
         if _set_up(item) != _PLAIN or "control" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.alone)
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _set_up(item: pytest.Item) -> str:
-    """The verb for the set-up that a test wants."""
+    """Return the verb for the set-up that a test's marker requests."""
     marker = item.get_closest_marker("slurm")
     if marker is None:
         return _PLAIN
@@ -50,7 +50,7 @@ def _set_up(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session")
 def set_up() -> Iterator[list[str]]:
-    """The verb for the set-up that Slurm has; in the end it is plain again."""
+    """Yield the verb for Slurm's current set-up; restore the default in the end."""
     now = [_PLAIN]
     yield now
     if now != [_PLAIN]:
@@ -58,17 +58,17 @@ def set_up() -> Iterator[list[str]]:
 
 
 @pytest.fixture(autouse=True)
-def _as_wanted(request: pytest.FixtureRequest, set_up: list[str]) -> None:
-    """Slurm is set up as the test's marker wants it."""
-    wanted = _set_up(request.node)
-    if [wanted] != set_up:
-        _do(wanted)
-        set_up[:] = [wanted]
+def _require_set_up(request: pytest.FixtureRequest, set_up: list[str]) -> None:
+    """Set Slurm up as the test's marker requests."""
+    verb = _set_up(request.node)
+    if [verb] != set_up:
+        _do(verb)
+        set_up[:] = [verb]
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left() -> Iterator[None]:
-    """What a test leaves behind, such as one that failed, does not run beside the next that must be alone."""
+def _cancel_leftovers() -> Iterator[None]:
+    """Cancel jobs that a test left behind, before the next test that must run alone."""
     _clear()
     yield
     _clear()
@@ -94,7 +94,7 @@ def executor(config: SlurmConfig) -> Iterator[jpsi.JobExecutor]:
 
 @pytest.fixture
 def control() -> Iterator[Control]:
-    """Stops and starts parts of Slurm; whatever a test did is mended after it."""
+    """Yield a function that stops and starts parts of Slurm; start all again after the test."""
     _socket()
     yield _do
     _do("up")
@@ -110,5 +110,5 @@ def _do(verb: str) -> None:
 def _socket() -> str:
     path = os.environ.get("JPSI_CI_CONTROL")
     if path is None:
-        pytest.skip("nobody is there who may change Slurm")
+        pytest.skip("no process that may change Slurm runs")
     return path

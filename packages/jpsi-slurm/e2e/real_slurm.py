@@ -1,4 +1,4 @@
-"""What the tests on a real Slurm share: jobs, and what Slurm itself says of them."""
+"""Support for tests on a real Slurm: jobs, and queries without jpsi."""
 
 from __future__ import annotations
 
@@ -15,57 +15,57 @@ import pytest
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobStatus
 from jpsi_testing.conformance.base import Proof, shell
 
-#: Seconds that anything may take, however busy the machine is.
+#: Timeout in seconds, long enough for a busy machine.
 PATIENCE = 240.0
 
-#: Shell that proves that it runs and goes on for ever: one dies when it is told to end, one ends with 0, as
-#: programs do that save their state, and one does not care. The second takes a moment for that: Slurm signals
+#: Endless shell commands that prove that they run. On SIGTERM the first dies, the second exits with 0, as
+#: programs do that save their state, and the third goes on. The second takes a moment for that: Slurm signals
 #: the processes of a job one after the other, and one that returns 0 before its runner gets the signal has
 #: completed (docs/decisions/0019).
 PLAIN = f"{Proof.WRITE}; exec sleep 1000"
 OBEDIENT = f"trap 'trap \"\" TERM; sleep 0.5; exit 0' TERM; {Proof.WRITE}; while :; do sleep 0.1; done"
 STUBBORN = f'trap "" TERM; {Proof.WRITE}; while :; do sleep 0.1; done'
 
-#: Asks the daemon of ci/slurm/control, which runs as root, for one of its verbs.
+#: Sends a verb to the daemon of ci/slurm/control, which runs as root.
 Control = Callable[[str], None]
 
 
-def proving(path: Path, code: int, seconds: float = 0.0) -> Job:
-    """A job that leaves a line in a file, and ends with this code after a while."""
+def job_with_proof(path: Path, code: int, seconds: float = 0.0) -> Job:
+    """Return a job that writes a line to a file, and after a while exits with this code."""
     return Job(shell(f"{Proof.WRITE}; sleep {seconds}; exit {code}", path))
 
 
 def running(executor: JobExecutor, text: str, proof: Path, **fields: Any) -> Job:
-    """A job that runs one of the pieces of shell above, and has begun to."""
+    """Submit a job that runs one of the shell commands above, and wait until it runs."""
     job = Job(shell(text, proof, **fields))
     executor.submit(job)
-    ran(proof)
+    wait_for_proof(proof)
     return job
 
 
-def ran(proof: Path, times: int = 1) -> None:
-    """Wait until a job has proved so often that it ran."""
+def wait_for_proof(proof: Path, times: int = 1) -> None:
+    """Wait until a job has written its proof this many times."""
     for _ in _tries():
         if Proof(proof).runs >= times:
             return
     pytest.fail(f"{proof} is not there {times} times")
 
 
-def end(job: Job) -> JobStatus:
-    """The final status of a job."""
+def final_status(job: Job) -> JobStatus:
+    """Return the final status of a job."""
     status = job.wait(PATIENCE)
     assert status is not None, job
     return status
 
 
 def run(executor: JobExecutor, spec: JobSpec) -> JobStatus:
-    """The final status of a job that is submitted now."""
+    """Submit a job and return its final status."""
     job = Job(spec)
     executor.submit(job)
-    return end(job)
+    return final_status(job)
 
 
-# Submits a job and ends at once, like a client that is killed.
+# Submits a job and exits at once, like a killed client.
 _CLIENT = """
 import os, sys
 from pathlib import Path
@@ -82,34 +82,34 @@ os._exit(0)
 """
 
 
-def submitted_elsewhere(work_directory: Path, text: str, *arguments: object) -> str:
-    """The native id of a piece of shell that another process has submitted, which is no more."""
+def submit_from_another_process(work_directory: Path, text: str, *arguments: object) -> str:
+    """Submit a shell command from another process, which exits; return the native id."""
     words = [sys.executable, "-c", _CLIENT, str(work_directory), text, *map(str, arguments)]
     return command(*words).strip()
 
 
-def attached(executor: JobExecutor, native_id: str) -> Job:
-    """A job that stands for one of Slurm's."""
+def attach(executor: JobExecutor, native_id: str) -> Job:
+    """Return a job that is attached to this native id."""
     job = Job()
     executor.attach(job, native_id)
     return job
 
 
 def custom(**options: object) -> JobAttributes:
-    """Attributes with these options of sbatch, whose dashes are written as underscores."""
+    """Return attributes with these options of sbatch, with dashes written as underscores."""
     return JobAttributes(
         custom_attributes={f"slurm.{name.replace('_', '-')}": value for name, value in options.items()}
     )
 
 
 def native_id(job: Job) -> str:
-    """The native id of a job that was submitted."""
+    """Return the native id of a submitted job."""
     assert job.native_id is not None
     return job.native_id
 
 
 def command(*words: str) -> str:
-    """What a command of Slurm's prints; one that fails fails the test."""
+    """Return the output of a command; a failed command fails the test."""
     return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout
 
 
@@ -124,7 +124,7 @@ def sbatch(text: str, *options: str) -> str:
 
 
 def exit_code_in_queue(job_id: str) -> str:
-    """The state and the exit code, such as `FAILED 7:0`, that Slurm's controller has of a job's end."""
+    """Return a job's state and exit code in Slurm's controller, such as `FAILED 7:0`."""
     for _ in _tries():
         words = command("scontrol", "--oneliner", "show", "job", job_id).split()
         fields = dict(word.split("=", 1) for word in words if "=" in word)
@@ -134,14 +134,14 @@ def exit_code_in_queue(job_id: str) -> str:
 
 
 def is_in_queue(job_id: str) -> bool:
-    """Whether Slurm's controller remembers a job."""
-    asked = subprocess.run(
+    """Return True if Slurm's controller still knows a job."""
+    squeue = subprocess.run(
         ["squeue", "-h", "-t", "all", "-j", job_id], capture_output=True, text=True, check=False
     )
-    return bool(asked.stdout.strip())
+    return bool(squeue.stdout.strip())
 
 
-def pending(job_id: str) -> None:
+def wait_until_pending(job_id: str) -> None:
     """Wait until Slurm calls a job pending."""
     for _ in _tries():
         if command("squeue", "-h", "-o", "%T", "-j", job_id).strip() == "PENDING":
@@ -149,8 +149,8 @@ def pending(job_id: str) -> None:
     pytest.fail(f"Slurm's job {job_id} is not pending")
 
 
-def forgotten(job_id: str) -> None:
-    """Wait until Slurm's controller remembers a job no more."""
+def wait_until_forgotten(job_id: str) -> None:
+    """Wait until Slurm's controller no longer knows a job."""
     for _ in _tries():
         if not is_in_queue(job_id):
             return
@@ -158,7 +158,7 @@ def forgotten(job_id: str) -> None:
 
 
 def exit_code_in_accounting(job_id: str) -> str:
-    """The state and the exit code that sacct has of a job's end."""
+    """Return a job's state and exit code in the accounting."""
     for _ in _tries():
         format_ = ("--format=State,ExitCode", "--parsable2", "--delimiter= ", "--noheader")
         found = command("sacct", "--allocations", *format_, f"--jobs={job_id}").strip()
@@ -167,8 +167,8 @@ def exit_code_in_accounting(job_id: str) -> str:
     return pytest.fail(f"the accounting has no end of job {job_id}")
 
 
-def drained(job: Job) -> None:
-    """Wait until none of Slurm's jobs is left that a job of jpsi's was submitted as, ghosts included."""
+def wait_until_drained(job: Job) -> None:
+    """Wait until Slurm has no job with a job's tag, ghosts included."""
     for _ in _tries():
         # its tag is in the comment
         if job.id not in command("squeue", "-h", "--me", "-o", "%k"):
@@ -177,13 +177,13 @@ def drained(job: Job) -> None:
 
 
 def unfinished() -> list[str]:
-    """The ids of this user's jobs that have not ended; one for a heterogeneous job, not one a component."""
-    shown = command("squeue", "-h", "--me", "-o", "%i").split()
-    return sorted({job_id.partition("+")[0] for job_id in shown})
+    """Return the ids of this user's unfinished jobs; one per heterogeneous job, not one per component."""
+    listed = command("squeue", "-h", "--me", "-o", "%i").split()
+    return sorted({job_id.partition("+")[0] for job_id in listed})
 
 
 def path_without(program: str, directory: Path) -> str:
-    """A PATH on which one program is missing; `directory` is made, and filled with all others."""
+    """Return a PATH without one program; fill `directory` with links to all others."""
     directory.mkdir()
     for path in Path("/usr/bin").iterdir():
         if path.name != program:

@@ -1,4 +1,4 @@
-"""Many jobs at once on a real Slurm: arrays whose elements are jobs like any other."""
+"""Bulk submission on a real Slurm: array elements are jobs like any other."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
-from real_slurm import PATIENCE, attached, command, end, native_id, submitted_elsewhere
+from real_slurm import PATIENCE, attach, command, final_status, native_id, submit_from_another_process
 
 import jpsi
 from jpsi import Evidence, Job, JobAttributes, JobExecutor, JobState
 from jpsi_testing.conformance.base import Gate, Proof, shell
 
-# Submits many jobs at once, each of which proves that it ran and ends with a code of its own; or finds them.
+# Submits many jobs at once, or finds them again. Each job proves that it ran and has its own exit code.
 CLIENT = r"""
 import sys
 from pathlib import Path
@@ -51,12 +51,12 @@ for job in jobs:
 """
 
 
-def ends(jobs: list[Job]) -> list[int | None]:
-    return [end(job).exit_code for job in jobs]
+def exit_codes(jobs: list[Job]) -> list[int | None]:
+    return [final_status(job).exit_code for job in jobs]
 
 
 def cpus() -> int:
-    """How many jobs of one CPU this Slurm runs at a time."""
+    """Return how many jobs with one CPU this Slurm runs at a time."""
     _, _, _, total = command("sinfo", "--noheader", "--format=%C").strip().split("/")
     return int(total)
 
@@ -68,7 +68,7 @@ def test_elements_have_codes_and_ids_of_their_own(executor: JobExecutor) -> None
 
     array = native_id(jobs[0]).partition("_")[0]
     assert [native_id(job) for job in jobs] == [f"{array}_{index}" for index in range(1, 201)]
-    assert ends(jobs) == [number % 100 for number in range(200)]
+    assert exit_codes(jobs) == [number % 100 for number in range(200)]
 
 
 def test_elements_are_cancelled_before_and_while_they_run(executor: JobExecutor, tmp_path: Path) -> None:
@@ -79,38 +79,38 @@ def test_elements_are_cancelled_before_and_while_they_run(executor: JobExecutor,
 
     executor.cancel_many([*jobs[:2], *jobs[-10:]])
 
-    cancelled = [end(job) for job in (*jobs[:2], *jobs[-10:])]
+    cancelled = [final_status(job) for job in (*jobs[:2], *jobs[-10:])]
     assert {status.state for status in cancelled} == {JobState.CANCELED}
     gate.open()
-    assert ends(jobs[2:-10]) == list(range(2, len(jobs) - 10))
+    assert exit_codes(jobs[2:-10]) == list(range(2, len(jobs) - 10))
 
 
-def test_all_that_wait_are_cancelled(executor: JobExecutor) -> None:
+def test_all_pending_jobs_are_cancelled(executor: JobExecutor) -> None:
     jobs = [Job(shell("sleep 1000")) for _ in range(300)]
     executor.submit_many(jobs)
 
     executor.cancel_many(jobs)
 
-    assert {end(job).state for job in jobs} == {JobState.CANCELED}
+    assert {final_status(job).state for job in jobs} == {JobState.CANCELED}
 
 
 def test_an_element_is_held_and_released(executor: JobExecutor, tmp_path: Path) -> None:
     gate = Gate(tmp_path / "gate")
     first = Job(gate.job())
     executor.submit(first)
-    # whatever CPUs there are, they wait
+    # pending, however many CPUs there are
     jobs = [Job(shell(f"exit {code}", attributes=JobAttributes(after=[first]))) for code in range(5)]
     executor.submit_many(jobs)
     executor.hold(jobs[4])
     gate.open()
 
-    assert ends(jobs[:4]) == list(range(4))
+    assert exit_codes(jobs[:4]) == list(range(4))
     seen = executor.info(jobs[4])
     assert seen is not None
-    # what was heard a moment ago may name the reasons of other elements that waited, too
+    # the last snapshot may also name the reasons of other pending elements
     assert "JobHeldUser" in seen.details["slurm.reason"].split(",")
     executor.release(jobs[4])
-    assert end(jobs[4]).exit_code == 4
+    assert final_status(jobs[4]).exit_code == 4
 
 
 def test_array_elements_ended_by_slurm_are_reported(executor: JobExecutor, tmp_path: Path) -> None:
@@ -123,40 +123,40 @@ def test_array_elements_ended_by_slurm_are_reported(executor: JobExecutor, tmp_p
     command("scancel", native_id(jobs[1]))
     command("scontrol", "requeue", native_id(jobs[2]))
 
-    status = end(jobs[1])
+    status = final_status(jobs[1])
     assert (status.state, status.evidence) == (JobState.CANCELED, Evidence.QUEUE)
     assert not jobs[0].status.final
     executor.cancel_many([jobs[0], jobs[2]])
-    assert {end(job).state for job in jobs} == {JobState.CANCELED}
+    assert {final_status(job).state for job in jobs} == {JobState.CANCELED}
 
 
 def test_an_element_of_another_client_can_be_attached_to(executor: JobExecutor, tmp_path: Path) -> None:
-    """By the id that Slurm shows, and by the number that an element has of its own."""
+    """By the id that Slurm shows, and by the element's own number."""
     jobs = [Job(shell(f"sleep 2; exit {number}")) for number in range(3)]
     executor.submit_many(jobs)
     jobs[1].wait(PATIENCE, target_states=JobState.ACTIVE)
-    shown = command("squeue", "-h", "-o", "%A", "-j", native_id(jobs[1])).strip()
+    listed = command("squeue", "-h", "-o", "%A", "-j", native_id(jobs[1])).strip()
 
-    others = [attached(executor, native_id(jobs[1])), attached(executor, shown)]
+    others = [attach(executor, native_id(jobs[1])), attach(executor, listed)]
 
-    assert ends(others) == [1, 1]
-    assert submitted_elsewhere(tmp_path / "other", "exit 0").isdecimal()
+    assert exit_codes(others) == [1, 1]
+    assert submit_from_another_process(tmp_path / "other", "exit 0").isdecimal()
 
 
 def test_killed_client_loses_no_element_and_runs_none_twice(tmp_path: Path, is_long: bool) -> None:
     instants = random.Random(20261122)
-    told = []
+    rounds = []
     for round_ in range(30 if is_long else 4):
         root = tmp_path / str(round_)
         root.mkdir()
         # an element or two may have ended by then
-        told.append(_crash(root, instants.uniform(0.0, 0.25)))
+        rounds.append(_crash(root, instants.uniform(0.0, 0.25)))
 
-    assert [line for line in told if "!" in line] == []
+    assert [line for line in rounds if "!" in line] == []
 
 
 def _crash(root: Path, instant: float) -> str:
-    """One round; returns what was seen, with an exclamation mark if something is wrong."""
+    """Kill the client once and return the result, with an exclamation mark if something is wrong."""
     program = [sys.executable, "-c", CLIENT, str(root)]
     client = subprocess.Popen([*program, "submit", "100"], stdout=subprocess.PIPE, text=True)
     assert client.stdout is not None
@@ -189,4 +189,4 @@ def test_a_problem_of_one_job_is_reported_and_the_others_run(executor: JobExecut
         executor.submit_many(jobs)
 
     assert list(caught.value.failed) == [jobs[1]]
-    assert ends([jobs[0], jobs[2]]) == [1, 3]
+    assert exit_codes([jobs[0], jobs[2]]) == [1, 3]

@@ -1,4 +1,4 @@
-"""`jpsi run -x slurm` is `jpsi run`: output, exit code, and Ctrl-C."""
+"""`jpsi run -x slurm`, which has the job's output and exit code and cancels it on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JPSI = str(Path(sys.executable).with_name("jpsi"))
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A home that is nobody's."""
+    """Return an environment with an empty home directory."""
     return {
         **os.environ,
         "HOME": str(tmp_path),
@@ -27,12 +27,12 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "said"),
+    ("text", "code", "output"),
     [("true", 0, ""), ("exit 7", 7, ""), ("kill -9 $$", 137, "jpsi: job failed: ended by SIGKILL\n")],
     ids=["well", "badly", "killed"],
 )
 def test_output_and_exit_code_are_the_jobs(
-    environment: dict[str, str], text: str, code: int, said: str
+    environment: dict[str, str], text: str, code: int, output: str
 ) -> None:
     ran = subprocess.run(
         [
@@ -54,7 +54,7 @@ def test_output_and_exit_code_are_the_jobs(
         timeout=PATIENCE,
     )
 
-    assert (ran.returncode, ran.stdout, ran.stderr) == (code, "cli\n", f"oh\n{said}")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (code, "cli\n", f"oh\n{output}")
 
 
 def test_a_job_that_slurm_refuses_is_a_usage_error(environment: dict[str, str]) -> None:
@@ -99,13 +99,13 @@ def test_a_signal_to_the_command_cancels_the_job(environment: dict[str, str]) ->
 
 
 def _read_until(terminal: int, end: bytes | None) -> bytes:
-    """What is shown up to these characters, or to the end."""
+    """Return the terminal's output up to these characters, or to the end."""
     seen = b""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             seen += os.read(terminal, 4096)
-        except OSError:  # nobody has it open any more
+        except OSError:  # no process has the terminal open any more
             return seen
         if end is not None and end in seen:
             return seen

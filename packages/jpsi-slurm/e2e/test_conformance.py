@@ -1,4 +1,4 @@
-"""The executor `slurm` keeps the contract on a real Slurm."""
+"""Conformance of the executor `slurm` on a real Slurm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jpsi_testing.fake import FakeScheduler
 
 
 class TestSlurm(ExecutorConformance):
-    """Every test of the class that needs no fault made to order."""
+    """Every test of the class that needs no injected fault."""
 
     executor_name = "slurm"
     config_class = SlurmConfig

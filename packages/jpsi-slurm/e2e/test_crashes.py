@@ -1,4 +1,4 @@
-"""The client is killed at any instant: a fresh process finds every job, and each has run once."""
+"""A client that is killed at any instant: another process finds every job, and each has run once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 JOBS = 50
 
-# Submits jobs, each of which proves that it ran and ends with a code of its own; or finds them again.
+# Submits jobs, or finds them again. Each job proves that it ran and has its own exit code.
 CLIENT = r"""
 import sys
 from pathlib import Path
@@ -45,18 +45,18 @@ for job in jobs:
 
 def test_killed_client_loses_no_job_and_runs_none_twice(tmp_path: Path, is_long: bool) -> None:
     instants = random.Random(20261121)
-    told = []
+    rounds = []
     for round_ in range(30 if is_long else 4):
         root = tmp_path / str(round_)
         root.mkdir()
         instant = instants.uniform(0.15, 1.6)
-        told.append(_crash(root, instant))
+        rounds.append(_crash(root, instant))
 
-    assert [line for line in told if "!" in line] == []
+    assert [line for line in rounds if "!" in line] == []
 
 
 def _crash(root: Path, instant: float) -> str:
-    """One round; returns what was seen, with an exclamation mark if something is wrong."""
+    """Kill the client once and return the result, with an exclamation mark if something is wrong."""
     command = [sys.executable, "-c", CLIENT, str(root)]
     client = subprocess.Popen([*command, "submit", str(JOBS)], stdout=subprocess.PIPE, text=True)
     time.sleep(instant)
@@ -69,7 +69,7 @@ def _crash(root: Path, instant: float) -> str:
         pytest.fail(found.stderr)
     codes = dict(line.split() for line in (seen + found.stdout).splitlines() if line[:1].isdigit())
     jobs = _jobs(root / "work" / "slurm" / "jobs")
-    # what ended before the client was killed is told by what is on disk
+    # the spool has the exit codes of jobs that ended before the client was killed
     codes = {**{number: code for number, code in jobs.items() if code is not None}, **codes}
     wrong = {number: code for number, code in codes.items() if number != code}
     proof = root / "proof"
@@ -81,7 +81,7 @@ def _crash(root: Path, instant: float) -> str:
 
 
 def _jobs(folders: Path) -> dict[str, str | None]:
-    """The jobs on disk that were ready to be sent, by number, with the exit codes of those that ended."""
+    """Return the numbers of all jobs with an intent on disk, and the exit codes of those that ended."""
     jobs: dict[str, str | None] = {}
     for folder in folders.iterdir() if folders.exists() else ():
         if any(folder.glob("run.*")):

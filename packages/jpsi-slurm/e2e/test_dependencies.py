@@ -1,11 +1,11 @@
-"""A job that waits for others, on a Slurm that forgets jobs and then takes them for satisfied."""
+"""Dependencies on a Slurm that forgets jobs and then takes them for satisfied."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from real_slurm import PLAIN, end, forgotten, native_id, proving, running, sbatch
+from real_slurm import PLAIN, final_status, job_with_proof, native_id, running, sbatch, wait_until_forgotten
 
 import jpsi
 from jpsi import Dependency, Evidence, Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason
@@ -13,8 +13,8 @@ from jpsi_testing.conformance.base import Proof
 
 
 def waiting(path: Path, *after: Dependency | Job | str) -> Job:
-    """A job that proves that it ran once others have ended."""
-    job = proving(path, 0)
+    """Return a job that proves that it ran once the jobs it depends on have ended."""
+    job = job_with_proof(path, 0)
     assert job.spec is not None
     job.spec.attributes = JobAttributes(after=list(after))
     return job
@@ -29,7 +29,7 @@ def test_a_chain_runs_in_its_order(executor: JobExecutor, tmp_path: Path) -> Non
         before.append(Job(JobSpec("/bin/sh", ["-c", text], attributes=attributes)))
         executor.submit(before[-1])
 
-    assert [end(job).state for job in before] == [JobState.COMPLETED] * 5
+    assert [final_status(job).state for job in before] == [JobState.COMPLETED] * 5
     assert log.read_text().split() == [*"01234"]
 
 
@@ -42,8 +42,8 @@ def test_slurm_cancels_a_job_whose_dependency_is_never_satisfied(
 
     first.cancel()
 
-    assert end(first).state is JobState.CANCELED
-    status = end(second)
+    assert final_status(first).state is JobState.CANCELED
+    status = final_status(second)
     assert (status.state, status.reason, status.exit_code) == (JobState.CANCELED, Reason.DEPENDENCY, None)
     assert status.evidence is Evidence.QUEUE
     assert Proof(tmp_path / "second").runs == 0
@@ -52,10 +52,10 @@ def test_slurm_cancels_a_job_whose_dependency_is_never_satisfied(
 @pytest.mark.slurm(min_job_age=2)
 def test_a_forgotten_job_of_jpsi_has_its_final_state(executor: JobExecutor, tmp_path: Path) -> None:
     for code in (0, 3):
-        first = proving(tmp_path / f"first{code}", code)
+        first = job_with_proof(tmp_path / f"first{code}", code)
         executor.submit(first)
-        end(first)
-        forgotten(native_id(first))
+        final_status(first)
+        wait_until_forgotten(native_id(first))
         second = waiting(tmp_path / f"second{code}", native_id(first))
 
         if code:
@@ -63,7 +63,7 @@ def test_a_forgotten_job_of_jpsi_has_its_final_state(executor: JobExecutor, tmp_
                 executor.submit(second)
         else:
             executor.submit(second)
-            assert end(second).state is JobState.COMPLETED
+            assert final_status(second).state is JobState.COMPLETED
         assert Proof(tmp_path / f"second{code}").runs == (0 if code else 1)
 
 
@@ -71,7 +71,7 @@ def test_a_forgotten_job_of_jpsi_has_its_final_state(executor: JobExecutor, tmp_
 def test_a_forgotten_foreign_job_never_counts_as_completed(executor: JobExecutor, tmp_path: Path) -> None:
     """Slurm itself would start the second job at once."""
     first = sbatch("exit 3")
-    forgotten(first)
+    wait_until_forgotten(first)
     second = waiting(tmp_path / "proof", first)
 
     with pytest.raises(jpsi.InvalidJobException, match=f"{first}, which is not known"):
@@ -84,13 +84,13 @@ def test_a_forgotten_foreign_job_never_counts_as_completed(executor: JobExecutor
 @pytest.mark.slurm(accounting=True, min_job_age=2)
 def test_the_accounting_reports_the_end_of_a_forgotten_job(executor: JobExecutor, tmp_path: Path) -> None:
     failed, well = sbatch("exit 3"), sbatch("exit 0")
-    forgotten(failed)
-    forgotten(well)
+    wait_until_forgotten(failed)
+    wait_until_forgotten(well)
 
     with pytest.raises(jpsi.InvalidJobException, match="FAILED"):
         executor.submit(waiting(tmp_path / "never", failed))
     after = waiting(tmp_path / "proof", well, Dependency(failed, jpsi.DependencyKind.NOTOK))
     executor.submit(after)
 
-    assert end(after).state is JobState.COMPLETED
+    assert final_status(after).state is JobState.COMPLETED
     assert Proof(tmp_path / "never").runs == 0

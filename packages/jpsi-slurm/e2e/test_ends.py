@@ -1,4 +1,4 @@
-"""However a job ends, it ends as what it was, and Slurm's own records say the same."""
+"""The ends of jobs, which jpsi and Slurm's own records report alike."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from real_slurm import (
     Control,
     command,
     custom,
-    end,
     exit_code_in_accounting,
     exit_code_in_queue,
+    final_status,
     native_id,
-    pending,
-    ran,
     running,
     sbatch,
+    wait_for_proof,
+    wait_until_pending,
 )
 
 from jpsi import Evidence, Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason
@@ -29,8 +29,8 @@ from jpsi_testing.conformance.base import Proof, shell
 
 CANCELLED = (JobState.CANCELED, Reason.CANCELLED)
 
-# What a job does, its exit code, why it failed, the signal if there was one, and what sacct makes of the
-# code, from which it takes 128.
+# A job's command, its exit code, the reason of the failure, the signal if there was one, and the exit code of
+# sacct, which is reduced by 128.
 CODES = {
     "a code": ("exit 7", 7, Reason.EXIT_CODE, None, "7:0"),
     "a code above every signal's": ("exit 200", 200, Reason.EXIT_CODE, None, "72:0"),
@@ -48,7 +48,7 @@ def test_a_failed_job_has_its_exit_code_everywhere(executor: JobExecutor) -> Non
         executor.submit(job)
 
     for name, (_, code, reason, number, accounted) in CODES.items():
-        status = end(jobs[name])
+        status = final_status(jobs[name])
         assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, code, reason), name
         assert status.metadata.get("signal") == number, name
         assert status.evidence is Evidence.MARKER, name
@@ -56,11 +56,11 @@ def test_a_failed_job_has_its_exit_code_everywhere(executor: JobExecutor) -> Non
         assert exit_code_in_accounting(native_id(jobs[name])) == f"FAILED {accounted}", name
 
 
-def test_a_job_that_does_its_work_is_completed_for_slurm_too(executor: JobExecutor) -> None:
+def test_a_completed_job_is_completed_in_slurm_as_well(executor: JobExecutor) -> None:
     job = Job(JobSpec("/bin/sleep", ["0.5"]))
     executor.submit(job)
 
-    status = end(job)
+    status = final_status(job)
 
     assert (status.state, status.exit_code, status.reason) == (JobState.COMPLETED, 0, None)
     assert status.evidence is Evidence.MARKER
@@ -75,7 +75,7 @@ def test_a_pending_job_is_cancelled(executor: JobExecutor, tmp_path: Path, is_fr
 
     _cancel(job, is_from_outside)
 
-    status = end(job)
+    status = final_status(job)
     assert (status.state, status.reason, status.exit_code) == (*CANCELLED, None)
     assert status.evidence is Evidence.QUEUE
     assert status.metadata["slurm.state"] == "CANCELLED"
@@ -91,7 +91,7 @@ def test_a_running_job_is_cancelled(
 
     _cancel(job, is_from_outside)
 
-    status = end(job)
+    status = final_status(job)
     assert (status.state, status.reason, status.exit_code) == (*CANCELLED, code)
     assert status.evidence is Evidence.QUEUE
     assert status.metadata["slurm.state"] == "CANCELLED"
@@ -106,13 +106,13 @@ def _cancel(job: Job, is_from_outside: bool) -> None:
 
 
 def test_a_job_whose_script_is_killed_from_outside_was_killed(executor: JobExecutor, tmp_path: Path) -> None:
-    """The runner is gone before it can leave a marker: Slurm knows how."""
-    # not for ever: the Slurm of ci/ loses sight of a process whose parent was killed
+    """The runner dies before it can leave a marker; Slurm reports the signal."""
+    # it must end: the Slurm of ci/ loses track of a process whose parent was killed
     job = running(executor, f"{Proof.WRITE}; exec sleep 20", tmp_path / "proof")
 
     command("scancel", "--signal=KILL", "--batch", native_id(job))
 
-    status = end(job)
+    status = final_status(job)
     assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, 137, Reason.SIGNAL)
     assert (status.metadata["signal"], status.metadata["marker"]) == (9, "missing")
     assert status.evidence is Evidence.QUEUE
@@ -127,7 +127,7 @@ def test_slurm_takes_a_kill_from_outside_for_a_cancel(
 
     command("scancel", "--signal=KILL", *option, native_id(job))
 
-    status = end(job)
+    status = final_status(job)
     assert (status.state, status.reason, status.evidence) == (*CANCELLED, Evidence.QUEUE)
     assert exit_code_in_queue(native_id(job)).startswith("CANCELLED ")
 
@@ -136,7 +136,7 @@ def test_slurm_takes_a_kill_from_outside_for_a_cancel(
 def test_a_walltime_timeout_is_reported(executor: JobExecutor, tmp_path: Path) -> None:
     jobs = _both(executor, tmp_path, JobAttributes(duration=timedelta(seconds=60)))
 
-    ends = [end(job) for job in jobs]
+    ends = [final_status(job) for job in jobs]
 
     assert [(it.state, it.reason) for it in ends] == [(JobState.FAILED, Reason.TIMEOUT)] * 2
     assert [it.exit_code for it in ends] == [143, 0]
@@ -150,7 +150,7 @@ def test_a_failed_node_is_reported(executor: JobExecutor, tmp_path: Path, contro
 
     control("kill-node node02")
 
-    status = end(job)
+    status = final_status(job)
     assert (status.state, status.reason) == (JobState.FAILED, Reason.NODE_FAIL)
 
 
@@ -160,7 +160,7 @@ def test_preemption_is_reported(executor: JobExecutor, tmp_path: Path) -> None:
 
     sbatch("exit 0", "--partition=urgent", "--nodes=2", "--exclusive")
 
-    ends = [end(job) for job in jobs]
+    ends = [final_status(job) for job in jobs]
     assert [(it.state, it.reason) for it in ends] == [(JobState.FAILED, Reason.PREEMPTED)] * 2
     assert [it.exit_code for it in ends] == [143, 0]
     assert [it.evidence for it in ends] == [Evidence.QUEUE] * 2
@@ -168,14 +168,14 @@ def test_preemption_is_reported(executor: JobExecutor, tmp_path: Path) -> None:
 
 
 def _both(executor: JobExecutor, directory: Path, attributes: JobAttributes) -> list[Job]:
-    """A job that dies when it is told to end, and one that ends with 0."""
+    """Return two jobs: on SIGTERM one dies, and one exits with 0."""
     return [
         running(executor, PLAIN, directory / "plain", attributes=attributes),
         running(executor, OBEDIENT, directory / "obedient", attributes=attributes),
     ]
 
 
-# What the first run does when it is told to end, and with which code the second one ends.
+# The first run's reaction to SIGTERM, and the second run's exit code.
 RUNS = {
     "exits 0, then 5": (OBEDIENT, 5),
     "exits 5, then 0": (OBEDIENT.replace("exit 0", "exit 5"), 0),
@@ -205,7 +205,7 @@ def test_the_last_run_of_a_requeued_job_decides(
         job.set_job_status_callback(lambda _, status, statuses=statuses: statuses.append(status))
         executor.submit(job)
     for proof in proofs.values():
-        ran(proof.path)
+        wait_for_proof(proof.path)
 
     if is_preempted:
         sbatch("exit 0", "--partition=urgent", "--nodes=2", "--exclusive")
@@ -214,7 +214,7 @@ def test_the_last_run_of_a_requeued_job_decides(
             command("scontrol", "requeue", native_id(job))
 
     for name, (_, second) in RUNS.items():
-        status = end(jobs[name])
+        status = final_status(jobs[name])
         assert status.exit_code == second, name
         assert status.state is (JobState.FAILED if second else JobState.COMPLETED), name
         assert status.evidence is Evidence.MARKER, name
@@ -222,8 +222,8 @@ def test_the_last_run_of_a_requeued_job_decides(
         states = [it.state for it in seen[name]]
         assert states == sorted(states, key=list(JobState).index), name
         assert status.metadata["requeued"], name
-        wanted = f"FAILED {second}:0" if second else "COMPLETED 0:0"
-        assert exit_code_in_queue(native_id(jobs[name])) == wanted, name
+        expected = f"FAILED {second}:0" if second else "COMPLETED 0:0"
+        assert exit_code_in_queue(native_id(jobs[name])) == expected, name
 
 
 def test_a_requeued_job_that_is_cancelled_before_it_runs_again_was_cancelled(
@@ -232,10 +232,10 @@ def test_a_requeued_job_that_is_cancelled_before_it_runs_again_was_cancelled(
     proof = tmp_path / "proof"
     job = running(executor, OBEDIENT, proof)
     command("scontrol", "requeuehold", native_id(job))
-    pending(native_id(job))
+    wait_until_pending(native_id(job))
 
     command("scancel", native_id(job))
 
-    status = end(job)
+    status = final_status(job)
     assert (status.state, status.reason) == CANCELLED
     assert Proof(proof).runs == 1

@@ -1,4 +1,4 @@
-"""Who follows the first steps of the documentation sees what they show, if Slurm is the default executor."""
+"""The first steps of the documentation, with Slurm as the default executor."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def test_the_first_steps_are_the_same_on_slurm(tmp_path: Path) -> None:
     config.write_text("default_executor: slurm\n")
     config.chmod(0o644)
 
-    # the nox session lays it there
+    # the nox session puts it there
     reader.follow(Path(__file__).with_name("start.md").read_text())

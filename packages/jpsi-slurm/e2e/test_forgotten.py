@@ -1,4 +1,4 @@
-"""Slurm forgets a job before jpsi asks about it: the outcome is right, or it is told that nobody knows it."""
+"""Jobs that Slurm forgets before jpsi polls it: the outcome is right, or reported as unknown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from pathlib import Path
 
 import attrs
 import pytest
-from real_slurm import Control, attached, end, forgotten, native_id, proving, ran, sbatch, submitted_elsewhere
+from real_slurm import (
+    Control,
+    attach,
+    final_status,
+    job_with_proof,
+    native_id,
+    sbatch,
+    submit_from_another_process,
+    wait_for_proof,
+    wait_until_forgotten,
+)
 
 from jpsi import Evidence, Job, JobExecutor, JobState, JobStatus, Reason
 from jpsi_slurm import SlurmConfig
@@ -19,36 +29,36 @@ PLAIN = pytest.param(False, marks=pytest.mark.slurm(min_job_age=2), id="no accou
 ACCOUNTED = pytest.param(True, marks=pytest.mark.slurm(accounting=True, min_job_age=2), id="accounting")
 BOTH_WAYS = pytest.mark.parametrize("is_accounted", [PLAIN, ACCOUNTED])
 
-#: What jobs do, and the exit code.
+#: The jobs' commands and exit codes.
 ENDS = {"true": 0, "exit 7": 7, "exit 137": 137, "exit 200": 200, "kill -9 $$": 137}
 
 
 @BOTH_WAYS
 def test_markers_have_the_exit_codes_of_forgotten_jobs(config: SlurmConfig, is_accounted: bool) -> None:
-    """MinJobAge is shorter than the interval at which jpsi asks, however long Slurm takes to act on it."""
+    """MinJobAge is shorter than the poll interval, however long Slurm takes to forget a job."""
     rarely = timedelta(seconds=8)
     config = attrs.evolve(config, shortest_interval=rarely, longest_interval=rarely)
     with JobExecutor.get_instance("slurm", config=config) as executor:
         jobs = {text: Job(shell(text)) for text in ENDS}
         for job in jobs.values():
             executor.submit(job)
-        forgotten(native_id(jobs["kill -9 $$"]))
+        wait_until_forgotten(native_id(jobs["kill -9 $$"]))
 
-        ends = {text: end(job) for text, job in jobs.items()}
+        ends = {text: final_status(job) for text, job in jobs.items()}
 
     assert {text: it.exit_code for text, it in ends.items()} == ENDS
     assert {it.evidence for it in ends.values()} == {Evidence.MARKER}
 
 
 def _removed(events: Path) -> None:
-    """Have no directory of markers."""
+    """Remove the directory of markers."""
     for path in events.iterdir():
         path.unlink()
     events.rmdir()
 
 
 def _unwritable(events: Path) -> None:
-    """Have a directory of markers that nobody may write to."""
+    """Make the directory of markers read-only."""
     events.chmod(0o500)
 
 
@@ -65,13 +75,13 @@ def test_without_markers_only_known_facts_are_reported(
     ends = _unmarked(config, tmp_path, spoiled)
 
     if is_accounted:
-        assert _told(ends[0]) == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
+        assert _summary(ends[0]) == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
         # sacct of this version takes 128 from codes above 127
-        assert _told(ends[7]) == (JobState.FAILED, None, Reason.LOST, Evidence.ACCOUNTING)
+        assert _summary(ends[7]) == (JobState.FAILED, None, Reason.LOST, Evidence.ACCOUNTING)
         assert "7 or 135" in (ends[7].message or "")
     else:
         for status in ends.values():
-            assert _told(status) == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
+            assert _summary(status) == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
             assert (status.message or "").endswith("/events")
 
 
@@ -83,15 +93,15 @@ def test_without_markers_the_queue_reports_exit_codes(
     jobs = {code: Job(shell(_WAITING, gate.path, tmp_path / str(code), code)) for code in (0, 7, 137)}
     for code, job in jobs.items():
         executor.submit(job)
-        ran(tmp_path / str(code))
+        wait_for_proof(tmp_path / str(code))
 
     with _spoiled(tmp_path, spoiled):
         gate.open()
-        ends = {code: end(job) for code, job in jobs.items()}
+        ends = {code: final_status(job) for code, job in jobs.items()}
 
     assert {code: it.exit_code for code, it in ends.items()} == {code: code for code in jobs}
     if spoiled is _removed:
-        # made again by whoever follows the jobs
+        # the client makes it again
         assert {it.evidence for it in ends.values()} == {Evidence.MARKER}
     else:
         assert {it.evidence for it in ends.values()} == {Evidence.QUEUE}
@@ -104,24 +114,24 @@ def test_accounting_that_is_down_makes_outcomes_late_not_wrong(
     config: SlurmConfig, tmp_path: Path, control: Control
 ) -> None:
     gate, proof = Gate(tmp_path / "gate"), tmp_path / "proof"
-    job_id = submitted_elsewhere(tmp_path / "work", _WAITING, gate.path, proof, 0)
-    ran(proof)
+    job_id = submit_from_another_process(tmp_path / "work", _WAITING, gate.path, proof, 0)
+    wait_for_proof(proof)
     control("stop-accounting")
     with _spoiled(tmp_path, _unwritable):
         gate.open()
-        forgotten(job_id)
-    # Slurm takes a while to tell a daemon that is up again what it has missed
+        wait_until_forgotten(job_id)
+    # Slurm takes a while to send slurmdbd what it missed while it was down
     config = attrs.evolve(config, grace=timedelta(seconds=60))
     with JobExecutor.get_instance("slurm", config=config) as executor:
         (found,) = executor.recover()
-        marked = proving(tmp_path / "marked", 7)
+        marked = job_with_proof(tmp_path / "marked", 7)
         executor.submit(marked)
-        assert end(marked).exit_code == 7
+        assert final_status(marked).exit_code == 7
         assert found.wait(8.0) is None
 
         control("up")
 
-        assert _told(end(found)) == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
+        assert _summary(final_status(found)) == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
 
 
 @BOTH_WAYS
@@ -130,18 +140,18 @@ def test_a_foreign_job_that_slurm_has_forgotten_is_never_completed_on_a_guess(
 ) -> None:
     ids = {code: sbatch(f"exit {code}") for code in (0, 9)}
     for job_id in ids.values():
-        forgotten(job_id)
+        wait_until_forgotten(job_id)
 
-    jobs = {code: attached(executor, job_id) for code, job_id in ids.items()}
+    jobs = {code: attach(executor, job_id) for code, job_id in ids.items()}
 
-    ends = {code: end(job) for code, job in jobs.items()}
+    ends = {code: final_status(job) for code, job in jobs.items()}
     if is_accounted:
-        assert _told(ends[0]) == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
-        assert _told(ends[9]) == (JobState.FAILED, None, Reason.LOST, Evidence.ACCOUNTING)
+        assert _summary(ends[0]) == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
+        assert _summary(ends[9]) == (JobState.FAILED, None, Reason.LOST, Evidence.ACCOUNTING)
         assert "9 or 137" in (ends[9].message or "")
     else:
         unverified = (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)
-        assert [_told(it) for it in ends.values()] == [unverified] * 2
+        assert [_summary(it) for it in ends.values()] == [unverified] * 2
 
 
 # Leaves the proof `$2`, waits for `$1`, and ends with the code `$3`.
@@ -149,24 +159,24 @@ _WAITING = f'echo ran >>"$2"; {Gate.WAIT}; exit "$3"'
 
 
 def _unmarked(config: SlurmConfig, tmp_path: Path, spoiled: Spoiled) -> dict[int, JobStatus]:
-    """How two jobs ended that could leave no markers, and that Slurm had forgotten, by their exit codes."""
+    """Return the statuses, by exit code, of two jobs without markers that Slurm has forgotten."""
     gate = Gate(tmp_path / "gate")
     codes = {}
     for code in (0, 7):
         proof = tmp_path / str(code)
-        codes[submitted_elsewhere(tmp_path / "work", _WAITING, gate.path, proof, code)] = code
-        ran(proof)
+        codes[submit_from_another_process(tmp_path / "work", _WAITING, gate.path, proof, code)] = code
+        wait_for_proof(proof)
     with _spoiled(tmp_path, spoiled):
         gate.open()
         for job_id in codes:
-            forgotten(job_id)
+            wait_until_forgotten(job_id)
     with JobExecutor.get_instance("slurm", config=config) as executor:
-        return {codes[native_id(job)]: end(job) for job in executor.recover()}
+        return {codes[native_id(job)]: final_status(job) for job in executor.recover()}
 
 
 @contextlib.contextmanager
 def _spoiled(tmp_path: Path, spoiled: Spoiled) -> Iterator[None]:
-    """Let jobs leave no markers for a while."""
+    """Prevent jobs from leaving markers within the block."""
     events = tmp_path / "work" / "slurm" / "events"
     spoiled(events)
     yield
@@ -174,5 +184,5 @@ def _spoiled(tmp_path: Path, spoiled: Spoiled) -> Iterator[None]:
         events.chmod(0o700)
 
 
-def _told(status: JobStatus) -> tuple[JobState, int | None, Reason | None, Evidence | None]:
+def _summary(status: JobStatus) -> tuple[JobState, int | None, Reason | None, Evidence | None]:
     return status.state, status.exit_code, status.reason, status.evidence

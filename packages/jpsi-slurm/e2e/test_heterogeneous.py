@@ -1,4 +1,4 @@
-"""Jobs with slots of several kinds, as heterogeneous jobs of a real Slurm."""
+"""Heterogeneous jobs on a real Slurm: jobs with slots of several kinds."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 from real_slurm import (
     PATIENCE,
     PLAIN,
-    attached,
+    attach,
     command,
-    drained,
-    end,
     exit_code_in_accounting,
-    forgotten,
+    final_status,
     native_id,
     run,
     running,
     sbatch,
+    wait_until_drained,
+    wait_until_forgotten,
 )
 
 from jpsi import Dependency, Evidence, Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason
@@ -32,12 +32,12 @@ KIND = {"resources": KINDS, "launcher": "single"}
 
 
 def _components(job: Job) -> list[tuple[str, str]]:
-    """Slurm's own ids and states of the components of a job."""
-    shown = command("squeue", "-h", "-t", "all", "-j", native_id(job), "-o", "%A %T")
-    return sorted(tuple(line.split()) for line in shown.splitlines())  # type: ignore[misc]  # two words
+    """Return Slurm's ids and states of the components of a job."""
+    listed = command("squeue", "-h", "-t", "all", "-j", native_id(job), "-o", "%A %T")
+    return sorted(tuple(line.split()) for line in listed.splitlines())  # type: ignore[misc]  # two words
 
 
-def _seen(executor: JobExecutor, job: Job) -> JobState | None:
+def _queue_state(executor: JobExecutor, job: Job) -> JobState | None:
     observation = executor.info(job)
     return None if observation is None else observation.state
 
@@ -55,7 +55,7 @@ def test_the_exit_code_is_that_of_the_script(executor: JobExecutor, tmp_path: Pa
 
 
 def test_one_step_runs_over_all_components(executor: JobExecutor, tmp_path: Path) -> None:
-    """What jpsi's launcher says, without its package, which e2e_launchers has."""
+    """Tests the command of jpsi's launcher without its package, which e2e_launchers does."""
     step = 'srun --het-group=0 --ntasks=1 "$0" "$1" : --het-group=1 --ntasks=3 "$0" "$1"'
     task = tmp_path / "task"
     task.write_text('#!/bin/sh\necho "$SLURMD_NODENAME" >"$1/$SLURM_PROCID"\n')
@@ -74,8 +74,8 @@ def test_a_cancelled_job_leaves_no_component(executor: JobExecutor, tmp_path: Pa
 
     job.cancel()
 
-    assert end(job).state is JobState.CANCELED
-    drained(job)
+    assert final_status(job).state is JobState.CANCELED
+    wait_until_drained(job)
 
 
 def test_a_component_that_is_cancelled_alone_does_not_end_the_job(
@@ -91,13 +91,13 @@ def test_a_component_that_is_cancelled_alone_does_not_end_the_job(
 
     command("scancel", second)
     assert eventually(lambda: _components(job)[1][1] == "CANCELLED", PATIENCE)
-    assert eventually(lambda: _seen(executor, job) is JobState.ACTIVE, PATIENCE)
+    assert eventually(lambda: _queue_state(executor, job) is JobState.ACTIVE, PATIENCE)
     observation = executor.info(job)
     assert observation is not None
     assert sorted(observation.nodes) == ["node01", "node02"]
     gate.open()
 
-    assert end(job).state is JobState.COMPLETED
+    assert final_status(job).state is JobState.COMPLETED
 
 
 def test_a_pending_job_is_held_released_and_attached_to(executor: JobExecutor, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_pending_job_is_held_released_and_attached_to(executor: JobExecutor, t
     try:
         executor.submit(job)
         executor.hold(job)
-        same = attached(executor, f"{native_id(job)}+0")
+        same = attach(executor, f"{native_id(job)}+0")
         same.wait(JobState.QUEUED, PATIENCE)
         assert same.native_id == native_id(job)
         assert [state for _, state in _components(job)] == ["PENDING", "PENDING"]
@@ -117,11 +117,17 @@ def test_a_pending_job_is_held_released_and_attached_to(executor: JobExecutor, t
     finally:
         command("scancel", blocking)
 
-    assert (end(job).state, end(same).state, proof.runs) == (JobState.COMPLETED, JobState.COMPLETED, 1)
+    assert (final_status(job).state, final_status(same).state, proof.runs) == (
+        JobState.COMPLETED,
+        JobState.COMPLETED,
+        1,
+    )
 
 
 @pytest.mark.parametrize(("code", "state"), [(0, JobState.COMPLETED), (3, JobState.FAILED)])
-def test_jobs_wait_for_one(executor: JobExecutor, tmp_path: Path, code: int, state: JobState) -> None:
+def test_dependencies_on_a_heterogeneous_job_are_satisfied(
+    executor: JobExecutor, tmp_path: Path, code: int, state: JobState
+) -> None:
     gate = Gate(tmp_path / "gate")
     spec = gate.job(code)
     spec.resources, spec.launcher = KINDS, "single"
@@ -133,14 +139,17 @@ def test_jobs_wait_for_one(executor: JobExecutor, tmp_path: Path, code: int, sta
 
     gate.open()
 
-    assert end(first).state is state
+    assert final_status(first).state is state
     if code == 0:
-        assert end(second).state is JobState.COMPLETED
+        assert final_status(second).state is JobState.COMPLETED
     else:
-        assert (end(second).state is JobState.COMPLETED, end(second).reason) == (False, Reason.DEPENDENCY)
+        assert (final_status(second).state is JobState.COMPLETED, final_status(second).reason) == (
+            False,
+            Reason.DEPENDENCY,
+        )
 
 
-def test_jobs_that_go_together_are_submitted_one_by_one(executor: JobExecutor, tmp_path: Path) -> None:
+def test_jobs_submitted_together_are_no_array(executor: JobExecutor, tmp_path: Path) -> None:
     proofs = [Proof(tmp_path / str(number)) for number in range(2)]
     jobs = []
     for proof in proofs:
@@ -150,7 +159,7 @@ def test_jobs_that_go_together_are_submitted_one_by_one(executor: JobExecutor, t
 
     executor.submit_many(jobs)
 
-    assert [end(job).state for job in jobs] == [JobState.COMPLETED] * 2
+    assert [final_status(job).state for job in jobs] == [JobState.COMPLETED] * 2
     assert [proof.runs for proof in proofs] == [1, 1]
     assert not any("_" in native_id(job) for job in jobs)
 
@@ -159,9 +168,9 @@ def test_jobs_that_go_together_are_submitted_one_by_one(executor: JobExecutor, t
 def test_the_accounting_reports_a_job_that_the_controller_has_forgotten(executor: JobExecutor) -> None:
     number = sbatch("#SBATCH --ntasks=1\n#SBATCH hetjob\n#SBATCH --ntasks=2\nsleep 1; kill -KILL $$")
     assert exit_code_in_accounting(number).startswith("FAILED")
-    forgotten(number)
+    wait_until_forgotten(number)
 
-    status = end(attached(executor, number))
+    status = final_status(attach(executor, number))
 
     assert (status.state, status.exit_code) == (JobState.FAILED, 128 + 9)
     assert status.evidence is Evidence.ACCOUNTING

@@ -1,11 +1,11 @@
-"""Text that Slurm or a shell may take for something else: it arrives unchanged, or is refused."""
+"""Text that Slurm or a shell could misread: it arrives unchanged, or is refused."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from real_slurm import PLAIN, command, custom, end, native_id, running
+from real_slurm import PLAIN, command, custom, final_status, native_id, running
 
 import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobState
@@ -14,13 +14,13 @@ from jpsi_testing.conformance.base import Proof, shell
 
 @pytest.fixture
 def canary(tmp_path: Path) -> Path:
-    """A file that appears if text is executed."""
+    """Return the path of a file that appears if text is executed."""
     return tmp_path / "canary"
 
 
 @pytest.fixture
 def texts(canary: Path) -> list[str]:
-    """What is tried."""
+    """Return the texts to try."""
     touch = f"touch {canary}"
     return [
         f"$({touch})",
@@ -59,10 +59,10 @@ def test_names_arrive_as_they_are_or_are_refused(
         jobs[number] = job
 
     for number, job in jobs.items():
-        assert end(job).state is JobState.COMPLETED, texts[number]
+        assert final_status(job).state is JobState.COMPLETED, texts[number]
         assert (tmp_path / str(number)).read_text() == texts[number]
     refused = [text for number, text in enumerate(texts) if number not in jobs]
-    # what sbatch cannot be told, or would not tell the job
+    # names that sbatch cannot take, or would not pass on to the job
     assert all(set(text) & set("\n/\\") or len(text) > 1024 for text in refused)
     assert not canary.exists()
 
@@ -72,18 +72,18 @@ def test_projects_arrive_as_they_are_or_are_refused(
 ) -> None:
     """Without accounting Slurm takes any project."""
     for number, text in enumerate(texts):
-        told = tmp_path / str(number)
+        output = tmp_path / str(number)
         spec = shell(
-            'printf %s "$SLURM_JOB_ACCOUNT" >"$1"', told, attributes=JobAttributes(project_name=text)
+            'printf %s "$SLURM_JOB_ACCOUNT" >"$1"', output, attributes=JobAttributes(project_name=text)
         )
         job = Job(spec)
         try:
             executor.submit(job)
         except jpsi.InvalidJobException:
             continue
-        assert end(job).state is JobState.COMPLETED, text
-        # for Slurm, projects are written in small letters
-        assert told.read_text() == text.lower()
+        assert final_status(job).state is JobState.COMPLETED, text
+        # Slurm converts projects to lower case
+        assert output.read_text() == text.lower()
     assert not canary.exists()
 
 
@@ -121,7 +121,7 @@ def test_paths_are_taken_literally(
         directory = tmp_path / str(number) / text
         jobs[directory] = Job(
             shell(
-                "pwd; echo told >&2",
+                "pwd; echo done >&2",
                 directory=directory,
                 create_directory=True,
                 stdout_path=text,
@@ -131,9 +131,9 @@ def test_paths_are_taken_literally(
         executor.submit(jobs[directory])
 
     for directory, job in jobs.items():
-        assert end(job).state is JobState.COMPLETED, directory
+        assert final_status(job).state is JobState.COMPLETED, directory
         assert (directory / directory.name).read_text() == f"{directory}\n"
-        assert (directory / f"e{directory.name}").read_text() == "told\n"
+        assert (directory / f"e{directory.name}").read_text() == "done\n"
     assert not canary.exists()
 
 
@@ -143,11 +143,11 @@ def test_directive_looking_text_is_no_directive(executor: JobExecutor, tmp_path:
     )
     pre_launch = tmp_path / "pre_launch"
     pre_launch.write_text(f"{lines}\n: '\n{lines}\n'\n")
-    told = 'echo "$SLURM_JOB_NAME $SLURM_JOB_PARTITION" >"$1"'
+    print_names = 'echo "$SLURM_JOB_NAME $SLURM_JOB_PARTITION" >"$1"'
     job = Job(
         shell(
-            f"{lines}\n{told}; exit 7",
-            tmp_path / "told",
+            f"{lines}\n{print_names}; exit 7",
+            tmp_path / "output",
             lines,
             name="plain",
             pre_launch=pre_launch,
@@ -157,12 +157,12 @@ def test_directive_looking_text_is_no_directive(executor: JobExecutor, tmp_path:
     )
     executor.submit(job)
 
-    assert end(job).exit_code == 7
-    assert (tmp_path / "told").read_text() == "plain main\n"
+    assert final_status(job).exit_code == 7
+    assert (tmp_path / "output").read_text() == "plain main\n"
     assert command("squeue", "-h", "-t", "all", "-o", "%l", "-j", native_id(job)) == "10:00\n"
 
 
-#: What a user, or a job that the user is in, may have set.
+#: Variables that a user, or a surrounding job, may have set.
 SURROUNDINGS = {
     "SBATCH_ACCOUNT": "evil",
     "SBATCH_ARRAY_INX": "0-3",
@@ -218,14 +218,14 @@ def test_the_callers_environment_overrides_nothing(
 ) -> None:
     for name, value in {**SURROUNDINGS, "MINE": "inherited"}.items():
         monkeypatch.setenv(name, value)
-    told = tmp_path / "told"
+    output = tmp_path / "output"
     text = 'echo "$SLURM_JOB_NAME $SLURM_JOB_PARTITION $SLURM_NTASKS $SLURM_JOB_NUM_NODES $MINE" >>"$1"'
 
-    job = Job(shell(f"{text}; exit 137", told, name="plain"))
+    job = Job(shell(f"{text}; exit 137", output, name="plain"))
     executor.submit(job)
 
-    assert end(job).exit_code == 137
-    assert told.read_text() == "plain main 1 1 inherited\n"
+    assert final_status(job).exit_code == 137
+    assert output.read_text() == "plain main 1 1 inherited\n"
     with monkeypatch.context() as clean:
         for name in SURROUNDINGS:
             clean.delenv(name)
@@ -234,5 +234,5 @@ def test_the_callers_environment_overrides_nothing(
     endless = running(executor, PLAIN, tmp_path / "proof")
     endless.cancel()
 
-    assert end(endless).state is JobState.CANCELED
+    assert final_status(endless).state is JobState.CANCELED
     assert Proof(tmp_path / "proof").runs == 1

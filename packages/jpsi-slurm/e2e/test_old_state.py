@@ -1,4 +1,4 @@
-"""Slurm's controller is killed, and comes back from a state before jobs had ended: none runs twice."""
+"""A controller that is killed and restored from a state before jobs had ended: no job runs twice."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path
 
 import attrs
 import pytest
-from real_slurm import PATIENCE, Control, command, custom, end, exit_code_in_queue, native_id
+from real_slurm import PATIENCE, Control, command, custom, exit_code_in_queue, final_status, native_id
 
 from jpsi import Job, JobExecutor, JobState, JobStatus
 from jpsi_testing.conformance.base import Gate, Proof, shell
 
 pytestmark = pytest.mark.alone
 
-# A job that its node does not know counts as lost this long after the controller has come back:
+# A job that its node does not know counts as lost this long after the controller's restart:
 # slurm.conf(5), the defaults of BatchStartTimeout and MessageTimeout, 10 s each, and a little more.
 _BATCH_START_SECONDS = 23
 CODES = (0, 3, 0, 7)
-#: Their ends, as the controller has them.
+#: Their ends, according to the controller.
 IN_QUEUE = ["COMPLETED 0:0", "FAILED 3:0", "COMPLETED 0:0", "FAILED 7:0"]
 
 
 @attrs.frozen
-class Proving:
-    """Jobs that wait for a gate, prove that they ran, and end with these codes."""
+class GatedJobs:
+    """Jobs that wait for a gate, prove that they ran, and exit with these codes."""
 
     folder: Path
     jobs: Sequence[Job]
@@ -39,12 +39,12 @@ class Proving:
         return [Proof(self.folder / f"proof{number}").runs for number in range(len(self.jobs))]
 
     def refused(self) -> int:
-        """How many of the jobs Slurm has started again, and their runners have not carried out."""
+        """Return how many of these jobs Slurm started again and their runners refused to run."""
         folders = self.folder / "work" / "slurm" / "jobs"
         return sum((folders / job.id / "rerun.1").exists() for job in self.jobs)
 
 
-def proving(folder: Path, *, is_held: bool) -> Proving:
+def gated_jobs(folder: Path, *, is_held: bool) -> GatedJobs:
     jobs = []
     for number, code in enumerate(CODES):
         text = f"{Gate.WAIT}; shift; {Proof.WRITE}; exit {code}"
@@ -52,93 +52,93 @@ def proving(folder: Path, *, is_held: bool) -> Proving:
         if is_held and job.spec is not None:
             job.spec.attributes = custom(hold=True)
         jobs.append(job)
-    return Proving(folder, jobs)
+    return GatedJobs(folder, jobs)
 
 
-def submitted(executor: JobExecutor, proving: Proving, *, as_array: bool) -> None:
+def submitted(executor: JobExecutor, gated_jobs: GatedJobs, *, as_array: bool) -> None:
     if as_array:
-        executor.submit_many(list(proving.jobs))
+        executor.submit_many(list(gated_jobs.jobs))
     else:
-        for job in proving.jobs:
+        for job in gated_jobs.jobs:
             executor.submit(job)
 
 
-def kept(control: Control) -> None:
-    """Have a copy of what the controller remembers now: it writes everything when it is stopped."""
+def save_state(control: Control) -> None:
+    """Return a copy of the controller's state, which it writes when it stops."""
     control("stop-controller")
     control("keep-state")
     control("up")
 
 
-def restored(control: Control, proving: Proving) -> None:
-    """Have the controller killed once all has ended, and come back from that copy."""
-    # a node that has not done with a job takes it for another's
-    assert [exit_code_in_queue(native_id(job)) for job in proving.jobs] == IN_QUEUE
+def restore_state(control: Control, gated_jobs: GatedJobs) -> None:
+    """Kill the controller once all jobs have ended, and start it with that state."""
+    # a node that has not cleaned up after a job takes the new run for that job
+    assert [exit_code_in_queue(native_id(job)) for job in gated_jobs.jobs] == IN_QUEUE
     control("kill-controller")
     control("restore-state")
     control("up")
 
 
-def ended_again(proving: Proving) -> list[str]:
-    """Wait until Slurm has started and ended every job once more; returns the ends that it has of them."""
+def wait_for_second_ends(gated_jobs: GatedJobs) -> list[str]:
+    """Wait until Slurm has started and ended every job once more; return these ends."""
     for _ in range(int(PATIENCE)):
-        if proving.refused() == len(proving.jobs):
-            return [exit_code_in_queue(native_id(job)) for job in proving.jobs]
+        if gated_jobs.refused() == len(gated_jobs.jobs):
+            return [exit_code_in_queue(native_id(job)) for job in gated_jobs.jobs]
         time.sleep(1)
-    return pytest.fail(f"Slurm has started {proving.refused()} jobs again")
+    return pytest.fail(f"Slurm has started {gated_jobs.refused()} jobs again")
 
 
-def published(jobs: Sequence[Job]) -> list[JobStatus]:
-    statuses = [end(job) for job in jobs]
+def published_statuses(jobs: Sequence[Job]) -> list[JobStatus]:
+    statuses = [final_status(job) for job in jobs]
     assert [it.exit_code for it in statuses] == list(CODES)
     return statuses
 
 
 @pytest.mark.parametrize("as_array", [False, True], ids=["jobs", "an array"])
-def test_jobs_that_had_not_begun_by_that_state_run_once(
+def test_jobs_pending_in_the_restored_state_run_once(
     executor: JobExecutor, tmp_path: Path, control: Control, as_array: bool
 ) -> None:
     """Slurm starts them as if they were new."""
-    waiting = proving(tmp_path, is_held=True)
+    waiting = gated_jobs(tmp_path, is_held=True)
     submitted(executor, waiting, as_array=as_array)
-    kept(control)
+    save_state(control)
     waiting.gate.open()
     _release(waiting)
-    told = published(waiting.jobs)
+    statuses = published_statuses(waiting.jobs)
 
-    restored(control, waiting)
+    restore_state(control, waiting)
     _release(waiting)
 
-    assert ended_again(waiting) == IN_QUEUE
+    assert wait_for_second_ends(waiting) == IN_QUEUE
     assert waiting.runs == [1] * len(CODES)
-    assert [job.status for job in waiting.jobs] == told
+    assert [job.status for job in waiting.jobs] == statuses
 
 
 @pytest.mark.parametrize("as_array", [False, True], ids=["jobs", "an array"])
-def test_jobs_that_ran_by_that_state_run_once(
+def test_jobs_running_in_the_restored_state_run_once(
     executor: JobExecutor, tmp_path: Path, control: Control, as_array: bool
 ) -> None:
-    """Slurm misses them on their nodes, and puts them back."""
-    running = proving(tmp_path, is_held=False)
+    """Slurm does not find them on their nodes, and requeues them."""
+    running = gated_jobs(tmp_path, is_held=False)
     submitted(executor, running, as_array=as_array)
     for job in running.jobs:
         assert job.wait(PATIENCE, JobState.ACTIVE)
-    kept(control)
+    save_state(control)
     running.gate.open()
-    told = published(running.jobs)
+    statuses = published_statuses(running.jobs)
 
-    restored(control, running)
-    # Nodes tell what runs there when they register, else every 200 s; BatchStartTimeout has passed by then.
+    restore_state(control, running)
+    # Nodes report their jobs when they register, else every 200 s; BatchStartTimeout has passed by then.
     time.sleep(_BATCH_START_SECONDS)
     for node in ("node01", "node02"):
         control(f"kill-node {node}")
     control("up")
 
-    assert ended_again(running) == IN_QUEUE
+    assert wait_for_second_ends(running) == IN_QUEUE
     assert running.runs == [1] * len(CODES)
-    assert [job.status for job in running.jobs] == told
+    assert [job.status for job in running.jobs] == statuses
 
 
-def _release(proving: Proving) -> None:
-    for job in proving.jobs:
+def _release(gated_jobs: GatedJobs) -> None:
+    for job in gated_jobs.jobs:
         command("scontrol", "release", native_id(job))

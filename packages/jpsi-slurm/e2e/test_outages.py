@@ -1,4 +1,4 @@
-"""Slurm goes away and comes back: no job fails, none is lost, none runs twice."""
+"""Outages of Slurm: no job fails, is lost, or runs twice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from real_slurm import PATIENCE, Control, drained, end, proving
+from real_slurm import PATIENCE, Control, final_status, job_with_proof, wait_until_drained
 
 import jpsi
 from jpsi import JobExecutor, JobState
@@ -17,7 +17,7 @@ from jpsi_testing.conformance.base import Proof
 def test_jobs_outlive_a_controller_that_is_down(
     executor: JobExecutor, tmp_path: Path, control: Control, is_long: bool
 ) -> None:
-    running = [proving(tmp_path / f"{code}", code, seconds=3) for code in range(4)]
+    running = [job_with_proof(tmp_path / f"{code}", code, seconds=3) for code in range(4)]
     for job in running:
         executor.submit(job)
     for job in running:
@@ -26,7 +26,7 @@ def test_jobs_outlive_a_controller_that_is_down(
     control("stop-controller")
     time.sleep(60 if is_long else 8)
     states = [job.status.state for job in running]
-    refused = proving(tmp_path / "refused", 0)
+    refused = job_with_proof(tmp_path / "refused", 0)
     with pytest.raises(jpsi.SubmitException) as caught:
         executor.submit(refused)
     control("up")
@@ -34,17 +34,17 @@ def test_jobs_outlive_a_controller_that_is_down(
     assert caught.value.transient
     assert refused.status.state is JobState.NEW
     assert JobState.CANCELED not in states
-    assert [end(job).exit_code for job in running] == [0, 1, 2, 3]
+    assert [final_status(job).exit_code for job in running] == [0, 1, 2, 3]
     executor.submit(refused)
-    assert end(refused).state is JobState.COMPLETED
+    assert final_status(refused).state is JobState.COMPLETED
     assert [Proof(tmp_path / name).runs for name in ("0", "1", "2", "3", "refused")] == [1] * 5
 
 
 def test_submission_to_a_frozen_controller_runs_once(
     executor: JobExecutor, tmp_path: Path, control: Control
 ) -> None:
-    """Sbatch gives up, and the job may be there all the same: it never runs beside the next attempt."""
-    job = proving(tmp_path / "proof", 3)
+    """Here sbatch times out, and the job may exist all the same; it never runs beside the next attempt."""
+    job = job_with_proof(tmp_path / "proof", 3)
     control("freeze-controller")
     try:
         with pytest.raises(jpsi.SubmitException) as caught:
@@ -54,8 +54,8 @@ def test_submission_to_a_frozen_controller_runs_once(
 
     assert caught.value.transient
     executor.submit(job)
-    assert end(job).exit_code == 3
-    drained(job)
+    assert final_status(job).exit_code == 3
+    wait_until_drained(job)
     assert Proof(tmp_path / "proof").runs == 1
 
 
@@ -69,8 +69,8 @@ def test_submission_whose_sbatch_was_killed_is_found(
     wrapper.chmod(0o755)
     with monkeypatch.context() as patched:
         patched.setenv("PATH", f"{wrapper.parent}:/usr/bin:/bin")
-        job = proving(tmp_path / "proof", 4)
+        job = job_with_proof(tmp_path / "proof", 4)
         executor.submit(job)
 
-    assert end(job).exit_code == 4
+    assert final_status(job).exit_code == 4
     assert Proof(tmp_path / "proof").runs == 1

@@ -1,4 +1,4 @@
-"""Something is missing, full or unreadable: the error says what, the job stays NEW, nothing is lost."""
+"""Missing, full or unreadable directories and programs: the error names them, and no job is lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from pathlib import Path
 
 import attrs
 import pytest
-from real_slurm import Control, custom, drained, end, path_without, proving, ran
+from real_slurm import (
+    Control,
+    custom,
+    final_status,
+    job_with_proof,
+    path_without,
+    wait_for_proof,
+    wait_until_drained,
+)
 
 import jpsi
 from jpsi import Evidence, Job, JobExecutor, JobState, Reason
@@ -18,7 +26,7 @@ from jpsi_testing.conformance.base import Gate, Proof, shell
 
 
 def refused(executor: JobExecutor, job: Job, *words: str) -> jpsi.SubmitException:
-    """A submission fails with an error that has these words in it, and leaves the job as it was."""
+    """Check that a submission fails with an error that has these words, and leaves the job NEW."""
     with pytest.raises(jpsi.SubmitException) as caught:
         executor.submit(job)
     assert job.status.state is JobState.NEW
@@ -29,10 +37,10 @@ def refused(executor: JobExecutor, job: Job, *words: str) -> jpsi.SubmitExceptio
 
 
 def completes_once(executor: JobExecutor, job: Job, proof: Path) -> None:
-    """A submission that failed before works now, and the job runs once."""
+    """Check that a submission that failed before now succeeds, and the job runs once."""
     executor.submit(job)
-    assert end(job).exit_code == 0
-    drained(job)
+    assert final_status(job).exit_code == 0
+    wait_until_drained(job)
     assert Proof(proof).runs == 1
 
 
@@ -41,7 +49,7 @@ def test_work_directory_that_may_not_be_used(config: SlurmConfig, tmp_path: Path
     place = tmp_path / "place"
     place.mkdir(mode=mode)
     config = attrs.evolve(config, work_directory=place / "work")
-    job = proving(tmp_path / "proof", 0)
+    job = job_with_proof(tmp_path / "proof", 0)
     with JobExecutor.get_instance("slurm", config=config) as executor:
         refused(executor, job, str(place), "Permission denied")
 
@@ -51,9 +59,9 @@ def test_work_directory_that_may_not_be_used(config: SlurmConfig, tmp_path: Path
 
 
 def test_work_directory_that_may_not_be_written_any_more(executor: JobExecutor, tmp_path: Path) -> None:
-    first, second = proving(tmp_path / "first", 3), proving(tmp_path / "proof", 0)
+    first, second = job_with_proof(tmp_path / "first", 3), job_with_proof(tmp_path / "proof", 0)
     executor.submit(first)
-    assert end(first).exit_code == 3
+    assert final_status(first).exit_code == 3
     jobs = tmp_path / "work" / "slurm" / "jobs"
     jobs.chmod(0o500)
 
@@ -66,7 +74,7 @@ def test_work_directory_that_may_not_be_written_any_more(executor: JobExecutor, 
 def test_work_directory_that_is_a_file(config: SlurmConfig, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.touch()
-    job = proving(tmp_path / "proof", 0)
+    job = job_with_proof(tmp_path / "proof", 0)
     with JobExecutor.get_instance("slurm", config=config) as executor:
         refused(executor, job, str(work))
 
@@ -84,7 +92,7 @@ def test_work_directory_that_others_may_write(config: SlurmConfig, tmp_path: Pat
 
     work.chmod(0o700)
     with JobExecutor.get_instance("slurm", config=config) as executor:
-        job = proving(tmp_path / "opened later", 0)
+        job = job_with_proof(tmp_path / "opened later", 0)
         work.chmod(0o777)
         with pytest.raises(jpsi.ConfigError, match=r"chmod go-w"):
             executor.submit(job)
@@ -96,9 +104,9 @@ def test_work_directory_that_others_may_write(config: SlurmConfig, tmp_path: Pat
 
 
 def test_work_directory_that_was_removed(executor: JobExecutor, tmp_path: Path) -> None:
-    first, second = proving(tmp_path / "first", 3), proving(tmp_path / "proof", 0)
+    first, second = job_with_proof(tmp_path / "first", 3), job_with_proof(tmp_path / "proof", 0)
     executor.submit(first)
-    assert end(first).exit_code == 3
+    assert final_status(first).exit_code == 3
     shutil.rmtree(tmp_path / "work")
 
     completes_once(executor, second, tmp_path / "proof")
@@ -106,7 +114,7 @@ def test_work_directory_that_was_removed(executor: JobExecutor, tmp_path: Path) 
 
 @pytest.fixture
 def small(control: Control) -> Iterator[Path]:
-    """A file system with room for little."""
+    """Yield the path of a small file system."""
     try:
         control("mount")
     except AssertionError:
@@ -116,7 +124,7 @@ def small(control: Control) -> Iterator[Path]:
 
 
 def fill(small: Path) -> Path:
-    """Leave no room on a file system; returns what fills it."""
+    """Fill a file system and return the file that fills it."""
     filler = small / "filler"
     with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
         while True:
@@ -129,18 +137,18 @@ def test_full_work_directory(config: SlurmConfig, tmp_path: Path, small: Path) -
     gate = Gate(tmp_path / "gate")
     running = Job(shell(f'echo ran >>"$2"; {Gate.WAIT}; exit 5', gate.path, tmp_path / "running"))
     endless = Job(shell('echo ran >>"$1"; exec sleep 1000', tmp_path / "endless"))
-    late = proving(tmp_path / "proof", 0)
+    late = job_with_proof(tmp_path / "proof", 0)
     with JobExecutor.get_instance("slurm", config=config) as executor:
         executor.submit(running)
         executor.submit(endless)
-        ran(tmp_path / "running")
-        ran(tmp_path / "endless")
+        wait_for_proof(tmp_path / "running")
+        wait_for_proof(tmp_path / "endless")
         filler = fill(small)
 
         assert refused(executor, late, "No space left on device").transient
-        # what has begun ends as it does: a marker takes no room
+        # a running job ends normally: a marker takes no room
         gate.open()
-        status = end(running)
+        status = final_status(running)
         assert (status.exit_code, status.evidence) == (5, Evidence.MARKER)
         with pytest.raises(jpsi.SubmitException, match="No space left on device") as caught:
             endless.cancel()
@@ -149,12 +157,12 @@ def test_full_work_directory(config: SlurmConfig, tmp_path: Path, small: Path) -
 
         filler.unlink()
         endless.cancel()
-        assert end(endless).state is JobState.CANCELED
+        assert final_status(endless).state is JobState.CANCELED
         completes_once(executor, late, tmp_path / "proof")
 
 
 def test_no_sbatch(executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = proving(tmp_path / "proof", 0)
+    job = job_with_proof(tmp_path / "proof", 0)
     with monkeypatch.context() as without:
         without.setenv("PATH", path_without("sbatch", tmp_path / "bin"))
         assert not refused(executor, job, "sbatch").transient
@@ -165,7 +173,7 @@ def test_no_sbatch(executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.Mo
 def test_sbatch_that_may_not_be_run(
     executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = proving(tmp_path / "proof", 0)
+    job = job_with_proof(tmp_path / "proof", 0)
     path = path_without("sbatch", tmp_path / "bin")
     Path(path, "sbatch").write_text("#!/bin/sh\n")
     with monkeypatch.context() as without:
@@ -176,21 +184,21 @@ def test_sbatch_that_may_not_be_run(
 
 
 @pytest.mark.parametrize("program", ["squeue", "scontrol", "sacct"])
-def test_without_the_other_commands_jobs_end_as_they_do(
+def test_without_the_other_commands_jobs_have_the_right_outcome(
     executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
     monkeypatch.setenv("PATH", path_without(program, tmp_path / "bin"))
-    job = proving(tmp_path / "proof", 7)
+    job = job_with_proof(tmp_path / "proof", 7)
     executor.submit(job)
 
-    status = end(job)
+    status = final_status(job)
 
     assert (status.exit_code, status.evidence) == (7, Evidence.MARKER)
 
 
 @pytest.mark.long
 def test_no_slurm_conf(executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = proving(tmp_path / "proof", 0)
+    job = job_with_proof(tmp_path / "proof", 0)
     with monkeypatch.context() as without:
         without.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
         refused(executor, job, str(tmp_path / "slurm.conf"))
@@ -199,7 +207,7 @@ def test_no_slurm_conf(executor: JobExecutor, tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_job_whose_directories_were_deleted_reports_that(executor: JobExecutor, tmp_path: Path) -> None:
-    """Slurm itself would end such a job without a word."""
+    """Slurm itself would end such a job without a message."""
     pre_launch, directory = tmp_path / "pre_launch", tmp_path / "directory"
     pre_launch.touch()
     directory.mkdir()
@@ -217,5 +225,5 @@ def test_a_job_whose_directories_were_deleted_reports_that(executor: JobExecutor
     for job in jobs.values():
         executor.release(job)
 
-    reasons = {name: end(job).reason for name, job in jobs.items()}
+    reasons = {name: final_status(job).reason for name, job in jobs.items()}
     assert reasons == {"directory": Reason.SETUP, "stdout": Reason.SETUP, "pre_launch": Reason.PRE_LAUNCH}

@@ -1,4 +1,4 @@
-"""What several test files share: recordings, a site, and recorded answers in the columns asked for here."""
+"""Support for several test files: recordings, a site, and recorded output in jpsi's columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECORDINGS = Path(__file__).parent / "recordings" / "22.05"
 SITE = Site(config=SlurmConfig())
 CONTEXT = SubmitContext(site=SITE, job_id="job", tag="jpsi-abc-1")
 
-# squeue(1): what the letters of -o are called in --Format
+# squeue(1): the names in --Format of the letters of -o
 _LETTERS = {
     "i": "JobArrayID",
     "A": "JobID",
@@ -41,65 +41,65 @@ def recordings(scenario: str) -> list[Recording]:
 
 
 def squeue_line(**values: str) -> str:
-    """A row as `squeue.query` asks for it; what is not given is as for a pending job."""
+    """Return a row in the columns of `squeue.query`, by default that of a pending job."""
     row = {name: values.get(name, _MISSING.get(name, "")) for name in squeue._COLUMNS.values()}
     row["JobID"] = values.get("JobID", re.sub(r"[_+].*", "", row["JobArrayID"]))
     return _line(row.values())
 
 
 def tag_line(name: str, comment: str) -> str:
-    """A row as `squeue.find` asks for it."""
+    """Return a row in the columns of `squeue.find`."""
     return _line([name, comment])
 
 
 def sacct_line(**values: str) -> str:
-    """A row as `sacct.query_finished` asks for it, where nobody knows the version of Slurm."""
+    """Return a row in the columns of `sacct.query_finished` for an unknown version of Slurm."""
     return _line(values.get(name, "") for name in sacct._COLUMNS.values())
 
 
 def sacct_line_of_22(**values: str) -> str:
-    """The same of Slurm 22.05."""
+    """Return the same row of Slurm 22.05."""
     return _line(values.get(name, "") for name in sacct._COLUMNS_WITH_LINE.values())
 
 
-def squeue_answer(*lines: str) -> CommandResult:
-    """A whole answer of squeue, asked twice."""
-    return _answer(_line(map(str.upper, squeue._COLUMNS.values())), lines[::-1], lines)
+def squeue_result(*lines: str) -> CommandResult:
+    """Return complete output of squeue, which the command runs twice."""
+    return _result(_line(map(str.upper, squeue._COLUMNS.values())), lines[::-1], lines)
 
 
-def tag_answer(*lines: str) -> CommandResult:
-    """A whole answer to `squeue.find`."""
-    return _answer(_line(["JOBID", "COMMENT"]), lines[::-1], lines)
+def tag_result(*lines: str) -> CommandResult:
+    """Return complete output of `squeue.find`."""
+    return _result(_line(["JOBID", "COMMENT"]), lines[::-1], lines)
 
 
-def sacct_answer(*lines: str) -> CommandResult:
-    """A whole answer of sacct, where nobody knows the version of Slurm."""
-    return _answer(_line(sacct._COLUMNS.values()), lines, lines)
+def sacct_result(*lines: str) -> CommandResult:
+    """Return complete output of sacct for an unknown version of Slurm."""
+    return _result(_line(sacct._COLUMNS.values()), lines, lines)
 
 
-def sacct_answer_of_22(*lines: str) -> CommandResult:
-    """The same of Slurm 22.05."""
-    return _answer(_line(sacct._COLUMNS_WITH_LINE.values()), lines, lines)
+def sacct_result_of_22(*lines: str) -> CommandResult:
+    """Return the same output of Slurm 22.05."""
+    return _result(_line(sacct._COLUMNS_WITH_LINE.values()), lines, lines)
 
 
 def _line(fields: Iterable[str]) -> str:
     return "".join(f"{field}{SEPARATOR}" for field in fields) * 2 + "\n"
 
 
-def _answer(header: str, first: Sequence[str], second: Sequence[str]) -> CommandResult:
+def _result(header: str, first: Sequence[str], second: Sequence[str]) -> CommandResult:
     ids = [f"{line.partition(SEPARATOR)[0]}{SEPARATOR}\n" for line in first]
     return command_result("".join([*ids, header, *second]))
 
 
-def cut_alike(first: str, second: str, unit: str) -> Iterator[str]:
-    """What two listings come to of which each has no more than so many bytes, or lines; the last is whole."""
+def truncate_both(first: str, second: str, unit: str) -> Iterator[str]:
+    """Yield two listings that are each truncated to a number of bytes, or lines; the last is complete."""
     parts = [text.splitlines(keepends=True) if unit == "lines" else list(text) for text in (first, second)]
     for count in range(1 + max(map(len, parts))):
         yield "".join(it for part in parts for it in part[:count])
 
 
-def listed(recording: Recording) -> Iterator[dict[str, str]]:
-    """What a recorded squeue said, by our names for the columns."""
+def recorded_rows(recording: Recording) -> Iterator[dict[str, str]]:
+    """Yield the rows of recorded squeue output, by jpsi's names of the columns."""
     argv = recording.argv
     if "-o" in argv:
         names = [_LETTERS.get(letter, letter) for letter in re.findall(r"%(\w)", argv[argv.index("-o") + 1])]
@@ -117,8 +117,8 @@ def listed(recording: Recording) -> Iterator[dict[str, str]]:
             yield row
 
 
-def accounted(recording: Recording) -> Iterator[dict[str, str]]:
-    """What a recorded sacct said, by its names for the columns."""
+def recorded_accounting(recording: Recording) -> Iterator[dict[str, str]]:
+    """Yield the rows of recorded sacct output, by its names of the columns."""
     argv, lines = recording.argv, recording.result.stdout.splitlines()
     if "-P" not in argv or "-o" not in argv:
         return
@@ -131,8 +131,8 @@ def accounted(recording: Recording) -> Iterator[dict[str, str]]:
 
 
 def replayed_squeue(rows: list[Mapping[str, str]]) -> CommandResult:
-    return squeue_answer(*(squeue_line(**row) for row in rows))
+    return squeue_result(*(squeue_line(**row) for row in rows))
 
 
 def replayed_sacct(rows: list[Mapping[str, str]]) -> CommandResult:
-    return sacct_answer(*(sacct_line(**row) for row in rows))
+    return sacct_result(*(sacct_line(**row) for row in rows))

@@ -1,4 +1,4 @@
-"""Arrays: how they are submitted, asked about and ended, and what Slurm 22.05 was seen to say of them."""
+"""Submission, queries and control of arrays, with recorded output of Slurm 22.05."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jpsi.plugin import JobSpec, JobState, SubmitContext
 from jpsi_slurm import hooks
 from jpsi_slurm.native_ids import compress_ids, expand_ids
-from slurm_support import SITE, command_result, recordings, squeue_answer, squeue_line, tag_answer, tag_line
+from slurm_support import SITE, command_result, recordings, squeue_line, squeue_result, tag_line, tag_result
 
 IDS = st.one_of(
     st.integers(1, 30).map(str),
@@ -44,7 +44,7 @@ def test_a_listing_of_all_jobs_reports_each_job_once() -> None:
         squeue_line(JobArrayID="19", JobID="19", State="RUNNING"),
     ]
 
-    assert list(hooks.parse_status(squeue_answer(*lines), None)) == ["17_2", "17_3", "17_1", "19"]
+    assert list(hooks.parse_status(squeue_result(*lines), None)) == ["17_2", "17_3", "17_1", "19"]
 
 
 def test_element_ids_contain_the_id_of_their_array() -> None:
@@ -63,13 +63,13 @@ def test_compressed_ids_expand_to_the_same_ids(native_ids: list[str]) -> None:
     assert len(words) == len({it.partition("_")[0] if "_" in it else f"{it} alone" for it in native_ids})
 
 
-def test_elements_that_wait_are_one_line() -> None:
+def test_pending_elements_are_one_line() -> None:
     lines = [
         squeue_line(JobArrayID="17_[2-3,6%2]", JobID="17", State="PENDING", Reason="Resources"),
         squeue_line(JobArrayID="17_1", JobID="18", State="RUNNING", NodeList="node01"),
     ]
 
-    found = hooks.parse_status(squeue_answer(*lines), ["17_1", "17_2", "17_3", "17_6", "17_5"])
+    found = hooks.parse_status(squeue_result(*lines), ["17_1", "17_2", "17_3", "17_6", "17_5"])
 
     assert {name: seen.state for name, seen in found.items()} == {
         "17_1": JobState.ACTIVE,
@@ -84,13 +84,13 @@ def test_elements_that_wait_are_one_line() -> None:
 def test_a_truncated_index_list_counts_for_the_array() -> None:
     line = squeue_line(JobArrayID="17_[1,3,5,7...]", JobID="17", State="PENDING")
 
-    found = hooks.parse_status(squeue_answer(line), ["17_1", "17_9"])
+    found = hooks.parse_status(squeue_result(line), ["17_1", "17_9"])
 
     assert {name: seen.state for name, seen in found.items()} == {"17": JobState.QUEUED}
 
 
 def test_an_array_with_a_truncated_index_list_is_found_by_its_tag() -> None:
-    assert hooks.parse_find(tag_answer(tag_line("17_[1,3,5...", "jpsi-a-1")), ["jpsi-a-1"]) == {
+    assert hooks.parse_find(tag_result(tag_line("17_[1,3,5...", "jpsi-a-1")), ["jpsi-a-1"]) == {
         "jpsi-a-1": "17"
     }
 
@@ -101,7 +101,7 @@ def test_elements_cancelled_before_their_start_get_the_state_of_their_array() ->
         squeue_line(JobArrayID="17_2", JobID="19", State="COMPLETED", NodeList="node01"),
     ]
 
-    found = hooks.parse_status(squeue_answer(*lines), ["17_1", "17_2"])
+    found = hooks.parse_status(squeue_result(*lines), ["17_1", "17_2"])
 
     assert found["17_1"].state is JobState.CANCELED
     assert found["17_1"].ran is None  # it may have ended, and been forgotten, before
@@ -112,12 +112,12 @@ def test_elements_cancelled_before_their_start_get_the_state_of_their_array() ->
 def test_a_cancelled_element_is_not_reported_while_others_are_pending() -> None:
     line = squeue_line(JobArrayID="17_[2-9]", JobID="17", State="PENDING")
 
-    assert "17_1" not in hooks.parse_status(squeue_answer(line), ["17_1", "17_2"])
+    assert "17_1" not in hooks.parse_status(squeue_result(line), ["17_1", "17_2"])
 
 
 def test_a_recorded_array_is_read_whole() -> None:
-    shown = next(step for step in recordings("array-1000") if step.argv[:2] == ("squeue", "-h"))
-    text = shown.result.stdout.partition("|")[0]
+    listing = next(step for step in recordings("array-1000") if step.argv[:2] == ("squeue", "-h"))
+    text = listing.result.stdout.partition("|")[0]
 
     assert text == "233_[0-999]"
     assert list(expand_ids(text)) == [f"233_{index}" for index in range(1000)]
@@ -126,20 +126,20 @@ def test_a_recorded_array_is_read_whole() -> None:
 def test_an_array_is_found_by_the_tag_of_its_elements() -> None:
     lines = [tag_line("17_[2-9]", "jpsi-a-1"), tag_line("17_1", "jpsi-a-1"), tag_line("18", "jpsi-b-1")]
 
-    assert hooks.parse_find(tag_answer(*lines), ["jpsi-a-1", "jpsi-b-1"]) == {
+    assert hooks.parse_find(tag_result(*lines), ["jpsi-a-1", "jpsi-b-1"]) == {
         "jpsi-a-1": "17",
         "jpsi-b-1": "18",
     }
 
 
-def test_elements_are_cancelled_with_one_word() -> None:
+def test_elements_are_cancelled_by_one_argument() -> None:
     assert hooks.cancel(["17_1", "17_2", "18", "17_4"], SITE).argv[-2:] == ("18", "17_[1-2,4]")
 
 
 @pytest.mark.parametrize("named_by", ["17_[1-2]", "17_1"])
-def test_jobs_that_were_not_cancelled_are_reported(named_by: str) -> None:
-    said = f"scancel: error: Kill job error on job id {named_by}: Access/permission denied\n"
+def test_jobs_that_scancel_did_not_cancel_are_reported(named_by: str) -> None:
+    stderr = f"scancel: error: Kill job error on job id {named_by}: Access/permission denied\n"
 
-    refused = hooks.parse_cancel(command_result(stderr=said, returncode=210), ["17_1", "17_2"])
+    refused = hooks.parse_cancel(command_result(stderr=stderr, returncode=210), ["17_1", "17_2"])
 
     assert refused == dict.fromkeys(expand_ids(named_by), "Access/permission denied")

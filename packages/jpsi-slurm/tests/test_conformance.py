@@ -1,4 +1,4 @@
-"""What every backend passes, over the fake Slurm."""
+"""Conformance of the executor `slurm`, over the fake Slurm."""
 
 from __future__ import annotations
 

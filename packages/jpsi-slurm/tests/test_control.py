@@ -1,4 +1,4 @@
-"""Cancelling, holding, releasing: which jobs were refused, and why."""
+"""Cancelling, holding, releasing: the refused jobs, and the reasons."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_only_the_job_of_another_user_was_not_cancelled() -> None:
     }
 
 
-def test_a_job_that_is_over_needs_no_cancelling() -> None:
+def test_a_job_that_has_ended_counts_as_cancelled() -> None:
     over = (
         "scancel: Terminating job 78\n"
         "scancel: error: Kill job error on job id 78: Job/step already completing or completed\n"
@@ -40,7 +40,7 @@ def test_a_request_that_reached_no_daemon_failed_for_every_job() -> None:
     assert set(hooks.parse_cancel(CommandResult(returncode=0, timed_out=True), ["7"])) == {"7"}
 
 
-def test_which_jobs_could_not_be_held() -> None:
+def test_jobs_that_could_not_be_held_are_reported() -> None:
     finished = (
         "Job has already finished for job 78\nslurm_suspend error: Job has already finished\n"
         "Access/permission denied for job 80\n"

@@ -1,4 +1,4 @@
-"""Scripts that were written for sbatch."""
+"""Conversion of scripts that were written for sbatch."""
 
 from __future__ import annotations
 
@@ -56,8 +56,12 @@ def test_a_whole_script() -> None:
     spec = script.spec
     assert spec.name == "sim"
     assert spec.attributes is not None
-    asked = spec.attributes
-    assert (asked.queue_name, asked.project_name, asked.reservation_id) == ("main", "proj1", "r1")
+    attributes = spec.attributes
+    assert (attributes.queue_name, attributes.project_name, attributes.reservation_id) == (
+        "main",
+        "proj1",
+        "r1",
+    )
     assert spec.attributes.duration == timedelta(hours=36)
     assert [spec.directory, spec.stdin_path, spec.stdout_path, spec.stderr_path] == [
         Path(name) for name in ("run", "in.txt", "out.txt", "err.txt")
@@ -85,7 +89,7 @@ def test_times(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "1h", "1:2:3:4", "-1", "1-", "a"])
 def test_an_invalid_time_stays_unchanged(text: str) -> None:
-    """Slurm then says what it thinks of it."""
+    """Slurm then reports the error itself."""
     assert _custom(f"--time={text}") == {"slurm.time": text}
 
 
@@ -144,7 +148,7 @@ def test_dependencies() -> None:
     ]
 
 
-def test_without_a_file_for_errors_both_streams_go_to_that_of_the_output() -> None:
+def test_without_an_error_file_both_streams_go_to_the_output_file() -> None:
     assert _read("-o out.txt").spec.stderr_path == Path("out.txt")
 
 
@@ -176,18 +180,18 @@ def test_lines_that_sbatch_ignores_are_no_directives(text: str) -> None:
 
 
 @given(specs())
-def test_the_resources_that_jpsi_asks_for_are_read_again(spec: JobSpec) -> None:
+def test_the_resources_that_jpsi_renders_are_read_again(spec: JobSpec) -> None:
     plain = JobSpec("x", resources=spec.resources)
-    asked = resources(plain)
+    rendered = resources(plain)
 
     script = hooks.read_script(hooks.render_script(plain, CONTEXT).text)
 
     assert script.lost == ()
     read = resources(script.spec)
-    assert read.computed_process_count == asked.computed_process_count
-    assert read.cpu_cores_per_process == asked.cpu_cores_per_process
-    assert (read.gpu_cores_per_process or 0) == (asked.gpu_cores_per_process or 0)
-    assert node_count(read) == node_count(asked)
-    assert read.exclusive_node_use == asked.exclusive_node_use
-    assert (read.memory is None) == (asked.memory is None)
-    assert (read.memory or 0) >= (asked.memory or 0)
+    assert read.computed_process_count == rendered.computed_process_count
+    assert read.cpu_cores_per_process == rendered.cpu_cores_per_process
+    assert (read.gpu_cores_per_process or 0) == (rendered.gpu_cores_per_process or 0)
+    assert node_count(read) == node_count(rendered)
+    assert read.exclusive_node_use == rendered.exclusive_node_use
+    assert (read.memory is None) == (rendered.memory is None)
+    assert (read.memory or 0) >= (rendered.memory or 0)

@@ -1,4 +1,4 @@
-"""What Slurm is told of the jobs that a job waits for."""
+"""The directives for the jobs that a job depends on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _directives(*after: Dependency) -> list[str]:
     return [line for line in lines if "depend" in line or "invalid-dep" in line]
 
 
-def test_all_of_them_must_be_satisfied() -> None:
+def test_all_dependencies_must_be_satisfied() -> None:
     assert _directives(*AFTER) == [
         "#SBATCH --dependency=afterok:7,afterany:8_3,afternotok:9",
         "#SBATCH --kill-on-invalid-dep=yes",
@@ -63,7 +63,7 @@ def _submitted(scheduler: FakeScheduler, *after: Dependency, **custom: Any) -> s
 
 
 def test_the_fake_takes_a_forgotten_job_for_one_that_ended_well() -> None:
-    """As Slurm does: the trap that jpsi must not walk into."""
+    """Slurm does so too; jpsi must not depend on it."""
     clock = FakeClock()
     with FakeScheduler(clock, outcome=Outcome(seconds=1, exit_code=1), keep=10) as scheduler:
         first = _submitted(scheduler)

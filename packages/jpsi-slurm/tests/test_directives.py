@@ -1,4 +1,4 @@
-"""The directives: what stands in the script, and what is refused before it comes to that."""
+"""The rendered directives, and the specs that are refused before rendering."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _spec(resources: dict[str, Any] | None = None, name: str | None = None, **at
 
 
 def _options(spec: JobSpec, context: SubmitContext = CONTEXT) -> dict[str, str]:
-    """What sbatch takes the directives for, by its own rules of quoting."""
+    """Return the options that sbatch reads from the directives, by its own rules of quoting."""
     (words,) = _directives(hooks.render_script(spec, context).text)
     return {name[2:]: value for name, _, value in (word.partition("=") for word in words)}
 
@@ -52,7 +52,7 @@ def test_a_plain_job() -> None:
 @pytest.mark.clause(
     "resources-exclusive-node", "attributes-queue", "attributes-project", "attributes-reservation"
 )
-def test_everything() -> None:
+def test_every_attribute_is_rendered() -> None:
     spec = _spec(
         {
             "node_count": 2,
@@ -92,7 +92,7 @@ def test_everything() -> None:
 
 @pytest.mark.clause("document-slot-exclusive")
 def test_resources_of_a_slot_are_requested_for_the_job_only() -> None:
-    """Slurm gives cores to one job only, unless it is told to share them."""
+    """Slurm gives cores to one job only, unless an option lets jobs share them."""
     graph = "[{type: slot, label: s, count: 4, with: [{type: core, count: 2}, {type: gpu, count: 1}]}]"
     task = "{command: [a], slot: s, count: {per_slot: 1}}"
     text = f"{{version: 1, resources: {graph}, tasks: [{task}], attributes: {{system: {{duration: 0}}}}}}"
@@ -206,7 +206,7 @@ def test_custom_attributes_add_replace_and_remove_options() -> None:
     assert "anything" not in options
 
 
-def test_requeueing_one_job_beats_the_policy() -> None:
+def test_the_option_of_one_job_overrides_the_policy() -> None:
     context = SubmitContext(site=site(requeue=False), job_id="job", tag="t")
     spec = _spec(custom_attributes={"slurm.requeue": True})
 
@@ -224,7 +224,7 @@ def test_an_option_that_would_break_jpsi_is_refused_however_abbreviated(option: 
 
 
 @pytest.mark.parametrize("option", ["exclusive", "wait-all-nodes", "mem", "mail-type", "exclude", "gpus"])
-def test_an_option_that_only_resembles_one_is_not(option: str) -> None:
+def test_an_option_that_only_resembles_one_is_accepted(option: str) -> None:
     assert not hooks.check_spec(_spec(custom_attributes={f"slurm.{option}": "1"}), SITE)
 
 
@@ -344,7 +344,7 @@ def test_a_spec_without_problems_can_be_rendered(text: str) -> None:
 
 @pytest.mark.parametrize("option", ["comm", "part", "acc", "ntasks-per", "me"])
 def test_an_abbreviation_of_an_option_that_jpsi_sets_is_refused(option: str) -> None:
-    """The last one wins: the tag, say, would be gone."""
+    """The last option wins; such an abbreviation would replace the tag, for example."""
     (problem,) = hooks.check_spec(_spec(custom_attributes={f"slurm.{option}": "x"}), SITE)
 
     assert f"slurm.{option} may count as" in problem

@@ -27,7 +27,7 @@ def load(name: str) -> SimpleNamespace:
 
 @pytest.fixture(params=["local", "slurm"])
 def name(request: pytest.FixtureRequest, fake_commands: Callable[..., FakeScheduler]) -> str:
-    """The name of an executor that can be asked for in the test."""
+    """Return the name of an executor, which the test can request as a fixture."""
     fake_commands("slurm")
     return str(request.param)
 
@@ -55,10 +55,10 @@ def test_throttle(slurm: FakeScheduler, capsys: pytest.CaptureFixture[str]) -> N
 def test_chain(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     load("chain").main(name)
 
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == "prepare COMPLETED 1 2 3"
-    assert sorted(said[1:4]) == [f"simulate-{n} COMPLETED {n * n}" for n in (1, 2, 3)]
-    assert said[4:] == ["summary COMPLETED 14"]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "prepare COMPLETED 1 2 3"
+    assert sorted(lines[1:4]) == [f"simulate-{n} COMPLETED {n * n}" for n in (1, 2, 3)]
+    assert lines[4:] == ["summary COMPLETED 14"]
 
 
 def test_gpu(slurm: FakeScheduler, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,9 +125,9 @@ def test_notebook(slurm: FakeScheduler) -> None:
 
 @pytest.fixture
 def service(name: str) -> Iterator[Callable[[bytes], list[dict[str, object]]]]:
-    """Have the service answer what a client sends."""
+    """Return a function that sends text to the service and returns its responses."""
 
-    def asked(text: bytes) -> list[dict[str, object]]:
+    def send(text: bytes) -> list[dict[str, object]]:
         return asyncio.run(asyncio.wait_for(talk(text), PATIENCE))
 
     async def talk(text: bytes) -> list[dict[str, object]]:
@@ -136,17 +136,17 @@ def service(name: str) -> Iterator[Callable[[bytes], list[dict[str, object]]]]:
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
             writer.write(text)
             writer.write_eof()
-            said = await reader.read()
+            received = await reader.read()
             writer.close()
-            return [json.loads(line) for line in said.splitlines()]
+            return [json.loads(line) for line in received.splitlines()]
 
-    return asked
+    return send
 
 
 def test_service(service: Callable[[bytes], list[dict[str, object]]]) -> None:
-    said = service(b'["/bin/echo", "hello"]\n["/bin/sh", "-c", "exit 3"]\nnonsense\n')
+    responses = service(b'["/bin/echo", "hello"]\n["/bin/sh", "-c", "exit 3"]\nnonsense\n')
 
-    states = [it.get("state") for it in said]
+    states = [it.get("state") for it in responses]
     assert states == ["QUEUED", "ACTIVE", "COMPLETED", "QUEUED", "ACTIVE", "FAILED", None]
-    assert (said[2]["output"], said[5]["exit_code"]) == ("hello\n", 3)
-    assert "error" in said[6]
+    assert (responses[2]["output"], responses[5]["exit_code"]) == ("hello\n", 3)
+    assert "error" in responses[6]

@@ -1,4 +1,4 @@
-"""The fake Slurm: it answers what was recorded, and the hooks understand it."""
+"""The fake Slurm: it prints recorded output, which the hooks understand."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def _submit(transport: FakeTransport, name: str = "fine", context: SubmitContext
     return transport.run(HOOKS.submit(script=script, spec=spec, context=context))
 
 
-def _seen(transport: FakeTransport, native_id: str) -> Observation | None:
+def _observation(transport: FakeTransport, native_id: str) -> Observation | None:
     command = HOOKS.query(native_ids=[native_id], site=SITE)
     return HOOKS.parse_status(result=transport.run(command), native_ids=[native_id], site=SITE).get(native_id)
 
 
-def _accounted(transport: FakeTransport, native_id: str) -> Observation | None:
+def _accounting(transport: FakeTransport, native_id: str) -> Observation | None:
     command = HOOKS.query_finished(native_ids=[native_id], site=SITE)
     assert isinstance(command, Command)
     return HOOKS.parse_finished(result=transport.run(command), native_ids=[native_id], site=SITE).get(
@@ -70,9 +70,9 @@ def _accounted(transport: FakeTransport, native_id: str) -> Observation | None:
 def test_a_job_from_its_submission_to_its_end(transport: FakeTransport, clock: FakeClock) -> None:
     native_id = HOOKS.parse_submit(result=_submit(transport), context=CONTEXT)
 
-    running = _seen(transport, native_id)
+    running = _observation(transport, native_id)
     clock.advance(60)
-    ended = _seen(transport, native_id)
+    ended = _observation(transport, native_id)
 
     assert running is not None
     assert ended is not None
@@ -97,7 +97,7 @@ def test_exit_codes_in_the_queue_and_in_the_accounting(
     native_id = HOOKS.parse_submit(result=_submit(transport, name), context=CONTEXT)
     clock.advance(60)
 
-    queued, kept = _seen(transport, native_id), _accounted(transport, native_id)
+    queued, kept = _observation(transport, native_id), _accounting(transport, native_id)
 
     assert queued is not None
     assert kept is not None
@@ -109,17 +109,17 @@ def test_a_forgotten_job_is_denied(transport: FakeTransport, clock: FakeClock) -
     native_id = HOOKS.parse_submit(result=_submit(transport), context=CONTEXT)
     clock.advance(60 + 301)
 
-    seen = _seen(transport, native_id)
+    seen = _observation(transport, native_id)
     assert seen is not None
     assert not seen.exists
-    assert _accounted(transport, native_id) is not None
+    assert _accounting(transport, native_id) is not None
 
 
 def test_a_second_job_waits_for_the_first(transport: FakeTransport) -> None:
     _submit(transport)
     native_id = HOOKS.parse_submit(result=_submit(transport), context=CONTEXT)
 
-    seen = _seen(transport, native_id)
+    seen = _observation(transport, native_id)
 
     assert seen is not None
     assert (seen.state, seen.message) == (JobState.QUEUED, "the nodes are in use (Resources)")
@@ -141,7 +141,7 @@ def test_jobs_that_slurm_ended(
     scheduler.end_as(native_id, state)
     clock.advance(10)
 
-    for seen in (_seen(transport, native_id), _accounted(transport, native_id)):
+    for seen in (_observation(transport, native_id), _accounting(transport, native_id)):
         assert seen is not None
         assert (seen.state, seen.reason, seen.exit_code) == (JobState.FAILED, reason, None)
 
@@ -151,7 +151,7 @@ def test_a_cancelled_job_reports_who_cancelled_it(transport: FakeTransport, cloc
 
     result = transport.run(HOOKS.cancel(native_ids=[native_id, "99"], site=SITE, seen={}))
     clock.advance(10)
-    seen = _accounted(transport, native_id)
+    seen = _accounting(transport, native_id)
 
     assert HOOKS.parse_cancel(result=result, native_ids=[native_id, "99"], site=SITE) == {}
     assert seen is not None
@@ -164,7 +164,7 @@ def test_a_held_job_is_reported_as_held_until_its_release(transport: FakeTranspo
     native_id = HOOKS.parse_submit(result=_submit(transport), context=CONTEXT)
 
     held = transport.run(_command(HOOKS.hold(native_ids=[native_id], site=SITE)))
-    seen = _seen(transport, native_id)
+    seen = _observation(transport, native_id)
     released = transport.run(_command(HOOKS.release(native_ids=[native_id], site=SITE)))
 
     assert HOOKS.parse_hold(result=held, native_ids=[native_id], site=SITE) == {}
@@ -177,9 +177,9 @@ def test_a_held_job_is_reported_as_held_until_its_release(transport: FakeTranspo
     }
 
 
-def _command(answer: object) -> Command:
-    assert isinstance(answer, Command)
-    return answer
+def _command(offered: object) -> Command:
+    assert isinstance(offered, Command)
+    return offered
 
 
 def test_a_job_is_found_by_its_tag(transport: FakeTransport) -> None:
@@ -193,18 +193,20 @@ def test_a_job_is_found_by_its_tag(transport: FakeTransport) -> None:
     assert found == {CONTEXT.tag: native_id}
 
 
-def test_a_requeued_job_counts(transport: FakeTransport, scheduler: FakeScheduler, clock: FakeClock) -> None:
+def test_the_restarts_of_a_job_are_counted(
+    transport: FakeTransport, scheduler: FakeScheduler, clock: FakeClock
+) -> None:
     native_id = HOOKS.parse_submit(result=_submit(transport), context=CONTEXT)
     scheduler.requeue(native_id, delay=120)
     clock.advance(10)
 
-    seen = _seen(transport, native_id)
+    seen = _observation(transport, native_id)
 
     assert seen is not None
     assert (seen.state, seen.restarts, seen.reason) == (JobState.QUEUED, 1, Reason.REQUEUED)
 
 
-def test_the_cluster_follows_the_id(transport: FakeTransport) -> None:
+def test_the_id_is_printed_before_the_cluster(transport: FakeTransport) -> None:
     context = SubmitContext(site=site(cluster="ci"), job_id="job", tag="t")
 
     result = _submit(transport, context=context)
@@ -223,11 +225,11 @@ def test_the_probe_reports_the_properties_of_the_site(
 
     assert (with_accounting["accounting"], without["accounting"]) == (True, False)
     assert with_accounting["version"] == [22, 5]
-    asked = HOOKS.query_finished(native_ids=["1"], site=Site(config=SITE.config, offers=without))
-    assert not isinstance(asked, Command)
+    offered = HOOKS.query_finished(native_ids=["1"], site=Site(config=SITE.config, offers=without))
+    assert not isinstance(offered, Command)
 
 
-def test_the_environment_of_the_caller_directs_nothing(
+def test_the_environment_of_the_caller_sets_no_option(
     transport: FakeTransport, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {
@@ -250,7 +252,7 @@ def test_the_environment_of_the_caller_directs_nothing(
 
 
 def test_text_of_the_user_is_no_directive(transport: FakeTransport, scheduler: FakeScheduler) -> None:
-    """Only the script's head is read, and the user's text stands in another file."""
+    """The fake reads only the head of the script, and the user's text is in another file."""
     spec = JobSpec("/bin/echo", ["#SBATCH --job-name=theirs"], attributes=JobAttributes(queue_name="debug"))
     script = HOOKS.render_script(spec=spec, context=CONTEXT)
     text = type(script)(script.directives, ShellLine("exec /bin/sh run\n#SBATCH --job-name=theirs"))
@@ -260,7 +262,7 @@ def test_text_of_the_user_is_no_directive(transport: FakeTransport, scheduler: F
     assert scheduler.job(HOOKS.parse_submit(result=result, context=CONTEXT)).name == "jpsi"
 
 
-# The answers of the fake that jpsi depends on, beside those of the real Slurm.
+# The output of the fake that jpsi depends on, compared with that of the real Slurm.
 _SCENARIOS = {
     "sbatch-errors": (
         ["sbatch", "-p", "nosuch", "job.sh"],
@@ -290,7 +292,7 @@ def _recorded() -> Iterator[Recording]:
 
 
 @pytest.mark.parametrize("recording", list(_recorded()), ids=str)
-def test_the_fake_answers_as_the_real_one_did(
+def test_the_fake_prints_the_recorded_output(
     scheduler: FakeScheduler, recording: Recording, tmp_path: Path
 ) -> None:
     scheduler.accounting = False
@@ -298,19 +300,19 @@ def test_the_fake_answers_as_the_real_one_did(
     (tmp_path / "job.sh").write_text(script)
 
     call = Invocation(argv=recording.argv, stdin=script, directory=str(tmp_path))
-    answered = answer(scheduler, fake, call)
+    printed = answer(scheduler, fake, call)
 
-    assert answered.returncode == recording.result.returncode
-    assert answered.stdout == recording.result.stdout
-    assert answered.stderr.splitlines()[-1:] == recording.result.stderr.splitlines()[-1:]
+    assert printed.returncode == recording.result.returncode
+    assert printed.stdout == recording.result.stdout
+    assert printed.stderr.splitlines()[-1:] == recording.result.stderr.splitlines()[-1:]
 
 
 @pytest.mark.parametrize("command", sorted(fake.commands))
 def test_a_slurm_that_is_down_is_understood(command: str) -> None:
-    answer = fake.unreachable(command)
+    result = fake.unreachable(command)
 
-    assert answer.returncode != 0
-    assert "Unable to contact" in answer.stderr or "Connection refused" in answer.stderr
+    assert result.returncode != 0
+    assert "Unable to contact" in result.stderr or "Connection refused" in result.stderr
 
 
 def test_a_script_can_be_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
@@ -337,7 +339,7 @@ def test_a_command_can_be_an_option(scheduler: FakeScheduler) -> None:
     [it for it in recordings("sbatch-errors") if "Invalid numeric value" in it.result.stderr],
     ids=lambda it: " ".join(it.argv),
 )
-def test_numbers_that_are_none_are_refused_as_recorded(scheduler: FakeScheduler, recorded: Recording) -> None:
+def test_malformed_numbers_are_refused_as_recorded(scheduler: FakeScheduler, recorded: Recording) -> None:
     call = Invocation(argv=[*recorded.argv[:-1]], stdin="#!/bin/sh\n")
 
     found = answer(scheduler, fake, call)
@@ -346,7 +348,7 @@ def test_numbers_that_are_none_are_refused_as_recorded(scheduler: FakeScheduler,
 
 
 @pytest.mark.parametrize("words", [["-N", "abc"], ["-N", "0"], ["-N", "3-2"], ["-n", "1.5"]], ids=" ".join)
-def test_counts_that_are_none_are_refused(scheduler: FakeScheduler, words: list[str]) -> None:
+def test_malformed_counts_are_refused(scheduler: FakeScheduler, words: list[str]) -> None:
     refused = answer(scheduler, fake, Invocation(argv=["sbatch", *words], stdin="#!/bin/sh\n"))
 
     assert (refused.returncode, scheduler.jobs) == (1, [])

@@ -1,4 +1,4 @@
-"""The fake's srun: it starts the tasks of a step with the variables that Slurm 22.05 was recorded to set."""
+"""The fake's srun, which starts the tasks of a step with the variables recorded from Slurm 22.05."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def scheduler() -> Iterator[FakeScheduler]:
 
 
 def _job(scheduler: FakeScheduler, *options: str) -> dict[str, str]:
-    """The environment of the script of a job that runs."""
+    """Return the environment of the script of a running job."""
     call = Invocation(argv=["sbatch", *options], stdin="#!/bin/sh\n")
     assert answer(scheduler, fake, call).returncode == 0
     return scheduler.jobs[-1].environment
@@ -38,11 +38,11 @@ def _refusal(scheduler: FakeScheduler, environment: dict[str, str], *words: str)
     return result.stderr
 
 
-def _told(launch: TaskLaunch, *names: str) -> list[tuple[str, ...]]:
+def _task_variables(launch: TaskLaunch, *names: str) -> list[tuple[str, ...]]:
     return [tuple(task.environment[f"SLURM_{name}"] for name in names) for task in launch.tasks]
 
 
-# what stands for the machine of the recording, or for what the fake does not play
+# variables that describe the recorded machine, or that the fake does not imitate
 _OF_THE_RECORDING = """
 SLURM_CLUSTER_NAME SLURM_CONF SLURM_CPUS_ON_NODE SLURM_DISTRIBUTION SLURM_JOBID SLURM_JOB_ACCOUNT
 SLURM_JOB_CPUS_PER_NODE SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0 SLURM_JOB_GID SLURM_JOB_ID SLURM_JOB_NAME
@@ -54,14 +54,14 @@ SLURM_WORKING_CLUSTER
 
 
 def _recorded_in_script() -> dict[str, str]:
-    """The variables of the script of a job with 2 nodes."""
+    """Return the variables of the script of a job with 2 nodes."""
     (output,) = recordings("job-environment")[0].details["files_after"].values()
     lines = output.partition("== srun\n")[0].splitlines()
     return dict(it.split("=", 1) for it in lines if it.startswith("SLURM"))
 
 
 def _recorded() -> tuple[list[str], dict[str, str]]:
-    """What the tasks of a step over 2 nodes printed, and the variables of one task alone."""
+    """Return the output of the tasks of a step over 2 nodes, and the variables of one of them."""
     (output,) = recordings("job-environment")[0].details["files_after"].values()
     _, _, rest = output.partition("== srun\n")
     places, _, rest = rest.partition("== one task of srun\n")
@@ -74,12 +74,12 @@ def test_tasks_have_the_recorded_node_and_rank_variables(scheduler: FakeSchedule
 
     launch = _srun(scheduler, environment, "true")
 
-    told = []
+    lines = []
     for task in launch.tasks:
         procid, localid, nodeid = (task.environment[f"SLURM_{it}"] for it in ("PROCID", "LOCALID", "NODEID"))
         host = task.environment["SLURMD_NODENAME"]
-        told.append(f"{procid}: host={host} procid={procid} localid={localid} nodeid={nodeid}")
-    assert told == _recorded()[0]
+        lines.append(f"{procid}: host={host} procid={procid} localid={localid} nodeid={nodeid}")
+    assert lines == _recorded()[0]
 
 
 def test_a_task_has_the_variables_that_were_recorded(scheduler: FakeScheduler) -> None:
@@ -97,7 +97,7 @@ def test_a_task_has_the_variables_that_were_recorded(scheduler: FakeScheduler) -
 
 
 def test_the_script_of_a_job_has_the_variables_that_were_recorded(scheduler: FakeScheduler) -> None:
-    """All but those of the site, and of the machine that it was recorded on."""
+    """All but those of the site, and of the recorded machine."""
     recorded = _recorded_in_script()
     options = ["-N2", "--ntasks-per-node=2", "-c2", "-J", "envjob", "-A", "proj1", "-p", "debug"]
     call = Invocation(argv=["sbatch", *options], stdin="#!/bin/sh\n", directory=recorded["SLURM_SUBMIT_DIR"])
@@ -114,7 +114,7 @@ def test_the_script_of_a_job_has_the_variables_that_were_recorded(scheduler: Fak
     assert {name: found.get(name) for name in names} == {name: recorded[name] for name in names}
 
 
-def test_a_script_knows_how_many_processors_it_has(scheduler: FakeScheduler) -> None:
+def test_a_script_has_the_number_of_its_processors(scheduler: FakeScheduler) -> None:
     names = ("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE")
 
     uneven, one = _job(scheduler, "-N2", "-n3", "-c2"), _job(scheduler)
@@ -150,7 +150,7 @@ def test_tasks_are_placed_by_the_hostfile(scheduler: FakeScheduler, tmp_path: Pa
 
     launch = _srun(scheduler, environment, "--distribution=arbitrary", "-n3", "true")
 
-    assert _told(launch, "NODEID", "LOCALID", "STEP_TASKS_PER_NODE") == [
+    assert _task_variables(launch, "NODEID", "LOCALID", "STEP_TASKS_PER_NODE") == [
         ("0", "0", "1,2"),
         ("1", "0", "1,2"),
         ("1", "1", "1,2"),
@@ -166,20 +166,20 @@ def test_the_components_of_a_step_are_numbered_through(scheduler: FakeScheduler)
     launch = _srun(scheduler, environment, *words)
 
     assert [task.argv for task in launch.tasks] == [("first",), ("second",), ("second",)]
-    assert _told(launch, "PROCID", "NODEID", "LOCALID", "NTASKS") == [
+    assert _task_variables(launch, "PROCID", "NODEID", "LOCALID", "NTASKS") == [
         ("0", "0", "0", "3"),
         ("1", "1", "0", "3"),
         ("2", "1", "1", "3"),
     ]
 
 
-def test_steps_are_counted_and_a_job_of_its_own_has_a_number(scheduler: FakeScheduler) -> None:
+def test_steps_are_numbered_and_srun_outside_a_job_starts_a_job(scheduler: FakeScheduler) -> None:
     environment = _job(scheduler)
     inside = [_srun(scheduler, environment, "true") for _ in range(2)]
     alone = _srun(scheduler, {}, "-N2", "true")
 
-    assert [_told(it, "JOB_ID", "STEP_ID") for it in inside] == [[("1", "0")], [("1", "1")]]
-    assert _told(alone, "JOB_ID", "JOB_NODELIST") == [("2", "node[01-02]")] * 2
+    assert [_task_variables(it, "JOB_ID", "STEP_ID") for it in inside] == [[("1", "0")], [("1", "1")]]
+    assert _task_variables(alone, "JOB_ID", "JOB_NODELIST") == [("2", "node[01-02]")] * 2
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ def test_unsupported_options_are_refused(scheduler: FakeScheduler, words: list[s
     assert refusal in _refusal(scheduler, _job(scheduler, "-n2", "-N2"), *words)
 
 
-def test_a_job_may_be_shared_out_in_another_way(scheduler: FakeScheduler) -> None:
-    """Its processors count, and `--overcommit` has them shared."""
+def test_a_step_may_have_more_tasks_than_its_job(scheduler: FakeScheduler) -> None:
+    """The job's processors limit the tasks unless `--overcommit` shares them."""
     environment = _job(scheduler, "-n1", "-c4")
 
     assert len(_srun(scheduler, environment, "-n4", "true").tasks) == 4

@@ -1,4 +1,4 @@
-"""What the fake squeue and sacct print for people, and for programs that people write."""
+"""The tables of the fake squeue and sacct, and their formats for programs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_elapsed_hours_are_printed(scheduler: FakeScheduler, fake_clock: FakeClo
 
 
 @pytest.mark.parametrize(
-    ("argv", "told"),
+    ("argv", "stderr"),
     [
         (("squeue", "-o", "%q"), "squeue: error: Invalid job format specification: q\n"),
         (("squeue", "-O", "nothing"), "squeue: error: Invalid job format specification: nothing\n"),
@@ -93,14 +93,14 @@ def test_elapsed_hours_are_printed(scheduler: FakeScheduler, fake_clock: FakeClo
     ids=str,
 )
 def test_unknown_format_letters_are_reported(
-    scheduler: FakeScheduler, argv: tuple[str, ...], told: str
+    scheduler: FakeScheduler, argv: tuple[str, ...], stderr: str
 ) -> None:
     result = run(scheduler, *argv)
 
-    assert (result.returncode, result.stdout, result.stderr) == (1, "", told)
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", stderr)
 
 
-def test_sacct_has_a_table_and_a_form_for_programs(scheduler: FakeScheduler, fake_clock: FakeClock) -> None:
+def test_sacct_prints_a_table_or_parsable_lines(scheduler: FakeScheduler, fake_clock: FakeClock) -> None:
     fake_clock.advance(4000)
 
     assert run(scheduler, "sacct", "-j", "59").stdout == (
@@ -121,8 +121,8 @@ def test_scancel_may_be_quiet(scheduler: FakeScheduler) -> None:
 
 
 def test_a_job_can_query_the_names_of_its_nodes(scheduler: FakeScheduler) -> None:
-    asked = Invocation(
+    invocation = Invocation(
         argv=("scontrol", "show", "hostnames"), environment={"SLURM_JOB_NODELIST": "node[01-02]"}
     )
 
-    assert answer(scheduler, fake, asked).stdout == "node01\nnode02\n"
+    assert answer(scheduler, fake, invocation).stdout == "node01\nnode02\n"

@@ -1,4 +1,4 @@
-"""Jobs with slots of several kinds: the first component of a heterogeneous job runs the script."""
+"""Heterogeneous jobs, for slots of several kinds: the first component runs the script."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Outcome
 from slurm_support import (
     CONTEXT,
     SITE,
-    sacct_answer,
     sacct_line,
-    squeue_answer,
+    sacct_result,
     squeue_line,
-    tag_answer,
+    squeue_result,
     tag_line,
+    tag_result,
 )
 
 HOOKS = executor_hooks(hooks)
@@ -92,7 +92,7 @@ def test_each_component_has_all_options() -> None:
 def test_no_component_takes_the_memory_of_another(
     components: list[ResourceSpecV1], memory: list[str]
 ) -> None:
-    """Sbatch takes --mem over from one component to the next, and refuses --mem-per-cpu beside it."""
+    """Sbatch applies --mem of one component to the next, and refuses --mem-per-cpu beside it."""
     found = [line.removeprefix("#SBATCH --") for line in _directives(_spec(*components)) if "--mem" in line]
 
     assert found == memory
@@ -110,8 +110,8 @@ def test_srun_does_not_get_the_cores_of_one_component() -> None:
     assert "SRUN_CPUS_PER_TASK" not in hooks.submit(script, SPEC, CONTEXT).environment
 
 
-# As Slurm 22.05 printed it, once the second component had been cancelled by itself
-QUEUE = squeue_answer(
+# Output of Slurm 22.05 after the second component had been cancelled alone
+QUEUE = squeue_result(
     squeue_line(JobArrayID="3713+1", JobID="3714", State="CANCELLED", NodeList="node01", Reason="None"),
     squeue_line(JobArrayID="3713+0", JobID="3713", State="RUNNING", NodeList="node02", Reason="None"),
 )
@@ -132,20 +132,20 @@ def test_a_component_can_be_queried() -> None:
     assert (seen["3713+1"].state, seen["3714"].state) == (JobState.CANCELED, JobState.CANCELED)
 
 
-def test_the_accounting_knows_the_job_by_its_own_id() -> None:
+def test_the_accounting_reports_the_job_by_its_own_id() -> None:
     end = {"ExitCode": "0:0", "End": "2026-11-22T15:19:33"}
     lines = [
         sacct_line(JobID="3704+0", JobIDRaw="3704", State="COMPLETED", **end),
         sacct_line(JobID="3704+1", JobIDRaw="3705", State="CANCELLED by 0", **end),
     ]
 
-    assert hooks.parse_finished(sacct_answer(*lines), SITE)["3704"].state is JobState.COMPLETED
+    assert hooks.parse_finished(sacct_result(*lines), SITE)["3704"].state is JobState.COMPLETED
 
 
 def test_the_tag_of_each_component_is_that_of_the_job() -> None:
     lines = tag_line("3713+1", "jpsi-a-1"), tag_line("3713+0", "jpsi-a-1")
 
-    found = hooks.parse_find(tag_answer(*lines), ["jpsi-a-1"])
+    found = hooks.parse_find(tag_result(*lines), ["jpsi-a-1"])
 
     assert found == {"jpsi-a-1": "3713"}
 
@@ -155,7 +155,7 @@ def test_the_first_component_is_the_job() -> None:
 
 
 def test_the_nodes_of_all_components_are_named_in_their_order() -> None:
-    told = {
+    variables = {
         "SLURM_JOB_NODELIST": "node02",
         "SLURM_TASKS_PER_NODE": "1",
         "SLURM_JOB_NODELIST_HET_GROUP_0": "node02",
@@ -166,7 +166,7 @@ def test_the_nodes_of_all_components_are_named_in_their_order() -> None:
 
     done = subprocess.run(
         ["/bin/sh", "-c", "\n".join(hooks.nodes(SPEC))],
-        env={"PATH": "/usr/bin:/bin", **told},
+        env={"PATH": "/usr/bin:/bin", **variables},
         capture_output=True,
         text=True,
         check=True,
@@ -202,8 +202,8 @@ def test_the_fake_has_a_line_for_each_component(scheduler: FakeScheduler, transp
 
     result = transport.run(HOOKS.query(native_ids=[native_id], site=SITE))
 
-    shown = [line.split("|=|") for line in result.stdout.splitlines()[3:]]
-    assert [(row[0], row[1], row[8]) for row in shown] == [("1+0", "1", "node01"), ("1+1", "2", "node02")]
+    rows = [line.split("|=|") for line in result.stdout.splitlines()[3:]]
+    assert [(row[0], row[1], row[8]) for row in rows] == [("1+0", "1", "node01"), ("1+1", "2", "node02")]
     assert hooks.parse_status(result, [native_id])[native_id].state is JobState.ACTIVE
     assert [job.slots for job in scheduler.jobs] == [4]
 
@@ -219,7 +219,7 @@ def test_the_fake_ends_all_components_with_the_job(
 
 
 @pytest.mark.parametrize(
-    ("directives", "said"),
+    ("directives", "message"),
     [
         (["--array=1-2", "hetjob", "--ntasks=1"], "Invalid job array specification"),
         (["--mem=1M", "hetjob", "--mem-per-cpu=1M"], "mutually exclusive"),
@@ -228,7 +228,7 @@ def test_the_fake_ends_all_components_with_the_job(
     ids=["array", "memory", "partition"],
 )
 def test_the_fake_refuses_the_options_that_slurm_refuses(
-    transport: FakeTransport, directives: list[str], said: str
+    transport: FakeTransport, directives: list[str], message: str
 ) -> None:
     script = "\n".join(["#!/bin/sh", *(f"#SBATCH {it}" for it in directives), "true", ""])
     command = HOOKS.submit(script=HOOKS.render_script(spec=SPEC, context=CONTEXT), spec=SPEC, context=CONTEXT)
@@ -236,4 +236,4 @@ def test_the_fake_refuses_the_options_that_slurm_refuses(
     result = transport.run(type(command)(command.argv, stdin=script))
 
     assert result.returncode != 0
-    assert said in result.stderr
+    assert message in result.stderr

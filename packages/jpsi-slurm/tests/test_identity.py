@@ -1,4 +1,4 @@
-"""Whose jobs Slurm's answers are about, and that answers that are not whole are refused: as recorded."""
+"""The tags in Slurm's output, and output that is not whole and therefore refused, as recorded."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from slurm_support import RECORDINGS, recordings
 
 SITE = Site(config=SlurmConfig(), offers={"version": [22, 5]})
 JOBS: Mapping[str, str] = json.loads((RECORDINGS / "identity.json").read_text())["jobs"]
-ASKED = [step for step in recordings("identity") if step.argv[0] == "/bin/sh"]
-ANSWERED = [step for step in ASKED if step.result.returncode == 0]
+QUERIES = [step for step in recordings("identity") if step.argv[0] == "/bin/sh"]
+SUCCESSFUL = [step for step in QUERIES if step.result.returncode == 0]
 
 _TAGS = {
     "runs": "jpsi-runs-1",
@@ -56,7 +56,7 @@ def _native_ids(step: Recording) -> list[str] | None:
 
 
 def _read(step: Recording, stdout: str | None = None) -> Mapping[str, Any]:
-    """What the hook that asked makes of a recorded answer, or of another text in its place."""
+    """Return the result of the hook that parses a recorded query's output, or other output in its place."""
     result = step.result if stdout is None else command_result(stdout)
     if _is_search(step):
         return hooks.parse_find(result, list(_TAGS.values()))
@@ -67,7 +67,7 @@ def _read(step: Recording, stdout: str | None = None) -> Mapping[str, Any]:
     return hooks.parse_status(result, _native_ids(step))
 
 
-def _question(step: Recording) -> Command:
+def _command(step: Recording) -> Command:
     native_ids = _native_ids(step)
     if _is_search(step):
         return hooks.find(SITE)
@@ -81,16 +81,16 @@ def _question(step: Recording) -> Command:
 def _elements(name: str, observed: Mapping[str, Observation]) -> Iterator[Observation]:
     number = JOBS[name]
     found = [it for key, it in observed.items() if key.partition("_")[0] == number]
-    assert found, f"nothing was said of {name}"
+    assert found, f"nothing was reported about {name}"
     yield from found
 
 
-@pytest.mark.parametrize("step", ASKED, ids=_name)
+@pytest.mark.parametrize("step", QUERIES, ids=_name)
 def test_the_recorded_query_is_still_the_current_one(step: Recording) -> None:
-    assert _question(step).argv == step.argv
+    assert _command(step).argv == step.argv
 
 
-@pytest.mark.parametrize("step", [it for it in ANSWERED if len(_native_ids(it) or JOBS) > 2], ids=_name)
+@pytest.mark.parametrize("step", [it for it in SUCCESSFUL if len(_native_ids(it) or JOBS) > 2], ids=_name)
 def test_each_listing_contains_the_tags(step: Recording) -> None:
     if _is_search(step):
         tags = {tag: JOBS[name] for name, tag in _TAGS.items() if tag}
@@ -103,7 +103,7 @@ def test_each_listing_contains_the_tags(step: Recording) -> None:
 
 
 def test_the_queue_and_the_accounting_report_the_same_submit_time() -> None:
-    several = [step for step in ANSWERED if len(_native_ids(step) or ()) > 2]
+    several = [step for step in SUCCESSFUL if len(_native_ids(step) or ()) > 2]
     queue, accounting = (_read(step) for step in several)
 
     for name in _TAGS.keys() - {"requeued"}:
@@ -111,64 +111,64 @@ def test_the_queue_and_the_accounting_report_the_same_submit_time() -> None:
         assert when is not None
         assert {it.submitted for it in _elements(name, accounting)} == {when}
     (queued,), (accounted,) = (list(_elements("requeued", it)) for it in (queue, accounting))
-    assert queued.submitted is not None, "squeue tells when it was put back"
+    assert queued.submitted is not None, "squeue prints the time of the requeue"
     assert accounted.submitted is not None
     assert accounted.submitted < queued.submitted
 
 
 @pytest.mark.parametrize("name", _TAGS)
 def test_a_query_for_one_job_reports_it(name: str) -> None:
-    (step,) = (it for it in ANSWERED if it.argv[3] == "squeue" and _native_ids(it) == [JOBS[name]])
+    (step,) = (it for it in SUCCESSFUL if it.argv[3] == "squeue" and _native_ids(it) == [JOBS[name]])
 
     assert {it.tag for it in _elements(name, _read(step))} == {_TAGS[name]}
 
 
-@pytest.mark.parametrize("step", ANSWERED, ids=_name)
-def test_an_answer_that_is_cut_is_refused(step: Recording) -> None:
-    """But for its last letters, behind which nothing can stand."""
+@pytest.mark.parametrize("step", SUCCESSFUL, ids=_name)
+def test_truncated_output_is_refused(step: Recording) -> None:
+    """The last characters, after which no job is listed, may be missing."""
     if not step.result.stdout.partition("\n")[2]:
         pytest.skip("it says nothing")
     whole = _accepted(step, step.result.stdout)
 
     for end in range(len(step.result.stdout)):
-        told = _accepted(step, step.result.stdout[:end])
-        assert told is None or told == whole, step.result.stdout[:end][-100:]
+        accepted = _accepted(step, step.result.stdout[:end])
+        assert accepted is None or accepted == whole, step.result.stdout[:end][-100:]
 
 
-@pytest.mark.parametrize("step", ANSWERED, ids=_name)
-def test_a_letter_that_has_changed_changes_no_job(step: Recording) -> None:
+@pytest.mark.parametrize("step", SUCCESSFUL, ids=_name)
+def test_a_garbled_character_changes_no_job(step: Recording) -> None:
     text = step.result.stdout
     whole = _accepted(step, text)
 
     for at in range(len(text)):
-        told = _accepted(step, text[:at] + "~1"[at % 2] + text[at + 1 :])
-        assert told is None or told == whole, text[max(0, at - 50) : at + 50]
+        accepted = _accepted(step, text[:at] + "~1"[at % 2] + text[at + 1 :])
+        assert accepted is None or accepted == whole, text[max(0, at - 50) : at + 50]
 
 
-@pytest.mark.parametrize("step", ANSWERED, ids=_name)
-def test_a_repeated_answer_changes_no_job(step: Recording) -> None:
-    told = _accepted(step, step.result.stdout * 2)
+@pytest.mark.parametrize("step", SUCCESSFUL, ids=_name)
+def test_repeated_output_changes_no_job(step: Recording) -> None:
+    accepted = _accepted(step, step.result.stdout * 2)
 
-    assert told is None or told == _accepted(step, step.result.stdout)
+    assert accepted is None or accepted == _accepted(step, step.result.stdout)
 
 
 @settings(deadline=None, max_examples=300)
 @given(st.data())
 def test_inserted_or_removed_text_changes_no_job(data: st.DataObject) -> None:
-    """But rows that squeue leaves out itself, when it is asked about several jobs."""
-    step = data.draw(st.sampled_from(ANSWERED))
+    """Only rows may be missing that squeue omits itself when several jobs are queried."""
+    step = data.draw(st.sampled_from(SUCCESSFUL))
     text = step.result.stdout
     begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
     other = data.draw(st.sampled_from(["", text[begin:end] * 2, "\n"]) | st.text(max_size=20))
     whole = _accepted(step, text)
 
-    told = _accepted(step, text[:begin] + other + text[end:])
+    accepted = _accepted(step, text[:begin] + other + text[end:])
 
-    if told is not None and whole is not None:
-        assert {key: told[key] for key in whole if key in told} == {
-            key: whole[key] for key in whole if key in told
+    if accepted is not None and whole is not None:
+        assert {key: accepted[key] for key in whole if key in accepted} == {
+            key: whole[key] for key in whole if key in accepted
         }
-        assert told == whole or _is_once(step)
+        assert accepted == whole or _is_once(step)
 
 
 def _accepted(step: Recording, stdout: str) -> Mapping[str, Any] | None:
@@ -187,10 +187,12 @@ def transport() -> Iterator[FakeTransport]:
         yield FakeTransport(scheduler, fake)
 
 
-@pytest.mark.parametrize("step", [it for it in ASKED if "9999" in str(it.argv) or _is_search(it)], ids=_name)
-def test_the_fake_answers_as_slurm_did(step: Recording, transport: FakeTransport) -> None:
-    """Of jobs that there are not all, and the header of all others."""
-    result = transport.run(_question(step))
+@pytest.mark.parametrize(
+    "step", [it for it in QUERIES if "9999" in str(it.argv) or _is_search(it)], ids=_name
+)
+def test_the_fake_prints_the_recorded_output(step: Recording, transport: FakeTransport) -> None:
+    """For queries whose jobs do not exist the whole output, for the others the header."""
+    result = transport.run(_command(step))
 
     assert (result.returncode, result.stderr) == (step.result.returncode, step.result.stderr)
     assert _headers(result) == _headers(step.result)

@@ -1,4 +1,4 @@
-"""Which texts are native ids, and by which a job in a listing is known."""
+"""The texts that are native ids, and the ids by which a listed job is found."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _names(displayed_id: str, number: str) -> tuple[str, ...]:
     return Row(displayed_id=displayed_id, number=number, **row).all_ids
 
 
-def test_an_element_is_known_by_its_own_number_too() -> None:
+def test_an_element_is_found_by_its_own_number_too() -> None:
     assert _names("233_998", "252") == ("233_998", "252")
     assert _names("138+1", "139") == ("138+1", "139")
 

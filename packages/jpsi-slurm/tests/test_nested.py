@@ -1,4 +1,4 @@
-"""A program that runs inside a job runs jobs as anywhere: what the job around it has reaches none of them."""
+"""A program inside a job that submits jobs: they inherit nothing from the surrounding job."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import jpsi_engine.job_store
 from jpsi_testing.fake import FakeScheduler
 
 PATIENCE = 60
-#: Prints of each job that it runs what jpsi calls it, what it calls itself, and its exit code.
+#: Prints for each of its jobs jpsi's native id, the id that the job itself has, and the exit code.
 PROGRAM = """
 import json, sys
 import jpsi
 
-told = []
+results = []
 for name in sys.argv[1:]:
     spec = jpsi.JobSpec("/bin/sh", ["-c", 'echo "$JPSI_JOB_ID" "$SLURM_JOB_ID"; exit 3'])
     job = jpsi.Job(spec)
     jpsi.JobExecutor(name).submit(job)
     status = job.wait()
-    said = job.streams.stdout.read_text().split()
-    told.append([job.id, job.native_id, said, str(status.state), status.exit_code])
-print(json.dumps(told))
+    output = job.streams.stdout.read_text().split()
+    results.append([job.id, job.native_id, output, str(status.state), status.exit_code])
+print(json.dumps(results))
 """
 
 
@@ -52,7 +52,7 @@ def test_a_job_runs_local_and_batch_jobs(fake_commands: Callable[..., FakeSchedu
 
 @pytest.mark.clause("layer-nested")
 def test_a_nested_job_has_its_own_files(fake_commands: Callable[..., FakeScheduler]) -> None:
-    """Both are found again by whoever looks, with their own ends."""
+    """Any client finds both jobs, with their own ends."""
     fake_commands("slurm")
     around = jpsi.Job(jpsi.JobSpec(sys.executable, ["-c", PROGRAM, "slurm"], name="around"))
     executor = jpsi.JobExecutor("slurm")

@@ -1,4 +1,4 @@
-"""The node of each process, as the job itself finds out."""
+"""The node of each process, as the job itself derives it from Slurm's variables."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from jpsi.plugin import JobSpec, ResourceSpecV1
 from jpsi_slurm.sbatch import nodes
 
 SHELLS = [found for name in ("dash", "bash") if (found := shutil.which(name))]
-# What `scontrol show hostnames` prints, one on a line
+# The output of `scontrol show hostnames`, one name on a line
 HOSTNAMES = (
     "#!/bin/sh\n[ \"$1 $2 $3\" = 'show hostnames node[01-03]' ] && printf '%s\\n' node01 node02 node03\n"
 )
 
 
-def told(
+def run_nodes(
     shell: str, directory: Path, resources: ResourceSpecV1 | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    stand_in = directory / "scontrol"
-    stand_in.write_text(HOSTNAMES)
-    stand_in.chmod(0o755)
+    scontrol = directory / "scontrol"
+    scontrol.write_text(HOSTNAMES)
+    scontrol.chmod(0o755)
     environment = {"PATH": f"{directory}:/usr/bin:/bin", **variables}
     text = "\n".join(nodes(JobSpec("/bin/true", resources=resources)))
     return subprocess.run([shell, "-c", text], env=environment, capture_output=True, text=True, check=False)
@@ -43,7 +43,7 @@ def told(
 def test_each_task_has_its_node(
     shell: str, tmp_path: Path, names: str, tasks: str, expected: list[str]
 ) -> None:
-    done = told(shell, tmp_path, SLURM_JOB_NODELIST=names, SLURM_TASKS_PER_NODE=tasks)
+    done = run_nodes(shell, tmp_path, SLURM_JOB_NODELIST=names, SLURM_TASKS_PER_NODE=tasks)
 
     assert (done.stdout.split(), done.stderr, done.returncode) == (expected, "", 0)
 
@@ -63,7 +63,7 @@ def test_each_task_has_its_node(
 def test_slurm_reports_too_many_tasks_on_uneven_nodes(
     shell: str, tmp_path: Path, resources: ResourceSpecV1, tasks: str, expected: list[int]
 ) -> None:
-    done = told(shell, tmp_path, resources, SLURM_JOB_NODELIST="node[01-03]", SLURM_TASKS_PER_NODE=tasks)
+    done = run_nodes(shell, tmp_path, resources, SLURM_JOB_NODELIST="node[01-03]", SLURM_TASKS_PER_NODE=tasks)
 
     assert [done.stdout.split().count(f"node{it:02d}") for it in (1, 2, 3)] == expected
 
@@ -71,6 +71,6 @@ def test_slurm_reports_too_many_tasks_on_uneven_nodes(
 @pytest.mark.parametrize("shell", SHELLS)
 def test_missing_variables_are_an_error(shell: str, tmp_path: Path) -> None:
     for variables in ({}, {"SLURM_JOB_NODELIST": "a"}, {"SLURM_JOB_NODELIST": "b[1-2]"}):
-        done = told(shell, tmp_path, **variables)
+        done = run_nodes(shell, tmp_path, **variables)
 
         assert (done.stdout, done.returncode != 0) == ("", True)

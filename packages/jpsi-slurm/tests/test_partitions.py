@@ -1,4 +1,4 @@
-"""The partitions of a site, as Slurm 22.05 was recorded to show them."""
+"""The partitions of a site, as recorded from Slurm 22.05."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _queue(
 ) -> Queue:
     return Queue(
         name=name,
-        word="UP",
+        native_state="UP",
         is_open=True,
         is_started=True,
         is_default=is_default,
@@ -44,7 +44,7 @@ def test_partitions_of_a_real_slurm() -> None:
     assert hooks.parse_queues(recording.result) == _EXPECTED
 
 
-def test_the_fake_has_the_same() -> None:
+def test_the_fake_prints_the_same_partitions() -> None:
     with FakeScheduler() as scheduler:
         command = hooks.queues(SITE)
         result = answer(scheduler, fake, Invocation(argv=command.argv))
@@ -59,11 +59,13 @@ def test_the_fake_has_the_same() -> None:
 def test_states(word: str, is_open: bool | None, is_started: bool | None) -> None:
     (queue,) = hooks.parse_queues(command_result(f"PartitionName=a State={word}\n"))
 
-    assert (queue.word, queue.is_open, queue.is_started) == (word, is_open, is_started)
+    assert (queue.native_state, queue.is_open, queue.is_started) == (word, is_open, is_started)
 
 
 def test_missing_fields_are_unknown() -> None:
-    assert hooks.parse_queues(command_result("a banner\n\nPartitionName=a\n")) == [Queue(name="a", word="")]
+    assert hooks.parse_queues(command_result("a banner\n\nPartitionName=a\n")) == [
+        Queue(name="a", native_state="")
+    ]
 
 
 def test_limits_of_nodes() -> None:
@@ -74,7 +76,7 @@ def test_limits_of_nodes() -> None:
     assert (queue.max_nodes, queue.nodes, queue.max_walltime) == (4, 9, timedelta(days=7))
 
 
-def test_no_answer_is_none() -> None:
+def test_empty_output_is_refused() -> None:
     with pytest.raises(SubmitException, match="Unable to contact"):
         hooks.parse_queues(CommandResult(returncode=1, stderr="Unable to contact slurm controller\n"))
 

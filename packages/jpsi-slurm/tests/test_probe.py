@@ -1,4 +1,4 @@
-"""What a site offers, as its configuration tells, and what can be configured of it."""
+"""The properties of a site that its configuration reports, and the settings of the executor."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from jpsi_testing import command_result
 from slurm_support import SITE, recordings
 
 
-def test_the_offers_of_a_site() -> None:
-    shown = next(step for step in recordings("version") if step.argv == ("scontrol", "show", "config"))
+def test_the_properties_of_a_site() -> None:
+    config_query = next(step for step in recordings("version") if step.argv == ("scontrol", "show", "config"))
 
-    found = hooks.parse_probe(shown.result)
+    found = hooks.parse_probe(config_query.result)
 
-    assert hooks.probe(SITE).argv == shown.argv
+    assert hooks.probe(SITE).argv == config_query.argv
     assert found == {
         "version": [22, 5],
         "accounting": True,
@@ -49,18 +49,18 @@ def test_array_indices_are_below_the_limit_of_the_site(size: str, largest: int |
     ],
 )
 def test_an_array_has_no_more_elements_than_a_site_allows(parameters: str, largest: int) -> None:
-    shown = f"MaxArraySize            = 5001\nSchedulerParameters     = {parameters}\n"
+    output = f"MaxArraySize            = 5001\nSchedulerParameters     = {parameters}\n"
 
-    arrays = hooks.capabilities(attrs.evolve(SITE, offers=hooks.parse_probe(command_result(shown)))).arrays
+    arrays = hooks.capabilities(attrs.evolve(SITE, offers=hooks.parse_probe(command_result(output)))).arrays
 
     assert arrays is not None
     assert arrays.largest == largest
 
 
-def test_codes_that_put_a_job_back() -> None:
-    shown = "RequeueExit             = 5,100-102\nRequeueExitHold         = 200\n"
+def test_the_requeue_exit_codes_of_a_site() -> None:
+    output = "RequeueExit             = 5,100-102\nRequeueExitHold         = 200\n"
 
-    assert hooks.parse_probe(command_result(shown))["requeue_exit_codes"] == [5, 100, 101, 102, 200]
+    assert hooks.parse_probe(command_result(output))["requeue_exit_codes"] == [5, 100, 101, 102, 200]
 
 
 @pytest.mark.parametrize("storage", ["accounting_storage/none", "(null)"])

@@ -1,4 +1,4 @@
-"""Every step of every recording is read rightly, or stands below with the reason why it is not."""
+"""Coverage of the recordings: each step is read correctly, or a table gives the reason why it is not."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from jpsi.plugin import NOT_OFFERED, FailureKind, JobState, SubmitException
 from jpsi_slurm import hooks
 from jpsi_slurm.states import STATES
 from jpsi_testing import Recording, read_recordings
-from slurm_support import RECORDINGS, SITE, accounted, listed, replayed_sacct, replayed_squeue
+from slurm_support import (
+    RECORDINGS,
+    SITE,
+    recorded_accounting,
+    recorded_rows,
+    replayed_sacct,
+    replayed_squeue,
+)
 
 ALL = read_recordings(RECORDINGS)
 
-# Scenarios of transcripts/slurm-22.05 that are not kept here.
+# Scenarios of transcripts/slurm-22.05 that are not among the recordings.
 UNUSED = {
     "export": "what --export does was decided from it; nothing in it is parsed",
     "mpi": "srun with MPI, read by launchers",
@@ -32,7 +39,7 @@ NEVER_CALLED = {
     "tail": "of an administrator's file",
     "ls": "shows the recorder's directory",
 }
-# And how it never calls the others.
+# Forms in which this package never calls the others.
 _SBATCH_DIFFERS = {"--wait", "--version", "-V", "--help", "--test-only", "-Q"}
 
 
@@ -78,7 +85,7 @@ def test_sbatch(recording: Recording) -> None:
 
 
 def _expected_kind(recording: Recording) -> FailureKind:
-    said = recording.result.stderr
+    stderr = recording.result.stderr
     for words, kind in {
         "Socket timed out": FailureKind.AMBIGUOUS,
         "Unable to open file": FailureKind.AMBIGUOUS,  # never called with a file
@@ -90,14 +97,14 @@ def _expected_kind(recording: Recording) -> FailureKind:
         "known by database": FailureKind.PERMANENT,
         "ClusterName needs to be specified": FailureKind.PERMANENT,
     }.items():
-        if words in said:
+        if words in stderr:
             return kind
     return FailureKind.INVALID_JOB
 
 
 @pytest.mark.parametrize("recording", _of("squeue"), ids=str)
 def test_squeue(recording: Recording) -> None:
-    """Each job it names has the state that stands beside it, whatever columns were asked for."""
+    """Each listed job has the printed state, whatever columns were requested."""
     result = recording.result
     if result.returncode != 0 and "Invalid job id specified" in result.stderr:
         assert not hooks.parse_status(result, ["999999"])["999999"].exists
@@ -107,14 +114,14 @@ def test_squeue(recording: Recording) -> None:
             hooks.parse_status(result, None)
         return
 
-    rows = [row for row in listed(recording) if "[" not in row["JobArrayID"]]
+    rows = [row for row in recorded_rows(recording) if "[" not in row["JobArrayID"]]
     found = hooks.parse_status(replayed_squeue(list(rows)), None)
 
     assert {hooks.canonical_id(row["JobArrayID"]) for row in rows} <= found.keys()
     for row in rows:
         if "State" in row:
             seen = found[hooks.canonical_id(row["JobArrayID"])]
-            assert seen.word == row["State"]
+            assert seen.native_state == row["State"]
             assert seen.state is STATES[row["State"]].state
 
 
@@ -129,12 +136,14 @@ def test_sacct(recording: Recording) -> None:
             hooks.parse_finished(result, SITE)
         return
 
-    rows = [row for row in accounted(recording) if re.fullmatch(r"\d+([_+]\d+)?", row.get("JobID", ""))]
+    rows = [
+        row for row in recorded_accounting(recording) if re.fullmatch(r"\d+([_+]\d+)?", row.get("JobID", ""))
+    ]
     found = hooks.parse_finished(replayed_sacct(list(rows)), SITE)
 
     for row in rows:
         if "-D" not in recording.argv and "State" in row:
-            assert found[hooks.canonical_id(row["JobID"])].word == row["State"].partition(" ")[0]
+            assert found[hooks.canonical_id(row["JobID"])].native_state == row["State"].partition(" ")[0]
 
 
 @pytest.mark.parametrize("recording", _of("scancel"), ids=str)
@@ -158,24 +167,24 @@ def test_scontrol(recording: Recording) -> None:
 
 
 def test_an_unreachable_controller_reports_no_job() -> None:
-    asked = [step for step in ALL if step.argv[0] == "squeue" and "Unable to contact" in step.result.stderr]
+    queries = [step for step in ALL if step.argv[0] == "squeue" and "Unable to contact" in step.result.stderr]
 
-    assert asked
-    for step in asked:
+    assert queries
+    for step in queries:
         with pytest.raises(SubmitException, match="Unable to contact slurm controller"):
             hooks.parse_status(step.result, None)
 
 
 def test_every_kind_of_end_is_distinguished() -> None:
-    """The jobs of the scenario squeue-states, with the exit codes that squeue's exit_code tells."""
+    """The jobs of the scenario squeue-states, with the exit codes of squeue's exit_code."""
     steps = [step for step in ALL if "-O" in step.argv and "exit_code:|" in step.argv[-1]]
-    rows = [{**row, "NodeList": "node01"} for step in steps for row in listed(step)]
+    rows = [{**row, "NodeList": "node01"} for step in steps for row in recorded_rows(step)]
 
     found = hooks.parse_status(replayed_squeue(list(rows)), None)
 
-    told = {name: (found[name].state, found[name].exit_code) for name in ("29", "35", "36", "45", "55", "64")}
-    assert told == {
-        "29": (JobState.FAILED, None),  # its directory was not there
+    ends = {name: (found[name].state, found[name].exit_code) for name in ("29", "35", "36", "45", "55", "64")}
+    assert ends == {
+        "29": (JobState.FAILED, None),  # its directory did not exist
         "35": (JobState.FAILED, 7),
         "36": (JobState.FAILED, 137),  # killed itself by signal 9
         "45": (JobState.FAILED, None),  # time used up

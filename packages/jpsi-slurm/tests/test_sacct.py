@@ -1,4 +1,4 @@
-"""sacct: what is asked, and what its figures mean."""
+"""The sacct command, and the meaning of its output."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from jpsi_slurm.config import SlurmConfig
 from jpsi_testing import command_result
 from slurm_support import (
     SITE,
-    accounted,
-    cut_alike,
+    recorded_accounting,
     recordings,
     replayed_sacct,
-    sacct_answer,
-    sacct_answer_of_22,
     sacct_line,
     sacct_line_of_22,
+    sacct_result,
+    sacct_result_of_22,
     site,
+    truncate_both,
 )
 
 SITE_OF_22 = Site(config=SlurmConfig(), offers={"version": [22, 5]})
 NEW_SITE = Site(config=SlurmConfig(), offers={"version": [25, 11]})
 
 
-def _seen(where: Site = SITE, **values: str) -> Observation:
+def _observation(where: Site = SITE, **values: str) -> Observation:
     values = {"JobID": "7", "JobIDRaw": "7", "NodeList": "node01", **values}
-    line, answer = (sacct_line, sacct_answer) if where is SITE else (sacct_line_of_22, sacct_answer_of_22)
-    return hooks.parse_finished(answer(line(**values)), where)["7"]
+    line, result = (sacct_line, sacct_result) if where is SITE else (sacct_line_of_22, sacct_result_of_22)
+    return hooks.parse_finished(result(line(**values)), where)["7"]
 
 
-def test_the_question_reaches_back_to_the_beginning() -> None:
+def test_the_query_covers_all_times() -> None:
     command = hooks.query_finished(["7", "8"], SITE)
 
     assert isinstance(command, Command)
@@ -48,13 +48,14 @@ def test_the_question_reaches_back_to_the_beginning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "asked"), [([], False), ([20, 11], False), ([21, 8], True), ([22, 5], True), ([25, 11], True)]
+    ("version", "is_requested"),
+    [([], False), ([20, 11], False), ([21, 8], True), ([22, 5], True), ([25, 11], True)],
 )
-def test_sacct_prints_the_submit_line_if_it_has_one(version: list[int], asked: bool) -> None:
+def test_sacct_prints_the_submit_line_if_it_has_one(version: list[int], is_requested: bool) -> None:
     command = hooks.query_finished(["7"], Site(config=SlurmConfig(), offers={"version": version}))
 
     assert isinstance(command, Command)
-    assert (",SubmitLine" in command.argv[5]) is asked
+    assert (",SubmitLine" in command.argv[5]) is is_requested
 
 
 _TAG = "jpsi-a-1"
@@ -78,40 +79,38 @@ _OURS = f"/usr/bin/sbatch --parsable --comment=mine {_TAG}"
         ("", "sbatch --job-name=jpsi-a-1 --comment=jpsi-a other.sh", ""),
     ],
 )
-def test_the_tag_is_in_the_comment_or_in_the_line_of_the_submission(
-    comment: str, line: str, tag: str | None
-) -> None:
-    """Slurmdbd gets both late, and the comment only where the site keeps it."""
+def test_the_tag_is_in_the_comment_or_in_the_submit_line(comment: str, line: str, tag: str | None) -> None:
+    """The daemon slurmdbd gets both late, and the comment only if the site stores it."""
     row = sacct_line_of_22(JobID="7", JobIDRaw="7", State="COMPLETED", Comment=comment, SubmitLine=line)
 
-    assert hooks.parse_finished(sacct_answer_of_22(row), SITE_OF_22)["7"].tag == tag
+    assert hooks.parse_finished(sacct_result_of_22(row), SITE_OF_22)["7"].tag == tag
 
 
-def test_a_job_that_was_put_back_was_submitted_when_it_first_was() -> None:
-    """As recorded: each run has a Submit of its own. A stranger's job with the same id is no run of it."""
+def test_a_requeued_job_has_its_first_submit_time() -> None:
+    """As recorded, each run has its own Submit. A foreign job with the same id is no run of it."""
     runs = [
         {"State": "REQUEUED", "Submit": "2026-11-23T02:02:23", "End": "2026-11-23T02:02:27"},
         {"State": "COMPLETED", "Submit": "2026-11-23T02:02:27", "End": "2026-11-23T02:02:40"},
     ]
-    strangers = {"State": "FAILED", "Submit": "2026-11-23T03:00:00", "End": "2026-11-23T03:00:01"}
-    lines = [sacct_line(JobID="7", JobIDRaw="7", **run) for run in (*runs, strangers)]
+    foreign = {"State": "FAILED", "Submit": "2026-11-23T03:00:00", "End": "2026-11-23T03:00:01"}
+    lines = [sacct_line(JobID="7", JobIDRaw="7", **run) for run in (*runs, foreign)]
 
-    own = hooks.parse_finished(sacct_answer(lines[1], lines[0]), SITE)["7"]
-    other = hooks.parse_finished(sacct_answer(*lines), SITE)["7"]
+    own = hooks.parse_finished(sacct_result(lines[1], lines[0]), SITE)["7"]
+    other = hooks.parse_finished(sacct_result(*lines), SITE)["7"]
 
-    assert (own.word, own.submitted) == ("COMPLETED", datetime(2026, 11, 23, 2, 2, 23, tzinfo=UTC))
-    assert (other.word, other.submitted) == ("FAILED", datetime(2026, 11, 23, 3, tzinfo=UTC))
+    assert (own.native_state, own.submitted) == ("COMPLETED", datetime(2026, 11, 23, 2, 2, 23, tzinfo=UTC))
+    assert (other.native_state, other.submitted) == ("FAILED", datetime(2026, 11, 23, 3, tzinfo=UTC))
 
 
 @pytest.mark.parametrize("unit", ["bytes", "lines"])
-def test_a_sacct_that_prints_a_part_and_succeeds_is_refused(unit: str) -> None:
-    """Both listings are cut alike, as by a wrapper of a site's."""
+def test_partial_output_of_a_successful_sacct_is_refused(unit: str) -> None:
+    """Both listings are truncated alike, as by a wrapper of the site."""
     lines = [sacct_line(JobID=name, JobIDRaw=name, State="COMPLETED") for name in ("7", "8", "9")]
-    ids, header, rows = sacct_answer(*lines).stdout.partition("JobID|=|JobIDRaw")
-    whole = hooks.parse_finished(sacct_answer(*lines), SITE)
+    ids, header, rows = sacct_result(*lines).stdout.partition("JobID|=|JobIDRaw")
+    whole = hooks.parse_finished(sacct_result(*lines), SITE)
     accepted = 0
 
-    for output in cut_alike(ids, header + rows, unit):
+    for output in truncate_both(ids, header + rows, unit):
         with contextlib.suppress(SubmitException):
             assert hooks.parse_finished(command_result(output), SITE) == whole
             accepted += 1
@@ -120,7 +119,7 @@ def test_a_sacct_that_prints_a_part_and_succeeds_is_refused(unit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("configured", "found", "asked"),
+    ("configured", "found", "is_queried"),
     [
         (None, None, True),
         (None, True, True),
@@ -130,15 +129,15 @@ def test_a_sacct_that_prints_a_part_and_succeeds_is_refused(unit: str) -> None:
     ],
 )
 def test_sacct_is_queried_if_the_site_has_accounting(
-    configured: bool | None, found: bool | None, asked: bool
+    configured: bool | None, found: bool | None, is_queried: bool
 ) -> None:
     where = Site(config=SlurmConfig(accounting=configured), offers={"accounting": found})
 
-    assert (hooks.query_finished(["7"], where) is not NOT_OFFERED) is asked
+    assert (hooks.query_finished(["7"], where) is not NOT_OFFERED) is is_queried
 
 
 def test_a_completed_job_returned_zero() -> None:
-    seen = _seen(State="COMPLETED", ExitCode="0:0")
+    seen = _observation(State="COMPLETED", ExitCode="0:0")
 
     assert (seen.state, seen.exit_code) == (JobState.COMPLETED, 0)
 
@@ -146,7 +145,7 @@ def test_a_completed_job_returned_zero() -> None:
 @pytest.mark.parametrize("code", ["0:0", "7:0", "9:0", "127:0"])
 def test_an_exit_code_that_may_lack_128_is_unknown(code: str) -> None:
     """Sacct before 25.11 prints 137 as 9, and so 7 may be 135."""
-    seen = _seen(State="FAILED", ExitCode=code)
+    seen = _observation(State="FAILED", ExitCode=code)
 
     assert (seen.state, seen.exit_code, seen.reason) == (JobState.FAILED, None, None)
     assert seen.message is not None
@@ -154,10 +153,10 @@ def test_an_exit_code_that_may_lack_128_is_unknown(code: str) -> None:
 
 
 def test_a_final_state_without_end_time_is_still_running() -> None:
-    """Slurmdbd may know the state of a job that has ended before it knows anything else of the end."""
-    seen = _seen(State="FAILED", ExitCode="0:0", End="Unknown")
+    """The daemon slurmdbd may store the state of an ended job before the rest."""
+    seen = _observation(State="FAILED", ExitCode="0:0", End="Unknown")
 
-    assert (seen.state, seen.word, seen.exit_code) == (JobState.ACTIVE, "FAILED", None)
+    assert (seen.state, seen.native_state, seen.exit_code) == (JobState.ACTIVE, "FAILED", None)
 
 
 @pytest.mark.parametrize(
@@ -165,29 +164,29 @@ def test_a_final_state_without_end_time_is_still_running() -> None:
     [("PENDING", JobState.QUEUED), ("RUNNING", JobState.ACTIVE), ("REQUEUED", JobState.QUEUED)],
 )
 def test_an_unfinished_job_is_reported(word: str, state: JobState) -> None:
-    seen = _seen(State=word, ExitCode="0:0", End="Unknown")
+    seen = _observation(State=word, ExitCode="0:0", End="Unknown")
 
-    assert (seen.state, seen.word) == (state, word)
+    assert (seen.state, seen.native_state) == (state, word)
 
 
 def test_a_newer_sacct_reports_the_exit_code() -> None:
-    assert _seen(NEW_SITE, State="FAILED", ExitCode="137:0").exit_code == 137
+    assert _observation(NEW_SITE, State="FAILED", ExitCode="137:0").exit_code == 137
 
 
 def test_a_signal_is_reported() -> None:
-    seen = _seen(State="FAILED", ExitCode="0:9")
+    seen = _observation(State="FAILED", ExitCode="0:9")
 
     assert (seen.exit_code, seen.reason) == (137, Reason.SIGNAL)
 
 
 def test_a_job_that_could_not_be_started() -> None:
-    seen = _seen(State="FAILED", ExitCode="0:53")
+    seen = _observation(State="FAILED", ExitCode="0:53")
 
     assert (seen.exit_code, seen.reason) == (None, Reason.LAUNCH)
 
 
 def test_the_user_who_cancelled_the_job_is_reported() -> None:
-    seen = _seen(State="CANCELLED by 1001", ExitCode="0:15")
+    seen = _observation(State="CANCELLED by 1001", ExitCode="0:15")
 
     assert (seen.state, seen.reason, seen.exit_code) == (JobState.CANCELED, Reason.CANCELLED, None)
     assert seen.details["slurm.cancelled_by"] == "1001"
@@ -206,16 +205,16 @@ def test_the_user_who_cancelled_the_job_is_reported() -> None:
     ],
 )
 def test_a_job_that_slurm_ended_has_no_exit_code(word: str, reason: Reason) -> None:
-    seen = _seen(State=word, ExitCode="0:125")
+    seen = _observation(State=word, ExitCode="0:125")
 
     assert (seen.state, seen.reason, seen.exit_code) == (JobState.FAILED, reason, None)
     assert seen.message
 
 
 def test_the_recorded_ends() -> None:
-    """The jobs of the scenario sacct, read once all had ended."""
+    """The jobs of the scenario sacct, queried once all had ended."""
     full = [step for step in recordings("sacct") if step.argv[0] == "sacct" and "JobIDRaw" in str(step.argv)]
-    rows = [row for row in accounted(full[-1]) if "." not in row["JobID"]]
+    rows = [row for row in recorded_accounting(full[-1]) if "." not in row["JobID"]]
 
     found = hooks.parse_finished(replayed_sacct(list(rows)), SITE)
 
@@ -255,13 +254,16 @@ def test_the_recorded_ends() -> None:
     }
 
 
-def test_of_a_job_that_was_put_back_the_last_run_counts() -> None:
+def test_the_last_run_of_a_requeued_job_counts() -> None:
     duplicates = next(step for step in recordings("sacct") if step.argv[:3] == ("sacct", "-P", "-D"))
-    rows = [{**row, "JobIDRaw": row["JobID"]} for row in accounted(duplicates)]
+    rows = [{**row, "JobIDRaw": row["JobID"]} for row in recorded_accounting(duplicates)]
 
     found = hooks.parse_finished(replayed_sacct(list(rows)), SITE)
 
-    assert {name: found[name].word for name in ("104", "108")} == {"104": "COMPLETED", "108": "COMPLETED"}
+    assert {name: found[name].native_state for name in ("104", "108")} == {
+        "104": "COMPLETED",
+        "108": "COMPLETED",
+    }
 
 
 @pytest.mark.parametrize(
@@ -269,11 +271,11 @@ def test_of_a_job_that_was_put_back_the_last_run_counts() -> None:
     [("Slurm accounting storage is disabled\n", 1), ("sh: 1: exec: sacct: not found\n", 127)],
     ids=["without accounting", "without sacct"],
 )
-def test_a_site_may_have_nothing_to_ask(stderr: str, returncode: int) -> None:
+def test_a_site_may_have_no_accounting(stderr: str, returncode: int) -> None:
     assert hooks.parse_finished(command_result(stderr=stderr, returncode=returncode), SITE) is NOT_OFFERED
 
 
-def test_an_accounting_that_is_down_has_not() -> None:
+def test_an_accounting_outage_raises() -> None:
     down = command_result(stderr="sacct: error: Problem talking to the database\n", returncode=1)
 
     with pytest.raises(SubmitException, match="Problem talking"):

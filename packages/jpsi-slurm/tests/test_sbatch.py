@@ -1,4 +1,4 @@
-"""Handing over: sbatch's command line and environment, and the id in its answer."""
+"""Submission: the command line and environment of sbatch, and the id in its output."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def _is_unset(name: str) -> bool:
 
 
 def test_the_script_is_read_from_standard_input() -> None:
-    script, context = Script([]), attrs.evolve(CONTEXT, site=site(cluster="far"))
+    script, context = Script([]), attrs.evolve(CONTEXT, site=site(cluster="other"))
     command = hooks.submit(script, JobSpec("/bin/true"), context)
 
-    assert command.argv == ("sbatch", "--clusters=far", "--parsable", "--comment=jpsi-abc-1")
+    assert command.argv == ("sbatch", "--clusters=other", "--parsable", "--comment=jpsi-abc-1")
     assert command.stdin == script.text
     assert command.environment == {}
 
 
 def test_the_line_that_submits_ends_with_the_tag() -> None:
-    """The accounting keeps it; the comment is the one of the script, which it would replace otherwise."""
+    """The accounting stores the line; a comment in it would replace that of the script."""
     spec = JobSpec("/bin/true", attributes=JobAttributes(custom_attributes={"slurm.comment": "two words"}))
 
     assert hooks.submit(Script([]), spec, CONTEXT).argv[-1] == "--comment=two words jpsi-abc-1"
     assert "--comment='two words jpsi-abc-1'" in hooks.render_script(spec, CONTEXT).text
 
 
-# The variables of a job of 2 nodes x 2 tasks, of a step of it, and of an array's element, as recorded; and
-# what users set for sbatch and srun.
+# The recorded variables of a job of 2 nodes x 2 tasks, of its step, and of an array element; and variables
+# that users set for sbatch and srun.
 # fmt: off
 _OF_ANOTHER_JOB = (
     "SBATCH_JOB_NAME", "SBATCH_TIMELIMIT", "SBATCH_EXPORT", "SBATCH_PARTITION", "SBATCH_ARRAY_INX",
@@ -91,7 +91,7 @@ def test_srun_gives_its_tasks_their_cores() -> None:
         ("\n  4711  \n4711\n", "4711"),
     ],
 )
-def test_the_id_is_found(output: str, expected: str) -> None:
+def test_the_id_in_the_output_is_found(output: str, expected: str) -> None:
     assert hooks.parse_submit(command_result(output)) == expected
 
 

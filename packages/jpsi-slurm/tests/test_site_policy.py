@@ -1,4 +1,4 @@
-"""The example examples/site-policy: a site's rules over this executor, installed as its README says."""
+"""The example examples/site-policy: a site's override of this executor, installed as its README says."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATIENCE = 60
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home directory of the test's own, and no configuration but what is put there."""
+    """Return the path of a home directory that has only the configuration of the test."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -40,13 +40,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(params=["package", "file"])
 def policy(home: Path, request: pytest.FixtureRequest) -> None:
-    """The policy, in both ways to have it."""
+    """Return the policy, installed in both ways."""
     request.getfixturevalue(request.param)
 
 
 @pytest.fixture
 def package(plugin_directory: PluginDirectory) -> None:
-    """The package, as `pip install --target` lays it out."""
+    """Install the package as `pip install --target` does."""
     project = tomllib.loads(EXAMPLE.joinpath("pyproject.toml").read_text(encoding="utf-8"))["project"]
     plugin_directory.add(
         project["name"],
@@ -58,7 +58,7 @@ def package(plugin_directory: PluginDirectory) -> None:
 
 @pytest.fixture
 def file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module alone, in the user's configuration folder."""
+    """Copy the module to the user's configuration folder."""
     monkeypatch.delenv("JPSI_PLUGIN_PATH", raising=False)
     overrides = home / ".config" / "jpsi" / "overrides"
     overrides.mkdir(parents=True)
@@ -67,14 +67,14 @@ def file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def slurm() -> Iterator[FakeScheduler]:
-    """The fake Slurm, whose jobs really run."""
+    """Return the fake Slurm, whose jobs run."""
     with FakeScheduler() as scheduler:
         yield scheduler
 
 
 @pytest.fixture
 def submit(policy: None, slurm: FakeScheduler, tmp_path: Path) -> Iterator[Callable[..., jpsi.Job]]:
-    """Submit a job of a project to the fake Slurm."""
+    """Return a function that submits a job of a project to the fake Slurm."""
     transport = FakeTransport(slurm, "slurm")
     config = SlurmConfig(work_directory=tmp_path / "work", longest_interval=timedelta(seconds=0.3))
     with jpsi.JobExecutor.get_instance("slurm", url=transport.url, config=config) as executor:
@@ -87,7 +87,7 @@ def submit(policy: None, slurm: FakeScheduler, tmp_path: Path) -> Iterator[Calla
             return job
 
         yield submit
-        # the observer must not write into the home directory of the next test
+        # the observer must not write to the home directory of the next test
         assert all(job.wait(PATIENCE) for job in jobs)
         assert notifier.shared().drain(PATIENCE)
 
@@ -109,8 +109,8 @@ def test_a_job_without_a_project_of_the_site_is_refused(
     with pytest.raises(jpsi.InvalidJobException) as raised:
         submit(project)
 
-    wanted = "set project_name to one of climate, ocean, proteins"
-    assert raised.value.problems == (f"jobs need a project here, and {mistake}: {wanted}",)
+    advice = "set project_name to one of climate, ocean, proteins"
+    assert raised.value.problems == (f"jobs need a project here, and {mistake}: {advice}",)
     assert slurm.jobs == []
 
 
@@ -126,12 +126,12 @@ def test_ended_jobs_are_counted(home: Path, submit: Callable[..., jpsi.Job]) -> 
 
 
 class Lines:
-    """A file whose lines can be waited for."""
+    """A file whose lines a test can wait for."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True)
         os.mkfifo(path)
-        # for writing too, or it would end with each of its writers
+        # opened for writing too, or reading would end with each of its writers
         self._fd = os.open(path, os.O_RDWR)
 
     def read(self, count: int) -> list[str]:

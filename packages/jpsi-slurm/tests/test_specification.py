@@ -1,4 +1,4 @@
-"""The examples of the specification's Appendix C that ask for many processes, as Slurm is asked for them."""
+"""The examples of the specification's Appendix C that request many processes, as directives for Slurm."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def asked(job_spec: psij.JobSpec) -> set[str]:
-    """What the script asks Slurm for."""
+def requested_options(job_spec: psij.JobSpec) -> set[str]:
+    """Return the options in the script."""
     preview = psij.JobExecutor.get_instance("slurm").preview(psij.Job(job_spec))
     assert preview.script is not None
     lines = preview.script.splitlines()
@@ -46,7 +46,7 @@ def test_p_processes_get_c_cores_and_g_gpus_each() -> None:
     job_spec.resources = res_spec
     job_spec.launcher = "single"
 
-    assert {"--ntasks=10", "--cpus-per-task=4", "--gpus-per-task=1"} <= asked(job_spec)
+    assert {"--ntasks=10", "--cpus-per-task=4", "--gpus-per-task=1"} <= requested_options(job_spec)
 
 
 @pytest.mark.clause("resources-exclusive-node", "resources-per-node", "example-exclusive")
@@ -61,7 +61,7 @@ def test_n_exclusive_nodes_have_p_processes_each() -> None:
     job_spec.resources = res_spec
     job_spec.launcher = "single"
 
-    assert {"--nodes=5", "--ntasks=10", "--ntasks-per-node=2", "--exclusive"} <= asked(job_spec)
+    assert {"--nodes=5", "--ntasks=10", "--ntasks-per-node=2", "--exclusive"} <= requested_options(job_spec)
 
 
 @pytest.mark.clause("example-knobs")
@@ -86,7 +86,7 @@ def test_every_attribute_is_rendered() -> None:
     job_spec.attributes.project_name = "psij_devel"
     job_spec.attributes.reservation_id = "R123_456"
 
-    told = asked(job_spec)
+    options = requested_options(job_spec)
 
     assert {
         "--nodes=4",
@@ -98,6 +98,6 @@ def test_every_attribute_is_rendered() -> None:
         "--account=psij_devel",
         "--reservation=R123_456",
         "--job-name=psij_example",
-    } <= told
-    assert "--exclusive" not in told
-    assert any(it.startswith("--time=") and it != "--time=10" for it in told)
+    } <= options
+    assert "--exclusive" not in options
+    assert any(it.startswith("--time=") and it != "--time=10" for it in options)

@@ -1,4 +1,4 @@
-"""squeue: what is asked, and what strange answers cost."""
+"""The squeue commands, and the handling of unusual output."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from jpsi_slurm import hooks
 from jpsi_testing import command_result
 from slurm_support import (
     SITE,
-    cut_alike,
-    listed,
+    recorded_rows,
     recordings,
     site,
-    squeue_answer,
     squeue_line,
-    tag_answer,
+    squeue_result,
     tag_line,
+    tag_result,
+    truncate_both,
 )
 
 _FORMAT = "--Format=JobArrayID:|=|,JobID:|=|,State:|=|,"
@@ -71,9 +71,9 @@ def test_a_running_job() -> None:
         Reason="None",
     )
 
-    seen = hooks.parse_status(squeue_answer(line), None)["7"]
+    seen = hooks.parse_status(squeue_result(line), None)["7"]
 
-    assert (seen.state, seen.word, seen.nodes) == (JobState.ACTIVE, "RUNNING", ("node01", "node02"))
+    assert (seen.state, seen.native_state, seen.nodes) == (JobState.ACTIVE, "RUNNING", ("node01", "node02"))
     assert seen.time == datetime(2026, 11, 21, 8, 17, 58, tzinfo=UTC)
     assert (seen.exit_code, seen.message, seen.start_estimate) == (None, None, None)
 
@@ -81,7 +81,7 @@ def test_a_running_job() -> None:
 def test_a_pending_job_has_a_reason_and_a_start_estimate() -> None:
     line = squeue_line(JobArrayID="7", StartTime="2026-11-21T10:17:00", Reason="Priority")
 
-    seen = hooks.parse_status(squeue_answer(line), None)["7"]
+    seen = hooks.parse_status(squeue_result(line), None)["7"]
 
     assert seen.message == "jobs of higher priority are ahead (Priority)"
     assert seen.start_estimate == datetime(2026, 11, 21, 10, 17, tzinfo=UTC)
@@ -91,7 +91,7 @@ def test_a_pending_job_has_a_reason_and_a_start_estimate() -> None:
 def test_a_dependency_that_cannot_be_satisfied_is_typed() -> None:
     line = squeue_line(JobArrayID="7", Reason="DependencyNeverSatisfied")
 
-    seen = hooks.parse_status(squeue_answer(line), None)["7"]
+    seen = hooks.parse_status(squeue_result(line), None)["7"]
 
     assert (seen.state, seen.reason) == (JobState.QUEUED, Reason.DEPENDENCY)
 
@@ -99,13 +99,13 @@ def test_a_dependency_that_cannot_be_satisfied_is_typed() -> None:
 def test_a_job_cancelled_for_its_dependency_has_that_reason() -> None:
     line = squeue_line(JobArrayID="117", State="CANCELLED", Reason="DependencyNeverSatisfied")
 
-    assert hooks.parse_status(squeue_answer(line), None)["117"].reason is Reason.DEPENDENCY
+    assert hooks.parse_status(squeue_result(line), None)["117"].reason is Reason.DEPENDENCY
 
 
 def test_a_requeued_job_counts_its_restarts() -> None:
     line = squeue_line(JobArrayID="7", RestartCnt="2", Reason="BeginTime")
 
-    seen = hooks.parse_status(squeue_answer(line), None)["7"]
+    seen = hooks.parse_status(squeue_result(line), None)["7"]
 
     assert (seen.state, seen.reason, seen.restarts) == (JobState.QUEUED, Reason.REQUEUED, 2)
 
@@ -114,7 +114,7 @@ def test_a_job_that_slurm_refused_after_all_has_no_exit_code() -> None:
     """Slurm leaves the status 1 with it, as if signal 1 had ended it."""
     line = squeue_line(JobArrayID="16", State="FAILED", exit_code="1", Reason="BadConstraints")
 
-    seen = hooks.parse_status(squeue_answer(line), None)["16"]
+    seen = hooks.parse_status(squeue_result(line), None)["16"]
 
     assert (seen.exit_code, seen.reason) == (None, Reason.LAUNCH)
     assert seen.message == "no node can ever satisfy the job's constraints (BadConstraints)"
@@ -133,19 +133,19 @@ def test_a_job_that_slurm_refused_after_all_has_no_exit_code() -> None:
     ],
     ids=str,
 )
-def test_whether_it_ran(values: dict[str, str], ran: bool | None) -> None:
-    seen = hooks.parse_status(squeue_answer(squeue_line(JobArrayID="7", **values)), None)["7"]
+def test_a_job_that_never_began_is_distinguished(values: dict[str, str], ran: bool | None) -> None:
+    seen = hooks.parse_status(squeue_result(squeue_line(JobArrayID="7", **values)), None)["7"]
 
     assert seen.ran is ran
 
 
 @pytest.mark.clause("state-unmapped")
-def test_an_unknown_state_is_passed_on_and_costs_nothing() -> None:
+def test_an_unknown_state_is_passed_on_and_the_other_jobs_are_read() -> None:
     lines = squeue_line(JobArrayID="7", State="LEVITATING"), squeue_line(JobArrayID="8", State="RUNNING")
 
-    found = hooks.parse_status(squeue_answer(*lines), None)
+    found = hooks.parse_status(squeue_result(*lines), None)
 
-    assert (found["7"].state, found["7"].word) == (None, "LEVITATING")
+    assert (found["7"].state, found["7"].native_state) == (None, "LEVITATING")
     assert found["8"].state is JobState.ACTIVE
 
 
@@ -171,7 +171,7 @@ _TEXTS = [
 def test_user_text_that_looks_like_a_row_is_no_job(column: str, text: str) -> None:
     lines = squeue_line(JobArrayID="7", **{column: text}), squeue_line(JobArrayID="8", State="RUNNING")
 
-    for result, native_ids in ((squeue_answer(*lines), None), (_once(*lines), ["7", "8"])):
+    for result, native_ids in ((squeue_result(*lines), None), (_once(*lines), ["7", "8"])):
         found = hooks.parse_status(result, native_ids)
 
         assert {name: seen.state for name, seen in found.items()} == {
@@ -183,7 +183,7 @@ def test_user_text_that_looks_like_a_row_is_no_job(column: str, text: str) -> No
 def test_a_reason_is_one_line() -> None:
     line = squeue_line(JobArrayID="7", Reason="burst|buffer:\nerror | 9|x\n\n")
 
-    assert hooks.parse_status(squeue_answer(line), None)["7"].message == "burst|buffer: error | 9|x"
+    assert hooks.parse_status(squeue_result(line), None)["7"].message == "burst|buffer: error | 9|x"
 
 
 @pytest.mark.parametrize(
@@ -193,14 +193,14 @@ def test_a_reason_is_one_line() -> None:
 def test_a_job_has_the_tag_at_the_end_of_its_comment(comment: str, tag: str) -> None:
     line = squeue_line(JobArrayID="7_[1-2]", Comment=comment, SubmitTime="2026-11-21T08:17:57")
 
-    found = hooks.parse_status(squeue_answer(line), None)
+    found = hooks.parse_status(squeue_result(line), None)
 
     assert {name: seen.tag for name, seen in found.items()} == {"7_1": tag, "7_2": tag}
     assert found["7_1"].submitted == datetime(2026, 11, 21, 8, 17, 57, tzinfo=UTC)
 
 
 def test_text_printed_by_the_site_is_skipped() -> None:
-    whole = squeue_answer(squeue_line(JobArrayID="7")).stdout
+    whole = squeue_result(squeue_line(JobArrayID="7")).stdout
     first, header, rows = whole.partition("JOBARRAYID")
     banner = "Welcome!\n\nCLUSTER: ci\n"
 
@@ -220,11 +220,11 @@ def test_an_unknown_job_is_denied() -> None:
             hooks.parse_status(unknown, native_ids)
 
 
-def test_no_row_about_the_one_job_is_no_answer() -> None:
-    """Of a job that it does not know, squeue says so."""
+def test_output_without_a_row_about_the_one_job_is_refused() -> None:
+    """Squeue reports an error about a job that it does not know."""
     with pytest.raises(SubmitException, match="no answer"):
-        hooks.parse_status(squeue_answer(), ["7"])
-    assert hooks.parse_status(squeue_answer(), None) == {}
+        hooks.parse_status(squeue_result(), ["7"])
+    assert hooks.parse_status(squeue_result(), None) == {}
     assert hooks.parse_status(_once(), ["7", "8"]) == {}
 
 
@@ -238,8 +238,8 @@ _LINES = (
 
 
 @pytest.mark.parametrize("missing", range(len(_LINES)))
-def test_a_job_that_the_list_of_ids_has_must_have_a_row(missing: int) -> None:
-    ids, header, rows = squeue_answer(*_LINES).stdout.partition("JOBARRAYID")
+def test_each_job_in_the_list_of_ids_must_have_a_row(missing: int) -> None:
+    ids, header, rows = squeue_result(*_LINES).stdout.partition("JOBARRAYID")
 
     for broken in ("", _LINES[missing].replace("|=|", "|~|", 1)):
         output = ids + header + rows.replace(_LINES[missing], broken)
@@ -248,7 +248,7 @@ def test_a_job_that_the_list_of_ids_has_must_have_a_row(missing: int) -> None:
 
 
 def test_a_job_may_be_newer_than_the_list_of_ids() -> None:
-    ids, header, rows = squeue_answer(*_LINES).stdout.partition("JOBARRAYID")
+    ids, header, rows = squeue_result(*_LINES).stdout.partition("JOBARRAYID")
     newer = squeue_line(JobArrayID="12")
 
     assert "12" in hooks.parse_status(command_result(ids + header + rows + newer), None)
@@ -257,8 +257,8 @@ def test_a_job_may_be_newer_than_the_list_of_ids() -> None:
 def test_elements_may_start_between_the_list_of_ids_and_the_rows() -> None:
     before, after = squeue_line(JobArrayID="8_[1-4]"), squeue_line(JobArrayID="8_[2-4]")
     started = squeue_line(JobArrayID="8_1", JobID="9", State="RUNNING")
-    ids = squeue_answer(before).stdout.partition("JOBARRAYID")[0]
-    _, header, rows = squeue_answer(after, started).stdout.partition("JOBARRAYID")
+    ids = squeue_result(before).stdout.partition("JOBARRAYID")[0]
+    _, header, rows = squeue_result(after, started).stdout.partition("JOBARRAYID")
 
     found = hooks.parse_status(command_result(ids + header + rows), None)
 
@@ -266,13 +266,13 @@ def test_elements_may_start_between_the_list_of_ids_and_the_rows() -> None:
 
 
 @pytest.mark.parametrize("unit", ["bytes", "lines"])
-def test_a_squeue_that_prints_a_part_and_succeeds_is_refused(unit: str) -> None:
-    """Both listings are cut alike, as by a wrapper of a site's; what is accepted tells of all."""
-    ids, header, rows = squeue_answer(*_LINES).stdout.partition("JOBARRAYID")
-    whole = hooks.parse_status(squeue_answer(*_LINES), None)
+def test_partial_output_of_a_successful_squeue_is_refused(unit: str) -> None:
+    """Both listings are truncated alike, as by a site's wrapper; accepted output has all jobs."""
+    ids, header, rows = squeue_result(*_LINES).stdout.partition("JOBARRAYID")
+    whole = hooks.parse_status(squeue_result(*_LINES), None)
     accepted = 0
 
-    for output in cut_alike(ids, header + rows, unit):
+    for output in truncate_both(ids, header + rows, unit):
         with contextlib.suppress(SubmitException):
             assert hooks.parse_status(command_result(output), None) == whole
             accepted += 1
@@ -283,20 +283,20 @@ def test_a_squeue_that_prints_a_part_and_succeeds_is_refused(unit: str) -> None:
 def test_elements_that_never_started_are_reported_if_the_listing_is_complete() -> None:
     lines = squeue_line(JobArrayID="17", JobID="17", State="CANCELLED"), squeue_line(JobArrayID="18")
 
-    assert "17_1" in hooks.parse_status(squeue_answer(*lines), ["17_1"])
+    assert "17_1" in hooks.parse_status(squeue_result(*lines), ["17_1"])
     assert "17_1" not in hooks.parse_status(_once(*lines), ["17_1", "18"])
 
 
 @given(st.lists(st.text(alphabet="0123456789|=abc_+[]-:. \n", max_size=30)))
-def test_an_answer_of_any_kind_is_none(lines: list[str]) -> None:
+def test_malformed_output_is_refused(lines: list[str]) -> None:
     for native_ids in (None, ["7"], ["7", "8"]):
         with pytest.raises(SubmitException):
             hooks.parse_status(command_result("\n".join(lines)), native_ids)
 
 
 def _once(*lines: str) -> CommandResult:
-    """A whole answer of squeue, asked once."""
-    _, header, rows = squeue_answer(*lines).stdout.partition("JOBARRAYID")
+    """Return complete output of squeue, which the command runs once."""
+    _, header, rows = squeue_result(*lines).stdout.partition("JOBARRAYID")
     return command_result(f"{header}{rows}end of listing\n")
 
 
@@ -304,12 +304,12 @@ def test_the_array_is_not_its_last_element() -> None:
     """An array's last element to start has the array's own number."""
     line = squeue_line(JobArrayID="233_999", JobID="233", State="COMPLETED")
 
-    assert {name: seen.state for name, seen in hooks.parse_status(squeue_answer(line), None).items()} == {
+    assert {name: seen.state for name, seen in hooks.parse_status(squeue_result(line), None).items()} == {
         "233_999": JobState.COMPLETED
     }
 
 
-def test_an_answer_with_a_complaint_about_something_else_is_none() -> None:
+def test_output_with_an_unrelated_error_is_refused() -> None:
     with pytest.raises(SubmitException, match="Socket timed out"):
         hooks.parse_status(
             command_result(stderr="slurm_load_jobs error: Socket timed out on send/recv", returncode=1), None
@@ -317,17 +317,17 @@ def test_an_answer_with_a_complaint_about_something_else_is_none() -> None:
 
 
 def test_jobs_are_found_by_their_tags_whatever_else_is_listed() -> None:
-    """The recorded comments, in which anything stands, and among them two that end with a tag."""
+    """The recorded comments hold any text; two of them end with a tag."""
     rows = [
         row
         for step in recordings("names-comments")
-        if "Comment" in next(listed(step), {})
-        for row in listed(step)
+        if "Comment" in next(recorded_rows(step), {})
+        for row in recorded_rows(step)
     ]
     lines = [tag_line(row["JobArrayID"], row["Comment"]) for row in rows]
     tagged = tag_line("4", "jpsi-a-1"), tag_line("5", "mine, not jpsi-b-2 but jpsi-b-1")
 
-    found = hooks.parse_find(tag_answer(*lines, *tagged), ["jpsi-a-1", "jpsi-b-1", "jpsi-c-1"])
+    found = hooks.parse_find(tag_result(*lines, *tagged), ["jpsi-a-1", "jpsi-b-1", "jpsi-c-1"])
 
     assert len(lines) > 20
     assert found == {"jpsi-a-1": "4", "jpsi-b-1": "5"}
@@ -345,15 +345,15 @@ def test_find_lists_jobs_twice() -> None:
     )
 
 
-def test_a_search_that_is_cut_proves_nothing() -> None:
-    whole = tag_answer(tag_line("4", "jpsi-a-1"), tag_line("5", "jpsi-b-1")).stdout
+def test_a_truncated_search_is_refused() -> None:
+    whole = tag_result(tag_line("4", "jpsi-a-1"), tag_line("5", "jpsi-b-1")).stdout
 
     for end in range(len(whole)):
         with pytest.raises(SubmitException, match=r"no answer"):
             hooks.parse_find(command_result(whole[:end]), ["jpsi-b-1"])
 
 
-def test_a_search_that_failed_proves_nothing() -> None:
+def test_a_failed_search_is_refused() -> None:
     with pytest.raises(SubmitException, match="connect failure"):
         hooks.parse_find(
             command_result(stderr="slurm_load_jobs error: … (connect failure)", returncode=1), ["jpsi-a-1"]

@@ -1,4 +1,4 @@
-"""What Slurm's words and figures for a job mean: states, reasons why it is pending, exit codes."""
+"""The meaning of Slurm's states and numbers: job states, pending reasons, exit codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jpsi.plugin import JobState, Reason
 from jpsi_slurm import hooks
 from jpsi_slurm.queue.observations import End, decode_accounting_code, decode_wait_status
 from jpsi_slurm.states import STATES, pending_message, pending_reason
-from slurm_support import recordings, squeue_answer, squeue_line
+from slurm_support import recordings, squeue_line, squeue_result
 
 
 @pytest.mark.clause("state-mapping")
@@ -32,8 +32,8 @@ def test_every_state_that_squeue_knows_has_a_meaning() -> None:
     }.items(),
     ids=str,
 )
-def test_a_job_that_is_put_back_or_cleaned_up_has_not_ended(state: JobState, words: str) -> None:
-    """All other words are of jobs that wait."""
+def test_a_job_that_is_requeued_or_cleaned_up_has_not_ended(state: JobState, words: str) -> None:
+    """All other states are of pending jobs."""
     assert {word for word, meaning in STATES.items() if meaning.state is state} == set(words.split())
 
 
@@ -59,7 +59,7 @@ def test_every_failure_that_slurm_names_has_a_reason() -> None:
         ("something new", "something new"),
     ],
 )
-def test_why_it_is_pending(word: str, message: str | None) -> None:
+def test_the_pending_reason_is_explained(word: str, message: str | None) -> None:
     assert pending_message(word) == message
 
 
@@ -77,7 +77,7 @@ def test_a_job_held_after_a_launch_failure_has_that_reason() -> None:
         (139, End(139, Reason.SIGNAL)),  # signal 11, with a core
     ],
 )
-def test_a_status_of_wait(status: int, expected: End) -> None:
+def test_the_status_of_wait_is_an_exit_code_or_a_signal(status: int, expected: End) -> None:
     assert decode_wait_status(str(status)) == expected
 
 
@@ -95,6 +95,6 @@ def test_codes_without_information(text: str) -> None:
 def test_a_job_without_nodes_has_none(text: str) -> None:
     line = squeue_line(JobArrayID="7", State="RUNNING", NodeList=text)
 
-    seen = hooks.parse_status(squeue_answer(line), None)["7"]
+    seen = hooks.parse_status(squeue_result(line), None)["7"]
 
     assert seen.nodes == ()

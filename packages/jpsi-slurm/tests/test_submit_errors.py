@@ -1,4 +1,4 @@
-"""A failed sbatch: what nobody knows the meaning of is AMBIGUOUS, so that no job runs twice."""
+"""A failed sbatch: an unknown message is AMBIGUOUS, so that no job runs twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real sshd in front of a real Slurm; `nox -s e2e_ssh` brings them up."""
+"""A real sshd in front of a real Slurm; `nox -s e2e_ssh` starts them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["pytest_addoption", "pytest_configure"]
 #: A file system of a few megabytes that ci/sshd/up has made.
 SMALL = Path("/var/lib/jpsi-ci-sshd/small")
 _KEY = Path("~/.ssh/jpsi-client")
-# Hosts that ci/sshd/up configures; both are this machine.
-_REACHED = ("far", "far-csh")
+# Host names that ci/sshd/up configures; both are this host.
+_REACHED = ("cluster", "cluster-csh")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes long, and everything for whom ci/sshd/up has not made an entry."""
+    """Skip long tests, and all tests without the hosts that ci/sshd/up configures."""
     is_ready = _KEY.expanduser().exists()
     for item in items:
         if not is_ready:
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def servers() -> list[int]:
-    """The processes of sshd that serve connections of this user."""
+    """Return the processes of sshd that serve connections of this user."""
     listed = subprocess.run(
         ["ps", "-u", str(os.geteuid()), "-o", "pid=,args="], capture_output=True, text=True, check=True
     )
@@ -47,7 +47,7 @@ def servers() -> list[int]:
 
 
 def random_file(path: Path, size: int) -> str:
-    """Make a file; returns its checksum."""
+    """Make a file, and return its checksum."""
     block, digest = os.urandom(1 << 24), hashlib.sha256()
     with path.open("wb") as file:
         for at in range(0, size, len(block)):
@@ -59,31 +59,31 @@ def random_file(path: Path, size: int) -> str:
 
 @pytest.fixture
 def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where connections are shared: a test begins with none, and leaves none."""
+    """Yield the directory of shared connections: a test begins with none, and leaves none."""
     # a socket has no room for the long names of pytest
     folder = Path(tempfile.mkdtemp(prefix="jpsi-e2e-", dir="/tmp"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
-    # whoever follows jobs of an earlier test that have not ended connects anew, and does it by itself
+    # executors of earlier tests that still follow jobs reconnect by themselves
     monkeypatch.setattr("jpsi_ssh.transport._connections", weakref.WeakValueDictionary())
     yield folder
     for socket in folder.glob("jpsi-ssh/*.?"):
-        ending = ["ssh", "-O", "exit", "-S", str(socket), "far"]
+        ending = ["ssh", "-O", "exit", "-S", str(socket), "cluster"]
         subprocess.run(ending, capture_output=True, check=False)
-    # whoever follows jobs of this test that have not ended may be connecting just now
+    # an executor that still follows jobs of this test may be connecting now
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(params=_REACHED)
 def transport(request: pytest.FixtureRequest, runtime: Path) -> Iterator[SshTransport]:
-    """A transport to each of the hosts that let one in."""
+    """Yield a transport to each of the hosts that accept the login."""
     transport = SshTransport(Address(request.param))
     yield transport
     transport.close()
 
 
 @pytest.fixture
-def far(runtime: Path) -> Iterator[SshTransport]:
-    """A transport to a host whose processes are the test's own."""
-    transport = SshTransport(Address("far"))
+def cluster(runtime: Path) -> Iterator[SshTransport]:
+    """Yield a transport to a host on which the user of the tests runs the processes."""
+    transport = SshTransport(Address("cluster"))
     yield transport
     transport.close()

@@ -1,4 +1,4 @@
-"""The executors `local` and `slurm` keep the contract where ssh leads to them and files are elsewhere."""
+"""The executors `local` and `slurm` conform on a remote host behind ssh."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from jpsi_testing.conformance.base import Gate
 from jpsi_testing.fake import FakeScheduler
 
 
-class _Far(ExecutorConformance):
-    """Every test of the class that needs no fault made to order."""
+class _RemoteConformance(ExecutorConformance):
+    """All conformance tests that need no injected fault."""
 
-    url = "ssh://far"
+    url = "ssh://cluster"
     is_remote = True
 
     @pytest.fixture(autouse=True)
     def _connected(self, runtime: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Each test makes a connection of its own, and remembers its jobs by itself."""
+        """Give each test its own connection and its own state directory."""
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state here"))
 
     def test_the_environment_is_inherited_or_not(
         self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What a job inherits is what a login over there has."""
+        """A job inherits the environment of a login on the remote host."""
         monkeypatch.setenv("FROM_OUTSIDE", "inherited")
         text = 'echo "${SSH_CONNECTION:+login},$FROM_OUTSIDE,$GIVEN" >"$1"'
         for inherits in (True, False):
@@ -48,8 +48,8 @@ class _Far(ExecutorConformance):
         assert (tmp_path / "False").read_text() == ",,a\n"
 
 
-class TestLocal(_Far):
-    """Processes of the machine that ssh leads to."""
+class TestLocal(_RemoteConformance):
+    """Processes of the remote host."""
 
     executor_name = "local"
     config_class = BatchConfig
@@ -57,7 +57,7 @@ class TestLocal(_Far):
     unknown_id = f"999999.1.0.{platform.node()}"
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
-        """Tell the job's leader to end."""
+        """Terminate the leader of the job."""
         os.kill(int(native_id.partition(".")[0]), signal.SIGTERM)
 
     def test_a_job_outlives_the_connection(
@@ -69,14 +69,16 @@ class TestLocal(_Far):
         self.active(job)
 
         for socket in runtime.glob("jpsi-ssh/*.?"):
-            subprocess.run(["ssh", "-O", "exit", "-S", str(socket), "far"], capture_output=True, check=True)
+            subprocess.run(
+                ["ssh", "-O", "exit", "-S", str(socket), "cluster"], capture_output=True, check=True
+            )
         gate.open()
 
         assert self.end(job).exit_code == 7
 
 
 @pytest.mark.skipif(shutil.which("sbatch") is None, reason="there is no sbatch on PATH")
-class TestSlurm(_Far):
+class TestSlurm(_RemoteConformance):
     """Jobs of a real Slurm."""
 
     executor_name = "slurm"

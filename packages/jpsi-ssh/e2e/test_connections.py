@@ -1,4 +1,4 @@
-"""What a real sshd and the OpenSSH client make of what the transport asks of them."""
+"""The transport with a real sshd and the OpenSSH client."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def _sh(text: str, seconds: float | None = None) -> Command:
 
 
 @pytest.fixture
-def frozen(far: SshTransport) -> Iterator[list[int]]:
-    """The server of the connection to `far`, which says nothing more, as behind a line that was cut."""
+def frozen(cluster: SshTransport) -> Iterator[list[int]]:
+    """Yield the stopped servers of the connection to `cluster`, as after a network failure."""
     before = servers()
-    far.run(Command(["true"]))
+    cluster.run(Command(["true"]))
     own = [pid for pid in servers() if pid not in before]
     for pid in own:
         os.kill(pid, signal.SIGSTOP)
@@ -43,7 +43,7 @@ def frozen(far: SshTransport) -> Iterator[list[int]]:
         os.kill(pid, signal.SIGCONT)
 
 
-def test_words_input_and_codes_arrive_whatever_the_login_shell_is(transport: SshTransport) -> None:
+def test_words_input_and_codes_arrive_with_any_login_shell(transport: SshTransport) -> None:
     argv = ["sh", "-c", 'printf "%s|" "$@"; cat; echo err >&2; exit 3', "sh", "a b", "$HOME", "!x", "é'\n"]
 
     result = transport.run(Command(argv, stdin="input\n"))
@@ -58,13 +58,13 @@ def test_large_input_and_output_arrive_whole(transport: SshTransport) -> None:
     assert transport.run(Command(["cat"], stdin=text)).stdout == text
 
 
-def test_two_hundred_commands_at_once_share_one_connection_of_three_sessions(far: SshTransport) -> None:
+def test_two_hundred_commands_at_once_share_one_connection_of_three_sessions(cluster: SshTransport) -> None:
     before = servers()
-    lines = iter(far.open(_sh("echo 1; sleep 1000; :")))
+    lines = iter(cluster.open(_sh("echo 1; sleep 1000; :")))
     assert next(lines) == "1"
 
     with ThreadPoolExecutor(200) as pool:
-        results = list(pool.map(lambda number: far.run(_sh(f"echo {number}")).stdout, range(200)))
+        results = list(pool.map(lambda number: cluster.run(_sh(f"echo {number}")).stdout, range(200)))
 
     assert results == [f"{number}\n" for number in range(200)]
     assert len(servers()) - len(before) == 1
@@ -87,7 +87,7 @@ def test_a_timed_out_command_is_killed_remotely_and_frees_its_session(
     assert not proof.exists()
 
 
-def test_a_lost_connection_is_reconnected(far: SshTransport, tmp_path: Path) -> None:
+def test_a_lost_connection_is_reconnected(cluster: SshTransport, tmp_path: Path) -> None:
     before = servers()
     begun = tmp_path / "begun"
 
@@ -98,29 +98,29 @@ def test_a_lost_connection_is_reconnected(far: SshTransport, tmp_path: Path) -> 
 
     cutting = threading.Thread(target=cut)
     cutting.start()
-    with pytest.raises(TransportError, match="the connection to far broke") as raised:
-        far.run(_sh(f"touch {begun}; sleep 5; :"))
+    with pytest.raises(TransportError, match="the connection to cluster broke") as raised:
+        cluster.run(_sh(f"touch {begun}; sleep 5; :"))
     cutting.join()
 
     assert raised.value.transient
     assert raised.value.may_have_run
-    assert far.run(Command(["echo", "x"])).stdout == "x\n"
+    assert cluster.run(Command(["echo", "x"])).stdout == "x\n"
 
 
-def test_a_silent_connection_respects_the_timeout(far: SshTransport, frozen: list[int]) -> None:
+def test_a_silent_connection_respects_the_timeout(cluster: SshTransport, frozen: list[int]) -> None:
     begun = time.monotonic()
 
-    result = far.run(Command(["true"], timeout=timedelta(seconds=1)))
+    result = cluster.run(Command(["true"], timeout=timedelta(seconds=1)))
 
     assert result.timed_out
     assert time.monotonic() - begun < 10
 
 
 @pytest.mark.long
-def test_a_silent_connection_is_dropped_and_reconnected(far: SshTransport, frozen: list[int]) -> None:
-    assert far.run(Command(["true"], timeout=timedelta(seconds=1))).timed_out
+def test_a_silent_connection_is_dropped_and_reconnected(cluster: SshTransport, frozen: list[int]) -> None:
+    assert cluster.run(Command(["true"], timeout=timedelta(seconds=1))).timed_out
 
-    assert eventually(lambda: _responses(far))
+    assert eventually(lambda: _responses(cluster))
 
 
 def _responses(transport: SshTransport) -> bool:
@@ -135,10 +135,10 @@ def _responses(transport: SshTransport) -> bool:
 @pytest.mark.parametrize(
     ("host", "meaning"),
     [
-        ("far-unknown", "the host key of far-unknown is not known yet"),
-        ("far-changed", "far-changed has another host key than the known one"),
-        ("far-locked", "far-locked refuses your login"),
-        ("far-silent", "far-silent cannot be reached"),
+        ("cluster-unknown", "the host key of cluster-unknown is not known yet"),
+        ("cluster-changed", "cluster-changed has another host key than the known one"),
+        ("cluster-locked", "cluster-locked refuses your login"),
+        ("cluster-silent", "cluster-silent cannot be reached"),
         ("nowhere.invalid", "there is no host nowhere.invalid"),
     ],
 )
@@ -149,13 +149,13 @@ def test_login_failures_are_explained_in_a_sentence(runtime: Path, host: str, me
     assert not raised.value.may_have_run
 
 
-def test_later_programs_reuse_the_connection(far: SshTransport) -> None:
+def test_later_programs_reuse_the_connection(cluster: SshTransport) -> None:
     before = servers()
-    far.run(Command(["true"]))
+    cluster.run(Command(["true"]))
     connected = servers()
 
-    far.close()
-    far.run(Command(["true"]))
+    cluster.close()
+    cluster.run(Command(["true"]))
 
     assert len(connected) - len(before) == 1
     assert servers() == connected
@@ -166,7 +166,7 @@ from jpsi.plugin import Command, TransportError
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
 try:
-    SshTransport(Address("far-unknown")).run(Command(["true"]))
+    SshTransport(Address("cluster-unknown")).run(Command(["true"]))
 except TransportError as e:
     print("error:", e, flush=True)
 """
@@ -184,17 +184,17 @@ def test_passwords_are_prompted_on_the_terminal(runtime: Path) -> None:
     os.waitpid(pid, 0)
 
     assert "SHA256:" in said
-    assert "error: the host key of far-unknown is not known yet" in said
+    assert "error: the host key of cluster-unknown is not known yet" in said
 
 
 def _read(terminal: int, end: str) -> str:
-    """What a terminal shows, until it shows this."""
+    """Return the output on a terminal up to this text."""
     shown = ""
     while end not in shown:
         assert select.select([terminal], [], [], 30)[0], shown
         try:
             shown += os.read(terminal, 4096).decode()
         except OSError as e:
-            # whoever had the terminal is gone
+            # the process on the terminal has ended
             raise AssertionError(shown) from e
     return shown

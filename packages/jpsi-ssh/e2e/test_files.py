@@ -1,4 +1,4 @@
-"""Files go to another machine and come back, by a real sshd."""
+"""Transfers to a remote host and back over a real sshd."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jpsi_engine.transfer.job_files import open_job_files
 from jpsi_ssh.transport import SshTransport
 from jpsi_testing.waiting import eventually
 
-# Lines are cut, and servers counted.
+# Tests cut connections, and count servers.
 pytestmark = pytest.mark.alone
 
 _GIGABYTE = 1 << 30
@@ -34,7 +34,7 @@ def _sh(text: str) -> Command:
 
 @pytest.fixture
 def place(transport: SshTransport) -> Iterator[str]:
-    """A directory over there, with a name that needs care."""
+    """Yield a remote directory whose name needs quoting."""
     path = f"/tmp/jpsi-e2e {secrets.token_hex(4)} $x\n'"
     yield path
     transport.run(Command(["chmod", "-R", "u+rwx", path]))
@@ -42,11 +42,11 @@ def place(transport: SshTransport) -> Iterator[str]:
 
 
 @pytest.fixture
-def far_place(far: SshTransport) -> Iterator[str]:
-    """A directory over there, for the user that runs the tests."""
+def remote_directory(cluster: SshTransport) -> Iterator[str]:
+    """Yield a remote directory for the user that runs the tests."""
     path = f"/tmp/jpsi-e2e-{secrets.token_hex(4)}"
     yield path
-    far.run(Command(["rm", "-rf", path]))
+    cluster.run(Command(["rm", "-rf", path]))
 
 
 def _contents(root: Path) -> dict[str, object]:
@@ -79,11 +79,11 @@ def test_a_file_tree_survives_a_round_trip_with_any_login_shell(
 
 @pytest.mark.parametrize("direction", ["put", "get"])
 def test_a_lost_connection_during_a_transfer_repeats_at_most_one_chunk(
-    far: SshTransport, far_place: str, tmp_path: Path, direction: str
+    cluster: SshTransport, remote_directory: str, tmp_path: Path, direction: str
 ) -> None:
     source, before = tmp_path / "source", servers()
     digest = random_file(source, 100_000_000)
-    files, there = open_job_files(far), f"{far_place}/file"
+    files, there = open_job_files(cluster), f"{remote_directory}/file"
     if direction == "get":
         files.put(str(source), there)
     cut: list[int] = []
@@ -112,75 +112,83 @@ def test_a_lost_connection_during_a_transfer_repeats_at_most_one_chunk(
     assert eventually(move)
 
     assert len(cut) >= 2
-    # whoever begins again says so with 0
+    # a transfer that begins again reports 0
     assert all(later >= earlier - (1 << 24) for earlier, later in itertools.pairwise(filter(None, steps)))
-    assert far.run(Command(["sha256sum", there])).stdout.split()[0] == digest
-    assert far.run(Command(["ls", "-A", far_place])).stdout == "file\n"
+    assert cluster.run(Command(["sha256sum", there])).stdout.split()[0] == digest
+    assert cluster.run(Command(["ls", "-A", remote_directory])).stdout == "file\n"
     if direction == "get":
         assert (tmp_path / "back").read_bytes() == source.read_bytes()
 
 
-def test_two_hundred_commands_run_during_transfers(far: SshTransport, far_place: str, tmp_path: Path) -> None:
+def test_two_hundred_commands_run_during_transfers(
+    cluster: SshTransport, remote_directory: str, tmp_path: Path
+) -> None:
     before = servers()
     digests = [random_file(tmp_path / f"{n}", 20_000_000) for n in range(2)]
-    lines = iter(far.open(_sh("echo 1; sleep 1000; :")))
+    lines = iter(cluster.open(_sh("echo 1; sleep 1000; :")))
     assert next(lines) == "1"
 
     with ThreadPoolExecutor(202) as pool:
-        files = open_job_files(far)
-        moved = [pool.submit(files.put, str(tmp_path / f"{n}"), f"{far_place}/{n}") for n in range(2)]
-        results = list(pool.map(lambda number: far.run(_sh(f"echo {number}")).stdout, range(200)))
+        files = open_job_files(cluster)
+        moved = [pool.submit(files.put, str(tmp_path / f"{n}"), f"{remote_directory}/{n}") for n in range(2)]
+        results = list(pool.map(lambda number: cluster.run(_sh(f"echo {number}")).stdout, range(200)))
         for it in moved:
             it.result()
 
     assert results == [f"{number}\n" for number in range(200)]
     assert len(servers()) - len(before) == 1
     lines.close()
-    sums = far.run(_sh(f"sha256sum {far_place}/*")).stdout.splitlines()
+    sums = cluster.run(_sh(f"sha256sum {remote_directory}/*")).stdout.splitlines()
     assert [line.split()[0] for line in sums] == digests
 
 
 @pytest.mark.skipif(not SMALL.is_mount(), reason="ci/sshd/up could not make a small file system")
-def test_a_transfer_stopped_by_a_full_disk_is_resumed(far: SshTransport, tmp_path: Path) -> None:
-    files, target = open_job_files(far), f"{SMALL}/{secrets.token_hex(4)}"
+def test_a_transfer_stopped_by_a_full_disk_is_resumed(cluster: SshTransport, tmp_path: Path) -> None:
+    files, target = open_job_files(cluster), f"{SMALL}/{secrets.token_hex(4)}"
     digest = random_file(tmp_path / "source", 3_000_000)
-    far.run(_sh(f"head -c 2500000 /dev/zero >{target}.other"))
+    cluster.run(_sh(f"head -c 2500000 /dev/zero >{target}.other"))
 
     with pytest.raises(TransferError, match=r"cannot be written: No space left on device") as raised:
         files.put(str(tmp_path / "source"), target)
-    found = far.run(Command(["ls", target])).returncode
-    far.run(Command(["rm", f"{target}.other"]))
+    found = cluster.run(Command(["ls", target])).returncode
+    cluster.run(Command(["rm", f"{target}.other"]))
     files.put(str(tmp_path / "source"), target)
 
     assert raised.value.transient
     assert found != 0
-    assert far.run(Command(["sha256sum", target])).stdout.split()[0] == digest
-    far.run(Command(["rm", target]))
+    assert cluster.run(Command(["sha256sum", target])).stdout.split()[0] == digest
+    cluster.run(Command(["rm", target]))
 
 
-def test_a_remote_file_is_read_while_it_is_written(far: SshTransport, far_place: str) -> None:
-    files, path = open_job_files(far), f"{far_place}/out"
+def test_a_remote_file_is_read_while_it_is_written(cluster: SshTransport, remote_directory: str) -> None:
+    files, path = open_job_files(cluster), f"{remote_directory}/out"
     assert files.read(path, 0, 100) is None
-    far.run(_sh(f"mkdir {far_place}; for n in 1 2 3; do echo $n; sleep 0.3; done >{path} 2>&1 </dev/null &"))
-    seen = b""
+    cluster.run(
+        _sh(
+            f"mkdir {remote_directory}; for n in 1 2 3; do echo $n; sleep 0.3; done >{path} 2>&1 </dev/null &"
+        )
+    )
+    received = b""
 
     def has_come() -> bool:
-        nonlocal seen
-        part = files.read(path, len(seen), 100)
-        seen += b"" if part is None else part.data
-        return seen == b"1\n2\n3\n"
+        nonlocal received
+        part = files.read(path, len(received), 100)
+        received += b"" if part is None else part.data
+        return received == b"1\n2\n3\n"
 
     assert eventually(has_come)
     assert files.read(path, -2, 100) == jpsi.OutputPart(b"3\n", 4, 6)
 
 
 @pytest.mark.long
-def test_a_gigabyte_survives_a_round_trip(far: SshTransport, far_place: str, tmp_path: Path) -> None:
-    files, target = open_job_files(far), f"{far_place}/file"
+def test_a_gigabyte_survives_a_round_trip(
+    cluster: SshTransport, remote_directory: str, tmp_path: Path
+) -> None:
+    files, target = open_job_files(cluster), f"{remote_directory}/file"
     digest = random_file(tmp_path / "source", _GIGABYTE)
 
     files.put(str(tmp_path / "source"), target)
-    assert far.run(Command(["sha256sum", target])).stdout.split()[0] == digest
+    assert cluster.run(Command(["sha256sum", target])).stdout.split()[0] == digest
     files.get(target, str(tmp_path / "back"))
 
     with (tmp_path / "back").open("rb") as file:

@@ -1,4 +1,4 @@
-"""Jobs of a real Slurm by way of a real sshd, while the line to it is cut, and many of them at once."""
+"""Jobs of a real Slurm behind a real sshd, with lost connections, and many jobs at once."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from jpsi_testing.waiting import eventually
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("sbatch") is None, reason="there is no sbatch on PATH"),
-    # Every line of the user is cut.
+    # Tests cut all connections of the user.
     pytest.mark.alone,
 ]
 
 TIMEOUT_SECONDS = 120.0
-_URL = "ssh://far"
+_URL = "ssh://cluster"
 
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmConfig:
-    """Short intervals, and patience that ends long before a line is there again."""
+    """Return a configuration whose grace ends long before a lost connection returns."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state here"))
     return SlurmConfig(
         work_directory=tmp_path / "work",
@@ -57,20 +57,20 @@ def executor(config: SlurmConfig, runtime: Path) -> Iterator[JobExecutor]:
 
 @pytest.fixture(params=[3.0, pytest.param(60.0, marks=pytest.mark.long)])
 def cut_seconds(request: pytest.FixtureRequest) -> float:
-    """How long the line is cut."""
+    """Return the seconds for which connections are cut."""
     seconds: float = request.param
     return seconds
 
 
 @contextmanager
 def cut() -> Iterator[None]:
-    """Whatever connection there is, or is made, breaks at once."""
+    """Cut all existing and new connections."""
     is_over = threading.Event()
 
     def cutting() -> None:
         while not is_over.wait(0.05):
             for pid in servers():
-                # one may be gone already, or still be root's
+                # a process may be gone already, or still belong to root
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
 
@@ -90,7 +90,7 @@ def _end(job: Job) -> int | None:
 
 
 def _submit(executor: JobExecutor, job: Job) -> None:
-    """Submit a job, however often that takes; one that runs although nobody could know stays NEW."""
+    """Submit a job with retries; a job that runs with an unknown outcome of its submission stays NEW."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while True:
         try:
@@ -106,7 +106,7 @@ def _submit(executor: JobExecutor, job: Job) -> None:
 
 
 def _known(executor: JobExecutor, jobs: Sequence[Job]) -> list[Job]:
-    """The jobs; those that run although nobody could know are found on disk."""
+    """Return the jobs; those with an unknown outcome of their submission are recovered from disk."""
     unknown = [job.id for job in jobs if job.status.state is JobState.NEW]
     found = {job.id: job for job in executor.recall(unknown)}
     return [found.get(job.id, job) for job in jobs]
@@ -164,7 +164,7 @@ def test_jobs_of_a_killed_client_are_recovered_on_another_host(
         *ids, done = [process.stdout.readline().decode().strip() for _ in range(4)]
         process.kill()
     assert done == "done"
-    # elsewhere nobody can know before whether they are still being submitted
+    # a client on another host cannot know earlier whether they are still in submission
     assert eventually(lambda: all(proof.runs for proof in proofs))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
 
@@ -248,7 +248,7 @@ def test_files_are_staged_in_and_out_with_their_checksums(
     )
     executor.submit(job)
 
-    # a gigabyte goes at the pace of the machine
+    # the transfer of a gigabyte takes as long as this host needs
     status = job.wait(10 * TIMEOUT_SECONDS)
 
     assert status is not None

@@ -1,4 +1,4 @@
-"""What a job of another machine writes is shown while it writes it."""
+"""The output of a remote job is shown while the job writes it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _JPSI = [sys.executable, "-m", "jpsi_cli"]
 
 @pytest.fixture
 def environment(runtime: Path, tmp_path: Path) -> dict[str, str]:
-    """One in which `far` is a target."""
+    """Return an environment in which `cluster` is a target."""
     configuration = tmp_path / "jpsi.yaml"
-    configuration.write_text("targets: {far: {executor: local, url: 'ssh://far'}}\n")
+    configuration.write_text("targets: {cluster: {executor: local, url: 'ssh://cluster'}}\n")
     return {**os.environ, "JPSI_CONFIG": str(configuration), "XDG_STATE_HOME": str(tmp_path / "state")}
 
 
 def test_run_streams_the_output(environment: dict[str, str], tmp_path: Path) -> None:
     go = tmp_path / "go"
     text = f"echo one; until [ -e {go} ]; do sleep 0.1; done; echo two; echo three >&2; exit 3"
-    command = [*_JPSI, "run", "-x", "far", "--", "sh", "-c", text]
+    command = [*_JPSI, "run", "-x", "cluster", "--", "sh", "-c", text]
 
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -42,7 +42,7 @@ def test_logs_follow_a_job_that_another_program_submitted(
 ) -> None:
     go = tmp_path / "go"
     text = f"echo one; until [ -e {go} ]; do sleep 0.1; done; echo two"
-    submitting = [*_JPSI, "submit", "-x", "far", "--", "sh", "-c", text]
+    submitting = [*_JPSI, "submit", "-x", "cluster", "--", "sh", "-c", text]
     submitted = subprocess.run(submitting, env=environment, capture_output=True, check=True)
     job_id = submitted.stdout.decode().strip()
 

@@ -1,4 +1,4 @@
-"""What the tests share: a stand-in for ssh, and connections of a test's own."""
+"""Fixtures of the tests: a fake of ssh, and connections of each test."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from fake_ssh import FakeSsh
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
-from stand_in import StandIn
 
 
 @pytest.fixture
 def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where connections are shared: nobody else's are met, and none is left."""
+    """Return the directory of shared connections, which holds only those of the test."""
     folder = tmp_path_factory.mktemp("run")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -24,25 +24,25 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def ssh(tmp_path_factory: pytest.TempPathFactory, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+def ssh(tmp_path_factory: pytest.TempPathFactory, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSsh:
     """The stand-in, first on PATH."""
     monkeypatch.setattr("jpsi_ssh.transport._connections", weakref.WeakValueDictionary())
-    stand_in = StandIn(tmp_path_factory.mktemp("ssh"))
+    stand_in = FakeSsh(tmp_path_factory.mktemp("ssh"))
     monkeypatch.setenv("PATH", str(stand_in.folder), prepend=":")
     return stand_in
 
 
 @pytest.fixture
-def transport(ssh: StandIn) -> Iterator[SshTransport]:
-    """A transport to a machine of the test's own."""
-    transport = SshTransport(Address("far"))
+def transport(ssh: FakeSsh) -> Iterator[SshTransport]:
+    """Yield a transport to a host that only this test uses."""
+    transport = SshTransport(Address("cluster"))
     yield transport
     transport.close()
 
 
 @pytest.fixture
 def in_child() -> Callable[[Callable[[], int]], int]:
-    """Calls something in a forked child, whose exit code is what it returns."""
+    """Return a function that calls another in a forked child, and returns its result from the exit code."""
 
     def run(work: Callable[[], int]) -> int:
         pid = os.fork()

@@ -20,7 +20,7 @@ def _options(command: list[str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("command", _ALL)
-def test_user_and_port_are_options_of_their_own_and_the_host_is_none(command: list[str]) -> None:
+def test_user_and_port_are_separate_options_and_the_host_is_an_argument(command: list[str]) -> None:
     assert command[command.index("-l") + 1] == "me"
     assert command[command.index("-p") + 1] == "2222"
     assert command[command.index("--") + 1] == "big"
@@ -48,7 +48,7 @@ def test_the_login_shell_gets_one_command() -> None:
     assert (host, first, second) == ("big", "exec", "/bin/sh")
 
 
-def test_a_shell_never_makes_a_connection_of_its_own() -> None:
+def test_a_shell_never_makes_its_own_connection() -> None:
     assert _options(client.shell_command(_ADDRESS, "/run/x"))["ProxyCommand"] == "false"
 
 

@@ -1,4 +1,7 @@
-"""The executor `slurm` keeps the contract where its commands run by way of ssh, where files are elsewhere."""
+"""The executor `slurm` conforms on a remote host behind ssh.
+
+One backend is enough: hooks do not see where their commands run.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +10,25 @@ from pathlib import Path
 
 import pytest
 
+from fake_ssh import FakeSsh
 from jpsi_slurm import SlurmConfig
 from jpsi_testing import ExecutorConformance
-from stand_in import StandIn
 
 
 class TestSlurm(ExecutorConformance):
-    """Every test of the class, over a connection that a test has of its own."""
+    """All conformance tests, each over its own connection."""
 
     executor_name = "slurm"
-    url = "ssh://far"
+    url = "ssh://cluster"
     is_remote = True
     fake_system = "slurm"
     submit_command = "sbatch"
     config_class = SlurmConfig
 
     @pytest.fixture(autouse=True)
-    def _far(self, ssh: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Ssh leads to this machine, with another home directory."""
-        home = tmp_path / "far home"
+    def _remote_home(self, ssh: FakeSsh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Give the remote login another home directory."""
+        home = tmp_path / "remote home"
         home.mkdir()
         (ssh.folder / "login").write_text(f"cd {shlex.quote(str(home))}; HOME=$PWD; unset XDG_STATE_HOME\n")
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state here"))

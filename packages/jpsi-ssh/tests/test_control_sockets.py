@@ -1,4 +1,4 @@
-"""The sockets of connections are in a directory that nobody else can get at, or replace."""
+"""The directory of control sockets, which no other user can enter or replace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ADDRESS = Address(host="login.example")
 
 @pytest.fixture
 def runtime() -> Iterator[Path]:
-    """A directory with a short path: sockets have no long ones."""
+    """Yield a directory with a short path, as the paths of sockets are limited."""
     with tempfile.TemporaryDirectory(prefix="j-") as folder:
         yield Path(folder)
 
@@ -29,7 +29,7 @@ def path_in(runtime: Path) -> str:
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o777], ids="{:03o}".format)
-def test_the_directory_is_private_whatever_the_umask(runtime: Path, umask: int) -> None:
+def test_the_directory_is_private_with_any_umask(runtime: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         path = path_in(runtime)

@@ -1,4 +1,4 @@
-"""What is written about clusters behind SSH is so, by a stand-in for ssh and with a fake of Slurm."""
+"""The page about clusters behind SSH, with a fake of ssh and a fake of Slurm."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from fake_ssh import FakeSsh
 from jpsi_testing.fake import on_path
 from pages import Reader
-from stand_in import StandIn
 
 PAGE = Path(__file__).parents[3] / "docs/guide/remote.md"
 README = Path(__file__).parents[1] / "README.md"
@@ -20,14 +20,14 @@ README = Path(__file__).parents[1] / "README.md"
 
 @pytest.fixture
 def reader(tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
-    """One who has no batch system: its commands are where ssh leads to, with another home directory."""
+    """Yield a reader whose batch system is on the remote host, with another home directory."""
     monkeypatch.setenv("TMPDIR", str(runtime))
     home = tmp_path / "there"
     home.mkdir()
     here = tmp_path / "here"
     here.mkdir()
     reader = Reader(here)
-    ssh = StandIn(here / "bin")
+    ssh = FakeSsh(here / "bin")
     ssh.know("login.example")
 
     with on_path("slurm"):

@@ -39,7 +39,7 @@ def test_messages_of_ssh_are_explained_and_quoted(words: str, meaning: str) -> N
     assert " ".join(words.split())[-100:] in message
 
 
-def test_of_long_messages_the_last_words_are_quoted_whole() -> None:
+def test_the_last_words_of_long_messages_are_quoted_whole() -> None:
     words = f"{'warning ' * 100}Connection refused"
 
     sentence = explain_failure(Address("big"), words)

@@ -1,4 +1,4 @@
-"""The program examples/remote.py, by way of a stand-in for ssh: with processes there, and a fake of Slurm."""
+"""The program examples/remote.py over a fake of ssh, with processes and a fake of Slurm."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from types import SimpleNamespace
 import pytest
 
 import jpsi
+from fake_ssh import FakeSsh
 from jpsi_testing.fake import on_path
-from stand_in import StandIn
 
 EXAMPLE = Path(__file__).parents[3] / "examples/remote.py"
 
 
 @pytest.fixture
-def there(ssh: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The home directory over there; the program runs in another place."""
+def remote_home(ssh: FakeSsh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the remote home directory; the program runs in another directory."""
     home = tmp_path / "there"
     here = tmp_path / "here"
     home.mkdir()
@@ -40,7 +40,7 @@ def test_results_are_staged_back(
     name: str, there: Path, example: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with on_path("slurm"):
-        code = example.main(name, "ssh://far")
+        code = example.main(name, "ssh://cluster")
 
     assert code == 0
     assert capsys.readouterr().out == "counted the words of words.txt\nCOMPLETED, exit code 0\n127\n"
@@ -54,9 +54,9 @@ def test_a_job_of_another_host_is_followed(
     spec.directory = Path("~")
     job = jpsi.Job(spec)
     with on_path("slurm"):
-        jpsi.JobExecutor("slurm", url="ssh://far").submit(job)
+        jpsi.JobExecutor("slurm", url="ssh://cluster").submit(job)
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another machine"))
-        found = example.find_unfinished(jpsi.JobExecutor("slurm", url="ssh://far"))
+        found = example.find_unfinished(jpsi.JobExecutor("slurm", url="ssh://cluster"))
         (there / "go").touch()
 
         status = found.wait()

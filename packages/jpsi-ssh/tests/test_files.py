@@ -1,4 +1,4 @@
-"""Files go by the channels that commands go by, with a stand-in for ssh."""
+"""Transfers over the channels of commands, with a fake of ssh."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 
 import jpsi
+from fake_ssh import FakeSsh, sessions
 from jpsi.contract.job_files import JobFiles
 from jpsi.plugin import BytesTransport, Command, TransportError
 from jpsi_engine.transfer.job_files import open_job_files
 from jpsi_ssh.transport import SshTransport
-from stand_in import StandIn, sessions
 
 
 @pytest.fixture
 def files(transport: SshTransport) -> JobFiles:
-    """The files over there."""
+    """Return the files of the remote host."""
     return open_job_files(transport)
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A file of several pieces."""
+    """Make a file of several chunks."""
     path = tmp_path / "source"
     path.write_bytes(os.urandom(20_000_000))
     path.chmod(0o640)
@@ -55,7 +55,7 @@ def test_a_file_survives_a_round_trip(files: JobFiles, source: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["a b", "-rf", "new\nline", "q'\"$(x)!", "\udcff", "*"])
-def test_names_are_what_they_are(files: JobFiles, tmp_path: Path, name: str) -> None:
+def test_any_names_are_kept(files: JobFiles, tmp_path: Path, name: str) -> None:
     tree = tmp_path / "tree" / name
     tree.mkdir(parents=True)
     (tree / name).write_text("x")
@@ -67,7 +67,7 @@ def test_names_are_what_they_are(files: JobFiles, tmp_path: Path, name: str) -> 
     assert (tmp_path / "back" / name / "link").read_text() == "x"
 
 
-# A program over there with which, when it is told to, the line is cut in the middle of what it does.
+# A remote program that cuts the connection in the middle of its work when the test requests it.
 _CUTTING = """#!/bin/sh
 if rm "$0.cut" 2>/dev/null; then
     {program} "$@" | head -c 100000
@@ -79,7 +79,7 @@ exec {program} "$@"
 
 @pytest.mark.parametrize(("direction", "name"), [("put", "cat"), ("get", "dd")])
 def test_a_transfer_resumes_after_a_lost_connection(
-    ssh: StandIn, files: JobFiles, source: Path, tmp_path: Path, direction: str, name: str
+    ssh: FakeSsh, files: JobFiles, source: Path, tmp_path: Path, direction: str, name: str
 ) -> None:
     cutting, target = ssh.folder / "bin" / name, tmp_path / "target"
     cutting.parent.mkdir()
@@ -94,7 +94,7 @@ def test_a_transfer_resumes_after_a_lost_connection(
             received.append(done)
             cutting.with_suffix(".cut").touch()
 
-    with pytest.raises(TransportError, match="the connection to far broke") as raised:
+    with pytest.raises(TransportError, match="the connection to cluster broke") as raised:
         move(str(source), str(target), cut)
     existed = target.exists()
     again: list[int] = []
@@ -108,7 +108,7 @@ def test_a_transfer_resumes_after_a_lost_connection(
 
 
 def test_commands_run_during_transfers(
-    ssh: StandIn, files: JobFiles, source: Path, runtime: Path, transport: SshTransport, tmp_path: Path
+    ssh: FakeSsh, files: JobFiles, source: Path, runtime: Path, transport: SshTransport, tmp_path: Path
 ) -> None:
     ssh.allow(3)
     with ThreadPoolExecutor(8) as pool:
@@ -123,7 +123,7 @@ def test_commands_run_during_transfers(
 
 
 def test_a_full_remote_disk_is_a_transient_error(
-    ssh: StandIn, files: JobFiles, source: Path, tmp_path: Path
+    ssh: FakeSsh, files: JobFiles, source: Path, tmp_path: Path
 ) -> None:
     ssh.login("TMPDIR=/proc/none; export TMPDIR")
 
@@ -151,10 +151,10 @@ def test_a_growing_remote_file_is_followed(files: JobFiles, tmp_path: Path) -> N
 
 
 def test_output_of_a_job_is_read_over_the_connection(
-    ssh: StandIn, runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ssh: FakeSsh, runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with jpsi.JobExecutor("local", url="ssh://far") as executor:
+    with jpsi.JobExecutor("local", url="ssh://cluster") as executor:
         job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", "echo out; echo err >&2"]))
         executor.submit(job)
         job.wait(60)

@@ -7,60 +7,69 @@ import os
 import pytest
 
 import jpsi
+from fake_ssh import FakeSsh
 from jpsi import JobExecutor
 from jpsi.plugin import TransportError
 from jpsi_cli.doctor.system_checks import remote_host_name
-from stand_in import StandIn
 
 _LOCKED = "This account is currently not available."
 
 
-def _reached() -> str:
-    with JobExecutor("local", url="ssh://far") as executor:
+def _probe() -> str:
+    with JobExecutor("local", url="ssh://cluster") as executor:
         assert executor.system.is_remote
         return remote_host_name(executor.system)
 
 
-def test_doctor_names_the_host(ssh: StandIn) -> None:
-    assert _reached() == os.uname().nodename
+def test_doctor_names_the_host(ssh: FakeSsh) -> None:
+    assert _probe() == os.uname().nodename
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("Host key verification failed.", "the host key of far is not known yet; connect once by `ssh far`"),
-        ("WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!", "far has another host key than the known one"),
-        ("me@far: Permission denied (publickey).", "far refuses your login; check whether `ssh far` works"),
-        ("ssh: connect to host far port 22: Connection refused", "far cannot be reached"),
-        ("ssh: connect to host far port 22: No route to host", "far cannot be reached"),
-        ("ssh: Could not resolve hostname far: Name or service not known", "there is no host far"),
+        (
+            "Host key verification failed.",
+            "the host key of cluster is not known yet; connect once by `ssh cluster`",
+        ),
+        (
+            "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!",
+            "cluster has another host key than the known one",
+        ),
+        (
+            "me@cluster: Permission denied (publickey).",
+            "cluster refuses your login; check whether `ssh cluster` works",
+        ),
+        ("ssh: connect to host cluster port 22: Connection refused", "cluster cannot be reached"),
+        ("ssh: connect to host cluster port 22: No route to host", "cluster cannot be reached"),
+        ("ssh: Could not resolve hostname cluster: Name or service not known", "there is no host cluster"),
     ],
 )
-def test_a_failed_connection_is_explained(ssh: StandIn, words: str, sentence: str) -> None:
+def test_a_failed_connection_is_explained(ssh: FakeSsh, words: str, sentence: str) -> None:
     ssh.says(words)
 
     with pytest.raises(TransportError, match=sentence):
-        _reached()
+        _probe()
 
 
 @pytest.mark.parametrize("login", [f"echo '{_LOCKED}'; exit 1", "exit 1"], ids=["nologin", "false"])
-def test_an_account_without_a_shell_is_reported(ssh: StandIn, login: str) -> None:
+def test_an_account_without_a_shell_is_reported(ssh: FakeSsh, login: str) -> None:
     ssh.login(login)
 
-    with pytest.raises(TransportError, match="far accepts your login, but runs no /bin/sh for you"):
-        _reached()
+    with pytest.raises(TransportError, match="cluster accepts your login, but runs no /bin/sh for you"):
+        _probe()
 
 
-def test_a_full_disk_is_reported(ssh: StandIn) -> None:
-    """No file of the size that nothing has can be written."""
+def test_a_full_disk_is_reported(ssh: FakeSsh) -> None:
+    """Allow no file of more than zero bytes."""
     ssh.login("export HOME=/dev/full")
 
     with pytest.raises(jpsi.SubmitException, match=r"your home directory cannot be written: .*jpsi-"):
-        _reached()
+        _probe()
 
 
-def test_an_unwritable_temporary_directory_is_reported(ssh: StandIn) -> None:
+def test_an_unwritable_temporary_directory_is_reported(ssh: FakeSsh) -> None:
     ssh.login("export TMPDIR=/nowhere")
 
-    with pytest.raises(TransportError, match="far has no disk space for the input of /bin/sh"):
-        _reached()
+    with pytest.raises(TransportError, match="cluster has no disk space for the input of /bin/sh"):
+        _probe()

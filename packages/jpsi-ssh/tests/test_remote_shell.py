@@ -1,4 +1,4 @@
-"""The program is given to real shells, as the other side would give it to one."""
+"""The program of the remote shell, run by real shells as on the remote host."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 
+from fake_ssh import lives
 from jpsi.plugin import Command
 from jpsi_ssh.protocol.remote_shell import program
 from jpsi_ssh.protocol.requests import Mode, Request, request
 from jpsi_ssh.protocol.responses import Response
 from jpsi_testing.waiting import eventually
-from stand_in import lives
 
 _FOUND = {
     name: path for name in ("dash", "bash", "ksh", "mksh", "yash", "sh") if (path := shutil.which(name))
 }
-# each once, under whatever names it is there
+# each shell once, whatever its names on this host
 _SHELLS = list({os.path.realpath(path): name for name, path in _FOUND.items()}.values())
 _NONCE = "0123abcd"
-# Like those that read by blocks, whatever they are asked for.
+# A head(1) that reads whole blocks, as some do for any requested size.
 _POOR_HEAD = """#!/bin/sh
 exec dd bs=4096 count=1 2>/dev/null | dd bs=1 count="$2" 2>/dev/null
 """
@@ -35,7 +35,7 @@ Start = Callable[..., "Shell"]
 
 
 class Shell:
-    """A shell with the program, in a process group of its own."""
+    """A shell with the program, in its own process group."""
 
     def __init__(self, shell: str, folder: Path, **environment: str) -> None:
         self.process = subprocess.Popen(
@@ -57,7 +57,7 @@ class Shell:
     def send_request(self, requests: Request) -> Response:
         self.send(requests.sent)
         response = Response.for_nonce(requests.nonce)
-        # tests print little but to the first
+        # only the first request of a test prints much
         while not response.is_complete:
             for stream, framed in ((self.process.stdout, response.out), (self.process.stderr, response.err)):
                 while framed.verdict is None:
@@ -67,7 +67,7 @@ class Shell:
         return response
 
     def rest(self) -> bytes:
-        """What comes until the shell has ended."""
+        """Return the output until the shell has ended."""
         self.process.stdin.close()
         return self.process.stdout.read()
 
@@ -79,7 +79,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def start(name: str, tmp_path: Path) -> Iterator[Callable[..., Shell]]:
-    """Starts shells, which are gone after the test."""
+    """Yield a function that starts shells, which end with the test."""
     shells: list[Shell] = []
 
     def started(folder: Path = tmp_path, **environment: str) -> Shell:
@@ -119,7 +119,7 @@ def test_every_byte_arrives_and_comes_back(shell: Shell) -> None:
     assert shell.send_request(requests).out.text == data
 
 
-def test_one_request_after_the_other_is_carried_out(shell: Shell) -> None:
+def test_requests_run_one_after_the_other(shell: Shell) -> None:
     assert [_run(shell, "sh", "-c", f"exit {code}").out.verdict for code in (0, 7, 0)] == [b"0", b"7", b"0"]
 
 
@@ -148,7 +148,7 @@ def test_the_remote_shell_sets_and_unsets_variables(start: Start) -> None:
     assert not [line for line in lines if line.startswith(("OLD=", "SBATCH_", "jpsi_"))]
 
 
-def test_signals_are_as_they_were_and_no_file_is_open_but_the_streams(shell: Shell) -> None:
+def test_signals_are_unchanged_and_only_the_streams_are_open(shell: Shell) -> None:
     status = _run(shell, "sh", "-c", "kill -INT $$; echo alive").out
     files = _run(shell, "ls", "/dev/fd/").out.text.split()
 

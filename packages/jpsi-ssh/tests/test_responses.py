@@ -25,7 +25,7 @@ def _stream(noise: bytes, text: bytes, end: bytes, rest: bytes) -> bytes:
 @given(
     st.binary(), st.binary(), st.binary(), st.integers(0, 128), st.lists(st.integers(min_value=0), max_size=9)
 )
-def test_output_is_the_same_however_it_is_chunked(
+def test_output_is_the_same_for_any_chunks(
     noise: bytes, text: bytes, rest: bytes, code: int, cuts: list[int]
 ) -> None:
     response = Response.for_nonce(_NONCE)
@@ -66,7 +66,7 @@ def test_text_outside_the_frame_is_from_ssh() -> None:
 
 
 @given(st.text("ab\n"), st.lists(st.integers(min_value=0), max_size=9))
-def test_lines_are_the_same_however_they_are_chunked(text: str, cuts: list[int]) -> None:
+def test_lines_are_the_same_for_any_chunks(text: str, cuts: list[int]) -> None:
     data = _stream(b"noise\n", text.encode(), b" 0", b"\n")
     expected = text.split("\n")
     if not expected[-1]:

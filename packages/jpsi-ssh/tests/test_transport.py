@@ -1,4 +1,4 @@
-"""The transport, with a stand-in for ssh."""
+"""The transport with a fake of ssh."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from fake_ssh import FakeSsh, lives, sessions
 from jpsi.plugin import Command, ConfigError, FileTransport, LineTransport, TransportError
 from jpsi_ssh import transport as transport_module
 from jpsi_ssh.address import Address
@@ -26,7 +27,6 @@ from jpsi_ssh.protocol import channel
 from jpsi_ssh.protocol.channel import Channel
 from jpsi_ssh.transport import SshTransport
 from jpsi_testing.waiting import eventually
-from stand_in import StandIn, lives, sessions
 
 
 def _sh(text: str, **fields: Any) -> Command:
@@ -43,15 +43,15 @@ def test_an_ssh_url_opens_a_remote_transport() -> None:
 
 
 def test_remote_directories_are_queried_once(
-    transport: SshTransport, ssh: StandIn, monkeypatch: pytest.MonkeyPatch
+    transport: SshTransport, ssh: FakeSsh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", "/home/far me")
+    monkeypatch.setenv("HOME", "/home/it's me")
     monkeypatch.setenv("XDG_STATE_HOME", "/scratch")
 
     found = transport.directories()
     ssh.says("Connection refused")
 
-    assert (found.home, found.work) == ("/home/far me", "/scratch/jpsi/work")
+    assert (found.home, found.work) == ("/home/it's me", "/scratch/jpsi/work")
     assert transport.directories() == found
 
 
@@ -83,19 +83,19 @@ def test_a_failed_command_is_a_result(transport: SshTransport) -> None:
     assert (result.returncode, result.complaint) == (1, "no")
 
 
-def test_a_command_that_a_signal_has_ended_says_which(transport: SshTransport) -> None:
+def test_the_result_of_a_killed_command_has_the_signal(transport: SshTransport) -> None:
     assert transport.run(_sh("kill -TERM $$")).returncode == -signal.SIGTERM
 
 
 def test_a_missing_command_is_an_error(transport: SshTransport) -> None:
-    with pytest.raises(TransportError, match=r"no-such was not found on PATH at far") as raised:
+    with pytest.raises(TransportError, match=r"no-such was not found on PATH at cluster") as raised:
         transport.run(Command(["no-such"]))
 
     assert not raised.value.transient
     assert not raised.value.may_have_run
 
 
-def test_one_connection_serves_all_requests(ssh: StandIn, runtime: Path, transport: SshTransport) -> None:
+def test_one_connection_serves_all_requests(ssh: FakeSsh, runtime: Path, transport: SshTransport) -> None:
     for _ in range(3):
         transport.run(Command(["true"]))
 
@@ -104,7 +104,7 @@ def test_one_connection_serves_all_requests(ssh: StandIn, runtime: Path, transpo
 
 
 def test_executors_of_a_process_share_a_connection(
-    ssh: StandIn, runtime: Path, transport: SshTransport
+    ssh: FakeSsh, runtime: Path, transport: SshTransport
 ) -> None:
     other = SshTransport(transport.address)
 
@@ -114,7 +114,7 @@ def test_executors_of_a_process_share_a_connection(
     assert len(sessions(runtime)) == 1
 
 
-def test_processes_share_an_open_connection(ssh: StandIn, transport: SshTransport) -> None:
+def test_processes_share_an_open_connection(ssh: FakeSsh, transport: SshTransport) -> None:
     transport.run(Command(["true"]))
 
     Connection(transport.address).run(Command(["true"]))
@@ -122,7 +122,7 @@ def test_processes_share_an_open_connection(ssh: StandIn, transport: SshTranspor
     assert ssh.connections == 1
 
 
-def test_a_stale_control_socket_is_replaced(ssh: StandIn, runtime: Path, transport: SshTransport) -> None:
+def test_a_stale_control_socket_is_replaced(ssh: FakeSsh, runtime: Path, transport: SshTransport) -> None:
     transport.run(Command(["true"]))
     transport.close()
     (socket,) = runtime.glob("jpsi-ssh/*.0")
@@ -141,7 +141,7 @@ def test_many_threads_share_two_channels(runtime: Path, transport: SshTransport)
     assert len(sessions(runtime)) == 2
 
 
-def test_at_most_three_sessions_are_used(ssh: StandIn, runtime: Path, transport: SshTransport) -> None:
+def test_at_most_three_sessions_are_used(ssh: FakeSsh, runtime: Path, transport: SshTransport) -> None:
     ssh.allow(3)
     lines = iter(transport.open(_sh("echo 1; sleep 1000; :")))
 
@@ -155,7 +155,7 @@ def test_at_most_three_sessions_are_used(ssh: StandIn, runtime: Path, transport:
 
 @pytest.mark.parametrize("allowed", [1, 2])
 def test_a_low_session_limit_is_respected(
-    ssh: StandIn, runtime: Path, transport: SshTransport, allowed: int
+    ssh: FakeSsh, runtime: Path, transport: SshTransport, allowed: int
 ) -> None:
     ssh.allow(allowed)
 
@@ -165,7 +165,7 @@ def test_a_low_session_limit_is_respected(
     assert len(sessions(runtime)) == allowed
 
 
-def test_a_connection_without_free_sessions_is_supplemented(ssh: StandIn, transport: SshTransport) -> None:
+def test_a_connection_without_free_sessions_is_supplemented(ssh: FakeSsh, transport: SshTransport) -> None:
     ssh.allow(1)
     other = Connection(transport.address)
     other.run(Command(["true"]))
@@ -174,9 +174,9 @@ def test_a_connection_without_free_sessions_is_supplemented(ssh: StandIn, transp
     assert ssh.connections == 2
 
 
-def test_without_any_free_session_the_first_connection_is_retried(ssh: StandIn) -> None:
+def test_without_any_free_session_the_first_connection_is_retried(ssh: FakeSsh) -> None:
     now = [0.0]
-    connection = Connection(Address("far"), lambda: now[0])
+    connection = Connection(Address("cluster"), lambda: now[0])
     ssh.allow(0)
     with pytest.raises(TransportError, match="Session open refused"):
         connection.run(Command(["true"]))
@@ -207,7 +207,7 @@ def test_a_timed_out_command_is_killed_remotely(
 
 
 def test_hanging_commands_release_their_channels(
-    ssh: StandIn, runtime: Path, transport: SshTransport
+    ssh: FakeSsh, runtime: Path, transport: SshTransport
 ) -> None:
     ssh.allow(2)
     command = _sh("sleep 1000; :", timeout=timedelta(seconds=0.1))
@@ -228,7 +228,7 @@ def test_hanging_commands_release_their_channels(
         "(sleep 0.1; echo late; echo late >&2) &",
     ],
 )
-def test_login_banners_are_ignored(ssh: StandIn, transport: SshTransport, noise: str) -> None:
+def test_login_banners_are_ignored(ssh: FakeSsh, transport: SshTransport, noise: str) -> None:
     ssh.login(noise)
 
     result = transport.run(_sh("echo out; echo err >&2; exit 3"))
@@ -236,18 +236,18 @@ def test_login_banners_are_ignored(ssh: StandIn, transport: SshTransport, noise:
     assert (result.stdout, result.stderr, result.returncode) == ("out\n", "err\n", 3)
 
 
-def test_a_login_shell_need_not_be_one_of_posix(ssh: StandIn, transport: SshTransport) -> None:
-    # as csh says to whatever it does not understand; what it does understand, it runs
+def test_a_login_shell_need_not_be_one_of_posix(ssh: FakeSsh, transport: SshTransport) -> None:
+    # the message of csh for a line that it cannot parse; it runs the others
     ssh.login('[ "$*" = "exec /bin/sh" ] || { echo "Illegal variable name." >&2; exit 1; }')
 
     assert transport.run(_sh("x='$1 a'; echo \"$x\"")).stdout == "$1 a\n"
 
 
-def test_a_login_without_a_shell_is_an_error_with_its_message(ssh: StandIn, transport: SshTransport) -> None:
+def test_a_login_without_a_shell_is_an_error_with_its_message(ssh: FakeSsh, transport: SshTransport) -> None:
     ssh.login("echo This account is currently not available.; exit 1")
 
     with pytest.raises(
-        TransportError, match=r"far accepts your login, but runs no /bin/sh for you: .*not available"
+        TransportError, match=r"cluster accepts your login, but runs no /bin/sh for you: .*not available"
     ) as raised:
         transport.run(Command(["true"]))
 
@@ -255,7 +255,7 @@ def test_a_login_without_a_shell_is_an_error_with_its_message(ssh: StandIn, tran
 
 
 def test_a_login_that_never_answers_is_an_error(
-    ssh: StandIn, runtime: Path, transport: SshTransport, monkeypatch: pytest.MonkeyPatch
+    ssh: FakeSsh, runtime: Path, transport: SshTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jpsi_ssh.connection._GREET_SECONDS", 0.2)
     ssh.login("sleep 1000")
@@ -268,10 +268,10 @@ def test_a_login_that_never_answers_is_an_error(
         os.killpg(group, signal.SIGKILL)
 
 
-def test_a_client_that_is_refused_says_why(ssh: StandIn, transport: SshTransport) -> None:
-    ssh.says("No ED25519 host key is known for far and you have requested strict checking.")
+def test_a_refused_connection_has_its_reason(ssh: FakeSsh, transport: SshTransport) -> None:
+    ssh.says("No ED25519 host key is known for cluster and you have requested strict checking.")
 
-    with pytest.raises(TransportError, match="host key of far is not known") as raised:
+    with pytest.raises(TransportError, match="host key of cluster is not known") as raised:
         transport.run(Command(["true"]))
 
     assert raised.value.transient
@@ -302,10 +302,10 @@ def test_without_descriptors_there_is_an_error(
     assert raised.value.transient
 
 
-def test_an_unreachable_host_is_retried_with_backoff(ssh: StandIn) -> None:
+def test_an_unreachable_host_is_retried_with_backoff(ssh: FakeSsh) -> None:
     now = [0.0]
-    connection = Connection(Address("far"), lambda: now[0])
-    ssh.says("ssh: connect to host far port 22: Connection refused")
+    connection = Connection(Address("cluster"), lambda: now[0])
+    ssh.says("ssh: connect to host cluster port 22: Connection refused")
 
     for seconds, connections in ((0, 1), (0.9, 1), (1.1, 2), (3.0, 2), (3.2, 3)):
         now[0] = seconds
@@ -328,7 +328,7 @@ def test_a_connection_lost_during_a_command_makes_its_outcome_ambiguous(
 
     thread = threading.Thread(target=cut)
     thread.start()
-    with pytest.raises(TransportError, match="the connection to far broke") as raised:
+    with pytest.raises(TransportError, match="the connection to cluster broke") as raised:
         transport.run(_sh(f"true >{tmp_path}/begun; sleep 1000; :"))
     thread.join()
 
@@ -372,7 +372,7 @@ def test_input_that_does_not_fit_on_the_disk_is_an_error_and_runs_nothing(
     monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
 
     with pytest.raises(
-        TransportError, match=r"far has no disk space for the input of touch: .*missing"
+        TransportError, match=r"cluster has no disk space for the input of touch: .*missing"
     ) as raised:
         transport.run(Command(["touch", str(tmp_path / "ran")], stdin="script"))
 
@@ -415,20 +415,20 @@ def test_one_command_is_streamed_at_a_time(transport: SshTransport) -> None:
 
 
 def test_a_garbage_collected_transport_leaves_no_process(
-    runtime: Path, ssh: StandIn, monkeypatch: pytest.MonkeyPatch
+    runtime: Path, ssh: FakeSsh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Garbage is collected in a thread that is at something else, and must not be held up."""
-    transport = SshTransport(Address("far"))
+    """Garbage collection runs in any thread, and must not block it."""
+    transport = SshTransport(Address("cluster"))
     transport.run(Command(["true"]))
     lines = transport.open(_sh("sleep 1000; :"))
 
     del transport, lines
     with monkeypatch.context() as patched:
-        patched.setattr(time, "sleep", lambda _: pytest.fail("it was waited for somebody"))
+        patched.setattr(time, "sleep", lambda _: pytest.fail("close() waits"))
         gc.collect()
 
     assert eventually(lambda: not sessions(runtime))
-    later = SshTransport(Address("far"))
+    later = SshTransport(Address("cluster"))
     later.run(Command(["true"]))
     assert channel._ending == []
 
@@ -436,7 +436,7 @@ def test_a_garbage_collected_transport_leaves_no_process(
 def test_channels_opened_during_shutdown_do_not_block_it() -> None:
     channels, dropped = set[Channel](), list[Channel]()
 
-    class Going(Channel):
+    class ClosingChannel(Channel):
         def __init__(self) -> None:
             channels.add(self)
 
@@ -444,13 +444,13 @@ def test_channels_opened_during_shutdown_do_not_block_it() -> None:
             channels.discard(self)
             dropped.append(self)
 
-    going = [Going(), Going()]
+    going = [ClosingChannel(), ClosingChannel()]
     _drop_all(channels)
 
     assert set(dropped) == set(going)
 
 
-def test_a_forked_child_uses_channels_of_its_own(
+def test_a_forked_child_uses_its_own_channels(
     runtime: Path, transport: SshTransport, in_child: Callable[[Callable[[], int]], int]
 ) -> None:
     transport.run(Command(["true"]))
@@ -465,11 +465,11 @@ def test_a_forked_child_uses_channels_of_its_own(
 
 
 def test_a_child_forked_during_a_lookup_can_look_up_too(
-    ssh: StandIn, in_child: Callable[[Callable[[], int]], int]
+    ssh: FakeSsh, in_child: Callable[[Callable[[], int]], int]
 ) -> None:
     def work() -> int:
         signal.alarm(10)
-        return SshTransport(Address("far")).run(_sh("exit 7")).returncode
+        return SshTransport(Address("cluster")).run(_sh("exit 7")).returncode
 
     with transport_module._lock:
         code = in_child(work)

@@ -1,4 +1,4 @@
-"""What `jpsi_testing` and its pytest plugin offer, and that nobody pays for it who does not use it."""
+"""The names of `jpsi_testing` and its pytest plugin, which cost nothing if they are not used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jpsi_testing import PluginDirectory, fake
 from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState
 
 
-def test_what_is_exported_is_pinned() -> None:
+def test_the_exported_names_are_pinned() -> None:
     assert set(fake.__all__) == {
         "NO_ANSWER",
         "Arguments",

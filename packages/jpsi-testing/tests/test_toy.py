@@ -16,7 +16,7 @@ SITE = Site(config=BatchConfig())
 CONTEXT = SubmitContext(site=SITE, job_id="1", tag="jpsi-1-1")
 
 
-def test_a_script_says_what_is_asked_for() -> None:
+def test_a_script_has_the_resources_of_the_spec() -> None:
     spec = JobSpec(
         "/bin/true",
         name="a name",
@@ -60,7 +60,7 @@ def test_the_native_id_is_found_among_chatter() -> None:
 
 
 def _listed(*rows: str) -> CommandResult:
-    """What tstat prints of these rows."""
+    """Return the output of tstat for these rows."""
     lines = ["ID STATE CODE RESTARTS SUBMITTED TAG", *rows, f"{len(rows)} lines", ""]
     return CommandResult(returncode=0, stdout="\n".join(lines))
 
@@ -76,7 +76,7 @@ def test_rows_are_read_between_the_first_line_and_the_last() -> None:
         3,
         1,
     )
-    assert (observed["8"].state, observed["8"].word) == (None, "STRANGE")
+    assert (observed["8"].state, observed["8"].native_state) == (None, "STRANGE")
     assert toy.parse_find(result, ["jpsi-x-1", "jpsi-y-1"]) == {"jpsi-x-1": "7"}
     assert (observed["7"].tag, observed["8"].tag) == ("jpsi-x-1", "")
     assert toy.parse_finished(_listed("7 TIMEUP 143 0 0 "))["7"].reason is Reason.TIMEOUT

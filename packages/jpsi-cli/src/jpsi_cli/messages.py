@@ -102,7 +102,7 @@ def show_library_warnings() -> None:
     for library in ("jpsi", "jpsi_engine"):
         logging.getLogger(library).addHandler(_Warnings(logging.WARNING))
     if os.isatty(STDERR):
-        submit_queue = logging.getLogger("jpsi_engine.host.submit_queue")
+        submit_queue = logging.getLogger("jpsi_engine.scheduler.submit_queue")
         submit_queue.setLevel(logging.INFO)
         submit_queue.addHandler(_InfoMessages())
 

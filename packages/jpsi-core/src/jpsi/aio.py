@@ -26,8 +26,7 @@ async def submit(job: Job, executor: JobExecutor) -> None:
     one request, as with `submit_many`; each task learns the outcome of its own jobs.
 
     A task that is cancelled meanwhile ends once it is clear whether the backend has its job, which
-    `job.status` then shows. A job that was not handed to the backend yet, such as one that waits for the
-    quota, is not submitted.
+    `job.status` then shows. A job that the backend did not get yet, as it waits for the quota, is dropped.
 
     Raises:
         InvalidJobException: the job can never run on this backend as it is.
@@ -52,7 +51,7 @@ async def _submitted(jobs: Sequence[Job], executor: JobExecutor) -> Mapping[Job,
     submitter.check_open()
     if not jobs:
         return {}
-    batch = Batching.of(submitter)
+    batch = Batching.of(submitter, asyncio.get_running_loop())
     outcomes = {job: batch.put(job) for job in jobs}
     try:
         await asyncio.wait(outcomes.values())
@@ -75,6 +74,7 @@ async def wait(
         UnreachableStateException: the caller gave states and the job can reach none of them any more.
     """
     limit, targets = parse_wait_arguments(waited, timeout, target_states)
+    job._note_deadline(limit)  # noqa: SLF001
     try:
         with _change_event(job) as changed:
             async with asyncio.timeout(limit):

@@ -229,8 +229,7 @@ class JobExecutor:
 
         A job that never reached the backend comes back NEW with its id and can be submitted. A job that
         another process is submitting at this moment is left out after 10 seconds, with a warning: call again
-        for it. If the files are on a remote host, as with ssh, jobs that other machines submitted are found
-        as well.
+        for it. If the files are on a remote host, as with ssh, jobs of other machines are found as well.
 
         Raises:
             SubmitException: the work directory cannot be read, or this machine has no records and the remote
@@ -243,8 +242,7 @@ class JobExecutor:
 
         Other processes may follow them as well. A job that has ended is returned, too, and becomes final at
         once; a job that never reached the backend comes back NEW. Ids that are not on disk are left out, and
-        so are jobs that another process is submitting at this moment. `jpsi_engine.job_store` lists the jobs
-        on disk.
+        so are jobs that another process is submitting now. `jpsi_engine.job_store` lists the jobs on disk.
 
         Raises:
             SubmitException: the work directory cannot be read, or this executor keeps no records there.
@@ -340,8 +338,7 @@ class JobExecutor:
 
         A program that stays alive with its jobs records this by itself. A program that exits after submitting
         calls this method, so that a reader of the job store who does not query the batch system knows which
-        failures are final. The site is queried once, and not again once the answer is on disk; a site that
-        does not answer is skipped.
+        failures are final. The site is queried unless its answer is on disk; if it gives none, it is skipped.
 
         Raises:
             SubmitException: the work directory cannot be used.

@@ -102,6 +102,7 @@ def _completed(
         for job, watcher in watchers.items():
             job._watch(watcher)  # noqa: SLF001
             changes.put(job)
+            job._note_deadline(limit)  # noqa: SLF001
         while left:
             wait = None if deadline is None else max(deadline - time.monotonic(), 0)
             try:

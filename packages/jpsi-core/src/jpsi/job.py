@@ -133,6 +133,8 @@ class Job:
         function = as_function(callback)
         with self._lock:
             self._callback = function
+            if self._lane is None:
+                self._lane = notifier.Lane()
 
     def wait(
         self,
@@ -159,6 +161,7 @@ class Job:
         """
         limit, targets = parse_wait_arguments(waited, timeout, target_states)
         deadline = None if limit is None else time.monotonic() + limit
+        self._note_deadline(limit)
         with self._lock:
             while (status := self._entered(targets)) is None:
                 if self._condition is None:
@@ -206,6 +209,12 @@ class Job:
         """Return what `wait` would return with a timeout of zero, or raise as it does."""
         with self._lock:
             return self._entered(targets)
+
+    def _note_deadline(self, limit: float | None) -> None:
+        """Have the engine look for news more often if a caller waits for so many seconds at most."""
+        executor = self.executor
+        if limit and executor is not None and not self.status.final:
+            executor._engine.note_deadline(limit)  # noqa: SLF001
 
     def _delivered_statuses(self) -> Sequence[JobStatus]:
         """Return the statuses so far whose callbacks have returned."""
@@ -269,20 +278,14 @@ class Job:
                 self._statuses.append(status)
                 if self._executor is not None:
                     self._executor._notify(self, status)  # noqa: SLF001  internal to jpsi
-                if self._callback is not None or self._posted:
-                    self._post(status)
+                if self._lane is not None and (self._callback is not None or self._posted):
+                    self._posted += 1
+                    call = functools.partial(self._deliver, self._callback, status, len(self._statuses))
+                    notifier.shared().post(self._lane, call)
                 else:
                     self._delivered = len(self._statuses)
             self._wake()
             return self._statuses[-1].final
-
-    def _post(self, status: JobStatus) -> None:
-        if self._lane is None:
-            self._lane = notifier.Lane()
-        self._posted += 1
-        count = len(self._statuses)
-        call = functools.partial(self._deliver, self._callback, status, count)
-        notifier.shared().post(self._lane, call)
 
     def _deliver(self, callback: StatusFunction | None, status: JobStatus, count: int) -> None:
         try:

@@ -144,16 +144,12 @@ def _log() -> Logger:
     return logging.getLogger(__name__)
 
 
-class _Delivery(threading.local):
-    active = False
-
-
-_delivery = _Delivery()
+_delivery = threading.local()
 
 
 def is_delivering() -> bool:
     """Return True if this thread delivers callbacks, so that it must not wait for delivery."""
-    return _delivery.active
+    return hasattr(_delivery, "active")
 
 
 _shared = Notifier()

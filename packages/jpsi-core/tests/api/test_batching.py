@@ -1,4 +1,4 @@
-"""Submitting in asyncio: few requests, each task hears of its own jobs, and nothing is lost or done twice."""
+"""Submission in asyncio: few requests, and each task gets the outcome of its own jobs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from gate import PATIENCE
 from jpsi import BulkException, InvalidJobException, Job, JobExecutor, JobSpec, JobState, SubmitException, aio
 from jpsi.api import batching
 from jpsi.contract.engine import Engine, Outcomes, Submission
+from manual_executor import PATIENCE
 
 
 class Counter(Engine):
-    """An engine that notes what it is given at a time, and can be made to wait or to refuse."""
+    """An engine that records the submissions of each call, and can be made to wait or to refuse."""
 
     is_bulk = True
 
@@ -31,10 +31,10 @@ class Counter(Engine):
         self.may_go_on.set()
         self.given_up: list[Sequence[str] | None] = []
 
-    def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
+    def submit_many(self, submissions: Sequence[Submission], report: Callable[[Outcomes], None]) -> None:
         self.requests.append([it.job_id for it in submissions])
         refused = {it.job_id for it in submissions if it.job_id in self.refused}
-        told(dict.fromkeys(refused, SubmitException("no")))
+        report(dict.fromkeys(refused, SubmitException("no")))
         self.began.release()
         assert self.may_go_on.wait(PATIENCE)
         if self.error is not None:
@@ -42,7 +42,7 @@ class Counter(Engine):
         for it in submissions:
             if it.job_id not in refused:
                 is_refused = it.job_id in self.refused
-                told({it.job_id: SubmitException("no") if is_refused else f"n-{it.job_id}"})
+                report({it.job_id: SubmitException("no") if is_refused else f"n-{it.job_id}"})
 
     def give_up(self, job_ids: Sequence[str] | None) -> None:
         self.given_up.append(job_ids)
@@ -75,16 +75,16 @@ def executor(engine: Counter, monkeypatch: pytest.MonkeyPatch) -> JobExecutor:
     return executor
 
 
-def one() -> Job:
+def make_job() -> Job:
     return Job(JobSpec("/bin/true"))
 
 
-def some(count: int) -> list[Job]:
-    return [one() for _ in range(count)]
+def make_jobs(count: int) -> list[Job]:
+    return [make_job() for _ in range(count)]
 
 
-async def begun(engine: Counter) -> None:
-    """Returns once the next request is under way."""
+async def wait_for_request(engine: Counter) -> None:
+    """Wait until the next request runs."""
     await asyncio.to_thread(engine.began.acquire, timeout=PATIENCE)
 
 
@@ -93,8 +93,8 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     assert not batching._all
 
 
-def test_what_is_submitted_at_once_is_one_request(engine: Counter, executor: JobExecutor) -> None:
-    jobs = some(50)
+def test_concurrent_submissions_are_one_request(engine: Counter, executor: JobExecutor) -> None:
+    jobs = make_jobs(50)
 
     async def main() -> None:
         await asyncio.gather(*(aio.submit(job, executor) for job in jobs))
@@ -106,15 +106,13 @@ def test_what_is_submitted_at_once_is_one_request(engine: Counter, executor: Job
     assert [job.native_id for job in jobs] == [f"n-{job.id}" for job in jobs]
 
 
-def test_what_comes_while_a_request_is_under_way_is_the_next_one(
-    engine: Counter, executor: JobExecutor
-) -> None:
-    first, *others = jobs = some(4)
+def test_submissions_during_a_request_are_the_next_request(engine: Counter, executor: JobExecutor) -> None:
+    first, *others = jobs = make_jobs(4)
     engine.may_go_on.clear()
 
     async def main() -> None:
         tasks = [asyncio.create_task(aio.submit(first, executor))]
-        await begun(engine)
+        await wait_for_request(engine)
         for job in others:
             tasks.append(asyncio.create_task(aio.submit(job, executor)))
             await asyncio.sleep(0)
@@ -127,15 +125,15 @@ def test_what_comes_while_a_request_is_under_way_is_the_next_one(
     assert {job.status.state for job in jobs} == {JobState.QUEUED}
 
 
-def test_what_comes_between_the_last_word_of_a_request_and_its_end_is_not_lost(
+def test_a_submission_between_the_last_outcome_and_the_end_of_a_request_is_not_lost(
     engine: Counter, executor: JobExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is in the next request, and no timer begins another one while that is under way."""
-    first, second, third = some(3)
+    """It is in the next request, and no timer begins another one while that one runs."""
+    first, second, third = make_jobs(3)
     may_end, submit_many = threading.Event(), engine.submit_many
 
-    def slow_to_end(submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
-        submit_many(submissions, told)
+    def slow_to_end(submissions: Sequence[Submission], report: Callable[[Outcomes], None]) -> None:
+        submit_many(submissions, report)
         assert may_end.wait(PATIENCE)
 
     monkeypatch.setattr(engine, "submit_many", slow_to_end)
@@ -143,7 +141,7 @@ def test_what_comes_between_the_last_word_of_a_request_and_its_end_is_not_lost(
     async def main() -> None:
         engine.may_go_on.clear()
         tasks = [asyncio.create_task(aio.submit(first, executor))]
-        await begun(engine)
+        await wait_for_request(engine)
         tasks.append(asyncio.create_task(aio.submit(second, executor)))
         await asyncio.sleep(0)
         engine.may_go_on.set()
@@ -152,7 +150,7 @@ def test_what_comes_between_the_last_word_of_a_request_and_its_end_is_not_lost(
         tasks.append(asyncio.create_task(aio.submit(third, executor)))
         await asyncio.sleep(0)
         may_end.set()
-        await begun(engine)
+        await wait_for_request(engine)
         # the timer of the third job
         await asyncio.sleep(2 * batching.WINDOW_SECONDS)
         engine.may_go_on.set()
@@ -163,20 +161,20 @@ def test_what_comes_between_the_last_word_of_a_request_and_its_end_is_not_lost(
     assert engine.requests == [[first.id], [second.id, third.id]]
 
 
-def test_each_task_hears_of_its_own_job(engine: Counter, executor: JobExecutor) -> None:
+def test_each_task_gets_the_outcome_of_its_own_job(engine: Counter, executor: JobExecutor) -> None:
     good, refused, invalid = Job(JobSpec("/bin/true")), Job(JobSpec("/bin/true")), Job(JobSpec())
     engine.refused = {refused.id}
-    told: list[BaseException | None] = []
+    outcomes: list[BaseException | None] = []
 
     async def main() -> None:
         jobs = [good, refused, invalid]
-        told.extend(
+        outcomes.extend(
             await asyncio.gather(*(aio.submit(job, executor) for job in jobs), return_exceptions=True)
         )
 
     run(main())
 
-    assert list(map(type, told)) == [type(None), SubmitException, InvalidJobException]
+    assert list(map(type, outcomes)) == [type(None), SubmitException, InvalidJobException]
     assert [job.status.state for job in (good, refused, invalid)] == [
         JobState.QUEUED,
         JobState.NEW,
@@ -184,10 +182,10 @@ def test_each_task_hears_of_its_own_job(engine: Counter, executor: JobExecutor) 
     ]
 
 
-def test_a_job_that_was_refused_can_be_submitted_again_while_others_are_under_way(
+def test_a_refused_job_can_be_submitted_again_during_the_submission_of_others(
     engine: Counter, executor: JobExecutor
 ) -> None:
-    job, other = some(2)
+    job, other = make_jobs(2)
     engine.refused = {job.id}
     engine.may_go_on.clear()
 
@@ -195,10 +193,10 @@ def test_a_job_that_was_refused_can_be_submitted_again_while_others_are_under_wa
         tasks = [asyncio.create_task(aio.submit(it, executor)) for it in (job, other)]
         with pytest.raises(SubmitException, match="no"):
             await tasks[0]
-        await begun(engine)
+        await wait_for_request(engine)
         engine.refused.clear()
         again = asyncio.create_task(asyncio.to_thread(executor.submit_many, [job]))
-        await begun(engine)
+        await wait_for_request(engine)
         engine.may_go_on.set()
         await asyncio.gather(tasks[1], again)
 
@@ -207,8 +205,8 @@ def test_a_job_that_was_refused_can_be_submitted_again_while_others_are_under_wa
     assert {it.status.state for it in (job, other)} == {JobState.QUEUED}
 
 
-def test_a_job_that_is_being_submitted_is_not_submitted_twice(engine: Counter, executor: JobExecutor) -> None:
-    job = one()
+def test_a_job_in_submission_is_not_submitted_twice(engine: Counter, executor: JobExecutor) -> None:
+    job = make_job()
 
     async def main() -> None:
         first, second = await asyncio.gather(
@@ -225,7 +223,7 @@ def test_a_job_that_is_being_submitted_is_not_submitted_twice(engine: Counter, e
 def test_a_task_cancelled_before_its_job_was_handed_over_leaves_it_new(
     engine: Counter, executor: JobExecutor
 ) -> None:
-    kept, given_up = some(2)
+    kept, given_up = make_jobs(2)
 
     async def main() -> None:
         tasks = [asyncio.create_task(aio.submit(job, executor)) for job in (kept, given_up)]
@@ -241,16 +239,16 @@ def test_a_task_cancelled_before_its_job_was_handed_over_leaves_it_new(
     executor.submit_many([given_up])
 
 
-def test_a_task_cancelled_later_ends_once_it_is_clear_what_came_of_its_job(
+def test_a_task_cancelled_later_ends_once_the_outcome_of_its_job_is_known(
     engine: Counter, executor: JobExecutor
 ) -> None:
-    job = one()
+    job = make_job()
     engine.may_go_on.clear()
     engine.give_up = lambda job_ids: None  # type: ignore[method-assign]  # it was handed over already
 
     async def main() -> None:
         task = asyncio.create_task(aio.submit(job, executor))
-        await begun(engine)
+        await wait_for_request(engine)
         task.cancel()
         await asyncio.sleep(0.01)
         assert not task.done()
@@ -262,15 +260,15 @@ def test_a_task_cancelled_later_ends_once_it_is_clear_what_came_of_its_job(
     run(main())
 
 
-def test_a_task_cancelled_while_its_job_waits_for_room_gives_it_up(
+def test_a_task_cancelled_while_its_job_waits_for_the_quota_cancels_its_submission(
     engine: Counter, executor: JobExecutor
 ) -> None:
-    given_up, other = some(2)
+    given_up, other = make_jobs(2)
     engine.may_go_on.clear()
 
     async def main() -> None:
         tasks = [asyncio.create_task(aio.submit(job, executor)) for job in (given_up, other)]
-        await begun(engine)
+        await wait_for_request(engine)
         tasks[0].cancel()
         await asyncio.wait(tasks)
         assert tasks[0].cancelled()
@@ -282,11 +280,11 @@ def test_a_task_cancelled_while_its_job_waits_for_room_gives_it_up(
     assert engine.given_up == [[given_up.id]]
 
 
-def test_a_job_that_is_only_about_to_wait_for_room_is_given_up_once_it_does(
+def test_a_submission_cancelled_before_its_wait_for_the_quota_ends_with_the_wait(
     engine: Counter, executor: JobExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batching, "_GIVE_UP_SECONDS", 0.01)
-    job, give_up = one(), engine.give_up
+    job, give_up = make_job(), engine.give_up
     engine.may_go_on.clear()
 
     def at_the_second_time(job_ids: Sequence[str] | None) -> None:
@@ -296,7 +294,7 @@ def test_a_job_that_is_only_about_to_wait_for_room_is_given_up_once_it_does(
 
     async def main() -> None:
         task = asyncio.create_task(aio.submit(job, executor))
-        await begun(engine)
+        await wait_for_request(engine)
         task.cancel()
         await asyncio.wait([task])
 
@@ -307,13 +305,13 @@ def test_a_job_that_is_only_about_to_wait_for_room_is_given_up_once_it_does(
 
 
 def test_a_task_that_is_cancelled_twice_ends_at_once(engine: Counter, executor: JobExecutor) -> None:
-    job = one()
+    job = make_job()
     engine.may_go_on.clear()
     engine.give_up = lambda job_ids: None  # type: ignore[method-assign]
 
     async def main() -> None:
         task = asyncio.create_task(aio.submit(job, executor))
-        await begun(engine)
+        await wait_for_request(engine)
         for _ in range(2):
             task.cancel()
             await asyncio.sleep(0.01)
@@ -327,11 +325,11 @@ def test_a_task_that_is_cancelled_twice_ends_at_once(engine: Counter, executor: 
 def test_jobs_are_submitted_though_the_loop_was_closed_meanwhile(
     engine: Counter, executor: JobExecutor
 ) -> None:
-    job = one()
+    job = make_job()
     engine.may_go_on.clear()
     loop = asyncio.new_event_loop()
     task = loop.create_task(aio.submit(job, executor))
-    loop.run_until_complete(begun(engine))
+    loop.run_until_complete(wait_for_request(engine))
     loop.close()
 
     engine.may_go_on.set()
@@ -339,14 +337,14 @@ def test_jobs_are_submitted_though_the_loop_was_closed_meanwhile(
     assert job.wait(PATIENCE, JobState.QUEUED) is not None
     assert len(batching._all) == 1
     task._log_destroy_pending = False  # type: ignore[attr-defined]
-    asyncio.run(aio.submit(one(), executor))
+    asyncio.run(aio.submit(make_job(), executor))
     assert not batching._all
 
 
 def test_jobs_of_a_loop_that_is_closed_before_they_are_handed_over_stay_new(
     engine: Counter, executor: JobExecutor
 ) -> None:
-    job = one()
+    job = make_job()
     loop = asyncio.new_event_loop()
     task = loop.create_task(aio.submit(job, executor))
     loop.run_until_complete(asyncio.sleep(0))
@@ -356,15 +354,15 @@ def test_jobs_of_a_loop_that_is_closed_before_they_are_handed_over_stay_new(
     executor.submit_many([job])
 
     assert engine.requests == [[job.id]]
-    asyncio.run(aio.submit(one(), executor))
+    asyncio.run(aio.submit(make_job(), executor))
 
 
 @pytest.mark.parametrize("submit", [aio.submit, lambda job, on: aio.submit_many([job], on)])
-def test_a_closed_executor_takes_no_more(engine: Counter, executor: JobExecutor, submit: Any) -> None:
+def test_a_closed_executor_refuses_jobs(engine: Counter, executor: JobExecutor, submit: Any) -> None:
     executor.close()
 
     with pytest.raises(SubmitException, match="was closed"):
-        asyncio.run(submit(one(), executor))
+        asyncio.run(submit(make_job(), executor))
 
     assert engine.requests == []
     assert engine.given_up == [None]
@@ -373,7 +371,7 @@ def test_a_closed_executor_takes_no_more(engine: Counter, executor: JobExecutor,
 def test_an_executor_that_is_closed_while_jobs_gather_refuses_each(
     engine: Counter, executor: JobExecutor
 ) -> None:
-    jobs = some(2)
+    jobs = make_jobs(2)
 
     async def main() -> None:
         tasks = [asyncio.create_task(aio.submit(job, executor)) for job in jobs]
@@ -387,20 +385,22 @@ def test_an_executor_that_is_closed_while_jobs_gather_refuses_each(
     assert {job.status.state for job in jobs} == {JobState.NEW}
 
 
-def test_what_goes_wrong_with_a_whole_request_is_told_to_all(engine: Counter, executor: JobExecutor) -> None:
+def test_an_error_of_a_whole_request_is_raised_in_every_task(engine: Counter, executor: JobExecutor) -> None:
     engine.error = MemoryError("all of it")
 
     async def main() -> None:
-        errors = await asyncio.gather(*(aio.submit(job, executor) for job in some(2)), return_exceptions=True)
+        errors = await asyncio.gather(
+            *(aio.submit(job, executor) for job in make_jobs(2)), return_exceptions=True
+        )
         assert list(map(type, errors)) == [MemoryError, MemoryError]
         engine.error = None
-        await aio.submit(one(), executor)
+        await aio.submit(make_job(), executor)
 
     run(main())
 
 
-def test_submit_many_says_which_were_not_submitted(engine: Counter, executor: JobExecutor) -> None:
-    jobs = some(3)
+def test_submit_many_names_the_jobs_that_were_not_submitted(engine: Counter, executor: JobExecutor) -> None:
+    jobs = make_jobs(3)
     engine.refused = {jobs[1].id}
 
     async def main() -> None:
@@ -421,7 +421,7 @@ def test_submit_many_of_none_does_nothing(engine: Counter, executor: JobExecutor
 @pytest.mark.parametrize(
     ("jobs", "error"), [(["it"], TypeError), ([Job()] * 2, ValueError)], ids=["no job", "twice"]
 )
-def test_misuse_is_told_before_anything_is_submitted(
+def test_misuse_is_an_error_before_any_submission(
     engine: Counter, executor: JobExecutor, jobs: Any, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -431,13 +431,13 @@ def test_misuse_is_told_before_anything_is_submitted(
 
 
 def test_a_thousand_tasks_take_one_thread(engine: Counter, executor: JobExecutor) -> None:
-    jobs = some(1000)
+    jobs = make_jobs(1000)
     engine.may_go_on.clear()
     before = threading.active_count()
 
     async def main() -> None:
         tasks = [asyncio.create_task(aio.submit(job, executor)) for job in jobs]
-        await begun(engine)
+        await wait_for_request(engine)
         assert threading.active_count() == before + 2  # one of them waits for the other
         engine.may_go_on.set()
         await asyncio.gather(*tasks)

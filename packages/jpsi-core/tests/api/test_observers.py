@@ -1,4 +1,4 @@
-"""Who is told of statuses, and that nobody waits for anybody."""
+"""Observers of statuses: each gets all of them in order, and none waits for another."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ PATIENCE = 30
 STATUSES = [JobStatus(state) for state in (JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)]
 
 
-class Watching:
+class RecordingObserver:
     """An observer that may be blocked in its first call."""
 
     def __init__(self, *, is_blocked: bool = False) -> None:
-        self.may_go_on = threading.Event()
+        self.is_released = threading.Event()
         self.has_all = threading.Event()
         self.calls: list[dict[str, Any]] = []
         if not is_blocked:
-            self.may_go_on.set()
+            self.is_released.set()
 
     def status_changed(self, **call: Any) -> None:
-        assert self.may_go_on.wait(PATIENCE)
+        assert self.is_released.wait(PATIENCE)
         self.calls.append(call)
         if len(self.calls) == len(STATUSES):
             self.has_all.set()
 
 
-def told(*observers: Watching) -> JobSpec:
+def notify(*observers: RecordingObserver) -> JobSpec:
     spec = JobSpec("/bin/true", ["x"])
     observing = Observers("toy", observers)
     observing.add_job("1", spec)
@@ -39,23 +39,23 @@ def told(*observers: Watching) -> JobSpec:
     return spec
 
 
-def test_observer_is_told_in_order_and_delays_no_other() -> None:
-    slow, quick = Watching(is_blocked=True), Watching()
+def test_an_observer_is_called_in_order_and_delays_no_other() -> None:
+    slow, quick = RecordingObserver(is_blocked=True), RecordingObserver()
 
-    told(slow, quick)
+    notify(slow, quick)
 
     assert quick.has_all.wait(PATIENCE)
     assert slow.calls == []
-    slow.may_go_on.set()
+    slow.is_released.set()
     assert slow.has_all.wait(PATIENCE)
     for observer in (slow, quick):
         assert [call["status"] for call in observer.calls] == STATUSES
 
 
 def test_observer_gets_a_copy_of_the_spec() -> None:
-    observer = Watching()
+    observer = RecordingObserver()
 
-    spec = told(observer)
+    spec = notify(observer)
 
     assert observer.has_all.wait(PATIENCE)
     assert {call["executor"] for call in observer.calls} == {"toy"}
@@ -63,7 +63,7 @@ def test_observer_gets_a_copy_of_the_spec() -> None:
     assert all(call["spec"].arguments is not spec.arguments for call in observer.calls)
 
 
-def test_nobody_to_tell_costs_nothing() -> None:
+def test_no_observers_cost_nothing() -> None:
     observing = Observers("toy", ())
     observing.add_job("1", JobSpec("/bin/true"))
     observing.notify("1", None, STATUSES[0])

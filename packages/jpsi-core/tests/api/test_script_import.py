@@ -30,7 +30,7 @@ def _completed(
         ("true", ["/bin/sh"]),
     ],
 )
-def test_what_runs_a_script_is_what_the_kernel_finds(first: str, command: list[str]) -> None:
+def test_the_interpreter_of_a_script_is_that_of_the_kernel(first: str, command: list[str]) -> None:
     spec = _completed(jpsi.JobSpec(), f"{first}\ntrue\n")
 
     assert [spec.executable, *(spec.arguments or ())] == [*command, str(_SCRIPT)]
@@ -43,11 +43,13 @@ def test_a_shell_that_the_directives_name_comes_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "directory"),
+    ("spec_directory", "directory"),
     [(None, "/scratch/me"), ("run", "/scratch/me/run"), ("/x", "/x"), ("~", "~"), ("~/a", "~/a")],
 )
-def test_a_directory_is_relative_to_where_it_is_submitted(asked: str | None, directory: str) -> None:
-    assert _completed(jpsi.JobSpec(directory=asked)).directory == Path(directory)
+def test_a_directory_is_relative_to_that_of_the_submission(
+    spec_directory: str | None, directory: str
+) -> None:
+    assert _completed(jpsi.JobSpec(directory=spec_directory)).directory == Path(directory)
 
 
 @pytest.mark.parametrize(("is_local", "path"), [(False, "a/out.txt"), (True, "/scratch/me/a/out.txt")])
@@ -63,13 +65,13 @@ def test_the_path_of_a_script_is_never_expanded() -> None:
     assert _completed(jpsi.JobSpec(), path=Path("/a/${HOME}")).arguments == ["/a/$${HOME}"]
 
 
-def test_a_script_is_started_once_however_much_room_it_asks_for() -> None:
+def test_a_script_is_started_once_for_any_resources() -> None:
     spec = jpsi.JobSpec(resources=jpsi.ResourceSpecV1(process_count=8))
 
     assert _completed(spec).launcher == "single"
 
 
-def test_a_script_that_nobody_understands_is_refused() -> None:
+def test_a_script_of_an_unknown_batch_system_is_refused() -> None:
     with pytest.raises(jpsi.InvalidJobException, match=r"a\.sh has no directives of any executor"):
         jpsi.read_script("#!/bin/sh\ntrue\n", "a.sh", "/")
     with pytest.raises(jpsi.InvalidJobException, match=r"a\.sh has no directives of the executor local"):

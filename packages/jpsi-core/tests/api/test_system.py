@@ -23,7 +23,7 @@ _HOURS = timedelta(hours=3)
 
 
 class Backend:
-    """Its command is found on the PATH that it sets for it."""
+    """Find the command on the PATH that it sets for it."""
 
     def __init__(self, directory: Path, text: str) -> None:
         self.directory = directory
@@ -37,7 +37,7 @@ class Backend:
 
     @hookimpl
     def parse_queues(self, result: CommandResult) -> Sequence[Queue]:
-        return [Queue(name=line, word="") for line in result.checked().stdout.splitlines()]
+        return [Queue(name=line, native_state="") for line in result.checked().stdout.splitlines()]
 
 
 def _system(backend: object, config: ExecutorConfig, *, has_commands: bool = True) -> System:

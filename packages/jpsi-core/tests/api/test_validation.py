@@ -1,4 +1,4 @@
-"""What was answered about one job counts for those that are alike, for as long as the site stays as it is."""
+"""Validation results of one job, which count for equal jobs while the facts about the site do not change."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from jpsi.plugin import Capabilities, Site
 
 
 class Backend:
-    """Whoever is asked, and what about."""
+    """A backend that records the specs that it checks."""
 
     def __init__(self) -> None:
         self.offers: Mapping[str, Any] = {}
-        self.asked = list[str]()
+        self.checked = list[str]()
         self.missing = list[str]()
         self.heterogeneous = False
 
@@ -28,7 +28,7 @@ class Backend:
         return Capabilities(default_launcher="multiple", heterogeneous=self.heterogeneous)
 
     def check_spec(self, spec: JobSpec, site: Site) -> list[list[str]]:
-        self.asked.append(f"{spec.executable} {site.offers.get('queue')}")
+        self.checked.append(f"{spec.executable} {site.offers.get('queue')}")
         queue = spec.attributes.queue_name
         return [[] if queue == site.offers.get("queue") else [f"no queue {queue}"]]
 
@@ -50,8 +50,8 @@ def backend() -> Backend:
 
 
 def checking(backend: Backend, *, has_policy: bool = False) -> Validation:
-    """The checks of an executor of a backend."""
-    # `isinstance` with a protocol asks for all of its methods
+    """Return the checks of an executor with this backend."""
+    # `isinstance` with a protocol requires all of its methods
     names = ["offers", "submit", "track", "attach", "recover"]
     names += ["cancel", "hold", "release", "info", "native_ids", "streams"]
     engine = SimpleNamespace(
@@ -84,16 +84,16 @@ def of_queue(name: str) -> Job:
     return Job(JobSpec("c", attributes=JobAttributes(queue_name=name)))
 
 
-def test_alike_jobs_are_asked_about_once(backend: Backend) -> None:
+def test_equal_jobs_are_checked_once(backend: Backend) -> None:
     checks = checking(backend)
 
     found = [checks.submission(Job(JobSpec(name)), 1).nodes for name in "ab"]
 
-    assert backend.asked == ["a None"]
+    assert backend.checked == ["a None"]
     assert found == [["nodes"], ["nodes"]]
 
 
-def test_jobs_that_differ_are_asked_about_each(backend: Backend) -> None:
+def test_different_jobs_are_checked_each(backend: Backend) -> None:
     checks = checking(backend)
     checks.submission(Job(JobSpec("a")), 1)
 
@@ -101,7 +101,7 @@ def test_jobs_that_differ_are_asked_about_each(backend: Backend) -> None:
         checks.submission(of_queue("fast"), 1)
 
 
-def test_what_is_found_out_about_a_site_counts_from_then_on(backend: Backend) -> None:
+def test_probed_facts_about_a_site_count_from_then_on(backend: Backend) -> None:
     checks = checking(backend)
     with pytest.raises(InvalidJobException, match="no queue fast"):
         checks.submission(of_queue("fast"), 1)
@@ -111,7 +111,7 @@ def test_what_is_found_out_about_a_site_counts_from_then_on(backend: Backend) ->
     assert checks.submission(of_queue("fast"), 1).nodes == ["nodes"]
 
 
-def test_what_may_change_is_asked_about_each_time(backend: Backend) -> None:
+def test_facts_that_may_change_are_checked_each_time(backend: Backend) -> None:
     checks = checking(backend)
     checks.submission(Job(JobSpec("a")), 1)
 
@@ -121,7 +121,7 @@ def test_what_may_change_is_asked_about_each_time(backend: Backend) -> None:
         checks.submission(Job(JobSpec("a")), 1)
 
 
-def test_of_one_request_it_is_asked_once(backend: Backend) -> None:
+def test_one_request_checks_once(backend: Backend) -> None:
     checks, cache = checking(backend), CheckCache()
     checks.submission(Job(JobSpec("a")), 1, cache)
 
@@ -130,13 +130,13 @@ def test_of_one_request_it_is_asked_once(backend: Backend) -> None:
     assert checks.submission(Job(JobSpec("b")), 1, cache).launch == ["launch"]
 
 
-def test_a_policy_is_asked_about_each(backend: Backend) -> None:
+def test_a_policy_checks_each_job(backend: Backend) -> None:
     checks = checking(backend, has_policy=True)
 
     for name in "ab":
         checks.submission(Job(JobSpec(name)), 1)
 
-    assert backend.asked == ["a None", "b None"]
+    assert backend.checked == ["a None", "b None"]
 
 
 def test_a_job_that_a_policy_refuses_leaves_no_answer_to_others(backend: Backend) -> None:
@@ -150,7 +150,7 @@ def test_a_job_that_a_policy_refuses_leaves_no_answer_to_others(backend: Backend
     assert checks.submission(of_queue("fast"), 1).nodes == ["nodes"]
 
 
-def test_why_a_job_can_never_run_is_told_with_all_else(backend: Backend) -> None:
+def test_the_reason_why_a_job_can_never_run_is_among_all_problems(backend: Backend) -> None:
     job = of_queue("fast")
     assert job.spec is not None
     job.spec.directory = "/"  # type: ignore[assignment]  # read as a path
@@ -162,9 +162,9 @@ def test_why_a_job_can_never_run_is_told_with_all_else(backend: Backend) -> None
 SEVERAL = HeterogeneousResources([ResourceSpecV1(memory=2**30), ResourceSpecV1(process_count=2)])
 
 
-def test_an_executor_of_one_kind_of_slot_refuses_several_and_is_told_of_none(backend: Backend) -> None:
-    told = list[object]()
-    backend.problems = lambda spec: told.append(spec.resources) or ["no room"]  # type: ignore[func-returns-value, method-assign, redundant-expr]  # short
+def test_several_kinds_of_slots_are_refused_before_the_engine_gets_them(backend: Backend) -> None:
+    resources = list[object]()
+    backend.problems = lambda spec: resources.append(spec.resources) or ["no room"]  # type: ignore[func-returns-value, method-assign, redundant-expr]  # short
 
     with pytest.raises(InvalidJobException) as caught:
         checking(backend).submission(Job(JobSpec("a", resources=SEVERAL)), 1)
@@ -172,7 +172,7 @@ def test_an_executor_of_one_kind_of_slot_refuses_several_and_is_told_of_none(bac
     why = "the executor acme gives a job one kind of slot, not several; use ResourceSpecV1, or"
     assert f"{why} another executor" in str(caught.value)
     assert "no room" in str(caught.value)
-    assert told == [None]
+    assert resources == [None]
 
 
 def test_an_executor_of_several_kinds_of_slots_takes_them(backend: Backend) -> None:

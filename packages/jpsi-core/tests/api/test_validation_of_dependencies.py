@@ -1,4 +1,4 @@
-"""Jobs that wait for others: what comes to light before a batch system is asked."""
+"""Jobs that wait for others: the problems that validation finds without the batch system."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def waiting(*after: Dependency | Job | str) -> JobSpec:
 
 
 def submitted(*states: JobState) -> Job:
-    """A job that has come so far."""
+    """Return a job in this state."""
     job = Job(JobSpec("/bin/true"))
     job._bind("7", 1)
     for state in states:
@@ -45,15 +45,15 @@ def test_a_spec_without_dependencies_stays_as_it_is() -> None:
     assert resolved(spec, frozenset, lambda _: False) == (spec, [])
 
 
-def test_what_is_satisfied_is_left_out() -> None:
+def test_satisfied_dependencies_are_left_out() -> None:
     spec, problems = resolved(waiting(submitted(JobState.COMPLETED), "8"), lambda: EVERY, lambda _: True)
 
     assert (after(spec), problems) == ([Dependency("8")], [])
 
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:
-    failed, new, elsewhere = submitted(JobState.FAILED), Job(), submitted(JobState.ACTIVE)
-    spec = waiting(failed, new, elsewhere, Dependency("8", DependencyKind.ANY))
+    failed, new, foreign = submitted(JobState.FAILED), Job(), submitted(JobState.ACTIVE)
+    spec = waiting(failed, new, foreign, Dependency("8", DependencyKind.ANY))
 
     rest, problems = resolved(spec, lambda: frozenset({DependencyKind.OK}), lambda _: False)
 
@@ -61,7 +61,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     assert problems == [
         f"attributes.after waits for the job {failed.id} to complete, but it is FAILED",
         f"attributes.after names the job {new.id}, which must be submitted first",
-        f"attributes.after names the job {elsewhere.id}, which was submitted to another batch system",
+        f"attributes.after names the job {foreign.id}, which was submitted to another batch system",
         "attributes.after: no job can wait here for the end of another (any); it can for ok",
     ]
 

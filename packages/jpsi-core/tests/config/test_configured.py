@@ -36,7 +36,7 @@ def test_without_files_nothing_is_configured() -> None:
     )
 
 
-def test_what_the_files_say_together_is_told(tmp_path: Path) -> None:
+def test_the_merged_content_of_the_files_is_reported(tmp_path: Path) -> None:
     site, user = write(tmp_path / "site-config/jpsi", SITE), write(tmp_path / "config/jpsi", USER)
 
     found = jpsi.configuration()
@@ -59,7 +59,7 @@ def test_what_the_files_say_together_is_told(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+def test_a_wrong_value_is_named(tmp_path: Path) -> None:
     write(tmp_path / "config/jpsi", "executor: {}\n")
 
     with pytest.raises(jpsi.ConfigError, match="executor"):

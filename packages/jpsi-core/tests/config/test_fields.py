@@ -54,7 +54,7 @@ class Pair(ExecutorConfig):
             raise ValueError(msg)
 
 
-def made(values: dict[str, Any], config_class: type[ExecutorConfig] = Config) -> ExecutorConfig:
+def structure(values: dict[str, Any], config_class: type[ExecutorConfig] = Config) -> ExecutorConfig:
     section = Value(values, ("executors", "toy", "config"), Problems("config.yaml"))
     return structured(config_class, section.mapping())
 
@@ -62,7 +62,7 @@ def made(values: dict[str, Any], config_class: type[ExecutorConfig] = Config) ->
 def test_values_become_what_the_fields_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
 
-    config = made(
+    config = structure(
         {
             "work_directory": "~/jpsi",
             "kill_delay": 2,
@@ -93,11 +93,11 @@ def test_values_become_what_the_fields_are(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_null_is_a_value_where_none_is_one() -> None:
-    assert made({"work_directory": None, "flag": None}) == Config()
+    assert structure({"work_directory": None, "flag": None}) == Config()
 
 
 @pytest.mark.parametrize(
-    ("name", "raw", "told"),
+    ("name", "raw", "expected"),
     [
         ("shel", "x", "is not known to Config; did you mean 'shell'?"),
         ("derived", 1, "is not known to Config"),
@@ -115,24 +115,24 @@ def test_null_is_a_value_where_none_is_one() -> None:
         ("work_directory", 3, "must be text, not 3"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(name: str, raw: object, told: str) -> None:
+def test_a_wrong_value_is_reported_with_its_place(name: str, raw: object, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        made({name: raw})
+        structure({name: raw})
 
     assert f"config.yaml: executors.toy.config.{name}: " in str(caught.value)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
-        made({"shell": 1, "nonsense": 2, "ratio": "x", "flag": False})
+        structure({"shell": 1, "nonsense": 2, "ratio": "x", "flag": False})
 
     assert len(str(caught.value).splitlines()) == 4
 
 
-def test_what_a_validator_refuses_is_told_with_its_place() -> None:
+def test_a_refusal_of_a_validator_is_reported_with_its_place() -> None:
     with pytest.raises(ConfigError) as caught:
-        made({"ratio": 1000, "shell": "/bin/sh", "array_size": 0})
+        structure({"ratio": 1000, "shell": "/bin/sh", "array_size": 0})
 
     assert "config.yaml: executors.toy.config.ratio: is too much" in str(caught.value)
     assert "config.yaml: executors.toy.config.array_size: array_size must be " in str(caught.value)
@@ -140,10 +140,12 @@ def test_what_a_validator_refuses_is_told_with_its_place() -> None:
 
 
 def test_values_that_do_not_go_together_are_named() -> None:
-    with pytest.raises(ConfigError, match="Pair cannot be made of low, high: they are the wrong way round"):
-        made({"low": 2, "high": 1}, Pair)
+    with pytest.raises(
+        ConfigError, match="Pair cannot be structure of low, high: they are the wrong way round"
+    ):
+        structure({"low": 2, "high": 1}, Pair)
 
 
 def test_fields_of_a_batch_executor_are_not_those_of_any() -> None:
     with pytest.raises(ConfigError, match="is not known to ExecutorConfig"):
-        made({"grace": 1}, ExecutorConfig)
+        structure({"grace": 1}, ExecutorConfig)

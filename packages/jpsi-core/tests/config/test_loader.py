@@ -120,7 +120,7 @@ def test_executor_may_be_configured_by_an_alias(write) -> None:  # noqa: ANN001
     assert section.version == "> 2"
 
 
-def test_every_mistake_of_every_file_is_told_at_once(write) -> None:  # noqa: ANN001
+def test_all_problems_of_all_files_are_reported_at_once(write) -> None:  # noqa: ANN001
     site = write(
         "site",
         "default_exector: local\n"
@@ -167,11 +167,13 @@ def test_keys_with_nothing_behind_them_say_nothing(write, text: str) -> None:  #
     assert loader.load().plugin_path == []
 
 
-@pytest.mark.parametrize(("text", "told"), [("[", "cannot be read as YAML"), ("- a", "must be a mapping")])
-def test_file_that_is_none(write, text: str, told: str) -> None:  # noqa: ANN001
+@pytest.mark.parametrize(
+    ("text", "expected"), [("[", "cannot be read as YAML"), ("- a", "must be a mapping")]
+)
+def test_a_file_that_is_no_mapping_is_refused(write, text: str, expected: str) -> None:  # noqa: ANN001
     write("user", text)
 
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=expected):
         loader.load()
 
 
@@ -219,7 +221,7 @@ def test_duration(write, text: str, expected: timedelta) -> None:  # noqa: ANN00
 
 
 @pytest.mark.parametrize("text", ["-1", "true", ".inf", "1e300", "[1]", "'9999999999999h'"])
-def test_what_is_no_duration(write, text: str) -> None:  # noqa: ANN001
+def test_a_value_that_is_no_duration_is_refused(write, text: str) -> None:  # noqa: ANN001
     write("user", f"executors: {{x: {{defaults: {{duration: {text}}}}}}}\n")
 
     with pytest.raises(ConfigError, match=r"executors\.x\.defaults\.duration: "):
@@ -227,7 +229,7 @@ def test_what_is_no_duration(write, text: str) -> None:  # noqa: ANN001
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "expected"),
     [
         ("0.1", "must be a version constraint in quotes, not 0.1; for this version alone: '== 0.1'"),
         ("2", "must be a version constraint in quotes, not 2; for this version alone: '== 2'"),
@@ -235,8 +237,8 @@ def test_what_is_no_duration(write, text: str) -> None:  # noqa: ANN001
         ("true", "must be text, not true; put it in quotes"),
     ],
 )
-def test_version_that_is_no_constraint_is_told_with_one(version: str, told: str) -> None:
+def test_a_version_that_is_no_constraint_is_reported_with_a_valid_one(version: str, expected: str) -> None:
     with pytest.raises(DocumentError) as caught:
         read(f"executors:\n  kelp:\n    version: {version}\n", "config.yaml")
 
-    assert caught.value.problems == (f"config.yaml:3: executors.kelp.version: {told}",)
+    assert caught.value.problems == (f"config.yaml:3: executors.kelp.version: {expected}",)

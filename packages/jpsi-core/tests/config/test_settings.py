@@ -1,4 +1,4 @@
-"""What a configuration sets for jobs that leave it open."""
+"""The defaults that a configuration sets for jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL = SpecDefaults(
 
 
 @pytest.mark.clause("document-system-defaults")
-def test_what_is_open_is_filled() -> None:
+def test_unset_fields_are_filled() -> None:
     assert ALL.filled_in(JobSpec("x")) == JobSpec(
         "x",
         launcher="mpirun",
@@ -35,7 +35,7 @@ def test_what_is_open_is_filled() -> None:
     )
 
 
-def test_what_is_given_stays_and_the_spec_is_not_changed() -> None:
+def test_set_fields_stay_and_the_spec_is_not_changed() -> None:
     attributes = JobAttributes(duration=timedelta(), account="mine", custom_attributes={"slurm.qos": "high"})
     attributes.user = {"a": 1}
     spec = JobSpec("x", launcher="single", attributes=attributes)

@@ -1,4 +1,4 @@
-"""What can be set for an executor: mistakes are named where they are made."""
+"""The configuration of an executor: problems are named with their places."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jpsi.contract.config import BatchConfig
         ("shell", "bash"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_its_name(field: str, value: Any) -> None:
+def test_a_nonsensical_value_is_refused_with_its_name(field: str, value: Any) -> None:
     with pytest.raises(ValueError, match=field):
         BatchConfig(**{field: value})
 

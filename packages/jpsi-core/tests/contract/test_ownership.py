@@ -1,4 +1,4 @@
-"""Whose files are believed."""
+"""The owners and modes of files that jpsi trusts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def step(kind: int, mode: int, owner: int = USER, group: int = 5, acl: bytes | N
     return Step("/x", os.stat_result((kind | mode, 0, 0, 1, owner, group, 0, 0, 0, 0)), acl)
 
 
-def judged(it: Step, *, is_way: bool = False) -> str | None:
+def problem_of(it: Step, *, is_way: bool = False) -> str | None:
     return problem(it, user=USER, is_private=lambda gid, uid: (gid, uid) == (7, USER), is_way=is_way)
 
 
@@ -53,7 +53,7 @@ def judged(it: Step, *, is_way: bool = False) -> str | None:
     ],
 )
 def test_decision(kind: int, mode: int, owner: int, group: int, is_way: bool, is_safe: bool) -> None:
-    assert (judged(step(kind, mode, owner, group), is_way=is_way) is None) is is_safe
+    assert (problem_of(step(kind, mode, owner, group), is_way=is_way) is None) is is_safe
 
 
 def acl(*entries: tuple[int, int, int]) -> bytes:
@@ -67,7 +67,7 @@ MASK, OTHER = (0x10, 7, 0xFFFFFFFF), (0x20, 5, 0xFFFFFFFF)
 @pytest.mark.parametrize(
     ("found", "group", "writer"),
     [
-        pytest.param(acl(OWNER, (4, 5, 0), MASK, OTHER), 5, None, id="nobody in it writes"),
+        pytest.param(acl(OWNER, (4, 5, 0), MASK, OTHER), 5, None, id="no member writes"),
         pytest.param(acl(OWNER, (2, 7, USER), (4, 5, 0), MASK, OTHER), 5, None, id="the user"),
         pytest.param(acl(OWNER, (2, 7, 0), (4, 5, 0), MASK, OTHER), 5, None, id="root"),
         pytest.param(acl(OWNER, (2, 7, 1001), (4, 5, 0), MASK, OTHER), 7, "user 1001", id="another user"),
@@ -83,13 +83,13 @@ MASK, OTHER = (0x10, 7, 0xFFFFFFFF), (0x20, 5, 0xFFFFFFFF)
     ],
 )
 def test_access_control_lists_count(found: bytes, group: int, writer: str | None) -> None:
-    told = judged(step(DIRECTORY, 0o775, USER, group, found))
+    reason = problem_of(step(DIRECTORY, 0o775, USER, group, found))
 
-    assert writer in (told or "") if writer else told is None
+    assert writer in (reason or "") if writer else reason is None
 
 
 @pytest.mark.parametrize(
-    ("it", "told"),
+    ("it", "expected"),
     [
         pytest.param(
             step(FILE, 0o666),
@@ -113,11 +113,11 @@ def test_access_control_lists_count(found: bytes, group: int, writer: str | None
         ),
     ],
 )
-def test_refusal_names_owner_and_mode_and_says_what_to_do(it: Step, told: str) -> None:
-    assert judged(it) == told
+def test_refusal_names_owner_and_mode_and_says_what_to_do(it: Step, expected: str) -> None:
+    assert problem_of(it) == expected
 
 
-def test_what_is_not_there_is_not_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path / "none/at/all") is None
 
 
@@ -142,7 +142,7 @@ def test_steps_behind_a_link_count(tmp_path: Path) -> None:
     assert "open can be written by others" in (refusal(tmp_path / "link") or "")
 
 
-def test_what_a_link_stands_in_counts(tmp_path: Path) -> None:
+def test_the_directory_of_a_link_counts(tmp_path: Path) -> None:
     for name in ("target", "open"):
         (tmp_path / name).mkdir()
     (tmp_path / "open/link").symlink_to(tmp_path / "target")
@@ -175,13 +175,13 @@ def test_file_of_another_user_is_refused_wherever_it_is(tmp_path: Path, name: st
 def test_links_within_are_followed_and_may_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
     (tmp_path / "package/dangling").symlink_to("nowhere")
-    (tmp_path / "package/link.py").symlink_to("../elsewhere.py")
-    (tmp_path / "elsewhere.py").write_text("")
+    (tmp_path / "package/link.py").symlink_to("../other.py")
+    (tmp_path / "other.py").write_text("")
     assert refusal_within(tmp_path / "package") is None
 
-    (tmp_path / "elsewhere.py").chmod(0o666)
+    (tmp_path / "other.py").chmod(0o666)
 
-    assert "elsewhere.py can be written by others" in (refusal_within(tmp_path / "package") or "")
+    assert "other.py can be written by others" in (refusal_within(tmp_path / "package") or "")
 
 
 def test_file_that_vanishes_meanwhile_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +209,7 @@ def test_directory_for_new_files_may_be_sticky(tmp_path: Path) -> None:
     assert "can be written by others" in (refusal(tmp_path) or "")
 
 
-def test_what_somebody_else_puts_into_a_sticky_directory_is_refused(
+def test_a_file_of_another_user_in_a_sticky_directory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as a link of the name of the next step, which leads to what is ours."""
@@ -219,13 +219,13 @@ def test_what_somebody_else_puts_into_a_sticky_directory_is_refused(
     (tmp_path / "sticky/jpsi").symlink_to(tmp_path / "ours")
     assert refusal(tmp_path / "sticky/jpsi/file") is None
 
-    monkeypatch.setattr(ownership, "look", planted(tmp_path / "sticky/jpsi"))
+    monkeypatch.setattr(ownership, "look", owned_by_another(tmp_path / "sticky/jpsi"))
 
     assert "jpsi belongs to user 4321" in (refusal(tmp_path / "sticky/jpsi/file") or "")
 
 
-def planted(path: Path) -> Callable[[str], os.stat_result]:
-    """What is seen where somebody else has made this."""
+def owned_by_another(path: Path) -> Callable[[str], os.stat_result]:
+    """Return an lstat(2) that reports another owner of this path."""
 
     def look(at: str) -> os.stat_result:
         found = os.lstat(at)
@@ -237,7 +237,7 @@ def planted(path: Path) -> Callable[[str], os.stat_result]:
 def test_step_that_is_swapped_for_a_link_is_looked_at_as_a_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As far as it was looked at nobody can swap it; what is swapped before is seen as what it is."""
+    """No user can replace a part that was checked; a part replaced before is checked as it is."""
     (tmp_path / "a/b").mkdir(parents=True)
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)

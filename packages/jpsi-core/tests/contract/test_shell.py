@@ -39,15 +39,15 @@ batches = settings(deadline=None, max_examples=30)
 
 @pytest.fixture(scope="module", params=["sh", "bash"])
 def shell(request: pytest.FixtureRequest) -> str:
-    """A shell that /bin/sh is on some system; bash is sh where it is called so."""
+    """Return a shell that is /bin/sh on some system; bash is called by the name sh."""
     path = shutil.which(request.param)
     if path is None:
         pytest.skip(f"there is no {request.param} here")
     return path
 
 
-def seen(shell: str, text: str) -> list[bytes]:
-    """The words that a shell makes of a piece of script, as the arguments of a command."""
+def arguments_in(shell: str, text: str) -> list[bytes]:
+    """Return the arguments of a command that a shell makes of a piece of script."""
     script = f'print() {{ for it in "$@"; do printf \'%s\\0\' "$it"; done; }}\nprint {text}\n'
     result = subprocess.run(
         [shell, "-s"],
@@ -61,30 +61,30 @@ def seen(shell: str, text: str) -> list[bytes]:
 
 
 def encoded(texts: Iterable[str]) -> list[bytes]:
-    """What the operating system is given: two texts may be one there, where bytes are no UTF-8."""
+    """Return the bytes that the operating system gets: two texts may have equal bytes that are no UTF-8."""
     return [os.fsencode(text) for text in texts]
 
 
 def test_hostile_text_is_one_word_that_means_itself(shell: str) -> None:
-    assert seen(shell, " ".join(word(text) for text in HOSTILE)) == encoded(HOSTILE)
+    assert arguments_in(shell, " ".join(word(text) for text in HOSTILE)) == encoded(HOSTILE)
 
 
 @batches
 @given(words=st.lists(texts, max_size=30))
 def test_any_text_is_one_word_that_means_itself(shell: str, words: list[str]) -> None:
-    assert seen(shell, " ".join(word(text) for text in words)) == encoded(words)
+    assert arguments_in(shell, " ".join(word(text) for text in words)) == encoded(words)
 
 
 @batches
 @given(words=st.lists(texts, max_size=30))
 def test_line_is_the_words_it_was_made_of(shell: str, words: list[str]) -> None:
-    assert seen(shell, line(*words)) == encoded(words)
+    assert arguments_in(shell, line(*words)) == encoded(words)
 
 
 @batches
 @given(prefix=texts, text=texts)
 def test_words_written_together_are_one_word(shell: str, prefix: str, text: str) -> None:
-    assert seen(shell, word(prefix) + word(text)) == encoded([prefix + text])
+    assert arguments_in(shell, word(prefix) + word(text)) == encoded([prefix + text])
 
 
 @pytest.mark.parametrize("name", RESERVED)
@@ -114,7 +114,7 @@ def test_nul_is_refused() -> None:
     ],
 )
 def test_text_is_left_bare_only_where_it_means_nothing_else(text: str, quoted: str) -> None:
-    """What people read in the morning is not quoted more than it must be."""
+    """Text that people read has no needless quotes."""
     assert word(text) == quoted
 
 

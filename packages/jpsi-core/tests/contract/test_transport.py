@@ -9,19 +9,21 @@ from jpsi.contract.transport import RemoteDirectories, directories_command, read
 from jpsi.model.errors import TransportError
 
 
-def _asked(**environment: str) -> RemoteDirectories:
+def _query_directories(**environment: str) -> RemoteDirectories:
     done = subprocess.run(
         directories_command().argv, env=environment, capture_output=True, text=True, check=False
     )
     return read_directories(CommandResult(returncode=done.returncode, stdout=f"welcome\n{done.stdout}"))
 
 
-def test_they_are_those_of_the_side_that_is_asked() -> None:
-    assert _asked(HOME="/home/it's me") == RemoteDirectories(
+def test_the_directories_are_those_of_the_remote_host() -> None:
+    assert _query_directories(HOME="/home/it's me") == RemoteDirectories(
         "/home/it's me", "/home/it's me/.local/state/jpsi/work"
     )
-    assert _asked(HOME="/h", XDG_STATE_HOME="/scratch") == RemoteDirectories("/h", "/scratch/jpsi/work")
-    assert _asked(HOME="/h", XDG_STATE_HOME="relative").work == "/h/.local/state/jpsi/work"
+    assert _query_directories(HOME="/h", XDG_STATE_HOME="/scratch") == RemoteDirectories(
+        "/h", "/scratch/jpsi/work"
+    )
+    assert _query_directories(HOME="/h", XDG_STATE_HOME="relative").work == "/h/.local/state/jpsi/work"
 
 
 @pytest.mark.parametrize(

@@ -170,14 +170,14 @@ def test_reading_what_was_written_gives_the_same_spec(spec: JobSpec, as_json: bo
     back = read_quietly(text)
 
     assert back == spec
-    # 1 == True == 1.0, but they are not the same to whoever reads them.
+    # 1 == True == 1.0, but readers of the document distinguish them.
     assert json.dumps(encode(back), sort_keys=True) == json.dumps(encode(spec), sort_keys=True)
     assert text.encode()
 
 
 @FIXED
 @given(spec=job_specs, as_json=st.booleans())
-def test_what_is_read_is_written_the_same_way_again(spec: JobSpec, as_json: bool) -> None:
+def test_a_document_survives_a_round_trip(spec: JobSpec, as_json: bool) -> None:
     text = write_document(read_quietly(write_document(spec)), as_json=as_json)
 
     assert write_document(read_quietly(text), as_json=as_json) == text

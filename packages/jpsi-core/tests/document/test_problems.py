@@ -1,4 +1,4 @@
-"""Whatever is wrong with a job document is named, all at once, each mistake with its place."""
+"""The problems of a job document: one error names all of them, each with its place."""
 
 from __future__ import annotations
 
@@ -559,7 +559,7 @@ def test_several_json_mistakes_have_their_lines() -> None:
     ]
 
 
-def test_json_that_yaml_cannot_place_is_judged_without_lines() -> None:
+def test_problems_of_json_that_yaml_cannot_locate_have_no_lines() -> None:
     text = write_document(read_document(DOCUMENT), as_json=True)
 
     assert document_problems(text.replace('"--fast"', '1, "\x7f"')) == [
@@ -622,7 +622,7 @@ FIXED = settings(
     suppress_health_check=[HealthCheck.too_slow],
     max_examples=60,
 )
-#: What has a meaning in YAML, to be put together at random.
+#: Texts with a meaning in YAML, to be combined at random.
 TOKENS = [
     *(
         "- ",
@@ -678,17 +678,17 @@ TOKENS = [
 ]
 
 
-def judge(text: str) -> None:
+def check_error(text: str) -> None:
     """Read a text that may be anything: only DocumentError may come out, and it names nothing twice."""
-    found = complaints(text)
+    found = problems_of(text)
 
     assert len(set(found)) == len(found)
     assert not [it for it in found if PYTHON_WORDS.search(it)]
     assert "".join(found).encode() is not None
 
 
-def complaints(text: str) -> tuple[str, ...]:
-    """What is said about a text that may be a document."""
+def problems_of(text: str) -> tuple[str, ...]:
+    """Return the problems of a text that may be a document."""
     try:
         read_quietly(text)
     except DocumentError as error:
@@ -700,7 +700,7 @@ def complaints(text: str) -> tuple[str, ...]:
 @given(st.text() | st.lists(st.sampled_from(TOKENS) | texts).map("".join))
 @example("? \n- a")
 def test_any_text_is_judged(text: str) -> None:
-    judge(text)
+    check_error(text)
 
 
 @FIXED
@@ -709,8 +709,8 @@ def test_any_text_is_judged(text: str) -> None:
     | st.dictionaries(st.sampled_from(["version", "resources", "tasks", "attributes"]), json_values)
 )
 def test_any_value_is_judged(value: object) -> None:
-    judge(dump_yaml(value))
-    judge(dump_json(value))
+    check_error(dump_yaml(value))
+    check_error(dump_json(value))
 
 
 @FIXED
@@ -720,7 +720,7 @@ def test_any_damaged_text_is_judged(spec: JobSpec, as_json: bool, data: st.DataO
     start = data.draw(st.integers(0, len(text)))
     length = data.draw(st.integers(0, 8))
 
-    judge(text[:start] + data.draw(st.sampled_from(TOKENS) | texts) + text[start + length :])
+    check_error(text[:start] + data.draw(st.sampled_from(TOKENS) | texts) + text[start + length :])
 
 
 @FIXED
@@ -735,17 +735,17 @@ def test_any_damaged_value_is_judged(spec: JobSpec, data: st.DataObject) -> None
             json_values | st.floats() | st.sampled_from(["slot", "node", "core", 0, 10**400])
         )
 
-    judge(dump_yaml(value))
+    check_error(dump_yaml(value))
 
 
 @FIXED
 @given(spec=job_specs, data=st.data())
 def test_any_spoilt_document_is_judged(spec: JobSpec, data: st.DataObject) -> None:
-    judge(dump_yaml(data.draw(corrupted_documents(json.loads(write_document(spec, as_json=True))))))
+    check_error(dump_yaml(data.draw(corrupted_documents(json.loads(write_document(spec, as_json=True))))))
 
 
 def steps(value: Any) -> Iterator[tuple[Any, str | int]]:
-    """Every way to take one step further inside a plain value, wherever in it."""
+    """Yield each container inside a plain value with each of its keys or indices."""
     if isinstance(value, dict | list):
         for step in list(value) if isinstance(value, dict) else range(len(value)):
             yield value, step

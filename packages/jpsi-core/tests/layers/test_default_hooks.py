@@ -1,4 +1,4 @@
-"""What holds for a backend that says nothing else."""
+"""The default hooks, which hold for a backend without its own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def hooks() -> pluggy.HookRelay:
     return manager.hook
 
 
-def test_all_that_is_not_required_is_answered() -> None:
+def test_every_optional_hook_has_a_default() -> None:
     assert find_hook_problems(default_hooks, [ExecutorHooks]) == []
     assert implemented(default_hooks).keys() == specified([ExecutorHooks]).keys() - {
         *BATCH_HOOKS,

@@ -1,4 +1,4 @@
-"""What hooks answer and raise, and who is blamed for it."""
+"""The checks of results and errors of hooks, and the plugin that each error names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jpsi.model.errors import InvalidJobException, PluginError, SubmitException
 ALL = (ExecutorHooks, ObserverHooks)
 
 
-class AnEngine(Engine):
+class StubEngine(Engine):
     def submit(self, submission: Submission) -> str:
         return "17"
 
@@ -45,14 +45,14 @@ def plugin(**hooks: Callable[..., Any]) -> SimpleNamespace:
     return SimpleNamespace(**{name: hookimpl(function) for name, function in hooks.items()})
 
 
-def asked(*layers: object, specifications: tuple[type, ...] = ALL) -> Any:
-    """The relay over plugins that are called A, B and so on, the first the lowest."""
+def hook_caller(*layers: object, specifications: tuple[type, ...] = ALL) -> Any:
+    """Return the hook caller of layers that are called A, B and so on, the lowest first."""
     named = [Layer(f"plugin {chr(ord('A') + index)}", it) for index, it in enumerate(layers)]
     return relay(named, specifications)
 
 
 @pytest.mark.parametrize(
-    ("hook", "answer", "told"),
+    ("hook", "result", "expected"),
     [
         ("render_script", None, "NoneType, not Script; is `return` missing?"),
         ("query", "squeue", "str, not Command"),
@@ -67,50 +67,52 @@ def asked(*layers: object, specifications: tuple[type, ...] = ALL) -> Any:
         ("make_engine", (it for it in ()), "generator, not Engine or None; is wrapper=True missing?"),
     ],
 )
-def test_answer_of_a_wrong_type_is_told_with_its_plugin(hook: str, answer: object, told: str) -> None:
+def test_a_result_of_a_wrong_type_is_reported_with_its_plugin(
+    hook: str, result: object, expected: str
+) -> None:
     names = list(inspect.signature(getattr(ExecutorHooks, hook)).parameters)[1:]
 
     with pytest.raises(PluginError) as caught:
-        getattr(asked(plugin(**{hook: lambda: answer})), hook)(**dict.fromkeys(names))
+        getattr(hook_caller(plugin(**{hook: lambda: result})), hook)(**dict.fromkeys(names))
 
-    assert str(caught.value) == f"the hook {hook} of plugin A answered {told}"
+    assert str(caught.value) == f"the hook {hook} of plugin A answered {expected}"
 
 
 @pytest.mark.parametrize(
-    ("hook", "answer"),
+    ("hook", "result"),
     [
         ("config_class", BatchConfig),
         ("find", NOT_OFFERED),
         ("find", Command(["x"])),
         ("make_engine", None),
-        ("make_engine", AnEngine()),
+        ("make_engine", StubEngine()),
         ("check_spec", []),
         ("check_spec", {"a": 1}),
         ("parse_probe", {}),
     ],
 )
-def test_sound_answer_arrives_as_it_is(hook: str, answer: object) -> None:
+def test_a_valid_result_is_returned_unchanged(hook: str, result: object) -> None:
     names = list(inspect.signature(getattr(ExecutorHooks, hook)).parameters)[1:]
 
-    told = getattr(asked(plugin(**{hook: lambda: answer})), hook)(**dict.fromkeys(names))
+    returned = getattr(hook_caller(plugin(**{hook: lambda: result})), hook)(**dict.fromkeys(names))
 
-    assert told == ([answer] if hook == "check_spec" else answer)
+    assert returned == ([result] if hook == "check_spec" else result)
 
 
 def test_lines_of_a_launcher_are_no_text() -> None:
-    hooks = asked(plugin(launch=lambda: "srun x"), specifications=(LauncherHooks,))
+    hooks = hook_caller(plugin(launch=lambda: "srun x"), specifications=(LauncherHooks,))
 
     with pytest.raises(PluginError, match=r"hook launch of plugin A answered str, not Sequence\[ShellLine\]"):
         hooks.launch(spec=None)
 
 
-def test_layer_that_answered_is_blamed() -> None:
-    """The layers below and above are sound, or were not asked."""
+def test_the_error_names_the_layer_that_returned_the_result() -> None:
+    """The layers below and above are valid, or were not called."""
     sound = plugin(capabilities=lambda: Capabilities(default_launcher="x"), check_spec=lambda: ["a"])
     wrong = plugin(capabilities=lambda: {"a": 1}, check_spec=lambda: [1])
     silent = plugin(capabilities=lambda: None, check_spec=lambda: None)
 
-    hooks = asked(sound, wrong, silent)
+    hooks = hook_caller(sound, wrong, silent)
 
     with pytest.raises(PluginError, match=r"\Athe hook capabilities of plugin B answered dict, not Cap"):
         hooks.capabilities(site=None)
@@ -118,7 +120,7 @@ def test_layer_that_answered_is_blamed() -> None:
         hooks.check_spec(spec=None, site=None)
 
 
-def test_wrapper_that_answers_nothing_is_blamed() -> None:
+def test_the_error_names_a_wrapper_that_returns_nothing() -> None:
     @hookimpl(wrapper=True)
     def render_script(spec: object):  # type: ignore[no-untyped-def]  # noqa: ANN202  a generator
         yield
@@ -128,34 +130,34 @@ def test_wrapper_that_answers_nothing_is_blamed() -> None:
         yield
 
     over = SimpleNamespace(render_script=render_script, check_spec=check_spec)
-    hooks = asked(plugin(render_script=lambda: Script([]), check_spec=lambda: ["a"]), over)
+    hooks = hook_caller(plugin(render_script=lambda: Script([]), check_spec=lambda: ["a"]), over)
 
-    for ask in (
+    for call in (
         lambda: hooks.render_script(spec=None, context=None),
         lambda: hooks.check_spec(spec=None, site=None),
     ):
         with pytest.raises(PluginError, match=r"of plugin B answered NoneType, .* is `return` missing"):
-            ask()
+            call()
 
 
-def test_layer_that_answers_otherwise_each_time_is_blamed() -> None:
+def test_the_error_names_a_layer_with_different_results_each_time() -> None:
     answers = iter([7])
-    hooks = asked(plugin(query=lambda: None), plugin(query=lambda: next(answers)))
+    hooks = hook_caller(plugin(query=lambda: None), plugin(query=lambda: next(answers)))
 
     with pytest.raises(PluginError, match="the hook query of plugin B answered int, not Command"):
         hooks.query(native_ids=None, site=None)
 
 
-def test_where_all_layers_are_silent_all_are_named() -> None:
-    hooks = asked(plugin(query=lambda: None), plugin(query=lambda: None))
+def test_the_error_names_all_layers_if_none_has_a_result() -> None:
+    hooks = hook_caller(plugin(query=lambda: None), plugin(query=lambda: None))
 
     with pytest.raises(PluginError, match="of plugin A or plugin B answered NoneType, not Command"):
         hooks.query(native_ids=None, site=None)
 
 
-def test_no_layer_is_asked_again() -> None:
+def test_no_layer_is_called_twice() -> None:
     calls = []
-    hooks = asked(
+    hooks = hook_caller(
         plugin(make_engine=lambda: None), plugin(make_engine=lambda: calls.append(1) or (_ for _ in ()))
     )
 
@@ -165,12 +167,12 @@ def test_no_layer_is_asked_again() -> None:
     assert calls == [1]
 
 
-def test_hook_that_nobody_has_is_told() -> None:
+def test_a_hook_without_implementation_is_an_error() -> None:
     with pytest.raises(PluginError, match="there is no plugin that has the hook query"):
-        asked(plugin(probe=lambda: None)).query(native_ids=None, site=None)
+        hook_caller(plugin(probe=lambda: None)).query(native_ids=None, site=None)
 
 
-def test_failure_is_told_with_its_plugin_and_place() -> None:
+def test_a_failure_is_reported_with_its_plugin_and_place() -> None:
     def broken(spec: Any) -> list[str]:
         return [spec.nonsense]
 
@@ -178,7 +180,7 @@ def test_failure_is_told_with_its_plugin_and_place() -> None:
     line = inspect.getsourcelines(broken)[1] + 1
 
     with pytest.raises(PluginError) as caught:
-        asked(below, plugin(check_spec=broken), below_too := plugin(probe=lambda: None)).check_spec(
+        hook_caller(below, plugin(check_spec=broken), below_too := plugin(probe=lambda: None)).check_spec(
             spec=None, site=None
         )
 
@@ -188,13 +190,15 @@ def test_failure_is_told_with_its_plugin_and_place() -> None:
     assert caught.value.exception is caught.value.__cause__
 
 
-def test_silent_layers_below_a_wrapper_are_named() -> None:
+def test_layers_without_result_below_a_wrapper_are_named() -> None:
     @hookimpl(wrapper=True)
     def query():  # type: ignore[no-untyped-def]  # noqa: ANN202  a generator
         return (yield)
 
     with pytest.raises(PluginError, match="the hook query of plugin A answered NoneType, not Command"):
-        asked(plugin(query=lambda: None), SimpleNamespace(query=query)).query(native_ids=None, site=None)
+        hook_caller(plugin(query=lambda: None), SimpleNamespace(query=query)).query(
+            native_ids=None, site=None
+        )
 
 
 def test_failure_below_a_wrapper_is_not_the_wrappers() -> None:
@@ -203,25 +207,27 @@ def test_failure_below_a_wrapper_is_not_the_wrappers() -> None:
         return (yield)
 
     with pytest.raises(PluginError, match="the hook query of plugin A failed: ZeroDivisionError"):
-        asked(plugin(query=lambda: 1 // 0), SimpleNamespace(query=query)).query(native_ids=None, site=None)
+        hook_caller(plugin(query=lambda: 1 // 0), SimpleNamespace(query=query)).query(
+            native_ids=None, site=None
+        )
 
 
-def test_failure_while_an_answer_is_read_is_the_hooks() -> None:
+def test_a_failure_during_the_iteration_of_a_result_names_the_hook() -> None:
     def check_spec() -> Any:
         yield "a"
         raise KeyError("b")  # noqa: EM101  like a mistake
 
     with pytest.raises(PluginError, match="the hook check_spec of plugin A failed: KeyError: 'b'"):
-        asked(plugin(check_spec=check_spec)).check_spec(spec=None, site=None)
+        hook_caller(plugin(check_spec=check_spec)).check_spec(spec=None, site=None)
 
 
 @pytest.mark.parametrize("error", [InvalidJobException("x"), SubmitException("x"), PluginError("x")])
-def test_what_is_raised_on_purpose_passes(error: Exception) -> None:
+def test_intended_errors_pass_unchanged(error: Exception) -> None:
     def query() -> None:
         raise error
 
     with pytest.raises(type(error), match=r"\Ax\Z"):
-        asked(plugin(query=query)).query(native_ids=None, site=None)
+        hook_caller(plugin(query=query)).query(native_ids=None, site=None)
 
 
 @pytest.mark.parametrize(
@@ -233,26 +239,26 @@ def test_what_is_raised_on_purpose_passes(error: Exception) -> None:
         ("query", ("native_ids", "site"), PluginError),
     ],
 )
-def test_refusal_by_value_error_passes_where_it_may(
+def test_a_value_error_passes_from_hooks_that_may_raise_it(
     hook: str, arguments: tuple[str, ...], raised: type[Exception]
 ) -> None:
     def refuse() -> None:
         raise ValueError("x")  # noqa: EM101  like a plugin
 
     with pytest.raises(raised):
-        getattr(asked(plugin(**{hook: refuse})), hook)(**dict.fromkeys(arguments))
+        getattr(hook_caller(plugin(**{hook: refuse})), hook)(**dict.fromkeys(arguments))
 
 
 @pytest.mark.parametrize("specification", [ExecutorHooks, LauncherHooks, ObserverHooks, TransportHooks])
-def test_every_hook_has_an_answer_that_can_be_checked(specification: type) -> None:
+def test_every_hook_has_a_result_type_that_can_be_checked(specification: type) -> None:
     for hook in (name for name, it in vars(specification).items() if hasattr(it, "jpsi_spec")):
         expected = answer_type(getattr(specification, hook))
 
         assert expected is None or (spelled(expected) and not type_test(expected)(it for it in [1])), hook
 
 
-def test_defaults_of_the_core_are_sound() -> None:
-    hooks = asked(default_hooks)
+def test_the_default_hooks_are_valid() -> None:
+    hooks = hook_caller(default_hooks)
 
     assert issubclass(hooks.config_class(), ExecutorConfig)
     assert isinstance(hooks.capabilities(site=None), Capabilities)

@@ -1,4 +1,4 @@
-"""What a plugin object implements."""
+"""The hooks that a plugin object implements, and their problems."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Hooks:
         raise AssertionError
 
 
-def test_what_is_marked_is_implemented() -> None:
+def test_marked_functions_are_hooks() -> None:
     assert implemented(Hooks()) == {"submit": False, "cancel": True, "hold": False}
 
 
-def test_sound_plugin_has_no_mistakes() -> None:
+def test_a_valid_plugin_has_no_problems() -> None:
     assert find_hook_problems(Hooks(), ALL) == []
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     @hookimpl
     def cancle() -> None: ...
 
@@ -58,31 +58,31 @@ def test_all_mistakes_are_told_at_once() -> None:
     ]
 
 
-def test_wrapper_that_is_no_generator_is_a_mistake() -> None:
+def test_a_wrapper_that_is_no_generator_is_a_problem() -> None:
     @hookimpl(wrapper=True)
     def query() -> None: ...
 
-    told = "query has wrapper=True, but no `yield`; write `answer = yield`, or leave wrapper=True out"
-    assert find_hook_problems(SimpleNamespace(query=query), ALL) == [told]
+    problem = "query has wrapper=True, but no `yield`; write `answer = yield`, or leave wrapper=True out"
+    assert find_hook_problems(SimpleNamespace(query=query), ALL) == [problem]
 
 
-def test_hook_of_another_kind_of_plugin_is_a_mistake() -> None:
+def test_a_hook_of_another_kind_of_plugin_is_a_problem() -> None:
     assert find_hook_problems(Hooks(), [LauncherHooks])
 
 
 @pytest.mark.parametrize("plugin", [Hooks, SimpleNamespace(submit=1), None])
-def test_what_implements_nothing_is_a_mistake(plugin: object) -> None:
+def test_a_plugin_without_hooks_is_a_problem(plugin: object) -> None:
     assert len(find_hook_problems(plugin, ALL)) == 1
 
 
-def test_wrapper_of_the_old_kind_is_a_mistake() -> None:
+def test_an_old_style_wrapper_is_a_problem() -> None:
     @hookimpl(hookwrapper=True)
     def query() -> Iterator[None]:
         yield
 
-    told = "query has hookwrapper=True; write wrapper=True and `answer = yield`"
-    assert find_hook_problems(SimpleNamespace(query=query), [ExecutorHooks]) == [told]
+    problem = "query has hookwrapper=True; write wrapper=True and `answer = yield`"
+    assert find_hook_problems(SimpleNamespace(query=query), [ExecutorHooks]) == [problem]
 
 
-def test_wrapper_answers_nothing_of_its_own() -> None:
+def test_a_wrapper_alone_does_not_provide_a_hook() -> None:
     assert lacking([Hooks()], ["submit", "cancel", "query"]) == ("cancel", "query")

@@ -39,14 +39,14 @@ def checking(word: str) -> str:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A directory with the executor `toy`, also called `game`."""
+    """Make a directory with the executor `toy`, which has the alias `game`."""
     place = tmp_path / "place"
     lay(place, "toy", files={"toy_x.py": BACKEND}, executors={"toy": "toy_x", "game": "toy_x"})
     return place
 
 
-class Stack:
-    """The layers of an executor, from the plugins of some places."""
+class Layers:
+    """The layers of an executor, from the plugins of some directories."""
 
     def __init__(self, *places: Path, folders: Sequence[Path] = (), name: str = "toy") -> None:
         plugins = installed(places)
@@ -55,13 +55,13 @@ class Stack:
         self.observers = observers(plugins, layers)
 
 
-def stacked(place: Path, *folders: Path, name: str = "toy") -> Stack:
-    return Stack(place, folders=folders, name=name)
+def make_layers(place: Path, *folders: Path, name: str = "toy") -> Layers:
+    return Layers(place, folders=folders, name=name)
 
 
-def answers(stack: Stack) -> list[str]:
+def answers(layers: Layers) -> list[str]:
     spec = JobSpec("/bin/true")
-    return [word for answer in stack.hooks.check_spec(spec=spec, site=None) for word in answer]  # type: ignore[arg-type]
+    return [word for answer in layers.hooks.check_spec(spec=spec, site=None) for word in answer]  # type: ignore[arg-type]
 
 
 def write(folder: Path, name: str, text: str) -> None:
@@ -69,15 +69,15 @@ def write(folder: Path, name: str, text: str) -> None:
     (folder / "overrides" / name).write_text(text)
 
 
-def test_defaults_lie_lowest(place: Path) -> None:
-    stack = stacked(place)
+def test_defaults_are_the_lowest_layer(place: Path) -> None:
+    layers = make_layers(place)
 
-    assert answers(stack) == ["backend"]
-    assert stack.hooks.capabilities(site=None).default_launcher == "mpirun"  # type: ignore[arg-type]
-    assert stack.lacking == BATCH
+    assert answers(layers) == ["backend"]
+    assert layers.hooks.capabilities(site=None).default_launcher == "mpirun"  # type: ignore[arg-type]
+    assert layers.lacking == BATCH
 
 
-def test_overrides_lie_over_the_backend_and_the_users_over_the_sites(place: Path, tmp_path: Path) -> None:
+def test_overrides_precede_the_backend_and_the_users_precede_the_sites(place: Path, tmp_path: Path) -> None:
     lay(
         place,
         "policy",
@@ -96,28 +96,28 @@ def test_overrides_lie_over_the_backend_and_the_users_over_the_sites(place: Path
         write(folder, "slurm.py", checking("not this"))
 
     for name in ("toy", "GAME"):
-        told = answers(stacked(place, site, user, name=name))
-        assert told[:4] == ["user toy", "user all", "site toy", "site all"]
-        assert sorted(told[4:6]) == ["alias", "named"]
-        assert told[6:] == ["every", "backend"]
+        found = answers(make_layers(place, site, user, name=name))
+        assert found[:4] == ["user toy", "user all", "site toy", "site all"]
+        assert sorted(found[4:6]) == ["alias", "named"]
+        assert found[6:] == ["every", "backend"]
 
 
-def test_override_answers_before_the_backend(place: Path, tmp_path: Path) -> None:
+def test_an_override_is_called_before_the_backend(place: Path, tmp_path: Path) -> None:
     text = "@hookimpl\ndef capabilities():\n    return Capabilities(default_launcher='site')\n"
     write(tmp_path, "toy.py", HOOKS + text)
 
-    assert stacked(place, tmp_path).hooks.capabilities(site=None).default_launcher == "site"  # type: ignore[arg-type]
+    assert make_layers(place, tmp_path).hooks.capabilities(site=None).default_launcher == "site"  # type: ignore[arg-type]
 
 
 def test_latest_version_of_an_override_counts(tmp_path: Path, place: Path) -> None:
     lay(place, "policy", "1", files={"policy.py": checking("old")}, overrides={"all": "policy"})
     lay(tmp_path / "p2", "policy", "2", files={"policy.py": checking("new")}, overrides={"toy": "policy"})
 
-    assert answers(Stack(place, tmp_path / "p2")) == ["new", "backend"]
+    assert answers(Layers(place, tmp_path / "p2")) == ["new", "backend"]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("raise ValueError('x')\n", "overrides/toy.py cannot be loaded: ValueError: x; mend or remove it"),
         ("def", r"overrides/toy.py cannot be loaded: SyntaxError: .*line 1"),
@@ -127,26 +127,26 @@ def test_latest_version_of_an_override_counts(tmp_path: Path, place: Path) -> No
     ],
     ids=["raises", "no Python", "exits", "no hook", "typing error"],
 )
-def test_override_that_is_broken_is_never_skipped(place: Path, tmp_path: Path, text: str, told: str) -> None:
-    """It may be a policy. Executors that it is not for go on."""
+def test_a_broken_override_is_never_skipped(place: Path, tmp_path: Path, text: str, expected: str) -> None:
+    """The override may be a policy. It does not affect executors that it is not for."""
     write(tmp_path, "toy.py", text)
     lay(place, "other", files={"other_x.py": BACKEND}, executors={"other": "other_x"})
 
     for _ in range(2):
-        with pytest.raises(PluginError, match=told):
-            stacked(place, tmp_path)
+        with pytest.raises(PluginError, match=expected):
+            make_layers(place, tmp_path)
 
-    assert answers(stacked(place, tmp_path, name="other")) == ["backend"]
+    assert answers(make_layers(place, tmp_path, name="other")) == ["backend"]
 
 
-def test_override_of_a_distribution_that_is_broken_is_never_skipped(place: Path) -> None:
+def test_a_broken_override_of_a_distribution_is_never_skipped(place: Path) -> None:
     lay(place, "policy", files={"policy.py": "import nonsense_x\n"}, overrides={"all": "policy"})
 
     with pytest.raises(PluginError, match=r"the override 'all' of policy 1\.2 in .* cannot be loaded"):
-        stacked(place)
+        make_layers(place)
 
 
-def test_override_that_is_refused_is_never_skipped(place: Path) -> None:
+def test_a_refused_override_is_never_skipped(place: Path) -> None:
     lay(
         place,
         "policy",
@@ -156,7 +156,7 @@ def test_override_that_is_refused_is_never_skipped(place: Path) -> None:
     )
 
     with pytest.raises(PluginError, match="is refused, and it may be a policy: it requires jpsi-core>=99"):
-        stacked(place)
+        make_layers(place)
 
 
 def test_file_that_others_may_write_to_is_refused(place: Path, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_file_that_others_may_write_to_is_refused(place: Path, tmp_path: Path) -
     (tmp_path / "overrides/all.py").chmod(0o666)
 
     with pytest.raises(PluginError, match=r"all\.py is refused: .* can be written by others"):
-        stacked(place, tmp_path)
+        make_layers(place, tmp_path)
 
 
 def test_override_supplies_what_the_backend_lacks(place: Path, tmp_path: Path) -> None:
@@ -177,19 +177,19 @@ def test_override_supplies_what_the_backend_lacks(place: Path, tmp_path: Path) -
     with pytest.raises(
         PluginError, match="lacks the hooks render_script, submit, parse_submit, query, parse_s"
     ):
-        stacked(place, name="poor")
+        make_layers(place, name="poor")
     write(tmp_path, "poor.py", HOOKS + "".join(f"@hookimpl\ndef {hook}():\n    ...\n" for hook in BATCH[:-1]))
 
-    assert stacked(place, tmp_path, name="poor").lacking == ()
+    assert make_layers(place, tmp_path, name="poor").lacking == ()
 
 
-def test_wrong_hooks_and_missing_ones_are_told_at_once(place: Path, tmp_path: Path) -> None:
+def test_wrong_and_missing_hooks_are_reported_at_once(place: Path, tmp_path: Path) -> None:
     text = HOOKS + "@hookimpl\ndef sumbit():\n    ...\n@hookimpl\ndef cancel(x):\n    ...\n"
     lay(place, "poor", files={"poor.py": text}, executors={"poor": "poor"}, launchers={"poor": "poor"})
     write(tmp_path, "poor.py", HOOKS + "@hookimpl(wrapper=True)\ndef query():\n    ...\n")
 
     with pytest.raises(PluginError) as caught:
-        stacked(place, tmp_path, name="poor")
+        make_layers(place, tmp_path, name="poor")
 
     assert str(caught.value) == (
         f"the executor 'poor' of poor 1.2 in {place} cannot be used: "
@@ -204,11 +204,11 @@ def test_wrong_hooks_and_missing_ones_are_told_at_once(place: Path, tmp_path: Pa
 
 
 def launcher_hooks(plugins: Plugins, text: str) -> LauncherHooks:
-    """The hooks of a launcher, whose name may carry a constraint."""
+    """Return the hooks of a launcher, whose name may have a version constraint."""
     return launcher_of(plugins, *name_and_constraint(text))[1]
 
 
-def test_failing_launcher_is_blamed_itself(place: Path) -> None:
+def test_the_error_names_the_failing_launcher(place: Path) -> None:
     text = f"{HOOKS}@hookimpl\ndef launch(spec):\n    return _inner()\ndef _inner():\n    return 1 // 0\n"
     lay(place, "launching", files={"launching.py": text}, launchers={"mine": "launching"})
 
@@ -220,18 +220,18 @@ def test_failing_launcher_is_blamed_itself(place: Path) -> None:
     assert str(caught.value) == f"the hook launch of {label} {failed}"
 
 
-def test_wrapper_is_no_answer(place: Path) -> None:
+def test_a_wrapper_alone_is_no_result(place: Path) -> None:
     hooks = "".join(f"@hookimpl(wrapper=True)\ndef {hook}():\n    return (yield)\n" for hook in BATCH)
     lay(place, "poor", files={"poor.py": HOOKS + hooks}, executors={"poor": "poor"})
 
     with pytest.raises(PluginError, match=", ".join(BATCH)):
-        stacked(place, name="poor")
+        make_layers(place, name="poor")
 
 
-OBSERVER = "SEEN = []\n@hookimpl\ndef status_changed(job_id):\n    SEEN.append(job_id)\n"
+OBSERVER = "CALLS = []\n@hookimpl\ndef status_changed(job_id):\n    CALLS.append(job_id)\n"
 
 
-def test_observers_are_found_each_once(place: Path, tmp_path: Path) -> None:
+def test_each_observer_is_found_once(place: Path, tmp_path: Path) -> None:
     lay(
         place,
         "watching",
@@ -241,29 +241,29 @@ def test_observers_are_found_each_once(place: Path, tmp_path: Path) -> None:
     )
     write(tmp_path, "all.py", HOOKS + OBSERVER)
 
-    stack = stacked(place, tmp_path)
+    layers = make_layers(place, tmp_path)
 
-    assert answers(stack) == ["both", "backend"]
-    assert len(stack.observers) == 3
+    assert answers(layers) == ["both", "backend"]
+    assert len(layers.observers) == 3
 
 
 @pytest.mark.parametrize(
     "text", ["import nonsense_x\n", BACKEND, "def", HOOKS + "@hookimpl\ndef x():\n    ...\n"]
 )
-def test_observer_that_is_broken_costs_one_warning(
+def test_a_broken_observer_costs_one_warning(
     place: Path, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     lay(place, "watching", files={"watching.py": text}, observers={"any": "watching"})
 
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            assert stacked(place).observers == ()
+            assert make_layers(place).observers == ()
 
     (record,) = caplog.records
     assert "the observer 'any' of watching 1.2 in" in record.getMessage()
 
 
-def test_launcher_may_carry_a_constraint(place: Path) -> None:
+def test_a_launcher_may_have_a_version_constraint(place: Path) -> None:
     text = f"{HOOKS}@hookimpl\ndef launch():\n    return [ShellLine('x')]\n"
     lay(place, "launching", files={"launching.py": text}, launchers={"mine": "launching"})
     plugins = installed([place])
@@ -276,7 +276,7 @@ def test_launcher_may_carry_a_constraint(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "hook", "ask"),
+    ("group", "hook", "load"),
     [
         ("launchers", "launch", lambda plugins: launcher_hooks(plugins, "mine")),
         (
@@ -288,11 +288,11 @@ def test_launcher_may_carry_a_constraint(place: Path) -> None:
     ids=["launcher", "transport"],
 )
 def test_launchers_and_transports_need_their_hook(
-    place: Path, group: str, hook: str, ask: Callable[[Plugins], object]
+    place: Path, group: str, hook: str, load: Callable[[Plugins], object]
 ) -> None:
     wrapper = f"{HOOKS}@hookimpl(wrapper=True)\ndef {hook}():\n    return (yield)\n"
     lay(place, "mine", files={"mine.py": wrapper}, **{group: {"mine": "mine"}})
     plugins = installed([place])
 
     with pytest.raises(PluginError, match=rf"it lacks the hook {hook}\Z"):
-        ask(plugins)
+        load(plugins)

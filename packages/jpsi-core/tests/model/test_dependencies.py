@@ -1,4 +1,4 @@
-"""What a job waits for: which ends satisfy it, and what is wrong with it."""
+"""Dependencies of a job: the ends that satisfy them, and their problems."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def waiting(after: Any) -> JobSpec:
     ],
     ids=lambda it: it.value if isinstance(it, JobState) else "",
 )
-def test_which_ends_satisfy_which_kind(state: JobState, met: dict[DependencyKind, bool | None]) -> None:
+def test_each_kind_is_met_by_its_ends(state: JobState, met: dict[DependencyKind, bool | None]) -> None:
     assert {kind: kind.is_met(state) for kind in DependencyKind} == met
 
 
@@ -60,7 +60,7 @@ def test_a_job_is_another_job() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said(after: object, problem: str) -> None:
+def test_problems_of_dependencies_are_named(after: object, problem: str) -> None:
     assert problems(waiting(after)) == [problem]
 
 
@@ -92,7 +92,7 @@ def test_a_document_cannot_name_a_job_that_was_not_submitted() -> None:
         write_document(waiting(["7", Job()]))
 
 
-def test_mistakes_in_a_document_are_told_with_their_places() -> None:
+def test_problems_in_a_document_are_reported_with_their_places() -> None:
     document = write_document(waiting(["7", Dependency("8", NOTOK)]))
     wrong = document.replace("'7'", "7").replace("kind: notok", "kind: nok")
 

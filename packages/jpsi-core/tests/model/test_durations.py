@@ -28,7 +28,7 @@ def test_time(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1:60", "1-1:30", "m", "30m2h", "1:", "inf", "9" * 5000])
-def test_what_is_no_time_is_named(text: str) -> None:
+def test_a_text_that_is_no_duration_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="is not a time such as 90"):
         parse_duration(text)
 

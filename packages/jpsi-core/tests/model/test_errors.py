@@ -126,20 +126,20 @@ def test_one_problem_stands_in_the_same_line() -> None:
     assert error.problems == ("executable is missing",)
 
 
-def test_several_problems_stand_in_a_line_each() -> None:
+def test_several_problems_have_a_line_each() -> None:
     error = InvalidJobException.of("job 1", ["this", "that"])
 
     assert str(error) == "job 1 is not valid:\n  - this\n  - that"
     assert error.problems == ("this", "that")
 
 
-def test_of_makes_the_class_it_is_called_on() -> None:
+def test_the_constructor_of_makes_the_class_it_is_called_on() -> None:
     assert type(DocumentError.of("a.yaml", ["wrong"])) is DocumentError
 
 
 @pytest.mark.parametrize("error", ALL, ids=of)
 def test_exception_survives_pickling(error: JpsiError) -> None:
-    """As it must to come back from a worker process of concurrent.futures."""
+    """Worker processes of concurrent.futures require it."""
     copied = pickle.loads(pickle.dumps(error))
 
     assert type(copied) is type(error)

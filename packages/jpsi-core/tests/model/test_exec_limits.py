@@ -1,4 +1,4 @@
-"""What the kernel will refuse is refused before: measured against the kernel itself."""
+"""The limits of exec(2): jpsi refuses what the kernel would refuse, compared with the kernel itself."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_one_text_is_refused_where_the_kernel_refuses_it(size: int, letter: str)
 
 
 def test_all_together_is_refused_where_the_kernel_refuses_it() -> None:
-    """As far as a page goes, which is what the kernel itself counts in."""
+    """The results agree within a page, which is the unit of the kernel."""
     each = "x" * 99_991
     count = all_bytes() // (100_000)
     room = all_bytes() - count * 100_000 - len(TRUE) - 9
@@ -98,7 +98,7 @@ def test_problem_names_the_text_its_size_and_the_limit(spec: JobSpec, words: lis
     "spec",
     [
         JobSpec("a", ["x" * (LONGEST - 1)]),
-        # nobody knows what it stands for
+        # its expansion is unknown
         JobSpec("a", ["${A}" * 40_000]),
         JobSpec("a", ["${A}"], environment={"A": "x" * (LONGEST - 3)}),
         JobSpec("a", environment={"A": "x" * LONGEST, "B": None} | {"A": None}),

@@ -151,7 +151,7 @@ def test_every_wrong_value_is_named_at_once() -> None:
     ],
     ids=["no resources", "another version"],
 )
-def test_what_is_no_version_1_is_named(resources: object, problem: str) -> None:
+def test_an_unknown_version_is_named(resources: object, problem: str) -> None:
     assert resource_problems(resources) == [problem]
 
 
@@ -201,7 +201,7 @@ def test_every_wrong_component_is_named() -> None:
     ],
     ids=["none", "one", "no list", "nested"],
 )
-def test_what_is_no_component_is_named(parts: Any, problem: str) -> None:
+def test_a_value_that_is_no_component_is_named(parts: Any, problem: str) -> None:
     assert resource_problems(HeterogeneousResources(parts)) == [problem]
 
 

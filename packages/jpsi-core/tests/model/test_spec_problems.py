@@ -1,4 +1,4 @@
-"""The rules that tell what is wrong with a spec: everything at once, and never an exception."""
+"""The rules for specs: they return all problems at once, and never raise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = "names consist of letters, digits and _ and do not start with a digit"
 
 
 def spec(**fields: object) -> JobSpec:
-    """A spec that is valid but for these fields; they are assigned, as a program would."""
+    """Return a spec that is valid except for these fields; they are assigned, as a program would do."""
     made = JobSpec("/bin/true")
     for name, value in fields.items():
         setattr(made, name, value)
@@ -66,7 +66,7 @@ ATTRIBUTE_FIELDS = [field.name for field in attrs.fields(JobAttributes)]
 
 
 def complete() -> JobSpec:
-    """A valid spec with every field set."""
+    """Return a valid spec with every field set."""
     return JobSpec(
         "./prog",
         ["a", "", "${HOME}", "\udc81", "é\n"],
@@ -224,7 +224,7 @@ def test_no_assignment_to_attributes_makes_the_rules_raise(fields: dict[str, Any
     assert all(isinstance(problem, str) and problem for problem in found)
 
 
-def looping() -> Iterator[tuple[str, Any]]:
+def recursive_values() -> Iterator[tuple[str, Any]]:
     custom: dict[str, Any] = {}
     custom["self"] = custom
     yield "a mapping in itself", custom
@@ -234,7 +234,7 @@ def looping() -> Iterator[tuple[str, Any]]:
     yield "very deep", {"a": deep}
 
 
-@pytest.mark.parametrize("custom", [pytest.param(value, id=name) for name, value in looping()])
+@pytest.mark.parametrize("custom", [pytest.param(value, id=name) for name, value in recursive_values()])
 def test_attribute_that_json_cannot_express_for_its_depth_is_named(custom: dict[str, Any]) -> None:
     (found,) = problems(attributes(custom_attributes=custom))
 
@@ -248,5 +248,5 @@ def test_every_field_of_a_spec_is_checked(name: str) -> None:
 
 @pytest.mark.parametrize("name", [field.name for field in attrs.fields(JobAttributes)])
 def test_every_attribute_is_checked(name: str) -> None:
-    """One that is added without a rule would accept any value."""
+    """An attribute without a rule would accept any value."""
     assert any(name in it for it in problems(attributes(**{name: Broken()})))

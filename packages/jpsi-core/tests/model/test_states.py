@@ -36,7 +36,7 @@ def at(state: JobState, seconds: int = 0, exit_code: int | None = None) -> JobSt
 
 
 def published(reports: list[JobStatus], start: JobStatus) -> list[JobStatus]:
-    """The whole history of a job that got these reports."""
+    """Return the whole history of a job that got these reports."""
     history = [start]
     for report in reports:
         history += transitions(history[-1], report)
@@ -49,7 +49,7 @@ def test_exactly_three_states_are_final() -> None:
 
 
 @pytest.mark.clause("status-metadata", "status-exit-code", "status-message")
-def test_of_a_status_that_says_no_more_the_metadata_are_empty_and_the_rest_is_none() -> None:
+def test_a_status_with_only_a_state_has_empty_metadata_and_none_elsewhere() -> None:
     status = JobStatus(QUEUED)
 
     assert (status.metadata, status.exit_code, status.message) == ({}, None, None)
@@ -169,12 +169,12 @@ def test_skipped_states_are_filled_in(current: JobState, report: JobStatus, expe
     ],
     ids=str,
 )
-def test_news_that_is_not_ahead_publishes_nothing(current: JobState, report: JobState) -> None:
+def test_a_report_that_is_not_ahead_publishes_nothing(current: JobState, report: JobState) -> None:
     assert transitions(at(current), at(report, 1, 0)) == ()
 
 
 @pytest.mark.clause("state-missing")
-def test_filled_in_states_say_so_and_the_news_itself_is_unchanged() -> None:
+def test_filled_in_states_are_marked_and_the_report_is_unchanged() -> None:
     report = JobStatus(COMPLETED, time=EPOCH, exit_code=0, metadata={"a": 1})
 
     *filled, last = transitions(at(NEW), report)
@@ -186,17 +186,17 @@ def test_filled_in_states_say_so_and_the_news_itself_is_unchanged() -> None:
     assert [status.exit_code for status in filled] == [None] * 2
 
 
-def test_news_from_before_the_current_status_gets_its_time() -> None:
+def test_a_report_from_before_the_current_status_gets_its_time() -> None:
     report = JobStatus(FAILED, time=EPOCH - timedelta(hours=1), exit_code=3, message="why")
 
-    (told,) = transitions(at(ACTIVE), report)
+    (published,) = transitions(at(ACTIVE), report)
 
-    assert told == attrs.evolve(report, time=EPOCH, metadata={"time.source": "previous_state"})
+    assert published == attrs.evolve(report, time=EPOCH, metadata={"time.source": "previous_state"})
 
 
 @pytest.mark.clause("state-model", "status-monotonic", "state-order-kept")
 @given(st.lists(statuses, max_size=12), times)
-def test_any_news_publishes_an_ascending_sequence_with_at_most_one_final(
+def test_any_reports_publish_an_ascending_sequence_with_at_most_one_final(
     reports: list[JobStatus], start: datetime
 ) -> None:
     history = published(reports, JobStatus(NEW, time=start))
@@ -222,14 +222,14 @@ def test_no_state_before_the_last_is_missing(reports: list[JobStatus], start: da
     states = [status.state for status in history]
     assert states == [NEW] or QUEUED in states
     ran = history[-1].state is COMPLETED or history[-1].exit_code is not None
-    told = any(report.state is ACTIVE for report in reports)
+    is_active_reported = any(report.state is ACTIVE for report in reports)
     if history[-1].final:
         assert ACTIVE in states or not ran
-        assert ACTIVE not in states or ran or told
+        assert ACTIVE not in states or ran or is_active_reported
 
 
 @given(st.lists(statuses, max_size=12), times, st.randoms(use_true_random=False))
-def test_highest_news_decides_where_a_job_gets_to(reports: list[JobStatus], start: datetime, random) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001  hypothesis' own Random
+def test_the_highest_report_decides_the_last_state(reports: list[JobStatus], start: datetime, random) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001  hypothesis' own Random
     """In whatever order; only which of several finals wins is the first one's."""
     shuffled = random.sample(reports, len(reports))
 
@@ -238,7 +238,7 @@ def test_highest_news_decides_where_a_job_gets_to(reports: list[JobStatus], star
     assert one is other or (one.final and other.final)
 
 
-def test_news_of_the_same_state_add_what_they_know() -> None:
+def test_reports_of_the_same_state_add_their_details() -> None:
     queued = JobStatus(JobState.QUEUED, metadata={"a": 1, "b": 1}, message="waits")
 
     report = enriched(queued, JobStatus(JobState.QUEUED, metadata={"b": 2}))
@@ -247,7 +247,7 @@ def test_news_of_the_same_state_add_what_they_know() -> None:
     assert enriched(report, JobStatus(JobState.QUEUED, message="held")).message == "held"
 
 
-def test_news_of_another_state_and_of_a_final_one_add_nothing() -> None:
+def test_reports_of_another_or_a_final_state_add_nothing() -> None:
     queued, done = JobStatus(JobState.QUEUED), JobStatus(JobState.COMPLETED)
 
     assert enriched(queued, JobStatus(JobState.ACTIVE, metadata={"a": 1})) is queued

@@ -19,7 +19,7 @@ environments = st.dictionaries(st.sampled_from(["A", "AB_1", "_", "B"]), texts, 
 
 
 def model(text: str, environment: dict[str, str], *, keep_unset: bool) -> str:
-    """The rule, as it is written in the module's docstring: a left-to-right walk, without a regex."""
+    """Apply the rule in the module's docstring: a left-to-right walk, without a regex."""
     out = ""
     while text:
         dollars = len(text) - len(text.lstrip("$"))

@@ -1,4 +1,4 @@
-"""What is found in the environment and on the plugin path."""
+"""The plugins in the environment and on the plugin path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jpsi.registry.discovery import Plugins, installed
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory of the environment."""
+    """Make a directory of the environment."""
     directory = tmp_path / "site"
     directory.mkdir()
     monkeypatch.syspath_prepend(str(directory))
@@ -38,7 +38,7 @@ def test_installed_plugins_are_found_and_not_imported(site: Path) -> None:
 
 
 @pytest.mark.clause("python-path")
-def test_of_several_versions_on_the_path_of_python_only_the_first_is_there(
+def test_only_the_first_of_several_versions_on_the_python_path_is_found(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay(site, version="2.0", executors={"mine": "never_imported"})
@@ -82,7 +82,7 @@ def test_directory_of_the_environment_is_no_place_of_its_own(site: Path) -> None
 def test_first_distribution_of_a_name_hides_others_in_the_environment(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As imports see it: the one that comes first, whether it offers something or not."""
+    """Imports do so, too: the first one counts, with or without plugins."""
     lay(site, "My.Plugin", "2", executors={"mine": "mine"})
     (tmp_path / "front/my_plugin-1.dist-info").mkdir(parents=True)
     monkeypatch.syspath_prepend(str(tmp_path / "front"))
@@ -129,7 +129,7 @@ def test_requirement_of_another_core_or_engine_is_a_refusal(
     assert (it.refusal is not None) is is_refused
 
 
-def test_what_runs_is_what_comes_first_in_the_environment(site: Path, tmp_path: Path) -> None:
+def test_the_first_version_in_the_environment_runs(site: Path, tmp_path: Path) -> None:
     lay(site, "jpsi_core", "7.1")
     lay(site, "Jpsi.Engine", "7.2")
     lay(tmp_path, "jpsi-core", "8.1")
@@ -170,7 +170,7 @@ def test_missing_plugin_names_what_is_installed() -> None:
         installed().find(EXECUTORS, "x")
 
 
-def test_nothing_at_all_is_told() -> None:
+def test_no_plugins_at_all_are_reported() -> None:
     with pytest.raises(PluginError, match="no executor 'x'; installed: none"):
         Plugins(()).find(EXECUTORS, "x")
 

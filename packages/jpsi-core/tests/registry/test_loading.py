@@ -1,4 +1,4 @@
-"""Importing a plugin that was chosen, and what is told where that fails."""
+"""The import of a chosen plugin, and the errors if it fails."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def test_attribute_of_a_part_of_a_package(tmp_path: Path, value: str) -> None:
 
 
 @pytest.mark.clause("python-restricted")
-def test_what_a_directory_lacks_is_taken_from_nowhere_else(
+def test_a_module_missing_from_a_directory_is_not_imported_from_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "mine.py").write_text("VALUE = 1\n")
-    monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.py").write_text("VALUE = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "other"))
     lay(tmp_path / "plugins", executors={"mine": "mine"})
 
     with pytest.raises(PluginError, match="No module named 'mine'"):
@@ -95,7 +95,7 @@ def test_failed_import_leaves_nothing_behind(tmp_path: Path) -> None:
     lay(tmp_path, files=files, executors={"mine": "mine"})
     before = set(sys.modules)
 
-    with pytest.raises(PluginError, match="RuntimeError: no licence; reinstall it") as caught:
+    with pytest.raises(PluginError, match="RuntimeError: no licence; reinstall my-plugin") as caught:
         load_plugin(find(tmp_path))
 
     assert caught.value.exception is caught.value.__cause__
@@ -112,8 +112,8 @@ def test_advice_for_a_directory_does_not_mix_versions(tmp_path: Path) -> None:
         load_plugin(find(tmp_path))
 
     assert str(caught.value).endswith(
-        "reinstall it, or another version, into a directory of its own, or here after this one was emptied: "
-        "pip install --target DIRECTORY my-plugin"
+        "reinstall my-plugin, or install another version, "
+        "into a directory of its own, or here after this one was emptied"
     )
 
 
@@ -142,27 +142,27 @@ def test_program_can_be_interrupted_while_it_loads_a_plugin(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
-        ("mine", "ModuleNotFoundError: No module named .*; reinstall it, or another version: pip install"),
+        ("mine", "ModuleNotFoundError: No module named .*; reinstall my-plugin, or install another version"),
         ("sys:nothing", "AttributeError: "),
         ("a b", "the entry point 'a b' is neither `module` nor `module:attribute`"),
     ],
 )
 def test_entry_point_that_leads_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, expected: str
 ) -> None:
     lay(tmp_path, executors={"mine": value})
     monkeypatch.syspath_prepend(str(tmp_path))
     # another test may have imported one of that name
     monkeypatch.delitem(sys.modules, "mine", raising=False)
 
-    with pytest.raises(PluginError, match=told):
+    with pytest.raises(PluginError, match=expected):
         load_plugin(find())
 
 
 @pytest.mark.clause("python-restricted")
-def test_entry_point_of_a_directory_that_leads_nowhere_is_told_without_private_names(tmp_path: Path) -> None:
+def test_a_broken_entry_point_of_a_directory_is_reported_without_private_names(tmp_path: Path) -> None:
     lay(tmp_path / "a", executors={"mine": "bree"})
     lay(
         tmp_path / "b",
@@ -175,10 +175,10 @@ def test_entry_point_of_a_directory_that_leads_nowhere_is_told_without_private_n
     with pytest.raises(PluginError) as of_import:
         load_plugin(find(tmp_path / "b"))
 
-    told = (
-        "ModuleNotFoundError: No module named 'bree', which its entry point names: mine = bree; reinstall it"
+    reason = (
+        "ModuleNotFoundError: No module named 'bree', which its entry point names: mine = bree; reinstall"
     )
-    assert f"the executor 'mine' of my-plugin 1.2 in {tmp_path}/a cannot be loaded: {told}" in str(
+    assert f"the executor 'mine' of my-plugin 1.2 in {tmp_path}/a cannot be loaded: {reason}" in str(
         of_entry_point.value
     )
     for error in (of_entry_point, of_import):

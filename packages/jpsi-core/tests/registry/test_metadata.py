@@ -1,4 +1,4 @@
-"""What is read of distributions."""
+"""The metadata of distributions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distributions import lay
-from jpsi.registry.metadata import Distribution, distributions, of_path
+from jpsi.registry.metadata import Distribution, distributions, install_command, installer, of_path
 
 
 def test_only_what_offers_something_is_found(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_egg_info_is_found(tmp_path: Path) -> None:
     assert [it.name for it in distributions(str(tmp_path))] == ["old"]
 
 
-def test_what_is_in_an_archive_is_found(tmp_path: Path) -> None:
+def test_distributions_in_an_archive_are_found(tmp_path: Path) -> None:
     lay(tmp_path / "in", executors={"x": "y"})
     with zipfile.ZipFile(tmp_path / "app.pyz", "w") as archive:
         for path in (tmp_path / "in").rglob("*"):
@@ -90,7 +90,7 @@ def test_comments_and_spaces_are_none_of_a_name(tmp_path: Path, separator: str) 
 
 
 def test_value_that_is_no_reference_hides_no_other(tmp_path: Path) -> None:
-    """Whoever asks for it is told what is wrong with it, by most releases of importlib-metadata."""
+    """Most releases of importlib-metadata raise an error for a program that reads it."""
     text = b"[other]\nx = not a module\n[jpsi.executors]\nbad = !\na = b:c.d [e]\n"
 
     (found,) = read(tmp_path, entry_points=text)
@@ -128,10 +128,52 @@ def read(
 
 
 def test_core_is_found_though_it_offers_nothing(tmp_path: Path) -> None:
-    """What others require of it is looked at."""
+    """The requirements of other distributions on it are checked."""
     lay(tmp_path, "jpsi-core", "7")
     lay(tmp_path, "jpsi_engine", "8")
 
     found = {it.name: (it.version, it.entry_points) for it in distributions(str(tmp_path))}
 
     assert found == {"jpsi-core": ("7", ()), "jpsi_engine": ("8", ())}
+
+
+CLONE = Path(__file__).parents[4]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["packages/jpsi-core", "dist/jpsi_core-0.2.0-py3-none-any.whl", ".nox/wheels/jpsi_core-0.2.0.whl"],
+    ids=["folder of the package", "built wheel", "hidden wheel"],
+)
+def test_what_came_from_a_clone_is_installed_by_the_clone(path: str) -> None:
+    assert installer((CLONE / path).as_uri()) == [f"{CLONE}/dev", "install"]
+
+
+def test_what_came_from_a_wheel_is_installed_from_its_folder() -> None:
+    origin = "file:///site/my%20wheels/jpsi_core-0.2.0-py3-none-any.whl"
+
+    assert installer(origin) == ["pip", "install", "--find-links", "/site/my wheels"]
+
+
+@pytest.mark.parametrize("origin", ["", "https://wheels.example/jpsi_core-0.2.0-py3-none-any.whl"])
+def test_of_what_came_by_its_name_the_user_knows_the_folder(origin: str) -> None:
+    assert installer(origin) == ["pip", "install", "--find-links", "DIRECTORY"]
+
+
+def test_words_are_quoted_for_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package with that URL hides the one that the tests run with."""
+    metadata = tmp_path / "jpsi_core-0.2.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: jpsi-core\nVersion: 0.2.0\n")
+    (metadata / "direct_url.json").write_text('{"url": "file:///my%20wheels/jpsi_core.whl"}')
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert install_command("jpsi-cli[top]") == "pip install --find-links '/my wheels' 'jpsi-cli[top]'"
+
+
+def test_a_package_without_a_url_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = tmp_path / "jpsi_core-0.2.0.dist-info"
+    metadata.mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert install_command("jpsi-ssh") == "pip install --find-links DIRECTORY jpsi-ssh"

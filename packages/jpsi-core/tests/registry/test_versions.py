@@ -1,4 +1,4 @@
-"""Which of the installed plugins is meant, and whether it can do with the core and the engine that run."""
+"""The choice among installed plugins, and their requirements on the running core and engine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
 from jpsi.model.errors import PluginError
+from jpsi.registry import versions
 from jpsi.registry.candidate import EXECUTORS, FAKES, LAUNCHERS, TRANSPORTS, Candidate
-from jpsi.registry.versions import choose, unmet, verdicts
+from jpsi.registry.versions import choose, unmet_requirement, verdicts
 
 
 def candidate(
@@ -80,11 +81,11 @@ def test_choice_does_not_depend_on_the_order_of_what_is_installed(versions: list
     assert chosen(versions) == "0.10"
 
 
-@pytest.mark.parametrize(("asked", "installed"), [("PBS", "pbs"), ("pbs", "PBS"), ("Pbs", "pBS")])
-def test_case_of_a_name_does_not_matter(asked: str, installed: str) -> None:
+@pytest.mark.parametrize(("name", "installed"), [("PBS", "pbs"), ("pbs", "PBS"), ("Pbs", "pBS")])
+def test_case_of_a_name_does_not_matter(name: str, installed: str) -> None:
     it = candidate("1", installed)
 
-    assert choose([candidate("2", "slurm"), it], EXECUTORS, asked, None) is it
+    assert choose([candidate("2", "slurm"), it], EXECUTORS, name, None) is it
 
 
 def test_name_is_no_prefix_of_another() -> None:
@@ -120,18 +121,18 @@ def test_conflict_of_versions_that_do_not_fit_is_none() -> None:
 
 
 def test_candidate_with_a_version_that_is_none_costs_others_nothing() -> None:
-    """Of a checkout without history, say; whoever asks for it by constraint does not get it."""
+    """A checkout without history has such a version; no constraint selects it."""
     installed = [candidate("unknown", distribution="broken"), candidate("1")]
 
     assert choose(installed, EXECUTORS, "torque", ">= 1").version == "1"
 
 
-def test_only_a_candidate_with_a_version_that_is_none_is_told_so() -> None:
+def test_an_invalid_version_is_the_error_if_there_is_no_other_candidate() -> None:
     with pytest.raises(PluginError, match="unknown"):
         choose([candidate("unknown")], EXECUTORS, "torque", ">= 1")
 
 
-def test_version_that_is_missing_is_told_with_those_that_are_there() -> None:
+def test_a_missing_version_is_reported_with_the_installed_ones() -> None:
     with pytest.raises(PluginError) as caught:
         chosen(["0.1", "0.2"], ">= 1")
 
@@ -148,18 +149,18 @@ def test_constraint_that_is_none_is_refused(constraint: str) -> None:
 @pytest.mark.parametrize(
     ("group", "name", "message"),
     [
-        (EXECUTORS, "pbs", "no executor 'pbs'; installed: local, slurm; try: pip install jpsi-pbs"),
-        (EXECUTORS, "PBS", "no executor 'PBS'; installed: local, slurm; try: pip install jpsi-pbs"),
-        (EXECUTORS, "sge", "no executor 'sge'; installed: local, slurm; try: pip install jpsi-gridengine"),
+        (EXECUTORS, "pbs", "no executor 'pbs'; installed: local, slurm; try: INSTALL jpsi-pbs"),
+        (EXECUTORS, "PBS", "no executor 'PBS'; installed: local, slurm; try: INSTALL jpsi-pbs"),
+        (EXECUTORS, "sge", "no executor 'sge'; installed: local, slurm; try: INSTALL jpsi-gridengine"),
         (EXECUTORS, "mine", "no executor 'mine'; installed: local, slurm"),
         (EXECUTORS, "Lcoal", "no executor 'Lcoal'; installed: local, slurm; did you mean 'local'?"),
         (LAUNCHERS, "slum", "no launcher 'slum'; installed: local, slurm; did you mean 'slurm'?"),
-        (FAKES, "torque", "no fake 'torque'; installed: local, slurm; try: pip install jpsi-pbs"),
-        (TRANSPORTS, "ssh", "no transport 'ssh'; installed: local, slurm; try: pip install jpsi-ssh"),
+        (FAKES, "torque", "no fake 'torque'; installed: local, slurm; try: INSTALL jpsi-pbs"),
+        (TRANSPORTS, "ssh", "no transport 'ssh'; installed: local, slurm; try: INSTALL jpsi-ssh"),
         (
             LAUNCHERS,
             "mpirun",
-            "no launcher 'mpirun'; installed: local, slurm; try: pip install jpsi-launchers",
+            "no launcher 'mpirun'; installed: local, slurm; try: INSTALL jpsi-launchers",
         ),
     ],
     ids=[
@@ -174,7 +175,10 @@ def test_constraint_that_is_none_is_refused(constraint: str) -> None:
         "launcher",
     ],
 )
-def test_plugin_that_is_missing_is_told_with_what_to_install(group: str, name: str, message: str) -> None:
+def test_a_missing_plugin_is_reported_with_the_package_to_install(
+    group: str, name: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "install_command", "INSTALL {}".format)
     installed = [candidate("1", "slurm"), candidate("1", "local"), candidate("2", "local")]
 
     with pytest.raises(PluginError) as caught:
@@ -185,18 +189,18 @@ def test_plugin_that_is_missing_is_told_with_what_to_install(group: str, name: s
 
 def test_configured_targets_may_have_been_meant() -> None:
     with pytest.raises(PluginError) as caught:
-        choose([candidate("1", "kelp")], EXECUTORS, "reff", None, ["far", "reef"])
+        choose([candidate("1", "kelp")], EXECUTORS, "reff", None, ["delta", "reef"])
 
-    told = "no executor 'reff'; installed: kelp; targets: far, reef; did you mean 'reef'?"
-    assert str(caught.value) == told
+    message = "no executor 'reff'; installed: kelp; targets: delta, reef; did you mean 'reef'?"
+    assert str(caught.value) == message
 
 
-def test_nothing_installed_is_told() -> None:
+def test_no_installed_plugin_is_reported() -> None:
     with pytest.raises(PluginError, match="no executor 'x'; installed: none"):
         choose([], EXECUTORS, "x", None)
 
 
-def test_equal_versions_are_told_apart_by_their_place() -> None:
+def test_equal_versions_are_reported_with_their_directories() -> None:
     first, second = candidate("1.0", place=1), candidate("1", distribution="other", place=2)
 
     for order in ([first, second], [second, first]):
@@ -220,15 +224,15 @@ def test_refused_candidate_is_not_taken() -> None:
 
 
 @pytest.mark.parametrize("constraint", [None, ">= 1"])
-def test_refusals_are_told_where_nothing_else_is_there(constraint: str | None) -> None:
+def test_refusals_are_reported_if_there_is_no_other_candidate(constraint: str | None) -> None:
     installed = [candidate("2", place=1, refusal="it is cursed"), candidate("x")]
 
     with pytest.raises(PluginError) as caught:
         choose(installed, EXECUTORS, "torque", constraint)
 
-    told = str(caught.value)
-    assert "jpsi-pbs 2 in /place/1: it is cursed" in told
-    assert "jpsi-pbs x: its version 'x' is none by the rules of PEP 440" in told
+    message = str(caught.value)
+    assert "jpsi-pbs 2 in /place/1: it is cursed" in message
+    assert "jpsi-pbs x: its version 'x' is none by the rules of PEP 440" in message
 
 
 def test_verdicts_say_why_not() -> None:
@@ -280,11 +284,11 @@ def test_refusals_alone_are_no_conflict() -> None:
 def test_requirement(requirement: str, core: str | None, is_unmet: bool) -> None:
     running = {} if core is None else {"jpsi-core": core}
 
-    assert (unmet(["other", requirement], running) is not None) is is_unmet
+    assert (unmet_requirement(["other", requirement], running) is not None) is is_unmet
 
 
 @pytest.mark.parametrize(
-    ("requires", "told"),
+    ("requires", "expected"),
     [
         (["jpsi-core>=1,<2", "jpsi-engine>=3"], "it requires jpsi-engine>=3, but jpsi-engine 2.5 runs"),
         (["JPSI_Engine<2", "jpsi-core>=9"], "it requires JPSI_Engine<2, but jpsi-engine 2.5 runs"),
@@ -292,13 +296,14 @@ def test_requirement(requirement: str, core: str | None, is_unmet: bool) -> None
         (["jpsi-engine>=2", "jpsi-core>=1", "jpsi-slurm>=9"], None),
     ],
 )
-def test_first_that_does_not_fit_is_told(requires: list[str], told: str | None) -> None:
-    assert unmet(requires, {"jpsi-core": "1.5", "jpsi-engine": "2.5"}) == told
+def test_the_first_unmet_requirement_is_reported(requires: list[str], expected: str | None) -> None:
+    assert unmet_requirement(requires, {"jpsi-core": "1.5", "jpsi-engine": "2.5"}) == expected
 
 
-def test_requirement_that_is_none_is_told() -> None:
+def test_an_invalid_requirement_is_reported() -> None:
     assert (
-        unmet(["jpsi-core>>1"], {"jpsi-core": "1"}) == "its requirement 'jpsi-core>>1' cannot be understood"
+        unmet_requirement(["jpsi-core>>1"], {"jpsi-core": "1"})
+        == "its requirement 'jpsi-core>>1' cannot be understood"
     )
 
 
@@ -312,6 +317,6 @@ def test_plain_bounds_mean_what_packaging_says(version: str, bounds: list[tuple[
     """They are compared without packaging, which takes longer to import than to find every plugin."""
     specifier = ",".join(operator + release for operator, release in bounds)
 
-    is_unmet = unmet([f"jpsi-core{specifier}"], {"jpsi-core": version}) is not None
+    is_unmet = unmet_requirement([f"jpsi-core{specifier}"], {"jpsi-core": version}) is not None
 
     assert is_unmet is not SpecifierSet(specifier).contains(version)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi_engine import job_store
+    from jpsi_engine.array_expansion import array_specs
     from jpsi_engine.batch import BatchEngine
     from jpsi_engine.host import (
         check_private_directory,
@@ -24,6 +25,7 @@ else:
         __name__,
         {
             ".": "job_store",
+            ".array_expansion": "array_specs",
             ".batch": "BatchEngine",
             ".host": (
                 "check_private_directory check_way is_on_network make_directory make_private_directory "
@@ -36,6 +38,7 @@ else:
 __all__ = [
     "BatchEngine",
     "LocalEngine",
+    "array_specs",
     "check_private_directory",
     "check_way",
     "is_on_network",

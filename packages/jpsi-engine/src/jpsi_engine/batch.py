@@ -41,6 +41,7 @@ from jpsi.plugin.engine import (
     dependencies,
     one_line,
 )
+from jpsi_engine.array_expansion import array_problems
 from jpsi_engine.host import check_way, convert_os_errors, is_on_network
 from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, make_event_stream
 from jpsi_engine.runner import resolve_streams
@@ -61,6 +62,7 @@ from jpsi_engine.spool import (
     Intent,
     Spool,
     folder_name,
+    is_pruning_due,
     prune,
     read_requeue_codes,
     store_requeue_codes,
@@ -128,7 +130,7 @@ class BatchEngine(Engine):
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run at present; see `jpsi.plugin.engine.Engine`."""
-        return self._run_host.problems(spec)
+        return [*array_problems(spec), *self._run_host.problems(spec)]
 
     def refused(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec can never run; see `jpsi.plugin.engine.Engine`."""
@@ -186,7 +188,8 @@ class BatchEngine(Engine):
                 with convert_os_errors(f"the work directory {self._spool.root} cannot be used"):
                     self._spool.open()
                 self._opened = self._connect()
-                threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
+                if is_pruning_due(self._spool.root, time.time()):
+                    threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
             return self._opened
 
     def _connect(self) -> tuple[JobMonitor, PollLoop]:
@@ -273,6 +276,13 @@ class BatchEngine(Engine):
             # the batch system has the jobs; the next `track` tries again to start the threads
             log.warning("no thread could be started to follow jobs", exc_info=True)
 
+    def note_deadline(self, seconds: float) -> None:
+        """Poll more often for a while; see `jpsi.plugin.engine.Engine`."""
+        if self._opened is not None:
+            monitor, poll_loop = self._opened
+            monitor.note_deadline(time.monotonic(), seconds)
+            poll_loop.wake_if_due()
+
     def attach(self, job_id: str, native_id: str) -> str:
         """Bind a job to a job of the batch system; see `jpsi.plugin.engine.Engine`."""
         return self.attach_many({job_id: native_id})[job_id]
@@ -300,11 +310,11 @@ class BatchEngine(Engine):
         """Return, by native id, the last attempts of the spool's jobs that own these native ids."""
         with convert_os_errors(f"the jobs in {self._spool.root} cannot be read"):
             own = self._native_ids.find_owners(native_ids)
-            strange = [native_id for native_id in native_ids if native_id not in own]
-            if strange and not self._run_host.is_local:
+            unknown = [native_id for native_id in native_ids if native_id not in own]
+            if unknown and not self._run_host.is_local:
                 # another machine may have submitted them
                 self._run_host.import_other_jobs()
-                own |= self._native_ids.find_owners(strange)
+                own |= self._native_ids.find_owners(unknown)
             others = reused_native_ids(self._backend, self._spool, own)
         return {native_id: intent for native_id, intent in own.items() if native_id not in others}
 
@@ -402,8 +412,8 @@ def make_run_host(setup: EngineSetup) -> RunHost:
         ConfigError: other users can change a directory on the path to the work directory.
     """
     name, configured = folder_name(setup.executor, setup.target), setup.config.work_directory
-    is_far = isinstance(setup.transport, FileTransport)
-    check_way(work_directory(None if is_far else configured) / name, WORK_DIRECTORY)
+    is_remote = isinstance(setup.transport, FileTransport)
+    check_way(work_directory(None if is_remote else configured) / name, WORK_DIRECTORY)
     if isinstance(setup.transport, FileTransport):
         # imported late, as most programs have no remote jobs
         from jpsi_engine.remote import RemoteHost  # noqa: PLC0415

@@ -25,7 +25,9 @@ import attrs
 
 from jpsi import JobStatus, Streams, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
-from jpsi.plugin.engine import decode, problems
+from jpsi.plugin.engine import decode, dependencies, problems
+from jpsi_engine.array_expansion import array_id, at_a_time, encoded_array_id
+from jpsi_engine.deferral import Deferral, defer, read_deferral
 from jpsi_engine.host import parse_native_id
 from jpsi_engine.runner import RERUN, resolve_streams
 from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
@@ -54,9 +56,26 @@ if TYPE_CHECKING:
     from jpsi import JobExecutor, JobFiles, Output
     from jpsi.plugin.engine import Stream
 
-__all__ = ["DamagedJob", "Origin", "ShownJob", "StoredJob", "damaged", "jobs", "shown"]
+__all__ = [
+    "DamagedJob",
+    "Deferral",
+    "Origin",
+    "ShownJob",
+    "StoredJob",
+    "array_id",
+    "at_a_time",
+    "damaged",
+    "defer",
+    "jobs",
+    "shown",
+]
 
 log = logging.getLogger(__name__)
+
+# How many jobs a remark names.
+_MAX_NAMED = 3
+# How much of an id a remark shows.
+_SHORT = 8
 
 
 @attrs.frozen
@@ -169,6 +188,21 @@ class StoredJob:
         return None if place is None else (place.array, place.index)
 
     @property
+    def array_native_id(self) -> str | None:
+        """The id that the backend gave the job's array; None for a single job, or if it is not known."""
+        return self._history.record.array_native_id
+
+    @functools.cached_property
+    def array_id(self) -> str | None:
+        """The id that jpsi gave the array that the job was submitted in; None for a single job.
+
+        If the batch system takes smaller arrays only, or none, the jobs of one array are in several, or none.
+        """
+        return encoded_array_id(self._history.record.intent["spec"]) or (
+            None if self.array is None else self.array[0]
+        )
+
+    @property
     def tag(self) -> str | None:
         """The tag of the batch system's job; elements of an array share it, and processes have none."""
         if self.origin.machine is not None:
@@ -201,7 +235,24 @@ class StoredJob:
     @property
     def remark(self) -> str | None:
         """A sentence about a job that is damaged or has not certainly ended; None if nothing is known."""
-        return self._history.remark(is_gone=self._has_ended)
+        deferral = self.deferral
+        if deferral is None:
+            return self._history.remark(is_gone=self._has_ended)
+        if deferral.is_held(self.id):
+            return f"it is held, and not submitted yet: jpsi release {self.id}"
+        after = [(it.native_id or "")[:_SHORT] for it in dependencies(self.spec)]
+        more = f" and {len(after) - _MAX_NAMED} more" if len(after) > _MAX_NAMED else ""
+        waits = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}"
+        if deferral.is_attended:
+            return f"{waits}; {deferral.process} waits for that"
+        return f"{waits}, but no process waits for that; have one do it: jpsi wait {self.id}"
+
+    @functools.cached_property
+    def deferral(self) -> Deferral | None:
+        """The deferred submission of a job that waits for jobs of other systems; None for any other job."""
+        if not self.is_unsent or self.attempt > 1 or self._history.record.stop is not None:
+            return None
+        return read_deferral(self.origin.path, self.id)
 
     @property
     def is_unsent(self) -> bool:
@@ -357,7 +408,7 @@ def _query_process(job: StoredJob) -> ShownJob | JpsiError | None:
         return None
     # the runner leads the process group with its pid as number
     command = f"kill -TERM -- -{process.pid}"
-    return ShownJob(native_id=job.native_id, word="running", cancel_command=command)
+    return ShownJob(native_id=job.native_id, native_state="running", cancel_command=command)
 
 
 def _check_files(job: StoredJob) -> Sequence[str]:

@@ -24,8 +24,8 @@ class ShownJob:
     """A job that its batch system, or the machine whose process it is, shows at this moment."""
 
     native_id: str
-    #: The batch system's own word for its state.
-    word: str
+    #: The batch system's own name of its state.
+    native_state: str
     #: The shell command that ends it; None if one command is not enough.
     cancel_command: str | None = None
 
@@ -62,7 +62,9 @@ def query_shown_jobs(system: System, wanted: Mapping[str, tuple[str, str | None]
             if it.exists and not it.final and it.tag in {None, wanted[job_id][0]}:
                 command = hooks.cancel(native_ids=[native_id], site=site, seen={native_id: it})
                 text = None if command.stdin is not None else line(*command.argv)
-                found[job_id] = ShownJob(native_id=native_id, word=it.word, cancel_command=text)
+                found[job_id] = ShownJob(
+                    native_id=native_id, native_state=it.native_state, cancel_command=text
+                )
     return found
 
 

@@ -67,7 +67,7 @@ def test_without_threads_it_is_done_here(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture
 def ctrl_c() -> Iterator[Callable[[], None]]:
-    """Interrupts the thread of the test, as Ctrl-C does."""
+    """Interrupt the thread of the test, as Ctrl-C does."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     signal.signal(signal.SIGINT, before)

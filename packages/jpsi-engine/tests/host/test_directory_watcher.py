@@ -29,7 +29,7 @@ def watch(events: Path) -> Iterator[MarkerWatch]:
 
 
 def is_readable(watch: MarkerWatch) -> bool:
-    """The kernel announces a change before the call returns that made it."""
+    """Return True if the kernel announced a change; it does so before the call that made it returns."""
     return bool(select.select([watch], [], [], 0)[0])
 
 

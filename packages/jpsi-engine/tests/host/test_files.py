@@ -9,7 +9,7 @@ import pytest
 from jpsi_engine.host.files import list_names
 
 
-def test_there_are_no_names_where_nothing_is(tmp_path: Path) -> None:
+def test_a_missing_directory_has_no_names(tmp_path: Path) -> None:
     assert list_names(str(tmp_path / "missing")) == []
 
 

@@ -26,7 +26,7 @@ MOUNTS = r"""
         ("/scratch/x", "lustre"),
     ],
 )
-def test_the_mount_that_a_path_is_below_tells_the_type(path: str, kind: str) -> None:
+def test_the_type_is_that_of_the_innermost_mount(path: str, kind: str) -> None:
     assert filesystem_type(path, MOUNTS) == kind
 
 
@@ -34,5 +34,5 @@ def test_an_unknown_filesystem_type_is_empty() -> None:
     assert not filesystem_type("/a", "")
 
 
-def test_this_machine_tells(tmp_path: Path) -> None:
+def test_the_type_on_this_host_is_known(tmp_path: Path) -> None:
     assert isinstance(is_on_network(str(tmp_path)), bool)

@@ -83,7 +83,7 @@ def test_process_inherits_the_environment_unless_the_command_changes_it(
     changes: dict[str, Any],
     passed: dict[str, str] | None,
 ) -> None:
-    """To inherit it takes less time than to pass a copy."""
+    """Inheriting the environment takes less time than passing a copy."""
     options: list[Any] = []
 
     def noted(_kind: object, _command: Command, **others: Any) -> None:
@@ -112,7 +112,7 @@ def test_command_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
 
     assert result.timed_out
     assert result.stdout == "begun\n"
-    assert os.read(reader, 1) == b""  # nobody is left who could write
+    assert os.read(reader, 1) == b""  # no process is left that could write
     os.close(reader)
 
 
@@ -153,7 +153,7 @@ def test_text_is_not_taken_for_a_command_line() -> None:
 
 
 def test_exit_code_that_the_application_took_is_no_success() -> None:
-    """It ignores SIGCHLD, so that the kernel keeps none."""
+    """The application ignores SIGCHLD, so the kernel keeps no exit codes."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         with pytest.raises(TransportError, match="ignores SIGCHLD") as caught:
@@ -164,7 +164,7 @@ def test_exit_code_that_the_application_took_is_no_success() -> None:
     assert caught.value.may_have_run
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="nothing tells here when a process ends")
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="no pidfds")
 def test_the_exit_of_a_command_that_closed_its_output_is_not_awaited_by_sleeping(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

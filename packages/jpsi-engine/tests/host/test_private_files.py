@@ -76,10 +76,10 @@ def test_directory_is_made_in_a_sticky_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["directory", "link"])
-def test_who_comes_first_in_a_sticky_directory_is_found_out(
+def test_another_owner_in_a_sticky_directory_is_detected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """Between the check and the making, somebody makes what was missing."""
+    """Another process makes the missing directory between the check and mkdir."""
     tmp_path.chmod(0o1777)
     wanted, ours, mkdir = tmp_path / "jpsi", tmp_path / "ours", os.mkdir
     ours.mkdir(mode=0o700)
@@ -90,7 +90,7 @@ def test_who_comes_first_in_a_sticky_directory_is_found_out(
         mkdir(path, mode)
 
     monkeypatch.setattr(os, "mkdir", late)
-    monkeypatch.setattr(ownership, "look", seen_as(STRANGER, wanted))
+    monkeypatch.setattr(ownership, "look", owned_by(STRANGER, wanted))
 
     with pytest.raises(ConfigError, match=f"jpsi belongs to user {STRANGER}"):
         make_private_directory(wanted / "more")
@@ -98,8 +98,8 @@ def test_who_comes_first_in_a_sticky_directory_is_found_out(
     assert list(ours.iterdir()) == [] or kind == "directory"
 
 
-def seen_as(owner: int, *paths: Path) -> object:
-    """What lstat(2) says if these belonged to somebody else."""
+def owned_by(owner: int, *paths: Path) -> object:
+    """Return an lstat(2) that reports another owner for these paths."""
 
     def look(at: str) -> os.stat_result:
         found = os.lstat(at)
@@ -108,8 +108,8 @@ def seen_as(owner: int, *paths: Path) -> object:
     return look
 
 
-def test_directory_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "look", seen_as(STRANGER, tmp_path))
+def test_a_directory_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ownership, "look", owned_by(STRANGER, tmp_path))
 
     with pytest.raises(ConfigError, match=rf"belongs to user {STRANGER} \(mode 0700\), not to you"):
         check_private_directory(tmp_path)
@@ -158,7 +158,7 @@ def test_pipe_is_refused_at_once(tmp_path: Path, flags: int) -> None:
         open_private(tmp_path / "pipe", flags)
 
 
-def test_file_of_somebody_else_is_refused_and_left_as_it_is(
+def test_a_file_of_another_user_is_refused_and_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("theirs")

@@ -1,4 +1,4 @@
-"""Which process is meant: a pid alone is used again."""
+"""The identity of processes: the system reuses pids."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def child() -> Iterator[Child]:
 
 
 def dead() -> ProcessId:
-    """A process that was there a moment ago."""
+    """Return a process that ended a moment ago."""
     made = start("cat")
     process = identify(made.pid)
     made.reap()
@@ -226,7 +226,7 @@ def test_session_is_the_leader_and_its_descendants() -> None:
 
 
 def test_session_outlives_its_leader() -> None:
-    """What a job leaves behind is found by the pid of its runner that is gone."""
+    """The leftover processes of a job are found by the pid of its runner that is gone."""
     leader = start("sh", "-c", "exec 3<&0; cat <&3 & ", setsid=True)
     process = identify(leader.pid)
     assert process is not None
@@ -259,7 +259,7 @@ def test_zombies_are_no_members_of_a_session(child: Child) -> None:
 
 @linux
 def test_name_of_a_process_may_hold_anything() -> None:
-    """It stands in parentheses in the middle of /proc/PID/stat."""
+    """The name is in parentheses in the middle of /proc/PID/stat."""
     rename = "open('/proc/self/comm', 'w').write(') Z 1 (x\\n) R')"
     code = f"input(); {rename}; print(flush=True); input()"
     process = subprocess.Popen(
@@ -279,7 +279,7 @@ def test_name_of_a_process_may_hold_anything() -> None:
         process.communicate(b"\n")
 
 
-@pytest.mark.skipif(not os.access("/bin/ps", os.X_OK), reason="asks ps(1)")
+@pytest.mark.skipif(not os.access("/bin/ps", os.X_OK), reason="no ps(1)")
 def test_ps_gives_the_same_results_as_proc(monkeypatch: pytest.MonkeyPatch, child: Child) -> None:
     monkeypatch.setattr(procfs, "_HAS_PROC", False)
 

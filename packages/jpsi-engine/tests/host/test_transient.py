@@ -1,4 +1,4 @@
-"""Whether the same submission may succeed later: each way to fail says so, and says it rightly."""
+"""The flag `transient` of submission errors: True if the same submission may succeed later."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scheduler() -> Iterator[FakeScheduler]:
 
 @pytest.fixture
 def engine(tmp_path: Path, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch) -> BatchEngine:
-    """One that has a job already, `a0`, with the native id 1."""
+    """Return an engine with a job `a0`, which has the native id 1."""
     monkeypatch.setattr(PollLoop, "start", lambda poll_loop: None)
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExecutorHooks)
@@ -87,7 +87,7 @@ def both(*steps: Prepare) -> Prepare:
 
 
 def refused(engine: BatchEngine, _: FakeScheduler, __: pytest.MonkeyPatch) -> None:
-    """The root is somebody else's now, as far as can be told."""
+    """Make the root appear to belong to another user."""
     shutil.rmtree(engine._spool.root)
     Path(engine._spool.root).write_text("")
 

@@ -1,4 +1,4 @@
-"""The watch on processes: every end is told, once, whatever runs short."""
+"""The exit watch: it reports every exit once, even if descriptors or threads run short."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from jpsi_engine.local import exits
 from jpsi_engine.local.exits import Exit, ExitWatch
 
 PATIENCE = 30
-#: For what is to happen within a tenth of it.
+#: Seconds for events that happen within a tenth of it.
 SHORT = 3
 
-#: Room for all, for one at a time, and for none.
+#: Limits of pidfds: enough for all, for one at a time, and for none.
 LIMITS = pytest.mark.parametrize("limit", [1000, 1, 0], ids="limit {}".format)
 
 
 @attrs.define
 class Child:
-    """A process that waits until it is let go, and then exits with a code."""
+    """A process that waits until a test ends it, and then exits with a code."""
 
     pid: int
     input: int
@@ -84,13 +84,13 @@ def children() -> Iterator[Children]:
 
 @attrs.define(eq=False)
 class Sink:
-    """Notes what it is told."""
+    """A sink that records its calls."""
 
     events: str
-    #: Called for each piece of news, before it is noted.
+    #: Called for each report, before it is recorded.
     on_ended: Callable[[list[Exit]], None] = lambda _: None
     on_marked: Callable[[list[Any]], None] = lambda _: None
-    #: Whether an exit does not suffice.
+    #: True if an exit does not suffice.
     wants_more: Callable[[Exit], bool] = lambda _: False
     exits: list[Exit] = attrs.field(factory=list)
     markings: list[list[Any]] = attrs.field(factory=list)
@@ -110,13 +110,13 @@ class Sink:
             self.changed.notify_all()
 
     def wait_for(self, *tokens: object, timeout_seconds: float = PATIENCE) -> list[Exit]:
-        """Wait until these tokens were told of; returns all that was told."""
+        """Wait until exits of these tokens were reported, and return all reports."""
         with self.changed:
-            told = self.changed.wait_for(
+            is_complete = self.changed.wait_for(
                 lambda: set(tokens) <= {exit_.token for exit_ in self.exits}, timeout_seconds
             )
             missing = set(tokens) - {exit_.token for exit_ in self.exits}
-            assert told, f"not told of {missing}"
+            assert is_complete, f"no report of {missing}"
             return list(self.exits)
 
 
@@ -127,8 +127,8 @@ def sink(tmp_path: Path) -> Sink:
 
 
 @pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the watch look around often, so that no test waits for it."""
+def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the watch scan often, so that no test waits for it."""
     monkeypatch.setattr(exits, "_SCAN_SECONDS", 0.02)
     monkeypatch.setattr(exits, "_ANNOUNCED_SECONDS", 0.02)
     monkeypatch.setattr(exits, "_STATUS_RETRY_SECONDS", 0.002)
@@ -136,23 +136,23 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settle(watch: ExitWatch) -> None:
-    """Let the watch go around once more, so that what is told twice is told."""
+    """Let the watch complete one more round, in which it would report an exit twice."""
     for _ in range(2):
         gone_round = threading.Event()
         watch.call_later(0.03, gone_round.set)
         assert gone_round.wait(PATIENCE)
 
 
-def statuses(told: list[Exit]) -> dict[Any, int | None]:
-    assert [token for token, count in Counter(exit_.token for exit_ in told).items() if count > 1] == []
-    return {exit_.token: exit_.wait_status for exit_ in told}
+def statuses(exits: list[Exit]) -> dict[Any, int | None]:
+    assert [token for token, count in Counter(exit_.token for exit_ in exits).items() if count > 1] == []
+    return {exit_.token: exit_.wait_status for exit_ in exits}
 
 
 # ------------------------------------------------------------------------------------ every exit, once
 
 
 @LIMITS
-def test_every_exit_is_told_once_with_its_code(children: Children, sink: Sink, limit: int) -> None:
+def test_every_exit_is_reported_once_with_its_code(children: Children, sink: Sink, limit: int) -> None:
     watch = ExitWatch(limit)
     started = [children.start(code) for code in range(40)]
     for token, child in enumerate(started):
@@ -166,7 +166,7 @@ def test_every_exit_is_told_once_with_its_code(children: Children, sink: Sink, l
     assert statuses(sink.exits) == {code: code << 8 for code in range(40)}
 
 
-def test_system_without_pidfds_is_told_the_same(
+def test_exits_are_reported_on_a_system_without_pidfds(
     children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "pidfd_open", raising=False)
@@ -183,10 +183,10 @@ def test_system_without_pidfds_is_told_the_same(
 
 
 @pytest.mark.parametrize("room", [0, 1, 5])
-def test_descriptors_that_run_out_cost_no_exit(
+def test_a_lack_of_descriptors_loses_no_exit(
     children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    """Others use them, so that fewer are to be had than the limit says."""
+    """Other users of descriptors leave fewer than the limit allows."""
     taken, pidfd_open = [0], os.pidfd_open
 
     def sparse(pid: int) -> int:
@@ -210,7 +210,9 @@ def test_descriptors_that_run_out_cost_no_exit(
 
 
 @LIMITS
-def test_processes_watched_by_many_threads_are_all_told(children: Children, sink: Sink, limit: int) -> None:
+def test_exits_of_processes_added_by_many_threads_are_all_reported(
+    children: Children, sink: Sink, limit: int
+) -> None:
     watch = ExitWatch(limit)
     started = [children.start() for _ in range(24)]
 
@@ -231,7 +233,7 @@ def test_processes_watched_by_many_threads_are_all_told(children: Children, sink
 
 
 @LIMITS
-def test_process_that_a_signal_ends_is_told_with_that_signal(
+def test_a_process_killed_by_a_signal_is_reported_with_that_signal(
     children: Children, sink: Sink, limit: int
 ) -> None:
     watch, child = ExitWatch(limit), children.start()
@@ -239,13 +241,13 @@ def test_process_that_a_signal_ends_is_told_with_that_signal(
 
     os.kill(child.pid, signal.SIGKILL)
 
-    (told,) = sink.wait_for(1)
-    assert told.wait_status is not None
-    assert os.waitstatus_to_exitcode(told.wait_status) == -signal.SIGKILL
+    (found,) = sink.wait_for(1)
+    assert found.wait_status is not None
+    assert os.waitstatus_to_exitcode(found.wait_status) == -signal.SIGKILL
 
 
 @LIMITS
-def test_zombie_is_told_at_once_with_its_code(children: Children, sink: Sink, limit: int) -> None:
+def test_a_zombie_is_reported_at_once_with_its_code(children: Children, sink: Sink, limit: int) -> None:
     child = children.start(7)
     process = child.process
     child.end()
@@ -258,7 +260,7 @@ def test_zombie_is_told_at_once_with_its_code(children: Children, sink: Sink, li
 
 @LIMITS
 @pytest.mark.parametrize("is_child", [True, False], ids=["child", "stranger"])
-def test_process_that_is_no_more_is_told_at_once(
+def test_a_process_that_is_gone_is_reported_at_once(
     children: Children, sink: Sink, limit: int, is_child: bool
 ) -> None:
     child = children.start(7)
@@ -268,25 +270,23 @@ def test_process_that_is_no_more_is_told_at_once(
 
     ExitWatch(limit).watch(process, sink, 1, is_child=is_child)
 
-    (told,) = sink.wait_for(1)
-    assert told == Exit(1, None, is_last=True)
+    (found,) = sink.wait_for(1)
+    assert found == Exit(1, None, is_last=True)
 
 
 @LIMITS
-def test_process_with_the_pid_of_another_is_not_waited_for(
-    children: Children, sink: Sink, limit: int
-) -> None:
-    """The one that is meant ended long ago; this one runs on."""
+def test_a_process_with_a_reused_pid_is_not_waited_for(children: Children, sink: Sink, limit: int) -> None:
+    """The watched process ended long ago; the other one keeps running."""
     other = children.start().process
 
     ExitWatch(limit).watch(attrs.evolve(other, start=other.start - 1), sink, 1, is_child=False)
 
-    (told,) = sink.wait_for(1, timeout_seconds=SHORT)
-    assert told == Exit(1, None, is_last=True)
+    (found,) = sink.wait_for(1, timeout_seconds=SHORT)
+    assert found == Exit(1, None, is_last=True)
 
 
 @LIMITS
-def test_process_of_another_parent_is_told(sink: Sink, limit: int) -> None:
+def test_a_process_of_another_parent_is_reported(sink: Sink, limit: int) -> None:
     parent = subprocess.Popen(
         ["sh", "-c", "exec 3<&0; { read x <&3; exit 7; } & echo $!; wait"],
         stdin=subprocess.PIPE,
@@ -300,12 +300,12 @@ def test_process_of_another_parent_is_told(sink: Sink, limit: int) -> None:
     ExitWatch(limit).watch(process, sink, 1, is_child=False)
     parent.communicate("\n")
 
-    (told,) = sink.wait_for(1)
-    # Linux tells its code since 6.15, and only through a pidfd
-    assert told.wait_status in (None, 7 << 8)
+    (found,) = sink.wait_for(1)
+    # Linux reports its code since 6.15, and only through a pidfd
+    assert found.wait_status in (None, 7 << 8)
 
 
-def test_what_does_not_suffice_is_told_again_until_there_is_no_more_to_learn(
+def test_an_exit_that_does_not_suffice_is_reported_again_until_it_is_the_last(
     children: Children, sink: Sink
 ) -> None:
     sink.wants_more = lambda exit_: not exit_.is_last
@@ -339,12 +339,12 @@ def test_application_that_collects_every_child_steals_no_exit(
 
     sink.wait_for(*range(20))
     settle(watch)
-    # the code may be gone, or the kernel tells it; a wrong one is never told
+    # the code may be lost, or the kernel reports it; it is never wrong
     assert all(status in (None, code << 8) for code, status in statuses(sink.exits).items())
 
 
 @LIMITS
-def test_application_that_ignores_its_children_is_told_of_every_exit(
+def test_every_exit_is_reported_to_an_application_that_ignores_its_children(
     children: Children, sink: Sink, limit: int
 ) -> None:
     watch = ExitWatch(limit)
@@ -366,17 +366,17 @@ def test_application_that_ignores_its_children_is_told_of_every_exit(
     assert all(status in (None, code << 8) for code, status in statuses(sink.exits).items())
 
 
-# ----------------------------------------------------------------------------- where there is no room
+# ----------------------------------------------------------------------------- without descriptors
 
 
-def test_markers_are_watched_of_those_for_whom_there_is_no_room(
+def test_markers_are_watched_for_processes_without_pidfd(
     children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exits, "_ANNOUNCED_SECONDS", 1000)
     watch = ExitWatch(1)
     for token in ("first", "second", "third"):
         watch.watch(children.start().process, sink, token, is_child=True)
-    with sink.changed:  # the directory is watched before it is looked at
+    with sink.changed:  # the watch on the directory starts before the scan
         assert sink.changed.wait_for(lambda: sink.markings, PATIENCE)
         sink.markings.clear()
 
@@ -388,7 +388,7 @@ def test_markers_are_watched_of_those_for_whom_there_is_no_room(
     assert sink.exits == []
 
 
-def test_markers_are_looked_for_where_nothing_announces_them(children: Children, tmp_path: Path) -> None:
+def test_directories_without_notification_are_scanned_for_markers(children: Children, tmp_path: Path) -> None:
     sink = Sink(str(tmp_path / "missing"))
     watch = ExitWatch(1)
     for token in ("first", "second"):
@@ -399,7 +399,7 @@ def test_markers_are_looked_for_where_nothing_announces_them(children: Children,
     assert sink.markings[-1] == ["second"]
 
 
-def test_process_without_room_that_ends_without_marker_is_told(children: Children, sink: Sink) -> None:
+def test_a_process_without_pidfd_that_ends_without_marker_is_reported(children: Children, sink: Sink) -> None:
     """A job that was cancelled or killed must not wait for the end of one that runs for days."""
     watch = ExitWatch(1)
     _, postponed = (children.start(), children.start(7))
@@ -411,10 +411,10 @@ def test_process_without_room_that_ends_without_marker_is_told(children: Childre
     assert statuses(sink.wait_for(1, timeout_seconds=SHORT)) == {1: 7 << 8}
 
 
-def test_room_of_one_that_ended_goes_to_the_next(
+def test_the_pidfd_of_an_ended_process_goes_to_the_next(
     children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its exit is announced then, and not only seen at the next look."""
+    """The watch then gets a notification of its exit, and does not wait for the next scan."""
     monkeypatch.setattr(exits, "_ANNOUNCED_SECONDS", 1000)
     watch = ExitWatch(2)
     for token in range(6):
@@ -429,7 +429,7 @@ def test_room_of_one_that_ended_goes_to_the_next(
     assert statuses(sink.exits) == {code: code << 8 for code in range(6)}
 
 
-def test_room_that_is_made_while_a_process_is_postponed_is_used(
+def test_a_pidfd_that_becomes_free_while_a_process_is_postponed_is_used(
     children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch = ExitWatch(1)
@@ -445,7 +445,7 @@ def test_room_that_is_made_while_a_process_is_postponed_is_used(
     sink.wait_for("second", timeout_seconds=SHORT)
 
 
-# ----------------------------------------------------------------------------------- those who are told
+# --------------------------------------------------------------------------------------------- sinks
 
 
 def raising(times: int) -> Callable[[object], None]:
@@ -460,7 +460,7 @@ def raising(times: int) -> Callable[[object], None]:
 
 
 @LIMITS
-def test_sink_that_raises_costs_others_nothing(
+def test_a_sink_that_raises_does_not_affect_others(
     children: Children, sink: Sink, tmp_path: Path, limit: int
 ) -> None:
     bad = Sink(str(tmp_path), on_ended=raising(1000), on_marked=raising(1000))
@@ -473,14 +473,14 @@ def test_sink_that_raises_costs_others_nothing(
         child.end()
 
     sink.wait_for(0, 2, 4, timeout_seconds=SHORT)
-    # or the watch would go on logging beside the tests that follow
+    # otherwise the watch would log during later tests
     bad.on_ended = bad.on_marked = lambda _: None
     bad.wait_for(1, 3, 5)
 
 
 @LIMITS
-def test_sink_that_raises_once_is_told_again(children: Children, sink: Sink, limit: int) -> None:
-    """What stands in its way, a full table of descriptors say, may pass; the exit was not told."""
+def test_a_report_to_a_sink_that_raised_once_is_repeated(children: Children, sink: Sink, limit: int) -> None:
+    """The cause, such as a full table of descriptors, may pass; the sink did not get the exit."""
     sink.on_ended = raising(1)
     watch = ExitWatch(limit)
     started = [children.start(7) for _ in range(3)]
@@ -494,7 +494,7 @@ def test_sink_that_raises_once_is_told_again(children: Children, sink: Sink, lim
 
 
 @pytest.mark.parametrize("limit", [1, 0])
-def test_sink_that_cannot_look_at_markers_once_is_told_later(
+def test_a_sink_that_could_not_read_markers_once_is_called_again(
     children: Children, sink: Sink, limit: int
 ) -> None:
     sink.on_marked = raising(1)
@@ -555,7 +555,7 @@ def test_timers_set_by_many_threads_all_fire() -> None:
         assert fired.acquire(timeout=PATIENCE)
 
 
-def test_timer_that_raises_costs_nobody_anything(
+def test_a_timer_that_raises_affects_nothing_else(
     children: Children, sink: Sink, caplog: pytest.LogCaptureFixture
 ) -> None:
     watch, child = ExitWatch(1), children.start(3)
@@ -578,8 +578,10 @@ def test_timer_that_raises_costs_nobody_anything(
 
 
 @pytest.mark.parametrize("days", [25, 999_999_999])
-def test_timer_far_in_the_future_costs_nobody_anything(children: Children, sink: Sink, days: int) -> None:
-    """The duration of a job may be any; a system call takes no more than 24 days."""
+def test_a_timer_in_the_distant_future_affects_nothing_else(
+    children: Children, sink: Sink, days: int
+) -> None:
+    """A job may have any duration; a system call waits at most 24 days."""
     watch, child = ExitWatch(1), children.start(3)
 
     watch.call_later(days * 86_400.0, lambda: None)
@@ -589,7 +591,7 @@ def test_timer_far_in_the_future_costs_nobody_anything(children: Children, sink:
     assert statuses(sink.wait_for(1, timeout_seconds=SHORT)) == {1: 3 << 8}
 
 
-# ------------------------------------------------------------------------------------- the process's
+# ----------------------------------------------------------------------------- one watch per process
 
 
 def test_process_has_one_watch() -> None:
@@ -626,7 +628,7 @@ sys.exit(code if fired.wait(30) else 2)
 """
 
 
-def test_forked_child_has_a_watch_of_its_own() -> None:
+def test_a_forked_child_has_its_own_watch() -> None:
     result = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=False)
 
     assert result.returncode == 0

@@ -1,4 +1,4 @@
-"""How long a process may still run is told by no clock that somebody sets."""
+"""The remaining time of a process, which does not depend on a clock that users can set."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def followed(started: datetime, process: ProcessId | None) -> SupervisedProcess:
-    """A job with a duration of a minute whose claim has this time."""
+    """Return a job with a duration of a minute whose claim has this time."""
     return SupervisedProcess(
         "a1", "a1", 1, process, is_child=False, started=started, duration=timedelta(minutes=1)
     )
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ps(1) tells no time but the wall clock's")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ps(1) has only the time of the wall clock")
 @pytest.mark.parametrize("jump", [HOUR, -HOUR], ids=["forward", "back"])
 def test_a_clock_that_jumped_by_an_hour_since_the_start_changes_no_duration(jump: timedelta) -> None:
     process = identify(os.getpid())
@@ -39,7 +39,7 @@ def test_a_clock_that_jumped_by_an_hour_since_the_start_changes_no_duration(jump
     [(timedelta(seconds=20), 40.0), (HOUR, 0.0), (-HOUR, 60.0)],
     ids=["a while", "forward", "back"],
 )
-def test_where_only_the_wall_clock_tells_a_job_has_never_longer_than_its_duration(
+def test_a_job_never_gets_more_than_its_duration_if_only_the_wall_clock_is_known(
     passed: timedelta, left: float
 ) -> None:
     assert seconds_left(followed(NOW, ProcessId(1, UNKNOWN_START)), NOW + passed) == left

@@ -1,4 +1,4 @@
-"""A batch system that tells of its jobs is listened to while there are jobs, and never relied on."""
+"""The event stream of a batch system runs while there are jobs, and jpsi never relies on it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ PATIENCE = 30.0
 HOUR = 3600.0
 
 
-class Told:
-    """Lines that a test tells; None ends them."""
+class FakeLines:
+    """Lines that a test puts; None ends them."""
 
     def __init__(self, *lines: str) -> None:
         self.lines: SimpleQueue[str | None] = SimpleQueue()
@@ -52,10 +52,10 @@ class Told:
 
 
 @attrs.define
-class Listener:
-    """What a `EventStream` is given, and what came of it."""
+class FakeSource:
+    """The arguments of an `EventStream`, and records of its calls."""
 
-    streams: list[Told | Exception] = attrs.field(factory=list)
+    streams: list[FakeLines | Exception] = attrs.field(factory=list)
     is_wanted: bool = True
     on_event: SimpleQueue[Collection[str]] = attrs.field(factory=SimpleQueue)
     pauses: SimpleQueue[float] = attrs.field(factory=SimpleQueue)
@@ -64,7 +64,7 @@ class Listener:
     def listen(self) -> Lines:
         if not self.streams:
             self.is_wanted = False
-            msg = "there is nothing more to be heard"
+            msg = "there are no more streams"
             raise TransportError(msg)
         stream = self.streams.pop(0)
         if isinstance(stream, Exception):
@@ -73,8 +73,8 @@ class Listener:
 
     @staticmethod
     def parse(line: str) -> list[str]:
-        if line == "strange":
-            msg = "a mistake"
+        if line == "malformed line":
+            msg = "malformed"
             raise PluginError(msg)
         return line.split()
 
@@ -90,82 +90,88 @@ class Listener:
         return [self.pauses.get(timeout=PATIENCE) for _ in range(self.pauses.qsize())]
 
 
-def joined() -> None:
+def join_threads() -> None:
     for thread in threading.enumerate():
         if thread.name == "jpsi-hear":
             thread.join(PATIENCE)
 
 
-def test_what_is_told_is_passed_on_and_what_is_not_understood_is_not() -> None:
-    told = Told("1 2", "", "strange", "3")
-    told.lines.put(None)
-    listener = Listener([told])
-    event_stream = listener.event_stream()
+def test_events_are_passed_on_and_malformed_lines_are_skipped() -> None:
+    lines = FakeLines("1 2", "", "malformed line", "3")
+    lines.lines.put(None)
+    source = FakeSource([lines])
+    event_stream = source.event_stream()
 
     event_stream.start()
-    joined()
+    join_threads()
 
-    assert [listener.on_event.get_nowait() for _ in range(listener.on_event.qsize())] == [["1", "2"], ["3"]]
-    assert told.closed.is_set()
+    assert [source.on_event.get_nowait() for _ in range(source.on_event.qsize())] == [["1", "2"], ["3"]]
+    assert lines.closed.is_set()
 
 
-def test_a_command_that_tells_nothing_is_started_again_ever_more_rarely() -> None:
-    silent: list[Told | Exception] = [TransportError("no"), Told(), Told(""), TransportError("no"), Told("1")]
+def test_a_command_without_events_is_restarted_with_backoff() -> None:
+    silent: list[FakeLines | Exception] = [
+        TransportError("no"),
+        FakeLines(),
+        FakeLines(""),
+        TransportError("no"),
+        FakeLines("1"),
+    ]
     for stream in silent:
-        if isinstance(stream, Told):
+        if isinstance(stream, FakeLines):
             stream.lines.put(None)
-    listener = Listener([*silent, *[TransportError("no") for _ in range(7)]])
-    event_stream = listener.event_stream()
+    source = FakeSource([*silent, *[TransportError("no") for _ in range(7)]])
+    event_stream = source.event_stream()
 
     event_stream.start()
-    joined()
+    join_threads()
 
     again = [5.0, 20.0, 80.0, 320.0, 1280.0, 3600.0, 3600.0]
-    assert listener.all_pauses() == [5.0, 20.0, 80.0, 320.0, 5.0, *again, 3600.0]
+    assert source.all_pauses() == [5.0, 20.0, 80.0, 320.0, 5.0, *again, 3600.0]
 
 
-def test_nobody_listens_when_there_are_no_jobs_any_more() -> None:
-    told = Told("1")
-    listener = Listener([told])
-    event_stream = listener.event_stream()
+def test_the_stream_ends_when_no_jobs_are_left() -> None:
+    lines = FakeLines("1")
+    source = FakeSource([lines])
+    event_stream = source.event_stream()
     event_stream.start()
-    assert listener.on_event.get(timeout=PATIENCE) == ["1"]
+    assert source.on_event.get(timeout=PATIENCE) == ["1"]
 
-    listener.is_wanted = False
-    told.lines.put("")
-    joined()
+    source.is_wanted = False
+    lines.lines.put("")
+    join_threads()
 
-    assert told.closed.is_set()
-    assert listener.pauses.empty()
+    assert lines.closed.is_set()
+    assert source.pauses.empty()
 
 
-def test_it_listens_again_when_there_are_jobs_again() -> None:
-    listener = Listener([Told("1"), Told("2")], is_wanted=False)
-    event_stream = listener.event_stream()
+def test_the_stream_starts_again_with_new_jobs() -> None:
+    source = FakeSource([FakeLines("1"), FakeLines("2")], is_wanted=False)
+    event_stream = source.event_stream()
     event_stream.start()
-    joined()
-    assert len(listener.streams) == 2
+    join_threads()
+    assert len(source.streams) == 2
 
-    listener.is_wanted = True
+    source.is_wanted = True
     event_stream.start()
 
-    assert listener.on_event.get(timeout=PATIENCE) == ["1"]
+    assert source.on_event.get(timeout=PATIENCE) == ["1"]
     del event_stream
 
 
-def test_the_command_ends_with_whoever_listens() -> None:
-    told = Told("1")
-    listener = Listener([told])
-    event_stream = listener.event_stream()
+def test_the_command_ends_with_the_executor() -> None:
+    lines = FakeLines("1")
+    source = FakeSource([lines])
+    event_stream = source.event_stream()
     event_stream.start()
     event_stream.start()
-    assert listener.on_event.get(timeout=PATIENCE) == ["1"]
+    assert source.on_event.get(timeout=PATIENCE) == ["1"]
 
     del event_stream
     gc.collect()
 
-    assert told.closed.wait(PATIENCE)
-    joined()
+    assert lines.closed.wait(PATIENCE)
+    join_threads()
 
 
 # ------------------------------------------------------------------------------------------- processes
@@ -179,7 +185,7 @@ def test_lines_are_read_as_they_come() -> None:
     assert list(shell("echo a; printf 'b\\377\\nc'")) == ["a", "b\N{REPLACEMENT CHARACTER}", "c"]
 
 
-def test_a_process_that_is_closed_ends_with_what_it_has_started() -> None:
+def test_close_ends_a_process_and_its_children() -> None:
     lines = shell("sleep 1000 & echo up; wait")
     read = iter(lines)
     assert next(read) == "up"
@@ -191,8 +197,8 @@ def test_a_process_that_is_closed_ends_with_what_it_has_started() -> None:
     lines.close()
 
 
-def test_to_close_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be called while garbage is collected, in a thread that holds any lock and may not sleep."""
+def test_close_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Garbage collection may call it in a thread that holds any lock and may not sleep."""
     lines = shell("echo up; sleep 1000")
     read = iter(lines)
     assert next(read) == "up"
@@ -207,7 +213,7 @@ def test_to_close_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines._process.returncode == -signal.SIGKILL
 
 
-def test_who_stops_reading_leaves_no_process_behind() -> None:
+def test_a_reader_that_stops_leaves_no_process_behind() -> None:
     lines = shell("echo up; sleep 1000")
     for _ in lines:
         break
@@ -216,7 +222,7 @@ def test_who_stops_reading_leaves_no_process_behind() -> None:
     assert lines._process.returncode == -signal.SIGKILL
 
 
-def test_a_command_that_is_not_there_is_told() -> None:
+def test_a_missing_command_is_an_error() -> None:
     with pytest.raises(TransportError, match="was not found"):
         ProcessLines(Command(["/no/such/command"]))
 
@@ -225,21 +231,21 @@ def test_a_command_that_is_not_there_is_told() -> None:
 
 
 class LineFake(FakeTransport):
-    """Commands of a fake batch system, one of which is told by a test."""
+    """A transport to a fake batch system whose event stream has the lines of a test."""
 
-    def __init__(self, scheduler: FakeScheduler, told: Told) -> None:
+    def __init__(self, scheduler: FakeScheduler, lines: FakeLines) -> None:
         super().__init__(scheduler, toy_fake)
-        self.told = told
+        self.lines = lines
         self.has_opened = threading.Event()
 
     def open(self, command: Command) -> Lines:
         assert command.argv == ("ttell",)
         self.has_opened.set()
-        return self.told
+        return self.lines
 
 
-class Telling:
-    """A layer over the toy that tells of jobs."""
+class EventHooks:
+    """A layer over the toy with an event stream."""
 
     @hookimpl
     def watch(self) -> Command:
@@ -256,12 +262,12 @@ def scheduler() -> Iterator[FakeScheduler]:
         yield scheduler
 
 
-def engine(root: Path, scheduler: FakeScheduler, told: Told) -> tuple[BatchEngine, LineFake]:
+def engine(root: Path, scheduler: FakeScheduler, lines: FakeLines) -> tuple[BatchEngine, LineFake]:
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExecutorHooks)
-    for layer in (default_hooks, toy, Telling()):
+    for layer in (default_hooks, toy, EventHooks()):
         manager.register(layer)
-    transport = LineFake(scheduler, told)
+    transport = LineFake(scheduler, lines)
     setup = EngineSetup(
         executor="toy",
         version="1",
@@ -273,11 +279,9 @@ def engine(root: Path, scheduler: FakeScheduler, told: Told) -> tuple[BatchEngin
     return BatchEngine(setup, cast("ExecutorHooks", manager.hook)), transport
 
 
-def test_what_is_told_of_a_job_has_the_batch_system_asked_soon(
-    tmp_path: Path, scheduler: FakeScheduler
-) -> None:
-    """And what is told of a stranger does not."""
-    tested, _ = engine(tmp_path, scheduler, Told())
+def test_an_event_of_a_job_makes_a_poll_due_soon(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    """An event of an unknown job does not."""
+    tested, _ = engine(tmp_path, scheduler, FakeLines())
     spec = JobSpec("/bin/true", directory=tmp_path)
     native_id = tested.submit(Submission(job_id="a1", attempt=1, spec=spec, launch=[ShellLine('exec "$@"')]))
     monitor, _ = tested._open()
@@ -294,9 +298,9 @@ def test_what_is_told_of_a_job_has_the_batch_system_asked_soon(
     assert poll_interval.next_poll_time() < time.monotonic() + HOUR / 2
 
 
-def test_the_engine_listens_while_it_follows_jobs(tmp_path: Path, scheduler: FakeScheduler) -> None:
-    told = Told()
-    tested, transport = engine(tmp_path, scheduler, told)
+def test_the_engine_reads_events_while_it_follows_jobs(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    lines = FakeLines()
+    tested, transport = engine(tmp_path, scheduler, lines)
     spec = JobSpec("/bin/true", directory=tmp_path)
     tested.submit(Submission(job_id="a1", attempt=1, spec=spec, launch=[ShellLine('exec "$@"')]))
 
@@ -304,11 +308,11 @@ def test_the_engine_listens_while_it_follows_jobs(tmp_path: Path, scheduler: Fak
 
     assert transport.has_opened.wait(PATIENCE)
     del tested
-    # a thread that asks just now holds on to it for a moment
-    assert any(gc.collect() >= 0 and told.closed.wait(0.1) for _ in range(int(10 * PATIENCE)))
+    # a thread in the middle of a poll holds it for a moment
+    assert any(gc.collect() >= 0 and lines.closed.wait(0.1) for _ in range(int(10 * PATIENCE)))
 
 
-def test_a_backend_that_tells_nothing_is_not_listened_to(tmp_path: Path, scheduler: FakeScheduler) -> None:
+def test_a_backend_without_events_has_no_stream(tmp_path: Path, scheduler: FakeScheduler) -> None:
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExecutorHooks)
     for layer in (default_hooks, toy):
@@ -317,7 +321,7 @@ def test_a_backend_that_tells_nothing_is_not_listened_to(tmp_path: Path, schedul
         executor="toy",
         version="1",
         config=BatchConfig(work_directory=tmp_path),
-        transport=LineFake(scheduler, Told()),
+        transport=LineFake(scheduler, FakeLines()),
         publish=lambda job_id, status: None,
         process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
     )

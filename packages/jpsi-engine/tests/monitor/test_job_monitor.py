@@ -1,4 +1,4 @@
-"""Executors of one user over one batch system: they ask together, and each publishes what it knows."""
+"""Executors of one user on one batch system: they share polls, and each publishes statuses of its jobs."""
 
 from __future__ import annotations
 
@@ -43,36 +43,36 @@ GRACE = 90.0
 PATIENCE = 20.0
 
 
-class ListsAll:
-    """Lies over the toy: each question is about all jobs of the user."""
+class PollsAllJobs:
+    """A layer over the toy: each poll is about all jobs of the user."""
 
     @hookimpl
     def capabilities(self) -> Capabilities:
         return Capabilities(default_launcher="multiple", id_variable="TOY_JOB_ID", ids_per_query=None)
 
 
-class OneByOne:
-    """Lies over the toy: its accounting is asked about one name at a time."""
+class OneJobPerAccountingQuery:
+    """A layer over the toy: an accounting query names one job at a time."""
 
     @hookimpl
     def capabilities(self) -> Capabilities:
         return attrs.evolve(toy.capabilities(), ids_per_accounting=1)
 
 
-class HearsOfWhom:
-    """Lies over the toy: writes down which jobs an answer is read for."""
+class ParsedIdsRecorder:
+    """A layer over the toy: records the native ids for which the engine parses the output of a poll."""
 
     def __init__(self) -> None:
-        self.meant: list[Sequence[str] | None] = []
+        self.native_ids: list[Sequence[str] | None] = []
 
     @hookimpl
     def parse_status(self, native_ids: Sequence[str] | None) -> None:
-        self.meant.append(native_ids)
+        self.native_ids.append(native_ids)
 
 
 @attrs.define(eq=False)
 class Client:
-    """One process of the user; its rounds take place when a test says so."""
+    """One process of the user, whose poll rounds a test runs."""
 
     root: Path
     scheduler: FakeScheduler
@@ -81,7 +81,7 @@ class Client:
     config: BatchConfig | None = None
     target: str = ""
     published: list[tuple[str, JobStatus]] = attrs.field(factory=list)
-    #: Called before a status is taken down.
+    #: Called before a status is recorded.
     on_publish: Callable[[], None] = lambda: None
     monitor: JobMonitor = attrs.field(init=False)
     engine: BatchEngine = attrs.field(init=False)
@@ -125,7 +125,7 @@ class Client:
     def info(self, job: JobView) -> Observation | None:
         return self.monitor.info(job, self.clock, self.clock.advance)
 
-    def ask(self) -> None:
+    def poll(self) -> None:
         self.monitor.poll(self.clock)
 
     def leave(self, job_id: str, *markers: str) -> None:
@@ -146,7 +146,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def scheduler(clock: FakeClock) -> Iterator[FakeScheduler]:
-    """A batch system whose jobs are only played: they leave no markers of their own."""
+    """Yield a fake batch system that simulates jobs: they leave no markers."""
     with FakeScheduler(clock, outcome=Outcome(seconds=60), slots=1) as scheduler:
         yield scheduler
 
@@ -162,12 +162,12 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BatchEngine, "_prune", lambda engine: None)
 
 
-def another(client: Client, *overrides: object) -> Client:
-    """Another process of the same user."""
+def another_process(client: Client, *overrides: object) -> Client:
+    """Return another process of the same user."""
     return Client(client.root, client.scheduler, client.clock, overrides or client.overrides)
 
 
-def questions(client: Client) -> list[tuple[str, ...]]:
+def queries(client: Client) -> list[tuple[str, ...]]:
     calls = (call.invocation.argv for call in client.scheduler.log.of("tstat"))
     return [tuple(argv[1:]) for argv in calls if "--finished" not in argv]
 
@@ -175,76 +175,76 @@ def questions(client: Client) -> list[tuple[str, ...]]:
 # ---------------------------------------------------------------------------------------------- sharing
 
 
-def test_two_processes_ask_once(client: Client) -> None:
-    other = another(client)
+def test_two_processes_share_one_poll(client: Client) -> None:
+    other = another_process(client)
     other.submit("b1")
-    other.ask()
+    other.poll()
     client.submit("a1")
     client.clock.advance(2)
 
-    client.ask()
-    other.ask()
+    client.poll()
+    other.poll()
 
-    assert questions(client) == [("1",), ("1", "2")]
+    assert queries(client) == [("1",), ("1", "2")]
     assert client.states("a1") == [JobState.QUEUED]
     assert other.states("b1") == [JobState.ACTIVE]
 
 
-def test_answer_begun_before_a_submission_never_counts_as_absence(client: Client) -> None:
-    """The one answer lists all jobs of the user, as they were before."""
-    client = another(client, ListsAll())
-    other = another(client)
+def test_a_snapshot_begun_before_a_submission_never_counts_as_absence(client: Client) -> None:
+    """The snapshot lists all jobs of the user before the submission."""
+    client = another_process(client, PollsAllJobs())
+    other = another_process(client)
     first = client.submit("a1")[0]
     other.submit("b1")
     other.clock.advance(1)
-    other.ask()
+    other.poll()
     client.clock.advance(0.1)
     second = client.submit("a2")[0]
     client.clock.advance(0.5)
 
-    client.ask()
+    client.poll()
 
-    assert questions(client) == [("--all",)]
+    assert queries(client) == [("--all",)]
     assert (first.queued is not None, second.queued) == (True, None)
     assert second.absent_since is None
     client.clock.advance(GRACE)
-    client.ask()
+    client.poll()
     assert JobState.FAILED not in client.states("a2")
 
 
-def test_it_is_known_which_jobs_are_meant_where_all_are_listed(client: Client) -> None:
-    """A plugin need not tell of every element of an array that nobody follows."""
-    hears = HearsOfWhom()
-    other = another(client, ListsAll(), hears)
+def test_parse_status_gets_the_followed_ids_if_a_poll_lists_all_jobs(client: Client) -> None:
+    """A plugin need not report every element of an array that no client follows."""
+    recorder = ParsedIdsRecorder()
+    other = another_process(client, PollsAllJobs(), recorder)
     job = other.submit("b1")[0]
 
-    other.ask()
+    other.poll()
 
-    assert hears.meant == [[job.native_id]]
+    assert recorder.native_ids == [[job.native_id]]
     assert job.queued is not None
 
 
-def test_answer_of_another_process_from_before_the_exit_marker_tells_nothing_of_the_end(
+def test_a_snapshot_of_another_process_from_before_the_exit_marker_does_not_decide_the_end(
     client: Client,
 ) -> None:
-    other = another(client)
+    other = another_process(client)
     job = client.submit("a1")[0]
-    client.ask()
+    client.poll()
     other.engine.attach("b1", job.native_id)
     other.monitor.follow([other.job("b1")], other.clock())
     other.clock.advance(2)
-    other.ask()
+    other.poll()
     client.clock.advance(0.1)
     client.leave("a1", "active", "signalled", "exit.run.0")
     client.monitor.collect_markers(client.clock())
 
-    client.ask()
+    client.poll()
 
     assert job.queued is None
     assert not any(state.final for state in client.states("a1"))
 
 
-def test_an_end_that_another_process_has_written_down_is_told_by_all(client: Client) -> None:
+def test_every_process_publishes_an_end_that_another_process_recorded(client: Client) -> None:
     (job,) = client.submit("a1")
     failed = JobStatus(JobState.FAILED, exit_code=0, reason=Reason.STAGING)
     client.engine._spool.finish("a1", 1, encode_status(failed))
@@ -252,64 +252,64 @@ def test_an_end_that_another_process_has_written_down_is_told_by_all(client: Cli
 
     client.monitor.collect_markers(client.clock())
 
-    (told,) = [status for name, status in client.published if name == job.job_id and status.final]
-    assert (told.state, told.reason) == (JobState.FAILED, Reason.STAGING)
+    (final,) = [status for name, status in client.published if name == job.job_id and status.final]
+    assert (final.state, final.reason) == (JobState.FAILED, Reason.STAGING)
 
 
-def test_processes_with_other_configurations_that_ask_otherwise_do_not_share(client: Client) -> None:
-    class Elsewhere:
+def test_processes_whose_configurations_change_the_query_share_no_polls(client: Client) -> None:
+    class OtherServer:
         @hookimpl
         def query(self, native_ids: list[str] | None) -> object:
             command = toy.query(native_ids)
-            return attrs.evolve(command, environment={"TOY_SERVER": "elsewhere"})
+            return attrs.evolve(command, environment={"TOY_SERVER": "other"})
 
-    other = another(client, Elsewhere())
+    other = another_process(client, OtherServer())
     client.submit("a1")
     other.submit("b1")
-    client.ask()
+    client.poll()
     client.clock.advance(2)
 
-    other.ask()
+    other.poll()
 
-    assert questions(client) == [("1",), ("2",)]
+    assert queries(client) == [("1",), ("2",)]
 
 
 @pytest.mark.parametrize(
     ("name", "is_shared"), [("TOY_SERVER", False), ("TERM", True)], ids=["of the system", "of no concern"]
 )
-def test_variable_that_may_lead_to_another_system_keeps_processes_apart(
+def test_a_variable_that_may_select_another_system_prevents_sharing(
     client: Client, monkeypatch: pytest.MonkeyPatch, name: str, is_shared: bool
 ) -> None:
-    other = another(client)
+    other = another_process(client)
     client.submit("a1")
     other.submit("b1")
-    client.ask()
+    client.poll()
     client.clock.advance(2)
-    client.ask()
+    client.poll()
     client.clock.advance(2)
 
-    monkeypatch.setenv(name, "elsewhere")
-    other.ask()
+    monkeypatch.setenv(name, "other")
+    other.poll()
 
-    assert questions(client)[-1] == (("1", "2") if is_shared else ("2",))
+    assert queries(client)[-1] == (("1", "2") if is_shared else ("2",))
 
 
-def test_plugin_that_cannot_ask_for_all_jobs_asks_alone(client: Client) -> None:
+def test_a_plugin_that_cannot_query_jobs_of_others_polls_alone(client: Client) -> None:
     class Limited:
         @hookimpl
         def query(self, native_ids: list[str] | None) -> object:
             assert native_ids is not None
             return toy.query(native_ids)
 
-    client = another(client, Limited())
-    other = another(client)
+    client = another_process(client, Limited())
+    other = another_process(client)
     client.submit("a1")
     other.submit("b1")
 
-    client.ask()
-    other.ask()
+    client.poll()
+    other.poll()
 
-    assert questions(client) == [("1",), ("2",)]
+    assert queries(client) == [("1",), ("2",)]
     assert (client.states("a1"), other.states("b1")) == ([JobState.ACTIVE], [JobState.QUEUED])
 
 
@@ -317,54 +317,54 @@ def test_plugin_that_cannot_ask_for_all_jobs_asks_alone(client: Client) -> None:
 
 
 @pytest.mark.clause("bulk-status", "python-polling-each")
-def test_info_about_every_job_is_one_question(client: Client) -> None:
+def test_info_about_every_job_takes_one_query(client: Client) -> None:
     jobs = client.submit(*(f"a{number}" for number in range(300)))
 
-    told = [client.info(job) for job in jobs]
+    infos = [client.info(job) for job in jobs]
 
-    assert all(it is not None for it in told)
-    assert len(questions(client)) == 2, "200 ids at a time"
+    assert all(it is not None for it in infos)
+    assert len(queries(client)) == 2, "200 ids at a time"
     assert client.states("a0") == [JobState.ACTIVE], "it counts as a round"
     assert client.states("a299") == [JobState.QUEUED]
 
 
-def test_info_is_asked_for_again_after_the_shortest_interval(client: Client) -> None:
+def test_info_queries_again_after_the_shortest_interval(client: Client) -> None:
     job = client.submit("a1")[0]
     client.info(job)
     client.clock.advance(1.9)
     client.info(job)
-    assert len(questions(client)) == 1
+    assert len(queries(client)) == 1
 
     client.clock.advance(0.2)
     client.info(job)
 
-    assert len(questions(client)) == 2
+    assert len(queries(client)) == 2
 
 
-def test_info_about_a_job_that_came_after_the_answer_is_asked_for(client: Client) -> None:
+def test_info_about_a_job_newer_than_the_snapshot_queries_again(client: Client) -> None:
     client.info(client.submit("a1")[0])
     client.clock.advance(0.1)
 
-    told = client.info(client.submit("a2")[0])
+    info = client.info(client.submit("a2")[0])
 
-    assert told is not None
-    assert questions(client) == [("1",), ("1", "2")]
+    assert info is not None
+    assert queries(client) == [("1",), ("1", "2")]
 
 
-def test_info_about_what_was_just_changed_is_new(client: Client) -> None:
+def test_info_after_a_change_is_fresh(client: Client) -> None:
     job = client.submit("a1", "a2")[1]
     client.info(job)
     client.clock.advance(0.1)
     client.scheduler.hold(job.native_id)
     client.monitor.note_change(job, client.clock())
 
-    told = client.info(job)
+    info = client.info(job)
 
-    assert told is not None
-    assert told.word == "HELD"
+    assert info is not None
+    assert info.native_state == "HELD"
 
 
-def test_job_that_is_changed_over_and_over_is_told_of_all_the_same(client: Client) -> None:
+def test_a_job_that_changes_all_the_time_is_still_reported(client: Client) -> None:
     job = client.submit("a1")[0]
     transport = client.engine._backend._transport
     client.clock.advance(2)
@@ -378,26 +378,26 @@ def test_job_that_is_changed_over_and_over_is_told_of_all_the_same(client: Clien
 
     transport.run = slow  # type: ignore[method-assign]  # a batch system that takes its time
 
-    client.ask()
+    client.poll()
 
     assert client.states("a1") == [JobState.ACTIVE]
 
 
-def test_info_takes_what_another_process_was_told(client: Client) -> None:
-    other = another(client)
+def test_info_uses_the_snapshot_of_another_process(client: Client) -> None:
+    other = another_process(client)
     jobs = client.submit("a1"), other.submit("b1")
     client.info(jobs[0][0])
     client.clock.advance(0.5)
     other.info(jobs[1][0])
     client.clock.advance(0.5)
 
-    told = client.info(jobs[0][0])
+    info = client.info(jobs[0][0])
 
-    assert told is not None
-    assert questions(client) == [("1",), ("1", "2")]
+    assert info is not None
+    assert queries(client) == [("1",), ("1", "2")]
 
 
-def test_question_that_info_asked_puts_off_the_next_one(client: Client) -> None:
+def test_a_query_by_info_delays_the_next_poll(client: Client) -> None:
     job = client.submit("a1")[0]
     client.clock.advance(1)
 
@@ -408,7 +408,7 @@ def test_question_that_info_asked_puts_off_the_next_one(client: Client) -> None:
     assert due >= client.clock() + 2
 
 
-def test_info_without_an_answer_says_so_and_changes_nothing(client: Client) -> None:
+def test_info_fails_in_an_outage_and_changes_nothing(client: Client) -> None:
     job = client.submit("a1")[0]
     client.scheduler.faults.down()
 
@@ -429,7 +429,7 @@ def test_info_about_a_job_that_the_system_does_not_mention_is_none(client: Clien
 
 
 def test_statuses_are_published_under_no_lock(client: Client) -> None:
-    """Whoever is told may wait for a thread that asks for the same job."""
+    """A callback may wait for a thread that gets info about the same job."""
     done: list[bool] = []
 
     def publish() -> None:
@@ -442,19 +442,19 @@ def test_statuses_are_published_under_no_lock(client: Client) -> None:
     job = client.submit("a1")[0]
     client.on_publish = publish
 
-    client.ask()
+    client.poll()
 
     assert done == [True]
 
 
-# ------------------------------------------------------------------------------------- what is expected
+# -------------------------------------------------------------------------------------- expected markers
 
 
 def test_markers_are_expected_after_a_submission_and_while_a_job_runs(client: Client) -> None:
     client.submit("a1", "a2")
     assert client.monitor.expects_markers(client.clock())
     client.clock.advance(30)
-    assert not client.monitor.expects_markers(client.clock()), "it waits, as far as is known"
+    assert not client.monitor.expects_markers(client.clock()), "its last known state is queued"
 
     client.leave("a1", "active")
     client.monitor.collect_markers(client.clock())
@@ -465,10 +465,10 @@ def test_markers_are_expected_after_a_submission_and_while_a_job_runs(client: Cl
     assert not client.monitor.expects_markers(client.clock()), "the other one waits"
 
 
-def test_markers_are_expected_of_a_job_that_the_queue_calls_running(client: Client) -> None:
+def test_markers_are_expected_of_a_job_that_the_queue_reports_as_running(client: Client) -> None:
     client.submit("a1")
     client.clock.advance(30)
-    client.ask()
+    client.poll()
 
     assert client.monitor.expects_markers(client.clock())
 
@@ -478,17 +478,17 @@ def test_no_markers_are_expected_of_a_foreign_job(client: Client) -> None:
     other = Client(client.root / "other", client.scheduler, client.clock)
     other.engine.attach("b1", native_id)
     other.monitor.follow([other.job("b1")], other.clock())
-    other.ask()
+    other.poll()
 
     assert other.states("b1") == [JobState.ACTIVE]
     assert not other.monitor.expects_markers(other.clock())
 
 
 @pytest.mark.parametrize("traces", [["active"], ["start"], []], ids=["marker", "start", "none"])
-def test_what_became_of_an_array_tells_only_of_elements_that_never_began(
+def test_the_end_of_an_array_counts_only_for_elements_that_never_began(
     client: Client, clock: FakeClock, traces: list[str]
 ) -> None:
-    """The batch system has forgotten one that ran before the rest of its array was cancelled."""
+    """The batch system has forgotten an element that ran before the user cancelled the rest of the array."""
     job = JobView("j", "j", 1, "1.1", place=ArrayMember("x", 1))
     client.monitor.add(job)
     client.monitor.follow([job], clock())
@@ -498,23 +498,23 @@ def test_what_became_of_an_array_tells_only_of_elements_that_never_began(
         Path(client.engine._spool.folder("j"), "start.1.0").touch()
     client.leave("j", *(it for it in traces if it == "active"))
     client.monitor.collect_markers(clock())
-    whole = Observation(state=JobState.CANCELED, word="CANCELLED", tag="jpsi-x-1")
+    whole = Observation(state=JobState.CANCELED, native_state="CANCELLED", tag="jpsi-x-1")
     seen = {"1": whole, "1.1": whole}
 
     for _ in range(2):
-        answer = Snapshot(begun=clock(), ended=clock(), queried=None, seen=seen)
-        client.monitor._apply_snapshot(answer, [job], clock())
+        snapshot = Snapshot(begun=clock(), ended=clock(), queried=None, seen=seen)
+        client.monitor._apply_snapshot(snapshot, [job], clock())
         clock.advance(GRACE + 1)
 
     assert (JobState.CANCELED in client.states("j")) == (not traces)
 
 
-class SaysOfArrays:
-    """Lies over the toy: what it says of arrays tells not which elements it is about."""
+class ArrayState:
+    """A layer over the toy: reports the state of an array without naming its elements."""
 
     def __init__(self, state: JobState) -> None:
-        self.whole = Observation(state=state, word="WHOLE")
-        #: Whether it says of elements, too, what became of their array.
+        self.whole = Observation(state=state, native_state="WHOLE")
+        #: True if it reports the end of the array for each element, too.
         self.names_elements = state.final
 
     @hookimpl
@@ -524,21 +524,21 @@ class SaysOfArrays:
 
 
 @pytest.mark.parametrize("place", [ArrayMember("x", 1), None], ids=["own", "foreign"])
-def test_elements_wait_with_an_array_that_does_not_say_which_of_them(
+def test_elements_are_queued_with_an_array_whose_report_names_no_elements(
     client: Client, clock: FakeClock, place: ArrayMember | None
 ) -> None:
-    other = another(client, SaysOfArrays(JobState.QUEUED))
+    other = another_process(client, ArrayState(JobState.QUEUED))
     job = JobView("j", "j", 0 if place is None else 1, "1.1", place=place)
     other.monitor.add(job)
     other.monitor.follow([job], clock())
 
     for _ in range(3):
-        other.ask()
+        other.poll()
         clock.advance(GRACE + 1)
 
     assert other.states("j") == [JobState.QUEUED]
     assert job.absent_since is None
-    assert other.info(job) == Observation(state=JobState.QUEUED, word="WHOLE")
+    assert other.info(job) == Observation(state=JobState.QUEUED, native_state="WHOLE")
     tags = dict.fromkeys(["1.1", "1.2", "2"])
     assert other.monitor.query_states(tags, clock, clock.advance) == {
         "1.1": JobState.QUEUED,
@@ -546,62 +546,60 @@ def test_elements_wait_with_an_array_that_does_not_say_which_of_them(
     }
 
 
-def test_how_an_array_ended_says_nothing_of_foreign_elements(client: Client, clock: FakeClock) -> None:
-    """One of them may have run, and been forgotten since."""
-    other = another(client, SaysOfArrays(JobState.CANCELED))
+def test_the_end_of_an_array_decides_nothing_for_foreign_elements(client: Client, clock: FakeClock) -> None:
+    """The batch system may have forgotten one of them that ran."""
+    other = another_process(client, ArrayState(JobState.CANCELED))
     job = JobView("j", "j", 0, "1.1")
     other.monitor.add(job)
     other.monitor.follow([job], clock())
 
-    other.ask()
+    other.poll()
 
     assert not any(state.final for state in other.states("j"))
     assert other.info(job) is None
     assert other.monitor.query_states({"1.1": None}, clock, clock.advance) == {}
 
 
-def test_jobs_about_which_nothing_is_new_are_not_judged(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_without_new_evidence_are_not_judged(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.scheduler.slots = 0
     client.submit("a1", "a2")
-    client.ask()
+    client.poll()
     judged = list[str]()
     judge = Publisher.judge
 
-    def counting(judging: Publisher, job: JobView, now: float) -> None:
+    def counting(publisher: Publisher, job: JobView, now: float) -> None:
         judged.append(job.job_id)
-        judge(judging, job, now)
+        judge(publisher, job, now)
 
     monkeypatch.setattr(Publisher, "judge", counting)
 
     for _ in range(3):
         client.clock.advance(GRACE)
-        client.ask()
+        client.poll()
     assert judged == []
 
     client.scheduler.cancel("1")
     client.clock.advance(GRACE)
-    client.ask()
+    client.poll()
     assert judged == ["a1"]
 
 
-def test_what_is_said_of_many_waiting_jobs_in_one_is_thought_of_once(
+def test_one_report_about_many_queued_jobs_is_judged_once(
     client: Client, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not at all if it is what was said before."""
-    layer = SaysOfArrays(JobState.QUEUED)
+    """A report that equals the previous one is not judged at all."""
+    layer = ArrayState(JobState.QUEUED)
     layer.names_elements = True
-    other = another(client, layer)
+    other = another_process(client, layer)
     for index in range(1, 6):
         job = JobView(f"j{index}", f"j{index}", 1, f"1.{index}", place=ArrayMember("x", index))
         other.monitor.add(job)
         other.monitor.follow([job], clock())
-    thought, observed = list[Facts](), list[str]()
+    judged_facts, observed = list[Facts](), list[str]()
     observe = JobView.observe
 
     def judged(facts: Facts) -> JobStatus | None:
-        thought.append(facts)
+        judged_facts.append(facts)
         return judge(facts)
 
     def observing(job: JobView, seen: Observation | None, now: float) -> None:
@@ -612,55 +610,55 @@ def test_what_is_said_of_many_waiting_jobs_in_one_is_thought_of_once(
     monkeypatch.setattr(JobView, "observe", observing)
 
     for _ in range(3):
-        other.ask()
+        other.poll()
         clock.advance(GRACE)
 
-    assert len(thought) == 1
+    assert len(judged_facts) == 1
     assert sorted(observed) == ["j1", "j2", "j3", "j4", "j5"]
     assert [other.states(f"j{index}") for index in range(1, 6)] == 5 * [[JobState.QUEUED]]
 
 
-def test_the_accounting_is_asked_about_an_array_once(client: Client, clock: FakeClock) -> None:
-    """However many of its elements are gone."""
-    other = another(client, OneByOne())
+def test_accounting_is_queried_once_per_array(client: Client, clock: FakeClock) -> None:
+    """The number of its elements that are gone does not matter."""
+    other = another_process(client, OneJobPerAccountingQuery())
     for index in range(1, 6):
         job = JobView(f"j{index}", f"j{index}", 1, f"1.{index}", place=ArrayMember("x", index))
         other.monitor.add(job)
         other.monitor.follow([job], clock())
 
-    other.ask()
+    other.poll()
 
     calls = [call.invocation.argv for call in client.scheduler.log.of("tstat")]
     assert [argv[1:] for argv in calls if "--finished" in argv] == [("--finished", "1")]
 
 
-def test_an_element_that_is_dropped_counts_as_cancelled_after_the_grace(
+def test_an_element_that_vanished_after_a_cancellation_counts_as_cancelled_after_the_grace(
     client: Client, clock: FakeClock
 ) -> None:
-    """Some systems forget one that was told to end before it began, and a marker may show late."""
+    """Some systems forget an element that was cancelled before it began, and a marker may show late."""
     jobs = [JobView(f"j{it}", f"j{it}", 1, f"1.{it}", place=ArrayMember("x", it)) for it in (1, 2)]
     for job in jobs:
         client.monitor.add(job)
         client.monitor.follow([job], clock())
     client.monitor.record_stop(jobs[0], Stop(CANCEL, datetime.now(UTC)))
-    seen = {"1.2": Observation(state=JobState.QUEUED, word="WAITING")}
+    seen = {"1.2": Observation(state=JobState.QUEUED, native_state="WAITING")}
 
-    def hear() -> None:
+    def apply_snapshot() -> None:
         client.monitor._apply_snapshot(
             Snapshot(begun=clock(), ended=clock(), queried=None, seen=seen), jobs, clock()
         )
 
-    hear()
+    apply_snapshot()
     clock.advance(GRACE - 1)
-    hear()
+    apply_snapshot()
     assert client.states("j1") == []
     clock.advance(2)
-    hear()
+    apply_snapshot()
     assert client.states("j1") == [JobState.CANCELED]
     assert client.states("j2") == [JobState.QUEUED]
 
 
-def test_that_an_element_is_dropped_is_known_by_others_that_nobody_follows(
+def test_other_elements_that_no_client_follows_prove_that_an_element_is_gone(
     client: Client, clock: FakeClock
 ) -> None:
     client.scheduler.slots = 0
@@ -669,17 +667,17 @@ def test_that_an_element_is_dropped_is_known_by_others_that_nobody_follows(
     client.monitor.add(job)
     client.monitor.follow([job], clock())
 
-    client.ask()
+    client.poll()
     assert not job.is_dropped
     client.scheduler.vanish("1.1")
     clock.advance(GRACE)
-    client.ask()
+    client.poll()
 
     assert job.is_dropped
 
 
-def test_of_an_array_that_was_submitted_twice_the_one_that_runs_counts(client: Client) -> None:
-    """A submit command that tried again may have made two; the claim tells which of them runs."""
+def test_the_running_one_of_two_submissions_of_an_array_counts(client: Client) -> None:
+    """A repeated submit command may have made two arrays; the claim names the one that runs."""
     elements = [{"id": "j1", "attempt": 1, "spec": {}}]
     arrays = client.engine._spool.arrays
     os.close(arrays.prepare("x", {"id": "x", "spec": {}}, elements, "", [""]))
@@ -711,12 +709,12 @@ def test_elements_of_an_array_whose_native_id_is_lost_are_found_by_its_tag(clien
 @pytest.mark.parametrize(
     ("is_cancelled", "end"), [(True, JobState.CANCELED), (False, JobState.COMPLETED)], ids=["is", "is not"]
 )
-def test_whether_an_end_after_a_request_came_of_it_is_the_batch_systems_to_say(
+def test_the_batch_system_decides_if_a_request_ended_the_job(
     client: Client, clock: FakeClock, is_cancelled: bool, end: JobState
 ) -> None:
-    """The signal may reach the job before its runner, whose marker tells of none; all processes wait."""
+    """The signal may reach the job before its runner, whose marker then records none; all processes wait."""
     job = client.submit("a1")[0]
-    other = another(client)
+    other = another_process(client)
     other.engine.attach("b1", job.native_id)
     other.monitor.follow([other.job("b1")], clock())
     client.monitor.record_stop(job, Stop(CANCEL, datetime.fromtimestamp(clock(), UTC)))
@@ -729,37 +727,37 @@ def test_whether_an_end_after_a_request_came_of_it_is_the_batch_systems_to_say(
         client.scheduler.cancel(job.native_id)
     else:
         client.scheduler.end_as(job.native_id, FakeState.COMPLETED)
-    # what the other has taken to the folder of the job is seen with the first answer
+    # the first snapshot finds the marker that the other process moved to the folder of the job
     for process in (other, client, client):
         clock.advance(5)
-        process.ask()
+        process.poll()
 
     assert (other.states("b1")[-1], client.states("a1")[-1]) == (end, end)
 
 
-# ---------------------------------------------------------------------------------------------- silence
+# ----------------------------------------------------------------------------------------------- outage
 
 
 @pytest.mark.parametrize(
     ("target", "name"), [("", "toy"), ("cluster", "cluster"), ("ssh://big", "toy@ssh://big")]
 )
-def test_a_batch_system_that_does_not_answer_is_told_of_once_and_that_it_does_again(
+def test_an_outage_and_its_end_are_each_logged_once(
     client: Client, caplog: pytest.LogCaptureFixture, target: str, name: str
 ) -> None:
     client = Client(client.root, client.scheduler, client.clock, target=target)
     client.submit("a1")
-    client.ask()
+    client.poll()
     client.scheduler.faults.down()
     for _ in range(5):
         client.clock.advance(30)
-        client.ask()
+        client.poll()
     during = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     caplog.clear()
 
     client.scheduler.faults.clear()
     for _ in range(2):
         client.clock.advance(30)
-        client.ask()
+        client.poll()
 
     assert len(during) == 1
     assert during[0].startswith(f"{name} has not answered for 60 s: ")
@@ -776,69 +774,69 @@ LATE = 60.0
 
 @pytest.fixture
 def late(client: Client, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> LateFiles:
-    """Has what jobs make show a minute after they have made it."""
+    """Make files of jobs visible a minute after the jobs made them."""
     files = LateFiles(client.root, LATE, clock, made=lambda it: it.st_mtime)
     files.install(monkeypatch.setattr)
     return files
 
 
-def leave_elsewhere(client: Client, late: LateFiles, job_id: str, *markers: str) -> None:
-    """Leave markers as a runner on another machine would."""
+def leave_on_another_host(client: Client, late: LateFiles, job_id: str, *markers: str) -> None:
+    """Leave markers as a runner on another host would."""
     for marker in markers:
         client.leave(job_id, marker)
         late.disown(Path(client.engine._spool.events, f"{job_id}.1.{marker}"))
 
 
-def see_and_ask(client: Client, seconds: float) -> None:
-    """Let so much time pass, with what is to be done each second."""
+def run_rounds(client: Client, seconds: float) -> None:
+    """Let so much time pass, with a round each second."""
     for _ in range(int(seconds)):
         client.clock.advance(1)
         client.monitor.collect_markers(client.clock())
-        client.ask()
+        client.poll()
 
 
 @pytest.mark.parametrize("keep", [0.0, 300.0], ids=["forgotten at once", "still listed"])
 def test_an_end_that_shows_late_is_waited_for(client: Client, late: LateFiles, keep: float) -> None:
     client.scheduler.keep, client.scheduler.accounting = keep, False
     client.submit("a1")
-    client.ask()
+    client.poll()
     client.clock.advance(60)
-    leave_elsewhere(client, late, "a1", "active", "exit.run.7")
+    leave_on_another_host(client, late, "a1", "active", "exit.run.7")
 
-    see_and_ask(client, LATE - 1)
+    run_rounds(client, LATE - 1)
     before = client.states("a1")
-    see_and_ask(client, 2)
+    run_rounds(client, 2)
 
     assert not any(state.final for state in before)
-    (told,) = [status for _, status in client.published if status.final]
-    assert (told.state, told.exit_code, told.reason) == (JobState.FAILED, 7, Reason.EXIT_CODE)
+    (final,) = [status for _, status in client.published if status.final]
+    assert (final.state, final.exit_code, final.reason) == (JobState.FAILED, 7, Reason.EXIT_CODE)
 
 
-def test_a_job_without_an_end_is_lost_when_its_end_would_have_shown_and_not_before(
+def test_a_job_without_end_is_lost_only_after_its_end_would_have_shown(
     client: Client, late: LateFiles
 ) -> None:
     client.scheduler.keep, client.scheduler.accounting = 0.0, False
     client.submit("a1")
-    client.ask()
-    leave_elsewhere(client, late, "a1", "active")
+    client.poll()
+    leave_on_another_host(client, late, "a1", "active")
     client.clock.advance(60)
 
-    see_and_ask(client, LATE)
+    run_rounds(client, LATE)
     before = client.states("a1")
-    see_and_ask(client, 2 * GRACE)
+    run_rounds(client, 2 * GRACE)
 
     assert not any(state.final for state in before)
-    (told,) = [status for _, status in client.published if status.final]
-    assert (told.state, told.reason) == (JobState.FAILED, Reason.LOST)
+    (final,) = [status for _, status in client.published if status.final]
+    assert (final.state, final.reason) == (JobState.FAILED, Reason.LOST)
 
 
-def test_a_marker_that_another_machine_took_is_found_when_the_folder_shows_it(
+def test_a_marker_that_another_host_moved_is_found_when_the_folder_shows_it(
     client: Client, late: LateFiles
 ) -> None:
-    """Its old name is seen no more, and the new one not yet."""
+    """Its old name is gone, and its new name does not show yet."""
     client.scheduler.keep, client.scheduler.accounting = 0.0, False
     client.submit("a1")
-    client.ask()
+    client.poll()
     client.clock.advance(60)
     client.leave("a1", "active", "exit.run.7")
     folder = Path(client.engine._spool.folder("a1"))
@@ -846,29 +844,29 @@ def test_a_marker_that_another_machine_took_is_found_when_the_folder_shows_it(
         moved = path.rename(folder / path.name)
         late.disown(moved)
 
-    see_and_ask(client, LATE - 1)
+    run_rounds(client, LATE - 1)
     before = client.states("a1")
-    see_and_ask(client, GRACE)
+    run_rounds(client, GRACE)
 
     assert not any(state.final for state in before)
     assert client.states("a1")[-1] is JobState.FAILED
     assert client.published[-1][1].exit_code == 7
 
 
-# ------------------------------------------------------------------------- processes that ask once and end
+# -------------------------------------------------------------------------- processes that poll once
 
 
-def forgotten(client: Client) -> None:
-    """Have the batch system forget a job that runs, of which only that is left."""
+def forget_job(client: Client) -> None:
+    """Have the batch system forget a running job, of which only the marker `active` remains."""
     client.scheduler.keep, client.scheduler.accounting = 0.0, False
     client.submit("a1")
     client.leave("a1", "active")
     client.clock.advance(61)
 
 
-def look_once(client: Client, *overrides: object) -> JobStatus:
-    """Have a new process look what became of the job, as `jpsi ls --refresh` does."""
-    other = another(client, *overrides)
+def query_in_new_process(client: Client, *overrides: object) -> JobStatus:
+    """Query the job from a new process, as `jpsi ls --refresh` does, and return its status."""
+    other = another_process(client, *overrides)
     recalled = other.engine.recall(["a1"])
     if recalled:
         job = other.job("a1")
@@ -877,102 +875,104 @@ def look_once(client: Client, *overrides: object) -> JobStatus:
     return other.published[-1][1]
 
 
-def test_a_job_that_is_gone_is_lost_by_three_looks_of_processes_that_ask_once(client: Client) -> None:
-    forgotten(client)
+def test_three_processes_that_query_once_each_find_a_missing_job_lost(client: Client) -> None:
+    forget_job(client)
 
-    told = []
+    statuses = []
     for _ in range(3):
-        told.append(look_once(client))
+        statuses.append(query_in_new_process(client))
         client.clock.advance(GRACE)
 
-    assert [it.state for it in told] == [JobState.ACTIVE, JobState.ACTIVE, JobState.FAILED]
-    assert told[-1].reason is Reason.LOST
+    assert [it.state for it in statuses] == [JobState.ACTIVE, JobState.ACTIVE, JobState.FAILED]
+    assert statuses[-1].reason is Reason.LOST
 
 
-def test_looks_that_follow_each_other_at_once_do_not_make_the_grace_shorter(client: Client) -> None:
-    forgotten(client)
+def test_queries_in_quick_succession_do_not_shorten_the_grace(client: Client) -> None:
+    forget_job(client)
 
-    told = []
+    statuses = []
     for _ in range(int(GRACE / 5)):
-        told.append(look_once(client))
+        statuses.append(query_in_new_process(client))
         client.clock.advance(5)
 
-    assert {it.state for it in told} == {JobState.ACTIVE}
+    assert {it.state for it in statuses} == {JobState.ACTIVE}
 
 
-def leave_a_sign(client: Client) -> None:
+def leave_a_marker(client: Client) -> None:
     client.leave("a1", "signalled")
 
 
-def end_a_boot(client: Client) -> None:
+def change_boot_id(client: Client) -> None:
     (folder,) = Path(client.root).glob("**/asking/*/missing")
     folder.rename(folder.with_name("of another boot"))
 
 
-def ask_another_system(client: Client) -> None:
+def change_system(client: Client) -> None:
     for path in Path(client.root).glob("**/missing/*.json"):
         path.write_text(path.read_text().replace('"of": ["', '"of": ["other '))
 
 
-def garble(client: Client) -> None:
+def garble_absences(client: Client) -> None:
     for path in Path(client.root).glob("**/missing/*.json"):
         path.write_bytes(b'{"of": 5, "time": "\x00')
 
 
-def exaggerate(client: Client) -> None:
+def store_infinite_absence(client: Client) -> None:
     for path in Path(client.root).glob("**/missing/*.json"):
         path.write_text(path.read_text().replace('"absent": ', '"absent": 1e999, "unread": '))
 
 
 @pytest.mark.parametrize(
-    "between", [leave_a_sign, end_a_boot, ask_another_system, garble, exaggerate], ids=lambda it: it.__name__
+    "between",
+    [leave_a_marker, change_boot_id, change_system, garble_absences, store_infinite_absence],
+    ids=lambda it: it.__name__,
 )
-def test_what_earlier_processes_saw_counts_only_as_long_as_it_is_of_this_job(
+def test_absences_of_earlier_processes_count_only_for_the_same_attempt_and_system(
     client: Client, between: Callable[[Client], None]
 ) -> None:
-    forgotten(client)
+    forget_job(client)
     for _ in range(2):
-        look_once(client)
+        query_in_new_process(client)
         client.clock.advance(GRACE)
 
     between(client)
 
-    assert look_once(client).state is JobState.ACTIVE
+    assert query_in_new_process(client).state is JobState.ACTIVE
 
 
-class SaysThatItRuns:
-    """Lies over the toy: the queue has the job."""
+class ReportsRunning:
+    """A layer over the toy: the queue reports the job as running."""
 
     @hookimpl
     def parse_status(self) -> dict[str, Observation]:
-        return {"1": Observation(state=JobState.ACTIVE, word="running")}
+        return {"1": Observation(state=JobState.ACTIVE, native_state="running")}
 
 
-def test_a_job_that_was_there_in_between_was_never_missing(client: Client) -> None:
-    forgotten(client)
+def test_a_report_in_between_ends_an_absence(client: Client) -> None:
+    forget_job(client)
     for _ in range(2):
-        look_once(client)
+        query_in_new_process(client)
         client.clock.advance(GRACE)
 
-    look_once(client, SaysThatItRuns())
+    query_in_new_process(client, ReportsRunning())
     client.clock.advance(GRACE)
 
-    assert [look_once(client).state for _ in range(2)] == [JobState.ACTIVE] * 2
+    assert [query_in_new_process(client).state for _ in range(2)] == [JobState.ACTIVE] * 2
 
 
-def test_nothing_is_left_of_a_job_that_has_ended(client: Client) -> None:
-    forgotten(client)
+def test_the_absence_of_an_ended_job_is_removed(client: Client) -> None:
+    forget_job(client)
     for _ in range(2):
-        look_once(client)
+        query_in_new_process(client)
         client.clock.advance(GRACE)
     assert list(Path(client.root).glob("**/missing/*.json"))
 
-    look_once(client)
+    query_in_new_process(client)
 
     assert not list(Path(client.root).glob("**/missing/*.json"))
 
 
-def test_of_many_jobs_that_are_missing_at_once_some_are_kept_for_later_processes(
+def test_only_some_of_many_absences_are_stored_for_later_processes(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Thousands may end at once, each of which would take a file for a moment."""
@@ -982,18 +982,18 @@ def test_of_many_jobs_that_are_missing_at_once_some_are_kept_for_later_processes
     for job_id in ("a1", "a2", "a3"):
         client.scheduler.vanish(jobs[job_id].native_id)
         client.clock.advance(5)
-        client.ask()
+        client.poll()
 
     kept = {path.name for path in Path(client.root).glob("**/missing/*.json")}
 
     assert kept == {"a1.1.json", "a2.1.json"}, "those that are missing for the longest time"
 
 
-def test_an_answer_that_several_processes_take_counts_once(client: Client) -> None:
-    forgotten(client)
-    look_once(client)
+def test_a_snapshot_that_several_processes_use_counts_once(client: Client) -> None:
+    forget_job(client)
+    query_in_new_process(client)
     client.clock.advance(GRACE)
-    others = [another(client) for _ in range(3)]
+    others = [another_process(client) for _ in range(3)]
     for other in others:
         other.engine.recall(["a1"])
         other.monitor.follow([other.job("a1")], client.clock())
@@ -1003,4 +1003,72 @@ def test_an_answer_that_several_processes_take_counts_once(client: Client) -> No
     client.clock.advance(GRACE)
 
     assert [other.published[-1][1].state for other in others] == [JobState.ACTIVE] * 3
-    assert look_once(client).state is JobState.FAILED
+    assert query_in_new_process(client).state is JobState.FAILED
+
+
+# ------------------------------------------------------------------------------- polls while all jobs wait
+
+
+@pytest.fixture
+def full(client: Client, clock: FakeClock) -> Iterator[Client]:
+    """A client of a batch system that starts no job."""
+    with FakeScheduler(clock, slots=0) as scheduler:
+        yield Client(client.root, scheduler, clock)
+
+
+def poll_until(client: Client, end: float) -> int:
+    """Make every poll that is due until a time of the clock; return the number of polls."""
+    polls = 0
+    while (due := client.monitor.next_poll_time()) is not None and due < end:
+        client.clock.advance(max(0.0, due - client.clock()))
+        client.poll()
+        polls += 1
+    return polls
+
+
+def test_while_all_jobs_wait_an_hour_has_at_most_twelve_polls(full: Client) -> None:
+    full.submit("a1", "a2")
+    poll_until(full, full.clock() + 3600)
+
+    assert poll_until(full, full.clock() + 3600) <= 12
+
+
+def test_a_job_that_runs_is_polled_at_the_usual_interval(full: Client) -> None:
+    full.submit("a1", "a2")
+    poll_until(full, full.clock() + 3600)
+    full.leave("a1", "active")
+    full.monitor.collect_markers(full.clock())
+    poll_until(full, full.clock() + 400)
+
+    assert poll_until(full, full.clock() + 3600) >= 100
+
+
+def test_a_waiting_job_that_left_the_queue_is_polled_about_at_the_usual_interval(full: Client) -> None:
+    (job,) = full.submit("a1")
+    poll_until(full, full.clock() + 3600)
+    full.scheduler.vanish(job.native_id)
+    poll_until(full, full.clock() + 331)
+
+    assert job.absent_since is not None
+    assert poll_until(full, full.clock() + 60) >= 1
+
+
+def test_an_outage_is_noticed_at_the_usual_interval(full: Client, caplog: pytest.LogCaptureFixture) -> None:
+    full.submit("a1")
+    poll_until(full, full.clock() + 3600)
+    full.scheduler.faults.down()
+
+    poll_until(full, full.clock() + 330 + 3 * 33)
+
+    assert "has not answered for" in caplog.text
+
+
+def test_a_caller_that_waits_with_a_timeout_learns_of_an_end_from_outside(full: Client) -> None:
+    (job,) = full.submit("a1")
+    poll_until(full, full.clock() + 3600)
+    full.scheduler.cancel(job.native_id)
+
+    full.monitor.note_deadline(full.clock(), 60.0)
+    poll_until(full, full.clock() + 60.0)
+
+    assert full.states("a1")[-1] is JobState.CANCELED

@@ -1,4 +1,4 @@
-"""Patience runs only while somebody is there to be heard."""
+"""The counted time of a liveness check, which passes only while the remote side is connected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jpsi_engine.monitor.liveness import Liveness
 
 @pytest.fixture
 def time() -> Liveness:
-    """Something was said each second from 100 to 120."""
+    """Return a liveness with a report each second from 100 to 120."""
     time = Liveness()
     for second in range(100, 121):
         time.note_report(second)
@@ -25,7 +25,7 @@ def test_time_counts_in_which_something_is_said(time: Liveness) -> None:
     assert time.counted_seconds(0, 110) == 10
 
 
-def test_what_comes_after_the_last_word_does_not_count_yet(time: Liveness) -> None:
+def test_the_time_after_the_last_report_does_not_count_yet(time: Liveness) -> None:
     assert time.counted_seconds(115, 10_000) == 5
     assert time.counted_seconds(130, 10_000) == 0
 
@@ -42,7 +42,7 @@ def test_a_long_silence_counts_for_a_short_one(time: Liveness) -> None:
     assert time.counted_seconds(115, 1003) == 5 + 10 + 3
 
 
-def test_where_each_word_takes_long_time_passes_all_the_same(time: Liveness) -> None:
+def test_time_counts_though_each_report_takes_long(time: Liveness) -> None:
     for second in range(150, 1000, 30):
         time.note_report(second)
 

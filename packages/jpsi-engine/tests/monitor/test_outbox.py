@@ -1,4 +1,4 @@
-"""Statuses are published in order, by one thread at a time, and nobody waits for that."""
+"""The outbox: one thread at a time publishes statuses in order, and no thread waits for it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def test_statuses_are_published_in_order() -> None:
     assert published == ["0", "1", "2", "3", "4"]
 
 
-def test_what_comes_up_while_another_thread_publishes_is_left_to_it() -> None:
-    """So that the statuses of one job do not overtake each other."""
+def test_statuses_put_while_another_thread_publishes_are_left_to_it() -> None:
+    """The statuses of one job must not overtake each other."""
     published: list[tuple[str, int]] = []
     is_publishing, may_go_on = threading.Event(), threading.Event()
 
@@ -49,7 +49,7 @@ def test_what_comes_up_while_another_thread_publishes_is_left_to_it() -> None:
     assert published == [("first", thread.ident), ("second", thread.ident)]
 
 
-def test_what_publishing_leads_to_is_published_after_it() -> None:
+def test_statuses_put_by_a_callback_are_published_after_it() -> None:
     published: list[str] = []
 
     def publish(job_id: str, status: JobStatus) -> None:
@@ -86,7 +86,7 @@ def test_failure_is_logged_and_costs_no_later_status(caplog: pytest.LogCaptureFi
     assert "bad" in caplog.text
 
 
-def test_what_was_interrupted_is_told_again() -> None:
+def test_an_interrupted_status_is_published_again() -> None:
     published: list[str] = []
 
     def publish(job_id: str, status: JobStatus) -> None:

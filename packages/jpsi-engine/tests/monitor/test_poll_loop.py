@@ -1,4 +1,4 @@
-"""The threads of a batch executor: there while there are jobs, awake when something happens, gone with it."""
+"""The threads of a batch executor: they run while it has jobs, wake up on events, and end with it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from jpsi_engine.monitor.poll_loop import PollLoop, _scan, next_pause
 PATIENCE = 20.0
 
 
-class Seen:
-    """Stands for the job monitor: counts its rounds."""
+class FakeMonitor:
+    """A fake of the job monitor that counts its rounds."""
 
     def __init__(self) -> None:
         self.jobs: list[str] = ["a1"]
         self.due: float | None = None
         self.is_expecting = False
-        self.looks = threading.Semaphore(0)
-        self.questions = threading.Semaphore(0)
+        self.collections = threading.Semaphore(0)
+        self.polls = threading.Semaphore(0)
         self.busy: list[float] = []
 
     def all(self) -> list[str]:
         return list(self.jobs)
 
     def collect_markers(self, now: float, appeared: Collection[str]) -> None:
-        self.looks.release()
+        self.collections.release()
 
     def expects_markers(self, now: float) -> bool:
         return self.is_expecting
@@ -41,27 +41,27 @@ class Seen:
         return self.due
 
     def probe_site(self, now: Callable[[], float]) -> None:
-        """Nothing is to be found out."""
+        """Do nothing."""
 
     def poll(self, now: Callable[[], float]) -> None:
         self.due = now() + 3600
 
     def note_poll_cost(self, seconds: float) -> None:
         self.busy.append(seconds)
-        self.questions.release()
+        self.polls.release()
 
 
-def poll_loop_of(seen: Seen, events: Path) -> PollLoop:
-    return PollLoop(cast("JobMonitor", seen), str(events), is_announced=True)
+def poll_loop_of(monitor: FakeMonitor, events: Path) -> PollLoop:
+    return PollLoop(cast("JobMonitor", monitor), str(events), is_announced=True)
 
 
 def threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("jpsi-batch")]
 
 
-def end(seen: Seen, poll_loop: PollLoop) -> None:
+def end(monitor: FakeMonitor, poll_loop: PollLoop) -> None:
     """Have the threads end, as they do when no job is left."""
-    seen.jobs.clear()
+    monitor.jobs.clear()
     poll_loop._changed.set()
     poll_loop._wake_pipe.wake()
     for thread in threads():
@@ -69,53 +69,53 @@ def end(seen: Seen, poll_loop: PollLoop) -> None:
     assert not threads()
 
 
-def test_marker_is_seen_when_it_appears(tmp_path: Path) -> None:
-    seen = Seen()
-    poll_loop = poll_loop_of(seen, tmp_path)
+def test_a_marker_is_collected_when_it_appears(tmp_path: Path) -> None:
+    monitor = FakeMonitor()
+    poll_loop = poll_loop_of(monitor, tmp_path)
     poll_loop.start()
-    assert seen.looks.acquire(timeout=PATIENCE)
-    while seen.looks.acquire(timeout=0.05):
+    assert monitor.collections.acquire(timeout=PATIENCE)
+    while monitor.collections.acquire(timeout=0.05):
         pass
 
     (tmp_path / "a1.1.active").touch()
 
-    assert seen.looks.acquire(timeout=PATIENCE)
-    end(seen, poll_loop)
+    assert monitor.collections.acquire(timeout=PATIENCE)
+    end(monitor, poll_loop)
 
 
-def test_what_came_before_the_job_was_followed_is_looked_for(tmp_path: Path) -> None:
-    seen = Seen()
-    poll_loop = poll_loop_of(seen, tmp_path)
+def test_markers_from_before_the_job_was_followed_are_collected(tmp_path: Path) -> None:
+    monitor = FakeMonitor()
+    poll_loop = poll_loop_of(monitor, tmp_path)
     poll_loop.start()
-    assert seen.looks.acquire(timeout=PATIENCE)
-    while seen.looks.acquire(timeout=0.05):
+    assert monitor.collections.acquire(timeout=PATIENCE)
+    while monitor.collections.acquire(timeout=0.05):
         pass
 
     poll_loop.start()
 
-    assert seen.looks.acquire(timeout=PATIENCE)
-    end(seen, poll_loop)
+    assert monitor.collections.acquire(timeout=PATIENCE)
+    end(monitor, poll_loop)
 
 
-def test_question_that_is_due_is_asked_once(tmp_path: Path) -> None:
-    seen = Seen()
-    seen.due = 0.0
-    poll_loop = poll_loop_of(seen, tmp_path)
+def test_a_due_poll_runs_once(tmp_path: Path) -> None:
+    monitor = FakeMonitor()
+    monitor.due = 0.0
+    poll_loop = poll_loop_of(monitor, tmp_path)
 
     poll_loop.start()
 
-    assert seen.questions.acquire(timeout=PATIENCE)
-    assert not seen.questions.acquire(timeout=0.05)
-    end(seen, poll_loop)
+    assert monitor.polls.acquire(timeout=PATIENCE)
+    assert not monitor.polls.acquire(timeout=0.05)
+    end(monitor, poll_loop)
 
 
-def test_question_that_fails_is_not_asked_again_at_once(
+def test_a_failed_poll_is_not_repeated_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    seen = Seen()
-    seen.due = 0.0
-    monkeypatch.setattr(seen, "poll", lambda: None)  # takes no clock
-    poll_loop = poll_loop_of(seen, tmp_path)
+    monitor = FakeMonitor()
+    monitor.due = 0.0
+    monkeypatch.setattr(monitor, "poll", lambda: None)  # takes no clock
+    poll_loop = poll_loop_of(monitor, tmp_path)
 
     wait = poll_loop.poll()
 
@@ -125,24 +125,24 @@ def test_question_that_fails_is_not_asked_again_at_once(
 
 
 @pytest.mark.clause("python-final-removed")
-def test_threads_end_with_the_last_job_and_come_again_with_the_next(tmp_path: Path) -> None:
-    seen = Seen()
-    poll_loop = poll_loop_of(seen, tmp_path)
+def test_threads_end_with_the_last_job_and_start_again_with_the_next(tmp_path: Path) -> None:
+    monitor = FakeMonitor()
+    poll_loop = poll_loop_of(monitor, tmp_path)
     poll_loop.start()
-    end(seen, poll_loop)
+    end(monitor, poll_loop)
 
-    seen.jobs.append("a2")
+    monitor.jobs.append("a2")
     poll_loop.start()
 
     assert len(threads()) == 2
-    end(seen, poll_loop)
+    end(monitor, poll_loop)
 
 
 def test_directory_is_scanned_each_second_while_more_is_expected() -> None:
     assert [next_pause(pause, is_expecting=True) for pause in (1.0, 2.0, 5.0)] == [1.0, 1.0, 1.0]
 
 
-def test_scans_grow_rare_while_nothing_is_expected() -> None:
+def test_scans_become_rare_while_nothing_is_expected() -> None:
     pauses = [1.0]
     while pauses[-1] < 5.0:
         pauses.append(next_pause(pauses[-1], is_expecting=False))
@@ -156,7 +156,7 @@ def test_scans_grow_rare_while_nothing_is_expected() -> None:
     [(True, True, [10.0, 10.0]), (False, True, [1.0, 1.0]), (False, False, [1.25, 1.5625])],
     ids=["announced", "running", "waiting"],
 )
-def test_thread_waits_as_long_as_there_is_nothing_to_see(
+def test_a_thread_sleeps_while_there_are_no_events(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     is_announced: bool,
@@ -172,13 +172,13 @@ def test_thread_waits_as_long_as_there_is_nothing_to_see(
         def poll(self, milliseconds: float) -> bool:
             waits.append(milliseconds / 1000)
             if len(waits) == 2:
-                seen.jobs.clear()
+                monitor.jobs.clear()
             return False
 
-    seen = Seen()
-    seen.is_expecting = is_expecting
+    monitor = FakeMonitor()
+    monitor.is_expecting = is_expecting
     monkeypatch.setattr("jpsi_engine.monitor.poll_loop.select.poll", Poll)
-    poll_loop = PollLoop(cast("JobMonitor", seen), str(tmp_path), is_announced=is_announced)
+    poll_loop = PollLoop(cast("JobMonitor", monitor), str(tmp_path), is_announced=is_announced)
 
     _scan(weakref.ref(poll_loop), poll_loop._wake_pipe, str(tmp_path), is_announced)
 
@@ -186,10 +186,10 @@ def test_thread_waits_as_long_as_there_is_nothing_to_see(
 
 
 def test_abandoned_executor_goes_away_with_its_threads(tmp_path: Path) -> None:
-    seen = Seen()
-    poll_loop = poll_loop_of(seen, tmp_path)
+    monitor = FakeMonitor()
+    poll_loop = poll_loop_of(monitor, tmp_path)
     poll_loop.start()
-    assert seen.looks.acquire(timeout=PATIENCE)
+    assert monitor.collections.acquire(timeout=PATIENCE)
     changed, running, gone = poll_loop._changed, threads(), weakref.ref(poll_loop)
 
     del poll_loop
@@ -206,21 +206,21 @@ def test_abandoned_executor_goes_away_with_its_threads(tmp_path: Path) -> None:
 def test_failing_round_does_not_end_the_thread(
     tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = Seen()
+    monitor = FakeMonitor()
     failed = threading.Event()
 
     def fail(now: float, appeared: Collection[str]) -> None:
-        monkeypatch.setattr(seen, "collect_markers", Seen.collect_markers.__get__(seen))
+        monkeypatch.setattr(monitor, "collect_markers", FakeMonitor.collect_markers.__get__(monitor))
         failed.set()
         raise error
 
-    monkeypatch.setattr(seen, "collect_markers", fail)
+    monkeypatch.setattr(monitor, "collect_markers", fail)
     monkeypatch.setattr("jpsi_engine.monitor.poll_loop.log.exception", lambda *_: None)
-    poll_loop = poll_loop_of(seen, tmp_path)
+    poll_loop = poll_loop_of(monitor, tmp_path)
     poll_loop.start()
     assert failed.wait(PATIENCE)
 
     (tmp_path / "a1.1.active").touch()
 
-    assert seen.looks.acquire(timeout=PATIENCE)
-    end(seen, poll_loop)
+    assert monitor.collections.acquire(timeout=PATIENCE)
+    end(monitor, poll_loop)

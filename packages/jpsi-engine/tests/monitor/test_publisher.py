@@ -1,4 +1,4 @@
-"""How a job has ended is told alike by all who follow it, whoever finds out first."""
+"""The end of a job, which all processes that follow it publish alike, whichever finds it first."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _NOW = 1_000.0
 
 @attrs.define(eq=False)
 class Process:
-    """One process that follows a job."""
+    """One process that follows a job, with its publisher."""
 
     root: Path
     spool: Spool = attrs.field(init=False)
-    judging: Publisher = attrs.field(init=False)
+    publisher: Publisher = attrs.field(init=False)
     published: list[JobStatus] = attrs.field(factory=list, init=False)
     job: JobView = attrs.field(init=False)
 
@@ -36,7 +36,7 @@ class Process:
         self.spool.open()
         Path(self.spool.folder("a1")).mkdir(exist_ok=True)
         backend = cast("Backend", SimpleNamespace(name="toy", requeue_exit_codes=()))
-        self.judging = Publisher(
+        self.publisher = Publisher(
             backend,
             self.spool,
             grace=1,
@@ -44,7 +44,7 @@ class Process:
             publish=lambda _, status: self.published.append(status),
         )
         self.job = JobView("a1", "a1", 1, "17")
-        self.judging.add(self.job)
+        self.publisher.add(self.job)
 
 
 def _exit() -> Marker:
@@ -58,39 +58,39 @@ def process(tmp_path: Path) -> Process:
     return Process(tmp_path)
 
 
-def test_an_end_that_another_process_has_written_down_meanwhile_is_the_end(process: Process) -> None:
-    """It has got the job's files, or has not, and whoever looks now has nothing to wait for."""
+def test_an_end_that_another_process_recorded_meanwhile_is_published(process: Process) -> None:
+    """The other process has finished the stage out, or failed it, so no client waits for it."""
     process.spool.finish(
         "a1", 1, encode_status(add_staging_outcome(status_of_exit_marker(_exit()), "run-stage_out"))
     )
 
-    with process.judging.session():
-        process.judging.add_markers(process.job, [_exit()], _NOW)
+    with process.publisher.session():
+        process.publisher.add_markers(process.job, [_exit()], _NOW)
 
     assert [(it.state, it.reason) for it in process.published] == [(JobState.FAILED, Reason.STAGING)]
 
 
-def test_an_end_that_nobody_has_written_down_is_what_the_job_has_left(process: Process) -> None:
-    with process.judging.session():
-        process.judging.add_markers(process.job, [_exit()], _NOW)
+def test_an_unrecorded_end_is_that_of_the_markers(process: Process) -> None:
+    with process.publisher.session():
+        process.publisher.add_markers(process.job, [_exit()], _NOW)
 
     assert [(it.state, it.exit_code) for it in process.published] == [(JobState.COMPLETED, 0)]
 
 
-def test_what_holds_an_end_up_tells_it_as_it_was_written_down(process: Process) -> None:
+def test_a_held_end_is_published_as_it_was_recorded(process: Process) -> None:
     held: list[JobStatus] = []
 
     def holds(_: JobView, status: JobStatus) -> bool:
         held.append(status)
         return True
 
-    process.judging.is_held = holds
-    with process.judging.session():
-        process.judging.add_markers(process.job, [_exit()], _NOW)
+    process.publisher.is_held = holds
+    with process.publisher.session():
+        process.publisher.add_markers(process.job, [_exit()], _NOW)
     assert process.published == []
     process.spool.finish("a1", 1, encode_status(add_staging_outcome(held[0], "run-stage_out")))
 
-    process.judging.end(process.job, held[0])
+    process.publisher.end(process.job, held[0])
 
     assert [it.reason for it in process.published] == [Reason.STAGING]
-    assert process.judging.get("a1") is None
+    assert process.publisher.get("a1") is None

@@ -19,7 +19,7 @@ from jpsi_engine.remote.markers import (
     render_watch,
 )
 
-# What stands in place of stat(1): the one of Busybox, one of BSD, and none.
+# Replacements of stat(1): that of Busybox, one of BSD, and none.
 _STATS = {
     "gnu": 'exec "$REAL" "$@"',
     "busybox": 'case $2 in *.9Y*) echo "?"; exit ;; esac; exec "$REAL" "$@"',
@@ -30,7 +30,7 @@ case $format in marker*) exec "$REAL" -c 'marker %.9Y %n' "$@" ;; *) exec "$REAL
 }
 
 
-class Watching:
+class RemoteWatch:
     def __init__(self, events: Path, stat: str, folder: Path) -> None:
         folder.mkdir()
         program = folder / "stat"
@@ -48,106 +48,106 @@ class Watching:
         self.process.communicate()
 
     def next(self) -> list[RemoteMarker]:
-        """The markers of the next look at which anything was there."""
+        """Return the markers of the next listing that is not empty."""
         found: list[RemoteMarker] = []
         for line in self.process.stdout or ():
             if line == "all\n" and found:
                 return found
-            told = parse_line(line.removesuffix("\n"))
-            if isinstance(told, RemoteMarker):
-                found.append(told)
+            parsed = parse_line(line.removesuffix("\n"))
+            if isinstance(parsed, RemoteMarker):
+                found.append(parsed)
         return found
 
 
 @pytest.fixture
 def events(tmp_path: Path) -> Path:
-    path = tmp_path / "far side" / "events"
+    path = tmp_path / "remote host" / "events"
     path.mkdir(parents=True)
     return path
 
 
 @pytest.fixture(params=_STATS)
-def watching(request: pytest.FixtureRequest, events: Path, tmp_path: Path) -> Iterator[Watching]:
-    watching = Watching(events, request.param, tmp_path / "bin")
-    yield watching
-    watching.end()
+def watch(request: pytest.FixtureRequest, events: Path, tmp_path: Path) -> Iterator[RemoteWatch]:
+    watch = RemoteWatch(events, request.param, tmp_path / "bin")
+    yield watch
+    watch.end()
 
 
 def _left(events: Path, name: str, time_ns: int) -> Path:
-    """A marker appears with its time."""
+    """Make a marker with its time."""
     draft = events.parent / "draft"
     draft.touch()
     os.utime(draft, ns=(time_ns, time_ns))
     return draft.rename(events / name)
 
 
-def test_markers_are_told_with_their_times_as_they_appear(events: Path, watching: Watching) -> None:
+def test_markers_are_reported_with_their_times_as_they_appear(events: Path, watch: RemoteWatch) -> None:
     _left(events, "a1.1.active", 1_500_000_000_000_000_000)
 
-    (first,) = watching.next()
+    (first,) = watch.next()
 
     assert first.name == "a1.1.active"
     assert first.time_ns in {None, 1_500_000_000_000_000_000}
     _left(events, "a1.1.exit.run.0", 1_500_000_001_000_000_000)
-    assert {marker.name for marker in watching.next()} == {"a1.1.active", "a1.1.exit.run.0"}
+    assert {marker.name for marker in watch.next()} == {"a1.1.active", "a1.1.exit.run.0"}
 
 
-@pytest.mark.parametrize("watching", ["gnu", "bsd"], indirect=True)
-def test_times_are_exact_where_the_system_tells_them(events: Path, watching: Watching) -> None:
+@pytest.mark.parametrize("watch", ["gnu", "bsd"], indirect=True)
+def test_times_are_exact_if_the_system_has_them(events: Path, watch: RemoteWatch) -> None:
     _left(events, "a1.1.active", 1_500_000_000_123_456_789)
 
-    assert watching.next() == [RemoteMarker("a1.1.active", 1_500_000_000_123_456_789)]
+    assert watch.next() == [RemoteMarker("a1.1.active", 1_500_000_000_123_456_789)]
 
 
-@pytest.mark.parametrize("watching", ["gnu"], indirect=True)
-def test_a_file_that_is_no_marker_hides_none(events: Path, watching: Watching) -> None:
+@pytest.mark.parametrize("watch", ["gnu"], indirect=True)
+def test_a_file_that_is_no_marker_hides_none(events: Path, watch: RemoteWatch) -> None:
     for name in ("it's", 'a"b', "two words", "line\nbreak", "-x"):
         (events / name).touch()
     _left(events, "a1.1.active", 1_500_000_000_000_000_000)
 
-    assert [marker.name for marker in watching.next()] == ["a1.1.active"]
+    assert [marker.name for marker in watch.next()] == ["a1.1.active"]
 
 
-def test_a_directory_that_another_has_taken_the_place_of_is_not_watched_any_more(tmp_path: Path) -> None:
-    """As where somebody has cleaned up, and the next submission has made another one."""
+def test_a_replaced_directory_is_no_longer_watched(tmp_path: Path) -> None:
+    """A user may remove the directory, and the next submission makes another one."""
     for name in ("old", "new"):
         (tmp_path / name / "events").mkdir(parents=True)
     (tmp_path / "root").symlink_to("old")
     (tmp_path / "next").symlink_to("new")
-    watching = Watching(tmp_path / "root" / "events", "gnu", tmp_path / "bin")
+    watch = RemoteWatch(tmp_path / "root" / "events", "gnu", tmp_path / "bin")
     try:
         _left(tmp_path / "old" / "events", "a1.1.active", 1_500_000_000_000_000_000)
-        watching.next()
+        watch.next()
 
         _left(tmp_path / "new" / "events", "b2.1.active", 1_500_000_000_000_000_000)
         (tmp_path / "next").replace(tmp_path / "root")
 
-        assert [marker.name for marker in watching.next()] == ["b2.1.active"]
+        assert [marker.name for marker in watch.next()] == ["b2.1.active"]
     finally:
-        watching.end()
+        watch.end()
 
 
-def test_where_the_directory_cannot_be_it_ends(tmp_path: Path) -> None:
+def test_the_watch_ends_if_the_directory_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     text = render_watch(str(tmp_path / "file" / "events"))
 
     assert subprocess.run(["sh", "-c", text], capture_output=True, timeout=30, check=False).returncode != 0
 
 
-def test_one_look_tells_all_that_is_there_and_ends(events: Path) -> None:
+def test_a_poll_lists_all_markers_and_ends(events: Path) -> None:
     _left(events, "a1.1.active", 1_500_000_000_000_000_000)
 
     done = subprocess.run(
         ["sh"], input=render_poll(str(events)), capture_output=True, text=True, timeout=30, check=False
     )
 
-    clock, *told = done.stdout.splitlines()
+    clock, *lines = done.stdout.splitlines()
     assert isinstance(parse_line(clock), RemoteClock)
-    assert told == ["marker 1500000000.000000000 a1.1.active", "all"]
+    assert lines == ["marker 1500000000.000000000 a1.1.active", "all"]
     assert done.returncode == 0
 
 
-def test_markers_are_moved_to_their_jobs_and_those_of_nobody_go(events: Path) -> None:
+def test_markers_move_to_their_jobs_and_those_of_unknown_jobs_are_removed(events: Path) -> None:
     folder = events.parent / "jobs" / "a1"
     folder.mkdir(parents=True)
     for name in ("a1.1.active", "a1.1.exit.run.0", "b2.1.active", "c3.1.active"):
@@ -183,7 +183,7 @@ def test_a_folder_that_is_removed_as_its_marker_is_moved_stays_removed(
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("clock 1700000000.5", RemoteClock(1_700_000_000_500_000_000)),
         ("clock 1700000000.000000001", RemoteClock(1_700_000_000_000_000_001)),
@@ -204,11 +204,11 @@ def test_a_folder_that_is_removed_as_its_marker_is_moved_stays_removed(
         ("", None),
     ],
 )
-def test_a_line_is_understood_or_says_nothing(line: str, told: object) -> None:
-    assert parse_line(line) == told
+def test_a_line_is_parsed_or_ignored(line: str, expected: object) -> None:
+    assert parse_line(line) == expected
 
 
-def test_times_are_told_by_the_clock_here() -> None:
+def test_times_are_converted_to_the_local_clock() -> None:
     clocks = ClockDifference()
     clocks.add_sample(1_000, 5_000)
     clocks.add_sample(2_000, 5_900)
@@ -217,14 +217,14 @@ def test_times_are_told_by_the_clock_here() -> None:
     assert clocks.to_local(2_500, 10_000) == 6_400
 
 
-def test_nothing_happens_later_than_it_is_heard_of() -> None:
+def test_no_time_is_later_than_its_arrival() -> None:
     clocks = ClockDifference()
     clocks.add_sample(1_000, 5_000)
 
     assert clocks.to_local(2_000, 5_500) == 5_500
 
 
-def test_without_a_clock_or_a_time_it_was_just_now() -> None:
+def test_the_time_is_the_arrival_if_the_clock_or_the_time_is_unknown() -> None:
     clocks = ClockDifference()
     assert clocks.to_local(2_000, 5_500) == 5_500
 
@@ -232,14 +232,14 @@ def test_without_a_clock_or_a_time_it_was_just_now() -> None:
     assert clocks.to_local(None, 5_500) == 5_500
 
 
-def test_the_order_of_what_happened_is_kept() -> None:
+def test_the_order_of_markers_is_kept() -> None:
     clocks = ClockDifference()
     clocks.add_sample(1_000, 5_000)
 
     assert clocks.to_local(1_500, 9_000) < clocks.to_local(1_501, 9_000)
 
 
-def test_the_order_is_kept_when_more_is_known_of_the_clocks() -> None:
+def test_the_order_is_kept_as_the_clock_difference_is_refined() -> None:
     clocks = ClockDifference()
     clocks.add_sample(1_000, 5_000)
     before = clocks.to_local(1_500, 9_000)
@@ -249,7 +249,7 @@ def test_the_order_is_kept_when_more_is_known_of_the_clocks() -> None:
     assert clocks.to_local(2_500, 9_000) == 6_000
 
 
-def test_a_clock_that_is_set_right_is_believed_after_a_while() -> None:
+def test_an_adjusted_clock_is_accepted_after_a_while() -> None:
     clocks = ClockDifference()
     clocks.add_sample(1_000, 5_000)
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""Where files are elsewhere, shells tell which steps to a directory others can change."""
+"""The remote check of a path: a shell finds the directories on it that other users can change."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def shell(request: pytest.FixtureRequest) -> list[str]:
     return ["busybox", "sh"] if request.param == "busybox" else [request.param]
 
 
-def carried_out(text: str, shell: list[str]) -> subprocess.CompletedProcess[str]:
+def run(text: str, shell: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(shell, input=text, capture_output=True, text=True, check=False)
 
 
 def unsafe(root: Path, shell: list[str]) -> str | None:
-    return parse_unsafe(carried_out(f"{render_unsafe_function(str(root))}\n{UNSAFE}\n", shell).stdout)
+    return parse_unsafe(run(f"{render_unsafe_function(str(root))}\n{UNSAFE}\n", shell).stdout)
 
 
-def made(path: Path, mode: int = 0o755) -> Path:
+def make(path: Path, mode: int = 0o755) -> Path:
     path.mkdir(parents=True)
     path.chmod(mode)
     return path
@@ -45,7 +45,7 @@ def made(path: Path, mode: int = 0o755) -> Path:
 def test_modes_of_the_steps_count(
     tmp_path: Path, shell: list[str], mode: int, is_safe: bool, rest: str
 ) -> None:
-    way = made(tmp_path / "it's a way", mode)
+    way = make(tmp_path / "it's a way", mode)
 
     found = unsafe(way / rest, shell)
 
@@ -53,9 +53,9 @@ def test_modes_of_the_steps_count(
 
 
 def test_group_that_is_not_private_counts(tmp_path: Path, shell: list[str]) -> None:
-    """Whoever runs this may have a private group: without getent(1), nothing says so."""
-    way = made(tmp_path / "way", 0o775)
-    tools = made(tmp_path / "tools")
+    """The user who runs this may have a private group: without getent(1), jpsi cannot know."""
+    way = make(tmp_path / "way", 0o775)
+    tools = make(tmp_path / "tools")
     for name in ("id", "find", "ls"):
         (tools / name).symlink_to(shutil.which(name) or "")
     without = f"PATH={word(str(tools))}\n{render_unsafe_function(str(way))}\n{UNSAFE}\n"
@@ -68,14 +68,14 @@ def test_group_that_is_not_private_counts(tmp_path: Path, shell: list[str]) -> N
         file.chmod(0o755)
     private = without.replace(f"PATH={word(str(tools))}", f"PATH={word(str(tools / 'private'))}:$PATH", 1)
 
-    assert parse_unsafe(carried_out(without, shell).stdout) is not None
-    assert parse_unsafe(carried_out(private, shell).stdout) is None
+    assert parse_unsafe(run(without, shell).stdout) is not None
+    assert parse_unsafe(run(private, shell).stdout) is None
     (tools / "private/getent").write_text('#!/bin/sh\necho "$2:x:1:me,you"\n')
-    assert parse_unsafe(carried_out(private, shell).stdout) is not None
+    assert parse_unsafe(run(private, shell).stdout) is not None
 
 
 def test_steps_behind_a_link_count(tmp_path: Path, shell: list[str]) -> None:
-    made(tmp_path / "open/inner")
+    make(tmp_path / "open/inner")
     (tmp_path / "link").symlink_to("open/inner")
     assert unsafe(tmp_path / "link/work", shell) is None
 
@@ -87,7 +87,7 @@ def test_steps_behind_a_link_count(tmp_path: Path, shell: list[str]) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 @pytest.mark.parametrize("name", ["way", "link"])
 def test_step_of_another_user_counts(tmp_path: Path, shell: list[str], name: str) -> None:
-    made(tmp_path / "way/inner")
+    make(tmp_path / "way/inner")
     (tmp_path / "link").symlink_to("way")
     assert unsafe(tmp_path / name / "inner", shell) is None
 
@@ -97,17 +97,17 @@ def test_step_of_another_user_counts(tmp_path: Path, shell: list[str], name: str
     assert "(owner 4321, " in str(unsafe(tmp_path / name / "inner", shell))
 
 
-def test_what_others_can_change_is_neither_listed_nor_told_of(tmp_path: Path, shell: list[str]) -> None:
-    root = made(tmp_path / "way/root", 0o700)
+def test_folders_that_others_can_change_are_neither_listed_nor_read(tmp_path: Path, shell: list[str]) -> None:
+    root = make(tmp_path / "way/root", 0o700)
     for name in ("jobs/a1", "arrays/b1", "events"):
         (root / name).mkdir(parents=True)
     (root / "events/a1.1.exit.run.0").touch()
-    assert parse_listing(carried_out(render_listing(str(root)), shell).stdout) == ["jobs/a1", "arrays/b1"]
-    assert "a1.1.exit.run.0" in carried_out(render_poll(f"{root}/events"), shell).stdout
+    assert parse_listing(run(render_listing(str(root)), shell).stdout) == ["jobs/a1", "arrays/b1"]
+    assert "a1.1.exit.run.0" in run(render_poll(f"{root}/events"), shell).stdout
 
     (tmp_path / "way").chmod(0o777)
 
-    listed = carried_out(render_listing(str(root)), shell)
+    listed = run(render_listing(str(root)), shell)
     assert parse_listing(listed.stdout) is None
     assert f"{tmp_path}/way" in listed.stderr
-    assert carried_out(render_poll(f"{root}/events"), shell).stdout == ""
+    assert run(render_poll(f"{root}/events"), shell).stdout == ""

@@ -1,4 +1,4 @@
-"""The text is given to real shells, as the other side would give it to one."""
+"""The shell program of a remote submission, run by real shells as on the remote host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INTENT, _RUN = '{"id": "a1"}', "#!/bin/sh\necho '$HOME' `x` \\\n"
 
 @pytest.fixture
 def submission(tmp_path: Path) -> RemoteSubmission:
-    root = tmp_path / "far side"
+    root = tmp_path / "remote host"
     return RemoteSubmission(
         root=str(root),
         directories=[str(root / "jobs"), str(root / "events")],
@@ -48,19 +48,21 @@ def _root(submission: RemoteSubmission) -> Path:
     return Path(submission.root)
 
 
-def _carried_out(submission: RemoteSubmission, text: str | None = None, shell: str = "sh") -> CommandResult:
+def _run(submission: RemoteSubmission, text: str | None = None, shell: str = "sh") -> CommandResult:
     whole = render_submission(submission, _NONCE) if text is None else text
     done = subprocess.run([shell], input=whole, capture_output=True, text=True, check=False)
     return CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
 def _outcome(submission: RemoteSubmission) -> tuple[RemoteOutcome, CommandResult]:
-    return parse_submission(_carried_out(submission), _NONCE)
+    return parse_submission(_run(submission), _NONCE)
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_everything_is_written_down_and_submitted_in_one_go(submission: RemoteSubmission, shell: str) -> None:
-    outcome, result = parse_submission(_carried_out(submission, shell=shell), _NONCE)
+def test_files_are_written_and_jobs_submitted_by_one_command(
+    submission: RemoteSubmission, shell: str
+) -> None:
+    outcome, result = parse_submission(_run(submission, shell=shell), _NONCE)
 
     folder = _root(submission) / "jobs" / "a1"
     assert outcome is RemoteOutcome.ENDED
@@ -71,7 +73,7 @@ def test_everything_is_written_down_and_submitted_in_one_go(submission: RemoteSu
     assert (folder / "answer.1").read_text() == "0\n#!/bin/sh\nSubmitted 17\n"
 
 
-def test_what_is_written_down_is_for_the_user_alone_and_jobs_have_the_mask_of_the_user(
+def test_files_are_private_and_jobs_have_the_umask_of_the_user(
     submission: RemoteSubmission,
 ) -> None:
     old = os.umask(0o027)
@@ -88,7 +90,9 @@ def test_what_is_written_down_is_for_the_user_alone_and_jobs_have_the_mask_of_th
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
-def test_where_others_can_write_nothing_is_submitted(submission: RemoteSubmission, mode: int) -> None:
+def test_nothing_is_submitted_from_a_directory_that_others_can_write(
+    submission: RemoteSubmission, mode: int
+) -> None:
     _outcome(submission)
     _root(submission).chmod(mode)
     other = _folder(_root(submission), {"intent.1.json": _INTENT}, "b2")
@@ -97,8 +101,8 @@ def test_where_others_can_write_nothing_is_submitted(submission: RemoteSubmissio
     assert not (_root(submission) / "jobs" / "b2").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a directory to somebody else")
-def test_in_a_directory_of_somebody_else_nothing_is_submitted(submission: RemoteSubmission) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a directory to another user")
+def test_nothing_is_submitted_from_a_directory_of_another_user(submission: RemoteSubmission) -> None:
     _outcome(submission)
     os.chown(_root(submission), 1, 1)
     other = _folder(_root(submission), {"intent.1.json": _INTENT}, "b2")
@@ -106,7 +110,7 @@ def test_in_a_directory_of_somebody_else_nothing_is_submitted(submission: Remote
     assert _outcome(attrs.evolve(submission, folders=[other]))[0] is RemoteOutcome.NOT_PRIVATE
 
 
-def test_nothing_is_made_where_others_can_change_the_way(
+def test_nothing_is_made_on_a_path_that_others_can_change(
     submission: RemoteSubmission, tmp_path: Path
 ) -> None:
     tmp_path.chmod(0o777)
@@ -118,7 +122,7 @@ def test_nothing_is_made_where_others_can_change_the_way(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_way_may_be_sticky(submission: RemoteSubmission, tmp_path: Path) -> None:
+def test_directories_on_the_path_may_be_sticky(submission: RemoteSubmission, tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
 
     assert _outcome(submission)[0] is RemoteOutcome.ENDED
@@ -131,7 +135,7 @@ def test_the_root_may_be_reached_by_a_link(submission: RemoteSubmission, tmp_pat
     assert _outcome(submission)[0] is RemoteOutcome.ENDED
 
 
-def test_an_exit_code_of_the_submit_command_is_told(submission: RemoteSubmission) -> None:
+def test_the_exit_code_of_the_submit_command_is_returned(submission: RemoteSubmission) -> None:
     command = Command(["sh", "-c", "echo no >&2; exit 3"], stdin="x")
 
     outcome, result = _outcome(attrs.evolve(submission, command=command))
@@ -139,13 +143,13 @@ def test_an_exit_code_of_the_submit_command_is_told(submission: RemoteSubmission
     assert (outcome, result.returncode, result.stderr) == (RemoteOutcome.ENDED, 3, "no\n")
 
 
-def test_a_submit_command_that_a_signal_has_ended_is_told(submission: RemoteSubmission) -> None:
+def test_a_submit_command_killed_by_a_signal_is_reported(submission: RemoteSubmission) -> None:
     outcome, result = _outcome(attrs.evolve(submission, command=Command(["sh", "-c", "kill -9 $$"])))
 
     assert (outcome, result.returncode) == (RemoteOutcome.ENDED, -9)
 
 
-def test_a_submit_command_that_is_not_there_is_told(submission: RemoteSubmission) -> None:
+def test_a_missing_submit_command_is_reported(submission: RemoteSubmission) -> None:
     outcome, _ = _outcome(attrs.evolve(submission, command=Command(["no-such-command"], stdin="x")))
 
     assert outcome is RemoteOutcome.NOT_FOUND
@@ -153,7 +157,7 @@ def test_a_submit_command_that_is_not_there_is_told(submission: RemoteSubmission
 
 
 @pytest.mark.parametrize("gone", ["jobs", "events"])
-def test_a_directory_that_somebody_has_removed_is_made_again(submission: RemoteSubmission, gone: str) -> None:
+def test_a_removed_directory_is_made_again(submission: RemoteSubmission, gone: str) -> None:
     _outcome(submission)
     shutil.rmtree(_root(submission) / gone)
     other = _folder(_root(submission), {"intent.1.json": _INTENT}, "b2")
@@ -162,7 +166,7 @@ def test_a_directory_that_somebody_has_removed_is_made_again(submission: RemoteS
     assert (_root(submission) / "events").is_dir()
 
 
-def test_the_answer_is_kept_where_nobody_listens_any_more(submission: RemoteSubmission) -> None:
+def test_the_output_is_kept_if_the_connection_is_lost(submission: RemoteSubmission) -> None:
     text = render_submission(submission, _NONCE)
     reader, writer = os.pipe()
     os.close(reader)
@@ -173,13 +177,13 @@ def test_the_answer_is_kept_where_nobody_listens_any_more(submission: RemoteSubm
     assert answer.read_text().endswith("Submitted 17\n")
 
 
-def test_a_job_is_submitted_once_whoever_sends_it(submission: RemoteSubmission) -> None:
+def test_a_job_that_several_clients_send_is_submitted_once(submission: RemoteSubmission) -> None:
     _outcome(submission)
 
     assert _outcome(submission)[0] is RemoteOutcome.TAKEN
 
 
-def test_what_was_made_is_undone_if_another_attempt_is_taken(submission: RemoteSubmission) -> None:
+def test_files_are_removed_if_another_client_made_the_attempt(submission: RemoteSubmission) -> None:
     root = _root(submission)
     _outcome(submission)
     second = _folder(root, {"intent.2.json": _INTENT, "run.2": _RUN}, is_new=False)
@@ -208,7 +212,7 @@ def test_a_later_attempt_is_made_once(submission: RemoteSubmission) -> None:
     assert ((_root(submission) / "jobs" / "a1") / "run.1").exists()
 
 
-def test_what_cannot_be_written_down_is_not_submitted_and_leaves_nothing(
+def test_a_failed_write_submits_nothing_and_leaves_nothing(
     submission: RemoteSubmission, tmp_path: Path
 ) -> None:
     files = {"intent.1.json": "", "no/such": ""}
@@ -222,24 +226,24 @@ def test_what_cannot_be_written_down_is_not_submitted_and_leaves_nothing(
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_root_that_cannot_be_made_is_told(submission: RemoteSubmission, tmp_path: Path) -> None:
-    (tmp_path / "far side").write_text("a file")
+def test_a_root_that_cannot_be_made_is_reported(submission: RemoteSubmission, tmp_path: Path) -> None:
+    (tmp_path / "remote host").write_text("a file")
 
     assert _outcome(submission)[0] is RemoteOutcome.NOT_WRITTEN
 
 
 @pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
-def test_half_of_it_does_nothing(submission: RemoteSubmission, part: float) -> None:
+def test_an_incomplete_program_does_nothing(submission: RemoteSubmission, part: float) -> None:
     text = render_submission(submission, _NONCE)
 
-    result = _carried_out(submission, text[: int(len(text) * part)])
+    result = _run(submission, text[: int(len(text) * part)])
 
     assert not Path(submission.root).exists()
     assert parse_submission(result, _NONCE)[0] is RemoteOutcome.UNKNOWN
 
 
-def test_an_answer_that_is_cut_short_decides_nothing(submission: RemoteSubmission) -> None:
-    whole = _carried_out(submission)
+def test_truncated_output_decides_nothing(submission: RemoteSubmission) -> None:
+    whole = _run(submission)
 
     for length in range(len(whole.stdout)):
         cut = attrs.evolve(whole, stdout=whole.stdout[:length])
@@ -257,7 +261,7 @@ def test_a_hundred_thousand_lines_arrive_as_they_are(submission: RemoteSubmissio
     assert ((_root(submission) / "jobs" / "a1") / "intent.1.json").read_text() == many
 
 
-def test_several_are_written_down_for_one_command_or_none(submission: RemoteSubmission) -> None:
+def test_several_jobs_are_written_for_one_command_or_none(submission: RemoteSubmission) -> None:
     root = _root(submission)
     both = [_folder(root, {"intent.1.json": _INTENT}, job_id) for job_id in ("b1", "b2")]
     several = attrs.evolve(submission, folders=both)

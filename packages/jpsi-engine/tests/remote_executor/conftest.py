@@ -1,4 +1,4 @@
-"""A batch system whose jobs have their files elsewhere, and the executor that leads to it."""
+"""A batch system on a remote host with its own files, and an executor that reaches it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jpsi import JobExecutor
+from jpsi_engine.spool import pruning
 from jpsi_testing import PluginDirectory, RemoteTransport, toy
 from jpsi_testing.fake import FakeScheduler, on_path
 from remote_jobs import executor_of
@@ -26,11 +27,17 @@ def scheduler(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> RemoteTransport:
-    return RemoteTransport(tmp_path / "far home")
+def remote_transport(tmp_path: Path) -> RemoteTransport:
+    return RemoteTransport(tmp_path / "remote home")
 
 
 @pytest.fixture
-def executor(elsewhere: RemoteTransport) -> Iterator[JobExecutor]:
-    with executor_of(elsewhere) as executor:
+def executor(remote_transport: RemoteTransport) -> Iterator[JobExecutor]:
+    with executor_of(remote_transport) as executor:
         yield executor
+
+
+@pytest.fixture(autouse=True)
+def prune_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each executor that is opened looks for old jobs, not only the first in an hour."""
+    monkeypatch.setattr(pruning, "_PASS_SECONDS", 0.0)

@@ -1,4 +1,4 @@
-"""Staging where files are elsewhere: there before a job runs, and here before its end is told."""
+"""Staging on a remote host: stage in ends before a job runs, stage out before its end is published."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from jpsi import (
     StagingProgress,
 )
 from jpsi.plugin import BytesResult, Command
-from jpsi_engine.spool.spool import Spool
+from jpsi_engine.spool.stage_out_files import StageOutFiles
 from jpsi_engine.transfer.remote_plan import record_path
 from jpsi_testing import RemoteTransport
 from jpsi_testing.conformance.base import Gate, Sign, shell
 from jpsi_testing.conformance.recovery import client
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.waiting import eventually
-from remote_jobs import CONFIG, PATIENCE, end, executor_of, far_root, mirror
+from remote_jobs import CONFIG, PATIENCE, end, executor_of, mirror, remote_root
 
-# The size of a file at which dd(1) halts over there.
+# The size of a file at which the remote dd(1) halts.
 _HALTING = 12345
 _DD = """#!/bin/sh
 case " $* " in
@@ -50,7 +50,7 @@ exec {dd} "$@"
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory of the program that submits."""
+    """Change to a new working directory, and return it."""
     path = tmp_path / "here"
     path.mkdir()
     monkeypatch.chdir(path)
@@ -59,13 +59,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @attrs.frozen
 class Halt:
-    """Halts whoever moves a file of a certain size, over there."""
+    """A trap that halts the remote dd(1) that copies a file of a certain size."""
 
     halts: Path
     gate: Gate
 
     def wait(self) -> None:
-        """Wait until somebody is halted."""
+        """Wait until a dd(1) is halted."""
         assert eventually(self.halts.exists)
 
 
@@ -82,31 +82,31 @@ def halt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Halt]:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is moved is told of, however short it takes."""
+def report_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Report the progress of every transfer, however short it is."""
     monkeypatch.setattr("jpsi_engine.transfer.progress._INTERVAL_SECONDS", 0.0)
 
 
-def _staged(elsewhere: RemoteTransport) -> list[Path]:
-    """The folders, over there, of jobs that have something staged."""
-    return list((elsewhere.home / ".local/state/jpsi/work").glob("*/staged/*"))
+def _staged(remote_transport: RemoteTransport) -> list[Path]:
+    """Return the remote folders of jobs with staged files."""
+    return list((remote_transport.home / ".local/state/jpsi/work").glob("*/staged/*"))
 
 
 def _folders(state_home: Path) -> list[Path]:
     return list((state_home / "jpsi/work").glob("*/jobs/*"))
 
 
-def _answer(gate: Gate, answer: str = "42", **fields: object) -> JobSpec:
-    """A job that writes `out` once a gate is open."""
+def _writes_out(gate: Gate, text: str = "42", **fields: object) -> JobSpec:
+    """Return the spec of a job that writes `out` once a gate is open."""
     staged = {"stage_out": [StageOut(Path("out"), "out", mode=StagingMode.MOVE)], **fields}
-    return shell(f"{Gate.WAIT}; printf %s {answer} >out", gate.path, **staged)
+    return shell(f"{Gate.WAIT}; printf %s {text} >out", gate.path, **staged)
 
 
 # ----------------------------------------------------------------------------------------- before the job
 
 
-def test_files_are_there_before_the_job_and_nothing_of_them_after_it(
-    executor: JobExecutor, elsewhere: RemoteTransport, here: Path
+def test_files_are_staged_before_the_job_and_removed_after_it(
+    executor: JobExecutor, remote_transport: RemoteTransport, here: Path
 ) -> None:
     (here / "large").write_bytes(b"x" * 700_000)
     (here / "tree/below").mkdir(parents=True)
@@ -125,15 +125,15 @@ def test_files_are_there_before_the_job_and_nothing_of_them_after_it(
     assert end(job).exit_code == 0
     assert (here / "out").read_text().split() == ["700000", "ran"]
     assert os.access(here / "got/tree/below/script", os.X_OK)
-    assert not _staged(elsewhere)
-    assert sorted(it.name for it in elsewhere.home.iterdir()) == [".local"]
+    assert not _staged(remote_transport)
+    assert sorted(it.name for it in remote_transport.home.iterdir()) == [".local"]
     assert not executor.recover()
 
 
 @pytest.mark.parametrize("stays_down", [False, True], ids=["comes again", "stays down"])
-def test_a_line_that_is_cut_as_files_are_put_fails_the_submission(
+def test_a_connection_that_breaks_during_stage_in_fails_the_submission(
     executor: JobExecutor,
-    elsewhere: RemoteTransport,
+    remote_transport: RemoteTransport,
     scheduler: FakeScheduler,
     here: Path,
     state_home: Path,
@@ -144,7 +144,7 @@ def test_a_line_that_is_cut_as_files_are_put_fails_the_submission(
     spec = shell("cat a b | wc -c >out", stage_out=[StageOut(Path("out"), "out")])
     spec.stage_in = [StageIn(name, Path(name)) for name in "ab"]
     job = Job(spec)
-    elsewhere.cut("in.1.2", after=True, stays_down=stays_down)
+    remote_transport.cut("in.1.2", after=True, stays_down=stays_down)
 
     with pytest.raises(jpsi.SubmitException) as caught:
         executor.submit(job)
@@ -152,16 +152,16 @@ def test_a_line_that_is_cut_as_files_are_put_fails_the_submission(
     assert caught.value.transient
     assert not scheduler.jobs
     assert not _folders(state_home)
-    assert bool(_staged(elsewhere)) is stays_down
-    elsewhere.up()
+    assert bool(_staged(remote_transport)) is stays_down
+    remote_transport.up()
     executor.submit(job)
     assert end(job).exit_code == 0
     assert int((here / "out").read_text()) == 1_400_000
 
 
-def test_what_cannot_be_put_fails_the_submission_and_leaves_nothing(
+def test_a_failed_stage_in_fails_the_submission_and_leaves_nothing(
     executor: JobExecutor,
-    elsewhere: RemoteTransport,
+    remote_transport: RemoteTransport,
     scheduler: FakeScheduler,
     here: Path,
     state_home: Path,
@@ -177,15 +177,15 @@ def test_what_cannot_be_put_fails_the_submission_and_leaves_nothing(
     assert not caught.value.transient
     assert not scheduler.jobs
     assert not _folders(state_home)
-    assert not _staged(elsewhere)
+    assert not _staged(remote_transport)
 
 
-def test_files_that_are_put_keep_no_other_job_from_being_submitted(
-    elsewhere: RemoteTransport, here: Path, halt: Halt
+def test_a_long_stage_in_delays_no_other_submission(
+    remote_transport: RemoteTransport, here: Path, halt: Halt
 ) -> None:
     (here / "a").write_bytes(b"x" * _HALTING)
     slow, quick = Job(shell("exit 2", stage_in=[StageIn("a", Path("a"))])), Job(shell("exit 3"))
-    with executor_of(elsewhere, attrs.evolve(CONFIG, submit_concurrency=1)) as executor:
+    with executor_of(remote_transport, attrs.evolve(CONFIG, submit_concurrency=1)) as executor:
         thread = threading.Thread(target=executor.submit, args=(slow,))
         thread.start()
         halt.wait()
@@ -200,7 +200,7 @@ def test_files_that_are_put_keep_no_other_job_from_being_submitted(
 
 
 def test_a_submission_that_is_refused_leaves_none_of_its_files(
-    executor: JobExecutor, elsewhere: RemoteTransport, scheduler: FakeScheduler, here: Path
+    executor: JobExecutor, remote_transport: RemoteTransport, scheduler: FakeScheduler, here: Path
 ) -> None:
     (here / "a").write_text("text")
     scheduler.faults.fail("tsubmit", returncode=2)
@@ -208,50 +208,50 @@ def test_a_submission_that_is_refused_leaves_none_of_its_files(
     with pytest.raises(jpsi.InvalidJobException):
         executor.submit(Job(shell("exit 0", stage_in=[StageIn("a", Path("a"))])))
 
-    assert not _staged(elsewhere)
+    assert not _staged(remote_transport)
 
 
-def test_a_client_that_is_killed_as_files_are_put_leaves_nothing_to_recover(
-    elsewhere: RemoteTransport, scheduler: FakeScheduler, here: Path, state_home: Path, halt: Halt
+def test_a_client_killed_during_stage_in_leaves_nothing_to_recover(
+    remote_transport: RemoteTransport, scheduler: FakeScheduler, here: Path, state_home: Path, halt: Halt
 ) -> None:
     for name, size in (("a", 5), ("b", _HALTING)):
         (here / name).write_bytes(b"x" * size)
     spec = shell("exit 0", stage_in=[StageIn(str(here / name), Path(name)) for name in "ab"])
-    with client("toy", CONFIG, [spec], url=elsewhere.url) as process:
+    with client("toy", CONFIG, [spec], url=remote_transport.url) as process:
         halt.wait()
         process.kill()
     halt.gate.open()
 
-    with executor_of(elsewhere) as executor:
+    with executor_of(remote_transport) as executor:
         assert not executor.recover()
     assert not scheduler.jobs
-    assert _staged(elsewhere)
+    assert _staged(remote_transport)
     (folder,) = _folders(state_home)
     os.utime(folder, (0, 0))
-    # what nobody needs goes when the next one comes
-    with executor_of(elsewhere) as executor:
+    # the next client removes the unneeded files
+    with executor_of(remote_transport) as executor:
         assert not executor.recover()
-        assert eventually(lambda: not _staged(elsewhere))
+        assert eventually(lambda: not _staged(remote_transport))
 
 
-@pytest.mark.usefixtures("impatient")
-def test_an_application_is_told_how_far_files_are(executor: JobExecutor, here: Path) -> None:
+@pytest.mark.usefixtures("report_at_once")
+def test_the_staging_callback_gets_the_progress(executor: JobExecutor, here: Path) -> None:
     (here / "a").write_bytes(b"x" * 700_000)
-    told: list[tuple[Job, StagingProgress]] = []
+    reports: list[tuple[Job, StagingProgress]] = []
 
-    def tell(job: Job, progress: StagingProgress) -> None:
-        told.append((job, progress))
+    def report(job: Job, progress: StagingProgress) -> None:
+        reports.append((job, progress))
         msg = "a callback that fails keeps no file"
         raise ValueError(msg)
 
-    executor.set_staging_callback(tell)
+    executor.set_staging_callback(report)
     job = Job(shell("cp a b", stage_in=[StageIn("a", Path("a"))], stage_out=[StageOut(Path("b"), "b")]))
     executor.submit(job)
 
     assert end(job).state is JobState.COMPLETED
     assert (here / "b").stat().st_size == 700_000
-    assert {it for it, _ in told} == {job}
-    progress = [it for _, it in told]
+    assert {it for it, _ in reports} == {job}
+    progress = [it for _, it in reports]
     assert {it.total for it in progress} == {700_000}
     ends = [(it.path, it.is_in) for it in progress if it.done == it.total]
     assert ends == [(str(here / "a"), True), (str(here / "b"), False)]
@@ -260,8 +260,10 @@ def test_an_application_is_told_how_far_files_are(executor: JobExecutor, here: P
 # ------------------------------------------------------------------------------------------ after the job
 
 
-@pytest.mark.usefixtures("impatient")
-def test_others_see_how_far_the_files_of_a_job_are(executor: JobExecutor, here: Path, halt: Halt) -> None:
+@pytest.mark.usefixtures("report_at_once")
+def test_other_processes_can_read_the_progress_of_stage_out(
+    executor: JobExecutor, here: Path, halt: Halt
+) -> None:
     text = f"mkdir out; cd out; head -c 700000 /dev/zero >large; head -c {_HALTING} /dev/zero >small"
     # the small file comes first, and halts
     job = Job(shell(text, stage_out=[StageOut(Path("out"), "out")]))
@@ -275,25 +277,25 @@ def test_others_see_how_far_the_files_of_a_job_are(executor: JobExecutor, here: 
     assert end(job).state is JobState.COMPLETED
 
 
-def test_a_line_that_is_cut_as_files_are_got_freezes_the_job(
-    executor: JobExecutor, elsewhere: RemoteTransport, here: Path
+def test_a_connection_that_breaks_during_stage_out_freezes_the_job(
+    executor: JobExecutor, remote_transport: RemoteTransport, here: Path
 ) -> None:
-    gate = Gate(elsewhere.home / "gate")
-    job = Job(_answer(gate))
+    gate = Gate(remote_transport.home / "gate")
+    job = Job(_writes_out(gate))
     executor.submit(job)
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
-    elsewhere.cut("out.1.1", stays_down=True)
+    remote_transport.cut("out.1.1", stays_down=True)
     gate.open()
-    assert eventually(lambda: elsewhere.is_down)
+    assert eventually(lambda: remote_transport.is_down)
 
     assert job.wait(1) is None
     assert job.status.state is JobState.ACTIVE
     (spooled,) = jpsi_engine.job_store.jobs()
     assert spooled.status.state is JobState.ACTIVE
-    told = "it ended with exit code 0; its stage out runs, or waits to be started; "
-    assert spooled.remark in {f"{told}the connection broke", f"{told}there is no connection"}
+    remark = "it ended with exit code 0; its stage out runs, or waits to be started; "
+    assert spooled.remark in {f"{remark}the connection broke", f"{remark}there is no connection"}
     assert not (here / "out").exists()
-    elsewhere.up()
+    remote_transport.up()
 
     assert end(job).state is JobState.COMPLETED
     assert (here / "out").read_text() == "42"
@@ -301,7 +303,7 @@ def test_a_line_that_is_cut_as_files_are_got_freezes_the_job(
     assert spooled.status.state is JobState.COMPLETED
 
 
-def test_files_that_take_long_keep_no_other_job(executor: JobExecutor, here: Path, halt: Halt) -> None:
+def test_a_long_stage_out_delays_no_other_job(executor: JobExecutor, here: Path, halt: Halt) -> None:
     text = f"head -c {_HALTING} /dev/zero >out"
     slow = Job(shell(text, stage_out=[StageOut(Path("out"), "out")]))
     executor.submit(slow)
@@ -319,13 +321,13 @@ def test_files_that_take_long_keep_no_other_job(executor: JobExecutor, here: Pat
     assert (here / "out").stat().st_size == _HALTING
 
 
-def test_a_client_that_is_killed_as_files_are_got_is_succeeded(
-    elsewhere: RemoteTransport, here: Path, halt: Halt
+def test_a_client_takes_over_from_one_killed_during_stage_out(
+    remote_transport: RemoteTransport, here: Path, halt: Halt
 ) -> None:
     targets = [StageOut(Path("small"), str(here / "small")), StageOut(Path("out"), str(here / "out"))]
     text = f"echo 42 >small; head -c {_HALTING} /dev/zero >out; exit 3"
     spec = shell(text, stage_out=[attrs.evolve(it, flags=StageOutFlags.ALWAYS) for it in targets])
-    with client("toy", CONFIG, [spec], url=elsewhere.url) as process:
+    with client("toy", CONFIG, [spec], url=remote_transport.url) as process:
         halt.wait()
         process.kill()
     (spooled,) = jpsi_engine.job_store.jobs()
@@ -334,26 +336,26 @@ def test_a_client_that_is_killed_as_files_are_got_is_succeeded(
     (here / "small").unlink()
     halt.gate.open()
 
-    with executor_of(elsewhere) as executor:
+    with executor_of(remote_transport) as executor:
         (job,) = executor.recover()
         status = end(job)
         assert not executor.recover()
 
     assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, 3, Reason.EXIT_CODE)
     assert (here / "out").stat().st_size == _HALTING
-    # what was got is not got again
+    # the next client does not fetch a complete file again
     assert not (here / "small").exists()
-    assert not _staged(elsewhere)
+    assert not _staged(remote_transport)
 
 
-def test_of_two_that_follow_a_job_one_gets_its_files(
-    executor: JobExecutor, elsewhere: RemoteTransport, here: Path, halt: Halt
+def test_one_of_two_clients_that_follow_a_job_fetches_its_files(
+    executor: JobExecutor, remote_transport: RemoteTransport, here: Path, halt: Halt
 ) -> None:
     text = f"head -c {_HALTING} /dev/zero >out"
     job = Job(shell(text, stage_out=[StageOut(Path("out"), "out")]))
     executor.submit(job)
     halt.wait()
-    with executor_of(elsewhere) as other:
+    with executor_of(remote_transport) as other:
         (found,) = other.recover()
         assert found.wait(1) is None
         halt.gate.open()
@@ -363,25 +365,25 @@ def test_of_two_that_follow_a_job_one_gets_its_files(
     assert (here / "out").stat().st_size == _HALTING
 
 
-def test_a_line_that_stays_down_keeps_no_thread_whose_executor_is_gone(
-    elsewhere: RemoteTransport, here: Path
+def test_an_outage_keeps_no_thread_whose_executor_is_gone(
+    remote_transport: RemoteTransport, here: Path
 ) -> None:
     def waits() -> bool:
         return any(it.name == "jpsi-stage-out" for it in threading.enumerate())
 
-    gate = Gate(elsewhere.home / "gate")
-    job, executor = Job(_answer(gate)), executor_of(elsewhere)
+    gate = Gate(remote_transport.home / "gate")
+    job, executor = Job(_writes_out(gate)), executor_of(remote_transport)
     executor.submit(job)
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
-    elsewhere.cut("out.1.1", stays_down=True)
+    remote_transport.cut("out.1.1", stays_down=True)
     gate.open()
-    assert eventually(lambda: elsewhere.is_down)
+    assert eventually(lambda: remote_transport.is_down)
     assert waits()
 
     del job, executor
 
     def has_ended() -> bool:
-        # whoever is at work now lets go in a moment
+        # a thread in the middle of a round releases the executor in a moment
         gc.collect()
         return not waits()
 
@@ -389,25 +391,25 @@ def test_a_line_that_stays_down_keeps_no_thread_whose_executor_is_gone(
     assert not (here / "out").exists()
 
 
-def test_a_job_whose_files_are_here_and_whose_end_was_not_told_is_recovered(
-    elsewhere: RemoteTransport, here: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_job_with_complete_stage_out_and_unpublished_end_is_recovered(
+    remote_transport: RemoteTransport, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(spool: Spool, job_id: str, attempt: int) -> None:
-        assert Path(record_path(spool.folder(job_id), attempt, 1)).exists()
+    def killed(files: StageOutFiles, job_id: str, attempt: int) -> None:
+        assert Path(record_path(str(Path(files.path(job_id, attempt)).parent), attempt, 1)).exists()
         raise OSError
 
-    gate = Gate(elsewhere.home / "gate")
-    with monkeypatch.context() as patched, executor_of(elsewhere) as executor:
-        patched.setattr(Spool, "clear_stage_out_pending", killed)
+    gate = Gate(remote_transport.home / "gate")
+    with monkeypatch.context() as patched, executor_of(remote_transport) as executor:
+        patched.setattr(StageOutFiles, "clear_pending", killed)
         patched.setattr("jpsi_engine.remote.stage_out._FIRST_PAUSE_SECONDS", PATIENCE)
-        first = Job(_answer(gate))
+        first = Job(_writes_out(gate))
         executor.submit(first)
         gate.open()
         assert eventually((here / "out").exists)
-        assert eventually(lambda: not _staged(elsewhere))
+        assert eventually(lambda: not _staged(remote_transport))
         assert first.wait(0.5) is None
 
-    with executor_of(elsewhere) as executor:
+    with executor_of(remote_transport) as executor:
         (job,) = executor.recover()
         assert end(job).state is JobState.COMPLETED
         assert not executor.recover()
@@ -415,14 +417,14 @@ def test_a_job_whose_files_are_here_and_whose_end_was_not_told_is_recovered(
 
 
 @pytest.mark.parametrize("occasion", ["a job", "a program"])
-def test_files_that_could_not_be_removed_go_at_the_next_occasion(
-    executor: JobExecutor, elsewhere: RemoteTransport, here: Path, state_home: Path, occasion: str
+def test_staged_files_that_could_not_be_removed_are_removed_later(
+    executor: JobExecutor, remote_transport: RemoteTransport, here: Path, state_home: Path, occasion: str
 ) -> None:
     job = Job(shell("echo 42 >out", stage_out=[StageOut(Path("out"), "out")]))
-    elsewhere.cut("rm -rf staged/")
+    remote_transport.cut("rm -rf staged/")
     executor.submit(job)
     assert end(job).state is JobState.COMPLETED
-    assert _staged(elsewhere)
+    assert _staged(remote_transport)
     assert not executor.recover()
 
     if occasion == "a job":
@@ -430,18 +432,18 @@ def test_files_that_could_not_be_removed_go_at_the_next_occasion(
         executor.submit(later)
         end(later)
     else:
-        with executor_of(elsewhere) as other:
+        with executor_of(remote_transport) as other:
             other.recover()
 
-    assert eventually(lambda: not _staged(elsewhere))
+    assert eventually(lambda: not _staged(remote_transport))
     assert eventually(lambda: not list(mirror(state_home).glob("staged/*")))
-    # what a user looks for is still there
-    assert (far_root(elsewhere) / "jobs" / job.id).exists()
+    # the folder of the job is still there
+    assert (remote_root(remote_transport) / "jobs" / job.id).exists()
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_what_cannot_be_got_fails_the_job_and_stays_where_it_is(
-    executor: JobExecutor, elsewhere: RemoteTransport, here: Path, code: int
+def test_a_failed_stage_out_fails_the_job_and_keeps_the_remote_files(
+    executor: JobExecutor, remote_transport: RemoteTransport, here: Path, code: int
 ) -> None:
     (here / "file").write_text("")
     flags = StageOutFlags.ALWAYS
@@ -459,11 +461,11 @@ def test_what_cannot_be_got_fails_the_job_and_stays_where_it_is(
     assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, code, reason)
     assert status.metadata["stage_out"] == "failed"
     assert f"stage_out failed: {here}/file/below cannot be written" in (status.message or "")
-    (folder,) = _staged(elsewhere)
+    (folder,) = _staged(remote_transport)
     assert f"it is still in {folder}/out.1.1/out" in (status.message or "")
     assert (folder / "out.1.1/out").read_text() == "42\n"
     assert (here / "kept").read_text() == "42\n"
-    # what the queue said before may be later: then the time is that of the status before
+    # The queue may have reported a later time before: then the end takes the time of the previous status.
     stored = jpsi_engine.job_store.jobs()[0].status
     source = {"time.source": status.metadata["time.source"]}
     assert attrs.evolve(stored, time=status.time, metadata={**stored.metadata, **source}) == status
@@ -471,8 +473,8 @@ def test_what_cannot_be_got_fails_the_job_and_stays_where_it_is(
 
 
 @pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Words of questions about files that are not answered, while all else is."""
+def unanswered(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Return a set of words: commands about files with these words get no answer."""
     words: set[str] = set()
     exchange = RemoteTransport.exchange
 
@@ -485,19 +487,19 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return words
 
 
-def test_a_file_that_does_not_answer_is_asked_for_again(
-    executor: JobExecutor, here: Path, silent: set[str], caplog: pytest.LogCaptureFixture
+def test_a_transfer_without_answer_is_retried(
+    executor: JobExecutor, here: Path, unanswered: set[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    silent.add("out.1.1/out")
+    unanswered.add("out.1.1/out")
     job = Job(shell("echo 42 >out", stage_out=[StageOut(Path("out"), "out")]))
     executor.submit(job)
 
-    def is_told() -> bool:
+    def has_remark() -> bool:
         return (jpsi_engine.job_store.jobs()[0].remark or "").endswith("could not be read: no answer in time")
 
-    assert eventually(is_told)
+    assert eventually(has_remark)
     assert job.status.state is JobState.ACTIVE
-    silent.clear()
+    unanswered.clear()
 
     assert end(job).state is JobState.COMPLETED
     assert (here / "out").read_text() == "42\n"
@@ -506,36 +508,36 @@ def test_a_file_that_does_not_answer_is_asked_for_again(
     assert "out.1.1/out, where jobs run, could not be read: no answer in time" in warned[0]
 
 
-def test_the_time_in_which_the_line_is_cut_is_no_silence(
+def test_an_outage_does_not_count_as_time_without_answer(
     executor: JobExecutor,
-    elsewhere: RemoteTransport,
+    remote_transport: RemoteTransport,
     here: Path,
-    silent: set[str],
+    unanswered: set[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def is_told(words: str) -> bool:
+    def has_remark(words: str) -> bool:
         return eventually(lambda: (jpsi_engine.job_store.jobs()[0].remark or "").endswith(words))
 
-    silent.add("out.1.1/out")
+    unanswered.add("out.1.1/out")
     job = Job(shell("echo 42 >out", stage_out=[StageOut(Path("out"), "out")]))
     executor.submit(job)
-    assert is_told("no answer in time")
-    elsewhere.down()
-    assert is_told("no connection")
+    assert has_remark("no answer in time")
+    remote_transport.down()
+    assert has_remark("no connection")
     monkeypatch.setattr("jpsi_engine.remote.stage_out._STALL_SECONDS", 0.1)
-    elsewhere.up()
-    assert is_told("no answer in time")
-    silent.clear()
+    remote_transport.up()
+    assert has_remark("no answer in time")
+    unanswered.clear()
 
     assert end(job).state is JobState.COMPLETED
     assert (here / "out").read_text() == "42\n"
 
 
-def test_a_file_that_never_answers_fails_the_job(
-    executor: JobExecutor, here: Path, silent: set[str], monkeypatch: pytest.MonkeyPatch
+def test_a_transfer_that_never_gets_an_answer_fails_the_job(
+    executor: JobExecutor, here: Path, unanswered: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jpsi_engine.remote.stage_out._STALL_SECONDS", 0.0)
-    silent.add("out.1.1/out")
+    unanswered.add("out.1.1/out")
     files = [StageOut(Path("out"), "out"), StageOut(Path("out"), "also")]
     job = Job(shell("echo 42 >out", stage_out=files))
     executor.submit(job)
@@ -567,40 +569,40 @@ def test_a_file_goes_into_a_directory_and_a_directory_joins_one(executor: JobExe
 
 
 @pytest.mark.parametrize("root", ["~", "{home}"])
-def test_what_is_cleaned_up_may_be_named_by_the_home_directory_there(
-    executor: JobExecutor, elsewhere: RemoteTransport, here: Path, root: str
+def test_cleanup_paths_may_begin_with_the_remote_home(
+    executor: JobExecutor, remote_transport: RemoteTransport, here: Path, root: str
 ) -> None:
-    """That is the directory of a job that names none, and not the one that this program is in."""
-    path = f"{root.format(home=elsewhere.home)}/waste"
+    """A job without a directory runs in the remote home, not in the client's working directory."""
+    path = f"{root.format(home=remote_transport.home)}/waste"
     job = Job(shell("echo >waste; echo >kept", cleanup=[Path(path)]))
     executor.submit(job)
 
     status = end(job)
 
     assert (status.state, status.metadata.get("cleanup")) == (JobState.COMPLETED, None)
-    assert (elsewhere.home / "kept").exists()
-    assert not (elsewhere.home / "waste").exists()
+    assert (remote_transport.home / "kept").exists()
+    assert not (remote_transport.home / "waste").exists()
     with pytest.raises(jpsi.InvalidJobException, match="not below the job's directory"):
         executor.submit(Job(shell("exit 0", cleanup=[Path("/a")], directory=here)))
 
 
-def test_a_job_that_is_cancelled_before_it_runs_leaves_no_files_there(
-    executor: JobExecutor, elsewhere: RemoteTransport, scheduler: FakeScheduler, here: Path
+def test_a_job_cancelled_before_it_runs_leaves_no_remote_files(
+    executor: JobExecutor, remote_transport: RemoteTransport, scheduler: FakeScheduler, here: Path
 ) -> None:
     (here / "a").write_text("text")
     scheduler.slots = 0
     job = Job(shell("exit 0", stage_in=[StageIn("a", Path("a"))]))
     executor.submit(job)
-    assert _staged(elsewhere)
+    assert _staged(remote_transport)
 
     job.cancel()
 
     assert end(job).state is JobState.CANCELED
-    assert not _staged(elsewhere)
+    assert not _staged(remote_transport)
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_a_job_that_ends_well_when_it_is_cancelled_brings_what_is_wanted_then(
+def test_a_cancelled_job_that_exits_zero_stages_out_the_files_for_success(
     executor: JobExecutor, here: Path, tmp_path: Path, together: bool
 ) -> None:
     sign, flags = Sign(tmp_path / "sign"), {"ok": StageOutFlags.ON_SUCCESS, "cancel": StageOutFlags.ON_CANCEL}
@@ -623,20 +625,20 @@ def test_a_job_that_ends_well_when_it_is_cancelled_brings_what_is_wanted_then(
     assert [it.name for it in here.iterdir()] == ["cancel"]
 
 
-def test_files_come_to_the_machine_that_submitted_and_to_no_other(
+def test_stage_out_goes_to_the_submitting_host_only(
     executor: JobExecutor,
-    elsewhere: RemoteTransport,
+    remote_transport: RemoteTransport,
     here: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    gate = Gate(elsewhere.home / "gate")
-    job = Job(_answer(gate))
+    gate = Gate(remote_transport.home / "gate")
+    job = Job(_writes_out(gate))
     executor.submit(job)
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
     with monkeypatch.context() as patched:
         patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
-        with executor_of(elsewhere) as other:
+        with executor_of(remote_transport) as other:
             (found,) = other.recover()
             gate.open()
             assert end(found).state is JobState.COMPLETED
@@ -646,16 +648,16 @@ def test_files_come_to_the_machine_that_submitted_and_to_no_other(
 
 
 @pytest.mark.parametrize("is_cut", [False, True])
-def test_the_files_of_an_attempt_that_another_machine_has_made_are_left_to_it(
+def test_the_files_of_an_attempt_of_another_host_are_left_to_it(
     executor: JobExecutor,
-    elsewhere: RemoteTransport,
+    remote_transport: RemoteTransport,
     scheduler: FakeScheduler,
     here: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     is_cut: bool,
 ) -> None:
-    """Both have found the job as one that was never sent."""
+    """Both clients found the job as one that was never sent."""
     (here / "in").write_text("7")
     scheduler.slots = 0
     job, twin = (Job(shell("exit $(cat in)", stage_in=[StageIn("in", Path("in"))])) for _ in range(2))
@@ -664,9 +666,9 @@ def test_the_files_of_an_attempt_that_another_machine_has_made_are_left_to_it(
     with monkeypatch.context() as patched:
         patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
         if is_cut:
-            elsewhere.cut("in.2.1")
+            remote_transport.cut("in.2.1")
         why = "connection broke" if is_cut else "another machine"
-        with executor_of(elsewhere) as other, pytest.raises(jpsi.SubmitException, match=why):
+        with executor_of(remote_transport) as other, pytest.raises(jpsi.SubmitException, match=why):
             other.submit(twin)
     scheduler.slots = 8
     scheduler.settle()
@@ -674,33 +676,33 @@ def test_the_files_of_an_attempt_that_another_machine_has_made_are_left_to_it(
     assert end(job).exit_code == 7
 
 
-def test_files_that_are_not_here_yet_are_kept_by_who_removes_old_jobs(
+def test_pruning_keeps_files_that_are_not_staged_out_yet(
     executor: JobExecutor,
-    elsewhere: RemoteTransport,
+    remote_transport: RemoteTransport,
     here: Path,
     halt: Halt,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On another machine, nothing tells that somebody is still to get them."""
+    """No file on another host records that the stage out is due."""
     job = Job(shell(f"head -c {_HALTING} /dev/zero >out", stage_out=[StageOut(Path("out"), "out")]))
     executor.submit(job)
     halt.wait()
     with monkeypatch.context() as patched:
         patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
-        with executor_of(elsewhere) as other:
+        with executor_of(remote_transport) as other:
             other.recover()
         (folder,) = (tmp_path / "state of another machine").glob("jpsi/work/*/jobs/*")
         os.utime(folder, (0, 0))
-        with executor_of(elsewhere, attrs.evolve(CONFIG, keep_count=0)) as other:
+        with executor_of(remote_transport, attrs.evolve(CONFIG, keep_count=0)) as other:
             later = Job(shell("exit 0"))
             other.submit(later)
             end(later)
             assert eventually(lambda: not folder.exists())
             assert eventually(lambda: not list((folder.parents[1] / "trash").iterdir()))
-    assert (far_root(elsewhere) / "jobs" / job.id).exists()
+    assert (remote_root(remote_transport) / "jobs" / job.id).exists()
     halt.gate.open()
 
     assert end(job).state is JobState.COMPLETED
     assert (here / "out").stat().st_size == _HALTING
-    assert not _staged(elsewhere)
+    assert not _staged(remote_transport)

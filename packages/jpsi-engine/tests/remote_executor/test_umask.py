@@ -1,4 +1,4 @@
-"""What jpsi and its runner make is the user's alone, whatever the umask; a job has the umask of the user."""
+"""Files of jpsi and its runner are private with every umask; a job has the umask of the user."""
 
 from __future__ import annotations
 
@@ -32,46 +32,46 @@ def umask(number: int) -> Iterator[None]:
 
 
 class Make(Protocol):
-    """Makes an executor."""
+    """A function that makes an executor."""
 
     def __call__(self, *prologue: str) -> JobExecutor: ...
 
 
-@pytest.fixture(params=["local", "batch", "elsewhere"])
-def make(request: pytest.FixtureRequest, elsewhere: RemoteTransport) -> Make:
+@pytest.fixture(params=["local", "batch", "remote"])
+def make(request: pytest.FixtureRequest, remote_transport: RemoteTransport) -> Make:
     def executor(*prologue: str) -> JobExecutor:
         config = attrs.evolve(CONFIG, prologue=prologue)
         if request.param == "local":
             return JobExecutor("local", config=jpsi.ExecutorConfig(prologue=prologue))
         if request.param == "batch":
             return JobExecutor.get_instance("toy", config=config)
-        return executor_of(elsewhere, config)
+        return executor_of(remote_transport, config)
 
     return executor
 
 
 def roots(tmp_path: Path) -> list[Path]:
-    """What holds spools, here and there; parents of them are made as well."""
-    places = [tmp_path / "state/jpsi", tmp_path / "far home/.local"]
+    """Return the folders of the spools on both hosts; their parents are made as well."""
+    places = [tmp_path / "state/jpsi", tmp_path / "remote home/.local"]
     return [place for place in places if place.exists()]
 
 
 def modes(tmp_path: Path) -> Iterator[tuple[Path, int]]:
-    """Everything in the spools, and its mode."""
+    """Yield the paths in the spools and their modes."""
     for root in roots(tmp_path):
         for path in (root, *root.rglob("*")):
-            # a marker may be taken to its folder meanwhile
+            # a marker may be moved to its folder meanwhile
             with contextlib.suppress(FileNotFoundError):
                 yield path, path.lstat().st_mode
 
 
 def open_to_others(tmp_path: Path) -> list[str]:
-    """Everything in the spools that others can do something with."""
+    """Return the paths in the spools that other users can access."""
     return [f"{path} {stat.filemode(mode)}" for path, mode in modes(tmp_path) if mode & 0o077]
 
 
 def not_private(tmp_path: Path) -> list[str]:
-    """Everything in the spools that has not the mode that it must have in the end."""
+    """Return the paths in the spools that do not have their final mode."""
     found = list(modes(tmp_path))
     assert len(found) > 1
     return [
@@ -126,7 +126,7 @@ def test_scripts_of_the_user_have_their_umask_and_may_set_another(
         assert not_private(tmp_path) == []
 
 
-def test_what_the_user_names_has_the_umask_of_the_user(make: Make, tmp_path: Path) -> None:
+def test_files_that_the_user_names_have_the_umask_of_the_user(make: Make, tmp_path: Path) -> None:
     place = tmp_path / "runs"
     spec = JobSpec("/bin/sh", ["-c", "mkdir made; echo >made/file"], create_directory=True)
     spec.directory, spec.stdout_path, spec.stderr_path = place, place / "out", place / "err"
@@ -142,7 +142,7 @@ def test_what_the_user_names_has_the_umask_of_the_user(make: Make, tmp_path: Pat
 
 
 @pytest.mark.parametrize("number", [0o000, 0o022], ids="{:03o}".format)
-def test_what_is_staged_leaves_nothing_open(make: Make, tmp_path: Path, number: int) -> None:
+def test_staging_leaves_nothing_open_to_others(make: Make, tmp_path: Path, number: int) -> None:
     (tmp_path / "in").write_text("in")
     (tmp_path / "in").chmod(0o644)
     (tmp_path / "tree").mkdir()
@@ -167,7 +167,7 @@ def test_what_is_staged_leaves_nothing_open(make: Make, tmp_path: Path, number: 
 
 
 @pytest.mark.parametrize("number", [0o000, 0o777], ids="{:03o}".format)
-def test_what_is_recovered_leaves_nothing_open(make: Make, tmp_path: Path, number: int) -> None:
+def test_recovery_leaves_nothing_open_to_others(make: Make, tmp_path: Path, number: int) -> None:
     with umask(number):
         with make() as executor:
             job = Job(shell("umask"))
@@ -181,5 +181,5 @@ def test_what_is_recovered_leaves_nothing_open(make: Make, tmp_path: Path, numbe
                     it.cancel()
                 end(it)
             assert other.id in {it.id for it in found}
-            # what is being written has no mode yet
+            # a draft has no final mode yet
             assert eventually(lambda: not_private(tmp_path) == [])

@@ -28,7 +28,7 @@ NATIVE = "17[].server"
 
 @attrs.frozen
 class Elements:
-    """An array that is written down, and the shell that runs its elements."""
+    """An array on disk, and the shell that runs its elements."""
 
     spool: Spool
     shell: str
@@ -71,7 +71,7 @@ class Elements:
         return self.start(index, native_id, **variables).wait(60)
 
     def left(self) -> set[str]:
-        """The markers, but for those that an element runs."""
+        """Return the markers, except for those that an element has started."""
         return {it.name for it in Path(self.spool.events).iterdir() if it.suffix != ".active"}
 
     def output(self, index: int) -> str:
@@ -133,7 +133,7 @@ def test_elements_that_start_together_make_one_claim(elements: Elements) -> None
 
 
 def test_an_array_is_revoked_or_runs_whole(elements: Elements) -> None:
-    """Whoever wins, all elements agree with it."""
+    """All elements agree with the winner."""
     elements.write([shell_job("exit 7")] * 8)
     start = threading.Barrier(2)
     is_revoked = []
@@ -207,7 +207,7 @@ def test_without_the_id_of_its_array_no_element_runs(elements: Elements) -> None
 
 
 def test_a_launcher_starts_processes_of_the_same_element(elements: Elements) -> None:
-    """Where an element's processes get an environment of their own, through the runner's file."""
+    """This case has processes of an element with their own environment, from the runner's file."""
     text = 'echo "$RANK $WHO ${INDEX-unset}"'
     elements.write(
         [shell_job(text, environment={"WHO": str(it)}, inherit_environment=False) for it in range(2)],

@@ -12,7 +12,7 @@ from jpsi_engine.runner.spec_environment import expanding_word
 KEPT = pytest.mark.parametrize("keep", [True, False], ids=["kept", "emptied"])
 
 
-def seen(shell: str, text: str, environment: dict[str, str]) -> str:
+def expand(shell: str, text: str, environment: dict[str, str]) -> str:
     """Return the only argument of a command line that consists of `text`."""
     script = f'set -u; count() {{ [ $# = 1 ] && printf %s "$1"; }}\ncount {text}\n'
     result = subprocess.run(
@@ -26,14 +26,14 @@ def seen(shell: str, text: str, environment: dict[str, str]) -> str:
 def test_value_is_never_split_globbed_or_expanded_again(shell: str, keep: bool) -> None:
     environment = {"A": "* $(echo no) ${B1} `no`  two", "B1": "'\"\\"}
 
-    found = seen(shell, expanding_word("${A}${B1}", {}, keep_unset=keep), environment)
+    found = expand(shell, expanding_word("${A}${B1}", {}, keep_unset=keep), environment)
 
     assert found == environment["A"] + environment["B1"]
 
 
 @KEPT
 def test_expansion_of_an_unset_variable_works_under_set_u(shell: str, keep: bool) -> None:
-    found = seen(shell, expanding_word("<${UNSET_1}>", {}, keep_unset=keep), {})
+    found = expand(shell, expanding_word("<${UNSET_1}>", {}, keep_unset=keep), {})
 
     assert found == ("<${UNSET_1}>" if keep else "<>")
 
@@ -52,4 +52,4 @@ def test_expansion_of_an_unset_variable_works_under_set_u(shell: str, keep: bool
     ],
 )
 def test_only_a_leading_tilde_and_slash_is_the_home_directory(shell: str, path: str, expected: str) -> None:
-    assert seen(shell, home_path_word(path), {HOME: "/home/of me"}) == expected
+    assert expand(shell, home_path_word(path), {HOME: "/home/of me"}) == expected

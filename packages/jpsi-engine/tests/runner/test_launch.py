@@ -1,4 +1,4 @@
-"""What the runner's script does for launchers: environment of processes, nodes, and what launchers say."""
+"""Launchers in the runner's script: the environment of processes, nodes, and output of launchers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from jpsi.model.spec import JobSpec
 from jpsi_engine.runner.claim_and_markers import ProcessFrame
 from jpsi_engine.runner.script import render_runner
 from jpsi_engine.runner.script_input import Run
-from runners import PATH, SINGLE, Place, script, shell_job
+from runners import PATH, SINGLE, RunnerBench, script, shell_job
 
 TWO = ResourceSpecV1(process_count=2)
 THREE = ResourceSpecV1(process_count=3)
-#: A launcher that starts a process twice, and tells each its rank.
+#: A launcher that starts a process twice, and gives each its rank.
 TWICE = [ShellLine('for rank in 0 1; do PMI_RANK=$rank OTHER=x "$@" || exit; done')]
 #: What a job runs that shows its environment.
 ENV = ["/usr/bin/env", "-0"]
@@ -192,25 +192,25 @@ def test_one_process_costs_one_fork_and_no_file(tmp_path: Path) -> None:
     strace = shutil.which("strace")
     if strace is None:
         pytest.skip("there is no strace here")
-    place = Place(tmp_path)
-    written = place.write(JobSpec("/bin/true"), frame=ProcessFrame("0022"))
+    bench = RunnerBench(tmp_path)
+    written = bench.write(JobSpec("/bin/true"), frame=ProcessFrame("0022"))
     trace = tmp_path / "trace"
     forks = "trace=fork,vfork,clone,clone3"
 
     subprocess.run(
-        [strace, "-f", "-qq", "-e", "signal=none", "-e", forks, "-o", trace, place.shell, written], check=True
+        [strace, "-f", "-qq", "-e", "signal=none", "-e", forks, "-o", trace, bench.shell, written], check=True
     )
 
     assert len(trace.read_text().splitlines()) == 1
-    assert sorted(it.name for it in place.folder.iterdir()) == ["claim.1", "run.1", "stderr", "stdout"]
-    assert place.markers() == ["exit.run.0"]
+    assert sorted(it.name for it in bench.folder.iterdir()) == ["claim.1", "run.1", "stderr", "stdout"]
+    assert bench.markers() == ["exit.run.0"]
 
 
 # ----------------------------------------------------------------------- the environment of processes
 
 
 def environments(output: bytes) -> list[dict[str, str]]:
-    """What the processes of a job printed with `ENV`, that of the runner's shell left out."""
+    """Return the environments that `ENV` printed in processes of a job, without that of the runner."""
     found: list[dict[str, str]] = []
     for item in output.decode("utf-8", "surrogateescape").split("\0")[:-1]:
         name, _, value = item.partition("=")
@@ -235,24 +235,24 @@ HOSTILE = {
 
 @pytest.mark.clause("spec-inherit-false")
 @pytest.mark.parametrize("with_pre", [False, True], ids=["plain", "sourcing"])
-def test_process_gets_only_variables_of_the_spec_and_the_launcher(place: Place, with_pre: bool) -> None:
-    pre = script(place.root / "pre.sh", ":") if with_pre else None
+def test_process_gets_only_variables_of_the_spec_and_the_launcher(bench: RunnerBench, with_pre: bool) -> None:
+    pre = script(bench.root / "pre.sh", ":") if with_pre else None
     spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False, environment=dict(HOSTILE), pre_launch=pre)
     outside = {"OUTSIDE": "x", "PMI_OUTSIDE": "a\nOTHER=1", "LINES_OUTSIDE": "x\nPMI_FAKE=1"}
 
-    ended = place.run(spec, outside, launch=TWICE, rank_variables=["PMI_*"])
+    ended = bench.run(spec, outside, launch=TWICE, rank_variables=["PMI_*"])
 
-    common = {"JPSI_JOB_ID": place.job_id, **HOSTILE, "PMI_OUTSIDE": "a\nOTHER=1"}
+    common = {"JPSI_JOB_ID": bench.job_id, **HOSTILE, "PMI_OUTSIDE": "a\nOTHER=1"}
     assert (ended.code, ended.markers, ended.stderr) == (0, ["exit.run.0"], b"")
     assert environments(ended.stdout) == [{**common, "PMI_RANK": "0"}, {**common, "PMI_RANK": "1"}]
 
 
-def test_several_processes_need_no_pattern_for_that(place: Place) -> None:
+def test_several_processes_need_no_pattern_for_that(bench: RunnerBench) -> None:
     spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False, environment={"A": "1"}, resources=THREE)
 
-    ended = place.run(spec, launch=SINGLE, nodes=[ShellLine("echo n1; echo n1; echo n2")])
+    ended = bench.run(spec, launch=SINGLE, nodes=[ShellLine("echo n1; echo n1; echo n2")])
 
-    file = f"{place.folder}/nodes.1"
+    file = f"{bench.folder}/nodes.1"
     files = {"JPSI_NODEFILE": file, "PSIJ_NODEFILE": file}
     assert environments(ended.stdout) == [{"JPSI_JOB_ID": "a1", **files, "A": "1"}]
 
@@ -269,15 +269,15 @@ cd /
 
 
 @pytest.mark.clause("pre-launch-exports")
-def test_exports_of_pre_launch_reach_the_processes(place: Place) -> None:
+def test_exports_of_pre_launch_reach_the_processes(bench: RunnerBench) -> None:
     """New or changed, compared with before; it goes before what the spec says."""
-    pre = script(place.root / "pre.sh", PRE)
+    pre = script(bench.root / "pre.sh", PRE)
     spec = JobSpec(
         *ENV[:1], ENV[1:], inherit_environment=False, environment={"SPEC": "1", "KEPT": "2"}, pre_launch=pre
     )
     outside = {"CHANGED": "its", "GONE": "x", "SAME": "outside", "EMPTY": "x"}
 
-    ended = place.run(spec, outside, launch=SINGLE, rank_variables=["PMI_*"])
+    ended = bench.run(spec, outside, launch=SINGLE, rank_variables=["PMI_*"])
 
     assert environments(ended.stdout) == [
         {
@@ -292,16 +292,16 @@ def test_exports_of_pre_launch_reach_the_processes(place: Place) -> None:
     ]
 
 
-def test_exports_of_the_prologue_reach_the_processes(place: Place) -> None:
+def test_exports_of_the_prologue_reach_the_processes(bench: RunnerBench) -> None:
     spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False)
 
-    ended = place.run(spec, launch=SINGLE, rank_variables=["PMI_*"], prologue=["export A=1", "B=2"])
+    ended = bench.run(spec, launch=SINGLE, rank_variables=["PMI_*"], prologue=["export A=1", "B=2"])
 
     assert environments(ended.stdout) == [{"JPSI_JOB_ID": "a1", "A": "1"}]
 
 
-def test_arguments_refer_to_variables_of_the_process(place: Place) -> None:
-    pre = script(place.root / "pre.sh", "export NEW='a b' BOTH=pre\n")
+def test_arguments_refer_to_variables_of_the_process(bench: RunnerBench) -> None:
+    pre = script(bench.root / "pre.sh", "export NEW='a b' BOTH=pre\n")
     words = ["<%s>", "${NEW}", "${BOTH}/x", "${SPEC}", "${NEITHER}", "${OUTSIDE}", "$${NEW}"]
     spec = JobSpec(
         "/usr/bin/printf",
@@ -311,27 +311,27 @@ def test_arguments_refer_to_variables_of_the_process(place: Place) -> None:
         pre_launch=pre,
     )
 
-    ended = place.run(spec, {"OUTSIDE": "x"}, launch=SINGLE, rank_variables=["PMI_*"])
+    ended = bench.run(spec, {"OUTSIDE": "x"}, launch=SINGLE, rank_variables=["PMI_*"])
 
     assert ended.stdout == b"<a b><pre/x><x1><${NEITHER}><${OUTSIDE}><${NEW}>"
 
 
-def test_executable_is_searched_on_the_path_that_pre_launch_sets(place: Place) -> None:
-    script(place.root / "bin" / "prog", "#!/bin/sh\nexit 6\n")
-    pre = script(place.root / "pre.sh", f"export PATH={place.root}/bin:$PATH\n")
+def test_executable_is_searched_on_the_path_that_pre_launch_sets(bench: RunnerBench) -> None:
+    script(bench.root / "bin" / "prog", "#!/bin/sh\nexit 6\n")
+    pre = script(bench.root / "pre.sh", f"export PATH={bench.root}/bin:$PATH\n")
     found = JobSpec("prog", inherit_environment=False, pre_launch=pre)
     missing = JobSpec("nowhere", inherit_environment=False, pre_launch=pre)
 
-    assert place.run(found, launch=SINGLE, rank_variables=["PMI_*"]).markers == ["exit.run.6"]
-    again = Place(place.root / "again", place.shell, place.frame)
+    assert bench.run(found, launch=SINGLE, rank_variables=["PMI_*"]).markers == ["exit.run.6"]
+    again = RunnerBench(bench.root / "again", bench.shell, bench.frame)
     assert again.run(missing, launch=SINGLE, rank_variables=["PMI_*"]).markers == ["exit.executable.127"]
 
 
-def test_executable_with_an_equals_sign_is_run(place: Place) -> None:
-    script(place.root / "bin" / "a=b", "#!/bin/sh\nexit 6\n")
-    path: dict[str, str | None] = {"PATH": f"{place.root}/bin:{PATH}"}
+def test_executable_with_an_equals_sign_is_run(bench: RunnerBench) -> None:
+    script(bench.root / "bin" / "a=b", "#!/bin/sh\nexit 6\n")
+    path: dict[str, str | None] = {"PATH": f"{bench.root}/bin:{PATH}"}
 
-    ended = place.run(
+    ended = bench.run(
         JobSpec("a=b", environment=path, inherit_environment=False), launch=SINGLE, rank_variables=["X"]
     )
 
@@ -339,21 +339,21 @@ def test_executable_with_an_equals_sign_is_run(place: Place) -> None:
 
 
 @pytest.mark.parametrize("text", ["set -a", "awk() { exit 3; }", "unset PATH", "IFS=A_"])
-def test_hostile_pre_launch_gives_processes_no_more(place: Place, text: str) -> None:
-    pre = script(place.root / "pre.sh", text)
+def test_hostile_pre_launch_gives_processes_no_more(bench: RunnerBench, text: str) -> None:
+    pre = script(bench.root / "pre.sh", text)
     spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False, pre_launch=pre)
 
-    ended = place.run(spec, {"OUTSIDE": "x"}, launch=SINGLE, rank_variables=["PMI_*"])
+    ended = bench.run(spec, {"OUTSIDE": "x"}, launch=SINGLE, rank_variables=["PMI_*"])
 
     assert (ended.code, environments(ended.stdout)) == (0, [{"JPSI_JOB_ID": "a1"}])
 
 
-def process(place: Place, environment: Mapping[bytes, bytes], names: str = "") -> dict[str, str]:
-    """The environment that one process gets of the one that the launcher starts it in."""
+def process(bench: RunnerBench, environment: Mapping[bytes, bytes], names: str = "") -> dict[str, str]:
+    """Return the environment of one process, from the environment in which the launcher starts it."""
     spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False, environment={"A": "1"})
-    written = place.write(spec, rank_variables=["PMI_*", "P?[XY]"])
+    written = bench.write(spec, rank_variables=["PMI_*", "P?[XY]"])
     done = subprocess.run(
-        [place.shell, written, f"--process=,{names},", *ENV],
+        [bench.shell, written, f"--process=,{names},", *ENV],
         env={b"PATH": PATH.encode(), **environment},
         check=True,
         capture_output=True,
@@ -363,17 +363,17 @@ def process(place: Place, environment: Mapping[bytes, bytes], names: str = "") -
     return found
 
 
-def test_exported_functions_are_no_variables_and_hide_no_command(place: Place) -> None:
+def test_exported_functions_are_no_variables_and_hide_no_command(bench: RunnerBench) -> None:
     functions = {
         f"BASH_FUNC_{name}%%".encode(): b"() { echo fooled; exit 3; }"
         for name in ("awk", "command", "env", "exec", "eval", "PMI_F", "shift")
     }
 
-    assert process(place, functions) == {"JPSI_JOB_ID": "a1", "A": "1"}
+    assert process(bench, functions) == {"JPSI_JOB_ID": "a1", "A": "1"}
 
 
-def test_variables_that_match_a_pattern_are_kept(place: Place) -> None:
-    assert process(place, {b"B": b"1", b"BB": b"2", b"C": b"3"}, "BB,C,D") == {
+def test_variables_that_match_a_pattern_are_kept(bench: RunnerBench) -> None:
+    assert process(bench, {b"B": b"1", b"BB": b"2", b"C": b"3"}, "BB,C,D") == {
         "JPSI_JOB_ID": "a1",
         "A": "1",
         "BB": "2",
@@ -381,35 +381,35 @@ def test_variables_that_match_a_pattern_are_kept(place: Place) -> None:
     }
 
 
-def test_names_that_are_no_names_are_left_out(place: Place) -> None:
+def test_names_that_are_no_names_are_left_out(bench: RunnerBench) -> None:
     strange = {b"PMI_A B": b"1", b"PMI_a.b": b"1", b"*": b"1", b"1PMI_X": b"1", b"PMI_\xff": b"1"}
 
-    assert process(place, {**strange, b"PMI_X": b"2"}) == {"JPSI_JOB_ID": "a1", "A": "1", "PMI_X": "2"}
+    assert process(bench, {**strange, b"PMI_X": b"2"}) == {"JPSI_JOB_ID": "a1", "A": "1", "PMI_X": "2"}
 
 
-def test_patterns_are_those_of_fnmatch(place: Place) -> None:
-    found = process(place, {b"PMX": b"1", b"PMZ": b"2", b"PMXX": b"3", b"xPMI_": b"4", b"PMI_": b"5"})
+def test_patterns_are_those_of_fnmatch(bench: RunnerBench) -> None:
+    found = process(bench, {b"PMX": b"1", b"PMZ": b"2", b"PMXX": b"3", b"xPMI_": b"4", b"PMI_": b"5"})
 
     assert found == {"JPSI_JOB_ID": "a1", "A": "1", "PMX": "1", "PMI_": "5"}
 
 
-def test_environment_may_be_large(place: Place) -> None:
+def test_environment_may_be_large(bench: RunnerBench) -> None:
     """Many variables, and one as large as the kernel takes."""
-    many = {f"PMI_{index}": "x" * 100 for index in range(2000)}
+    many = {f"PMI_{index}": "x" * 100 for index in range(400)}
     large = {"PMI_LARGE": "y" * 120_000}
     outside = {f"OUTSIDE_{index}": "z" * 1000 for index in range(200)}
     given = {name.encode(): value.encode() for name, value in {**many, **large, **outside}.items()}
 
-    assert process(place, given) == {"JPSI_JOB_ID": "a1", "A": "1", **many, **large}
+    assert process(bench, given) == {"JPSI_JOB_ID": "a1", "A": "1", **many, **large}
 
 
-def test_environment_that_cannot_be_read_fails_the_process(place: Place, tmp_path: Path) -> None:
-    """Rather than have a program run without what the launcher tells it."""
+def test_environment_that_cannot_be_read_fails_the_process(bench: RunnerBench, tmp_path: Path) -> None:
+    """The program must not run without the variables of the launcher."""
     script(tmp_path / "bin" / "awk", "#!/bin/sh\nexit 2\n")
-    written = place.write(JobSpec(*ENV, inherit_environment=False), rank_variables=["PMI_*"])
+    written = bench.write(JobSpec(*ENV, inherit_environment=False), rank_variables=["PMI_*"])
 
     done = subprocess.run(
-        [place.shell, written, "--process=", *ENV],
+        [bench.shell, written, "--process=", *ENV],
         env={"PATH": f"{tmp_path}/bin:{PATH}"},
         check=False,
         capture_output=True,
@@ -419,8 +419,8 @@ def test_environment_that_cannot_be_read_fails_the_process(place: Place, tmp_pat
 
 
 @pytest.mark.parametrize("inherit", [True, False])
-def test_spec_cannot_change_variables_for_a_launcher(place: Place, inherit: bool) -> None:
-    """It may have been copied from the environment of a surrounding job."""
+def test_spec_cannot_change_variables_for_a_launcher(bench: RunnerBench, inherit: bool) -> None:
+    """The variable may have been copied from the environment of a surrounding job."""
     copied: dict[str, str | None] = {"JPSI_JOB_ID": "outer", "JPSI_NODEFILE": None, "PSIJ_NODEFILE": "x"}
     spec = shell_job(
         "echo $JPSI_JOB_ID; cat $JPSI_NODEFILE $PSIJ_NODEFILE; echo $1",
@@ -431,7 +431,7 @@ def test_spec_cannot_change_variables_for_a_launcher(place: Place, inherit: bool
     assert spec.arguments is not None
     spec.arguments.append("${COPY}")
 
-    ended = place.run(spec, {"JPSI_JOB_ID": "outer"}, launch=SINGLE, nodes=[ShellLine("echo n1")])
+    ended = bench.run(spec, {"JPSI_JOB_ID": "outer"}, launch=SINGLE, nodes=[ShellLine("echo n1")])
 
     assert ended.stdout == b"a1\nn1\nn1\na1\n"
 
@@ -439,50 +439,50 @@ def test_spec_cannot_change_variables_for_a_launcher(place: Place, inherit: bool
 # ----------------------------------------------------------------------------------------- nodes
 
 
-def test_nodes_are_in_a_file(place: Place) -> None:
+def test_nodes_are_in_a_file(bench: RunnerBench) -> None:
     lines = [ShellLine('for node in n1 "n 2"; do'), ShellLine('echo "$node"'), ShellLine("done")]
 
-    ended = place.run(shell_job('cat "$JPSI_NODEFILE"; cmp "$JPSI_NODEFILE" "$PSIJ_NODEFILE"'), nodes=lines)
+    ended = bench.run(shell_job('cat "$JPSI_NODEFILE"; cmp "$JPSI_NODEFILE" "$PSIJ_NODEFILE"'), nodes=lines)
 
     assert (ended.code, ended.stdout) == (0, b"n1\nn 2\n")
 
 
-def test_nodes_are_found_out_where_the_batch_system_s_environment_is(place: Place) -> None:
+def test_nodes_are_found_out_where_the_batch_system_s_environment_is(bench: RunnerBench) -> None:
     """Before that of the spec, and of pre_launch, and without the job's input."""
-    pre = script(place.root / "pre.sh", "export NODE=wrong PATH=/nonexistent\n")
-    (place.root / "in").write_text("input\n")
+    pre = script(bench.root / "pre.sh", "export NODE=wrong PATH=/nonexistent\n")
+    (bench.root / "in").write_text("input\n")
     spec = shell_job(
         '/bin/cat "$JPSI_NODEFILE" -',
         environment={"NODE": "wrong", "PATH": "/nonexistent"},
         pre_launch=pre,
-        stdin_path=place.root / "in",
+        stdin_path=bench.root / "in",
     )
 
-    ended = place.run(spec, {"NODE": "right"}, nodes=[ShellLine('cat; echo "$NODE"')])
+    ended = bench.run(spec, {"NODE": "right"}, nodes=[ShellLine('cat; echo "$NODE"')])
 
     assert ended.stdout == b"right\ninput\n"
 
 
-# What tells no nodes.
+# Texts without nodes.
 NO_NODES = ["echo oops >&2; exit 3", ":", "cd /; exec nonexistent", "exit 0"]
 
 
 @pytest.mark.parametrize("text", NO_NODES)
-def test_nodes_that_are_not_known_fail_a_job_of_several_processes(place: Place, text: str) -> None:
+def test_nodes_that_are_not_known_fail_a_job_of_several_processes(bench: RunnerBench, text: str) -> None:
     """Each of them would start where the script runs."""
-    pre = script(place.root / "pre.sh", f"echo >{place.proof}")
+    pre = script(bench.root / "pre.sh", f"echo >{bench.proof}")
 
-    ended = place.run(shell_job(":", pre_launch=pre, resources=TWO), nodes=[ShellLine(text)])
+    ended = bench.run(shell_job(":", pre_launch=pre, resources=TWO), nodes=[ShellLine(text)])
 
     assert (ended.code, ended.markers) == (125, ["exit.nodes.125"])
-    assert not place.proof.exists()
+    assert not bench.proof.exists()
     assert "oops" not in text or ended.stderr == b"oops\n"
 
 
-def test_a_file_of_nodes_that_cannot_be_written_fails_a_job_of_several_processes(place: Place) -> None:
-    (place.folder / "nodes.1").mkdir(parents=True)
+def test_a_file_of_nodes_that_cannot_be_written_fails_a_job_of_several_processes(bench: RunnerBench) -> None:
+    (bench.folder / "nodes.1").mkdir(parents=True)
 
-    ended = place.run(shell_job(":", resources=TWO), nodes=[ShellLine("echo n1")])
+    ended = bench.run(shell_job(":", resources=TWO), nodes=[ShellLine("echo n1")])
 
     assert (ended.code, ended.markers) == (125, ["exit.nodes.125"])
 
@@ -491,34 +491,34 @@ def test_a_file_of_nodes_that_cannot_be_written_fails_a_job_of_several_processes
 @pytest.mark.parametrize("inherits", [True, False], ids=["inherits", "empty"])
 @pytest.mark.parametrize("text", NO_NODES)
 def test_nodes_that_are_not_known_leave_one_process_without_the_file(
-    place: Place, text: str, inherits: bool, patterns: Sequence[str]
+    bench: RunnerBench, text: str, inherits: bool, patterns: Sequence[str]
 ) -> None:
-    """Those of a job around it, which it may see, are not its own."""
+    """The variables of a surrounding job, which it may inherit, are not its own."""
     around = {"JPSI_NODEFILE": "/of/another", "PSIJ_NODEFILE": "/of/another"}
     spec = shell_job("echo ${JPSI_NODEFILE-none} ${PSIJ_NODEFILE-none}; exit 7", inherit_environment=inherits)
 
-    ended = place.run(spec, around, nodes=[ShellLine(text)], rank_variables=patterns)
+    ended = bench.run(spec, around, nodes=[ShellLine(text)], rank_variables=patterns)
 
     assert (ended.code, ended.markers) == (7, ["exit.run.7"])
     assert ended.stdout == b"none none\n"
     assert ended.stderr == (b"oops\n" if "oops" in text else ended.stderr)
 
 
-def test_one_process_runs_where_a_file_of_nodes_cannot_be_written(place: Place) -> None:
-    (place.folder / "nodes.1").mkdir(parents=True)
+def test_one_process_runs_where_a_file_of_nodes_cannot_be_written(bench: RunnerBench) -> None:
+    (bench.folder / "nodes.1").mkdir(parents=True)
 
-    ended = place.run(shell_job("echo ${JPSI_NODEFILE-none}; exit 7"), nodes=[ShellLine("echo n1")])
+    ended = bench.run(shell_job("echo ${JPSI_NODEFILE-none}; exit 7"), nodes=[ShellLine("echo n1")])
 
     assert (ended.code, ended.markers) == (7, ["exit.run.7"])
     assert (ended.stdout, ended.stderr) == (b"none\n", b"")
 
 
-def test_nodes_cannot_do_more_than_fail(place: Place) -> None:
+def test_nodes_cannot_do_more_than_fail(bench: RunnerBench) -> None:
     lines = [ShellLine("trap - TERM; set -eu; IFS=x; cd /; unset PATH HOME; exec 3>&1; echo n1")]
 
-    ended = place.run(shell_job("pwd; exit 7"), nodes=lines)
+    ended = bench.run(shell_job("pwd; exit 7"), nodes=lines)
 
-    assert (ended.code, ended.markers, ended.stdout) == (7, ["exit.run.7"], f"{place.directory}\n".encode())
+    assert (ended.code, ended.markers, ended.stdout) == (7, ["exit.run.7"], f"{bench.directory}\n".encode())
 
 
 # ------------------------------------------------------------------------------- what launchers say
@@ -538,31 +538,33 @@ def test_nodes_cannot_do_more_than_fail(place: Place) -> None:
         ("exit 3", "exit.run.3"),
     ],
 )
-def test_launcher_failure_is_read_from_its_log(place: Place, lines: str, marker: str, with_pre: bool) -> None:
+def test_launcher_failure_is_read_from_its_log(
+    bench: RunnerBench, lines: str, marker: str, with_pre: bool
+) -> None:
     pre = (
-        script(place.root / "pre.sh", "unset _jpsi_folder _jpsi_log PATH; tail() { :; }")
+        script(bench.root / "pre.sh", "unset _jpsi_folder _jpsi_log PATH; tail() { :; }")
         if with_pre
         else None
     )
     spec = shell_job(":", resources=THREE, pre_launch=pre)
 
-    ended = place.run(spec, launch=[ShellLine(f"({lines})")])
+    ended = bench.run(spec, launch=[ShellLine(f"({lines})")])
 
     assert (ended.markers, ended.code) == ([marker], int(marker.rpartition(".")[2]))
 
 
-def test_post_launch_does_not_run_after_a_launcher_that_failed(place: Place) -> None:
-    post = script(place.root / "post.sh", f"echo >{place.proof}")
+def test_post_launch_does_not_run_after_a_launcher_that_failed(bench: RunnerBench) -> None:
+    post = script(bench.root / "post.sh", f"echo >{bench.proof}")
 
-    ended = place.run(
+    ended = bench.run(
         shell_job(":", resources=THREE, post_launch=post), launch=[ShellLine('>"$_jpsi_log"; exit 3')]
     )
 
     assert ended.markers == ["exit.launch.3"]
-    assert not place.proof.exists()
+    assert not bench.proof.exists()
 
 
-def test_log_of_an_earlier_run_means_nothing(batch: Place) -> None:
+def test_log_of_an_earlier_run_means_nothing(batch: RunnerBench) -> None:
     written = batch.write(
         shell_job(":", resources=THREE),
         launch=[ShellLine(f'[ -e {batch.proof} ] || {{ >{batch.proof}; >"$_jpsi_log"; exit 3; }}')],
@@ -575,8 +577,8 @@ def test_log_of_an_earlier_run_means_nothing(batch: Place) -> None:
     assert second.markers == ["1.active", "1.exit.run.0", "exit.launch.3"]
 
 
-def test_signal_during_pre_launch_reaches_the_job(batch: Place) -> None:
-    """It is for the job, which is not there yet."""
+def test_signal_during_pre_launch_reaches_the_job(batch: RunnerBench) -> None:
+    """The signal is for the job, which does not exist yet."""
     pre = script(batch.root / "pre.sh", "kill -s TERM $$; i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); done")
 
     ended = batch.run(shell_job("exec sleep 1000", pre_launch=pre))
@@ -586,20 +588,20 @@ def test_signal_during_pre_launch_reaches_the_job(batch: Place) -> None:
     assert "signalled" in ended.markers
 
 
-def test_launcher_finds_the_path_of_standard_input(place: Place) -> None:
+def test_launcher_finds_the_path_of_standard_input(bench: RunnerBench) -> None:
     lines = [ShellLine('printf "%s" "$_jpsi_stdin"')]
-    pre = script(place.root / "pre.sh", "cd /; unset _jpsi_stdin")
-    script(place.directory / "in it's", "")
+    pre = script(bench.root / "pre.sh", "cd /; unset _jpsi_stdin")
+    script(bench.directory / "in it's", "")
 
-    given = place.run(shell_job(":", stdin_path=Path("in it's"), pre_launch=pre), launch=lines)
+    given = bench.run(shell_job(":", stdin_path=Path("in it's"), pre_launch=pre), launch=lines)
 
-    assert given.stdout == f"{place.directory}/in it's".encode()
+    assert given.stdout == f"{bench.directory}/in it's".encode()
 
 
-def test_launcher_gets_empty_standard_input(place: Place) -> None:
+def test_launcher_gets_empty_standard_input(bench: RunnerBench) -> None:
     lines = [ShellLine('printf "%s" "$_jpsi_stdin"')]
 
-    assert place.run(shell_job(":"), launch=lines).stdout == b"/dev/null"
+    assert bench.run(shell_job(":"), launch=lines).stdout == b"/dev/null"
 
 
 # ------------------------------------------------------------- launchers that source scripts themselves
@@ -610,18 +612,18 @@ GIVEN = [
 ]
 
 
-def given(place: Place, spec: JobSpec) -> list[str]:
-    ended = place.run(spec, launch=GIVEN, sources_scripts=True)
+def launcher_arguments(bench: RunnerBench, spec: JobSpec) -> list[str]:
+    ended = bench.run(spec, launch=GIVEN, sources_scripts=True)
     assert (ended.code, ended.markers) == (7, ["exit.run.7"])
-    return (place.folder / "given").read_text().split("|")[:5]
+    return (bench.folder / "given").read_text().split("|")[:5]
 
 
-def test_launcher_that_sources_scripts_gets_their_paths(place: Place) -> None:
+def test_launcher_that_sources_scripts_gets_their_paths(bench: RunnerBench) -> None:
     for name in ("pre", "post"):
-        script(place.directory / f"{name} it's", f"echo >{place.proof}")
+        script(bench.directory / f"{name} it's", f"echo >{bench.proof}")
 
-    found = given(
-        place,
+    found = launcher_arguments(
+        bench,
         JobSpec(
             "/bin/true",
             pre_launch=Path("pre it's"),
@@ -633,39 +635,39 @@ def test_launcher_that_sources_scripts_gets_their_paths(place: Place) -> None:
     )
 
     assert found == [
-        f"{place.directory}/pre it's",
-        f"{place.home}/post it's",
-        f"{place.directory}/-n",
+        f"{bench.directory}/pre it's",
+        f"{bench.home}/post it's",
+        f"{bench.directory}/-n",
         "/out $x",
-        f"{place.directory}/~user",
+        f"{bench.directory}/~user",
     ]
-    assert not place.proof.exists()
-    assert not (place.folder / "stdout").exists()
+    assert not bench.proof.exists()
+    assert not (bench.folder / "stdout").exists()
 
 
-def test_launcher_that_sources_scripts_gets_empty_paths_for_missing_ones(place: Place) -> None:
-    assert given(place, JobSpec("/bin/true")) == [
+def test_launcher_that_sources_scripts_gets_empty_paths_for_missing_ones(bench: RunnerBench) -> None:
+    assert launcher_arguments(bench, JobSpec("/bin/true")) == [
         "",
         "",
         "/dev/null",
-        f"{place.folder}/stdout",
-        f"{place.folder}/stderr",
+        f"{bench.folder}/stdout",
+        f"{bench.folder}/stderr",
     ]
 
 
-def test_prologue_goes_before_a_launcher_that_sources(place: Place) -> None:
-    ended = place.run(
+def test_prologue_goes_before_a_launcher_that_sources(bench: RunnerBench) -> None:
+    ended = bench.run(
         JobSpec("/bin/true"),
         launch=[ShellLine('echo "$A" >"$_jpsi_folder"/given')],
         sources_scripts=True,
         prologue=["export A=1; exec >&- 2>&-"],
     )
 
-    assert (ended.code, (place.folder / "given").read_text()) == (0, "1\n")
+    assert (ended.code, (bench.folder / "given").read_text()) == (0, "1\n")
 
 
-def test_executable_may_be_made_by_the_scripts(place: Place) -> None:
-    ended = place.run(JobSpec("nowhere"), launch=[ShellLine("exit 127")], sources_scripts=True)
+def test_executable_may_be_made_by_the_scripts(bench: RunnerBench) -> None:
+    ended = bench.run(JobSpec("nowhere"), launch=[ShellLine("exit 127")], sources_scripts=True)
 
     assert ended.markers == ["exit.run.127"]
 
@@ -674,7 +676,7 @@ def test_executable_may_be_made_by_the_scripts(place: Place) -> None:
 
 
 def ignored(status: bytes) -> list[int]:
-    """The signals of POSIX that a process ignores, as /proc tells."""
+    """Return the POSIX signals that a process ignores, from /proc."""
     line = next(it for it in status.decode().splitlines() if it.startswith("SigIgn:"))
     mask = int(line.split()[1], 16)
     return [number for number in range(1, 32) if mask >> (number - 1) & 1]
@@ -685,17 +687,17 @@ IGNORING = "trap '' HUP INT QUIT TERM ALRM USR1 USR2 XCPU PIPE CHLD ALRM TSTP TT
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 @pytest.mark.parametrize("pre_launch", [None, "", "trap - INT TERM PIPE", IGNORING])
-def test_job_starts_with_the_default_dispositions(place: Place, pre_launch: str | None) -> None:
-    pre = None if pre_launch is None else script(place.root / "pre.sh", pre_launch)
-    written = place.write(JobSpec("/bin/cat", ["/proc/self/status"], pre_launch=pre))
+def test_job_starts_with_the_default_dispositions(bench: RunnerBench, pre_launch: str | None) -> None:
+    pre = None if pre_launch is None else script(bench.root / "pre.sh", pre_launch)
+    written = bench.write(JobSpec("/bin/cat", ["/proc/self/status"], pre_launch=pre))
 
     os.posix_spawn(
-        place.shell,
-        [place.shell, str(written)],
+        bench.shell,
+        [bench.shell, str(written)],
         {"PATH": PATH, "JOB_ID": "17"},
         file_actions=[(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1, 2)],
         setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
     )
     os.wait()
 
-    assert ignored(place.read("stdout")) == []
+    assert ignored(bench.read("stdout")) == []

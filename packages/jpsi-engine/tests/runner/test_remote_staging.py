@@ -17,15 +17,15 @@ from jpsi_engine.transfer.remote_plan import (
     split_plan,
 )
 from jpsi_engine.transfer.staging_plan import plan
-from runners import Ended, Place, shell_job
+from runners import Ended, RunnerBench, shell_job
 
 
-def carried(place: Place, spec: JobSpec) -> tuple[Ended, list[RemoteTransfer]]:
-    """How a job ends whose files are carried, and what there is to be got after it."""
-    planned = split_plan(plan(spec), str(place.folder), 1)
+def run_with_transfers(bench: RunnerBench, spec: JobSpec) -> tuple[Ended, list[RemoteTransfer]]:
+    """Return the end of a job with remote staging, and the files to fetch after it."""
+    planned = split_plan(plan(spec), str(bench.folder), 1)
     for put in planned.puts:
         copy(put.local_path, put.remote_path)
-    ended = place.run(spec, plan=planned.runner)
+    ended = bench.run(spec, plan=planned.runner)
     there = [get for get in planned.gets if Path(get.remote_path).exists()]
     for get in there:
         copy(get.remote_path, get.local_path)
@@ -40,17 +40,19 @@ def copy(source: str, target: str) -> None:
         shutil.copy(source, target)
 
 
-def numbers(carriages: Iterable[RemoteTransfer]) -> list[int]:
-    return [it.number for it in carriages]
+def numbers(transfers: Iterable[RemoteTransfer]) -> list[int]:
+    return [it.number for it in transfers]
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_transferred_files_are_staged_as_local_ones(place: Place, tmp_path: Path, mode: StagingMode) -> None:
+def test_transferred_files_are_staged_as_local_ones(
+    bench: RunnerBench, tmp_path: Path, mode: StagingMode
+) -> None:
     here = tmp_path / "here"
     (here / "tree").mkdir(parents=True)
     (here / "tree/a").write_text("text")
     (here / "b").write_text("more")
-    (place.directory / "into").mkdir(parents=True)
+    (bench.directory / "into").mkdir(parents=True)
     spec = shell_job(
         "cat tree/a into/b >out",
         stage_in=[
@@ -61,15 +63,15 @@ def test_transferred_files_are_staged_as_local_ones(place: Place, tmp_path: Path
         cleanup=[Path("into")],
     )
 
-    ended, _ = carried(place, spec)
+    ended, _ = run_with_transfers(bench, spec)
 
     assert ended.markers == ["exit.run.0"]
     assert (here / "results/out").read_text() == "textmore"
     assert (here / "tree/a").exists()
-    assert not (place.directory / "into").exists()
+    assert not (bench.directory / "into").exists()
 
 
-def test_stage_out_gets_only_files_that_the_outcome_selects(place: Place, tmp_path: Path) -> None:
+def test_stage_out_gets_only_files_that_the_outcome_selects(bench: RunnerBench, tmp_path: Path) -> None:
     flags = (StageOutFlags.ON_SUCCESS, StageOutFlags.ON_ERROR, StageOutFlags.ALWAYS)
     spec = shell_job(
         "echo >out; exit 3",
@@ -79,7 +81,7 @@ def test_stage_out_gets_only_files_that_the_outcome_selects(place: Place, tmp_pa
         ],
     )
 
-    ended, got = carried(place, spec)
+    ended, got = run_with_transfers(bench, spec)
 
     assert ended.markers == ["exit.run-stage_out.3"]
     assert numbers(got) == [2, 3]
@@ -87,7 +89,7 @@ def test_stage_out_gets_only_files_that_the_outcome_selects(place: Place, tmp_pa
 
 def test_a_recorded_transfer_is_not_repeated() -> None:
     spec = JobSpec("x", stage_out=[StageOut(Path("a"), f"/{name}") for name in "abc"])
-    gets = split_plan(plan(spec), "/far/jobs/a1", 2).gets
+    gets = split_plan(plan(spec), "/remote/jobs/a1", 2).gets
 
     names = [Path(record_path("/here/jobs/a1", 2, number)).name for number in (1, 3)]
 
@@ -97,10 +99,10 @@ def test_a_recorded_transfer_is_not_repeated() -> None:
 
 def test_a_file_that_goes_into_a_directory_keeps_its_remote_name(tmp_path: Path) -> None:
     spec = JobSpec("x", stage_out=[StageOut(Path("a/out"), str(tmp_path)), StageOut(Path("~"), "/b")])
-    into, home = split_plan(plan(spec), "/far/staged/a1", 1).gets
+    into, home = split_plan(plan(spec), "/remote/staged/a1", 1).gets
 
-    assert into.remote_path == "/far/staged/a1/out.1.1/out"
-    assert home.remote_path == "/far/staged/a1/out.1.2/files"
+    assert into.remote_path == "/remote/staged/a1/out.1.1/out"
+    assert home.remote_path == "/remote/staged/a1/out.1.2/files"
     assert local_target(into, is_directory=False) == f"{tmp_path}/out"
     assert local_target(into, is_directory=True) == str(tmp_path)
     assert local_target(home, is_directory=False) == "/b"
@@ -125,7 +127,7 @@ def test_nothing_is_linked(tmp_path: Path) -> None:
     ("here", "there"), [("/a/b", "b"), ("/", "files"), ("/a/..", "files"), ("/a/b/", "b")]
 )
 def test_remote_names_are_in_the_folder_of_the_job(here: str, there: str) -> None:
-    planned = split_plan(plan(JobSpec("x", stage_in=[StageIn(here, Path("t"))])), "/far/jobs/a1", 2)
+    planned = split_plan(plan(JobSpec("x", stage_in=[StageIn(here, Path("t"))])), "/remote/jobs/a1", 2)
 
-    assert [put.remote_path for put in planned.puts] == [f"/far/jobs/a1/in.2.1/{there}"]
-    assert [it.source for it in planned.runner.stage_in] == [f"/far/jobs/a1/in.2.1/{there}"]
+    assert [put.remote_path for put in planned.puts] == [f"/remote/jobs/a1/in.2.1/{there}"]
+    assert [it.source for it in planned.runner.stage_in] == [f"/remote/jobs/a1/in.2.1/{there}"]

@@ -1,4 +1,4 @@
-"""The runner's script, carried out by real shells: what the job gets, and what it leaves."""
+"""The runner's script in real shells: the arguments and environment of the job, and the files it leaves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from jpsi_engine.runner.requeue import RequeueRules
 from jpsi_engine.runner.script import render_runner
 from jpsi_engine.runner.script_input import Run
 from jpsi_testing.waiting import eventually
-from runners import PATH, SINGLE, Place, script, shell_job
+from runners import PATH, SINGLE, RunnerBench, script, shell_job
 
 SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
 
@@ -288,8 +288,8 @@ export JPSI_JOB_ID=b2
   _jpsi_end executable 126
 }
 set -- /bin/echo x
-# What runs in the background ignores INT and QUIT; bash undoes that itself, elsewhere env(1) can.
-if [ -z "${BASH_VERSION-}" ] && /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
+# What runs in the background ignores INT and QUIT, and so does what a batch system starts that ignores them.
+if /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi
 command exec 7<&0 || exec 7</dev/null
@@ -385,7 +385,7 @@ def test_script_is_valid(run: Run, text: str, checker: str, tmp_path: Path) -> N
 
 # ------------------------------------------------------------------- arguments and the environment
 
-# What the job prints: its command line and its environment, as the kernel has them.
+# A job that prints its command line and its environment, as the kernel has them.
 PROBE = (
     "import sys\n"
     "for name in ('cmdline', 'environ'):\n"
@@ -399,14 +399,14 @@ HOSTILE = (
     *("${1}", "$${A}", "$$${A}", "~", "\x01", "\x7f", "é", "日本", "🐚", "\x85", "\u2028"),
     *(bytes([byte]).decode("utf-8", "surrogateescape") for byte in range(0x80, 0x90)),
 )
-#: What shells set, read or guard themselves. PWD, OLDPWD, SHLVL and _ they also give to every process.
+#: Variables that shells set, read or guard. Shells export PWD, OLDPWD, SHLVL and _ to every process.
 EXPORTED = ("PWD", "OLDPWD", "SHLVL", "_")
 OWNED = (
     *("ENV", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "IFS", "LINENO", "OPTARG", "OPTERR", "OPTIND"),
     *("PPID", "PS1", "PS2", "PS4", "RANDOM", "SECONDS", "SHELLOPTS", "UID", "POSIXLY_CORRECT"),
     *("BASH", "BASHPID", "BASH_ENV", "BASHOPTS", "BASH_VERSION", "BASH_ARGV0", "BASH_SUBSHELL"),
 )
-#: What some shells have a use for, but are not known to guard.
+#: Variables that some shells use, but do not guard.
 SPECIAL = (
     *("CDPATH", "COLUMNS", "COMP_WORDBREAKS", "COPROC", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS"),
     *("EXECIGNORE", "FUNCNEST", "GLOBIGNORE", "HOSTNAME", "LC_ALL", "LINES", "MAILCHECK", "MAPFILE"),
@@ -429,7 +429,7 @@ environments = st.lists(
 
 
 def expanded(text: str, environment: Mapping[str, str], *, keep_unset: bool) -> str:
-    """`${NAME}` by its definition: a left-to-right walk, without a regex."""
+    """Expand `${NAME}` by its definition: a left-to-right walk, without a regex."""
     out = ""
     while text:
         dollars = len(text) - len(text.lstrip("$"))
@@ -452,7 +452,7 @@ def expanded(text: str, environment: Mapping[str, str], *, keep_unset: bool) -> 
 
 
 def model(spec: JobSpec, inherited: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """The arguments and the environment that a job must get (facts/clauses.md)."""
+    """Return the arguments and the environment that a job must get (facts/clauses.md)."""
     environment = dict(inherited) if spec.inherit_environment else {}
     for name, value in (spec.environment or {}).items():
         if value is None:
@@ -462,8 +462,8 @@ def model(spec: JobSpec, inherited: Mapping[str, str]) -> tuple[list[str], dict[
     return [expanded(text, environment, keep_unset=True) for text in spec.arguments or []], environment
 
 
-def probed(output: bytes, count: int) -> tuple[list[bytes], dict[bytes, bytes]]:
-    """The last `count` arguments, and the environment, of what the probe printed."""
+def parse_probe(output: bytes, count: int) -> tuple[list[bytes], dict[bytes, bytes]]:
+    """Return the last `count` arguments, and the environment, from the output of the probe."""
     items = output.split(b"\0")[:-1]
     start = len(PROBING)
     arguments, entries = items[start : start + count], items[start + count :]
@@ -476,13 +476,13 @@ def encoded(environment: Mapping[str, str]) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
 
 
-def seen(place: Place, spec: JobSpec) -> tuple[list[bytes], dict[bytes, bytes]]:
-    """What a job finds for its arguments and environment."""
+def run_probe(bench: RunnerBench, spec: JobSpec) -> tuple[list[bytes], dict[bytes, bytes]]:
+    """Run a job, and return the arguments and the environment that it got."""
     arguments = spec.arguments or []
     spec = attrs.evolve(spec, executable=PROBING[0], arguments=[*PROBING[1:], *arguments])
-    ended = place.run(spec, INHERITED)
+    ended = bench.run(spec, INHERITED)
     assert (ended.code, ended.markers, ended.stderr) == (0, ["exit.run.0"], b"")
-    return probed(ended.stdout, len(arguments))
+    return parse_probe(ended.stdout, len(arguments))
 
 
 @pytest.mark.clause("spec-expansion")
@@ -497,16 +497,16 @@ def test_references_are_expanded_and_all_else_arrives_unchanged(
     environment: dict[str, str | None],
     arguments: list[str],
 ) -> None:
-    place = Place(Path(tempfile.mkdtemp(dir=tmp_path)), shell)
+    bench = RunnerBench(Path(tempfile.mkdtemp(dir=tmp_path)), shell)
     spec = JobSpec("", arguments, environment=environment, inherit_environment=inherit)
 
-    found_arguments, found_environment = seen(place, spec)
+    found_arguments, found_environment = run_probe(bench, spec)
 
-    inherited = {"PATH": PATH, "HOME": str(place.home), **INHERITED, "JPSI_JOB_ID": place.job_id}
+    inherited = {"PATH": PATH, "HOME": str(bench.home), **INHERITED, "JPSI_JOB_ID": bench.job_id}
     expected_arguments, expected_environment = model(spec, inherited)
     assert found_arguments == [os.fsencode(text) for text in expected_arguments]
     if inherit:
-        # the shell's own, unless the spec says something about them
+        # variables of the shell itself, unless the spec sets them
         for name in set(EXPORTED) - set(environment):
             found_environment.pop(os.fsencode(name), None)
     assert found_environment == encoded(expected_environment)
@@ -519,11 +519,11 @@ def test_references_are_expanded_and_all_else_arrives_unchanged(
 def test_escaped_text_arrives_as_it_was_typed(
     tmp_path: Path, inherit: bool, items: list[str], environment: dict[str, str]
 ) -> None:
-    place = Place(Path(tempfile.mkdtemp(dir=tmp_path)))
+    bench = RunnerBench(Path(tempfile.mkdtemp(dir=tmp_path)))
     escaped: dict[str, str | None] = {name: escape(value) for name, value in environment.items()}
     spec = JobSpec("", [escape(item) for item in items], environment=escaped, inherit_environment=inherit)
 
-    arguments, found = seen(place, spec)
+    arguments, found = run_probe(bench, spec)
 
     assert arguments == [os.fsencode(item) for item in items]
     assert encoded(environment).items() <= found.items()
@@ -531,8 +531,8 @@ def test_escaped_text_arrives_as_it_was_typed(
 
 @linux
 @ways
-def test_names_that_shells_own_are_like_any_other(place: Place, inherit: bool) -> None:
-    """For the job, and for what is expanded after them."""
+def test_names_that_shells_own_are_like_any_other(bench: RunnerBench, inherit: bool) -> None:
+    """This holds for the job, and for references that are expanded after them."""
     values = {name: f"a {name}*'\n" for name in (*OWNED, *EXPORTED)}
     environment: dict[str, str | None] = dict(values)
     environment |= {f"LATER_{name}": f"<${{{name}}}>" for name in values}
@@ -540,7 +540,7 @@ def test_names_that_shells_own_are_like_any_other(place: Place, inherit: bool) -
         "", [f"${{{name}}}" for name in values], environment=environment, inherit_environment=inherit
     )
 
-    arguments, found = seen(place, spec)
+    arguments, found = run_probe(bench, spec)
 
     assert arguments == [value.encode() for value in values.values()]
     assert encoded(values).items() <= found.items()
@@ -550,22 +550,22 @@ def test_names_that_shells_own_are_like_any_other(place: Place, inherit: bool) -
 @linux
 @pytest.mark.parametrize("shell", ["bash"], indirect=True)
 @pytest.mark.parametrize("name", SPECIAL)
-def test_name_that_some_shell_has_a_use_for_is_like_any_other(place: Place, name: str) -> None:
-    """Nor does its value mean anything to the runner."""
+def test_name_that_some_shell_uses_is_like_any_other(bench: RunnerBench, name: str) -> None:
+    """Its value has no effect on the runner, either."""
     value = {"FUNCNEST": "1", "LC_ALL": "C"}.get(name, "a b*'\n")
     spec = JobSpec("", [f"${{{name}}}"], environment={name: value, "LATER": f"<${{{name}}}>"})
 
-    arguments, environment = seen(place, spec)
+    arguments, environment = run_probe(bench, spec)
 
     assert arguments == [value.encode()]
     assert encoded({name: value, "LATER": f"<{value}>"}).items() <= environment.items()
 
 
 @linux
-def test_any_name_can_be_unset(place: Place) -> None:
+def test_any_name_can_be_unset(bench: RunnerBench) -> None:
     names = [*OWNED, *EXPORTED, "A", "INHERITED", "NEVER_SET"]
 
-    _, environment = seen(place, JobSpec("", [], environment=dict.fromkeys(names)))
+    _, environment = run_probe(bench, JobSpec("", [], environment=dict.fromkeys(names)))
 
     assert {os.fsencode(name) for name in names} & environment.keys() == set()
 
@@ -573,11 +573,11 @@ def test_any_name_can_be_unset(place: Place) -> None:
 @pytest.mark.clause("spec-expansion")
 @linux
 @pytest.mark.parametrize("name", ["PWD", "INHERITED"])
-def test_reference_to_an_inherited_variable_is_expanded(simple: Place, name: str) -> None:
-    """PWD as well, which every process of a shell has: it is the job's directory."""
+def test_reference_to_an_inherited_variable_is_expanded(simple: RunnerBench, name: str) -> None:
+    """This includes PWD, which every process of a shell has: it is the job's directory."""
     value = {"PWD": str(simple.directory), **INHERITED}[name].encode()
 
-    arguments, environment = seen(
+    arguments, environment = run_probe(
         simple, JobSpec("", [f"${{{name}}}/x"], environment={"LATER": f"${{{name}}}/y"})
     )
 
@@ -586,10 +586,10 @@ def test_reference_to_an_inherited_variable_is_expanded(simple: Place, name: str
 
 
 @linux
-def test_nothing_of_the_runner_but_the_id_is_in_the_environment_of_the_job(place: Place) -> None:
-    pre = script(place.root / "pre.sh", "set -a\nFROM_PRE=1\n")
+def test_nothing_of_the_runner_but_the_id_is_in_the_environment_of_the_job(bench: RunnerBench) -> None:
+    pre = script(bench.root / "pre.sh", "set -a\nFROM_PRE=1\n")
 
-    _, environment = seen(place, JobSpec("", [], environment={"IFS": "x"}, pre_launch=pre))
+    _, environment = run_probe(bench, JobSpec("", [], environment={"IFS": "x"}, pre_launch=pre))
 
     assert [name for name in environment if b"jpsi" in name.lower()] == [b"JPSI_JOB_ID"]
     assert environment[b"FROM_PRE"] == b"1"
@@ -597,11 +597,11 @@ def test_nothing_of_the_runner_but_the_id_is_in_the_environment_of_the_job(place
 
 @pytest.mark.clause("spec-expansion-arguments")
 @linux
-def test_arguments_are_expanded_after_pre_launch(place: Place) -> None:
-    pre = script(place.root / "pre.sh", "export A=changed NEW='new one'; unset INHERITED\n")
+def test_arguments_are_expanded_after_pre_launch(bench: RunnerBench) -> None:
+    pre = script(bench.root / "pre.sh", "export A=changed NEW='new one'; unset INHERITED\n")
 
-    arguments, environment = seen(
-        place, JobSpec("", ["${A}", "${NEW}", "${INHERITED}"], environment={"B": "${A}"}, pre_launch=pre)
+    arguments, environment = run_probe(
+        bench, JobSpec("", ["${A}", "${NEW}", "${INHERITED}"], environment={"B": "${A}"}, pre_launch=pre)
     )
 
     assert arguments == [b"changed", b"new one", b"${INHERITED}"]
@@ -609,21 +609,21 @@ def test_arguments_are_expanded_after_pre_launch(place: Place) -> None:
 
 
 @linux
-def test_job_that_inherits_nothing_sees_nothing_of_pre_launch(place: Place) -> None:
-    pre = script(place.root / "pre.sh", "export NEW=1\n")
+def test_a_job_that_inherits_nothing_gets_nothing_from_pre_launch(bench: RunnerBench) -> None:
+    pre = script(bench.root / "pre.sh", "export NEW=1\n")
 
-    arguments, environment = seen(
-        place, JobSpec("", ["${NEW}"], environment={"B": "2"}, inherit_environment=False, pre_launch=pre)
+    arguments, environment = run_probe(
+        bench, JobSpec("", ["${NEW}"], environment={"B": "2"}, inherit_environment=False, pre_launch=pre)
     )
 
     assert (arguments, environment) == ([b"${NEW}"], {b"B": b"2"})
 
 
 @pytest.mark.parametrize("inherit", [True, False])
-def test_the_spec_cannot_set_a_variable_of_the_runner(place: Place, inherit: bool) -> None:
+def test_the_spec_cannot_set_a_variable_of_the_runner(bench: RunnerBench, inherit: bool) -> None:
     job = JobSpec("", [], environment={"JPSI_JOB_ID": "mine", "A": "1"}, inherit_environment=inherit)
 
-    _, environment = seen(place, job)
+    _, environment = run_probe(bench, job)
 
     assert environment.get(b"JPSI_JOB_ID") == (b"a1" if inherit else None)
     assert environment[b"A"] == b"1"
@@ -632,38 +632,38 @@ def test_the_spec_cannot_set_a_variable_of_the_runner(place: Place, inherit: boo
 # -------------------------------------------------------------------------------- claim and markers
 
 
-def test_second_run_of_an_attempt_does_nothing(place: Place) -> None:
-    written = place.write(shell_job('echo ran >>"$1"; exit 7', place.proof))
+def test_second_run_of_an_attempt_does_nothing(bench: RunnerBench) -> None:
+    written = bench.write(shell_job('echo ran >>"$1"; exit 7', bench.proof))
 
-    first, second = place.start(written), place.start(written)
+    first, second = bench.start(written), bench.start(written)
 
     assert (first.code, first.markers) == (7, ["exit.run.7"])
     assert (second.code, second.markers) == (125, ["exit.run.7"])
-    assert place.proof.read_text() == "ran\n"
+    assert bench.proof.read_text() == "ran\n"
 
 
-def test_of_many_runs_at_once_one_carries_out_the_attempt(place: Place) -> None:
-    written = place.write(shell_job('echo ran >>"$1"; exit 7', place.proof))
+def test_one_of_many_concurrent_runs_runs_the_attempt(bench: RunnerBench) -> None:
+    written = bench.write(shell_job('echo ran >>"$1"; exit 7', bench.proof))
 
-    runs = [subprocess.Popen([place.shell, str(written)], stderr=subprocess.DEVNULL) for _ in range(8)]
+    runs = [subprocess.Popen([bench.shell, str(written)], stderr=subprocess.DEVNULL) for _ in range(8)]
     codes = [run.wait() for run in runs]
 
     assert sorted(codes) == [7] + [125] * 7
-    assert place.proof.read_text() == "ran\n"
+    assert bench.proof.read_text() == "ran\n"
 
 
-def test_revoked_attempt_does_nothing(place: Place) -> None:
-    written = place.write(shell_job('echo ran >>"$1"', place.proof))
-    (place.folder / "claim.1").write_text("revoked")
+def test_revoked_attempt_does_nothing(bench: RunnerBench) -> None:
+    written = bench.write(shell_job('echo ran >>"$1"', bench.proof))
+    (bench.folder / "claim.1").write_text("revoked")
 
-    ended = place.start(written)
+    ended = bench.start(written)
 
     assert (ended.code, ended.markers) == (125, [])
-    assert (place.folder / "claim.1").read_text() == "revoked"
-    assert not place.proof.exists()
+    assert (bench.folder / "claim.1").read_text() == "revoked"
+    assert not bench.proof.exists()
 
 
-def test_another_attempt_has_a_claim_of_its_own(simple: Place) -> None:
+def test_another_attempt_has_its_own_claim(simple: RunnerBench) -> None:
     simple.run(shell_job("exit 7"))
 
     written = simple.write(shell_job("exit 8"), attempt=2)
@@ -672,13 +672,13 @@ def test_another_attempt_has_a_claim_of_its_own(simple: Place) -> None:
     assert simple.markers() == ["a1.2.exit.run.8", "exit.run.7"]
 
 
-def test_claim_names_the_runner(process: Place) -> None:
+def test_claim_names_the_runner(process: RunnerBench) -> None:
     ended = process.run(shell_job("echo $PPID"))
 
     assert (process.folder / "claim.1").read_bytes() == ended.stdout
 
 
-def test_claim_of_a_batch_job_is_its_native_id(batch: Place) -> None:
+def test_claim_of_a_batch_job_is_its_native_id(batch: RunnerBench) -> None:
     batch.run(shell_job(":"), {"JOB_ID": "17.server"})
 
     assert (batch.folder / "claim.1").read_text() == "17.server\n"
@@ -690,14 +690,14 @@ def test_claim_of_a_batch_job_is_its_native_id(batch: Place) -> None:
     ids=["both", "the second", "an empty one", "none"],
 )
 def test_native_id_is_the_first_variable_that_is_set(
-    batch: Place, environment: Mapping[str, str], claim: str
+    batch: RunnerBench, environment: Mapping[str, str], claim: str
 ) -> None:
     attrs.evolve(batch, frame=BatchFrame("A B")).run(shell_job(":"), environment)
 
     assert (batch.folder / "claim.1").read_text().startswith(claim)
 
 
-def test_batch_job_that_is_run_again_leaves_markers_of_its_own(batch: Place) -> None:
+def test_a_requeued_batch_job_leaves_its_own_markers(batch: RunnerBench) -> None:
     written = batch.write(shell_job('echo ran >>"$1"; [ $(wc -l <"$1") -eq 2 ]', batch.proof))
 
     first = batch.start(written, {"JOB_ID": "17"})
@@ -708,7 +708,9 @@ def test_batch_job_that_is_run_again_leaves_markers_of_its_own(batch: Place) -> 
 
 
 @linux
-def test_batch_job_that_is_signalled_while_it_makes_its_claim_ends_with_a_whole_claim(batch: Place) -> None:
+def test_batch_job_that_is_signalled_while_it_makes_its_claim_ends_with_a_whole_claim(
+    batch: RunnerBench,
+) -> None:
     written = batch.write(shell_job('echo ran >>"$1"', batch.proof))
     claim = batch.folder / "claim.1"
     os.mkfifo(claim)
@@ -734,7 +736,7 @@ def is_caught(pid: int, number: signal.Signals) -> bool:
 
 
 @pytest.mark.parametrize("claim", ["16", "revoked", ""])
-def test_batch_job_whose_attempt_is_claimed_by_another_does_nothing(batch: Place, claim: str) -> None:
+def test_batch_job_whose_attempt_is_claimed_by_another_does_nothing(batch: RunnerBench, claim: str) -> None:
     written = batch.write(shell_job('echo ran >>"$1"', batch.proof))
     (batch.folder / "claim.1").write_text(claim)
 
@@ -745,14 +747,14 @@ def test_batch_job_whose_attempt_is_claimed_by_another_does_nothing(batch: Place
 
 
 def test_batch_jobs_without_an_id_cannot_take_each_others_claim(tmp_path: Path, shell: str) -> None:
-    place = Place(tmp_path, shell, BatchFrame(""))
-    written = place.write(shell_job('echo ran >>"$1"', place.proof))
+    bench = RunnerBench(tmp_path, shell, BatchFrame(""))
+    written = bench.write(shell_job('echo ran >>"$1"', bench.proof))
 
-    assert (place.start(written).code, place.start(written).code) == (0, 125)
-    assert place.proof.read_text() == "ran\n"
+    assert (bench.start(written).code, bench.start(written).code) == (0, 125)
+    assert bench.proof.read_text() == "ran\n"
 
 
-def test_attempt_that_cannot_be_claimed_does_nothing(simple: Place) -> None:
+def test_attempt_that_cannot_be_claimed_does_nothing(simple: RunnerBench) -> None:
     written = simple.write(shell_job('echo ran >>"$1"', simple.proof))
     moved = written.rename(simple.root / "run")
     simple.folder.rmdir()
@@ -764,37 +766,37 @@ def test_attempt_that_cannot_be_claimed_does_nothing(simple: Place) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 125, 126, 127, 128, 255])
-def test_code_of_the_job_is_in_the_marker_and_in_the_exit(place: Place, code: int) -> None:
-    ended = place.run(shell_job(f"exit {code}"))
+def test_code_of_the_job_is_in_the_marker_and_in_the_exit(bench: RunnerBench, code: int) -> None:
+    ended = bench.run(shell_job(f"exit {code}"))
 
     assert (ended.code, ended.markers) == (code, [f"exit.run.{code}"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGINT])
-def test_job_that_a_signal_ends_has_128_and_its_number(place: Place, number: signal.Signals) -> None:
-    ended = place.run(shell_job(f"ulimit -c 0; kill -{number.value} $$"))
+def test_job_that_a_signal_ends_has_128_and_its_number(bench: RunnerBench, number: signal.Signals) -> None:
+    ended = bench.run(shell_job(f"ulimit -c 0; kill -{number.value} $$"))
 
     assert (ended.code, ended.markers) == (128 + number, [f"exit.run.{128 + number}"])
 
 
 @pytest.mark.parametrize("code", [0, 7])
 @pytest.mark.parametrize("with_post", [False, True], ids=["plain", "sourcing"])
-def test_job_runs_although_markers_cannot_be_written(place: Place, code: int, with_post: bool) -> None:
-    post = script(place.root / "post.sh", "") if with_post else None
-    written = place.write(
-        shell_job(f'echo ran >"$1"; exit {code}', place.proof, post_launch=post), events="/nonexistent/events"
+def test_job_runs_although_markers_cannot_be_written(bench: RunnerBench, code: int, with_post: bool) -> None:
+    post = script(bench.root / "post.sh", "") if with_post else None
+    written = bench.write(
+        shell_job(f'echo ran >"$1"; exit {code}', bench.proof, post_launch=post), events="/nonexistent/events"
     )
 
-    ended = place.start(written)
+    ended = bench.start(written)
 
     assert (ended.code, ended.markers) == (code, [])
-    assert place.proof.read_text() == "ran\n"
+    assert bench.proof.read_text() == "ran\n"
 
 
-def spawned(place: Place, written: Path, **options: Any) -> int:
+def spawned(bench: RunnerBench, written: Path, **options: Any) -> int:
     return os.posix_spawn(
-        place.shell,
-        [place.shell, str(written)],
+        bench.shell,
+        [bench.shell, str(written)],
         {"PATH": PATH, "JOB_ID": "17"},
         file_actions=[(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1, 2)],
         setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
@@ -806,19 +808,19 @@ def spawned(place: Place, written: Path, **options: Any) -> int:
     ("name", "with_post"),
     [*((name, False) for name in SIGNALS), ("TERM", True)],
 )
-def test_signal_is_noted_and_the_job_waited_for(
-    process: Place, fifo: Callable[[str], Path], name: str, with_post: bool
+def test_a_signal_is_recorded_and_the_runner_waits_for_the_job(
+    process: RunnerBench, fifo: Callable[[str], Path], name: str, with_post: bool
 ) -> None:
     up, down = fifo("up"), fifo("down")
     post = script(process.root / "post.sh", "") if with_post else None
     written = process.write(shell_job('echo >"$1"; read x <"$2"; exit 7', up, down, post_launch=post))
 
     pid = spawned(process, written)
-    with up.open() as heard:
-        heard.read()
+    with up.open() as ready:
+        ready.read()
     os.kill(pid, signal.Signals[f"SIG{name}"])
-    with down.open("w") as told:
-        told.write("\n")
+    with down.open("w") as release:
+        release.write("\n")
     _, status = os.waitpid(pid, 0)
 
     assert os.waitstatus_to_exitcode(status) == 7
@@ -828,9 +830,9 @@ def test_signal_is_noted_and_the_job_waited_for(
 @pytest.mark.parametrize("pre_launch", [None, "", "trap 'exit 3' TERM; trap '' USR1", "set -e"])
 @pytest.mark.parametrize("name", SIGNALS)
 def test_signal_to_the_batch_job_reaches_the_executable(
-    batch: Place, fifo: Callable[[str], Path], name: str, pre_launch: str | None
+    batch: RunnerBench, fifo: Callable[[str], Path], name: str, pre_launch: str | None
 ) -> None:
-    """The runner alone is signalled, and the job decides what that means."""
+    """The signal goes to the runner only, and the job decides how to react."""
     if pre_launch is not None and name in {"INT", "QUIT"} and not is_bash(batch.shell):
         pytest.skip("a shell between runner and job cannot take it, except bash")
     up = fifo("up")
@@ -839,8 +841,8 @@ def test_signal_to_the_batch_job_reaches_the_executable(
     written = batch.write(shell_job(trapping, up, name, pre_launch=pre))
 
     pid = spawned(batch, written)
-    with up.open() as heard:
-        heard.read()
+    with up.open() as ready:
+        ready.read()
     os.kill(pid, signal.Signals[f"SIG{name}"])
     _, status = os.waitpid(pid, 0)
 
@@ -849,32 +851,34 @@ def test_signal_to_the_batch_job_reaches_the_executable(
     assert batch.read("stdout") == b"caught\n"
 
 
-def test_batch_job_that_does_not_mind_a_signal_runs_on(batch: Place, fifo: Callable[[str], Path]) -> None:
+def test_a_batch_job_that_ignores_a_signal_runs_on(batch: RunnerBench, fifo: Callable[[str], Path]) -> None:
     up, down = fifo("up"), fifo("down")
-    # bash may lose the code of what ends just when the signal comes
+    # bash may lose the code of a process that ends as the signal arrives
     written = batch.write(shell_job('trap "" TERM; echo >"$1"; read x <"$2"; sleep 0.2; exit 7', up, down))
 
     pid = spawned(batch, written)
-    with up.open() as heard:
-        heard.read()
+    with up.open() as ready:
+        ready.read()
     os.kill(pid, signal.SIGTERM)
     while "signalled" not in batch.markers():
         pass
-    with down.open("w") as told:
-        told.write("\n")
+    with down.open("w") as release:
+        release.write("\n")
     _, status = os.waitpid(pid, 0)
 
     assert os.waitstatus_to_exitcode(status) == 7
     assert batch.markers() == ["exit.run.7", "signalled"]
 
 
-def test_batch_job_that_the_signal_kills_has_its_code(batch: Place, fifo: Callable[[str], Path]) -> None:
+def test_batch_job_that_the_signal_kills_has_its_code(
+    batch: RunnerBench, fifo: Callable[[str], Path]
+) -> None:
     up = fifo("up")
     written = batch.write(shell_job('echo >"$1"; while :; do sleep 0.01; done', up))
 
     pid = spawned(batch, written)
-    with up.open() as heard:
-        heard.read()
+    with up.open() as ready:
+        ready.read()
     os.kill(pid, signal.SIGTERM)
     _, status = os.waitpid(pid, 0)
 
@@ -883,20 +887,20 @@ def test_batch_job_that_the_signal_kills_has_its_code(batch: Place, fifo: Callab
 
 
 def test_batch_job_that_ends_by_a_signal_to_all_is_marked_as_signalled_first(
-    batch: Place, fifo: Callable[[str], Path]
+    batch: RunnerBench, fifo: Callable[[str], Path]
 ) -> None:
-    """The job may be gone already when its runner takes the signal."""
+    """The job may be gone already when its runner handles the signal."""
     up = fifo("up")
     written = batch.write(shell_job('trap "exit 0" TERM; echo >"$1"; while :; do sleep 0.01; done', up))
 
     pid = spawned(batch, written, setpgroup=0)
-    with up.open() as heard:
-        heard.read()
+    with up.open() as ready:
+        ready.read()
     os.killpg(pid, signal.SIGTERM)
     os.waitpid(pid, 0)
 
     times = {it.name.removeprefix("a1.1."): it.stat().st_mtime_ns for it in batch.events.iterdir()}
-    # bash may lose the code of what ends just when the signal comes
+    # bash may lose the code of a process that ends as the signal arrives
     (end,) = times.keys() & {"exit.run.0", "exit.run.143"}
     assert times["signalled"] <= times[end]
 
@@ -905,14 +909,14 @@ def is_bash(shell: str) -> bool:
     return "bash" in str(Path(shell).resolve())
 
 
-def test_no_descriptor_but_the_streams_reaches_the_job(place: Place) -> None:
-    """The lock on the intent least of all: the job would hold it as long as it runs."""
-    written = place.write(shell_job("for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && echo $fd; done; :"))
-    lock = "exec 9</dev/null;" if isinstance(place.frame, ProcessFrame) else ""
+def test_no_descriptor_but_the_streams_reaches_the_job(bench: RunnerBench) -> None:
+    """This is essential for the lock on the intent: the job would hold it as long as it runs."""
+    written = bench.write(shell_job("for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && echo $fd; done; :"))
+    lock = "exec 9</dev/null;" if isinstance(bench.frame, ProcessFrame) else ""
 
-    subprocess.run(["sh", "-c", f'{lock} exec "{place.shell}" "{written}"'], check=True)
+    subprocess.run(["sh", "-c", f'{lock} exec "{bench.shell}" "{written}"'], check=True)
 
-    assert place.read("stdout") == b""
+    assert bench.read("stdout") == b""
 
 
 # ------------------------------------------------------------------------------------- executables
@@ -929,12 +933,12 @@ ECHO = '#!/bin/sh\nprintf "<%s>" "$@"\nexit 6\n'
         *("cd", "exit", "if", "echo", "[", "test", "true", ":", "!", "{", "time", "command", "~"),
     ],
 )
-def test_executable_is_searched_on_the_path_of_the_job(place: Place, name: str, inherit: bool) -> None:
-    """A builtin or reserved word of a shell is never taken for it."""
-    script(place.root / "bin" / name, ECHO)
-    path: dict[str, str | None] = {"PATH": f"{place.root}/bin:{PATH}"}
+def test_executable_is_searched_on_the_path_of_the_job(bench: RunnerBench, name: str, inherit: bool) -> None:
+    """The runner never runs a builtin or reserved word of a shell in its bench."""
+    script(bench.root / "bin" / name, ECHO)
+    path: dict[str, str | None] = {"PATH": f"{bench.root}/bin:{PATH}"}
 
-    ended = place.run(JobSpec(name, ["a b", ""], environment=path, inherit_environment=inherit))
+    ended = bench.run(JobSpec(name, ["a b", ""], environment=path, inherit_environment=inherit))
 
     assert (ended.code, ended.markers, ended.stdout) == (6, ["exit.run.6"], b"<a b><>")
 
@@ -943,23 +947,23 @@ def test_executable_is_searched_on_the_path_of_the_job(place: Place, name: str, 
 @ways
 @pytest.mark.parametrize("name", ["bin/prog", "./prog", "./a=b", "a=b/prog", "./a b", "./-", "$HOME/x"])
 def test_relative_path_is_relative_to_the_directory_of_the_job(
-    place: Place, name: str, inherit: bool
+    bench: RunnerBench, name: str, inherit: bool
 ) -> None:
-    script(place.directory / name, ECHO)
+    script(bench.directory / name, ECHO)
 
-    ended = place.run(JobSpec(name, ["x"], inherit_environment=inherit))
+    ended = bench.run(JobSpec(name, ["x"], inherit_environment=inherit))
 
     assert (ended.code, ended.markers, ended.stdout) == (6, ["exit.run.6"], b"<x>")
 
 
 @ways
-def test_relative_path_may_begin_with_a_dash(place: Place, inherit: bool) -> None:
+def test_relative_path_may_begin_with_a_dash(bench: RunnerBench, inherit: bool) -> None:
     """A link to a binary: a script of that name would be one to its interpreter."""
-    place.write(JobSpec())
-    (place.directory / "-i").mkdir()
-    (place.directory / "-i" / "-u").symlink_to("/bin/sh")
+    bench.write(JobSpec())
+    (bench.directory / "-i").mkdir()
+    (bench.directory / "-i" / "-u").symlink_to("/bin/sh")
 
-    ended = place.run(JobSpec("-i/-u", ["-c", "echo $1; exit 6", "-", "x"], inherit_environment=inherit))
+    ended = bench.run(JobSpec("-i/-u", ["-c", "echo $1; exit 6", "-", "x"], inherit_environment=inherit))
 
     assert (ended.code, ended.markers, ended.stdout) == (6, ["exit.run.6"], b"x\n")
 
@@ -982,13 +986,13 @@ def test_relative_path_may_begin_with_a_dash(place: Place, inherit: bool) -> Non
     ],
 )
 def test_executable_that_is_none_fails_with_the_usual_code(
-    place: Place, name: str, code: int, inherit: bool
+    bench: RunnerBench, name: str, code: int, inherit: bool
 ) -> None:
-    script(place.directory / "plain", ECHO, mode=0o644)
-    (place.directory / "dir").mkdir()
-    environment: dict[str, str | None] = {"PATH": str(place.root / "empty")}
+    script(bench.directory / "plain", ECHO, mode=0o644)
+    (bench.directory / "dir").mkdir()
+    environment: dict[str, str | None] = {"PATH": str(bench.root / "empty")}
 
-    ended = place.run(JobSpec(name, inherit_environment=inherit, environment=environment))
+    ended = bench.run(JobSpec(name, inherit_environment=inherit, environment=environment))
 
     assert ended.code == code
     assert [re.sub("run|executable", "*", marker) for marker in ended.markers] == [f"exit.*.{code}"]
@@ -997,9 +1001,9 @@ def test_executable_that_is_none_fails_with_the_usual_code(
 @pytest.mark.parametrize("inherit", [True, False], ids=["inheriting", "exactly"])
 @pytest.mark.parametrize("name", ["missing", "./missing", "cd", "if", "./plain", "./dir"])
 def test_missing_executable_is_distinguished_from_a_failed_one(
-    simple: Place, name: str, inherit: bool
+    simple: RunnerBench, name: str, inherit: bool
 ) -> None:
-    """The phase in the marker is what `Reason.EXECUTABLE` rests on."""
+    """`Reason.EXECUTABLE` is derived from the phase in the marker."""
     script(simple.directory / "plain", ECHO, mode=0o644)
     (simple.directory / "dir").mkdir()
     environment: dict[str, str | None] = {"PATH": str(simple.root / "empty")}
@@ -1012,49 +1016,49 @@ def test_missing_executable_is_distinguished_from_a_failed_one(
 # ----------------------------------------------------------------------------- directory and streams
 
 
-def test_directory_that_is_missing_ends_the_job(place: Place) -> None:
-    ended = place.run(shell_job("exit 7"), directory="/nonexistent/dir")
+def test_directory_that_is_missing_ends_the_job(bench: RunnerBench) -> None:
+    ended = bench.run(shell_job("exit 7"), directory="/nonexistent/dir")
 
     assert (ended.code, ended.markers) == (125, ["exit.directory.125"])
 
 
 @pytest.mark.parametrize("name", ["new/dir x", "-p", "$HOME"])
-def test_directory_is_created_on_request(place: Place, name: str) -> None:
-    directory = place.directory / name
+def test_directory_is_created_on_request(bench: RunnerBench, name: str) -> None:
+    directory = bench.directory / name
 
-    ended = place.run(shell_job("pwd", create_directory=True), directory=str(directory))
+    ended = bench.run(shell_job("pwd", create_directory=True), directory=str(directory))
 
     assert (ended.code, ended.stdout) == (0, f"{directory}\n".encode())
 
 
 @pytest.mark.clause("spec-directory")
 @pytest.mark.parametrize("directory", ["~", "~/", "~/a b"])
-def test_directory_may_be_in_the_home_directory(place: Place, directory: str) -> None:
-    (place.home / "a b").mkdir(parents=True)
+def test_directory_may_be_in_the_home_directory(bench: RunnerBench, directory: str) -> None:
+    (bench.home / "a b").mkdir(parents=True)
 
-    ended = place.run(shell_job("pwd"), directory=directory)
+    ended = bench.run(shell_job("pwd"), directory=directory)
 
-    assert ended.stdout.decode().strip() == str(place.home / directory[2:])
+    assert ended.stdout.decode().strip() == str(bench.home / directory[2:])
 
 
-def test_streams_without_a_path_are_in_the_folder_and_input_is_empty(place: Place) -> None:
-    ended = place.run(shell_job("cat; echo out; echo err >&2"))
+def test_streams_without_a_path_are_in_the_folder_and_input_is_empty(bench: RunnerBench) -> None:
+    ended = bench.run(shell_job("cat; echo out; echo err >&2"))
 
     assert (ended.stdout, ended.stderr) == (b"out\n", b"err\n")
 
 
 @pytest.mark.parametrize("kind", ["relative", "absolute", "home", "hostile"])
-def test_streams_are_at_the_paths_of_the_spec(place: Place, kind: str) -> None:
+def test_streams_are_at_the_paths_of_the_spec(bench: RunnerBench, kind: str) -> None:
     prefix, below = {
-        "relative": ("", place.directory),
-        "absolute": (f"{place.root}/", place.root),
-        "home": ("~/", place.home),
-        "hostile": ("-n $HOME 'x\n", place.directory),
+        "relative": ("", bench.directory),
+        "absolute": (f"{bench.root}/", bench.root),
+        "home": ("~/", bench.home),
+        "hostile": ("-n $HOME 'x\n", bench.directory),
     }[kind]
     hidden = prefix if kind == "hostile" else ""
     script(below / f"{hidden}in", "some input")
 
-    ended = place.run(
+    ended = bench.run(
         shell_job(
             "cat; echo err >&2",
             stdin_path=Path(f"{prefix}in"),
@@ -1068,15 +1072,15 @@ def test_streams_are_at_the_paths_of_the_spec(place: Place, kind: str) -> None:
     assert (below / f"{hidden}err").read_text() == "err\n"
 
 
-def test_both_streams_may_go_to_one_file(place: Place) -> None:
+def test_both_streams_may_go_to_one_file(bench: RunnerBench) -> None:
     both = Path("both")
 
-    place.run(shell_job("echo 1; echo 2 >&2; echo 3", stdout_path=both, stderr_path=both))
+    bench.run(shell_job("echo 1; echo 2 >&2; echo 3", stdout_path=both, stderr_path=both))
 
-    assert (place.directory / both).read_text() == "1\n2\n3\n"
+    assert (bench.directory / both).read_text() == "1\n2\n3\n"
 
 
-def test_streams_are_truncated(simple: Place) -> None:
+def test_streams_are_truncated(simple: RunnerBench) -> None:
     script(simple.directory / "out", "what was there before")
 
     simple.run(shell_job("echo 1", stdout_path=Path("out")))
@@ -1097,23 +1101,23 @@ def test_streams_are_truncated(simple: Place) -> None:
 )
 @pytest.mark.parametrize("with_post", [False, True], ids=["plain", "sourcing"])
 def test_stream_that_cannot_be_opened_ends_the_job(
-    place: Place, fields: dict[str, Path], phase: str, with_post: bool
+    bench: RunnerBench, fields: dict[str, Path], phase: str, with_post: bool
 ) -> None:
-    pre = script(place.root / "pre.sh", f"echo >{place.proof}") if with_post else None
+    pre = script(bench.root / "pre.sh", f"echo >{bench.proof}") if with_post else None
 
-    ended = place.run(shell_job('echo >"$1"', place.proof, pre_launch=pre, **fields))
+    ended = bench.run(shell_job('echo >"$1"', bench.proof, pre_launch=pre, **fields))
 
     assert (ended.code, ended.markers) == (125, [f"exit.{phase}.125"])
-    assert not place.proof.exists()
+    assert not bench.proof.exists()
 
 
 # --------------------------------------------------------------------------------------- launchers
 
 
-def test_launcher_has_the_command_in_its_arguments_and_leaves_the_code(place: Place) -> None:
+def test_launcher_has_the_command_in_its_arguments_and_leaves_the_code(bench: RunnerBench) -> None:
     launch = [ShellLine('printf "%s|" "$@"'), ShellLine("(exit 9)")]
 
-    ended = place.run(JobSpec("/bin/echo", ["a b", "c"], environment={"A": "1"}), launch=launch)
+    ended = bench.run(JobSpec("/bin/echo", ["a b", "c"], environment={"A": "1"}), launch=launch)
 
     assert (ended.code, ended.markers) == (9, ["exit.run.9"])
     assert ended.stdout.removeprefix(b"/usr/bin/env|--default-signal=INT,QUIT|") == b"/bin/echo|a b|c|"

@@ -1,4 +1,4 @@
-"""Staging as the runner's script does it, by real shells: what is where, and what is told."""
+"""Staging by the runner's script in real shells: the places of files, and the reported outcome."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jpsi_engine.runner.claim_and_markers import BatchFrame, ProcessFrame
 from jpsi_engine.runner.script import render_runner
 from jpsi_engine.runner.script_input import Run
 from jpsi_engine.runner.staging import log_file
-from runners import PATH, SINGLE, Place, script, shell_job
+from runners import PATH, SINGLE, RunnerBench, script, shell_job
 
 COPY, LINK, MOVE = StagingMode.COPY, StagingMode.LINK, StagingMode.MOVE
 ALWAYS, IF_PRESENT = StageOutFlags.ALWAYS, StageOutFlags.IF_PRESENT
@@ -29,36 +29,36 @@ TRUE = "/bin/true"
 
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    """Where files are on the submitting side."""
+    """Return the directory of files on the submitting host."""
     path = tmp_path / "here"
     path.mkdir()
     return path
 
 
-def said(place: Place) -> str:
-    return Path(log_file(str(place.folder), 1)).read_text()
+def log_text(bench: RunnerBench) -> str:
+    return Path(log_file(str(bench.folder), 1)).read_text()
 
 
 def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def told_to_end(place: Place, written: Path, up: Path, path: str = PATH) -> int:
-    """The exit code of a script that is sent TERM once something writes to `up`.
+def terminate(bench: RunnerBench, written: Path, up: Path, path: str = PATH) -> int:
+    """Send TERM to a script once a process writes to `up`, and return its exit code.
 
-    On this machine all processes are sent it, by a batch system perhaps the runner alone.
+    `local` signals all processes, a batch system may signal the runner alone.
     """
     process = subprocess.Popen(
-        [place.shell, str(written)],
+        [bench.shell, str(written)],
         env={"PATH": path, "JOB_ID": "17"},
         start_new_session=True,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    with up.open() as heard:
-        heard.read()
+    with up.open() as ready:
+        ready.read()
     try:
-        (os.kill if isinstance(place.frame, BatchFrame) else os.killpg)(process.pid, signal.SIGTERM)
+        (os.kill if isinstance(bench.frame, BatchFrame) else os.killpg)(process.pid, signal.SIGTERM)
         return process.wait(60)
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -83,7 +83,7 @@ def test_jobs_without_staging_have_the_script_that_they_would_have_without_it() 
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_files_are_staged_in_before_the_job_starts(place: Place, here: Path, mode: StagingMode) -> None:
+def test_files_are_staged_in_before_the_job_starts(bench: RunnerBench, here: Path, mode: StagingMode) -> None:
     """Standard input and pre_launch may be staged in, too."""
     (here / HOSTILE).write_text("text")
     (here / "pre.sh").write_text("export PRE=here")
@@ -99,16 +99,16 @@ def test_files_are_staged_in_before_the_job_starts(place: Place, here: Path, mod
         ],
     )
 
-    ended = place.run(spec)
+    ended = bench.run(spec)
 
     assert (ended.code, ended.markers) == (0, ["exit.run.0"])
     assert ended.stdout == b"texthere\ntext"
     assert (here / HOSTILE).exists() is (mode is not MOVE)
-    assert (place.directory / "in").is_symlink() is (mode is LINK)
-    assert names(place.directory) == ["a", "in", "pre.sh"]
+    assert (bench.directory / "in").is_symlink() is (mode is LINK)
+    assert names(bench.directory) == ["a", "in", "pre.sh"]
 
 
-def test_modes_and_links_below_a_directory_are_kept(simple: Place, here: Path) -> None:
+def test_modes_and_links_below_a_directory_are_kept(simple: RunnerBench, here: Path) -> None:
     tree = here / "tree"
     script(tree / "bin" / "run", "", 0o754)
     (tree / "link").symlink_to("bin/run")
@@ -119,7 +119,7 @@ def test_modes_and_links_below_a_directory_are_kept(simple: Place, here: Path) -
     assert (simple.directory / "got/link").readlink() == Path("bin/run")
 
 
-def test_a_copy_follows_a_link(simple: Place, here: Path) -> None:
+def test_a_copy_follows_a_link(simple: RunnerBench, here: Path) -> None:
     (here / "file").write_text("text")
     (here / "link").symlink_to("file")
 
@@ -130,89 +130,91 @@ def test_a_copy_follows_a_link(simple: Place, here: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_an_existing_file_is_replaced(place: Place, here: Path, mode: StagingMode) -> None:
-    """What other names lead to it is not changed."""
-    place.directory.mkdir()
-    (place.directory / "got").write_text("old")
-    (place.directory / "other").hardlink_to(place.directory / "got")
+def test_an_existing_file_is_replaced(bench: RunnerBench, here: Path, mode: StagingMode) -> None:
+    """A file that has other names is not changed."""
+    bench.directory.mkdir()
+    (bench.directory / "got").write_text("old")
+    (bench.directory / "other").hardlink_to(bench.directory / "got")
     (here / "a").write_text("new")
 
-    place.run(JobSpec(TRUE, stage_in=[StageIn(str(here / "a"), Path("got"), mode)]))
+    bench.run(JobSpec(TRUE, stage_in=[StageIn(str(here / "a"), Path("got"), mode)]))
 
-    assert (place.directory / "got").read_text() == "new"
-    assert (place.directory / "other").read_text() == "old"
+    assert (bench.directory / "got").read_text() == "new"
+    assert (bench.directory / "other").read_text() == "old"
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_a_file_goes_into_an_existing_directory(place: Place, here: Path, mode: StagingMode) -> None:
-    (place.directory / "into").mkdir(parents=True)
+def test_a_file_goes_into_an_existing_directory(bench: RunnerBench, here: Path, mode: StagingMode) -> None:
+    (bench.directory / "into").mkdir(parents=True)
     (here / "a").write_text("text")
     (here / "b").write_text("other")
 
-    place.run(
+    bench.run(
         JobSpec(
             TRUE, stage_in=[StageIn(str(here / "a"), Path("into"), mode), StageIn(str(here / "b"), Path())]
         )
     )
 
-    assert (place.directory / "into/a").read_text() == "text"
-    assert (place.directory / "b").read_text() == "other"
+    assert (bench.directory / "into/a").read_text() == "text"
+    assert (bench.directory / "b").read_text() == "other"
 
 
 @pytest.mark.parametrize("mode", [COPY, MOVE])
-def test_a_directory_is_merged_into_an_existing_one(place: Place, here: Path, mode: StagingMode) -> None:
-    (place.directory / "got").mkdir(parents=True)
-    for path, text in ((place.directory / "got/kept", "kept"), (place.directory / "got/both", "old")):
+def test_a_directory_is_merged_into_an_existing_one(
+    bench: RunnerBench, here: Path, mode: StagingMode
+) -> None:
+    (bench.directory / "got").mkdir(parents=True)
+    for path, text in ((bench.directory / "got/kept", "kept"), (bench.directory / "got/both", "old")):
         path.write_text(text)
     (here / "tree").mkdir()
     (here / "tree/both").write_text("new")
 
-    ended = place.run(JobSpec(TRUE, stage_in=[StageIn(str(here / "tree"), Path("got"), mode)]))
+    ended = bench.run(JobSpec(TRUE, stage_in=[StageIn(str(here / "tree"), Path("got"), mode)]))
 
     assert ended.markers == ["exit.run.0"]
-    assert names(place.directory / "got") == ["both", "kept"]
-    assert (place.directory / "got/both").read_text() == "new"
+    assert names(bench.directory / "got") == ["both", "kept"]
+    assert (bench.directory / "got/both").read_text() == "new"
     assert (here / "tree").exists() is (mode is COPY)
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_a_file_that_is_staged_onto_itself_stays(place: Place, mode: StagingMode) -> None:
-    place.directory.mkdir()
-    (place.directory / "a").write_text("text")
-    (place.directory / "tree").mkdir()
-    (place.directory / "tree/b").write_text("text")
+def test_a_file_that_is_staged_onto_itself_stays(bench: RunnerBench, mode: StagingMode) -> None:
+    bench.directory.mkdir()
+    (bench.directory / "a").write_text("text")
+    (bench.directory / "tree").mkdir()
+    (bench.directory / "tree/b").write_text("text")
 
-    ended = place.run(
-        JobSpec(TRUE, stage_in=[StageIn(str(place.directory / it), Path(it), mode) for it in ("a", "tree")])
+    ended = bench.run(
+        JobSpec(TRUE, stage_in=[StageIn(str(bench.directory / it), Path(it), mode) for it in ("a", "tree")])
     )
 
-    assert ended.markers == ["exit.run.0"] or (mode is LINK and said(place)), said(place)
-    assert (place.directory / "a").read_text() == "text"
-    assert (place.directory / "tree/b").read_text() == "text"
-    assert not (place.directory / "a").is_symlink()
+    assert ended.markers == ["exit.run.0"] or (mode is LINK and log_text(bench)), log_text(bench)
+    assert (bench.directory / "a").read_text() == "text"
+    assert (bench.directory / "tree/b").read_text() == "text"
+    assert not (bench.directory / "a").is_symlink()
 
 
-def test_a_stage_in_that_fails_ends_the_job_before_anything_runs(place: Place, here: Path) -> None:
-    pre = script(place.root / "pre.sh", f"echo ran >{place.proof}")
+def test_a_stage_in_that_fails_ends_the_job_before_anything_runs(bench: RunnerBench, here: Path) -> None:
+    pre = script(bench.root / "pre.sh", f"echo ran >{bench.proof}")
     (here / "after").write_text("")
     spec = shell_job(
         'echo ran >"$1"',
-        place.proof,
+        bench.proof,
         pre_launch=pre,
         stage_in=[StageIn(str(here / "a b"), Path("b")), StageIn(str(here / "after"), Path("after"))],
         stage_out=[StageOut(Path("out"), str(here / "out"), ALWAYS)],
         cleanup=[Path("after")],
     )
 
-    ended = place.run(spec)
+    ended = bench.run(spec)
 
     assert (ended.code, ended.markers) == (125, ["exit.stage_in.125"])
-    assert said(place) == f"{here / 'a b'}: there is no such file or directory\n"
-    assert not place.proof.exists()
-    assert names(place.directory) == []
+    assert log_text(bench) == f"{here / 'a b'}: there is no such file or directory\n"
+    assert not bench.proof.exists()
+    assert names(bench.directory) == []
 
 
-def test_output_of_staging_commands_is_logged(simple: Place, here: Path) -> None:
+def test_output_of_staging_commands_is_logged(simple: RunnerBench, here: Path) -> None:
     (here / "tree").mkdir()
     (simple.directory).mkdir()
     (simple.directory / "file").write_text("")
@@ -220,33 +222,35 @@ def test_output_of_staging_commands_is_logged(simple: Place, here: Path) -> None
     ended = simple.run(JobSpec(TRUE, stage_in=[StageIn(str(here / "tree"), Path("file/below"))]))
 
     assert ended.markers == ["exit.stage_in.125"]
-    assert "mkdir" in said(simple)
+    assert "mkdir" in log_text(simple)
 
 
 def test_a_signal_while_files_are_staged_in_ends_the_job(
-    place: Place, here: Path, fifo: Callable[[str], Path]
+    bench: RunnerBench, here: Path, fifo: Callable[[str], Path]
 ) -> None:
     up = fifo("up")
-    slow = script(place.root / "bin" / "cp", f'#!/bin/sh\necho >"{up}"\nexec sleep 60')
+    slow = script(bench.root / "bin" / "cp", f'#!/bin/sh\necho >"{up}"\nexec sleep 60')
     (here / "a").write_text("")
-    written = place.write(
-        shell_job('echo ran >"$1"', place.proof, stage_in=[StageIn(str(here / "a"), Path("a"))])
+    written = bench.write(
+        shell_job('echo ran >"$1"', bench.proof, stage_in=[StageIn(str(here / "a"), Path("a"))])
     )
 
-    code = told_to_end(place, written, up, f"{slow.parent}:{PATH}")
+    code = terminate(bench, written, up, f"{slow.parent}:{PATH}")
 
     assert code in {125, 143}
-    assert place.markers() in (["exit.stage_in.143", "signalled"], ["exit.stage_in.125", "signalled"])
-    assert not place.proof.exists()
+    assert bench.markers() in (["exit.stage_in.143", "signalled"], ["exit.stage_in.125", "signalled"])
+    assert not bench.proof.exists()
 
 
 # ----------------------------------------------------------------------------------------------- stage out
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_files_are_staged_out_before_the_end_is_reported(place: Place, here: Path, mode: StagingMode) -> None:
-    """It is what post_launch has left, and the streams."""
-    post = script(place.root / "post.sh", "echo post >>out")
+def test_files_are_staged_out_before_the_end_is_reported(
+    bench: RunnerBench, here: Path, mode: StagingMode
+) -> None:
+    """The files are those after post_launch, and the streams."""
+    post = script(bench.root / "post.sh", "echo post >>out")
     spec = shell_job(
         "echo job >out; echo said",
         stdout_path=Path("stdout"),
@@ -257,7 +261,7 @@ def test_files_are_staged_out_before_the_end_is_reported(place: Place, here: Pat
         ],
     )
 
-    ended = place.run(spec)
+    ended = bench.run(spec)
 
     assert (ended.code, ended.markers) == (0, ["exit.run.0"])
     assert (here / "a" / HOSTILE).read_text() == "job\npost\n"
@@ -265,11 +269,11 @@ def test_files_are_staged_out_before_the_end_is_reported(place: Place, here: Pat
     assert names(here) == ["a", "said"]
     assert names(here / "a") == [HOSTILE]
     assert (here / "said").is_symlink() is (mode is LINK)
-    assert (place.directory / "out").exists() is (mode is not MOVE)
+    assert (bench.directory / "out").exists() is (mode is not MOVE)
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_flags_select_the_outcomes_of_a_stage_out(place: Place, here: Path, code: int) -> None:
+def test_flags_select_the_outcomes_of_a_stage_out(bench: RunnerBench, here: Path, code: int) -> None:
     flags = {
         "none": StageOutFlags.NONE,
         "ok": ON_SUCCESS,
@@ -282,13 +286,13 @@ def test_flags_select_the_outcomes_of_a_stage_out(place: Place, here: Path, code
         stage_out=[StageOut(Path("out"), str(here / name), which) for name, which in flags.items()],
     )
 
-    ended = place.run(spec)
+    ended = bench.run(spec)
 
     assert (ended.code, ended.markers) == (code, [f"exit.run.{code}"])
     assert names(here) == (["all", "error"] if code else ["all", "none", "ok"])
 
 
-def test_a_missing_optional_source_is_no_failure(place: Place, here: Path) -> None:
+def test_a_missing_optional_source_is_no_failure(bench: RunnerBench, here: Path) -> None:
     spec = JobSpec(
         TRUE,
         stage_out=[
@@ -297,12 +301,14 @@ def test_a_missing_optional_source_is_no_failure(place: Place, here: Path) -> No
         ],
     )
 
-    assert place.run(spec).markers == ["exit.run.0"]
+    assert bench.run(spec).markers == ["exit.run.0"]
     assert names(here) == []
 
 
 @pytest.mark.parametrize("code", [0, 7])
-def test_a_stage_out_that_fails_keeps_the_code_and_the_files(place: Place, here: Path, code: int) -> None:
+def test_a_stage_out_that_fails_keeps_the_code_and_the_files(
+    bench: RunnerBench, here: Path, code: int
+) -> None:
     """Others are still done, nothing is cleaned up, and no batch system calls it a job that ended well."""
     spec = shell_job(
         f"echo >out; exit {code}",
@@ -313,15 +319,15 @@ def test_a_stage_out_that_fails_keeps_the_code_and_the_files(place: Place, here:
         cleanup=[Path("out")],
     )
 
-    ended = place.run(spec)
+    ended = bench.run(spec)
 
     assert (ended.code, ended.markers) == (code or 125, [f"exit.run-stage_out.{code}"])
-    assert said(place) == "missing: there is no such file or directory\n"
+    assert log_text(bench) == "missing: there is no such file or directory\n"
     assert names(here) == ["out"]
-    assert names(place.directory) == ["out"]
+    assert names(bench.directory) == ["out"]
 
 
-def test_a_job_that_could_not_run_has_files_staged_out_on_error(place: Place, here: Path) -> None:
+def test_a_job_that_could_not_run_has_files_staged_out_on_error(bench: RunnerBench, here: Path) -> None:
     (here / "in").write_text("")
     spec = JobSpec(
         "/no/such/program",
@@ -330,11 +336,11 @@ def test_a_job_that_could_not_run_has_files_staged_out_on_error(place: Place, he
         cleanup=[Path("log")],
     )
 
-    ended = place.run(spec)
+    ended = bench.run(spec)
 
     assert ended.markers == ["exit.executable.127"]
     assert names(here) == ["log"]
-    assert names(place.directory) == []
+    assert names(bench.directory) == []
 
 
 @pytest.mark.parametrize(
@@ -349,7 +355,7 @@ def test_a_job_that_could_not_run_has_files_staged_out_on_error(place: Place, he
     ids=["by the batch system", "by jpsi", "by jpsi, and ended well", "out of time", "heeded"],
 )
 def test_a_cancelled_job_stages_out_on_cancel(
-    place: Place, here: Path, fifo: Callable[[str], Path], why: str | None, code: int, outcome: str
+    bench: RunnerBench, here: Path, fifo: Callable[[str], Path], why: str | None, code: int, outcome: str
 ) -> None:
     up = fifo("up")
     flags = {"success": ON_SUCCESS, "error": ON_ERROR, "cancel": ON_CANCEL}
@@ -358,19 +364,19 @@ def test_a_cancelled_job_stages_out_on_cancel(
         up,
         stage_out=[StageOut(Path("out"), str(here / name), flag) for name, flag in flags.items()],
     )
-    place.folder.mkdir(parents=True)
+    bench.folder.mkdir(parents=True)
     if why is not None:
-        (place.folder / "stop.1.json").write_text(json.dumps({"why": why, "time": "2024-01-01T00:00:00Z"}))
+        (bench.folder / "stop.1.json").write_text(json.dumps({"why": why, "time": "2024-01-01T00:00:00Z"}))
 
-    assert told_to_end(place, place.write(spec), up) == code
-    assert place.markers() == [f"exit.run.{code}", "signalled"]
+    assert terminate(bench, bench.write(spec), up) == code
+    assert bench.markers() == [f"exit.run.{code}", "signalled"]
     assert names(here) == [outcome]
 
 
 def test_a_job_that_was_signalled_before_its_runner_stages_out_on_cancel(
-    place: Place, here: Path, tmp_path: Path
+    bench: RunnerBench, here: Path, tmp_path: Path
 ) -> None:
-    """The runner hears of it while it waits a moment."""
+    """The runner gets the signal while it waits a moment."""
     script(tmp_path / "bin/sleep", '#!/bin/sh\nkill -TERM "$PPID"\n')
     flags = {"error": ON_ERROR, "cancel": ON_CANCEL}
     spec = shell_job(
@@ -378,23 +384,25 @@ def test_a_job_that_was_signalled_before_its_runner_stages_out_on_cancel(
         stage_out=[StageOut(Path("out"), str(here / name), flag) for name, flag in flags.items()],
     )
 
-    ended = place.run(spec, {"PATH": f"{tmp_path / 'bin'}:{PATH}"})
+    ended = bench.run(spec, {"PATH": f"{tmp_path / 'bin'}:{PATH}"})
 
     assert ended.markers == ["exit.run.3", "signalled"]
     assert names(here) == ["cancel"]
 
 
-def test_signals_do_not_interrupt_stage_out(place: Place, here: Path, fifo: Callable[[str], Path]) -> None:
+def test_signals_do_not_interrupt_stage_out(
+    bench: RunnerBench, here: Path, fifo: Callable[[str], Path]
+) -> None:
     up = fifo("up")
     slow = script(
-        place.root / "bin" / "cp",
+        bench.root / "bin" / "cp",
         f'#!/bin/sh\necho >"{up}"; sleep 0.2; PATH={PATH}; exec cp "$@"',
     )
-    written = place.write(shell_job("echo text >out", stage_out=[StageOut(Path("out"), str(here / "out"))]))
-    code = told_to_end(place, written, up, f"{slow.parent}:{PATH}")
+    written = bench.write(shell_job("echo text >out", stage_out=[StageOut(Path("out"), str(here / "out"))]))
+    code = terminate(bench, written, up, f"{slow.parent}:{PATH}")
 
     assert code == 0
-    assert place.markers() == ["exit.run.0", "signalled"]
+    assert bench.markers() == ["exit.run.0", "signalled"]
     assert (here / "out").read_text() == "text\n"
 
 
@@ -402,7 +410,9 @@ def test_signals_do_not_interrupt_stage_out(place: Place, here: Path, fifo: Call
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_a_run_after_a_killed_one_completes_its_staging(batch: Place, here: Path, mode: StagingMode) -> None:
+def test_a_run_after_a_killed_one_completes_its_staging(
+    batch: RunnerBench, here: Path, mode: StagingMode
+) -> None:
     (here / "a").write_text("text")
     (here / "tree").mkdir()
     (here / "tree/b").write_text("text")
@@ -428,7 +438,7 @@ def test_a_run_after_a_killed_one_completes_its_staging(batch: Place, here: Path
     assert names(batch.directory) == ["got", *(["out"] if mode is not MOVE else []), "tree"]
 
 
-def test_a_draft_that_was_left_is_no_obstacle(batch: Place, here: Path) -> None:
+def test_a_draft_that_was_left_is_no_obstacle(batch: RunnerBench, here: Path) -> None:
     (here / "a").write_text("text")
     (batch.directory / ".jpsi.a1.1.in.1" / "half").mkdir(parents=True)
 
@@ -437,8 +447,10 @@ def test_a_draft_that_was_left_is_no_obstacle(batch: Place, here: Path) -> None:
     assert names(batch.directory) == ["got"]
 
 
-def test_a_move_to_another_file_system_is_whole_before_the_source_goes(simple: Place, here: Path) -> None:
-    """Where df(1) cannot tell, or tells of two: it copies, renames, and removes then."""
+def test_a_move_to_another_file_system_is_whole_before_the_source_goes(
+    simple: RunnerBench, here: Path
+) -> None:
+    """If df(1) fails, or reports two file systems, the runner copies, renames, and then removes."""
     df = script(simple.root / "bin" / "df", "#!/bin/sh\nexit 1")
     script(simple.root / "bin" / "mv", f'#!/bin/sh\necho "$@" >>{simple.proof}; PATH={PATH}; exec mv "$@"')
     (here / "a").write_text("text")
@@ -454,32 +466,32 @@ def test_a_move_to_another_file_system_is_whole_before_the_source_goes(simple: P
 # ------------------------------------------------------------------------------------------------- cleanup
 
 
-def test_cleanup_removes_only_the_named_paths(place: Place) -> None:
-    (place.directory / "scratch/deep").mkdir(parents=True)
+def test_cleanup_removes_only_the_named_paths(bench: RunnerBench) -> None:
+    (bench.directory / "scratch/deep").mkdir(parents=True)
     spec = shell_job(
         "echo >kept; echo >scratch/deep/a; echo >scratch/b",
         cleanup=[
             Path("scratch/deep"),
             Path("never there"),
             Path("no/such/place"),
-            place.directory / "scratch/b",
+            bench.directory / "scratch/b",
         ],
     )
 
-    assert place.run(spec).markers == ["exit.run.0"]
-    assert names(place.directory) == ["kept", "scratch"]
-    assert names(place.directory / "scratch") == []
+    assert bench.run(spec).markers == ["exit.run.0"]
+    assert names(bench.directory) == ["kept", "scratch"]
+    assert names(bench.directory / "scratch") == []
 
 
-def test_cleanup_has_its_flags(place: Place) -> None:
+def test_cleanup_has_its_flags(bench: RunnerBench) -> None:
     spec = shell_job("echo >log; exit 3", cleanup=[Path("log")], cleanup_flags=ON_SUCCESS)
 
-    place.run(spec)
+    bench.run(spec)
 
-    assert names(place.directory) == ["log"]
+    assert names(bench.directory) == ["log"]
 
 
-def test_cleanup_follows_no_link_out_of_the_directory(place: Place, here: Path) -> None:
+def test_cleanup_follows_no_link_out_of_the_directory(bench: RunnerBench, here: Path) -> None:
     (here / "precious").mkdir()
     (here / "precious/file").write_text("")
     spec = shell_job(
@@ -489,39 +501,39 @@ def test_cleanup_follows_no_link_out_of_the_directory(place: Place, here: Path) 
             Path("away/precious"),
             Path("direct"),
             Path("up/proof"),
-            place.directory / "away/precious/file",
+            bench.directory / "away/precious/file",
         ],
     )
-    place.proof.write_text("")
+    bench.proof.write_text("")
 
-    ended = place.run(spec)
+    ended = bench.run(spec)
 
     assert (ended.code, ended.markers) == (0, ["exit.run-cleanup.0"])
-    assert said(place).splitlines() == [
+    assert log_text(bench).splitlines() == [
         "away/precious: leads out of the job's directory",
         "up/proof: leads out of the job's directory",
-        f"{place.directory}/away/precious/file: leads out of the job's directory",
+        f"{bench.directory}/away/precious/file: leads out of the job's directory",
     ]
     assert (here / "precious/file").exists()
-    assert place.proof.exists()
-    assert names(place.directory) == ["away", "up"]
+    assert bench.proof.exists()
+    assert names(bench.directory) == ["away", "up"]
 
 
-def test_cleanup_is_in_the_directory_wherever_links_lead_that_name_it(place: Place, here: Path) -> None:
+def test_cleanup_is_in_the_directory_wherever_links_lead_that_name_it(bench: RunnerBench, here: Path) -> None:
     """The directory itself may be reached by a link."""
-    place.directory.mkdir()
-    (here / "alias").symlink_to(place.directory)
+    bench.directory.mkdir()
+    (here / "alias").symlink_to(bench.directory)
     spec = shell_job(
         "mkdir -p a/b; ln -s a/b in", cleanup=[Path("in/c"), here / "alias/a/b"], directory=here / "alias"
     )
 
-    ended = place.run(spec, directory=str(here / "alias"))
+    ended = bench.run(spec, directory=str(here / "alias"))
 
     assert ended.markers == ["exit.run.0"]
-    assert names(place.directory / "a") == []
+    assert names(bench.directory / "a") == []
 
 
-def test_home_is_that_of_the_machine_of_the_job(place: Place, here: Path) -> None:
+def test_home_is_that_of_the_machine_of_the_job(bench: RunnerBench, here: Path) -> None:
     (here / "a").write_text("text")
     spec = shell_job(
         "cat ~/got/a; echo >~/out",
@@ -529,5 +541,5 @@ def test_home_is_that_of_the_machine_of_the_job(place: Place, here: Path) -> Non
         stage_out=[StageOut(Path("~/out"), str(here / "out"))],
     )
 
-    assert place.run(spec).stdout == b"text"
+    assert bench.run(spec).stdout == b"text"
     assert names(here) == ["a", "out"]

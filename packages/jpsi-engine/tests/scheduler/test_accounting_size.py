@@ -1,4 +1,4 @@
-"""How many jobs one question to the accounting names is the backend's to say."""
+"""The number of jobs in one accounting query, which the backend declares."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ from jpsi_engine.scheduler.backend import Backend
 
 
 def _backend(capabilities: Capabilities) -> Backend:
-    def told(result: CommandResult, native_ids: Sequence[str], site: object) -> Mapping[str, Observation]:
-        return {it: Observation(state=JobState.COMPLETED, word=result.stdout) for it in native_ids}
+    def parse_finished(
+        result: CommandResult, native_ids: Sequence[str], site: object
+    ) -> Mapping[str, Observation]:
+        return {it: Observation(state=JobState.COMPLETED, native_state=result.stdout) for it in native_ids}
 
     hooks = SimpleNamespace(
         probe=lambda site: NOT_OFFERED,
         capabilities=lambda site: capabilities,
         canonical_id=lambda native_id, site: native_id,
-        query_finished=lambda native_ids, site: Command(["ask", *native_ids]),
-        parse_finished=told,
+        query_finished=lambda native_ids, site: Command(["query", *native_ids]),
+        parse_finished=parse_finished,
     )
     transport = SimpleNamespace(
         run=lambda command: CommandResult(returncode=0, stdout=" ".join(command.argv))
@@ -48,13 +50,13 @@ def _backend(capabilities: Capabilities) -> Backend:
 @pytest.mark.parametrize(
     ("sizes", "queried"),
     [
-        ({"ids_per_query": 2}, {"ask 1 2", "ask 3"}),
-        ({"ids_per_query": None}, {"ask 1 2 3"}),
-        ({"ids_per_query": None, "ids_per_accounting": 1}, {"ask 1", "ask 2", "ask 3"}),
-        ({"ids_per_query": 1, "ids_per_accounting": 2}, {"ask 1 2", "ask 3"}),
+        ({"ids_per_query": 2}, {"query 1 2", "query 3"}),
+        ({"ids_per_query": None}, {"query 1 2 3"}),
+        ({"ids_per_query": None, "ids_per_accounting": 1}, {"query 1", "query 2", "query 3"}),
+        ({"ids_per_query": 1, "ids_per_accounting": 2}, {"query 1 2", "query 3"}),
     ],
 )
-def test_the_accounting_is_asked_for_so_many_at_a_time(
+def test_accounting_queries_name_at_most_the_declared_number_of_jobs(
     sizes: dict[str, int | None], queried: set[str]
 ) -> None:
     backend = _backend(Capabilities(default_launcher="single", **sizes))  # type: ignore[arg-type]  # its fields
@@ -62,5 +64,5 @@ def test_the_accounting_is_asked_for_so_many_at_a_time(
     found = backend.query_accounting(["1", "2", "3"])
 
     assert found is not None
-    assert {it.word for it in found.values()} == queried
+    assert {it.native_state for it in found.values()} == queried
     assert set(found) == {"1", "2", "3"}

@@ -1,4 +1,4 @@
-"""A backend asks its plugin only what it needs to know."""
+"""The backend calls a hook of its plugin only if it needs the result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _backend(hooks: Hooks, transport: object) -> Backend:
     return Backend(setup, cast("ExecutorHooks", hooks))
 
 
-def test_the_plugin_is_not_asked_for_the_arrays_of_no_jobs() -> None:
+def test_the_hook_for_arrays_is_not_called_without_jobs() -> None:
     hooks = Hooks()
     backend = _backend(hooks, LocalTransport())
 
@@ -60,7 +60,7 @@ def test_the_plugin_is_not_asked_for_the_arrays_of_no_jobs() -> None:
     assert backend.arrays_of(["17.1"]) == {"17.1": "17"}
 
 
-def test_the_plugin_is_not_asked_for_events_if_the_transport_cannot_read_lines() -> None:
+def test_the_hook_for_events_is_not_called_if_the_transport_cannot_read_lines() -> None:
     hooks = Hooks(Command(["watch"]))
     runs_commands_only = SimpleNamespace(is_local=True, run=None, close=None)
 

@@ -28,11 +28,11 @@ from jpsi_testing.fake import FakeClock, FakeScheduler, Outcome
 FOREIGN = {"one": "1", "\N{LATIN SMALL LETTER F WITH HOOK}17": "17", "f17": "17"}
 
 
-class Spelling:
-    """A layer over the toy, whose ids people also spell otherwise."""
+class ForeignSpelling:
+    """A layer over the toy whose native ids have a second spelling."""
 
     def __init__(self) -> None:
-        #: What jobs were submitted after.
+        #: The dependencies of the last script.
         self.after: tuple[Dependency, ...] = ()
 
     @hookimpl
@@ -53,8 +53,8 @@ class Spelling:
         return NOT_OFFERED
 
 
-class Watched(Spelling):
-    """It notes which ids its hooks are asked about, and answers about others besides."""
+class QueriedIdsRecorder(ForeignSpelling):
+    """A layer that records the ids in calls of its hooks, and returns other ids besides."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,11 +74,11 @@ class Watched(Spelling):
 
     @hookimpl(wrapper=True)
     def parse_status(self) -> Iterator[None]:
-        return (yield) | {"5": Observation(state=JobState.ACTIVE, word="R")}  # type: ignore[return-value, operator]  # as above
+        return (yield) | {"5": Observation(state=JobState.ACTIVE, native_state="R")}  # type: ignore[return-value, operator]  # as above
 
 
-class Printing(Spelling):
-    """The submit command spells as people do."""
+class ForeignSubmitOutput(ForeignSpelling):
+    """A layer whose submit command prints the second spelling."""
 
     @hookimpl
     def parse_submit(self, result: CommandResult) -> str:
@@ -95,7 +95,7 @@ def scheduler() -> Iterator[FakeScheduler]:
         yield scheduler
 
 
-class Failing:
+class FailingElementIds:
     """A layer that cannot check the ids of array elements."""
 
     @hookimpl
@@ -106,16 +106,16 @@ class Failing:
         return native_id
 
 
-class Looking(Spelling):
-    """It notes which ids are looked at."""
+class CanonicalIdsRecorder(ForeignSpelling):
+    """A layer that records the ids that are spelled."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.looked_at: list[str] = []
+        self.spelled: list[str] = []
 
     @hookimpl
     def canonical_id(self, native_id: str) -> str:
-        self.looked_at.append(native_id)
+        self.spelled.append(native_id)
         return native_id
 
 
@@ -145,15 +145,13 @@ def submission(root: Path, job_id: str = "a1", **fields: object) -> Submission:
     return Submission(job_id=job_id, attempt=1, spec=spec, launch=[ShellLine('exec "$@"')])
 
 
-def test_what_a_submit_command_prints_is_spelled_as_hooks_do(
-    tmp_path: Path, scheduler: FakeScheduler
-) -> None:
-    assert engine(tmp_path, scheduler, Printing()).submit(submission(tmp_path)) == "1"
+def test_the_id_of_a_submit_command_is_spelled_as_by_hooks(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    assert engine(tmp_path, scheduler, ForeignSubmitOutput()).submit(submission(tmp_path)) == "1"
 
 
-def test_what_a_running_job_claims_is_spelled_as_hooks_do(tmp_path: Path, scheduler: FakeScheduler) -> None:
-    """The claim of a job whose submit command never answered is all that tells its id."""
-    tested = engine(tmp_path, scheduler, Spelling())
+def test_the_id_in_a_claim_is_spelled_as_by_hooks(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    """Only the claim has the id of a job whose submit command never answered."""
+    tested = engine(tmp_path, scheduler, ForeignSpelling())
     tested._open()
     scheduler.faults.hang("tsubmit")
     given_up = tested._spool.revoke
@@ -169,7 +167,7 @@ def test_what_a_running_job_claims_is_spelled_as_hooks_do(tmp_path: Path, schedu
 
 
 def test_a_claim_that_is_no_id_stays_as_it_is(tmp_path: Path, scheduler: FakeScheduler) -> None:
-    tested = engine(tmp_path, scheduler, Spelling())
+    tested = engine(tmp_path, scheduler, ForeignSpelling())
     tested.submit(submission(tmp_path))
     Path(tested._spool.folder("a1"), "claim.1").write_text("unnamed.99\n")
 
@@ -178,7 +176,7 @@ def test_a_claim_that_is_no_id_stays_as_it_is(tmp_path: Path, scheduler: FakeSch
 
 @pytest.mark.parametrize("text", ["1", "one"])
 def test_any_spelling_can_be_attached_to(tmp_path: Path, scheduler: FakeScheduler, text: str) -> None:
-    tested = engine(tmp_path, scheduler, Spelling())
+    tested = engine(tmp_path, scheduler, ForeignSpelling())
     tested.submit(submission(tmp_path))
 
     assert tested.attach("b1", text) == "1"
@@ -188,9 +186,11 @@ def test_any_spelling_can_be_attached_to(tmp_path: Path, scheduler: FakeSchedule
     assert (job.native_id, job.spool_id) == ("1", "a1")
 
 
-def test_what_cannot_be_an_id_is_not_attached_to(tmp_path: Path, scheduler: FakeScheduler) -> None:
+def test_attach_refuses_text_that_cannot_be_an_id(tmp_path: Path, scheduler: FakeScheduler) -> None:
     published: list[JobStatus] = []
-    tested = engine(tmp_path, scheduler, Spelling(), publish=lambda _, status: published.append(status))
+    tested = engine(
+        tmp_path, scheduler, ForeignSpelling(), publish=lambda _, status: published.append(status)
+    )
 
     tested.attach("b1", "two")
     tested.track("b1")
@@ -199,7 +199,7 @@ def test_what_cannot_be_an_id_is_not_attached_to(tmp_path: Path, scheduler: Fake
 
 
 def test_any_spelling_can_be_waited_for(tmp_path: Path, scheduler: FakeScheduler) -> None:
-    layer = Spelling()
+    layer = ForeignSpelling()
     tested = engine(tmp_path, scheduler, layer)
     tested.submit(submission(tmp_path))
 
@@ -208,15 +208,17 @@ def test_any_spelling_can_be_waited_for(tmp_path: Path, scheduler: FakeScheduler
     assert layer.after == (Dependency("1"),)
 
 
-def test_what_cannot_be_an_id_is_not_waited_for(tmp_path: Path, scheduler: FakeScheduler) -> None:
+def test_a_dependency_refuses_text_that_cannot_be_an_id(tmp_path: Path, scheduler: FakeScheduler) -> None:
     waiting = JobSpec("/bin/true", directory=tmp_path, attributes=JobAttributes(after=["two", "one"]))
 
-    assert engine(tmp_path, scheduler, Spelling()).refused(waiting) == ["attributes.after: ids are numbers"]
+    assert engine(tmp_path, scheduler, ForeignSpelling()).refused(waiting) == [
+        "attributes.after: ids are numbers"
+    ]
 
 
-def test_hooks_are_asked_about_ids_alone(tmp_path: Path, scheduler: FakeScheduler) -> None:
+def test_hooks_get_only_native_ids(tmp_path: Path, scheduler: FakeScheduler) -> None:
     """Commands take other texts for patterns, for options, or for all jobs."""
-    layer = Watched()
+    layer = QueriedIdsRecorder()
     backend = engine(tmp_path, scheduler, layer)._backend
 
     assert backend.query_states(["unnamed.9", "17", "two"]) == {}
@@ -225,8 +227,8 @@ def test_hooks_are_asked_about_ids_alone(tmp_path: Path, scheduler: FakeSchedule
     assert layer.queried == [["17"], ["18"], ["1"]]
 
 
-def test_without_an_id_nothing_is_asked(tmp_path: Path, scheduler: FakeScheduler) -> None:
-    layer = Watched()
+def test_no_hook_is_called_without_an_id(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    layer = QueriedIdsRecorder()
     backend = engine(tmp_path, scheduler, layer)._backend
 
     assert backend.query_states(["two"]) == {}
@@ -236,20 +238,20 @@ def test_without_an_id_nothing_is_asked(tmp_path: Path, scheduler: FakeScheduler
 
 
 def test_elements_are_not_looked_at_one_by_one(tmp_path: Path, scheduler: FakeScheduler) -> None:
-    """There may be a hundred thousand, and hooks spell them themselves."""
-    layer = Looking()
+    """There may be a hundred thousand elements, and hooks spell their ids themselves."""
+    layer = CanonicalIdsRecorder()
     backend = engine(tmp_path, scheduler, layer)._backend
 
     elements = backend.element_ids("17", range(1, 1001))
     backend.query_states(elements)
 
-    assert layer.looked_at == ["17.1"]
+    assert layer.spelled == ["17.1"]
 
 
 def test_an_accepted_array_keeps_its_jobs_if_the_plugin_cannot_check_their_ids(
     tmp_path: Path, scheduler: FakeScheduler, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tested = engine(tmp_path, scheduler, Failing())
+    tested = engine(tmp_path, scheduler, FailingElementIds())
     reported: dict[str, object] = {}
 
     tested.submit_many([submission(tmp_path, it) for it in ("a1", "a2")], reported.update)
@@ -259,8 +261,8 @@ def test_an_accepted_array_keeps_its_jobs_if_the_plugin_cannot_check_their_ids(
     assert "toy: the plugin cannot check the id 1.1" in caplog.text
 
 
-def test_ids_that_nobody_asks_about_any_more_are_forgotten(tmp_path: Path, scheduler: FakeScheduler) -> None:
-    layer = Looking()
+def test_ids_that_are_no_longer_queried_are_forgotten(tmp_path: Path, scheduler: FakeScheduler) -> None:
+    layer = CanonicalIdsRecorder()
     backend = engine(tmp_path, scheduler, layer)._backend
     backend.element_ids("17", range(1, 1001))
 

@@ -1,4 +1,4 @@
-"""Real processes that follow jobs through real commands ask together; what time it is, the test says."""
+"""Real processes that follow jobs through real commands share polls; the test sets the time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from jpsi_testing.fake import FakeScheduler, Outcome, on_path
 PROCESSES = 4
 SHORTEST = 1.0
 INTERVALS = 8
-# What one process lets go by before the next has its turn.
+# The time between the turns of two processes.
 PAUSE = 0.05
 
-# Submits a job, and follows it: asks when that is due at the time that it reads, and says what it was told.
+# Submits a job, and follows it: polls when that is due at the time that it reads, and prints its states.
 PROGRAM = f"""
 import sys
 from datetime import timedelta
@@ -43,14 +43,14 @@ manager = pluggy.PluginManager(PROJECT)
 manager.add_hookspecs(ExecutorHooks)
 manager.register(default_hooks)
 manager.register(toy)
-told = []
+states = []
 engine = BatchEngine(
     EngineSetup(
         executor="toy",
         version="1",
         config=BatchConfig(work_directory=root, shortest_interval=interval, longest_interval=interval),
         transport=LocalTransport(),
-        publish=lambda job_id, status: told.append(status.state.name),
+        publish=lambda job_id, status: states.append(status.state.name),
         process_engine=lambda setup: None,
     ),
     manager.hook,
@@ -65,18 +65,18 @@ for line in sys.stdin:
         monitor.follow([job], time)
     if monitor.next_poll_time() <= time:
         monitor.poll(lambda: time)
-    print(*told, flush=True)
+    print(*states, flush=True)
 """
 
 
 @attrs.define
 class Client:
-    """A process that follows a job."""
+    """A client process that follows a job."""
 
     process: subprocess.Popen[str]
 
     def at(self, time: float) -> list[str]:
-        """Let it do what it does at a time; returns the states that it was told until then."""
+        """Run its round at a time, and return the states that it got until then."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         print(time, file=self.process.stdin, flush=True)
@@ -110,23 +110,23 @@ def clients(scheduler: FakeScheduler, tmp_path: Path) -> Iterator[list[Client]]:
 
 
 @pytest.mark.clause("bulk-status")
-def test_processes_ask_about_as_often_as_one(scheduler: FakeScheduler, clients: list[Client]) -> None:
+def test_processes_poll_about_as_often_as_one(scheduler: FakeScheduler, clients: list[Client]) -> None:
     begin = 1000.0
-    told: list[list[str]] = []
+    states: list[list[str]] = []
     times: list[float] = []
 
     for turn in range(int(INTERVALS * SHORTEST / PAUSE)):
-        time, queried = begin + turn * PAUSE, len(_questions(scheduler))
-        told.append(clients[turn % PROCESSES].at(time))
-        times += [time] * (len(_questions(scheduler)) - queried)
+        time, queried = begin + turn * PAUSE, len(_queries(scheduler))
+        states.append(clients[turn % PROCESSES].at(time))
+        times += [time] * (len(_queries(scheduler)) - queried)
 
-    assert all("ACTIVE" in it for it in told[-PROCESSES:])
-    assert all(it == {"1", "2", "3", "4"} for it in _questions(scheduler)[1:])
+    assert all("ACTIVE" in it for it in states[-PROCESSES:])
+    assert all(it == {"1", "2", "3", "4"} for it in _queries(scheduler)[1:])
     assert all(later >= earlier + SHORTEST for earlier, later in itertools.pairwise(times))
     assert len(times) >= INTERVALS / 2
 
 
-def _questions(scheduler: FakeScheduler) -> list[set[str]]:
-    """What each question was about."""
+def _queries(scheduler: FakeScheduler) -> list[set[str]]:
+    """Return the native ids of each query."""
     argvs = [call.invocation.argv[1:] for call in scheduler.log.of("tstat")]
     return [set(argv) for argv in argvs if "--finished" not in argv]

@@ -1,4 +1,4 @@
-"""Room in a queue: everybody's jobs are counted, each once, and the batch system is asked rarely."""
+"""The quota of a queue: jobs of all clients count, each once, and the batch system is polled rarely."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from hypothesis import strategies as st
 from jpsi.contract.observation import Observation
 from jpsi.model.errors import SubmitException
 from jpsi.model.states import JobState
-from jpsi_engine.host.submit_queue import QuotaReached
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.scheduler.quota import Grant, Limits, Quota, split_wave
 from jpsi_engine.scheduler.shared_poll import SharedPoll
+from jpsi_engine.scheduler.submit_queue import QuotaReached
 from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_testing.fake import FakeClock
 
-WAITS = Observation(state=JobState.QUEUED, word="W")
-RUNS = Observation(state=JobState.ACTIVE, word="R")
+WAITS = Observation(state=JobState.QUEUED, native_state="W")
+RUNS = Observation(state=JobState.ACTIVE, native_state="R")
 SILENCE = SubmitException("no answer")
 
 
 @attrs.define
 class Queue:
-    """A batch system, and programs that submit to it."""
+    """A batch system, and the programs that submit to it."""
 
     root: Path
     clock: FakeClock = attrs.field(factory=lambda: FakeClock(1000))
@@ -39,7 +39,7 @@ class Queue:
     queried: int = 0
     is_silent: bool = False
 
-    def ask(self) -> Mapping[str, Observation]:
+    def query_all(self) -> Mapping[str, Observation]:
         self.queried += 1
         if self.is_silent:
             raise SILENCE
@@ -53,7 +53,7 @@ class Program:
     def __init__(self, queue: Queue, limits: Mapping[str, float]) -> None:
         self.queue = queue
         self.own: dict[str, JobView] = {}
-        backend = SimpleNamespace(name="toy", query_all=queue.ask, system_digest=lambda: "toy")
+        backend = SimpleNamespace(name="toy", query_all=queue.query_all, system_digest=lambda: "toy")
         self.quota = Quota(
             cast("Backend", backend),
             Limits(**limits, shortest=2, longest=30),
@@ -75,11 +75,11 @@ class Program:
         assert isinstance(found, QuotaReached), found
         return found
 
-    def submit(self, *names: str, seen: Observation = WAITS) -> None:
+    def submit(self, *names: str, observation: Observation = WAITS) -> None:
         grant = self.granted(len(names))
         assert grant.queued == len(names)
         self.follow(*names)
-        self.queue.jobs.update(dict.fromkeys(names, seen))
+        self.queue.jobs.update(dict.fromkeys(names, observation))
         self.quota.release(grant)
 
     def follow(self, *names: str, array: str | None = None) -> None:
@@ -103,7 +103,7 @@ def test_jobs_of_others_are_counted(queue: Queue) -> None:
     assert queue.program(queued=5).granted(9).queued == 3
 
 
-def test_there_is_no_room_when_as_many_are_there(queue: Queue) -> None:
+def test_the_quota_is_reached_with_as_many_jobs_in_the_queue(queue: Queue) -> None:
     queue.jobs = {"1": WAITS, "2": RUNS}
 
     full = queue.program(queued=2).full()
@@ -126,7 +126,7 @@ def test_own_jobs_are_counted_once(queue: Queue) -> None:
     assert queue.queried == 2
 
 
-def test_a_job_that_the_batch_system_does_not_mention_yet_is_counted(queue: Queue) -> None:
+def test_a_job_that_the_batch_system_does_not_report_yet_is_counted(queue: Queue) -> None:
     program = queue.program(queued=3)
     program.submit("1", "2")
     queue.jobs.clear()
@@ -135,7 +135,7 @@ def test_a_job_that_the_batch_system_does_not_mention_yet_is_counted(queue: Queu
     assert program.granted(9).queued == 1
 
 
-def test_what_is_being_submitted_is_counted(queue: Queue) -> None:
+def test_jobs_in_submission_are_counted(queue: Queue) -> None:
     program = queue.program(queued=3)
     grant = program.granted(2)
 
@@ -143,7 +143,7 @@ def test_what_is_being_submitted_is_counted(queue: Queue) -> None:
     program.quota.release(grant)
 
 
-def test_what_came_to_nothing_is_not_counted(queue: Queue) -> None:
+def test_failed_submissions_are_not_counted(queue: Queue) -> None:
     program = queue.program(queued=3)
     program.quota.release(program.granted(3))
 
@@ -156,12 +156,12 @@ def test_programs_count_what_the_others_are_submitting(queue: Queue) -> None:
 
     assert second.granted(9).queued == 1
     first.quota.release(grant)
-    # it is not in the answer that both know
+    # it is not in the snapshot that both have
     assert second.full().seconds <= 2
     assert queue.queried == 1
 
 
-def test_what_others_have_submitted_is_counted_by_the_batch_system_in_the_end(queue: Queue) -> None:
+def test_submitted_jobs_of_others_are_finally_counted_by_the_snapshot(queue: Queue) -> None:
     first, second = queue.program(queued=3), queue.program(queued=3)
     first.submit("1", "2")
     first.end("1", "2")
@@ -170,7 +170,7 @@ def test_what_others_have_submitted_is_counted_by_the_batch_system_in_the_end(qu
     assert second.granted(9).queued == 3
 
 
-def test_a_program_that_died_while_it_submitted_is_counted_for_a_while_only(queue: Queue) -> None:
+def test_submissions_of_a_killed_program_are_counted_only_for_a_while(queue: Queue) -> None:
     queue.program(queued=3).granted(2)
 
     second = queue.program(queued=3)
@@ -181,7 +181,7 @@ def test_a_program_that_died_while_it_submitted_is_counted_for_a_while_only(queu
     assert queue.program(queued=3).granted(3).queued == 2
 
 
-def test_the_batch_system_is_asked_once_per_interval(queue: Queue) -> None:
+def test_the_batch_system_is_polled_once_per_interval(queue: Queue) -> None:
     program = queue.program(queued=1000)
     for number in range(40):
         program.submit(str(number))
@@ -190,7 +190,7 @@ def test_the_batch_system_is_asked_once_per_interval(queue: Queue) -> None:
     assert queue.queried == 2
 
 
-def test_while_there_is_no_room_it_is_asked_ever_more_rarely(queue: Queue) -> None:
+def test_polls_back_off_while_the_quota_is_reached(queue: Queue) -> None:
     queue.jobs = {"1": WAITS}
     program = queue.program(queued=1)
     times = []
@@ -207,7 +207,7 @@ def test_while_there_is_no_room_it_is_asked_ever_more_rarely(queue: Queue) -> No
     assert pauses[-1] == pytest.approx(30)
 
 
-def test_it_is_asked_soon_once_an_own_job_has_ended(queue: Queue) -> None:
+def test_a_poll_is_due_soon_after_an_own_job_ended(queue: Queue) -> None:
     program = queue.program(queued=2)
     program.submit("1", "2")
     for _ in range(50):
@@ -222,14 +222,14 @@ def test_it_is_asked_soon_once_an_own_job_has_ended(queue: Queue) -> None:
     assert queue.clock() < 1000 + 110
 
 
-def test_that_there_is_no_answer_is_told(queue: Queue) -> None:
+def test_an_outage_is_reported(queue: Queue) -> None:
     queue.is_silent = True
 
     with pytest.raises(SubmitException, match="no answer"):
         queue.program(queued=1).reserve(1)
 
 
-def test_an_old_answer_serves_though_nothing_can_be_shared(queue: Queue, tmp_path: Path) -> None:
+def test_an_old_snapshot_serves_though_nothing_can_be_shared(queue: Queue, tmp_path: Path) -> None:
     (tmp_path / "asking").touch()
     program = queue.program(queued=3)
 
@@ -262,20 +262,20 @@ def test_own_jobs_count_though_they_wait(queue: Queue) -> None:
 
 def test_own_jobs_that_run_count_once(queue: Queue) -> None:
     program = queue.program(active=3)
-    program.submit("1", seen=RUNS)
+    program.submit("1", observation=RUNS)
     queue.clock.advance(5)
 
     assert program.granted(9).active == 2
 
 
-def test_what_somebody_else_has_left_is_passed_over(queue: Queue) -> None:
+def test_files_of_other_programs_are_skipped(queue: Queue) -> None:
     other = SharedPoll(str(queue.root))
     other.announce("toy", frozenset({"strange", "a/b/c", "a/1"}), queue.clock(), 600)
 
     assert queue.program(queued=3).granted(9).queued == 3
 
 
-def test_an_array_counts_as_many_as_may_run_of_it(queue: Queue) -> None:
+def test_an_array_counts_as_its_elements_that_may_run(queue: Queue) -> None:
     program = queue.program(active=5)
     grant = program.granted(9)
     program.follow(*"abcdefgh", array="A")
@@ -289,14 +289,14 @@ def test_an_array_counts_as_many_as_may_run_of_it(queue: Queue) -> None:
     assert program.granted(2).active == 2
 
 
-def test_what_is_being_submitted_may_run(queue: Queue) -> None:
+def test_jobs_in_submission_count_as_running(queue: Queue) -> None:
     program = queue.program(active=5)
     program.granted(3)
 
     assert program.granted(9).active == 2
 
 
-# -------------------------------------------------------------------------------------- what is sent
+# ------------------------------------------------------------------------------------------ waves
 
 parts = st.lists(st.lists(st.integers(), min_size=1, max_size=6), max_size=6)
 grants = st.builds(
@@ -307,7 +307,7 @@ grants = st.builds(
 
 
 @given(parts, grants, st.booleans())
-def test_a_wave_is_no_more_than_was_granted_and_loses_no_job(
+def test_a_wave_stays_within_its_grant_and_loses_no_job(
     parts: list[list[int]], grant: Grant, can_limit: Any
 ) -> None:
     now, later = split_wave(parts, grant, can_limit=can_limit)

@@ -1,4 +1,4 @@
-"""The files that processes share: one asks at a time, and whatever is odd is as if it were not there."""
+"""The files that processes share: one process polls at a time, and malformed files count as missing."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from jpsi_engine.host.procfs import boot_id
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Snapshot, encode
 
-SEEN = {"1": Observation(state=JobState.ACTIVE, word="RUNNING")}
-ANSWER = Snapshot(begun=10.0, ended=11.0, queried=frozenset({"1", "2"}), seen=SEEN)
+OBSERVATIONS = {"1": Observation(state=JobState.ACTIVE, native_state="RUNNING")}
+SNAPSHOT = Snapshot(begun=10.0, ended=11.0, queried=frozenset({"1", "2"}), seen=OBSERVATIONS)
 NOW = 12.0
 
 
 @pytest.fixture
 def shared_poll(tmp_path: Path) -> SharedPoll:
-    return joined(tmp_path)
+    return another_process(tmp_path)
 
 
-def joined(root: Path) -> SharedPoll:
-    """One process more."""
+def another_process(root: Path) -> SharedPoll:
+    """Return the shared poll of another process."""
     shared_poll = SharedPoll(str(root))
     shared_poll.announce("it", frozenset(), NOW, 1000)
     return shared_poll
@@ -48,33 +48,33 @@ def write(root: Path, content: Mapping[str, Any]) -> None:
     (folder(root) / "answer.json").write_text(json.dumps(content))
 
 
-# ------------------------------------------------------------------------------------------ the answer
+# -------------------------------------------------------------------------------------- the snapshot
 
 
-def test_answer_is_read_by_another_process(tmp_path: Path, shared_poll: SharedPoll) -> None:
-    shared_poll.write_snapshot("it", ANSWER)
+def test_a_snapshot_is_read_by_another_process(tmp_path: Path, shared_poll: SharedPoll) -> None:
+    shared_poll.write_snapshot("it", SNAPSHOT)
 
-    assert joined(tmp_path).read_snapshot("it", NOW) == ANSWER
+    assert another_process(tmp_path).read_snapshot("it", NOW) == SNAPSHOT
 
 
-def test_own_answer_is_not_read_again_unless_another_has_come(
+def test_the_own_snapshot_is_not_read_again_unless_there_is_another(
     tmp_path: Path, shared_poll: SharedPoll
 ) -> None:
-    shared_poll.write_snapshot("it", ANSWER)
+    shared_poll.write_snapshot("it", SNAPSHOT)
 
-    assert shared_poll.read_snapshot("it", NOW) is ANSWER
+    assert shared_poll.read_snapshot("it", NOW) is SNAPSHOT
     assert shared_poll.read_snapshot("another", NOW) is None
-    newer = attrs.evolve(ANSWER, begun=10.5)
-    joined(tmp_path).write_snapshot("it", newer)
+    newer = attrs.evolve(SNAPSHOT, begun=10.5)
+    another_process(tmp_path).write_snapshot("it", newer)
     assert shared_poll.read_snapshot("it", NOW) == newer
 
 
-def test_there_is_none_before_the_first(shared_poll: SharedPoll) -> None:
+def test_there_is_no_snapshot_before_the_first(shared_poll: SharedPoll) -> None:
     assert shared_poll.read_snapshot("it", NOW) is None
 
 
-def test_answer_of_another_system_is_none(shared_poll: SharedPoll) -> None:
-    shared_poll.write_snapshot("another", ANSWER)
+def test_a_snapshot_of_another_system_is_ignored(shared_poll: SharedPoll) -> None:
+    shared_poll.write_snapshot("another", SNAPSHOT)
 
     assert shared_poll.read_snapshot("it", NOW) is None
 
@@ -84,64 +84,70 @@ def test_answer_of_another_system_is_none(shared_poll: SharedPoll) -> None:
     [{"begun": 13.0}, {"ended": 13.0}, {"ended": 9.0}, {"begun": float("nan")}],
     ids=["begun in the future", "ended in the future", "ended before it was begun", "no time"],
 )
-def test_answer_of_an_impossible_time_is_none(shared_poll: SharedPoll, change: dict[str, Any]) -> None:
-    shared_poll.write_snapshot("it", attrs.evolve(ANSWER, **change))
+def test_a_snapshot_with_an_impossible_time_is_ignored(
+    shared_poll: SharedPoll, change: dict[str, Any]
+) -> None:
+    shared_poll.write_snapshot("it", attrs.evolve(SNAPSHOT, **change))
 
     assert shared_poll.read_snapshot("it", NOW) is None
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, None, "3"])
-def test_answer_of_another_version_is_none(tmp_path: Path, shared_poll: SharedPoll, version: object) -> None:
-    write(tmp_path, {"version": version, "system": "it", **encode(ANSWER)})
+def test_a_snapshot_of_another_version_is_ignored(
+    tmp_path: Path, shared_poll: SharedPoll, version: object
+) -> None:
+    write(tmp_path, {"version": version, "system": "it", **encode(SNAPSHOT)})
 
     assert shared_poll.read_snapshot("it", NOW) is None
 
 
 @pytest.mark.parametrize("field", ["begun", "ended", "asked", "said", "seen", "system"])
-def test_answer_that_lacks_something_is_none(tmp_path: Path, shared_poll: SharedPoll, field: str) -> None:
-    content = {"version": 3, "system": "it", **encode(ANSWER)}
+def test_an_incomplete_snapshot_is_ignored(tmp_path: Path, shared_poll: SharedPoll, field: str) -> None:
+    content = {"version": 3, "system": "it", **encode(SNAPSHOT)}
     del content[field]
     write(tmp_path, content)
 
     assert shared_poll.read_snapshot("it", NOW) is None
 
 
-TEXT = json.dumps({"version": 3, "system": "it", **encode(ANSWER)}).encode()
+TEXT = json.dumps({"version": 3, "system": "it", **encode(SNAPSHOT)}).encode()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.binary(max_size=50) | st.integers(0, len(TEXT) - 1).map(lambda length: TEXT[:length]))
-def test_torn_and_strange_answers_are_none(tmp_path: Path, shared_poll: SharedPoll, content: bytes) -> None:
+def test_torn_and_malformed_snapshots_are_ignored(
+    tmp_path: Path, shared_poll: SharedPoll, content: bytes
+) -> None:
     (folder(tmp_path) / "answer.json").write_bytes(content)
 
     assert shared_poll.read_snapshot("it", NOW) is None
 
 
-def test_folder_that_was_removed_is_made_again(tmp_path: Path, shared_poll: SharedPoll) -> None:
+def test_a_removed_folder_is_made_again(tmp_path: Path, shared_poll: SharedPoll) -> None:
     shutil.rmtree(tmp_path / "asking")
     shared_poll.announce("it", frozenset({"1"}), NOW, 10)
 
     shared_poll.announce("it", frozenset({"1"}), NOW, 10)
 
-    assert joined(tmp_path).wanted_by_others("it", NOW) == {"1"}
+    assert another_process(tmp_path).wanted_by_others("it", NOW) == {"1"}
 
 
-def test_answer_that_cannot_be_read_is_none(tmp_path: Path, shared_poll: SharedPoll) -> None:
+def test_an_unreadable_snapshot_is_ignored(tmp_path: Path, shared_poll: SharedPoll) -> None:
     (folder(tmp_path) / "answer.json").mkdir()
 
     assert shared_poll.read_snapshot("it", NOW) is None
 
 
-def test_answer_that_json_cannot_hold_is_not_shared(shared_poll: SharedPoll) -> None:
-    odd = Observation(state=None, word="w", details={"toy.x": object()})
+def test_a_snapshot_that_json_cannot_encode_is_not_shared(shared_poll: SharedPoll) -> None:
+    odd = Observation(state=None, native_state="w", details={"toy.x": object()})
 
-    shared_poll.write_snapshot("it", attrs.evolve(ANSWER, seen={"1": odd}))
+    shared_poll.write_snapshot("it", attrs.evolve(SNAPSHOT, seen={"1": odd}))
 
     assert shared_poll.read_snapshot("it", NOW) is None
 
 
 def test_files_are_private_and_no_drafts_are_left(tmp_path: Path, shared_poll: SharedPoll) -> None:
-    shared_poll.write_snapshot("it", ANSWER)
+    shared_poll.write_snapshot("it", SNAPSHOT)
     with shared_poll.lock_polling():
         pass
 
@@ -151,20 +157,20 @@ def test_files_are_private_and_no_drafts_are_left(tmp_path: Path, shared_poll: S
     assert {it.stat().st_mode & 0o777 for it in (folder(tmp_path), tmp_path / "asking")} == {0o700}
 
 
-def test_where_a_boot_has_no_name_nothing_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_shared_without_a_boot_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jpsi_engine.scheduler.shared_poll.boot_id", lambda: "0")
-    shared_poll = joined(tmp_path)
-    shared_poll.write_snapshot("it", ANSWER)
+    shared_poll = another_process(tmp_path)
+    shared_poll.write_snapshot("it", SNAPSHOT)
 
-    assert shared_poll.read_snapshot("it", NOW) == ANSWER
-    assert joined(tmp_path).read_snapshot("it", NOW) is None
+    assert shared_poll.read_snapshot("it", NOW) == SNAPSHOT
+    assert another_process(tmp_path).read_snapshot("it", NOW) is None
 
 
 # -------------------------------------------------------------------------------------------- the lock
 
 
-def test_one_asks_at_a_time(tmp_path: Path, shared_poll: SharedPoll) -> None:
-    other = joined(tmp_path)
+def test_one_process_polls_at_a_time(tmp_path: Path, shared_poll: SharedPoll) -> None:
+    other = another_process(tmp_path)
 
     with shared_poll.lock_polling() as first, other.lock_polling() as second:
         assert (first, second) == (True, False)
@@ -172,7 +178,7 @@ def test_one_asks_at_a_time(tmp_path: Path, shared_poll: SharedPoll) -> None:
         assert third
 
 
-def test_asker_that_is_killed_leaves_the_lock_free(tmp_path: Path, shared_poll: SharedPoll) -> None:
+def test_a_killed_process_releases_the_lock(tmp_path: Path, shared_poll: SharedPoll) -> None:
     program = (
         "import sys; from jpsi_engine.scheduler.shared_poll import SharedPoll\n"
         "with SharedPoll(sys.argv[1]).lock_polling() as is_ours:\n"
@@ -180,12 +186,12 @@ def test_asker_that_is_killed_leaves_the_lock_free(tmp_path: Path, shared_poll: 
     )
     with subprocess.Popen(
         [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as asker:
-        assert asker.stdout is not None
-        assert asker.stdout.readline() == b"True\n"
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"True\n"
         with shared_poll.lock_polling() as is_ours:
             assert not is_ours
-        asker.send_signal(signal.SIGKILL)
+        process.send_signal(signal.SIGKILL)
 
     with shared_poll.lock_polling() as is_ours:
         assert is_ours
@@ -202,7 +208,7 @@ def test_child_that_was_forked_meanwhile_does_not_keep_the_lock(
             os.read(reader, 1)
             os._exit(0)
     try:
-        with joined(tmp_path).lock_polling() as is_ours:
+        with another_process(tmp_path).lock_polling() as is_ours:
             assert is_ours
     finally:
         os.close(writer)
@@ -210,7 +216,7 @@ def test_child_that_was_forked_meanwhile_does_not_keep_the_lock(
         os.waitpid(child, 0)
 
 
-def test_where_there_are_no_locks_nobody_is_waited_for(
+def test_a_process_does_not_wait_on_a_file_system_without_locks(
     shared_poll: SharedPoll, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(fd: int, operation: int) -> None:
@@ -222,46 +228,44 @@ def test_where_there_are_no_locks_nobody_is_waited_for(
         assert is_ours
 
 
-def test_where_nothing_can_be_written_everything_is_as_if_alone(tmp_path: Path) -> None:
+def test_a_process_that_cannot_write_the_folder_polls_alone(tmp_path: Path) -> None:
     (tmp_path / "asking").write_text("in the way")
-    shared_poll = joined(tmp_path)
+    shared_poll = another_process(tmp_path)
 
     with shared_poll.lock_polling() as is_ours:
         assert is_ours
-        shared_poll.write_snapshot("it", ANSWER)
+        shared_poll.write_snapshot("it", SNAPSHOT)
     assert shared_poll.read_snapshot("it", NOW) is None
     assert shared_poll.wanted_by_others("it", NOW) == set()
 
 
-# ---------------------------------------------------------------------------------------- what is wanted
+# ------------------------------------------------------------------------------------- announced jobs
 
 
-def test_jobs_of_all_processes_are_wanted(tmp_path: Path, shared_poll: SharedPoll) -> None:
-    joined(tmp_path).announce("it", frozenset({"1"}), NOW, 10)
-    joined(tmp_path).announce("it", frozenset({"2", "3"}), NOW, 10)
-    joined(tmp_path).announce("another", frozenset({"4"}), NOW, 10)
+def test_the_jobs_of_all_processes_are_polled(tmp_path: Path, shared_poll: SharedPoll) -> None:
+    another_process(tmp_path).announce("it", frozenset({"1"}), NOW, 10)
+    another_process(tmp_path).announce("it", frozenset({"2", "3"}), NOW, 10)
+    another_process(tmp_path).announce("another", frozenset({"4"}), NOW, 10)
 
     assert shared_poll.wanted_by_others("it", NOW) == {"1", "2", "3"}
 
 
-def test_what_a_process_wants_itself_it_need_not_be_told(shared_poll: SharedPoll) -> None:
+def test_the_jobs_of_others_exclude_the_own_ones(shared_poll: SharedPoll) -> None:
     shared_poll.announce("it", frozenset({"1"}), NOW, 10)
 
     assert shared_poll.wanted_by_others("it", NOW) == set()
 
 
-def test_last_word_of_a_process_counts(tmp_path: Path, shared_poll: SharedPoll) -> None:
-    other = joined(tmp_path)
+def test_the_last_announcement_of_a_process_counts(tmp_path: Path, shared_poll: SharedPoll) -> None:
+    other = another_process(tmp_path)
     other.announce("it", frozenset({"1"}), NOW, 10)
     other.announce("it", frozenset({"2"}), NOW, 10)
 
     assert shared_poll.wanted_by_others("it", NOW) == {"2"}
 
 
-def test_process_that_was_not_heard_of_is_forgotten_with_its_files(
-    tmp_path: Path, shared_poll: SharedPoll
-) -> None:
-    other = joined(tmp_path)
+def test_an_expired_announcement_is_removed_with_its_files(tmp_path: Path, shared_poll: SharedPoll) -> None:
+    other = another_process(tmp_path)
     other.announce("it", frozenset({"1"}), NOW, 10)
     (folder(tmp_path) / f"{other._name}.7.new").touch()
 
@@ -272,8 +276,10 @@ def test_process_that_was_not_heard_of_is_forgotten_with_its_files(
     assert shared_poll.wanted_by_others("it", NOW + 12) == {"1"}
 
 
-def test_word_is_renewed_before_it_is_over_and_not_each_time(tmp_path: Path, shared_poll: SharedPoll) -> None:
-    other = joined(tmp_path)
+def test_an_announcement_is_renewed_before_it_expires_and_not_each_time(
+    tmp_path: Path, shared_poll: SharedPoll
+) -> None:
+    other = another_process(tmp_path)
     other.announce("it", frozenset({"1"}), NOW, 10)
     file = folder(tmp_path) / f"{other._name}.json"
     first = file.read_text()
@@ -285,21 +291,21 @@ def test_word_is_renewed_before_it_is_over_and_not_each_time(tmp_path: Path, sha
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 3}', '{"version": 3, "until": "x"}'])
-def test_strange_word_disturbs_nobody(tmp_path: Path, shared_poll: SharedPoll, content: str) -> None:
+def test_a_malformed_announcement_is_ignored(tmp_path: Path, shared_poll: SharedPoll, content: str) -> None:
     (folder(tmp_path) / "0123456789abcdef.json").write_text(content)
-    joined(tmp_path).announce("it", frozenset({"1"}), NOW, 10)
+    another_process(tmp_path).announce("it", frozenset({"1"}), NOW, 10)
 
     assert shared_poll.wanted_by_others("it", NOW) == {"1"}
 
 
-def test_folders_of_boots_long_ago_are_removed(tmp_path: Path) -> None:
+def test_folders_of_old_boots_are_removed(tmp_path: Path) -> None:
     old, young = tmp_path / "asking" / "0ld", tmp_path / "asking" / "y0ung"
     for it in (old, young):
         it.mkdir(parents=True)
         (it / "answer.json").touch()
     os.utime(old, (1, 1))
 
-    joined(tmp_path)
+    another_process(tmp_path)
 
     assert not old.exists()
     assert young.exists()

@@ -1,4 +1,4 @@
-"""An answer comes back from JSON as it was, and what is none is refused."""
+"""Snapshots survive a round trip through JSON, and other JSON is refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ observations = st.builds(
     submitted=st.none() | st.datetimes(timezones=st.just(UTC)),
     exists=st.booleans(),
     state=st.none() | st.sampled_from(JobState),
-    word=texts,
+    native_state=texts,
     reason=st.none() | st.sampled_from(Reason),
     message=st.none() | texts,
     exit_code=st.none() | st.integers(0, 255),
@@ -55,14 +55,14 @@ json_values = st.recursive(
 
 
 @given(answers)
-def test_answer_comes_back_from_json_as_it_was(answer: Snapshot) -> None:
-    assert decode(json.loads(json.dumps(encode(answer)))) == answer
+def test_a_snapshot_survives_a_round_trip(snapshot: Snapshot) -> None:
+    assert decode(json.loads(json.dumps(encode(snapshot)))) == snapshot
 
 
-def test_every_field_of_an_observation_is_told() -> None:
+def test_every_field_of_an_observation_is_encoded() -> None:
     full = Observation(
         state=JobState.FAILED,
-        word="w",
+        native_state="w",
         tag="",
         submitted=datetime(2025, 12, 31, tzinfo=UTC),
         exists=False,
@@ -83,76 +83,78 @@ def test_every_field_of_an_observation_is_told() -> None:
     assert plain["said"][0].keys() == {field.name for field in attrs.fields(Observation)}
 
 
-def test_what_was_said_of_many_jobs_in_one_is_written_once() -> None:
-    one, other = Observation(state=None, word="a"), Observation(state=None, word="b")
+def test_an_observation_shared_by_many_jobs_is_written_once() -> None:
+    one, other = Observation(state=None, native_state="a"), Observation(state=None, native_state="b")
 
     plain = encode(Snapshot(begun=1, ended=2, queried=None, seen={"1": one, "2": other, "3": one}))
 
     assert len(plain["said"]) == 2
-    seen = decode(plain).seen
-    assert seen == {"1": one, "2": other, "3": one}
-    assert seen["1"] is seen["3"]
+    observations = decode(plain).seen
+    assert observations == {"1": one, "2": other, "3": one}
+    assert observations["1"] is observations["3"]
 
 
 @given(answers, answers)
-def test_compared_answer_says_the_same(answer: Snapshot, before: Snapshot) -> None:
-    assert reuse_observations(answer, before) == answer
+def test_a_snapshot_with_reused_observations_is_equal(snapshot: Snapshot, before: Snapshot) -> None:
+    assert reuse_observations(snapshot, before) == snapshot
 
 
-def test_what_was_said_before_is_the_value_that_it_was_unless_it_is_an_end() -> None:
-    def told() -> dict[str, Observation]:
-        waits, ended = (Observation(state=state, word="w") for state in (JobState.QUEUED, JobState.COMPLETED))
+def test_an_equal_observation_is_reused_unless_it_is_an_end() -> None:
+    def copies() -> dict[str, Observation]:
+        waits, ended = (
+            Observation(state=state, native_state="w") for state in (JobState.QUEUED, JobState.COMPLETED)
+        )
         return {"1": waits, "2": waits, "3": ended}
 
-    before, answer = (Snapshot(begun=it, ended=it, queried=None, seen=told()) for it in (1, 2))
+    before, snapshot = (Snapshot(begun=it, ended=it, queried=None, seen=copies()) for it in (1, 2))
 
-    found = reuse_observations(answer, before)
+    found = reuse_observations(snapshot, before)
 
     assert found.seen["1"] is found.seen["2"] is before.seen["1"]
-    assert found.seen["3"] is answer.seen["3"]
+    assert found.seen["3"] is snapshot.seen["3"]
 
 
 @given(st.dictionaries(st.sampled_from(["begun", "ended", "asked", "said", "seen"]), json_values))
-def test_what_is_no_answer_is_refused_and_nothing_worse(plain: dict[str, Any]) -> None:
+def test_json_that_is_no_snapshot_is_refused(plain: dict[str, Any]) -> None:
     try:
-        answer = decode(plain)
+        snapshot = decode(plain)
     except REFUSED:
         return
 
-    assert encode(answer)["begun"] is not None
+    assert encode(snapshot)["begun"] is not None
 
 
 @pytest.mark.parametrize(
     "fields",
     [
-        {"word": 1},
+        {"native_state": 1},
         {"state": "QUEUED"},
-        {"state": "NAPPING", "word": "w"},
-        {"word": "w", "exit_code": "0"},
-        {"word": "w", "nodes": "n1"},
-        {"word": "w", "colour": "red"},
-        {"word": "w", "details": []},
-        {"word": "w", "time": "yesterday"},
+        {"state": "NAPPING", "native_state": "w"},
+        {"native_state": "w", "exit_code": "0"},
+        {"native_state": "w", "nodes": "n1"},
+        {"native_state": "w", "colour": "red"},
+        {"native_state": "w", "details": []},
+        {"native_state": "w", "time": "yesterday"},
         [],
         None,
     ],
     ids=str,
 )
-def test_odd_observation_is_refused(fields: Any) -> None:
+def test_a_malformed_observation_is_refused(fields: Any) -> None:
     with pytest.raises(REFUSED):
         decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [fields], "seen": [["1"]]})
 
 
 @pytest.mark.parametrize("seen", [[], [["1"], ["2"]], [[1]], [[None, "1"]], ["1"], {"1": 0}, None], ids=str)
-def test_jobs_that_are_not_named_for_each_observation_are_refused(seen: Any) -> None:
+def test_observations_without_matching_jobs_are_refused(seen: Any) -> None:
     with pytest.raises(REFUSED):
-        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [{"word": "w"}], "seen": seen})
+        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [{"native_state": "w"}], "seen": seen})
 
 
-def test_answer_tells_of_what_it_was_asked_since_before_it_was_begun() -> None:
-    answer = Snapshot(begun=5, ended=6, queried=frozenset({"1"}), seen={})
+def test_a_snapshot_covers_queried_jobs_followed_before_its_start() -> None:
+    snapshot = Snapshot(begun=5, ended=6, queried=frozenset({"1"}), seen={})
 
-    assert answer.covers("1", 5)
-    assert not answer.covers("1", 5.1)
-    assert not answer.covers("2", 0)
-    assert attrs.evolve(answer, queried=None).covers("2", 0)
+    assert snapshot.covers("1", 5)
+    assert not snapshot.covers("1", 5.1)
+    assert not snapshot.covers("2", 0)
+    assert attrs.evolve(snapshot, queried=None).covers("2", 0)

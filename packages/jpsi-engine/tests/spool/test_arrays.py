@@ -27,7 +27,7 @@ def elements(count: int) -> list[dict[str, Any]]:
 
 
 def write(spool: Spool, native_id: str | None = "17") -> None:
-    """An array of three jobs."""
+    """Make an array of three jobs."""
     lock = spool.arrays.prepare("x", COMMON, elements(3), "exit 1\n", ["a\n", "b\n"])
     if native_id is not None:
         spool.started(lock, native_id)
@@ -46,7 +46,7 @@ def spool(tmp_path: Path) -> Spool:
     specs=st.lists(st.dictionaries(st.text(max_size=5), json_values(), max_size=3), min_size=1, max_size=5),
     native_id=st.sampled_from([None, "17", "17[].server"]),
 )
-def test_what_is_written_is_read(
+def test_an_array_survives_a_round_trip(
     tmp_path_factory: pytest.TempPathFactory, specs: list[dict[str, Any]], native_id: str | None
 ) -> None:
     spool = Spool(tmp_path_factory.mktemp("spool"))

@@ -1,4 +1,4 @@
-"""What became of a job follows from what is on disk alone."""
+"""The history of a job, from its files alone."""
 
 from __future__ import annotations
 
@@ -111,10 +111,10 @@ def test_a_job_is_not_final_before_its_stage_out_is_complete() -> None:
     assert past.remark(is_gone=False) == (
         "it ended with exit code 0; its stage out runs, or waits to be started"
     )
-    told = JobHistory(
+    in_progress = JobHistory(
         attrs.evolve(written, stage_out_progress="staging out a: 1 bytes of 2 bytes"), frozenset()
     )
-    assert (told.remark(is_gone=False) or "").endswith(
+    assert (in_progress.remark(is_gone=False) or "").endswith(
         "or waits to be started; staging out a: 1 bytes of 2 bytes"
     )
     assert (

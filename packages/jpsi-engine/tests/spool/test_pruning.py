@@ -1,4 +1,4 @@
-"""What is old goes, whole, and nothing that somebody may still ask for."""
+"""Pruning removes old jobs completely, and no job that a client may still need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from jpsi_engine.spool import encode_status
 from jpsi_engine.spool import spool as module
 from jpsi_engine.spool.arrays import ArrayMember
-from jpsi_engine.spool.pruning import prune
+from jpsi_engine.spool.pruning import is_pruning_due, prune
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.verdict.marker_verdict import has_exit_marker, never_ran_status
 from jpsi_engine.verdict.markers import Marker
@@ -31,7 +31,7 @@ def spool(tmp_path: Path) -> Spool:
 
 
 def make(spool: Spool, job_id: str, attempt: int = 1) -> None:
-    """Write down an attempt, and let go of it."""
+    """Write an attempt, and release its lock."""
     os.close(spool.prepare(job_id, attempt, {"id": job_id}, "exit 7\n"))
 
 
@@ -41,12 +41,12 @@ def touch(directory: str, name: str, time: float = NOW) -> None:
     os.utime(path, (time, time))
 
 
-def told(found: dict[str, list[Marker]]) -> dict[str, list[str]]:
+def marker_names(found: dict[str, list[Marker]]) -> dict[str, list[str]]:
     return {job_id: sorted(it.name for it in markers) for job_id, markers in found.items()}
 
 
 def job(spool: Spool, job_id: str, age: float, *names: str) -> None:
-    """A job whose folder last changed so long ago."""
+    """Make a job whose folder last changed so long ago."""
     make(spool, job_id)
     for name in names:
         if name == _FINAL:
@@ -92,7 +92,7 @@ def test_jobs_that_are_not_final_stay_whatever_the_count(spool: Spool) -> None:
 
 
 def test_unconsumed_markers_are_moved_to_the_folders_of_their_jobs(spool: Spool) -> None:
-    """Of old ones alone: others may be about to be collected, and a job without folder has none."""
+    """This holds for old ones only: a client may be about to collect others, and some jobs have no folder."""
     job(spool, "a1", 0)
     job(spool, "a2", 0)
     touch(spool.events, EXIT, NOW - DAY)
@@ -102,7 +102,7 @@ def test_unconsumed_markers_are_moved_to_the_folders_of_their_jobs(spool: Spool)
     prune(spool, NOW, 30 * DAY, 1000, has_exit_marker)
 
     assert [path.name for path in Path(spool.events).iterdir()] == ["a2.1.exit.run.0"]
-    assert told({"a1": spool.consumed("a1")}) == {"a1": [EXIT]}
+    assert marker_names({"a1": spool.consumed("a1")}) == {"a1": [EXIT]}
 
 
 def test_files_of_an_interrupted_submission_are_pruned_by_age(spool: Spool) -> None:
@@ -115,7 +115,7 @@ def test_files_of_an_interrupted_submission_are_pruned_by_age(spool: Spool) -> N
     assert spool.job_ids() == ["empty-young"]
 
 
-def test_job_that_is_being_written_down_is_left_alone_whatever_is_kept(spool: Spool) -> None:
+def test_an_incomplete_job_is_left_alone_for_any_limits(spool: Spool) -> None:
     """Its folder is there a moment before its intent is."""
     Path(spool.folder("a1")).mkdir()
     now = Path(spool.folder("a1")).stat().st_mtime
@@ -176,7 +176,7 @@ def test_marker_of_a_job_without_folder_is_removed_in_the_end(spool: Spool) -> N
 def array(
     spool: Spool, name: str = "x", attempt: int = 1, job_ids: tuple[str, ...] = ("job1", "job2", "job3")
 ) -> None:
-    """An array that the batch system has."""
+    """Make an array with a native id."""
     elements = [{"id": job_id, "attempt": attempt, "directory": "/", "spec": {}} for job_id in job_ids]
     lock = spool.arrays.prepare(name, {"id": name, "spec": {}}, elements, "exit 1\n", ["a\n"])
     spool.started(lock, "17")
@@ -191,7 +191,7 @@ def end(spool: Spool, *job_ids: str) -> None:
 
 
 def left(spool: Spool, days: float, keep_count: int = 100) -> set[str]:
-    """Prune when so many days have passed; returns what is left."""
+    """Prune after so many days, and return the remaining names."""
     for folder in (*Path(spool.jobs).iterdir(), *Path(spool.arrays.arrays).iterdir()):
         os.utime(folder, (NOW, NOW))
     prune(spool, NOW + days * DAY, 30 * DAY, keep_count, has_exit_marker)
@@ -301,7 +301,7 @@ def test_an_end_in_a_later_array_stays_while_that_array_does(spool: Spool) -> No
 
 
 def test_a_final_job_is_kept_while_the_array_of_its_unstarted_attempt_exists(spool: Spool) -> None:
-    """Nobody would know without its folder that it was submitted again by itself."""
+    """Only its folder records that it was submitted again as a single job."""
     array(spool, "x")
     spool.arrays.revoke("x")
     make(spool, "job1", 2)
@@ -366,13 +366,11 @@ def test_a_clock_jump_of_an_hour_removes_no_marker_whose_folder_is_not_visible_y
     prune(spool, NOW + jump, 30 * DAY, 100, has_exit_marker)
     make(spool, "a1")
 
-    assert told(spool.collect(["a1"])) == {"a1": [EXIT]}
+    assert marker_names(spool.collect(["a1"])) == {"a1": [EXIT]}
 
 
 @pytest.mark.parametrize("jump", [3600, -3600], ids=["forward", "back"])
-def test_a_clock_that_jumps_by_an_hour_costs_no_job_that_is_being_written_down(
-    spool: Spool, jump: int
-) -> None:
+def test_a_clock_jump_of_an_hour_removes_no_incomplete_job(spool: Spool, jump: int) -> None:
     lock = spool.reserve("a1", 1)
     os.utime(spool.folder("a1"), (NOW, NOW))
 
@@ -383,3 +381,25 @@ def test_a_clock_that_jumps_by_an_hour_costs_no_job_that_is_being_written_down(
     intent = spool.last_intent("a1")
     assert intent is not None
     assert intent.content == {"id": "a1"}
+
+
+def test_a_spool_is_pruned_once_in_an_hour(tmp_path: Path) -> None:
+    now = 1_000_000.0
+
+    due = [is_pruning_due(str(tmp_path), now + seconds) for seconds in (0.0, 1.0, 3599.0, 3600.0, 3601.0)]
+
+    assert due == [True, False, False, True, False]
+
+
+def test_a_spool_that_was_pruned_in_the_future_is_due(tmp_path: Path) -> None:
+    """The clock of another machine was ahead."""
+    is_pruning_due(str(tmp_path), 1_000_000.0)
+
+    assert is_pruning_due(str(tmp_path), 990_000.0)
+
+
+def test_a_spool_whose_last_pass_cannot_be_recorded_is_due(tmp_path: Path) -> None:
+    (tmp_path / "pruned").mkdir()
+    os.utime(tmp_path / "pruned", (0, 0))
+
+    assert is_pruning_due(str(tmp_path), 1_000_000.0)

@@ -28,7 +28,7 @@ def make(spool: Spool, job_id: str = "a1", attempt: int = 1) -> None:
 
 
 def in_group(path: Path) -> Callable[[str], os.stat_result]:
-    """What lstat(2) says if this belonged to a group of several."""
+    """Return an lstat(2) that reports a group with several members."""
 
     def look(at: str) -> os.stat_result:
         found = os.lstat(at)
@@ -38,7 +38,7 @@ def in_group(path: Path) -> Callable[[str], os.stat_result]:
 
 
 def test_parent_that_others_can_change_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    """Whoever can rename a directory on the way has others run what they like."""
+    """A user who can rename a directory on the path could replace the scripts of others."""
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
 
@@ -121,7 +121,7 @@ def test_missing_folder_does_not_affect_other_folders(spool: Spool, name: str) -
 
 @pytest.mark.parametrize("kind", ["link", "open"])
 def test_folder_of_a_job_is_checked_at_each_use(spool: Spool, tmp_path: Path, kind: str) -> None:
-    """What somebody else has put there is not run, and nobody is told to submit it again."""
+    """A script that another user put there does not run, and no error suggests to submit it again."""
     make(spool)
     folder = Path(spool.folder("a1"))
     if kind == "link":

@@ -39,7 +39,7 @@ def spool(tmp_path: Path) -> Spool:
 
 
 def make(spool: Spool, job_id: str = "a1", attempt: int = 1, intent: dict[str, Any] | None = None) -> None:
-    """Write down an attempt, and let go of it."""
+    """Write an attempt, and release its lock."""
     os.close(spool.prepare(job_id, attempt, {"id": job_id} if intent is None else intent, "exit 7\n"))
 
 
@@ -57,7 +57,7 @@ def marker(name: str) -> Marker:
 
 
 def files(spool: Spool) -> list[str]:
-    """Every file below the root."""
+    """Return every file below the root."""
     root = Path(spool.root)
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
 
@@ -70,7 +70,7 @@ def in_another_process(code: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def at_once(*calls: Callable[[], object]) -> list[object]:
-    """What calls return or raise that are made by threads at the same moment."""
+    """Return the results or errors of calls that threads make at the same moment."""
     results: list[object] = [None] * len(calls)
     barrier = threading.Barrier(len(calls))
 
@@ -130,7 +130,7 @@ def test_everything_is_private_whatever_the_umask(tmp_path: Path, umask: None) -
 
 
 def test_parents_that_open_makes_are_private(tmp_path: Path, umask: None) -> None:
-    """Who may write to one of them may put another directory in the place of the root."""
+    """A user who can write to one of them may replace the root by another directory."""
     spool = Spool(tmp_path / "work" / "local" / "machine")
 
     spool.open()
@@ -195,7 +195,7 @@ def test_opened_by_many_at_once(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------- attempts
 
 
-def test_attempt_is_written_down_as_it_was(spool: Spool) -> None:
+def test_an_attempt_is_written_unchanged(spool: Spool) -> None:
     intent = {"id": "a1", "spec": {"arguments": ["é\n", "\udc81", "🐚", "\x00"]}}
 
     os.close(spool.prepare("a1", 1, intent, "echo '\udc81é'\n"))
@@ -226,7 +226,7 @@ def test_last_attempt_is_the_one_with_the_highest_number(spool: Spool) -> None:
 
 @pytest.mark.parametrize("content", ["", "{", '{"a": 1', "\x00\x00", "é"], ids=repr)
 def test_intent_that_was_cut_short_was_never_written(spool: Spool, content: str) -> None:
-    """A second attempt counts as made; it asked for what the first one did."""
+    """A second attempt counts as made, with the spec of the first one."""
     make(spool, intent={"n": 1})
     os.close(spool.prepare("a2", 1, {"n": 2}, ""))
     lock = spool.prepare("a2", 2, {"n": 3}, "")
@@ -294,7 +294,7 @@ def test_an_attempt_that_another_array_has_stays_there(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
-def test_of_many_threads_one_makes_the_attempt(spool: Spool, attempt: int) -> None:
+def test_one_of_many_threads_makes_the_attempt(spool: Spool, attempt: int) -> None:
     if attempt == 2:
         make(spool)
 
@@ -327,7 +327,7 @@ for job in range(int(sys.argv[2])):
 """
 
 
-def test_of_two_processes_one_makes_the_attempt(spool: Spool) -> None:
+def test_one_of_two_processes_makes_the_attempt(spool: Spool) -> None:
     count = 60
     racers = [in_another_process(RACING, spool.root, str(count), name) for name in "xy"]
     for racer in racers:
@@ -567,7 +567,7 @@ def test_claim_of_a_runner_is_not_revoked(spool: Spool) -> None:
     assert Path(spool.folder("a1"), "claim.1").read_text() == "1234\n"
 
 
-def test_of_many_that_revoke_one_does(spool: Spool) -> None:
+def test_one_of_many_concurrent_revocations_succeeds(spool: Spool) -> None:
     make(spool)
 
     assert sorted(map(bool, at_once(*[lambda: spool.revoke("a1", 1)] * 8))) == [False] * 7 + [True]
@@ -579,7 +579,7 @@ def last(spool: Spool, job_id: str = "a1") -> Intent:
     return intent
 
 
-def may_judge(spool: Spool, timeout_seconds: float = 0) -> bool:
+def can_lock(spool: Spool, timeout_seconds: float = 0) -> bool:
     with spool.hold_lock(last(spool), timeout_seconds) as may:
         return may
 
@@ -600,10 +600,10 @@ def test_attempt_that_another_process_holds_is_not_judged(spool: Spool) -> None:
     assert holder.stdout is not None
     assert holder.stdout.readline() == "holds\n"
 
-    during = may_judge(spool)
+    during = can_lock(spool)
     holder.communicate()
 
-    assert (during, may_judge(spool)) == (False, True)
+    assert (during, can_lock(spool)) == (False, True)
 
 
 def test_lock_is_acquired_when_its_holder_releases_it_in_time(spool: Spool) -> None:
@@ -611,29 +611,29 @@ def test_lock_is_acquired_when_its_holder_releases_it_in_time(spool: Spool) -> N
     assert holder.stdout is not None
     holder.stdout.readline()
 
-    judged, _ = at_once(lambda: may_judge(spool, 30), holder.communicate)
+    judged, _ = at_once(lambda: can_lock(spool, 30), holder.communicate)
 
     assert judged is True
 
 
 def test_attempt_is_held_while_a_copy_of_its_lock_is_open(spool: Spool) -> None:
-    """As the runner has one until it has made its claim."""
+    """The runner has such a lock until it has made its claim."""
     lock = spool.prepare("a1", 1, {"id": "a1"}, "")
     heir = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[lock])
     os.close(lock)
 
-    during = may_judge(spool)
+    during = can_lock(spool)
     heir.communicate()
 
-    assert (during, may_judge(spool)) == (False, True)
+    assert (during, can_lock(spool)) == (False, True)
 
 
 def test_attempt_is_judged_by_one_at_a_time(spool: Spool) -> None:
     make(spool)
 
     with spool.hold_lock(last(spool), 0) as first:
-        assert (first, may_judge(spool)) == (True, False)
-    assert may_judge(spool)
+        assert (first, can_lock(spool)) == (True, False)
+    assert can_lock(spool)
 
 
 def test_attempt_that_is_no_more_is_not_judged(spool: Spool) -> None:
@@ -668,9 +668,9 @@ def test_attempt_that_is_discarded_while_another_process_waits_for_its_lock_is_n
 def test_first_reason_to_end_is_remembered(spool: Spool) -> None:
     make(spool)
 
-    told = [spool.stop("a1", 1, {"why": why, "time": TIME}) for why in ("cancel", "timeout")]
+    stops = [spool.stop("a1", 1, {"why": why, "time": TIME}) for why in ("cancel", "timeout")]
 
-    assert told == [{"why": "cancel", "time": TIME}] * 2
+    assert stops == [{"why": "cancel", "time": TIME}] * 2
     assert spool.read_stop("a1", 1) == {"why": "cancel", "time": TIME}
     assert spool.read_stop("a1", 2) is None
 
@@ -678,9 +678,9 @@ def test_first_reason_to_end_is_remembered(spool: Spool) -> None:
 def test_concurrent_stops_of_an_attempt_return_the_same_record(spool: Spool) -> None:
     make(spool)
 
-    told = at_once(*[lambda n=n: spool.stop("a1", 1, {"why": n, "time": TIME}) for n in range(8)])  # type: ignore[misc]
+    stops = at_once(*[lambda n=n: spool.stop("a1", 1, {"why": n, "time": TIME}) for n in range(8)])  # type: ignore[misc]
 
-    assert told == [spool.read_stop("a1", 1)] * 8
+    assert stops == [spool.read_stop("a1", 1)] * 8
     assert files(spool) == ["jobs/a1/intent.1.json", "jobs/a1/run.1", "jobs/a1/stop.1.json", "layout"]
 
 
@@ -741,7 +741,7 @@ def test_missing_job_is_not_final(spool: Spool) -> None:
 # ------------------------------------------------------------------------------------------ markers
 
 
-def told(found: dict[str, list[Marker]]) -> dict[str, list[str]]:
+def marker_names(found: dict[str, list[Marker]]) -> dict[str, list[str]]:
     return {job_id: sorted(marker.name for marker in markers) for job_id, markers in found.items()}
 
 
@@ -754,7 +754,7 @@ def test_collect_returns_markers_and_moves_them_to_the_folder(spool: Spool) -> N
 
     found = spool.collect(["a1", "a2"])
 
-    assert told(found) == {"a1": [EXIT, "a1.1.signalled"], "a2": []}
+    assert marker_names(found) == {"a1": [EXIT, "a1.1.signalled"], "a2": []}
     assert {marker.time_ns for marker in found["a1"]} == {int(NOW * 1e9), int((NOW + 1) * 1e9)}
     assert [path.name for path in Path(spool.events).iterdir()] == ["a3.1.exit.run.0"]
     assert Path(spool.folder("a1"), EXIT).stat().st_mtime == NOW + 1
@@ -767,7 +767,7 @@ def test_markers_that_were_taken_before_are_found_again(spool: Spool) -> None:
     first, second = spool.collect(["a1"]), spool.collect(["a1"])
 
     assert first == second
-    assert told(second) == {"a1": [EXIT]}
+    assert marker_names(second) == {"a1": [EXIT]}
 
 
 def test_marker_that_was_taken_before_is_found_beside_a_new_one(spool: Spool) -> None:
@@ -776,7 +776,7 @@ def test_marker_that_was_taken_before_is_found_beside_a_new_one(spool: Spool) ->
     touch(spool.folder("a1"), "a1.1.signalled")
     touch(spool.events, EXIT)
 
-    assert told(spool.collect(["a1"])) == {"a1": [EXIT, "a1.1.signalled"]}
+    assert marker_names(spool.collect(["a1"])) == {"a1": [EXIT, "a1.1.signalled"]}
 
 
 def test_collect_with_only_new_returns_only_jobs_with_new_markers(spool: Spool) -> None:
@@ -785,19 +785,19 @@ def test_collect_with_only_new_returns_only_jobs_with_new_markers(spool: Spool) 
     touch(spool.events, EXIT)
     touch(spool.folder("a2"), "a2.1.exit.run.0")
 
-    assert told(spool.collect(["a1", "a2", "a3"], only_new=True)) == {"a1": [EXIT]}
+    assert marker_names(spool.collect(["a1", "a2", "a3"], only_new=True)) == {"a1": [EXIT]}
     assert spool.collect(["a1", "a2", "a3"], only_new=True) == {}
 
 
 def test_marker_of_a_job_whose_folder_is_not_visible_yet_is_kept(spool: Spool) -> None:
-    """Another machine made the folder, and the file system tells of it late."""
+    """Another host made the folder, and the network file system shows it late."""
     touch(spool.events, EXIT)
 
     assert spool.collect(["a1"], only_new=True) == {}
-    assert told(spool.collect(["a1"])) == {"a1": []}
+    assert marker_names(spool.collect(["a1"])) == {"a1": []}
 
     make(spool)
-    assert told(spool.collect(["a1"], only_new=True)) == {"a1": [EXIT]}
+    assert marker_names(spool.collect(["a1"], only_new=True)) == {"a1": [EXIT]}
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC], ids=["read-only", "full"])
@@ -814,11 +814,11 @@ def test_markers_that_cannot_be_moved_are_returned_nevertheless(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", refuse)
-        found = [told(spool.collect(["a1"], only_new=True)) for _ in range(3)]
+        found = [marker_names(spool.collect(["a1"], only_new=True)) for _ in range(3)]
 
     assert found == [{"a1": ["a1.1.active", EXIT]}] * 3
     assert [it.levelname for it in caplog.records].count("WARNING") == 1
-    assert told(spool.collect(["a1"])) == {"a1": ["a1.1.active", EXIT]}
+    assert marker_names(spool.collect(["a1"])) == {"a1": ["a1.1.active", EXIT]}
     assert spool.news({"a1"}) == []
     assert caplog.messages[-1] == f"{spool.root} can be written to again"
 
@@ -830,7 +830,7 @@ def test_marker_of_a_job_without_folder_makes_one_where_that_is_known(spool: Spo
         ["a1"], only_new=True, enter=lambda job_id: spool.adopt(job_id, 1, ArrayMember("x", 1))
     )
 
-    assert told(found) == {"a1": [EXIT]}
+    assert marker_names(found) == {"a1": [EXIT]}
 
 
 def test_markers_that_two_take_at_once_are_all_in_the_folders(spool: Spool) -> None:
@@ -839,7 +839,7 @@ def test_markers_that_two_take_at_once_are_all_in_the_folders(spool: Spool) -> N
         make(spool, job_id)
         touch(spool.events, f"{job_id}.1.exit.run.3")
 
-    results = at_once(*[lambda: told(spool.collect(job_ids))] * 4)
+    results = at_once(*[lambda: marker_names(spool.collect(job_ids))] * 4)
 
     assert results == [{job_id: [f"{job_id}.1.exit.run.3"] for job_id in job_ids}] * 4
     assert list(Path(spool.events).iterdir()) == []

@@ -27,6 +27,6 @@ def test_a_status_is_the_same_after_it_was_kept(status: JobStatus) -> None:
 
 
 @pytest.mark.parametrize("name", ["state", "time", "metadata"])
-def test_what_every_status_has_cannot_be_null(name: str) -> None:
+def test_required_fields_of_a_status_cannot_be_null(name: str) -> None:
     with pytest.raises((TypeError, ValueError)):
         decode_status({**encode_status(FULL), name: None})

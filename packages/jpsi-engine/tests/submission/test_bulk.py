@@ -1,4 +1,4 @@
-"""Which jobs are submitted as one: every job once, none with one that differs."""
+"""The grouping of jobs into arrays: every job once, none with one that differs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_chunk_is_of_one_key_and_not_too_large(keys: list[str], largest: int) 
 
 
 @given(keys=KEYS, largest=st.integers(1, 12))
-def test_there_are_as_few_chunks_as_can_be(keys: list[str], largest: int) -> None:
+def test_the_number_of_chunks_is_minimal(keys: list[str], largest: int) -> None:
     fewest = sum(-(-keys.count(key) // largest) for key in set(keys))
 
     assert len(group_equal(keys, largest)) == fewest
@@ -52,7 +52,7 @@ def test_free_fields_are_fields() -> None:
 
 
 @given(plains=st.lists(specs().map(serialization.encode), min_size=1, max_size=5))
-def test_what_is_common_and_what_is_left_make_up_each(plains: list[dict[str, object]]) -> None:
+def test_common_and_own_fields_together_are_the_spec(plains: list[dict[str, object]]) -> None:
     shared = common_entries(plains)
 
     for it in plains:

@@ -1,4 +1,4 @@
-"""How the dependencies of a job are weighed."""
+"""The sorting of dependencies into open, never met and unclear ones."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ wanted = st.lists(st.builds(Dependency, st.sampled_from("12345"), st.sampled_fro
 known = st.dictionaries(st.sampled_from("12345"), st.none() | st.sampled_from(JobState))
 
 
-def test_a_job_that_has_not_ended_is_told_of() -> None:
-    weighed = sort_dependencies([Dependency("1", OK)], {"1": JobState.ACTIVE})
+def test_a_dependency_on_a_job_that_has_not_ended_is_open() -> None:
+    sorted_dependencies = sort_dependencies([Dependency("1", OK)], {"1": JobState.ACTIVE})
 
-    assert weighed == ([Dependency("1", OK)], [], [])
+    assert sorted_dependencies == ([Dependency("1", OK)], [], [])
 
 
-def test_a_job_that_ended_as_it_should_is_told_of_no_more() -> None:
+def test_a_dependency_on_a_job_that_ended_as_required_is_met() -> None:
     ended = {"1": JobState.COMPLETED, "2": JobState.FAILED}
-    weighed = sort_dependencies([Dependency("1", OK), Dependency("2", NOTOK), Dependency("2", ANY)], ended)
+    sorted_dependencies = sort_dependencies(
+        [Dependency("1", OK), Dependency("2", NOTOK), Dependency("2", ANY)], ended
+    )
 
-    assert weighed == ([], [], [])
+    assert sorted_dependencies == ([], [], [])
 
 
-def test_a_job_that_ended_otherwise_is_never_waited_for() -> None:
+def test_a_dependency_on_a_job_that_ended_otherwise_is_never_met() -> None:
     _, never, _ = sort_dependencies([Dependency("1", OK)], {"1": JobState.CANCELED})
 
     assert never == ["attributes.after waits for the job 1 to complete, but it is CANCELED"]
 
 
-def test_a_job_that_nobody_knows_did_not_end_well() -> None:
+def test_a_dependency_on_an_unknown_job_is_never_met() -> None:
     _, (sentence,), _ = sort_dependencies([Dependency("1", ANY)], {})
 
     assert "names the job 1, which is not known" in sentence

@@ -26,8 +26,8 @@ from jpsi_testing import FakeTransport, toy, toy_fake
 from jpsi_testing.fake import FakeClock, FakeJob, FakeScheduler, Outcome
 
 
-class Overhearing:
-    """A layer that notes which jobs a script was made to wait for."""
+class DependencyRecorder:
+    """A layer that records the dependencies of the last rendered script."""
 
     after: tuple[Dependency, ...] = ()
 
@@ -38,19 +38,19 @@ class Overhearing:
 
 
 @pytest.fixture
-def layer() -> Overhearing:
-    return Overhearing()
+def layer() -> DependencyRecorder:
+    return DependencyRecorder()
 
 
 @pytest.fixture
 def scheduler() -> Iterator[FakeScheduler]:
-    """A batch system whose jobs run for a minute that never passes."""
+    """Yield a fake batch system whose jobs run for a minute on a clock that stands still."""
     with FakeScheduler(FakeClock(), slots=2, outcome=Outcome(60)) as scheduler:
         yield scheduler
 
 
 @pytest.fixture
-def engine(tmp_path: Path, layer: Overhearing, scheduler: FakeScheduler) -> BatchEngine:
+def engine(tmp_path: Path, layer: DependencyRecorder, scheduler: FakeScheduler) -> BatchEngine:
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExecutorHooks)
     for it in (default_hooks, toy, layer):
@@ -84,7 +84,7 @@ def end(engine: BatchEngine, job_id: str, code: int) -> None:
     assert monitor.get(job_id) is None
 
 
-def test_a_job_that_has_ended_well_is_not_waited_for(engine: BatchEngine, layer: Overhearing) -> None:
+def test_a_job_that_has_ended_well_is_not_waited_for(engine: BatchEngine, layer: DependencyRecorder) -> None:
     native_id = submit(engine, "a1")
     end(engine, "a1", 0)
 
@@ -101,7 +101,7 @@ def test_a_job_that_has_failed_cannot_be_waited_for(engine: BatchEngine) -> None
         submit(engine, "a2", after=[native_id])
 
 
-def test_a_job_that_runs_is_waited_for(engine: BatchEngine, layer: Overhearing) -> None:
+def test_a_job_that_runs_is_waited_for(engine: BatchEngine, layer: DependencyRecorder) -> None:
     native_id = submit(engine, "a1")
 
     submit(engine, "a2", after=[native_id])
@@ -109,7 +109,9 @@ def test_a_job_that_runs_is_waited_for(engine: BatchEngine, layer: Overhearing) 
     assert layer.after == (Dependency(native_id),)
 
 
-def test_a_job_that_another_process_follows_is_waited_for(engine: BatchEngine, layer: Overhearing) -> None:
+def test_a_job_that_another_process_follows_is_waited_for(
+    engine: BatchEngine, layer: DependencyRecorder
+) -> None:
     native_id = submit(engine, "a1")
     engine._reset_state()
 
@@ -119,7 +121,7 @@ def test_a_job_that_another_process_follows_is_waited_for(engine: BatchEngine, l
 
 
 def test_a_living_job_is_waited_for_and_not_one_of_ours_that_had_its_native_id(
-    engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing
+    engine: BatchEngine, scheduler: FakeScheduler, layer: DependencyRecorder
 ) -> None:
     native_id = submit(engine, "a1")
     end(engine, "a1", 0)
@@ -138,7 +140,7 @@ COUNT = 40
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The jobs whose intents are read."""
+    """Return a list to which reads of intents add the job."""
     read: list[str] = []
     last_intent = Spool.last_intent
 
@@ -150,8 +152,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-def test_job_that_was_just_accepted_is_waited_for_without_a_question(
-    engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing, read: list[str]
+def test_a_dependency_on_a_job_that_was_just_accepted_needs_no_query(
+    engine: BatchEngine, scheduler: FakeScheduler, layer: DependencyRecorder, read: list[str]
 ) -> None:
     """Each waits for the one before."""
     native_id = submit(engine, "a0")
@@ -163,8 +165,8 @@ def test_job_that_was_just_accepted_is_waited_for_without_a_question(
     assert read == []
 
 
-def test_many_that_wait_for_old_jobs_ask_once(
-    engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing, read: list[str]
+def test_many_dependencies_on_old_jobs_take_one_query(
+    engine: BatchEngine, scheduler: FakeScheduler, layer: DependencyRecorder, read: list[str]
 ) -> None:
     """Each for one of its own."""
     native_ids = [submit(engine, f"a{number}") for number in range(COUNT)]
@@ -180,7 +182,7 @@ def test_many_that_wait_for_old_jobs_ask_once(
 
 
 def test_folder_of_a_job_of_another_process_is_looked_for_once(
-    engine: BatchEngine, layer: Overhearing, read: list[str]
+    engine: BatchEngine, layer: DependencyRecorder, read: list[str]
 ) -> None:
     native_ids = [submit(engine, f"a{number}") for number in range(COUNT)]
     engine._reset_state()
@@ -189,10 +191,10 @@ def test_folder_of_a_job_of_another_process_is_looked_for_once(
         submit(engine, f"b{number}", after=[native_id])
         assert layer.after == (Dependency(native_id),)
 
-    assert len(read) <= 4 * COUNT, "each folder is read when it is new, and when it is asked for"
+    assert len(read) <= 4 * COUNT, "each folder is read when it is new, and when it is queried"
 
 
-def test_many_that_wait_for_a_forgotten_job_ask_the_accounting_once(
+def test_many_dependencies_on_a_forgotten_job_take_one_accounting_query(
     engine: BatchEngine, scheduler: FakeScheduler
 ) -> None:
     scheduler.keep = 10
@@ -202,11 +204,11 @@ def test_many_that_wait_for_a_forgotten_job_ask_the_accounting_once(
     for number in range(COUNT):
         submit(engine, f"a{number}", after=[stranger])
 
-    questions = [call for call in scheduler.log.of("tstat") if "--finished" in call.invocation.argv]
-    assert len(questions) == 1
+    queries = [call for call in scheduler.log.of("tstat") if "--finished" in call.invocation.argv]
+    assert len(queries) == 1
 
 
-def test_many_that_wait_for_one_that_has_ended_ask_once_whose_native_id_it_is(
+def test_many_dependencies_on_one_ended_job_take_one_query_of_its_native_id(
     engine: BatchEngine, scheduler: FakeScheduler
 ) -> None:
     native_id = submit(engine, "a1")
@@ -220,7 +222,7 @@ def test_many_that_wait_for_one_that_has_ended_ask_once_whose_native_id_it_is(
 
 
 def test_answer_that_does_not_know_a_job_is_not_believed_of_one_that_came_later(
-    engine: BatchEngine, scheduler: FakeScheduler, layer: Overhearing
+    engine: BatchEngine, scheduler: FakeScheduler, layer: DependencyRecorder
 ) -> None:
     with pytest.raises(InvalidJobException, match="1700, which is not known"):
         submit(engine, "a1", after=["1700"])
@@ -231,7 +233,7 @@ def test_answer_that_does_not_know_a_job_is_not_believed_of_one_that_came_later(
     assert layer.after == (Dependency("1700"),)
 
 
-def test_job_that_was_cancelled_here_is_asked_about_anew(
+def test_a_job_that_this_client_cancelled_is_queried_again(
     engine: BatchEngine, scheduler: FakeScheduler
 ) -> None:
     native_id = submit(engine, "a1")
@@ -241,8 +243,8 @@ def test_job_that_was_cancelled_here_is_asked_about_anew(
         submit(engine, "a2", after=[native_id])
 
 
-def test_end_that_nobody_has_seen_yet_is_taken_in(engine: BatchEngine) -> None:
-    """The queue is not asked, as the job was accepted just now."""
+def test_an_unpublished_end_is_collected(engine: BatchEngine) -> None:
+    """The engine does not poll the queue, as the job was accepted just now."""
     native_id = submit(engine, "a1")
     monitor, _ = engine._open()
     job = monitor.get("a1")

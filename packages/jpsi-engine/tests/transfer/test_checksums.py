@@ -45,9 +45,9 @@ def test_spans_have_the_checksums_of_their_bytes_however_they_come(
 
 
 def test_the_timeout_of_a_checksum_grows_with_the_size() -> None:
-    asked = [checksum_command("/x", Tool.CKSUM, spans, 3 * SPAN + 1) for spans in (range(3, 4), range(4))]
+    commands = [checksum_command("/x", Tool.CKSUM, spans, 3 * SPAN + 1) for spans in (range(3, 4), range(4))]
 
-    assert [it.timeout for it in asked] == [timedelta(seconds=120), timedelta(seconds=120 + 3 * 64)]
+    assert [it.timeout for it in commands] == [timedelta(seconds=120), timedelta(seconds=120 + 3 * 64)]
 
 
 def _of_spans(tool: Tool, data: bytes, cuts: list[int], span: int) -> list[str]:

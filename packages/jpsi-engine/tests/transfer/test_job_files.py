@@ -1,4 +1,4 @@
-"""Files are moved to where jobs run and back, whatever they are called, and whatever breaks on the way."""
+"""Transfers to the host of the jobs and back, with any file name and any failure on the way."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _HOSTILE = [
 ]
 
 
-class Elsewhere:
-    """This machine, as if it were another; it goes wrong as it is told to."""
+class RemoteHostTransport:
+    """A transport to this host as if it were remote, with failures that a test chooses."""
 
     is_local = False
 
     def __init__(self) -> None:
         self.here = LocalTransport()
-        #: How much each command was to read.
+        #: The size of the input of each command.
         self.sent: list[int] = []
-        #: May change a command and what it reads, or raise what becomes of it.
+        #: May change a command and its input, or raise an error.
         self.before: Callable[[Command, bytes], tuple[Command, bytes]] = lambda command, data: (command, data)
         self.after: Callable[[BytesResult], BytesResult] = lambda result: result
 
@@ -73,23 +73,23 @@ _BROKEN = TransportError("the connection broke", transient=True, may_have_run=Tr
 
 
 @pytest.fixture
-def elsewhere() -> Elsewhere:
-    return Elsewhere()
+def transport() -> RemoteHostTransport:
+    return RemoteHostTransport()
 
 
 @pytest.fixture
-def far(elsewhere: Elsewhere) -> JobFiles:
-    return open_job_files(elsewhere)
+def remote_files(transport: RemoteHostTransport) -> JobFiles:
+    return open_job_files(transport)
 
 
-@pytest.fixture(params=["here", "far"])
-def files(request: pytest.FixtureRequest, far: JobFiles) -> JobFiles:
-    return far if request.param == "far" else LocalFiles()
+@pytest.fixture(params=["local", "remote"])
+def files(request: pytest.FixtureRequest, remote_files: JobFiles) -> JobFiles:
+    return remote_files if request.param == "remote" else LocalFiles()
 
 
 @pytest.fixture
 def small_spans(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Makes spans short, so that a file of a test has several."""
+    """Make spans short, so that a file of a test has several."""
     span = 1 << 19
     for module in (checksums, remote_shell, remote_commands):
         monkeypatch.setattr(module, "SPAN", span)
@@ -98,7 +98,7 @@ def small_spans(monkeypatch: pytest.MonkeyPatch) -> int:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A tree with everything in it that can be moved."""
+    """Return a tree with every kind of entry that can be transferred."""
     root = tmp_path / "tree"
     (root / "sub" / "deeper").mkdir(parents=True)
     for name in _HOSTILE:
@@ -126,15 +126,15 @@ def _contents(root: Path) -> dict[str, object]:
 
 
 def _as_ordinary_user(do: Callable[[], object]) -> None:
-    """Do something, in a process of its own, as somebody whom modes keep from it."""
+    """Call a function in a child process as an ordinary user, whom file modes restrict."""
     child = os.fork()
     if not child:
         code = 1
         try:
             if os.geteuid() == 0:
                 os.setgroups([])
-                os.setresgid(_NOBODY, _NOBODY, _NOBODY)
-                os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+                os.setresgid(_NOBODY_UID, _NOBODY_UID, _NOBODY_UID)
+                os.setresuid(_NOBODY_UID, _NOBODY_UID, _NOBODY_UID)
             do()
             code = 0
         except BaseException:  # noqa: BLE001  nothing else is to be done in this process
@@ -144,12 +144,12 @@ def _as_ordinary_user(do: Callable[[], object]) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-_NOBODY = 65534
+_NOBODY_UID = 65534
 
 
 @pytest.fixture
 def anywhere() -> Iterator[Path]:
-    """A directory that everybody may use."""
+    """Yield a directory that all users may use."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name)
         path.chmod(0o777)
@@ -160,12 +160,12 @@ def _leftovers(root: Path) -> list[Path]:
     return list(root.rglob(".jpsi-*"))
 
 
-def test_where_the_files_are_follows_from_the_transport(elsewhere: Elsewhere) -> None:
+def test_the_transport_decides_between_local_and_remote_files(transport: RemoteHostTransport) -> None:
     class Shared:
         is_local = False
 
-    assert isinstance(elsewhere, BytesTransport)
-    assert isinstance(open_job_files(elsewhere), RemoteFiles)
+    assert isinstance(transport, BytesTransport)
+    assert isinstance(open_job_files(transport), RemoteFiles)
     assert isinstance(open_job_files(LocalTransport()), LocalFiles)
     assert isinstance(open_job_files(Shared()), LocalFiles)  # type: ignore[arg-type]  # it has no other
 
@@ -173,15 +173,15 @@ def test_where_the_files_are_follows_from_the_transport(elsewhere: Elsewhere) ->
 def test_a_tree_survives_a_round_trip(files: JobFiles, tree: Path, tmp_path: Path) -> None:
     before = _contents(tree)
 
-    files.put(str(tree), str(tmp_path / "there" / "far"))
-    files.get(str(tmp_path / "there" / "far"), str(tmp_path / "back"))
+    files.put(str(tree), str(tmp_path / "there" / "tree"))
+    files.get(str(tmp_path / "there" / "tree"), str(tmp_path / "back"))
 
-    assert _contents(tmp_path / "there" / "far") == before
+    assert _contents(tmp_path / "there" / "tree") == before
     assert _contents(tmp_path / "back") == before
     assert not _leftovers(tmp_path)
 
 
-def test_moving_a_tree_again_changes_nothing(files: JobFiles, tree: Path, tmp_path: Path) -> None:
+def test_a_repeated_transfer_of_a_tree_changes_nothing(files: JobFiles, tree: Path, tmp_path: Path) -> None:
     for _ in range(2):
         files.put(str(tree), str(tmp_path / "there"))
         files.get(str(tmp_path / "there"), str(tmp_path / "back"))
@@ -227,10 +227,10 @@ def test_existing_files_are_replaced_and_other_files_of_a_directory_stay(
 
 @pytest.mark.parametrize("closed", ["", "sub"])
 @pytest.mark.parametrize("direction", ["get", "put"])
-def test_a_tree_that_is_closed_to_its_owner_is_moved_again(
+def test_a_tree_without_permissions_for_its_owner_is_transferred_again(
     files: JobFiles, anywhere: Path, closed: str, direction: str
 ) -> None:
-    """Such as one that was here already when the program was killed that should have told so."""
+    """Such a tree remains if a client is killed after the transfer and before it recorded the transfer."""
 
     def twice() -> None:
         (anywhere / "tree/sub").mkdir(parents=True)
@@ -268,11 +268,11 @@ def test_a_source_that_is_a_link_is_followed(files: JobFiles, tree: Path, tmp_pa
 
 
 def test_a_link_of_an_earlier_transfer_is_not_followed(files: JobFiles, tmp_path: Path) -> None:
-    """Such as one that whoever is over there has made of a directory for a while."""
-    tree, elsewhere, back = tmp_path / "tree", tmp_path / "elsewhere", tmp_path / "back"
+    """A process on the remote host may have replaced a directory by a link for a while."""
+    tree, outside, back = tmp_path / "tree", tmp_path / "outside", tmp_path / "back"
     tree.mkdir()
-    elsewhere.mkdir()
-    (tree / "sub").symlink_to(elsewhere)
+    outside.mkdir()
+    (tree / "sub").symlink_to(outside)
     files.get(str(tree), str(back))
     (tree / "sub").unlink()
     (tree / "sub").mkdir()
@@ -281,7 +281,7 @@ def test_a_link_of_an_earlier_transfer_is_not_followed(files: JobFiles, tmp_path
     with pytest.raises(TransferError, match=f"{back}/sub cannot be written: File exists"):
         files.get(str(tree), str(back))
 
-    assert not list(elsewhere.iterdir())
+    assert not list(outside.iterdir())
 
 
 def test_a_directory_may_be_reached_by_a_link(files: JobFiles, tree: Path, tmp_path: Path) -> None:
@@ -296,14 +296,14 @@ def test_a_directory_may_be_reached_by_a_link(files: JobFiles, tree: Path, tmp_p
 def test_progress_reports_bytes_until_all_are_transferred(
     files: JobFiles, tree: Path, tmp_path: Path
 ) -> None:
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     total = sum(path.stat().st_size for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
 
-    files.put(str(tree), str(tmp_path / "there"), lambda done, all_: told.append((done, all_)))
+    files.put(str(tree), str(tmp_path / "there"), lambda done, all_: reports.append((done, all_)))
 
-    assert {of for _, of in told} == {total}
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert (told[0], told[-1]) == ((0, total), (total, total))
+    assert {of for _, of in reports} == {total}
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+    assert (reports[0], reports[-1]) == ((0, total), (total, total))
 
 
 @pytest.mark.parametrize("size", [1, SMALL + 1])
@@ -353,13 +353,13 @@ def test_a_file_without_permission_is_named(files: JobFiles, tree: Path, tmp_pat
         files.put(str(tree / "program"), str(tmp_path / "closed" / "x"))
 
 
-def test_paths_where_jobs_run_are_absolute(far: JobFiles) -> None:
+def test_remote_paths_are_absolute(remote_files: JobFiles) -> None:
     with pytest.raises(ValueError, match="must be absolute"):
-        far.get("x", "y")
+        remote_files.get("x", "y")
 
 
-@pytest.mark.parametrize("is_local", [True, False], ids=["here", "far"])
-def test_a_path_where_jobs_run_may_begin_with_a_tilde(
+@pytest.mark.parametrize("is_local", [True, False], ids=["local", "remote"])
+def test_a_path_on_the_host_of_the_jobs_may_begin_with_a_tilde(
     is_local: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home there"
@@ -380,7 +380,7 @@ def test_a_path_where_jobs_run_may_begin_with_a_tilde(
 def test_a_tilde_in_a_local_path_is_not_expanded(
     files: JobFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The shell has made of ~ what it means here."""
+    """The user's shell has expanded ~ already."""
     monkeypatch.chdir(tmp_path)
     Path("~").write_text("1")
 
@@ -389,11 +389,11 @@ def test_a_tilde_in_a_local_path_is_not_expanded(
     assert (tmp_path / "there").read_text() == "1"
 
 
-# ------------------------------------------------------------------------------------------ what breaks
+# -------------------------------------------------------------------------------------------- failures
 
 
-def _cut_at(elsewhere: Elsewhere, at: int) -> None:
-    """Break the connection in the middle of what a command reads, the n-th time that one reads much."""
+def _cut_at(transport: RemoteHostTransport, at: int) -> None:
+    """Break the connection in the middle of the n-th long input of a command."""
     count = 0
 
     def before(command: Command, data: bytes) -> tuple[Command, bytes]:
@@ -401,39 +401,39 @@ def _cut_at(elsewhere: Elsewhere, at: int) -> None:
         if len(data) > SMALL // 2:
             count += 1
             if count == at:
-                elsewhere.here.exchange(command, data[: len(data) // 2])
+                transport.here.exchange(command, data[: len(data) // 2])
                 raise _BROKEN
         return command, data
 
-    elsewhere.before = before
+    transport.before = before
 
 
-def test_a_cut_in_the_middle_of_a_piece_leaves_nothing_half_and_is_gone_on_from(
-    elsewhere: Elsewhere, far: JobFiles, tmp_path: Path, small_spans: int
+def test_a_transfer_resumes_after_a_break_in_a_chunk_and_leaves_no_half_file(
+    transport: RemoteHostTransport, remote_files: JobFiles, tmp_path: Path, small_spans: int
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(5_000_000))
-    _cut_at(elsewhere, 3)
+    _cut_at(transport, 3)
 
     with pytest.raises(TransportError) as raised:
-        far.put(str(source), str(target))
+        remote_files.put(str(source), str(target))
     there = not target.exists()
     (part,) = _leftovers(tmp_path)
     modes = stat.S_IMODE(part.stat().st_mode)
-    elsewhere.before = lambda command, data: (command, data)
-    elsewhere.sent.clear()
-    far.put(str(source), str(target))
+    transport.before = lambda command, data: (command, data)
+    transport.sent.clear()
+    remote_files.put(str(source), str(target))
 
     assert raised.value.transient
     assert there
     assert modes == 0o600
     assert target.read_bytes() == source.read_bytes()
-    assert 0 < sum(elsewhere.sent) < 4_000_000
+    assert 0 < sum(transport.sent) < 4_000_000
     assert not _leftovers(tmp_path)
 
 
 def test_a_chunk_whose_reply_was_lost_is_not_appended_twice(
-    elsewhere: Elsewhere, far: JobFiles, tmp_path: Path
+    transport: RemoteHostTransport, remote_files: JobFiles, tmp_path: Path
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(5_000_000))
@@ -444,33 +444,33 @@ def test_a_chunk_whose_reply_was_lost_is_not_appended_twice(
             raise _BROKEN
         return result
 
-    elsewhere.after = after
+    transport.after = after
     with pytest.raises(TransportError):
-        far.put(str(source), str(target))
-    far.put(str(source), str(target))
+        remote_files.put(str(source), str(target))
+    remote_files.put(str(source), str(target))
 
     assert target.read_bytes() == source.read_bytes()
 
 
-def test_a_file_that_was_finished_without_an_answer_is_not_sent_again(
-    elsewhere: Elsewhere, far: JobFiles, tmp_path: Path
+def test_a_complete_file_without_confirmation_is_not_sent_again(
+    transport: RemoteHostTransport, remote_files: JobFiles, tmp_path: Path
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(5_000_000))
-    far.put(str(source), str(target))
+    remote_files.put(str(source), str(target))
     target.chmod(0o600)
     source.chmod(0o755)
-    elsewhere.sent.clear()
+    transport.sent.clear()
 
-    far.put(str(source), str(target))
+    remote_files.put(str(source), str(target))
 
-    assert sum(elsewhere.sent) == 0
+    assert sum(transport.sent) == 0
     assert stat.S_IMODE(target.stat().st_mode) == 0o755
 
 
 @pytest.mark.parametrize("size", [10, SMALL + 1])
-def test_of_two_that_get_the_same_each_gets_all_of_it(files: JobFiles, tmp_path: Path, size: int) -> None:
-    """Such as what two jobs have left for one place."""
+def test_two_concurrent_gets_of_one_target_both_complete(files: JobFiles, tmp_path: Path, size: int) -> None:
+    """Two jobs may stage out to the same path."""
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(b"x" * size)
 
@@ -485,7 +485,7 @@ def test_of_two_that_get_the_same_each_gets_all_of_it(files: JobFiles, tmp_path:
     assert not _leftovers(tmp_path)
 
 
-def test_of_two_that_get_the_same_one_can_go_on_after_a_break(tmp_path: Path) -> None:
+def test_one_of_two_concurrent_gets_resumes_after_a_break(tmp_path: Path) -> None:
     target = str(tmp_path / "target")
     with open_part_file(target) as first, open_part_file(target) as second:
         append(first, b"half")
@@ -497,7 +497,7 @@ def test_of_two_that_get_the_same_one_can_go_on_after_a_break(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("size", [10, SMALL + 1])
-def test_a_link_to_the_same_is_replaced_as_any_file(files: JobFiles, tmp_path: Path, size: int) -> None:
+def test_a_link_to_the_same_file_is_replaced_as_any_file(files: JobFiles, tmp_path: Path, size: int) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(b"x" * size)
     (tmp_path / "same").write_bytes(b"x" * size)
@@ -511,27 +511,27 @@ def test_a_link_to_the_same_is_replaced_as_any_file(files: JobFiles, tmp_path: P
 
 @pytest.mark.parametrize("at", [0, 700_000, 4_999_999])
 def test_a_part_file_of_other_content_is_kept_up_to_the_first_difference(
-    elsewhere: Elsewhere, far: JobFiles, tmp_path: Path, small_spans: int, at: int
+    transport: RemoteHostTransport, remote_files: JobFiles, tmp_path: Path, small_spans: int, at: int
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(5_000_000))
-    _cut_at(elsewhere, 3)
+    _cut_at(transport, 3)
     with pytest.raises(TransportError):
-        far.put(str(source), str(target))
+        remote_files.put(str(source), str(target))
     (part,) = _leftovers(tmp_path)
     data = bytearray(source.read_bytes())
     data[at] ^= 1
     source.write_bytes(data)
-    elsewhere.before = lambda command, data: (command, data)
+    transport.before = lambda command, data: (command, data)
 
-    far.put(str(source), str(target))
+    remote_files.put(str(source), str(target))
 
     assert target.read_bytes() == bytes(data)
     assert not part.exists()
 
 
 def test_a_concurrent_write_of_another_process_is_detected(
-    elsewhere: Elsewhere, far: JobFiles, tmp_path: Path
+    transport: RemoteHostTransport, remote_files: JobFiles, tmp_path: Path
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(5_000_000))
@@ -542,20 +542,20 @@ def test_a_concurrent_write_of_another_process_is_detected(
                 file.write(b"mine")
         return command, data
 
-    elsewhere.before = before
+    transport.before = before
     with pytest.raises(TransferError, match="changed while it was written, by another process") as raised:
-        far.put(str(source), str(target))
+        remote_files.put(str(source), str(target))
 
     assert raised.value.transient
     assert not target.exists()
 
 
-def test_a_link_in_place_of_a_part_is_not_written_through(far: JobFiles, tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_part_file_is_not_followed(remote_files: JobFiles, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     for size in (10, 5_000_000):
         (tmp_path / "source").write_bytes(os.urandom(size))
-        for move, target in ((far.put, tmp_path / "up"), (far.get, tmp_path / "down")):
+        for move, target in ((remote_files.put, tmp_path / "up"), (remote_files.get, tmp_path / "down")):
             Path(part_path(str(target))).symlink_to(victim)
             move(str(tmp_path / "source"), str(target))
             assert not target.is_symlink()
@@ -564,8 +564,8 @@ def test_a_link_in_place_of_a_part_is_not_written_through(far: JobFiles, tmp_pat
     assert victim.read_text() == "precious"
 
 
-def test_getting_goes_on_where_it_was_cut(
-    elsewhere: Elsewhere, far: JobFiles, tmp_path: Path, small_spans: int
+def test_get_resumes_where_it_broke(
+    transport: RemoteHostTransport, remote_files: JobFiles, tmp_path: Path, small_spans: int
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(5_000_000))
@@ -577,21 +577,21 @@ def test_getting_goes_on_where_it_was_cut(
             raise _BROKEN
         return result
 
-    elsewhere.after = after
+    transport.after = after
     with pytest.raises(TransportError):
-        far.get(str(source), str(target))
+        remote_files.get(str(source), str(target))
     assert not target.exists()
     del got[:]
     got.extend([0] * 4)
-    far.get(str(source), str(target))
+    remote_files.get(str(source), str(target))
 
     assert target.read_bytes() == source.read_bytes()
     assert 1_000_000 < sum(got) < 4_500_000
     assert not _leftovers(tmp_path)
 
 
-def test_a_file_that_grows_while_it_is_got_is_got_as_it_was(
-    elsewhere: Elsewhere, far: JobFiles, tmp_path: Path
+def test_a_file_that_grows_during_get_is_copied_at_its_first_size(
+    transport: RemoteHostTransport, remote_files: JobFiles, tmp_path: Path
 ) -> None:
     for size in (100, 5_000_000):
         source = tmp_path / "source"
@@ -602,14 +602,14 @@ def test_a_file_that_grows_while_it_is_got_is_got_as_it_was(
                 file.write(b"more")
             return result
 
-        elsewhere.after = after
-        far.get(str(source), str(tmp_path / "target"))
+        transport.after = after
+        remote_files.get(str(source), str(tmp_path / "target"))
 
         assert (tmp_path / "target").stat().st_size == size
 
 
-def test_a_file_that_changes_while_it_is_got_is_an_error_that_may_pass(
-    elsewhere: Elsewhere, far: JobFiles, tmp_path: Path
+def test_a_file_that_changes_during_get_is_a_transient_error(
+    transport: RemoteHostTransport, remote_files: JobFiles, tmp_path: Path
 ) -> None:
     for size in (100, 5_000_000):
         source = tmp_path / "source"
@@ -619,34 +619,36 @@ def test_a_file_that_changes_while_it_is_got_is_an_error_that_may_pass(
             source.write_bytes(b"y")
             return result
 
-        elsewhere.after = after
+        transport.after = after
         with pytest.raises(TransferError, match="source has changed while it was read") as raised:
-            far.get(str(source), str(tmp_path / f"target{size}"))
+            remote_files.get(str(source), str(tmp_path / f"target{size}"))
         assert raised.value.transient
         assert not (tmp_path / f"target{size}").exists()
 
 
 def _limited(command: Command, data: bytes) -> tuple[Command, bytes]:
-    """As where a file may only become so large."""
+    """Run a command under a file size limit."""
     text = 'trap "" XFSZ; ulimit -f 1000; exec "$@"'
     argv = ["/bin/sh", "-c", text, "sh", *command.argv]
     return Command(argv, timeout=command.timeout, environment=command.environment), data
 
 
-def test_a_full_disk_is_named_as_the_cause(elsewhere: Elsewhere, far: JobFiles, tmp_path: Path) -> None:
+def test_a_full_disk_is_named_as_the_cause(
+    transport: RemoteHostTransport, remote_files: JobFiles, tmp_path: Path
+) -> None:
     source = tmp_path / "source"
     source.write_bytes(os.urandom(5_000_000))
-    elsewhere.before = _limited
+    transport.before = _limited
 
     with pytest.raises(TransferError, match=r"target.* cannot be written: File too large"):
-        far.put(str(source), str(tmp_path / "target"))
+        remote_files.put(str(source), str(tmp_path / "target"))
 
     assert not (tmp_path / "target").exists()
 
 
 @pytest.mark.parametrize("size", [100, 5_000_000])
-def test_a_full_disk_is_an_error_that_may_pass_and_leaves_nothing_half(
-    elsewhere: Elsewhere, far: JobFiles, tmp_path: Path, size: int
+def test_a_full_disk_is_a_transient_error_and_leaves_no_half_file(
+    transport: RemoteHostTransport, remote_files: JobFiles, tmp_path: Path, size: int
 ) -> None:
     source, programs = tmp_path / "source", tmp_path / "bin"
     source.write_bytes(os.urandom(size))
@@ -660,20 +662,22 @@ def test_a_full_disk_is_an_error_that_may_pass_and_leaves_nothing_half(
         environment = {**command.environment, "PATH": f"{programs}:{os.environ['PATH']}"}
         return Command(command.argv, timeout=command.timeout, environment=environment), data
 
-    elsewhere.before = before
+    transport.before = before
     with pytest.raises(TransferError, match=r"target.* cannot be written: No space left on device") as raised:
-        far.put(str(source), str(tmp_path / "target"))
+        remote_files.put(str(source), str(tmp_path / "target"))
     assert raised.value.transient
     assert isinstance(raised.value.exception, OSError)
     assert raised.value.exception.errno == errno.ENOSPC
     assert not (tmp_path / "target").exists()
 
-    elsewhere.before = lambda command, data: (command, data)
-    far.put(str(source), str(tmp_path / "target"))
+    transport.before = lambda command, data: (command, data)
+    remote_files.put(str(source), str(tmp_path / "target"))
     assert (tmp_path / "target").read_bytes() == source.read_bytes()
 
 
-def test_a_place_without_sha256sum_will_do(elsewhere: Elsewhere, far: JobFiles, tmp_path: Path) -> None:
+def test_a_host_without_sha256sum_suffices(
+    transport: RemoteHostTransport, remote_files: JobFiles, tmp_path: Path
+) -> None:
     source, programs = tmp_path / "source", tmp_path / "bin"
     source.write_bytes(os.urandom(3_000_000))
     programs.mkdir()
@@ -685,16 +689,16 @@ def test_a_place_without_sha256sum_will_do(elsewhere: Elsewhere, far: JobFiles, 
         environment = {**command.environment, "PATH": str(programs)}
         return Command(command.argv, timeout=command.timeout, environment=environment), data
 
-    elsewhere.before = before
-    far.put(str(source), str(tmp_path / "there"))
-    far.get(str(tmp_path / "there"), str(tmp_path / "back"))
+    transport.before = before
+    remote_files.put(str(source), str(tmp_path / "there"))
+    remote_files.get(str(tmp_path / "there"), str(tmp_path / "back"))
 
     assert (tmp_path / "back").read_bytes() == source.read_bytes()
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox", "ksh", "mksh"])
-def test_any_posix_shell_will_do(
-    elsewhere: Elsewhere, far: JobFiles, tree: Path, tmp_path: Path, shell: str
+def test_any_posix_shell_suffices(
+    transport: RemoteHostTransport, remote_files: JobFiles, tree: Path, tmp_path: Path, shell: str
 ) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell}")
@@ -703,15 +707,15 @@ def test_any_posix_shell_will_do(
         argv = [shell, *(["sh"] if shell == "busybox" else []), *command.argv[1:]]
         return Command(argv, timeout=command.timeout, environment=command.environment), data
 
-    elsewhere.before = before
-    far.put(str(tree), str(tmp_path / "there"))
-    far.get(str(tmp_path / "there"), str(tmp_path / "back"))
+    transport.before = before
+    remote_files.put(str(tree), str(tmp_path / "there"))
+    remote_files.get(str(tmp_path / "there"), str(tmp_path / "back"))
 
     assert _contents(tmp_path / "back") == _contents(tree)
-    assert far.read(str(tree / "program"), 2, 3) == OutputPart(b"/bi", 2, 10)
+    assert remote_files.read(str(tree / "program"), 2, 3) == OutputPart(b"/bi", 2, 10)
 
 
-# --------------------------------------------------------------------------------------- what grows
+# ------------------------------------------------------------------------------------------ reading
 
 
 @pytest.mark.parametrize(

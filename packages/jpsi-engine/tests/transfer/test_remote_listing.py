@@ -1,4 +1,4 @@
-"""What ls says of a tree elsewhere is read as it is, and leads nowhere else."""
+"""The parser of listings of remote trees: names are unchanged, and none leads out of the tree."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from jpsi_engine.transfer.trees import Entry, Kind, tree
 _DIRECTORY = "drwxr-xr-x 2 0 0 4096 Nov 22 03:00 /r\n\0/r\0\0"
 
 
-def _said(path: str, said: str = "-rw-r--r-- 1 0 0 5 Nov 22 03:00 x\n", link: str = "") -> str:
-    return f"{said}\0{path}\0{link}\0"
+def _record(path: str, text: str = "-rw-r--r-- 1 0 0 5 Nov 22 03:00 x\n", link: str = "") -> str:
+    return f"{text}\0{path}\0{link}\0"
 
 
-def _printed(*records: str) -> bytes:
+def _listing(*records: str) -> bytes:
     return ("cksum\n" + "".join(records)).encode(errors="surrogateescape")
 
 
@@ -39,10 +39,10 @@ def test_modes_are_read(text: str, mode: int) -> None:
 
 
 def test_entries_have_names_below_the_root() -> None:
-    link = _said("/r/d\n/l", "lrwxrwxrwx 1 0 0 1 Nov 22 03:00 /r/d\n/l -> a\n", "a\n\n.")
-    directory = _said("/r/d\n", "drwx------ 1 0 0 1 Nov 22 03:00 /r/d\n\n")
+    link = _record("/r/d\n/l", "lrwxrwxrwx 1 0 0 1 Nov 22 03:00 /r/d\n/l -> a\n", "a\n\n.")
+    directory = _record("/r/d\n", "drwx------ 1 0 0 1 Nov 22 03:00 /r/d\n\n")
 
-    tool, entries = read_listing(_printed(_DIRECTORY, directory, link), "/r")
+    tool, entries = read_listing(_listing(_DIRECTORY, directory, link), "/r")
 
     assert tool is Tool.CKSUM
     assert entries == [
@@ -55,22 +55,22 @@ def test_entries_have_names_below_the_root() -> None:
 @pytest.mark.parametrize("path", ["/r/../x", "/r/..", "/r/a/x", "/etc/passwd", "/r//x", "/r/"])
 def test_names_that_lead_out_of_the_tree_are_refused(path: str) -> None:
     with pytest.raises(TransferError, match="leads out of it"):
-        read_listing(_printed(_DIRECTORY, _said("/r/a"), _said(path)), "/r")
+        read_listing(_listing(_DIRECTORY, _record("/r/a"), _record(path)), "/r")
 
 
 @pytest.mark.parametrize("path", ["/r/../x", "/r/x", "/x"])
 def test_the_root_is_the_first_entry(path: str) -> None:
     with pytest.raises(TransferError, match="leads out of it"):
-        read_listing(_printed(_said(path)), "/r")
+        read_listing(_listing(_record(path)), "/r")
 
 
 def test_a_name_is_that_of_one_thing() -> None:
     """A link that is said to be a directory as well would have what is in that written where it leads."""
-    link = _said("/r/a", "lrwxrwxrwx 1 0 0 1 Nov 22 03:00 /r/a -> /etc\n", "/etc\n.")
-    directory = _said("/r/a", "drwxr-xr-x 2 0 0 4096 Nov 22 03:00 /r/a\n")
+    link = _record("/r/a", "lrwxrwxrwx 1 0 0 1 Nov 22 03:00 /r/a -> /etc\n", "/etc\n.")
+    directory = _record("/r/a", "drwxr-xr-x 2 0 0 4096 Nov 22 03:00 /r/a\n")
 
     with pytest.raises(TransferError, match="leads out of it"):
-        read_listing(_printed(_DIRECTORY, link, directory, _said("/r/a/passwd")), "/r")
+        read_listing(_listing(_DIRECTORY, link, directory, _record("/r/a/passwd")), "/r")
 
 
 @pytest.mark.parametrize("printed", [b"", b"cksum\n", b"cksum\nls: wrong\0/r", b"md5sum\nx\0/r\0\0"])
@@ -83,7 +83,7 @@ def test_a_listing_that_is_not_whole_is_an_error_that_may_pass(printed: bytes) -
 
 def test_a_special_file_is_refused_by_name() -> None:
     with pytest.raises(TransferError, match="/r/pipe cannot be read: it is no file"):
-        read_listing(_printed(_DIRECTORY, _said("/r/pipe", "prw-r--r-- 1 0 0 0 Nov 22 03:00 x\n")), "/r")
+        read_listing(_listing(_DIRECTORY, _record("/r/pipe", "prw-r--r-- 1 0 0 0 Nov 22 03:00 x\n")), "/r")
 
 
 def test_a_remote_listing_equals_the_local_one(tmp_path: Path) -> None:

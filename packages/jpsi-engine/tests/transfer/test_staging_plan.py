@@ -18,7 +18,7 @@ from jpsi_engine.transfer.staging_plan import Outcome, Plan, outcomes, plan
 SUCCESS, ERROR, CANCEL = Outcome
 
 
-def made(spec: JobSpec) -> Plan:
+def plan_of(spec: JobSpec) -> Plan:
     return plan(with_absolute_places(spec, "/here", "/home/me"))
 
 
@@ -46,8 +46,8 @@ def test_a_spec_without_staging_has_no_plan_and_is_not_touched(monkeypatch: pyte
     ],
 )
 def test_a_place_is_a_path_or_a_url_of_this_machine(text: str, path: str) -> None:
-    made_in = made(JobSpec("x", stage_in=[StageIn(text, Path("t"))])).stage_in
-    made_out = made(JobSpec("x", stage_out=[StageOut(Path("s"), text)])).stage_out
+    made_in = plan_of(JobSpec("x", stage_in=[StageIn(text, Path("t"))])).stage_in
+    made_out = plan_of(JobSpec("x", stage_out=[StageOut(Path("s"), text)])).stage_out
 
     assert [it.source for it in made_in] == [path]
     assert [it.target for it in made_out] == [path]
@@ -56,7 +56,7 @@ def test_a_place_is_a_path_or_a_url_of_this_machine(text: str, path: str) -> Non
 def test_a_slash_at_the_end_of_a_target_makes_it_a_directory() -> None:
     spec = JobSpec("x", stage_out=[StageOut(Path("a/b"), "out/"), StageOut(Path("a/b"), "file:///out/")])
 
-    assert [it.target for it in made(spec).stage_out] == ["/here/out/b", "/out/b"]
+    assert [it.target for it in plan_of(spec).stage_out] == ["/here/out/b", "/out/b"]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_slash_at_the_end_of_a_target_makes_it_a_directory() -> None:
     [
         ("https://example.org/a", "https: is not offered; it can be a path or a file: URL of this machine"),
         ("s3://bucket/a", "s3: is not offered"),
-        ("file://elsewhere/a", "is on the machine elsewhere"),
+        ("file://otherhost/a", "is on the machine otherhost"),
         ("file:a", "is no absolute path"),
         ("file:///a%00", "is no absolute path"),
         ("file:///a#b", "has a \\? or #, which are %3F and %23"),
@@ -144,10 +144,10 @@ def test_a_plan_has_the_staging_of_the_spec() -> None:
         cleanup=[Path("e/")],
     )
 
-    made_plan = made(spec)
+    made_plan = plan_of(spec)
 
-    (bring,), (fetch,) = made_plan.stage_in, made_plan.stage_out
-    assert (bring.mode, bring.target, bring.is_optional) == (StagingMode.LINK, "b", False)
+    (stage_in,), (fetch,) = made_plan.stage_in, made_plan.stage_out
+    assert (stage_in.mode, stage_in.target, stage_in.is_optional) == (StagingMode.LINK, "b", False)
     assert (fetch.mode, fetch.source, fetch.is_optional) == (StagingMode.MOVE, "c", True)
     assert (made_plan.cleanup, made_plan.cleanup_outcomes) == (("e",), tuple(Outcome))
 

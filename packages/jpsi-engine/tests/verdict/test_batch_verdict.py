@@ -1,4 +1,4 @@
-"""The verdict on a job of a batch system: what follows from which evidence, in whatever order it came."""
+"""The verdict on a job of a batch system: its status for each evidence, in any order of arrival."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ MARKER, QUEUE, ACCOUNTING, ABSENCE = Evidence.MARKER, Evidence.QUEUE, Evidence.A
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STOP = Stop(CANCEL, NOW)
 LATE_STOP = Stop(CANCEL, NOW, is_late=True)
-# The clock of whoever cancels may be anything.
+# The clock of the client that cancels may have any time.
 HOUR = timedelta(hours=1)
 REQUEUE = 99
 
 
 def left(what: str, at: int = 0, restart: int = 0) -> Marker:
-    """A marker, left so many seconds after the start."""
+    """Return a marker that the runner made so many seconds after the start."""
     run = f"{restart}." if restart else ""
     marker = parse(f"a1.1.{run}{what}", int((NOW.timestamp() + at) * 1_000_000_000))
     assert marker is not None
     return marker
 
 
-def seen(state: JobState | None, code: int | None = None, reason: Reason | None = None) -> Observation:
-    return Observation(state=state, word="WORD", exit_code=code, reason=reason, ran=None)
+def observed(state: JobState | None, code: int | None = None, reason: Reason | None = None) -> Observation:
+    return Observation(state=state, native_state="WORD", exit_code=code, reason=reason, ran=None)
 
 
 def facts(**known: Any) -> Facts:
@@ -46,8 +46,8 @@ def facts(**known: Any) -> Facts:
 STARTED = left("active", 1)
 TERM = left("signalled", 2)
 GONE = {"unmentioned": True, "absent": True, "unaccounted": True}
-# What the batch system says about a stranger's job that has the native id now.
-STRANGER = Observation(state=COMPLETED, word="DONE", tag="", exit_code=0)
+# The observation of another job that has the native id now.
+STRANGER = Observation(state=COMPLETED, native_state="DONE", tag="", exit_code=0)
 LONG_GONE = {**GONE, "overdue": True}
 
 
@@ -59,77 +59,81 @@ def stopped(what: str) -> list[Marker]:
     return [STARTED, TERM, left(f"exit.{what}", 3)]
 
 
-#: What is known, and the verdict: state, exit code, reason, evidence.
+#: The facts and the verdict: state, exit code, reason, evidence.
 VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
     "nothing": ({}, None),
-    "waits": ({"queued": seen(QUEUED)}, (QUEUED, None, None, QUEUE)),
-    "runs, says the queue": ({"queued": seen(ACTIVE)}, (ACTIVE, None, None, QUEUE)),
+    "waits": ({"queued": observed(QUEUED)}, (QUEUED, None, None, QUEUE)),
+    "runs by the queue": ({"queued": observed(ACTIVE)}, (ACTIVE, None, None, QUEUE)),
     "runs, says the job": ({"markers": [STARTED]}, (ACTIVE, None, None, MARKER)),
-    "runs and was told to end": ({"markers": [STARTED, TERM], "stop": STOP}, (ACTIVE, None, None, MARKER)),
-    "in a state that nobody knows": ({"queued": seen(None)}, None),
+    "runs and was cancelled": ({"markers": [STARTED, TERM], "stop": STOP}, (ACTIVE, None, None, MARKER)),
+    "in an unknown state": ({"queued": observed(None)}, None),
     "ended well": ({"markers": ended("run.0")}, (COMPLETED, 0, None, MARKER)),
     "ended badly": ({"markers": ended("run.7")}, (FAILED, 7, Reason.EXIT_CODE, MARKER)),
-    "ended before it was told to": (
-        {"markers": ended("run.0"), "stop": LATE_STOP, "queued": seen(CANCELED)},
+    "ended before it was cancelled": (
+        {"markers": ended("run.0"), "stop": LATE_STOP, "queued": observed(CANCELED)},
         (COMPLETED, 0, None, MARKER),
     ),
-    "told to end by a clock that is an hour ahead, and its runner ended before the signal came": (
-        {"markers": ended("run.0"), "stop": Stop(CANCEL, NOW + HOUR), "queued": seen(CANCELED)},
+    "cancelled by a clock that is an hour ahead, and its runner ended before the signal came": (
+        {"markers": ended("run.0"), "stop": Stop(CANCEL, NOW + HOUR), "queued": observed(CANCELED)},
         (CANCELED, 0, Reason.CANCELLED, QUEUE),
     ),
-    "ended before it was told to, by a clock that is an hour behind": (
-        {"markers": ended("run.0"), "stop": Stop(CANCEL, NOW - HOUR, is_late=True), "queued": seen(CANCELED)},
+    "ended before it was cancelled by a clock that is an hour behind": (
+        {
+            "markers": ended("run.0"),
+            "stop": Stop(CANCEL, NOW - HOUR, is_late=True),
+            "queued": observed(CANCELED),
+        },
         (COMPLETED, 0, None, MARKER),
     ),
     "signalled by us, and the clock went back by an hour before it ended": (
         {
             "markers": [STARTED, TERM, left("exit.run.0", 3 - 3600)],
-            "queued": seen(COMPLETED, 0),
+            "queued": observed(COMPLETED, 0),
             "stop": STOP,
         },
         (CANCELED, 0, Reason.CANCELLED, MARKER),
     ),
     "ended well, and the queue is late": (
-        {"markers": ended("run.0"), "queued": seen(ACTIVE)},
+        {"markers": ended("run.0"), "queued": observed(ACTIVE)},
         (COMPLETED, 0, None, MARKER),
     ),
     "could not be set up": ({"markers": ended("directory.125")}, (FAILED, 125, Reason.SETUP, MARKER)),
-    # An exit after a signal is provisional, and so is one after a request to end.
-    "ended after it was told to, and nothing is known of why": (
+    # An exit after a signal is provisional, and so is one after a cancellation.
+    "ended after it was cancelled, with no evidence of the cause": (
         {"markers": ended("run.0"), "stop": STOP},
         (ACTIVE, None, None, MARKER),
     ),
-    "told to end, and its runner ended before the signal came": (
-        {"markers": ended("run.0"), "stop": STOP, "queued": seen(CANCELED)},
+    "cancelled, and its runner ended before the signal came": (
+        {"markers": ended("run.0"), "stop": STOP, "queued": observed(CANCELED)},
         (CANCELED, 0, Reason.CANCELLED, QUEUE),
     ),
     "ended before the cancel reached it": (
-        {"markers": ended("run.0"), "stop": STOP, "queued": seen(COMPLETED, 0)},
+        {"markers": ended("run.0"), "stop": STOP, "queued": observed(COMPLETED, 0)},
         (COMPLETED, 0, None, MARKER),
     ),
-    "told to end, ended unsignalled, and the queue has forgotten it": (
+    "cancelled, ended unsignalled, and the queue has forgotten it": (
         {"markers": ended("run.7"), "stop": STOP, **GONE},
         (FAILED, 7, Reason.EXIT_CODE, MARKER),
     ),
     "signalled, and nothing is known of why": ({"markers": stopped("run.0")}, (ACTIVE, None, None, MARKER)),
     "signalled, and the queue still has it": (
-        {"markers": stopped("run.0"), "queued": seen(ACTIVE)},
+        {"markers": stopped("run.0"), "queued": observed(ACTIVE)},
         (ACTIVE, None, None, MARKER),
     ),
     "signalled by scancel, says the queue": (
-        {"markers": stopped("run.0"), "queued": seen(CANCELED)},
+        {"markers": stopped("run.0"), "queued": observed(CANCELED)},
         (CANCELED, 0, Reason.CANCELLED, QUEUE),
     ),
     "signalled by the time limit, says the accounting": (
-        {"markers": stopped("run.0"), "accounted": seen(FAILED, 0, Reason.TIMEOUT), "absent": True},
+        {"markers": stopped("run.0"), "accounted": observed(FAILED, 0, Reason.TIMEOUT), "absent": True},
         (FAILED, 0, Reason.TIMEOUT, ACCOUNTING),
     ),
     "signalled by us, and the system calls it done": (
-        {"markers": stopped("run.0"), "queued": seen(COMPLETED, 0), "stop": STOP},
+        {"markers": stopped("run.0"), "queued": observed(COMPLETED, 0), "stop": STOP},
         (CANCELED, 0, Reason.CANCELLED, MARKER),
     ),
-    "signalled by nobody known, ended as it liked": (
-        {"markers": stopped("run.3"), "queued": seen(FAILED, 3)},
+    "signalled by an unknown process, ended with its own code": (
+        {"markers": stopped("run.3"), "queued": observed(FAILED, 3)},
         (FAILED, 3, Reason.EXIT_CODE, MARKER),
     ),
     "signalled, and the queue has forgotten it": (
@@ -145,15 +149,15 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
         (ACTIVE, None, None, MARKER),
     ),
     "killed for its memory": (
-        {"markers": ended("run.137"), "queued": seen(FAILED, 0, Reason.EXIT_CODE)},
+        {"markers": ended("run.137"), "queued": observed(FAILED, 0, Reason.EXIT_CODE)},
         (FAILED, 137, Reason.SIGNAL, MARKER),
     ),
-    "asks to be run again": ({"markers": ended(f"run.{REQUEUE}")}, (ACTIVE, None, None, MARKER)),
-    "asked to be run again and was not": (
-        {"markers": ended(f"run.{REQUEUE}"), "queued": seen(FAILED, REQUEUE)},
+    "exits with a requeue code": ({"markers": ended(f"run.{REQUEUE}")}, (ACTIVE, None, None, MARKER)),
+    "exited with a requeue code and was not requeued": (
+        {"markers": ended(f"run.{REQUEUE}"), "queued": observed(FAILED, REQUEUE)},
         (FAILED, REQUEUE, Reason.EXIT_CODE, MARKER),
     ),
-    "is put back": ({"markers": stopped("run.0"), "queued": seen(QUEUED)}, (ACTIVE, None, None, MARKER)),
+    "is requeued": ({"markers": stopped("run.0"), "queued": observed(QUEUED)}, (ACTIVE, None, None, MARKER)),
     "was put back and runs": (
         {"markers": [*stopped("run.0"), left("active", 9, restart=1)]},
         (ACTIVE, None, None, MARKER),
@@ -164,43 +168,43 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
     ),
     "not staged out": ({"markers": ended("run-stage_out.0")}, (FAILED, 0, Reason.STAGING, MARKER)),
     "signalled, ended well, and not staged out": (
-        {"markers": stopped("run-stage_out.0"), "queued": seen(FAILED, 125)},
+        {"markers": stopped("run-stage_out.0"), "queued": observed(FAILED, 125)},
         (FAILED, 0, Reason.STAGING, MARKER),
     ),
     # Without a marker of its end.
     "cancelled while it waited": (
-        {"queued": Observation(state=CANCELED, word="WORD", ran=False)},
+        {"queued": Observation(state=CANCELED, native_state="WORD", ran=False)},
         (CANCELED, None, Reason.CANCELLED, QUEUE),
     ),
-    "ended, and its marker may come": ({"queued": seen(COMPLETED, 0)}, None),
+    "ended, and its marker may come": ({"queued": observed(COMPLETED, 0)}, None),
     "ended, and its marker never came": (
-        {"queued": seen(COMPLETED, 0), "settled": True},
+        {"queued": observed(COMPLETED, 0), "settled": True},
         (COMPLETED, 0, None, QUEUE),
     ),
     "failed without a marker": (
-        {"markers": [STARTED], "queued": seen(FAILED, 7), "settled": True},
+        {"markers": [STARTED], "queued": observed(FAILED, 7), "settled": True},
         (FAILED, 7, Reason.EXIT_CODE, QUEUE),
     ),
     "the runner could not even begin": (
-        {"queued": seen(FAILED, 125), "settled": True},
+        {"queued": observed(FAILED, 125), "settled": True},
         (FAILED, 125, Reason.SETUP, QUEUE),
     ),
     "lost its node": (
-        {"markers": [STARTED], "queued": seen(FAILED, 0, Reason.NODE_FAIL), "settled": True},
+        {"markers": [STARTED], "queued": observed(FAILED, 0, Reason.NODE_FAIL), "settled": True},
         (FAILED, 0, Reason.NODE_FAIL, QUEUE),
     ),
     "called done without a code": (
-        {"queued": seen(COMPLETED), "settled": True},
+        {"queued": observed(COMPLETED), "settled": True},
         (FAILED, None, Reason.LOST, QUEUE),
     ),
     "called failed with the code 0": (
-        {"queued": seen(FAILED, 0), "settled": True},
+        {"queued": observed(FAILED, 0), "settled": True},
         (FAILED, None, None, QUEUE),
     ),
     "gone for a moment": ({"markers": [STARTED], "absent": True}, (ACTIVE, None, None, MARKER)),
     "gone for good": ({"markers": [STARTED], **LONG_GONE}, (FAILED, None, Reason.LOST, ABSENCE)),
     "gone for good before it ran": ({**LONG_GONE}, (FAILED, None, Reason.LOST, ABSENCE)),
-    "an element that was told to end, and of which its array knows nothing": (
+    "a cancelled element that its array does not report": (
         {"absent": True, "dropped": True, "stop": STOP},
         (CANCELED, None, Reason.CANCELLED, ABSENCE),
     ),
@@ -213,18 +217,18 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
         {"stop": STOP, **LONG_GONE},
         (CANCELED, None, Reason.CANCELLED, ABSENCE),
     ),
-    # Not one of jpsi's.
+    # Jobs that jpsi did not submit.
     "foreign and done": (
-        {"has_runner": False, "queued": seen(COMPLETED)},
+        {"has_runner": False, "queued": observed(COMPLETED)},
         (COMPLETED, None, None, QUEUE),
     ),
     "foreign and unknown": (
         {"has_runner": False, **LONG_GONE},
         (FAILED, None, Reason.ATTACH_UNVERIFIED, ABSENCE),
     ),
-    "foreign, and the system was not asked long enough": ({"has_runner": False, **GONE}, None),
+    "foreign, and polls have not covered the grace": ({"has_runner": False, **GONE}, None),
     "foreign, and no longer mentioned": (
-        {"has_runner": False, "queued": seen(ACTIVE), "unmentioned": True},
+        {"has_runner": False, "queued": observed(ACTIVE), "unmentioned": True},
         (ACTIVE, None, None, QUEUE),
     ),
     "foreign, and the system says that there is none": (
@@ -246,7 +250,7 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
         (FAILED, None, Reason.LOST, ABSENCE),
     ),
     "its native id is a stranger's for a moment": ({**GONE, "stranger": STRANGER}, None),
-    "told to end, and its native id is a stranger's": (
+    "cancelled, and its native id was reused": (
         {**LONG_GONE, "stranger": STRANGER, "stop": STOP},
         (FAILED, None, Reason.LOST, ABSENCE),
     ),
@@ -277,8 +281,8 @@ def test_requeue_stays_in_the_metadata_to_the_end(what: list[str], state: JobSta
     assert (status.state, status.metadata) == (state, {"requeued": True, "time.source": "marker"})
 
 
-def test_failed_stage_out_is_in_the_metadata_whatever_ended_the_job() -> None:
-    status = judge(facts(markers=stopped("run-stage_out.0"), queued=seen(CANCELED)))
+def test_failed_stage_out_is_in_the_metadata_for_any_end_of_the_job() -> None:
+    status = judge(facts(markers=stopped("run-stage_out.0"), queued=observed(CANCELED)))
 
     assert status is not None
     assert (status.state, status.metadata["stage_out"]) == (CANCELED, "failed")
@@ -286,7 +290,7 @@ def test_failed_stage_out_is_in_the_metadata_whatever_ended_the_job() -> None:
 
 @pytest.mark.clause("state-metadata")
 def test_status_names_the_job_that_has_the_native_id_now() -> None:
-    stranger = Observation(state=ACTIVE, word="RUNNING", tag="", submitted=NOW)
+    stranger = Observation(state=ACTIVE, native_state="RUNNING", tag="", submitted=NOW)
 
     status = judge(facts(**LONG_GONE, stranger=stranger))
 
@@ -296,9 +300,9 @@ def test_status_names_the_job_that_has_the_native_id_now() -> None:
     assert status.metadata["sys.stranger.state"] == "RUNNING"
 
 
-def test_the_systems_own_word_is_kept() -> None:
+def test_the_native_state_is_kept() -> None:
     observation = Observation(
-        state=QUEUED, word="PD", message="waits for nodes", details={"sys.reason": "Resources"}
+        state=QUEUED, native_state="PD", message="waits for nodes", details={"sys.reason": "Resources"}
     )
 
     status = judge(facts(queued=observation))
@@ -316,7 +320,7 @@ EARLIER = NOW - HOUR
 
 
 def at(state: JobState, time: datetime | None) -> Observation:
-    return Observation(state=state, word="WORD", exit_code=0 if state.final else None, time=time)
+    return Observation(state=state, native_state="WORD", exit_code=0 if state.final else None, time=time)
 
 
 @pytest.mark.clause("status-time")
@@ -337,7 +341,7 @@ def at(state: JobState, time: datetime | None) -> Observation:
         ),
         "marker": ({"markers": ended("run.0")}, "marker", NOW + timedelta(seconds=3)),
         "queue's cause, at the marker's time": (
-            {"markers": stopped("run.0"), "queued": seen(CANCELED)},
+            {"markers": stopped("run.0"), "queued": observed(CANCELED)},
             "marker",
             NOW + timedelta(seconds=3),
         ),
@@ -355,7 +359,7 @@ def test_status_names_the_source_of_its_time(known: dict[str, Any], source: str,
 
 codes = st.sampled_from([0, 1, 7, REQUEUE, 125, 137, 143, 255])
 observed_ends = st.builds(
-    seen,
+    observed,
     st.sampled_from([COMPLETED, FAILED, CANCELED]),
     codes,
     st.sampled_from([None, Reason.EXIT_CODE, Reason.TIMEOUT, Reason.NODE_FAIL]),
@@ -364,7 +368,7 @@ observed_ends = st.builds(
 
 @st.composite
 def runs(draw: st.DrawFn) -> list[Marker]:
-    """What an attempt left: earlier runs that were ended by a signal, and the last one."""
+    """Draw the markers of an attempt: earlier runs that a signal ended, and the last one."""
     markers, time = [], 0
     for restart in range(draw(st.integers(0, 2)) + 1):
         if restart:
@@ -384,12 +388,12 @@ def runs(draw: st.DrawFn) -> list[Marker]:
 def test_final_verdict_does_not_depend_on_the_order_of_the_evidence(
     markers: list[Marker], stop: Stop | None, end: Observation, data: st.DataObject
 ) -> None:
-    """Whatever is known already when a verdict is final, the rest would not have changed it."""
+    """Evidence that arrives after a final verdict would not have changed it."""
     last = markers[-1].restart
     first = next(index for index, marker in enumerate(markers) if marker.restart == last)
     count = data.draw(st.integers(first + 1, len(markers)), label="markers that show")
-    # The queue tells the end of the last run before or after its markers show; they are waited for.
-    queued = data.draw(st.sampled_from([None, seen(ACTIVE), end]), label="what the queue said")
+    # The queue reports the end of the last run before or after its markers show; the verdict waits for them.
+    queued = data.draw(st.sampled_from([None, observed(ACTIVE), end]), label="report of the queue")
 
     early = judge(facts(markers=markers[:count], stop=stop, queued=queued, settled=count == len(markers)))
     late = judge(facts(markers=markers, stop=stop, queued=end, settled=True))

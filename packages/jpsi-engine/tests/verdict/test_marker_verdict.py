@@ -1,4 +1,4 @@
-"""The verdict on a job: what follows from which facts, and nothing from their order."""
+"""The verdict on a job of `local`: its status for each combination of facts, in any order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def marker_of(what: str, at: int = 0) -> Marker:
-    """A marker of the last run, left so many seconds after the start."""
+    """Return a marker of the last run, made so many seconds after the start."""
     marker = parse(f"a1.1.{what}", int((START.timestamp() + at) * 1_000_000_000))
     assert marker is not None
     return marker
@@ -69,12 +69,12 @@ def ended(what: str) -> Marker:
     return marker_of(f"exit.{what}", 2)
 
 
-#: What is known, and the verdict: state, exit code, reason, evidence.
+#: The facts and the verdict: state, exit code, reason, evidence.
 VERDICTS = {
     "nothing": ([], None, None, None),
     "signalled and running": ([TERM], None, None, None),
-    "told to end and running": ([TERM], stop(), None, None),
-    "told to end, its shell ended, its processes have not": ([TERM, ended("run.0")], stop(), None, None),
+    "stopped and running": ([TERM], stop(), None, None),
+    "stopped, its shell ended, its processes have not": ([TERM, ended("run.0")], stop(), None, None),
     "ran well": ([ended("run.0")], None, None, (COMPLETED, 0, None, MARKER)),
     "ran well, and is gone": ([ended("run.0")], None, end(), (COMPLETED, 0, None, MARKER)),
     "marker and kernel disagree": ([ended("run.0")], None, killed(9), (COMPLETED, 0, None, MARKER)),
@@ -179,14 +179,14 @@ def test_verdict(
     assert found == verdict
 
 
-#: How a process ended that jpsi only attached to.
+#: The ends of a process to which jpsi only attached.
 ATTACHED = {
     "running": (None, None, None),
     "ended well": (None, exited(0), (COMPLETED, 0, None, PROCESS)),
     "ended badly": (None, exited(7), (FAILED, 7, Reason.EXIT_CODE, PROCESS)),
     "killed": (None, killed(9), (FAILED, 137, Reason.SIGNAL, PROCESS)),
     "cancelled": (stop(), killed(15), (CANCELED, 143, Reason.CANCELLED, PROCESS)),
-    "told to end and running": (stop(), None, None),
+    "stopped and running": (stop(), None, None),
     "gone": (None, end(), (FAILED, None, Reason.LOST, ABSENCE)),
 }
 
@@ -224,7 +224,7 @@ def test_verdict_does_not_depend_on_the_order_of_the_markers(
     assert len(verdicts) == 1
 
 
-def test_verdict_is_the_same_whatever_holds_the_markers() -> None:
+def test_verdict_is_the_same_for_any_collection_of_markers() -> None:
     facts = [TERM, ended("run.143")]
 
     assert judge_process(iter(facts), stop(), end()) == judge_process(facts, stop(), end())
@@ -253,8 +253,8 @@ def test_completed_is_never_concluded_without_code_0(
 
     if status is not None and status.state is COMPLETED:
         assert status.exit_code == 0
-        told = [marker.code for marker in markers if marker.kind == "exit"]
-        assert 0 in told or (is_gone is not None and is_gone.wait_status == 0)
+        codes = [marker.code for marker in markers if marker.kind == "exit"]
+        assert 0 in codes or (is_gone is not None and is_gone.wait_status == 0)
 
 
 @pytest.mark.clause("state-active")
@@ -292,14 +292,14 @@ def test_signal_is_in_the_metadata_whatever_its_source(number: int) -> None:
 
 
 @pytest.mark.clause("status-time")
-def test_time_of_a_verdict_is_the_marker_s_and_without_one_that_of_the_observation() -> None:
-    told = judge_process([ended("run.0")], None, end(at=9))
-    seen = judge_process([], None, end(at=9))
+def test_the_time_of_a_verdict_is_of_the_marker_or_else_of_the_observation() -> None:
+    by_marker = judge_process([ended("run.0")], None, end(at=9))
+    by_observation = judge_process([], None, end(at=9))
 
-    assert told is not None
-    assert told.time == START + timedelta(seconds=2)
-    assert seen is not None
-    assert seen.time == START + timedelta(seconds=9)
+    assert by_marker is not None
+    assert by_marker.time == START + timedelta(seconds=2)
+    assert by_observation is not None
+    assert by_observation.time == START + timedelta(seconds=9)
 
 
 def test_failed_post_launch_is_in_the_metadata() -> None:
@@ -313,8 +313,8 @@ def test_nanoseconds_become_an_aware_time() -> None:
     assert datetime_from_ns(1_767_225_600_250_000_000) == datetime(2026, 1, 1, 0, 0, 0, 250_000, tzinfo=UTC)
 
 
-def test_a_wait_status_is_that_of_wait() -> None:
-    """So that the table above means what it says."""
+def test_wait_statuses_of_the_table_equal_those_of_wait() -> None:
+    """The table above relies on it."""
     assert [os.waitstatus_to_exitcode(facts.wait_status or 0) for facts in (exited(7), killed(9))] == [7, -9]
     assert os.waitstatus_to_exitcode(killed(11, dumped=True).wait_status or 0) == -11
     assert isinstance(judge_process([], None, exited(0)), JobStatus)

@@ -68,7 +68,7 @@ def test_no_name_makes_parsing_raise(name: str) -> None:
     assert marker is None or (marker.name, marker.time_ns) == (name, 7)
 
 
-def test_time_of_a_marker_is_that_of_its_file(tmp_path: Path) -> None:
+def test_a_marker_has_the_time_of_its_file(tmp_path: Path) -> None:
     touch(tmp_path, "a1.1.exit.run.0")
     os.utime(tmp_path / "a1.1.exit.run.0", ns=(0, 1_767_225_600_500_000_000))
 
@@ -86,7 +86,7 @@ def test_scan_finds_every_marker_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_scan_finds_only_the_requested_jobs(tmp_path: Path) -> None:
-    """An id is no prefix of another."""
+    """An id that is a prefix of another does not match it."""
     touch(tmp_path, "a1.1.exit.run.0", "a11.1.exit.run.0", "b.1.exit.run.0")
 
     assert names(scan(str(tmp_path), {"a1", "c"})) == ["a1.1.exit.run.0"]
@@ -94,7 +94,7 @@ def test_scan_finds_only_the_requested_jobs(tmp_path: Path) -> None:
 
 
 def test_marker_that_is_moved_during_a_scan_is_left_out(tmp_path: Path) -> None:
-    """Another process has taken it to the job's folder."""
+    """Another process has moved it to the job's folder."""
     touch(tmp_path, "a1.1.exit.run.0", "a2.1.exit.run.0")
 
     class Wanted(frozenset[str]):

@@ -101,6 +101,11 @@ def _read_error(draft: kit.Draft, value: str) -> None:
         draft.spec.stderr_path = _path(value)
 
 
+def _read_tasks(draft: kit.Draft, value: str) -> None:
+    limit = draft.options.get("tc")
+    kit.array_reader("SGE_TASK_ID")(draft, value if limit is None else f"{value}%{limit}")
+
+
 def _read_shell(draft: kit.Draft, value: str) -> None:
     draft.spec.executable = str(_path(value))
 
@@ -238,8 +243,10 @@ _DIRECTORY = kit.path_reader("directory", lambda value: kit.read_path(value or "
 # sge_submit(1) of 8.1.9, OPTIONS, in the order in which they are written
 _OPTIONS = {
     "N": kit.Option(lambda it: job_name(it.spec.name, it.context.tag), kit.read_name),
-    "t": kit.Option(lambda it: None if it.context.elements is None else f"1-{it.context.elements}"),
-    "tc": kit.Option(lambda it: it.context.at_a_time),
+    "t": kit.Option(
+        lambda it: None if it.context.elements is None else f"1-{it.context.elements}", _read_tasks
+    ),
+    "tc": kit.Option(lambda it: it.context.at_a_time, kit.ignore_option),
     "ac": kit.Option(lambda it: kept_name(it.spec.name)),
     "S": kit.Option("/bin/sh", _read_shell),
     "cwd": kit.Option(None, _DIRECTORY),

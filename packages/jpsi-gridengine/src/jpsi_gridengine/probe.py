@@ -31,6 +31,7 @@ _IDS_PER_ACCOUNTING = 1000
 def capabilities(site: Site) -> Capabilities:
     """Return the capabilities of Grid Engine at this site."""
     return Capabilities(
+        hold_option="gridengine.h",
         default_launcher="mpirun",
         id_variable="JOB_ID",
         ids_per_query=None,

@@ -1,8 +1,8 @@
 """Runs the tasks of a group in its allocation: `python -m jpsi_jobspec.group_run RUN ENTRY LIFE`.
 
-`inside`, the program of the group's job, starts it. It needs no process outside of the allocation. It keeps a
-journal of its own, so that a new process goes on after this one was killed. When the group must end, it ends
-the tasks that run, and then runs those that clean up.
+`group_supervisor`, the program of the group's job, starts it. It needs no process outside of the allocation.
+It keeps a journal of its own, so that a new process continues after this one was killed. When the group must
+end, it ends the tasks that run, and then runs those that clean up.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from jpsi import JobExecutor, JobState
 from .document import ONE_SLOT
 from .groups import TIMEOUT, begin_life, open_executor, time_to_run, watch_for_end
 from .planning import (
-    INSTALL_HINT,
     Capacity,
     Entry,
     flatten,
+    install_hint,
     is_spread,
     multinode_entries,
     slots_of_nodes,
@@ -85,7 +85,7 @@ def _nodes(allocation: Entry) -> tuple[int, ...]:
     names = Path(file).read_text(encoding="utf-8").split() if file else []
     nodes = slots_of_nodes(allocation.shape or ONE_SLOT, names)
     if len(nodes) > 1 and not is_spread(allocation) and not usable_engines():
-        log.warning("the group %s uses the first node alone; %s", allocation.id, INSTALL_HINT)
+        log.warning("the group %s uses the first node alone; %s", allocation.id, install_hint())
         return nodes[:1]
     return nodes
 

@@ -13,11 +13,13 @@ from .shell_lines import HIDE_COLONS, exec_line
 
 @hookimpl
 def rank_variables() -> Sequence[str]:
+    """Return the variables that ALPS sets for each process."""
     return ("ALPS_*", "PMI_*", "CUDA_VISIBLE_DEVICES", "CRAY_CUDA_*")
 
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
+    """Return the lines that run the job's processes with `aprun`."""
     (layout,) = ProcessLayout.from_components(spec)
     # aprun(1), Cray S-2496
     options = {"n": layout.processes, "N": layout.per_node, "d": layout.cores}

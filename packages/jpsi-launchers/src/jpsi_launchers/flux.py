@@ -13,11 +13,13 @@ from .shell_lines import exec_line, option_words
 
 @hookimpl
 def rank_variables() -> Sequence[str]:
+    """Return the variables that Flux and the MPI libraries set for each process."""
     return ("FLUX_*", "PMI_*", "PMIX_*", "OMPI_MCA_*", "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES")
 
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
+    """Return the lines that run the job's processes with `flux run`."""
     (layout,) = ProcessLayout.from_components(spec)
     # The manual pages flux-run(1) and flux-shell-options(7)
     options: Options = {

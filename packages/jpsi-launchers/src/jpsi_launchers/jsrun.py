@@ -13,11 +13,13 @@ from .shell_lines import HIDE_COLONS, exec_line, option_words
 
 @hookimpl
 def rank_variables() -> Sequence[str]:
+    """Return the variables that JSM and the MPI library set for each process."""
     return ("JSM_*", "PMIX_*", "OMPI_*", "CUDA_VISIBLE_DEVICES")
 
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
+    """Return the lines that run the job's processes with `jsrun`, each in a resource set of its own."""
     (layout,) = ProcessLayout.from_components(spec)
     # Summit User Guide (OLCF), "Job Launcher (jsrun)"; each process gets its own resource set
     options = {

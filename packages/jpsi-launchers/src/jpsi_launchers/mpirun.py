@@ -13,4 +13,5 @@ heterogeneous, rank_variables = mpi.heterogeneous, mpi.rank_variables
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
+    """Return the lines that run the job's processes with the `mpirun` on PATH, of any MPI."""
     return mpi.lines("mpirun", spec)

@@ -13,6 +13,7 @@ from .shell_lines import KEEP_INPUT, shell
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
+    """Return why the launcher cannot run a job: it needs several nodes."""
     nodes = max(it.nodes or 1 for it in ProcessLayout.from_components(spec))
     if nodes > 1:
         return [f"the launcher multiple runs all processes on one node, but {nodes} nodes are asked for"]
@@ -21,16 +22,22 @@ def check_spec(spec: JobSpec) -> list[str]:
 
 @hookimpl
 def heterogeneous() -> bool:
+    """Return True: it starts a process for each slot, whatever the kinds of slots."""
     return True
 
 
 @hookimpl
 def rank_variables() -> Sequence[str]:
+    """Return the variables that tell each process its rank, and the number of processes."""
     return ("JPSI_RANK", "JPSI_SIZE")
 
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
+    """Return the lines that start all processes and wait for them.
+
+    The exit code is that of the lowest rank that failed. The lines forward signals to every process.
+    """
     return [
         ShellLine(f"JPSI_SIZE={word(str(sum(it.processes for it in ProcessLayout.from_components(spec))))}"),
         *unignore_signals(),

@@ -22,6 +22,7 @@ _ANY = (mpi, aprun, flux, jsrun, multiple, srun)
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
+    """Return the problems with the custom attributes that name the script, and with the job."""
     options = custom_options(spec, _SYSTEM)
     path, count = options.get(_PATH), options.get(_COUNT, False)
     if not isinstance(path, str | Path) or not Path(path).is_absolute():
@@ -35,15 +36,18 @@ def check_spec(spec: JobSpec) -> list[str]:
 
 @hookimpl
 def rank_variables() -> Sequence[str]:
+    """Return the variables of all launchers, since the script may use any of them."""
     return tuple(dict.fromkeys(name for module in _ANY for name in module.rank_variables()))
 
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
+    """Return the lines that run the job's processes with the script."""
     options = custom_options(spec, _SYSTEM)
     return ScriptLauncher(options[_PATH], takes_count=options.get(_COUNT, False)).launch(spec)
 
 
 @hookimpl
 def sources_scripts() -> bool:
+    """Return True: the script itself sources pre_launch and post_launch."""
     return True

@@ -45,6 +45,7 @@ esac"""
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
+    """Return the problems with the custom attributes, and with the processes of components."""
     found = list(CUSTOM.problems(spec))
     layouts = ProcessLayout.from_components(spec)
     if len(layouts) > 1 and any(it.is_uneven for it in layouts):
@@ -54,11 +55,13 @@ def check_spec(spec: JobSpec) -> list[str]:
 
 @hookimpl
 def heterogeneous() -> bool:
+    """Return True: a step can span the components of a heterogeneous job."""
     return True
 
 
 @hookimpl
 def rank_variables() -> Sequence[str]:
+    """Return the variables that Slurm and the MPI libraries set for each process."""
     return (
         *("SLURM_*", "SLURMD_*", "PMI_*", "PMI2_*", "PMIX_*", "OMPI_MCA_*"),
         *("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"),
@@ -67,6 +70,7 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
+    """Return the lines that run the job's processes as one step of its Slurm job."""
     layouts = ProcessLayout.from_components(spec)
     # If the user set an option about how steps share the job, that option decides.
     inside = () if CUSTOM.of(spec).keys() & _SHARING else _INSIDE_A_STEP

@@ -61,7 +61,7 @@ _FLAGS = (
     *("B", "H", "I", "IS", "ISp", "ISs", "IX", "Ip", "Is", "K", "N", "Ne", "V", "XF", "Zs", "ar", "cn_mem"),
     *("h", "hl", "nodata", "r", "rn", "rnc", "ti", "tty", "ul", "x"),
 )
-_ARRAY = re.compile(r"(?P<name>[^\[]*)\[.*\](?:%[0-9]+)?")
+_ARRAY = re.compile(r"(?P<name>[^\[]*)\[(?P<indices>.*)\](?P<limit>%[0-9]+)?")
 # bsub of LSF 10.1, -W: minutes, or hours and minutes; other forms refer to a certain host
 _LIMIT = re.compile(r"(?:(?P<hours>[0-9]+):)?(?P<minutes>[0-9]+)")
 _path = partial(kit.read_path, patterns=re.compile(r"%|/\Z"))
@@ -140,7 +140,7 @@ def _array_suffix(context: SubmitContext) -> str:
 def _read_name(draft: kit.Draft, value: str) -> None:
     array = _ARRAY.fullmatch(value)
     if array is not None:
-        draft.lose("J", value, "an array is several jobs; use submit_many")
+        kit.array_reader("LSB_JOBINDEX")(draft, f"{array['indices']}{array['limit'] or ''}")
     draft.spec.name = (value if array is None else array["name"]) or None
 
 

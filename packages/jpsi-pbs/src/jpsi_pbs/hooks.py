@@ -144,6 +144,7 @@ class Hooks(ABC):
             ids_per_query=self.max_ids,
             dependencies=frozenset(DependencyKind),
             arrays=self.arrays(site),
+            hold_option=f"{self.form.custom.systems[0]}.h",
             heterogeneous=True,
         )
 
@@ -200,7 +201,7 @@ class Hooks(ABC):
             jobs = self.parse_queried_jobs(result, native_ids)
         queried = QueriedIds(native_ids)
         observations = {
-            native_id: Observation(state=None, word=message)
+            native_id: Observation(state=None, native_state=message)
             for native_id, message in queue.parse_undecided_jobs(result, native_ids or ()).items()
         }
         denied = queue.parse_unknown_jobs(result, native_ids or ())

@@ -20,7 +20,7 @@ from jpsi.plugin import (
     Site,
     hookimpl,
 )
-from jpsi.plugin.kit import JobRequest, Option, attribute_option
+from jpsi.plugin.kit import JobRequest, Option, array_reader, attribute_option
 
 from . import queue
 from .chunks import CUSTOM, RESOURCE_OPTIONS
@@ -52,7 +52,10 @@ class OpenPbs(Hooks):
     form = script_form(
         CUSTOM,
         RESOURCE_OPTIONS,
-        {"q": Option(_write_queue, attribute_option("queue_name").read), "J": Option(lambda it: it.indices)},
+        {
+            "q": Option(_write_queue, attribute_option("queue_name").read),
+            "J": Option(lambda it: it.indices, array_reader("PBS_ARRAY_INDEX")),
+        },
     )
     # -f: no background process, which would keep inherited files open, e.g. the lock of the job's directory.
     qsub = ("qsub", "-f")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import attrs
 
 from jpsi.plugin import Arrays, Command, CommandResult, JobAttributes, JobSpec, ShellLine, Site, hookimpl
-from jpsi.plugin.kit import Option
+from jpsi.plugin.kit import Option, array_reader
 
 from . import queue
 from .directives import DIRECTORY, script_form
@@ -35,7 +35,11 @@ class Torque(Hooks):
     """The hooks of the executor `torque`."""
 
     name = "torque"
-    form = script_form(CUSTOM, RESOURCE_OPTIONS, {"t": Option(lambda it: it.indices), "d": DIRECTORY})
+    form = script_form(
+        CUSTOM,
+        RESOURCE_OPTIONS,
+        {"t": Option(lambda it: it.indices, array_reader("PBS_ARRAYID")), "d": DIRECTORY},
+    )
     # -x prints XML; Torque lists finished jobs for `keep_completed` seconds.
     qstat = ("qstat", "-f", "-x")
     # qstat opens a connection for each named id, so that listing all jobs is cheaper than naming many.

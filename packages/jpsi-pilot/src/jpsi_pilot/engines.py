@@ -11,6 +11,8 @@ from typing import cast
 
 from importlib_metadata import entry_points
 
+from jpsi.plugin import install_command
+
 from . import flux_installation
 from .protocol import EngineMaker, PilotEngine, Settings
 
@@ -61,5 +63,5 @@ def new_engine(changed: Callable[[], None], settings: Settings) -> PilotEngine:
     try:
         return cast("EngineMaker", found[name].load())(changed, settings)
     except ImportError as e:
-        msg = f"the pilot engine {name!r} cannot be used: {e}; try: pip install 'jpsi-pilot[{name}]'"
+        msg = f"the pilot engine {name!r} cannot be used: {e}; try: {install_command(f'jpsi-pilot[{name}]')}"
         raise EngineMissing(msg) from e

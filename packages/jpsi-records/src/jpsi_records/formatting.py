@@ -87,10 +87,8 @@ def explanation(request: model.Request, events: Sequence[model.Event], near: Seq
     if assigned is None:
         return f"request {request.id} is {request.state.value} and has no execution\n"
     if not assigned.data.get("is_new"):
-        return (
-            f"execution {assigned.execution} was there: it computes the same, and nothing speaks against it\n"
-        )
-    lines = [f"execution {assigned.execution} was made for it: nothing that was there satisfied it"]
+        return f"execution {assigned.execution} existed: it computes the same, and satisfies the request\n"
+    lines = [f"execution {assigned.execution} was made for it: no earlier execution satisfied it"]
     refused = assigned.data.get("refused", {})
     lines += [f"  execution {it} computes the same, but {'; '.join(why)}" for it, why in refused.items()]
     for other in near:

@@ -28,6 +28,7 @@ _MAX_ARRAY_TASKS = re.compile(r"(?:^|,)max_array_tasks=([1-9][0-9]{0,9})(?:,|$)"
 def capabilities(site: Site) -> Capabilities:
     """Return the capabilities of Slurm, with the exit codes for which this site requeues jobs."""
     return Capabilities(
+        hold_option="slurm.hold",
         default_launcher="srun",
         heterogeneous=True,
         id_variable="SLURM_JOB_ID",

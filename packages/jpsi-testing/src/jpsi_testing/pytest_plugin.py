@@ -25,6 +25,15 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what conformance tests exercised of each executor or launcher, and what not and why."""
+    from jpsi_testing.conformance import format_table, read_outcomes  # noqa: PLC0415  on first use
+
+    if lines := format_table(read_outcomes(terminalreporter.stats)):
+        terminalreporter.section("conformance")
+        terminalreporter.write("".join(f"{line}\n" for line in lines))
+
+
 @pytest.fixture
 def fake_clock() -> FakeClock:
     """Return a clock that stands still until the test advances it."""

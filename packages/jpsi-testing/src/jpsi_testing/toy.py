@@ -65,11 +65,13 @@ _ROW = re.compile(
 
 @hookimpl
 def config_class() -> type[ExecutorConfig]:
+    """Return the class of the configuration, that of every batch system."""
     return BatchConfig
 
 
 @hookimpl
 def capabilities() -> Capabilities:
+    """Return what toys offer: dependencies of every kind, several kinds of slots, and arrays."""
     return Capabilities(
         default_launcher="multiple",
         id_variable="TOY_JOB_ID",
@@ -81,13 +83,24 @@ def capabilities() -> Capabilities:
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
-    if any(it.computed_node_count > 1 for it in components(spec.resources)):
-        return ["a toy has one node"]
-    return []
+    """Return why a job can never run here: each attribute of a job is in the script, or refused."""
+    attributes = spec.attributes
+    slots = components(spec.resources)
+    options = [name for name in attributes.custom_attributes or {} if name.startswith("toy.")]
+    refusals = {
+        "a toy has one node": any(it.computed_node_count > 1 for it in slots),
+        "a toy has no GPUs": any(it.gpu_cores_per_process for it in slots),
+        "a toy gives no job a node of its own": any(it.exclusive_node_use for it in slots),
+        "a toy limits no memory": any(it.memory is not None for it in slots),
+        "a toy has no reservations": attributes.reservation_id is not None,
+        f"a toy has no further options: {options}": options,
+    }
+    return [problem for problem, is_true in refusals.items() if is_true]
 
 
 @hookimpl
 def render_script(spec: JobSpec, context: SubmitContext) -> Script:
+    """Return the directives of a job."""
     options = [(option, value) for option, value in _options(spec, context) if value is not None]
     return Script([Directive.of("#TOY", option, value) for option, value in options])
 
@@ -102,7 +115,15 @@ def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str |
     # rounded up: -(-a // b)
     yield "seconds", str(-(-duration // _SECOND)) if duration else None
     if spec.resources is not None:
-        yield "slots", str(sum(it.computed_process_count for it in components(spec.resources)))
+        yield (
+            "slots",
+            str(
+                sum(
+                    it.computed_process_count * (it.cpu_cores_per_process or 1)
+                    for it in components(spec.resources)
+                )
+            ),
+        )
     yield "elements", None if context.elements is None else str(context.elements)
     yield "at-a-time", None if context.at_a_time is None else str(context.at_a_time)
     yield "after", ",".join(f"{it.kind.value}:{it.native_id}" for it in context.after) or None
@@ -110,11 +131,13 @@ def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str |
 
 @hookimpl
 def submit(script: Script) -> Command:
+    """Return the command that submits a script, which it reads from standard input."""
     return Command(["tsubmit"], stdin=script.text, unset=["TOY_*"])
 
 
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
+    """Return the native id; ValueError if the output does not contain exactly one."""
     # sites print what they like around it
     found = re.findall(r"^accepted as job (\d+)$", result.stdout, re.MULTILINE)
     if len(found) != 1:
@@ -125,16 +148,19 @@ def parse_submit(result: CommandResult) -> str:
 
 @hookimpl
 def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
+    """Return the native ids of array elements."""
     return [f"{native_id}.{index}" for index in indices]
 
 
 @hookimpl
 def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
+    """Return, by native id of an element, the native id of its array."""
     return {native_id: native_id.partition(".")[0] for native_id in native_ids if "." in native_id}
 
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure | None:
+    """Return what a failed submission means; None if it is unclear."""
     kinds = {_REFUSED: FailureKind.INVALID_JOB, _NO_CONTACT: FailureKind.TRANSIENT}
     kind = kinds.get(result.returncode)
     return None if kind is None else Failure(kind, result.complaint)
@@ -142,46 +168,55 @@ def classify_failure(result: CommandResult) -> Failure | None:
 
 @hookimpl
 def find() -> Command:
+    """Return the command that lists all jobs with their tags."""
     return Command(["tstat", "--all"])
 
 
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> dict[str, str]:
+    """Return the native ids of the jobs with these tags."""
     return {row["tag"]: row["id"] for row in _rows(result) if row["tag"] in tags}
 
 
 @hookimpl
 def query(native_ids: Sequence[str] | None) -> Command:
+    """Return the command that lists some jobs; for None, all jobs of the user."""
     return Command(["tstat", *(["--all"] if native_ids is None else native_ids)])
 
 
 @hookimpl
 def parse_status(result: CommandResult) -> dict[str, Observation]:
+    """Return an observation of each job in the output; SubmitException if it is incomplete."""
     return _observations(result)
 
 
 @hookimpl
 def query_finished(native_ids: Sequence[str]) -> Command:
+    """Return the command that lists jobs that have ended."""
     return Command(["tstat", "--finished", *native_ids])
 
 
 @hookimpl
 def parse_finished(result: CommandResult) -> dict[str, Observation]:
+    """Return an observation of each ended job in the output; SubmitException if it is incomplete."""
     return _observations(result)
 
 
 @hookimpl
 def cancel(native_ids: Sequence[str]) -> Command:
+    """Return the command that cancels jobs."""
     return Command(["tdel", *native_ids])
 
 
 @hookimpl
 def hold(native_ids: Sequence[str]) -> Command:
+    """Return the command that holds jobs."""
     return Command(["thold", *native_ids])
 
 
 @hookimpl
 def release(native_ids: Sequence[str]) -> Command:
+    """Return the command that releases jobs."""
     return Command(["trelease", *native_ids])
 
 
@@ -222,7 +257,7 @@ def _observation(row: re.Match[str]) -> Observation:
     state, reason = _STATES.get(row["word"], (None, None))
     return Observation(
         state=state,
-        word=row["word"],
+        native_state=row["word"],
         tag=extract_tag(row["tag"]),
         submitted=parse_time(row["submitted"]),
         reason=reason,

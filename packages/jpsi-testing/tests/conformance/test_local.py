@@ -1,4 +1,4 @@
-"""The executor `local` and the launcher `single` conform, as far as it concerns them."""
+"""The executor `local` and the launcher `single` pass the conformance tests that apply to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jpsi_testing.conformance.staging import StagingTests
 
 
 class TestLocal(RunTests, StagingTests, NodeTests, HostileTests, RecoveryTests):
-    """Without what only batch systems do, and what `test_local` asks for in more detail."""
+    """The tests without those for batch systems, and without those that `test_local` has in more detail."""
 
     executor_name = "local"
     config_class = jpsi.ExecutorConfig

@@ -1,4 +1,4 @@
-"""The executor `local` conforms where files are elsewhere."""
+"""The executor `local` conforms on a remote host with its own files."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from jpsi.plugin import Command, CommandResult
 from jpsi_engine.builtin import local
 from jpsi_engine.host.procfs import ProcessId, session
 from jpsi_testing import ExecutorConformance, RemoteTransport
+from jpsi_testing.conformance.attributes import TRANSLATED
 from jpsi_testing.conformance.base import shell
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.waiting import eventually
 
-_OBEDIENT = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+_ENDS_BY_TERM = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 # A line of the list of all jobs of the user, as the programs of `local` print it.
 _LISTED = re.compile(r"process ([0-9]+) .* -s jpsi-")
 
 
-class _SeparateMachine(RemoteTransport):
-    """This machine as if it were another one with processes of its own.
+class _SeparateHost(RemoteTransport):
+    """A transport to this host as if it were another one, with its own processes.
 
     The user's jobs with another home directory, such as those of tests that run at the same time or were left
     by others, are not listed: they would count for the limits of an executor, whose jobs wait until they end.
@@ -50,43 +51,45 @@ class _SeparateMachine(RemoteTransport):
         try:
             variables = Path("/proc", match[1], "environ").read_bytes().split(b"\0")
         except OSError:
-            # it has ended, or nothing tells its variables on this system
+            # the process has ended, or this system does not show its variables
             return False
         return os.fsencode(f"HOME={self.home}") not in variables
 
 
-class TestLocalElsewhere(ExecutorConformance):
+class TestLocalOnRemoteHost(ExecutorConformance):
     executor_name = "local"
     is_remote = True
     config_class = local.LocalConfig
     plugin = local
     unknown_id = f"999999.1.0.{platform.node()}"
+    # there is one machine, all of which each job may use, and no queue
+    ignored_attributes = TRANSLATED.keys() - {"resources.node_count", "attributes.duration"}
 
     @pytest.fixture(autouse=True)
-    def elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteTransport:
-        elsewhere = _SeparateMachine(tmp_path / "far home")
-        monkeypatch.setattr(type(self), "url", elsewhere.url)
-        return elsewhere
+    def remote_transport(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteTransport:
+        remote_transport = _SeparateHost(tmp_path / "remote home")
+        monkeypatch.setattr(type(self), "url", remote_transport.url)
+        return remote_transport
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
-        """Tell the job's leader to end."""
+        """Terminate the leader of the job."""
         os.kill(int(native_id.partition(".")[0]), signal.SIGTERM)
 
-    @pytest.mark.parametrize("text", [_OBEDIENT, "trap '' TERM; sleep 1000"], ids=["obeys", "is killed"])
+    @pytest.mark.parametrize("text", [_ENDS_BY_TERM, "trap '' TERM; sleep 1000"], ids=["ends", "is killed"])
     def test_a_job_ends_with_its_duration_without_a_follower(
-        self, config: ExecutorConfig, text: str, elsewhere: RemoteTransport
+        self, config: ExecutorConfig, text: str, remote_transport: RemoteTransport
     ) -> None:
         job = Job(shell(text, attributes=JobAttributes(duration=timedelta(seconds=1))))
         others = threading.enumerate()
         executor = self.new_executor(config)
         executor.submit(job)
         native_id = job.native_id or ""
-        elsewhere.down()
-        # whoever follows jobs ends with the last who holds it; a thread does for a moment
+        remote_transport.down()
+        # the monitor of jobs ends with the last reference to it; a thread holds one for a moment
         del executor, job
         assert eventually(lambda: gc.collect() >= 0 and not _following(others), self.timeout_seconds)
         assert wait_until_killed(native_id, self.timeout_seconds)
-        elsewhere.up()
+        remote_transport.up()
 
         with self.new_executor(config) as executor:
             (recovered,) = executor.recover()
@@ -95,7 +98,7 @@ class TestLocalElsewhere(ExecutorConformance):
         assert (status.state, status.reason) == (JobState.FAILED, Reason.TIMEOUT)
 
     def test_a_cancelled_job_leaves_no_files(self, executor: JobExecutor) -> None:
-        """Each process of a job is told to end, and those that do not obey are killed."""
+        """Each process of a job gets TERM, and those that ignore it are killed."""
         job = Job(shell("trap '' TERM; sleep 1000 & sleep 1000"))
         executor.submit(job)
         self.active(job)
@@ -114,12 +117,12 @@ class TestLocalElsewhere(ExecutorConformance):
 
 
 def _following(others: Collection[threading.Thread]) -> list[str]:
-    """The threads that follow jobs, apart from others."""
+    """Return the threads that follow jobs, without these others."""
     names = [it.name for it in threading.enumerate() if it not in others]
     return [it for it in names if it in {"jpsi-batch-see", "jpsi-batch-ask", "jpsi-hear", "jpsi-prune"}]
 
 
 def wait_until_killed(native_id: str, seconds: float) -> bool:
-    """Whether nothing of a job is left in good time."""
+    """Return True if no process of a job is left in time."""
     leader, start = map(int, native_id.split(".")[:2])
     return eventually(lambda: not session(ProcessId(leader, start)), seconds)

@@ -1,4 +1,4 @@
-"""How calls of commands are answered, in this process and on PATH, and what can go wrong with them."""
+"""The commands of fakes, called in this process and on PATH, and their faults."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Echo:
         }
 
     def unreachable(self, command: str) -> CommandResult:
-        return CommandResult(returncode=3, stderr=f"{command}: nobody there\n")
+        return CommandResult(returncode=3, stderr=f"{command}: no scheduler\n")
 
     def _print_argument(self, _: FakeScheduler, call: Invocation) -> CommandResult:
         self.calls += 1
@@ -103,7 +103,9 @@ def test_a_missing_command_is_an_error(scheduler: FakeScheduler, echo: Echo) -> 
         call(scheduler, echo, "nothing")
 
 
-def test_faults_strike_as_often_as_asked_and_only_their_command(scheduler: FakeScheduler, echo: Echo) -> None:
+def test_faults_affect_only_their_command_and_the_given_number_of_calls(
+    scheduler: FakeScheduler, echo: Echo
+) -> None:
     scheduler.faults.fail("esay", times=2, returncode=5, stdout="o", stderr="e")
     scheduler.faults.hang("esay")
 
@@ -119,7 +121,7 @@ def test_faults_strike_as_often_as_asked_and_only_their_command(scheduler: FakeS
 
 @pytest.mark.parametrize("fault", ["fail", "hang", "accept_and_hang", "cut"])
 def test_a_fault_of_an_unknown_command_is_refused(path: FakeScheduler, fault: str) -> None:
-    """It would strike nothing, and whoever asked for it would believe to have tested something."""
+    """Such a fault would affect no call, and its test would test nothing."""
     for command in ("", "esya"):
         with pytest.raises(ValueError, match=f"no command '{command}' can fail: .*ebreak, eend, eread"):
             getattr(path.faults, fault)(command)
@@ -164,7 +166,7 @@ def test_a_banner_precedes_every_output(scheduler: FakeScheduler, echo: Echo) ->
 
 def test_down_gives_the_error_of_the_fake(scheduler: FakeScheduler, echo: Echo) -> None:
     scheduler.faults.down()
-    assert call(scheduler, echo, "esay") == CommandResult(returncode=3, stderr="esay: nobody there\n")
+    assert call(scheduler, echo, "esay") == CommandResult(returncode=3, stderr="esay: no scheduler\n")
     scheduler.faults.down(hangs=True)
     assert call(scheduler, echo, "esay") == NO_ANSWER
     scheduler.faults.up()

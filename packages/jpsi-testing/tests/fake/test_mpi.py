@@ -1,4 +1,4 @@
-"""The fake mpirun: it understands what scripts give Open MPI, and tells each rank its number."""
+"""The fake mpirun: it parses the options that scripts give Open MPI, and gives each rank its number."""
 
 from __future__ import annotations
 
@@ -87,6 +87,6 @@ def test_unsupported_options_are_refused(scheduler: FakeScheduler, words: list[s
     assert (result.returncode > 0, refusal in result.stderr) == (True, True)
 
 
-def test_it_is_an_open_mpi(scheduler: FakeScheduler) -> None:
+def test_its_version_is_that_of_an_open_mpi(scheduler: FakeScheduler) -> None:
     """By this jpsi's launcher knows what options it has."""
     assert _call(scheduler, "--version").stdout.startswith("mpirun (Open MPI) 4.")

@@ -26,7 +26,7 @@ def scheduler(clock: FakeClock) -> Iterator[FakeScheduler]:
 
 @pytest.fixture
 def real() -> Iterator[FakeScheduler]:
-    """A scheduler that runs processes, on a clock that stands still."""
+    """Yield a scheduler that runs processes, on a clock that stands still."""
     with FakeScheduler(FakeClock(), slots=2) as scheduler:
         yield scheduler
 
@@ -115,12 +115,12 @@ def test_outcomes_go_by_name(
 def test_listings_lag_and_forget_but_accounting_remembers(clock: FakeClock) -> None:
     with FakeScheduler(clock, lag=2, keep=10, accounting_lag=5, outcome=Outcome(60)) as scheduler:
         job = submit(scheduler)
-        seen = []
+        states = []
         for step in (0, 2, 3, 55, 5, 5):
             clock.advance(step)
-            seen.append((states_of(scheduler.listed()), states_of(scheduler.accounted())))
+            states.append((states_of(scheduler.listed()), states_of(scheduler.accounted())))
 
-        assert seen == [
+        assert states == [
             ([], []),
             (["running"], []),
             (["running"], ["running"]),
@@ -344,7 +344,7 @@ def test_a_script_runs_with_its_interpreter(real: FakeScheduler, tmp_path: Path)
 
 
 @pytest.mark.parametrize("fields", [{"directory": "/no/such"}, {"stdout": "/no/such/file"}])
-def test_what_cannot_be_started_fails(real: FakeScheduler, fields: dict[str, str]) -> None:
+def test_a_job_that_cannot_be_started_fails(real: FakeScheduler, fields: dict[str, str]) -> None:
     job = submit(real, "exit 0", **fields)
 
     assert job.state is FakeState.FAILED
@@ -365,7 +365,7 @@ def fifo(tmp_path: Path) -> Path:
 
 
 def read_line(path: Path) -> str:
-    """The line that a job writes; the writer of the last one may still be about to close."""
+    """Return the line that a job writes; the writer of the last one may not have closed the fifo yet."""
     while True:
         with path.open() as file:
             if line := file.readline():
@@ -477,7 +477,7 @@ def test_wait_for_times_out(scheduler: FakeScheduler) -> None:
 
 
 def test_output_and_arguments_are_those_of_the_job(tmp_path: Path) -> None:
-    """Where the program stands that plays the batch system means nothing."""
+    """The directory of the program of the fake does not matter."""
     with FakeScheduler() as scheduler:
         job = FakeJob(
             "1", script='echo "$1|$2"', arguments=("a b", ""), directory=str(tmp_path), stdout="out"
@@ -489,7 +489,7 @@ def test_output_and_arguments_are_those_of_the_job(tmp_path: Path) -> None:
 
 
 def test_simulated_jobs_need_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a scheduler which nobody closes leaves nothing behind."""
+    """A scheduler that no test closes must leave nothing behind."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     submit(FakeScheduler(FakeClock(), outcome=Outcome(60)))

@@ -34,7 +34,7 @@ class Starter:
         self.commands: Mapping[str, CommandFunction] = {"erun": self._run}
 
     def unreachable(self, command: str) -> CommandResult:
-        return CommandResult(returncode=3, stderr=f"{command}: nobody there\n")
+        return CommandResult(returncode=3, stderr=f"{command}: no scheduler\n")
 
     def _run(self, _: FakeScheduler, call: Invocation) -> CommandResult:
         tasks = [Task(argv=call.arguments, environment={"RANK": str(at)}) for at in range(self.count)]
@@ -75,7 +75,7 @@ def test_the_exit_code_is_the_largest(scheduler: FakeScheduler, script: str, cod
         assert run("erun", "sh", "-c", script).returncode == code
 
 
-def test_tasks_run_side_by_side(scheduler: FakeScheduler, tmp_path: Path) -> None:
+def test_tasks_run_in_parallel(scheduler: FakeScheduler, tmp_path: Path) -> None:
     """Each of two waits for the other at a named pipe."""
     os.mkfifo(tmp_path / "pipe")
     script = "[ $RANK = 0 ] && echo hello >pipe || cat pipe"
@@ -130,7 +130,7 @@ def test_a_task_that_cannot_start_is_reported(
 
 
 def test_the_first_failure_may_end_the_others(scheduler: FakeScheduler) -> None:
-    """One of the others does not heed TERM."""
+    """One of the others ignores TERM."""
     script = "case $RANK in 0) exec sleep 1000;; 1) exit 5;; 2) trap '' TERM; exec sleep 1000;; esac"
     with on_path(Starter(ends_on_failure=True), scheduler):
         assert run("erun", "sh", "-c", script).returncode == 5

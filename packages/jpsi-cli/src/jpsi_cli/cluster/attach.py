@@ -8,16 +8,21 @@ from __future__ import annotations
 from queue import Empty, SimpleQueue
 
 import jpsi
+from jpsi_engine import job_store
 
 from .. import exit_codes, messages
 from ..output import Quiet, choose_display
+from ..stored_jobs import match_jobs, wait_for_ends
 
 # The seconds between two updates of the display while the status stays the same.
 _POLL_SECONDS = 1.0
 
 
 def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
-    """Show the states of a job, and return the exit code for its end."""
+    """Show the states of a job, and return the exit code for its end; wait for all jobs of an array."""
+    members = [job for job in match_jobs(native_id, job_store.jobs()) if job.array_native_id is not None]
+    if len(members) > 1:
+        return wait_for_ends(members, None, as_json=as_json)
     display = choose_display(as_json=as_json)
     events: SimpleQueue[jpsi.JobStatus] = SimpleQueue()
     job = jpsi.Job()

@@ -23,7 +23,9 @@ def _fake(
     except ModuleNotFoundError as e:
         if (e.name or "").partition(".")[0] != "jpsi_testing":
             raise
-        messages.error("jpsi fake needs the package jpsi-testing: pip install 'jpsi-cli[fake]'")
+        from jpsi.plugin import install_command  # noqa: PLC0415  as above
+
+        messages.error(f"jpsi fake needs the package jpsi-testing; try: {install_command('jpsi-cli[fake]')}")
         return exit_codes.JPSI
 
     return fake(str(system), _after_dashes(program), options, has_accounting=has_accounting)

@@ -32,7 +32,7 @@ def queues(executor: str | None, *, as_json: bool) -> int:
 def render_table(queues: Sequence[jpsi.Queue]) -> str:
     """Return the queues, one per line, below a heading; without columns that are unknown for all of them.
 
-    >>> print(render_table([jpsi.Queue(name="a", word="UP", is_default=True)]), end="")
+    >>> print(render_table([jpsi.Queue(name="a", native_state="UP", is_default=True)]), end="")
     QUEUE  STATE
     a *    UP
     """
@@ -59,7 +59,7 @@ def _cells(queue: jpsi.Queue) -> dict[str, str]:
         "NODES": _nodes(queue),
         "WAIT": _format_count(queue.pending),
         "RUN": _format_count(queue.running),
-        "STATE": " ".join(queue.word.split()) or _UNKNOWN,
+        "STATE": " ".join(queue.native_state.split()) or _UNKNOWN,
     }
     return {heading: messages.printable(text) for heading, text in cells.items()}
 

@@ -58,7 +58,7 @@ def _describe_in_batch_system(job: StoredJob, shown: ShownJob | jpsi.JpsiError |
     names = ", ".join(f"{name} {value}" for name, value in named.items() if value)
     name = f"{job.origin.name} ({names})" if names else job.origin.name
     if isinstance(shown, ShownJob):
-        return f"{name} shows it as {shown.word}"
+        return f"{name} shows it as {shown.native_state}"
     if shown is None:
         return f"{name} does not show it"
     return f"jpsi cannot find out whether {name} shows it: {shown}"

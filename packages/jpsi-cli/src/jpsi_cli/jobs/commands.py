@@ -42,7 +42,9 @@ def _top() -> int:
     except ModuleNotFoundError as e:
         if e.name is None or e.name.partition(".")[0] != "textual":
             raise
-        messages.error("jpsi top needs textual: pip install 'jpsi-cli[top]'")
+        from jpsi.plugin import install_command  # noqa: PLC0415  as above
+
+        messages.error(f"jpsi top needs textual; try: {install_command('jpsi-cli[top]')}")
         return exit_codes.JPSI
     return top()
 
@@ -219,8 +221,8 @@ TOP = command(
     short_help="Show your jobs on the whole terminal, with their output.",
     help="""Show your jobs on the whole terminal, and follow the output of one of them.
 
-    You can filter, explain and cancel jobs there. It needs the extra `top`:
-    pip install 'jpsi-cli[top]'.
+    You can filter, explain and cancel jobs there. It needs the extra `top` of jpsi-cli; if that is not
+    installed, the command says how to install it.
     """,
     epilog="""\b
 Exit codes:

@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jpsi
 from jpsi_engine import job_store
-from jpsi_engine.job_store import StoredJob
+from jpsi_engine.job_store import Deferral, StoredJob
 
 from .. import exit_codes, messages
-from . import job_json
-from .lookup import RecalledJobs, recall_jobs, report_failures
-from .selection import select_jobs
+from ..stored_jobs import RecalledJobs, job_json, recall_jobs, report_failures, select_jobs, start_waiting
 
 # How long to wait for the end of cancelled jobs: most end at once, and the user knows it then.
 _TIMEOUT_SECONDS = 10.0
@@ -37,8 +35,16 @@ def cancel(*, jobs: Sequence[str], as_json: bool) -> int:
 
 def cancel_jobs(jobs: Iterable[StoredJob]) -> tuple[RecalledJobs, Mapping[str, jpsi.JpsiError]]:
     """Cancel jobs; return those that had not ended, and the errors by job id."""
-    recalled = recall_jobs(job for job in jobs if not job.status.final)
-    return recalled, {**recalled.failures, **_cancel_by_executor(recalled.jobs.values())}
+    live = [job for job in jobs if not job.status.final]
+    failures: dict[str, jpsi.JpsiError] = {}
+    for job in live:
+        try:
+            if job.deferral is not None and job.deferral.cancel(job.id):
+                live = [it for it in live if it is not job]
+        except jpsi.JpsiError as e:
+            failures[job.id] = e
+    recalled = recall_jobs(job for job in live if job.id not in failures)
+    return recalled, {**failures, **recalled.failures, **_cancel_by_executor(recalled.jobs.values())}
 
 
 def _cancel_by_executor(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError]:
@@ -58,21 +64,33 @@ def _cancel_by_executor(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError
 
 def hold(*, jobs: Sequence[str]) -> int:
     """Keep jobs from starting, and return the exit code."""
-    return _control_each(jobs, jpsi.JobExecutor.hold)
+    return _control_each(jobs, jpsi.JobExecutor.hold, Deferral.hold)
 
 
 def release(*, jobs: Sequence[str]) -> int:
     """Let held jobs start, and return the exit code."""
-    return _control_each(jobs, jpsi.JobExecutor.release)
+
+    def submit_later(deferral: Deferral, job_id: str) -> None:
+        deferral.release(job_id)
+        start_waiting(deferral)
+
+    return _control_each(jobs, jpsi.JobExecutor.release, submit_later)
 
 
-def _control_each(words: Sequence[str], act: Callable[[jpsi.JobExecutor, jpsi.Job], None]) -> int:
+def _control_each(
+    words: Sequence[str],
+    act: Callable[[jpsi.JobExecutor, jpsi.Job], None],
+    act_on_deferred: Callable[[Deferral, str], None],
+) -> int:
     failures: dict[str, jpsi.JpsiError] = {}
     jobs = select_jobs(words, job_store.jobs())
     for job in jobs:
         if job.status.final:
             failures[job.id] = jpsi.SubmitException(f"it has ended: {job.status.state}")
-    recalled = recall_jobs(job for job in jobs if job.id not in failures)
+        elif job.deferral is not None:
+            act_on_deferred(job.deferral, job.id)
+    live = [job for job in jobs if job.id not in failures and job.deferral is None]
+    recalled = recall_jobs(live)
     failures |= recalled.failures
     for followed in recalled.jobs.values():
         try:

@@ -1,7 +1,7 @@
 """Implements `jpsi explain`: collects the facts about one job, and shows why it waits or how it ended.
 
-It reads the stored job, queries the batch system and reads the last lines of standard error. `explanation`
-turns these facts into sentences and advice; `jpsi top` shows them as well.
+It reads the stored job, queries the batch system and reads the last lines of standard error. `diagnosis`
+derives a sentence and advice from these facts; `jpsi top` shows them as well.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
-from .explanation import Explanation, Facts, explain
-from .lookup import best_status, recall_jobs
-from .selection import select_jobs
+from ..stored_jobs import best_status, recall_jobs, select_job, select_jobs
+from .diagnosis import Diagnosis, JobFacts, diagnose
 
 # How much of standard error is read, and how many lines of it are shown.
 _BYTES = 8192
@@ -25,31 +24,43 @@ _LINES = 10
 
 
 def explain_job(*, job: str, as_json: bool) -> int:
-    """Explain the state of a job, and return the exit code."""
-    (found,) = select_jobs([job], job_store.jobs())
+    """Explain the state of a job, or of those of an array that differ, and return the exit code."""
+    groups: dict[object, list[StoredJob]] = {}
+    for it in select_jobs([job], job_store.jobs()):
+        status = it.status
+        groups.setdefault((status.state, status.reason, status.exit_code), []).append(it)
+    for alike in groups.values():
+        others = f" and {len(alike) - 1} more like it" if len(alike) > 1 else ""
+        if len(groups) > 1 or others:
+            name = alike[0].native_id if alike[0].origin.machine is None else None
+            messages.write(f"==> {name or alike[0].id}{others} <==\n")
+        _explain(alike[0], as_json=as_json)
+    return 0
+
+
+def _explain(found: StoredJob, *, as_json: bool) -> None:
     facts = _facts(found)
-    explanation = explain(facts)
+    diagnosis = diagnose(facts)
     if as_json:
         content = {
             "id": found.id,
             "state": facts.status.state.value,
-            "sentence": explanation.sentence,
-            "advice": list(explanation.advice),
+            "sentence": diagnosis.sentence,
+            "advice": list(diagnosis.advice),
             "errors": list(facts.errors),
         }
         messages.show_json(content)
     else:
-        messages.show(_render(found, facts, explanation))
-    return 0
+        messages.show(_render(found, facts, diagnosis))
 
 
 def render_explanation(job: StoredJob) -> str:
     """Return why a job is in its state, for people."""
     facts = _facts(job)
-    return _render(job, facts, explain(facts))
+    return _render(job, facts, diagnose(facts))
 
 
-def _facts(job: StoredJob) -> Facts:
+def _facts(job: StoredJob) -> JobFacts:
     """Return the facts about a job; query its batch system if the job has not ended."""
     status, info, is_missing = job.status, None, False
     if not status.final:
@@ -57,12 +68,13 @@ def _facts(job: StoredJob) -> Facts:
     now = datetime.now(UTC)
     since = job.submitted if status.state is jpsi.JobState.QUEUED else job.started
     estimate = None if info is None else info.start_estimate
-    return Facts(
+    return JobFacts(
         status=status,
         spec=job.spec,
         job=job.id,
         remark=None if status.final else job.remark,
         is_unsent=job.is_unsent,
+        is_deferred=job.deferral is not None,
         missing_in=job.origin.name if is_missing else "",
         reruns=job.reruns,
         damage=(job.remark or "") if job.damage else "",
@@ -74,12 +86,14 @@ def _facts(job: StoredJob) -> Facts:
 
 
 def _query(job: StoredJob) -> tuple[StoredJob, jpsi.JobStatus, Observation | None, bool]:
-    """Return a job and its status, as its batch system knows them now, and True if that does not show it."""
+    """Query a job's batch system; return job, status, observation, and True if the job is missing there."""
     status = job.status
+    if job.deferral is not None:
+        return job, status, None, False
     recalled = recall_jobs([job])
     if status.state is jpsi.JobState.NEW:
         # recalling the job may have found out what became of it
-        (job,) = select_jobs([job.id], job_store.jobs())
+        job = select_job(job.id, job_store.jobs(), "")
     if not job.is_unsent:
         recalled.report_failures()
     followed = recalled.jobs.get(job.id)
@@ -105,9 +119,9 @@ def _last_lines(job: StoredJob) -> Sequence[str]:
     return [line for line in text.splitlines() if line.strip()][-_LINES:]
 
 
-def _render(job: StoredJob, facts: Facts, explanation: Explanation) -> str:
-    lines = [f"{facts.status.state}: {explanation.sentence}"]
-    lines += [f"  - {it}" for it in explanation.advice]
+def _render(job: StoredJob, facts: JobFacts, diagnosis: Diagnosis) -> str:
+    lines = [f"{facts.status.state}: {diagnosis.sentence}"]
+    lines += [f"  - {it}" for it in diagnosis.advice]
     if facts.errors:
         lines += [f"the last lines of {job.streams.stderr}:", *(f"  | {line}" for line in facts.errors)]
     return "".join(f"{messages.printable(line)}\n" for line in lines)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -14,7 +15,7 @@ import jpsi
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
-from ..output import COLOURS, Paint, plain
+from ..output import COLOURS, Paint, plain, summarize_states
 
 _GAP = "  "
 # Columns of this rank are left out before any column is shortened.
@@ -31,6 +32,41 @@ class Row:
     status: jpsi.JobStatus
     #: Its id as shown.
     id: str
+    #: The rows of the jobs of an array, for which this one stands; empty for a single job.
+    members: Sequence[Row] = ()
+
+
+def fold_arrays(rows: Sequence[Row], ids: Mapping[str, str]) -> list[Row]:
+    """Return the rows with one for each array, in the place of its last job.
+
+    Args:
+        rows: the rows of jobs.
+        ids: the ids of arrays as shown.
+    """
+    arrays: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.job.array_id is not None:
+            arrays.setdefault(row.job.array_id, []).append(row)
+    folded = []
+    for row in rows:
+        members = arrays.get(row.job.array_id or "")
+        if members is None:
+            folded.append(row)
+        elif members[-1] is row:
+            # the job that most needs attention stands for the others
+            worst = min(members, key=lambda it: _ATTENTION.index(it.status.state))
+            folded.append(Row(worst.job, worst.status, ids[row.job.array_id or ""], members))
+    return folded
+
+
+_ATTENTION = (
+    jpsi.JobState.FAILED,
+    jpsi.JobState.CANCELED,
+    jpsi.JobState.ACTIVE,
+    jpsi.JobState.QUEUED,
+    jpsi.JobState.NEW,
+    jpsi.JobState.COMPLETED,
+)
 
 
 @attrs.frozen
@@ -118,8 +154,30 @@ def _columns(rows: Sequence[Row], now: datetime) -> list[_Column]:
 
 
 def _cells(row: Row, now: datetime) -> dict[str, str]:
+    cells = _array_cells(row, now) if row.members else _job_cells(row, now)
+    return {name: messages.printable(it).replace("\n", " ") for name, it in cells.items()}
+
+
+def _array_cells(row: Row, now: datetime) -> dict[str, str]:
+    native_ids = {it.job.array_native_id for it in row.members}
+    counts = Counter(it.status.state for it in row.members)
+    status, failure = row.status, note(row)
+    if status.state is jpsi.JobState.FAILED:
+        code = f": exit code {status.exit_code}" if not failure and status.exit_code is not None else ""
+        failure = f"{row.job.native_id or row.job.id} failed{code}{f': {failure}' if failure else ''}"
+    return {
+        **_job_cells(row, now),
+        "NATIVE ID": (native_ids.pop() if len(native_ids) == 1 else None) or "-",
+        "STATE": summarize_states(counts),
+        "CODE": "",
+        "RAN": "",
+        "NOTE": failure,
+    }
+
+
+def _job_cells(row: Row, now: datetime) -> dict[str, str]:
     job, status = row.job, row.status
-    cells = {
+    return {
         "ID": row.id,
         "NATIVE ID": job.native_id or "-",
         "NAME": job.name or "-",
@@ -130,7 +188,6 @@ def _cells(row: Row, now: datetime) -> dict[str, str]:
         "RAN": _format_runtime(row, now),
         "NOTE": note(row),
     }
-    return {name: messages.printable(it).replace("\n", " ") for name, it in cells.items()}
 
 
 def _fit_widths(columns: Sequence[_Column], width: int) -> list[int]:

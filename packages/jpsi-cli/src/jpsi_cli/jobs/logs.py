@@ -8,23 +8,35 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
 from ..output import Follower
-from .lookup import recall_jobs
-from .selection import select_jobs
+from ..stored_jobs import await_submission, recall_jobs, select_job, select_jobs
 
 # The seconds between two checks if the output can still be written.
 _POLL_SECONDS = 0.5
+# How much of the output is read at a time to find the last lines.
+_CHUNK = 1 << 16
+_NEWLINE = ord("\n")
 
 
-def logs(*, job: str, is_following: bool, is_stderr: bool) -> int:
-    """Show the output of a job and return the exit code."""
-    (found,) = select_jobs([job], job_store.jobs())
-    output = found.output("stderr" if is_stderr else "stdout")
-    if is_following and not found.status.final:
-        return _follow(found, output)
-    return _copy(found, output)
+def logs(*, job: str, is_following: bool, is_stderr: bool, tail: int | None) -> int:
+    """Show the output of a job, or of those of an array one after the other; return the exit code."""
+    jobs = job_store.jobs()
+    if is_following:
+        return _follow(select_job(job, jobs, "jpsi logs -f"), is_stderr=is_stderr, tail=tail)
+    found = select_jobs([job], jobs)
+    codes = []
+    for it in found:
+        if len(found) > 1:
+            name = it.native_id if it.native_id is not None and it.origin.machine is None else it.id
+            messages.show(f"==> {name} <==\n")
+        codes.append(_copy(it, _output(it, is_stderr=is_stderr), tail))
+    return max(codes)
 
 
-def _copy(job: StoredJob, output: jpsi.Output) -> int:
+def _output(job: StoredJob, *, is_stderr: bool) -> jpsi.Output:
+    return job.output("stderr" if is_stderr else "stdout")
+
+
+def _copy(job: StoredJob, output: jpsi.Output, tail: int | None) -> int:
     exists = output.read(0, 0) is not None
     if not exists and not job.status.final:
         messages.error(f"job {job.id} is {job.status.state} and has written nothing yet")
@@ -32,26 +44,50 @@ def _copy(job: StoredJob, output: jpsi.Output) -> int:
     if not exists:
         messages.error(f"there is no output: {output.path} does not exist")
         return exit_codes.JPSI
-    return _finish(*_start(output))
+    return _finish(*_start(output, tail))
 
 
-def _follow(job: StoredJob, output: jpsi.Output) -> int:
+def _follow(job: StoredJob, *, is_stderr: bool, tail: int | None) -> int:
+    if not job.status.final:
+        (job,) = await_submission([job])
+    output = _output(job, is_stderr=is_stderr)
+    if job.status.final:
+        return _copy(job, output, tail)
     recalled = recall_jobs([job])
     recalled.report_failures()
     if recalled.failures:
         return exit_codes.JPSI
-    follower, refusals = _start(output)
+    follower, refusals = _start(output, tail)
     while not refusals and recalled.jobs[job.id].wait(_POLL_SECONDS) is None:
         pass
     return _finish(follower, refusals)
 
 
-def _start(output: jpsi.Output) -> tuple[Follower, list[OSError]]:
+def _start(output: jpsi.Output, tail: int | None) -> tuple[Follower, list[OSError]]:
     """Begin to copy the output; return also a list to which the follower adds the error of a failed write."""
     refusals: list[OSError] = []
-    follower = Follower(output, messages.STDOUT, refusals.append)
+    begin = 0 if tail is None else _tail_offset(output, tail)
+    follower = Follower(output, messages.STDOUT, refusals.append, begin)
     follower.start()
     return follower, refusals
+
+
+def _tail_offset(output: jpsi.Output, lines: int) -> int:
+    """Return where the last lines of an output begin."""
+    size = part.size if (part := output.read(0, 0)) is not None else 0
+    end, newlines = size, 0
+    while end > 0:
+        begin = max(0, end - _CHUNK)
+        part = output.read(begin, end - begin)
+        data = b"" if part is None else part.data
+        for position in range(len(data) - 1, -1, -1):
+            # the end of the last line begins no further line
+            if data[position] == _NEWLINE and begin + position != size - 1:
+                newlines += 1
+                if newlines == lines:
+                    return begin + position + 1
+        end = begin
+    return 0 if lines else size
 
 
 def _finish(follower: Follower, refusals: list[OSError]) -> int:

@@ -6,8 +6,9 @@ import fnmatch
 import gc
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 import attrs
 
@@ -17,10 +18,11 @@ from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
 from ..output import quantities, summarize_states, terminal
-from . import job_json, job_table
+from ..stored_jobs import best_status, job_json, recall_jobs, recover_remote_jobs, refresh_statuses, short_ids
+from . import job_table
 from .job_table import Row
-from .lookup import best_status, recall_jobs, recover_remote_jobs, refresh_statuses
-from .selection import short_ids
+
+T = TypeVar("T")
 
 #: How long jobs that have ended are listed by default.
 RECENT = timedelta(days=1)
@@ -58,6 +60,40 @@ class JobFilter:
         return self.executor is None or self.executor.lower() in {origin.name.lower(), origin.executor}
 
 
+def _runtime(job: StoredJob) -> timedelta:
+    end = job.status.time if job.status.final else datetime.now(UTC)
+    return timedelta(0) if job.started is None else end - job.started
+
+
+_SORT_KEYS: Mapping[str, Callable[[StoredJob], Any]] = {
+    "time": lambda job: job.submitted,
+    "name": lambda job: job.name or "",
+    "state": lambda job: list(jpsi.JobState).index(job.status.state),
+    "executor": lambda job: job.origin.name,
+    "runtime": _runtime,
+}
+
+
+@attrs.frozen(kw_only=True)
+class ListView:
+    """The order of the listed jobs, and how many of them are shown."""
+
+    #: The order, a key of `_SORT_KEYS`; None is the order of the submissions.
+    sort: str | None = None
+    #: The number of rows, the last ones; None is no limit.
+    limit: int | None = None
+    #: True if each job of an array has a row of its own.
+    has_members: bool = True
+
+    def ordered(self, jobs: Sequence[StoredJob]) -> Sequence[StoredJob]:
+        """Return the jobs in this order."""
+        return jobs if self.sort is None else sorted(jobs, key=_SORT_KEYS[self.sort])
+
+    def cut(self, items: Sequence[T]) -> Sequence[T]:
+        """Return the last items, as many as are shown."""
+        return items if self.limit is None else items[-self.limit :]
+
+
 def ls(  # noqa: PLR0913  the options
     *,
     is_all: bool,
@@ -65,6 +101,9 @@ def ls(  # noqa: PLR0913  the options
     states: Iterable[str],
     executor: str | None,
     name: str | None,
+    sort: str | None,
+    limit: int | None,
+    has_members: bool,
     only_ids: bool,
     as_json: bool,
     is_refreshing: bool,
@@ -80,12 +119,15 @@ def ls(  # noqa: PLR0913  the options
     )
     if is_refreshing and executor is not None:
         recover_remote_jobs(executor)
+    view = ListView(sort=sort, limit=limit, has_members=has_members)
     if is_watching:
-        return _watch(job_filter, is_refreshing=is_refreshing)
-    return _list(job_filter, only_ids=only_ids, as_json=as_json, is_refreshing=is_refreshing)
+        return _watch(job_filter, view, is_refreshing=is_refreshing)
+    return _list(job_filter, view, only_ids=only_ids, as_json=as_json, is_refreshing=is_refreshing)
 
 
-def _list(job_filter: JobFilter, *, only_ids: bool, as_json: bool, is_refreshing: bool) -> int:
+def _list(
+    job_filter: JobFilter, view: ListView, *, only_ids: bool, as_json: bool, is_refreshing: bool
+) -> int:
     # garbage collections among thousands of jobs cost time, and the process ends soon
     gc.disable()
     jobs = job_store.jobs()
@@ -95,14 +137,15 @@ def _list(job_filter: JobFilter, *, only_ids: bool, as_json: bool, is_refreshing
         jobs = job_store.jobs()
     now = datetime.now(UTC)
     found = job_filter.select(jobs, now)
+    shown = view.cut(view.ordered(found))
     if only_ids:
-        messages.show("".join(f"{job.id}\n" for job in found))
+        messages.show("".join(f"{job.id}\n" for job in shown))
     elif as_json:
         messages.show_json(
-            [job_json.summary_json(job, best_status(job, statuses.get(job.id))) for job in found]
+            [job_json.summary_json(job, best_status(job, statuses.get(job.id))) for job in shown]
         )
     elif found:
-        rows = _rows(found, jobs, statuses)
+        rows = _rows(found, jobs, statuses, view)
         table = job_table.render_lines(rows, terminal.width(), now, terminal.choose_paint())
         messages.show("".join(f"{line}\n" for line in table))
     if job_filter.executor is not None and not any(
@@ -120,13 +163,18 @@ def _report_hidden_jobs(job_filter: JobFilter, count: int) -> None:
 
 
 def _rows(
-    found: Sequence[StoredJob], jobs: Sequence[StoredJob], statuses: Mapping[str, jpsi.JobStatus]
-) -> list[Row]:
-    ids = short_ids(job.id for job in jobs)
-    return [Row(job, best_status(job, statuses.get(job.id)), ids[job.id]) for job in found]
+    found: Sequence[StoredJob],
+    jobs: Sequence[StoredJob],
+    statuses: Mapping[str, jpsi.JobStatus],
+    view: ListView,
+) -> Sequence[Row]:
+    ids = short_ids({job.id for job in jobs} | {job.array_id for job in jobs if job.array_id is not None})
+    ordered = view.ordered(found)
+    rows = [Row(job, best_status(job, statuses.get(job.id)), ids[job.id]) for job in ordered]
+    return view.cut(rows if view.has_members else job_table.fold_arrays(rows, ids))
 
 
-def _watch(job_filter: JobFilter, *, is_refreshing: bool) -> int:
+def _watch(job_filter: JobFilter, view: ListView, *, is_refreshing: bool) -> int:
     """Show the jobs repeatedly, until Ctrl-C."""
     follow = _FollowedJobs() if is_refreshing else None
     messages.show(_ENTER)
@@ -137,7 +185,7 @@ def _watch(job_filter: JobFilter, *, is_refreshing: bool) -> int:
             now = datetime.now(UTC)
             found = job_filter.select(jobs, now)
             statuses = {} if follow is None else follow.statuses(found)
-            messages.show(_screen(_rows(found, jobs, statuses), now))
+            messages.show(_screen(_rows(found, jobs, statuses, view), now))
             elapsed = time.monotonic() - started
             time.sleep(max(_INTERVAL_SECONDS, elapsed / _MAX_SHARE))
     except KeyboardInterrupt:

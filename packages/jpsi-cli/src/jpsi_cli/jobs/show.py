@@ -12,10 +12,8 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..output import COLOURS, Paint, terminal
-from . import job_json
+from ..stored_jobs import best_status, job_json, refresh_statuses, select_jobs
 from .job_table import format_age
-from .lookup import best_status, refresh_statuses
-from .selection import select_jobs
 
 
 def show(jobs: Sequence[str], *, as_json: bool, is_refreshing: bool) -> int:

@@ -22,11 +22,11 @@ from jpsi_engine.job_store import Origin, StoredJob
 from .. import messages
 from ..error_boundary import SelectionError
 from ..output import COLOURS, summarize_states
+from ..stored_jobs import short_ids
 from .control import cancel_jobs
 from .explain import render_explanation
 from .job_table import Row, table_cells
 from .ls import RECENT
-from .selection import short_ids
 
 # The seconds between two reads of the files of jobs.
 _INTERVAL_SECONDS = 2.0

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 from click.shell_completion import CompletionItem
 
 
 def jobs(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the ids, native ids and names of jobs that begin with the word; live jobs come first."""
+    """Return the ids, native ids and names of jobs and arrays with this beginning; live ones first."""
+    return _complete_jobs(incomplete, ("native_id", "name", "array_native_id", "array_id", "id"))
+
+
+def native_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the native ids that begin with the word; those of live jobs come first."""
+    return _complete_jobs(incomplete, ("native_id", "array_native_id"))
+
+
+def _complete_jobs(incomplete: str, fields: Sequence[str]) -> list[CompletionItem]:
     import jpsi  # noqa: PLC0415  help is shown without waiting for the library
     from jpsi_engine import job_store  # noqa: PLC0415
 
@@ -18,7 +29,7 @@ def jobs(_: click.Context, __: click.Parameter, incomplete: str) -> list[Complet
     items: dict[str, CompletionItem] = {}
     for job in sorted(found, key=lambda job: job.status.final):
         description = f"{job.name or '-'}, {job.status.state} on {job.origin.name}"
-        for word in (job.native_id, job.name, job.id):
+        for word in (getattr(job, field) for field in fields):
             if word and word.startswith(incomplete):
                 items.setdefault(word, CompletionItem(word, help=description))
     return list(items.values())

@@ -32,7 +32,7 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         "Run what this job document (YAML or JSON) describes instead of a COMMAND; - is standard input. "
         "Other options override the document.",
     ),
-    _job_option("--name", "NAME", "A name for the job in listings."),
+    _job_option("--name -J", "NAME", "A name for the job in listings."),
     grouped_flag(
         "What runs where",
         "--expand",
@@ -52,9 +52,9 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
     grouped_flag("Directory and environment", "--no-inherit-env", "Start with an empty environment."),
     _stream_option("--stdin", "FILE", "Read input from FILE.  [default: empty input]"),
     _stream_option(
-        "--stdout", "FILE", "Write output to FILE, relative to the job's directory, and not here."
+        "--stdout -o", "FILE", "Write output to FILE, relative to the job's directory, and not here."
     ),
-    _stream_option("--stderr", "FILE", "Write errors to FILE and not here."),
+    _stream_option("--stderr -e", "FILE", "Write errors to FILE and not here."),
     grouped_flag(
         "Input and output",
         "--json as_json",
@@ -76,25 +76,29 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         "NAME",
         "Remove a file or directory of the job's directory after stage-out. Can be repeated.",
     ),
-    _resource_option("--nodes", "N", "Nodes to allocate."),
-    _resource_option("--processes", "N", "Processes in total."),
+    _resource_option("--nodes -N", "N", "Nodes to allocate."),
+    _resource_option("--processes -n", "N", "Processes in total."),
     _resource_option("--processes-per-node", "N", "Processes on each node."),
-    _resource_option("--cores", "N", "Cores for each process."),
+    _resource_option("--cores -c", "N", "Cores for each process."),
     _resource_option("--gpus", "N", "GPUs for each process."),
     _resource_option("--memory", "SIZE", "Memory for the whole job: 4G, 512M, or bytes."),
     grouped_flag("Resources", "--exclusive", "Share the nodes with no other job."),
     _batch_option(
         "--time", "TIME", "The time limit of the job: 90 (seconds), 10m, 2h30m, 1:30:00; 0 is no limit."
     ),
-    _batch_option("--queue", "NAME", "The queue or partition."),
+    _batch_option(
+        "-t t", "TIME", "--time in Slurm's forms: 90 (minutes), 10:30 (m:s), 1:30:00, 2-12 (days-hours)."
+    ),
+    _batch_option("--queue -p", "NAME", "The queue or partition."),
     _batch_option("--project", "NAME", "The project or account that is charged."),
     _batch_option("--reservation", "ID", "The advance reservation to run in."),
     _batch_option(
-        "--after",
-        "[KIND:]ID",
-        "Start once the job with this native id has ended: well (ok, the default), however (any), or "
-        "not well (notok), as in any:4711. Can be repeated.",
+        "--after -d",
+        "[KIND:]JOB",
+        "Start once JOB has ended: well (ok, the default), however (any), or not well (notok). JOB is an id, "
+        "a native id or a name, of any executor; several are ok:17:18,any:prepare. Can be repeated.",
         multiple=True,
+        shell_complete=completion.jobs,
     ),
     _batch_option(
         "--attribute",

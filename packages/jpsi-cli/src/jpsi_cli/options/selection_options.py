@@ -47,9 +47,9 @@ _file_option = partial(grouped_option, "What runs where")
 _STREAM = "Input and output"
 _STREAMS: dict[str | None, click.Parameter] = {
     "stdout": grouped_option(
-        _STREAM, "--stdout", "FILE", "Write output to FILE, relative to the job's directory."
+        _STREAM, "--stdout -o", "FILE", "Write output to FILE, relative to the job's directory."
     ),
-    "stderr": grouped_option(_STREAM, "--stderr", "FILE", "Write errors to FILE."),
+    "stderr": grouped_option(_STREAM, "--stderr -e", "FILE", "Write errors to FILE."),
 }
 
 
@@ -79,8 +79,15 @@ _MANY_OPTION = _file_option(
     "Submit a job for each line of FILE, which is a job document in JSON; - is standard input. "
     "Jobs that are alike become one array if the batch system has arrays.",
 )
+_ARRAY_OPTION = _file_option(
+    "--array -a",
+    "INDICES[%N]",
+    "Submit a job for each index, such as 1-100 or 0-9:3,20, as one array; no more than N run at a time. "
+    "JPSI_ARRAY_INDEX in the environment of a job, and %a in --stdin, --stdout and --stderr, are its index.",
+)
+_HOLD_FLAG = grouped_flag("Batch system", "--hold", "Submit the jobs held: they start after jpsi release.")
 #: Of `jpsi submit`.
-SUBMIT_PARAMETERS = (*_SUBMIT[:2], _MANY_OPTION, *_SUBMIT[2:])
+SUBMIT_PARAMETERS = (*_SUBMIT[:2], _MANY_OPTION, _ARRAY_OPTION, *_SUBMIT[2:-1], _HOLD_FLAG, _SUBMIT[-1])
 
 #: Of `jpsi script`.
 SCRIPT_PARAMETERS = _override(
@@ -129,7 +136,15 @@ LS_PARAMETERS: tuple[click.Parameter, ...] = (
     ),
     executor_option("Show jobs of this executor or target."),
     option("--name", "PATTERN", "Show jobs whose name matches PATTERN: * matches anything."),
-    flag("--ids -q only_ids", "Write only the ids."),
+    option(
+        "--sort",
+        "KEY",
+        "The order: time (of the submission, the default), name, state, executor or runtime.",
+        type=click.Choice(["time", "name", "state", "executor", "runtime"], case_sensitive=False),
+    ),
+    option("--limit -n", "N", "Show the last N only.", type=click.IntRange(min=1)),
+    flag("--members -m has_members", "Show each job of an array on a line of its own."),
+    flag("--ids -q only_ids", "Write only the ids, also those of the jobs of arrays."),
     JSON,
     REFRESH,
     flag("--watch -w is_watching", "Show the jobs on the whole terminal and update them until Ctrl-C."),
@@ -146,6 +161,7 @@ WAIT_PARAMETERS: tuple[click.Parameter, ...] = (
 LOGS_PARAMETERS: tuple[click.Parameter, ...] = (
     flag("--follow -f is_following", "Follow the output until the job has ended."),
     flag("--stderr is_stderr", "Show standard error instead of standard output."),
+    option("--tail", "N", "Show the last N lines only.", type=click.IntRange(min=0)),
     JOB,
 )
 
@@ -153,5 +169,5 @@ LOGS_PARAMETERS: tuple[click.Parameter, ...] = (
 ATTACH_PARAMETERS: tuple[click.Parameter, ...] = (
     executor_option("The executor or target.  [default: the configured one, else local]"),
     json_option("Write each state of the job as a line of JSON to standard error."),
-    click.Argument(["native_id"], metavar="NATIVE_ID", required=False),
+    click.Argument(["native_id"], metavar="NATIVE_ID", required=False, shell_complete=completion.native_ids),
 )

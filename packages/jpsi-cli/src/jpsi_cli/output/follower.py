@@ -28,8 +28,17 @@ class Follower:
     The file need not exist yet. When it is truncated, it is copied from its beginning again.
     """
 
-    def __init__(self, output: jpsi.Output, fd: int, failed: Callable[[OSError], None]) -> None:
-        """Prepare; the thread calls `failed` if the descriptor cannot be written to."""
+    def __init__(
+        self, output: jpsi.Output, fd: int, failed: Callable[[OSError], None], offset: int = 0
+    ) -> None:
+        """Prepare; the thread calls `failed` if the descriptor cannot be written to.
+
+        Args:
+            output: the output.
+            fd: the descriptor.
+            failed: called with the error of the descriptor.
+            offset: the number of bytes at the beginning of the file that are left out.
+        """
         self.output = output
         self.fd = fd
         #: True if the last byte that was copied was not the end of a line.
@@ -37,7 +46,7 @@ class Follower:
         #: After `finish`: why the file could not be read to its end; None if it was.
         self.unreadable: jpsi.JpsiError | None = None
         self._failed = failed
-        self._offset = 0
+        self._offset = offset
         self._is_final = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"jpsi-follow-{fd}", daemon=True)
 

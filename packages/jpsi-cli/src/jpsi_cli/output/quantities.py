@@ -15,6 +15,8 @@ from jpsi import parse_duration
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,9})?"
 _SIZE = re.compile(rf"(?P<number>{_NUMBER})(?P<unit>[kmgtp]?)(?:i?b)?", re.IGNORECASE)
+_UNITS_OF_TIME = ("hours", "minutes", "seconds")
+_SLURM_TIME = re.compile(r"(?:(?P<days>[0-9]{1,6})-)?(?P<rest>[0-9]{1,9}(?::[0-9]{1,9}){0,2})")
 _COUNT = re.compile("[0-9]{1,15}")
 
 
@@ -25,6 +27,22 @@ def parse_duration_option(text: str, option: str) -> timedelta:
     except ValueError as e:
         msg = f"{option}: {e}"
         raise click.UsageError(msg) from e
+
+
+def parse_slurm_time(text: str) -> timedelta:
+    """Return a duration in one of the forms of sbatch(1), --time, or in one of jpsi's with units.
+
+    >>> [str(parse_slurm_time(it)) for it in ("90", "10:30", "1:00:30", "1-12", "2h")]
+    ['1:30:00', '0:10:30', '1:00:30', '1 day, 12:00:00', '2:00:00']
+    """
+    match = _SLURM_TIME.fullmatch(text)
+    if match is None:
+        return parse_duration(text)
+    days, *parts = (int(it or 0) for it in (match["days"], *match["rest"].split(":")))
+    # the first number is hours after days, and before two others
+    first = 0 if match["days"] is not None or len(parts) == len(_UNITS_OF_TIME) else 1
+    units = _UNITS_OF_TIME[first : first + len(parts)]
+    return timedelta(days=days, **dict(zip(units, parts, strict=True)))
 
 
 def parse_count(text: str) -> int:

@@ -44,7 +44,7 @@ def make_spec(
         try:
             _FIELDS[name](spec, value)
         except ValueError as e:
-            problems.append(f"--{name.replace('_', '-')}: {e}")
+            problems.append(f"{'-' * min(2, len(name))}{name.replace('_', '-')}: {e}")
     if problems:
         subject = "the command line"
         raise jpsi.InvalidJobException.of(subject, problems)
@@ -111,19 +111,6 @@ def _set_environment(spec: jpsi.JobSpec, values: object) -> None:
     texts = _require_form(values, re.compile(r"[^=]+=.*", re.DOTALL), "NAME=VALUE")
     pairs = (text.partition("=") for text in texts)
     spec.environment = {**(spec.environment or {}), **{name: value for name, _, value in pairs}}
-
-
-def _set_dependencies(spec: jpsi.JobSpec, values: object) -> None:
-    texts = values if isinstance(values, tuple) else ()
-    spec.attributes.after = [*(spec.attributes.after or ()), *map(_parse_dependency, texts)]
-
-
-def _parse_dependency(text: str) -> jpsi.Dependency:
-    kind, colon, native_id = text.rpartition(":")
-    if colon and kind not in {kind.value for kind in jpsi.DependencyKind}:
-        msg = f"{text!r} is not of the form [KIND:]ID with KIND one of ok, any, notok"
-        raise ValueError(msg)
-    return jpsi.Dependency(native_id, jpsi.DependencyKind(kind or "ok"))
 
 
 def _stage_in(spec: jpsi.JobSpec, values: object) -> None:
@@ -195,10 +182,10 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "memory": _Text("memory", quantities.parse_size, _resources),
     "exclusive": _flag("exclusive_node_use", value=True, section=_resources),
     "time": _Text("duration", jpsi.parse_duration, _attributes),
+    "t": _Text("duration", quantities.parse_slurm_time, _attributes),
     "queue": _Text("queue_name", str, _attributes),
     "project": _Text("project_name", str, _attributes),
     "reservation": _Text("reservation_id", str, _attributes),
-    "after": _set_dependencies,
     "launcher": _Text("launcher", str),
     "pre_launch": _Text("pre_launch", Path),
     "post_launch": _Text("post_launch", Path),

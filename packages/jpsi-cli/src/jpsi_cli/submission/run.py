@@ -6,24 +6,51 @@ from collections.abc import Sequence
 
 import jpsi
 
+from .. import messages
 from ..output import choose_display
+from ..stored_jobs import Dependencies, await_dependencies, read_dependencies, sort_dependencies
 from . import documents, staging_progress
 from .foreground import Foreground
 from .job_spec import OptionValue
+from .submit import add_dependencies
+
+_SUBJECT = "the job"
 
 
-def run(
+def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
     *,
     command: Sequence[str],
     executor: str | None,
     file: str | None,
+    after: Sequence[str],
     expand: bool,
     as_json: bool,
     **options: OptionValue,
 ) -> int:
     """Run one job and return the exit code; report each failure that jpsi knows in a sentence."""
+    wanted = read_dependencies(after)
     job = documents.read_job(command, file, options, is_expanding=expand)
     with jpsi.JobExecutor(executor) as opened:
         if not as_json:
             staging_progress.show(opened)
+        dependencies = sort_dependencies(wanted, opened, executor)
+        if dependencies.foreign:
+            dependencies = _wait(wanted, dependencies, opened, executor)
+        add_dependencies(job, dependencies.native)
         return Foreground(job, choose_display(as_json=as_json)).run(opened)
+
+
+def _wait(
+    wanted: Sequence[jpsi.Dependency],
+    dependencies: Dependencies,
+    executor: jpsi.JobExecutor,
+    name: str | None,
+) -> Dependencies:
+    """Wait for the jobs for which no batch system waits; return the dependencies that are left then."""
+    count = len(dependencies.foreign)
+    awaited = f"job {dependencies.foreign[0].job} has" if count == 1 else f"{count} jobs have"
+    messages.error(f"waiting until {awaited} ended, as {executor.name} cannot; Ctrl-C gives up")
+    unmet = await_dependencies(dependencies.foreign)
+    if unmet:
+        raise jpsi.InvalidJobException.of(_SUBJECT, unmet)
+    return sort_dependencies([it for it in wanted if it not in dependencies.foreign], executor, name)

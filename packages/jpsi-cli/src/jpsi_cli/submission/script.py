@@ -6,24 +6,37 @@ from collections.abc import Sequence
 
 import jpsi
 from jpsi.plugin import line
+from jpsi_engine import array_specs
 
 from .. import messages
+from ..stored_jobs import read_dependencies, sort_dependencies
 from . import documents
 from .job_spec import OptionValue
+from .submit import add_dependencies
 
 
-def script(
+def script(  # noqa: PLR0913  all that is not a field of the job, each by its name
     *,
     command: Sequence[str],
     executor: str | None,
     file: str | None,
+    after: Sequence[str],
     expand: bool,
     as_json: bool,
     **options: OptionValue,
 ) -> int:
     """Show what would be submitted and return the exit code."""
+    wanted = read_dependencies(after)
     job = documents.read_job(command, file, options, is_expanding=expand)
+    elements = [] if job.spec is None else array_specs(job.spec)
+    if len(elements) > 1:
+        messages.warning(f"this is the first of the {len(elements)} jobs of an array")
+        job.spec = elements[0]
     with jpsi.JobExecutor(executor) as opened:
+        dependencies = sort_dependencies(wanted, opened, executor)
+        add_dependencies(job, dependencies.native)
+        for it in dependencies.foreign:
+            messages.warning(f"{opened.name} cannot wait for job {it.job}: jpsi would, and then submit this")
         preview = opened.preview(job)
     if as_json:
         content = {

@@ -10,6 +10,7 @@ import jpsi
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
 from . import documents
+from .submit import make_elements
 
 
 def validate(files: Sequence[str], *, many: str | None, executor: str | None, as_json: bool) -> int:
@@ -45,7 +46,7 @@ def _problems(
 ) -> Sequence[str]:
     """Return what is wrong with documents, or with their jobs for an executor."""
     try:
-        specs = read()
+        specs = [(location, make_elements(spec, None)[0]) for location, spec in read()]
     except jpsi.InvalidJobException as e:
         return e.problems
     if executor is None:

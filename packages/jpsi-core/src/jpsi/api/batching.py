@@ -6,30 +6,34 @@ those that arrive while a request is under way go into the next. A thread exists
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from jpsi.api.submission import JobSubmitter
 from jpsi.job import Job
 from jpsi.model import InvalidJobException, SubmitException
+
+if TYPE_CHECKING:
+    # few programs use asyncio, whose import takes longer than that of this package
+    import asyncio
+
+    #: The error of a job that was not submitted; None if it was.
+    Outcome = asyncio.Future[BaseException | None]
 
 #: The time for which the first submission waits for others.
 WINDOW_SECONDS = 0.01
 # The time between attempts to withdraw a job, until its outcome is known.
 _GIVE_UP_SECONDS = 0.5
 
-#: The error of a job that was not submitted; None if it was.
-Outcome = asyncio.Future[BaseException | None]
-
 
 class Batching:
     """The submissions of one event loop to one executor; to be used in that loop."""
 
-    def __init__(self, submitter: JobSubmitter) -> None:
+    def __init__(self, submitter: JobSubmitter, loop: asyncio.AbstractEventLoop) -> None:
         self._submitter = submitter
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         # the jobs of the next request, and those of the request that is under way
         self._waiting: dict[Job, Outcome] = {}
         self._under_way: dict[Job, Outcome] = {}
@@ -38,14 +42,14 @@ class Batching:
         self._is_busy = False
 
     @classmethod
-    def of(cls, submitter: JobSubmitter) -> Batching:
+    def of(cls, submitter: JobSubmitter, running: asyncio.AbstractEventLoop) -> Batching:
         """Return the batch of the running event loop; it exists while there are jobs to submit."""
         with _lock:
             for loop, other in [key for key in _all if key[0].is_closed()]:
                 del _all[loop, other]
-            key = asyncio.get_running_loop(), submitter
+            key = running, submitter
             if key not in _all:
-                _all[key] = cls(submitter)
+                _all[key] = cls(submitter, running)
             return _all[key]
 
     def put(self, job: Job) -> Outcome:

@@ -33,8 +33,7 @@ class System:
     transport: Transport
     #: Returns the configuration of the executor, and what the probe has found at the site so far.
     site: Callable[[], Site]
-    #: True if the executor runs commands; an engine in this process, or for processes of this machine, does
-    #: not.
+    #: True if the executor runs commands; an engine in this process, or of its machine's processes, does not.
     has_commands: bool
 
     @property

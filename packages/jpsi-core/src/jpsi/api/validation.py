@@ -31,7 +31,6 @@ from jpsi.model import (
     shape,
     sound_part,
     staging_problems,
-    unmet,
     with_absolute_places,
 )
 from jpsi.registry import EXECUTORS, LAUNCHERS, known_plugins
@@ -42,7 +41,7 @@ _SUBJECT = "the job"
 # The number of different jobs to remember; a program that submits more has no similar jobs to gain from it.
 _REMEMBERED = 1000
 # Prefixes for parts of a job document that jpsi keeps and does not read.
-_OF_DOCUMENTS = ("job", "count")
+_OF_DOCUMENTS = ("job", "count", "jpsi")
 
 
 @attrs.frozen(slots=True)
@@ -102,8 +101,9 @@ class Validation:
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
         spec = self._assembly.defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
-        spec, unstaged = staged(spec, is_remote=isinstance(self._system.transport, FileTransport))
-        found += unstaged
+        if has_staging(spec):
+            spec, unstaged = staged(spec, is_remote=isinstance(self._system.transport, FileTransport))
+            found += unstaged
         spec, unsuited = self._suited(spec)
         found += unsuited
         launcher, missing = self._launchers.of(spec)
@@ -212,8 +212,6 @@ def staged(spec: JobSpec, *, is_remote: bool = False) -> tuple[JobSpec, list[str
     A missing source is no problem if the job has dependencies, since one of those jobs may make it. The job's
     own files may be on a remote host.
     """
-    if not has_staging(spec):
-        return spec, []
     try:
         here = os.getcwd()  # noqa: PTH109  not resolved
     except FileNotFoundError:
@@ -235,8 +233,7 @@ def resolved(
 ) -> tuple[JobSpec, list[str]]:
     """Return a valid spec with unsatisfied dependencies on native ids only, and the problems with the others.
 
-    `offered` returns the kinds of dependency that the batch system supports. A dependency with a problem is
-    left out of the spec.
+    `offered` returns the kinds that the batch system supports. One with a problem is left out of the spec.
     """
     wanted = dependencies(spec)
     if not wanted:
@@ -265,7 +262,7 @@ def _problem(
     if not isinstance(job, Job):
         return None
     if dependency.kind.is_met(job.status.state) is False:
-        return unmet(dependency, job.id, job.status.state)
+        return dependency.describe_unmet(job.id, job.status.state)
     if job.native_id is None:
         return f"attributes.after names the job {job.id}, which must be submitted first"
     if not is_same_system(job):

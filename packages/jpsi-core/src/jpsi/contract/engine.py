@@ -71,12 +71,7 @@ class Preview:
 
 
 class InterruptedSubmission(BaseException):
-    """A job was submitted, but its caller was interrupted, as by Ctrl-C.
-
-    Args:
-        native_id: the native id of the job.
-        interrupt: the exception to raise once the job is bound.
-    """
+    """A job was submitted, but its caller was interrupted, as by Ctrl-C: raise that once it is bound."""
 
     def __init__(self, native_id: str, interrupt: BaseException) -> None:
         super().__init__(native_id, interrupt)
@@ -172,14 +167,16 @@ class Engine(abc.ABC):
     def give_up(self, job_ids: Collection[str] | None) -> None:  # noqa: B027  without a quota, no job waits
         """Make submissions of these jobs that wait for the quota fail now; requests under way go on.
 
-        Args:
-            job_ids: the jobs; None means all jobs, and later ones then do not wait either.
+        None means all jobs, and later ones then do not wait either.
         """
 
     def track_many(self, job_ids: Sequence[str]) -> None:
         """Publish the statuses of many jobs, as `track` does."""
         for job_id in job_ids:
             self.track(job_id)
+
+    def note_deadline(self, seconds: float) -> None:  # noqa: B027  not every engine polls
+        """Note that a caller waits for so many seconds at most: what it then hears must not be old."""
 
     def attach(self, job_id: str, native_id: str) -> str:
         """Attach `job_id` to the job with this native id, and return that id in the backend's spelling.
@@ -203,8 +200,7 @@ class Engine(abc.ABC):
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered] | NotOffered:
         """Return those of these jobs that are on disk, final or not, and that this engine does not have yet.
 
-        Another process may have submitted them. Jobs that other processes are submitting at this moment are
-        left out.
+        Another process may have submitted them. Jobs that other processes are submitting now are left out.
 
         Raises:
             SubmitException: the jobs cannot be read.

@@ -98,12 +98,13 @@ class Capabilities:
     visible_within: float | None = None
     #: The kinds of dependency that the backend supports; a job with another kind is refused.
     dependencies: frozenset[DependencyKind] = frozenset()
+    #: The custom attribute, an option without a value, that submits a job held; empty if there is none.
+    hold_option: str = ""
     #: The array jobs of the backend; None if it has none.
     arrays: Arrays | None = None
-    #: The largest number of jobs that one command submits as separate jobs, where arrays are not used; see
-    #: the hook `submit_several`.
+    #: The largest number of separate jobs that one command submits, without arrays; see `submit_several`.
     jobs_per_submission: int = 1
-    #: True if a job may have slots of several kinds; otherwise hooks never receive `HeterogeneousResources`.
+    #: True if a job may have slots of several kinds, `HeterogeneousResources`; else hooks never receive it.
     heterogeneous: bool = False
 
 
@@ -136,7 +137,7 @@ class SubmitContext:
     #: The number of elements if the job is an array, whose native id `parse_submit` then returns; None for a
     #: single job. Only set if the backend has `Capabilities.arrays`.
     elements: int | None = None
-    #: The largest number of elements that run at a time; None means all. Only set if `Arrays.limits` is.
+    #: The largest number of them that run at a time; None means all. Only set if `Arrays.limits` is.
     at_a_time: int | None = None
 
 
@@ -151,8 +152,7 @@ class ForeignScript:
     directives: int
     #: The requests that the spec does not express, or expresses differently, one sentence each.
     lost: tuple[str, ...] = ()
-    #: True if relative paths of streams are relative to the directory of the submission, wherever the job
-    #: runs.
+    #: True if paths of streams are relative to the directory of the submission, wherever the job runs.
     is_output_here: bool = False
 
 
@@ -273,8 +273,7 @@ class ExecutorHooks(Protocol):
     ) -> Mapping[str, Observation]:
         """Return the observations in the output of `query`, by native id, for the jobs that it mentions.
 
-        The native ids are those of the jobs in question, including elements of arrays, also if `query` listed
-        all jobs of the user.
+        The native ids are those of the jobs in question, elements of arrays too, even if `query` listed all.
 
         SubmitException, as `CommandResult.checked` raises it, if the batch system did not answer: then the
         engine learns nothing. A truncated output counts as no answer: raise unless the beginning and the end
@@ -386,8 +385,7 @@ class LauncherHooks(Protocol):
       process, grouped by node, in the order of the ranks. It always exists for more than one process. A job
       of one process has it on batch systems only; if it could not be written, the job runs without the file
       and without the variable.
-    - `$_jpsi_folder`: a private directory of the job for files of the launcher, whose names begin with the
-      launcher's name.
+    - `$_jpsi_folder`: a private directory of the job for the launcher's files, named after the launcher.
     - `$_jpsi_log`: a file in that directory that does not exist yet. The lines write their own messages to
       it, not those of the job. If it exists at the end, and its last line is not `_PSI_J_LAUNCHER_DONE`, the
       launcher has failed: the job then fails with this text as its message.

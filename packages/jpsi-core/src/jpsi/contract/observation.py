@@ -21,10 +21,10 @@ class Observation:
     is about.
     """
 
-    #: The state that the batch system's word means; None for an unknown word, which changes nothing.
+    #: The state of the job; None if jpsi does not know the native state, which then changes nothing.
     state: JobState | None
-    #: The batch system's own word for the state.
-    word: str
+    #: The batch system's own name of the state.
+    native_state: str
     #: The tag that the job carries (`SubmitContext.tag`), as `extract_tag` reads it; empty if the answer
     #: shows that it carries none, so that jpsi did not submit it; None if the answer cannot show it.
     tag: str | None = None
@@ -60,16 +60,16 @@ class Observation:
         return self.state is not None and self.state.final
 
     @classmethod
-    def denied(cls, word: str) -> Observation:
+    def denied(cls, answer: str) -> Observation:
         """Return the observation that the batch system has no job with this native id.
 
-        `word` are its own words for it, such as `Invalid job id specified`.
+        `answer` is its own sentence, such as `Invalid job id specified`, which becomes the native state.
         """
-        return cls(state=None, word=word, exists=False)
+        return cls(state=None, native_state=answer, exists=False)
 
 
 class Meaning(NamedTuple):
-    """The meaning of a batch system's word: a line of a backend's table of words."""
+    """The meaning of a native state: a line of a backend's table of states."""
 
     state: JobState
     reason: Reason | None = None
@@ -118,8 +118,8 @@ class Queue:
 
     #: The name by which jobs choose it; empty if there is only one, which has no name.
     name: str
-    #: The batch system's own words for its state.
-    word: str
+    #: The batch system's own name of its state.
+    native_state: str
     #: True if it accepts jobs.
     is_open: bool | None = None
     #: True if it starts jobs.

@@ -22,9 +22,9 @@ REPEATED = 10_000
 def parse(text: str, source: str) -> Value:
     """Return the content of a YAML or JSON text.
 
-    The problems of the value are those that plain values cannot show: keys that occur twice or are not text,
-    and values that JSON does not have. DocumentError, in which `source` is the name of the text, if it is
-    neither YAML nor JSON.
+    `problems` of the result has the problems that plain values cannot show: keys that occur twice or are not
+    text, and values that JSON does not have. A text that is neither YAML nor JSON raises DocumentError, whose
+    message calls the text `source`.
     """
     problems = Problems(source)
     text = text.removeprefix("\ufeff")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import types
 import typing
@@ -53,16 +52,22 @@ class HookGuard:
 
         @functools.wraps(function)
         def guard(*arguments: Any) -> Any:  # noqa: ANN401  as of the specification
-            with self._blaming(function):
+            try:
                 answer = self._settled(function(*arguments))
+            except Exception as e:
+                self._blame(function, e)
+                raise
             # None passes the call to the next layer
             return answer if answer is None else self._checked(answer, self.returned)
 
         @functools.wraps(function)
         def guard_wrapper(*arguments: Any) -> Generator[None, Any, Any]:  # noqa: ANN401  as above
-            with self._blaming(function):
+            try:
                 answer = yield from function(*arguments)
                 answer = [self._settled(it) for it in answer] if isinstance(answer, list) else answer
+            except Exception as e:
+                self._blame(function, e)
+                raise
             return self._checked(answer, expected)
 
         return guard_wrapper if is_wrapper else guard
@@ -90,18 +95,13 @@ class HookGuard:
         """Return a result with iterators read out: a generator's errors appear now."""
         return list(answer) if self.is_of_all and isinstance(answer, Iterator) else answer
 
-    @contextlib.contextmanager
-    def _blaming(self, function: Function) -> Iterator[None]:
-        try:
-            yield
-        except JpsiError:
-            raise
-        except Exception as e:
-            if isinstance(e, ValueError) and self.hook in _MAY_REFUSE:
-                raise
-            what = f"{type(e).__name__}: {describe_error(e)}{_place(e, function)}"
+    def _blame(self, function: Function, error: Exception) -> None:
+        """Raise PluginError for the error of a function, unless the hook may raise it."""
+        may_refuse = isinstance(error, ValueError) and self.hook in _MAY_REFUSE
+        if not may_refuse and not isinstance(error, JpsiError):
+            what = f"{type(error).__name__}: {describe_error(error)}{_place(error, function)}"
             msg = f"the hook {self.hook} of {self.label} failed: {what}"
-            raise PluginError(msg, e) from e
+            raise PluginError(msg, error) from error
 
 
 def _place(error: Exception, function: Function) -> str:

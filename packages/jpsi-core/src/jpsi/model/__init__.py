@@ -1,7 +1,7 @@
 """The values of the J/PSI specification: specs, resources, states, dependencies, exceptions; no I/O."""
 
 from jpsi.model import serialization
-from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_job_id, is_native_id, unmet
+from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_job_id, is_native_id
 from jpsi.model.durations import parse_duration
 from jpsi.model.errors import (
     BulkException,

@@ -79,6 +79,11 @@ class Dependency:
         """The native id of the job; None if it was not submitted yet."""
         return self.job if isinstance(self.job, str) else self.job.native_id
 
+    def describe_unmet(self, name: str, state: JobState) -> str:
+        """Return why a job can never start whose dependency, of this name, ended in this state."""
+        required = "complete" if self.kind is DependencyKind.OK else "fail"
+        return f"attributes.after waits for the job {name} to {required}, but it is {state.value}"
+
 
 def is_job_id(text: object) -> TypeGuard[str]:
     """Return True if `text` can be the id that jpsi gave a job.
@@ -96,9 +101,3 @@ def is_native_id(text: object) -> TypeGuard[str]:
     (True, False, False)
     """
     return isinstance(text, str) and len(text) <= _LONGEST_ID and _NATIVE_ID.match(text) is not None
-
-
-def unmet(dependency: Dependency, name: str, state: JobState) -> str:
-    """Return why a job can never start whose dependency ended in this state."""
-    required = "complete" if dependency.kind is DependencyKind.OK else "fail"
-    return f"attributes.after waits for the job {name} to {required}, but it is {state.value}"

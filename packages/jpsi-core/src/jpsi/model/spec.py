@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -161,8 +162,7 @@ class JobSpec:
     by that environment variable; `$${NAME}` is the literal text `${NAME}`; nothing else is expanded.
     """
 
-    #: The program. Without a slash it is looked up on the job's PATH; any other relative path is
-    #: relative to the job's directory.
+    #: The program: without a slash found on the job's PATH, else a path relative to the job's directory.
     executable: str | None = attrs.field(default=None, converter=_name)
     #: The arguments of the program: argv[1], argv[2], ...
     arguments: list[str] | None = None
@@ -217,11 +217,18 @@ def copy_spec(spec: JobSpec) -> JobSpec:
 
 
 def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, str):
         return value
-    for part, names in _MUTABLE.items():
-        if isinstance(value, part):
-            return attrs.evolve(value, **{name: _copy(getattr(value, name)) for name in names})
+    kind: type = type(value)
+    names = _mutable(kind)
+    if names is not None:
+        items = {name: getattr(value, name) for name in names}
+        return attrs.evolve(value, **{name: _copy(it) for name, it in items.items() if it is not None})
     if isinstance(value, list | tuple):
         return [_copy(it) for it in value]
     return {key: _copy(it) for key, it in value.items()} if isinstance(value, Mapping) else value
+
+
+@functools.cache
+def _mutable(kind: type) -> Sequence[str] | None:
+    return next((names for part, names in _MUTABLE.items() if issubclass(kind, part)), None)

@@ -170,16 +170,14 @@ def _list_of(name: str, check: _Check) -> _Check:
     return _must_be((list, tuple), f"a list of {name}", items)
 
 
-def _optional(check: _Check) -> _Check:
-    return lambda where, value: iter(()) if value is None else check(where, value)
-
-
 def _fields(checks: Mapping[str, _Check]) -> _Check:
     """Return a check of an object's attributes."""
 
     def fields(where: str, value: object) -> Iterator[str]:
         for name, check in checks.items():
-            yield from check(f"{where}.{name}" if where else name, getattr(value, name))
+            item = getattr(value, name)
+            if item is not None or name in _NEEDED:
+                yield from check(f"{where}.{name}" if where else name, item)
 
     return fields
 
@@ -235,7 +233,7 @@ def _count(least: int) -> _Check:
         elif value < least:
             yield f"{where} must be at least {least}, not {value}"
 
-    return _optional(count)
+    return count
 
 
 def _contradictions(where: str, resources: ResourceSpecV1) -> Iterator[str]:
@@ -298,14 +296,19 @@ _flags = _must_be(StageOutFlags, "StageOutFlags")
 _mode = _must_be(StagingMode, "a StagingMode")
 _mapping = _must_be(dict, "a mapping", _json)
 
+# The fields for which None is no value.
+_NEEDED = frozenset(
+    {"executable", "inherit_environment", "create_directory", "attributes", "exclusive_node_use"}
+    | {"cleanup_flags", "source", "target", "mode", "flags"}
+)
 _ATTRIBUTES: Mapping[str, _Check] = {
-    "duration": _optional(_must_be(timedelta, "a timedelta", _duration)),
-    "queue_name": _optional(_text),
-    "project_name": _optional(_text),
-    "reservation_id": _optional(_text),
-    "after": _optional(_list_of("jobs, native ids and Dependency", _dependency)),
-    "custom_attributes": _optional(_mapping),
-    "user": _optional(_mapping),
+    "duration": _must_be(timedelta, "a timedelta", _duration),
+    "queue_name": _text,
+    "project_name": _text,
+    "reservation_id": _text,
+    "after": _list_of("jobs, native ids and Dependency", _dependency),
+    "custom_attributes": _mapping,
+    "user": _mapping,
 }
 _RESOURCES: Mapping[str, _Check] = {
     "node_count": _count(1),
@@ -320,22 +323,22 @@ _STAGE_IN = {"source": _text, "target": _path, "mode": _mode}
 _STAGE_OUT = {"source": _path, "target": _text, "mode": _mode, "flags": _flags}
 _SPEC: Mapping[str, _Check] = {
     "executable": _executable,
-    "arguments": _optional(_list_of("texts", _text)),
-    "name": _optional(_text),
-    "launcher": _optional(_text),
+    "arguments": _list_of("texts", _text),
+    "name": _text,
+    "launcher": _text,
     "inherit_environment": _boolean,
     "create_directory": _boolean,
     "cleanup_flags": _flags,
-    "directory": _optional(_must_be(Path, "a path", _directory)),
-    "stdin_path": _optional(_path),
-    "stdout_path": _optional(_path),
-    "stderr_path": _optional(_path),
-    "pre_launch": _optional(_path),
-    "post_launch": _optional(_path),
-    "environment": _optional(_must_be(Mapping, "a mapping of names to texts", _variables)),
-    "resources": _optional(lambda _, resources: iter(resource_problems(resources))),
+    "directory": _must_be(Path, "a path", _directory),
+    "stdin_path": _path,
+    "stdout_path": _path,
+    "stderr_path": _path,
+    "pre_launch": _path,
+    "post_launch": _path,
+    "environment": _must_be(Mapping, "a mapping of names to texts", _variables),
+    "resources": lambda _, resources: iter(resource_problems(resources)),
     "attributes": _must_be(JobAttributes, "JobAttributes", _fields(_ATTRIBUTES)),
-    "stage_in": _optional(_list_of("StageIn", _must_be(StageIn, "a StageIn", _fields(_STAGE_IN)))),
-    "stage_out": _optional(_list_of("StageOut", _must_be(StageOut, "a StageOut", _fields(_STAGE_OUT)))),
-    "cleanup": _optional(_list_of("Path", _must_be(Path, "a Path", _path_text))),
+    "stage_in": _list_of("StageIn", _must_be(StageIn, "a StageIn", _fields(_STAGE_IN))),
+    "stage_out": _list_of("StageOut", _must_be(StageOut, "a StageOut", _fields(_STAGE_OUT))),
+    "cleanup": _list_of("Path", _must_be(Path, "a Path", _path_text)),
 }

@@ -69,6 +69,7 @@ from jpsi.model import (
     parse_duration,
     printable,
 )
+from jpsi.registry import install_command
 
 __all__ = [
     "NOT_OFFERED",
@@ -124,6 +125,7 @@ __all__ = [
     "components",
     "custom_options",
     "hookimpl",
+    "install_command",
     "line",
     "node_count",
     "parse_duration",

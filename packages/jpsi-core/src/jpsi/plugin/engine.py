@@ -35,7 +35,6 @@ from jpsi.model import (
     shape,
     timed,
     transitions,
-    unmet,
 )
 
 if TYPE_CHECKING:
@@ -82,5 +81,4 @@ __all__ = [
     "shape",
     "timed",
     "transitions",
-    "unmet",
 ]

@@ -19,5 +19,5 @@ from jpsi.registry.candidate import (
 )
 from jpsi.registry.discovery import Plugins, installed
 from jpsi.registry.loading import describe_error, load_plugin, private_name, removed_on_failure
-from jpsi.registry.metadata import canonical
+from jpsi.registry.metadata import canonical, install_command
 from jpsi.registry.versions import conflict, is_constraint, known_plugins, verdicts

@@ -14,7 +14,7 @@ from jpsi.registry import metadata
 from jpsi.registry.candidate import Candidate
 from jpsi.registry.loading import added_to_path, own_modules
 from jpsi.registry.metadata import FOUNDATIONS, Distribution
-from jpsi.registry.versions import choose, unmet
+from jpsi.registry.versions import choose, unmet_requirement
 
 #: The environment variable with further directories of plugins.
 PLUGIN_PATH = "JPSI_PLUGIN_PATH"
@@ -45,8 +45,8 @@ class Plugins:
         return choose(found, group, name, constraint, targets)
 
     def _judged(self, candidate: Candidate) -> Candidate:
-        refusal = candidate.refusal or unmet(candidate.requires, self.running) or _unsafe(candidate)
-        return attrs.evolve(candidate, refusal=refusal)
+        unmet = unmet_requirement(candidate.requires, self.running)
+        return attrs.evolve(candidate, refusal=candidate.refusal or unmet or _unsafe(candidate))
 
 
 def installed(plugin_path: Iterable[str | os.PathLike[str]] = ()) -> Plugins:

@@ -96,13 +96,11 @@ def _explanation(candidate: Candidate, error: BaseException) -> str:
     if missing and not any(is_within(missing, own) for own in own_modules(candidate)):
         target = "" if candidate.origin is None else f" --target {candidate.origin}"
         advice = f"install the distribution that has the module {missing!r}: pip install{target} ..."
-    elif candidate.origin is None:
-        advice = f"reinstall it, or another version: pip install --upgrade {candidate.distribution}"
     else:
-        # --upgrade in that directory would leave the metadata of both versions, which jpsi refuses.
-        where = "into a directory of its own, or here after this one was emptied"
-        install = f"pip install --target DIRECTORY {candidate.distribution}"
-        advice = f"reinstall it, or another version, {where}: {install}"
+        # beside the old version there would be the metadata of both, which jpsi refuses
+        where = ", into a directory of its own, or here after this one was emptied"
+        advice = f"reinstall {candidate.distribution}, or install another version"
+        advice += where if candidate.origin else ""
     return f"{describe_error(error)}{meant}; {advice}"
 
 

@@ -7,14 +7,18 @@ reports neither two versions of a distribution in one directory nor the metadata
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import attrs
 import importlib_metadata
 from importlib_metadata import EntryPoint, PackageMetadata
+
+from jpsi.contract import line
 
 #: The prefix of jpsi's entry-point groups.
 PREFIX = "jpsi."
@@ -53,6 +57,26 @@ def of_path(directories: Iterable[str]) -> list[Distribution]:
         found += [it for key, it in here if it is not None and key not in seen]
         seen.update(key for key, _ in here)
     return found
+
+
+def install_command(requirement: str) -> str:
+    """Return the command that installs a distribution of this project, such as `jpsi-cli[top]`.
+
+    The packages come from the clone, or the folder of wheels, that jpsi-core came from.
+    """
+    own = next(iter(importlib_metadata.distributions(name=FOUNDATIONS[0])), None)
+    origin = json.loads((own and own.read_text("direct_url.json")) or "{}")  # PEP 610
+    return line(*installer(origin.get("url", "")), requirement)
+
+
+def installer(origin: str) -> list[str]:
+    """Return the command that installs from the same place as a distribution with this URL, or with none."""
+    path = Path("/", unquote(urlsplit(origin).path))
+    for directory in (path, *path.parents) if origin.startswith("file:") else ():
+        if (directory / "dev").is_file() and (directory / "packages/jpsi-core").is_dir():
+            return [str(directory / "dev"), "install"]
+    # no index has jpsi yet: without a URL it came from a folder that only the user knows
+    return ["pip", "install", "--find-links", str(path.parent) if origin.startswith("file:") else "DIRECTORY"]
 
 
 def canonical(name: str) -> str:

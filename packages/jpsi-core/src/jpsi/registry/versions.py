@@ -1,4 +1,4 @@
-"""Chooses among the candidates of one name by version, and checks what they require: pure functions."""
+"""Chooses among the candidates of one name by version, and checks what they require."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jpsi.document import did_you_mean
 from jpsi.model import PluginError
 from jpsi.registry.candidate import BARS, ENGINES, EXECUTORS, FAKES, LAUNCHERS, TRANSPORTS, Candidate, kind
-from jpsi.registry.metadata import canonical
+from jpsi.registry.metadata import canonical, install_command
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -116,7 +116,7 @@ def _missing(installed: Iterable[Candidate], group: str, name: str, targets: Col
     names = sorted({candidate.name for candidate in installed})
     configured = f"; targets: {', '.join(targets)}" if targets else ""
     known = known_plugins(group).get(name.lower())
-    advice = f"; try: pip install {known}" if known else did_you_mean(name.lower(), [*targets, *names])
+    advice = f"; try: {install_command(known)}" if known else did_you_mean(name.lower(), [*targets, *names])
     return f"no {kind(group)} {name!r}; installed: {', '.join(names) or 'none'}{configured}{advice}"
 
 
@@ -160,12 +160,12 @@ def _specifier(constraint: str | None) -> SpecifierSet:
         raise ValueError(msg) from e
 
 
-def unmet(requires: Iterable[str], running: Mapping[str, str]) -> str | None:
+def unmet_requirement(requires: Iterable[str], running: Mapping[str, str]) -> str | None:
     """Return why a distribution with these `Requires-Dist` lines refuses a running version, or None.
 
     The running versions are by canonical name; requirements of other distributions are ignored.
 
-    >>> unmet(["jpsi-core>=1,<2", "numpy"], {"jpsi-core": "0.9"})
+    >>> unmet_requirement(["jpsi-core>=1,<2", "numpy"], {"jpsi-core": "0.9"})
     'it requires jpsi-core>=1,<2, but jpsi-core 0.9 runs'
     """
     for text in requires:

@@ -30,7 +30,7 @@ def test_a_failure_with_complaints_is_that_of_those_jobs() -> None:
     assert refusals(result(1), IDS, {"18": "denied"}) == {"18": "denied"}
 
 
-def test_where_success_is_told_silence_is_none() -> None:
+def test_no_output_is_a_failure_if_the_command_reports_success() -> None:
     assert refusals(result(1), IDS, {}, changed={"17"}) == {"18": "it failed"}
     assert refusals(result(1), IDS, {"18": "denied"}, changed=()) == {"17": "it failed", "18": "denied"}
 
@@ -39,7 +39,7 @@ def test_a_job_that_needs_no_change_is_no_failure() -> None:
     assert refusals(result(1), IDS, {"17": "is over", "18": "denied"}, harmless=["over"]) == {"18": "denied"}
 
 
-def test_that_one_job_needs_no_change_says_nothing_of_another() -> None:
+def test_a_job_that_needs_no_change_does_not_excuse_another() -> None:
     """The complaint of the whole command has the words that are about the one."""
     cut_off = CommandResult(returncode=1, stderr="17 is over\nconnection lost\n")
 
@@ -56,7 +56,7 @@ def test_a_tag_is_found_at_the_end(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "jpsi-5-1 name", "jpsi-5-11", "xjpsi-5-1"])
-def test_what_only_looks_like_a_tag_is_none(text: str) -> None:
+def test_text_that_resembles_a_tag_is_no_tag(text: str) -> None:
     assert ids_by_tag([(text, "17")], ["jpsi-5-1"]) == {}
 
 
@@ -65,7 +65,7 @@ def test_the_oldest_of_several_jobs_with_one_tag_is_found() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "N/A", "-/-", "Unknown", "Sat Nov 40 09:00:42 2026", "9" * 40])
-def test_what_is_no_time_is_none(text: str) -> None:
+def test_text_that_is_no_time_is_none(text: str) -> None:
     assert parse_time(text) is None
 
 
@@ -77,7 +77,7 @@ FORM = IdForm("ACME", r"[1-9][0-9]*", largest=100)
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "17\n", "17 18", "101", "all"])
-def test_what_is_no_id_is_refused_with_the_name_of_the_system(text: str) -> None:
+def test_text_that_is_no_id_is_refused_with_the_name_of_the_system(text: str) -> None:
     assert not FORM.is_id(text)
     with pytest.raises(ValueError, match="is no job id of ACME's"):
         FORM.canonical(text)

@@ -81,7 +81,7 @@ def test_users_replace_and_take_away_and_add() -> None:
     ]
 
 
-def test_what_an_option_contradicts_goes() -> None:
+def test_an_attribute_that_an_option_contradicts_is_dropped() -> None:
     assert "nodes=2" not in lines({"acme.cpus": 8})
     assert "nodes=2" in lines({"acme.cpus": None})
 
@@ -120,7 +120,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     )
 
 
-def test_what_options_cannot_say_is_a_problem() -> None:
+def test_a_value_that_options_cannot_express_is_a_problem() -> None:
     assert problems(JobSpec("/bin/true", name="impossible")) == ["ACME cannot"]
     assert problems(JobSpec("/bin/true", name="two\nlines"))[0].startswith("--name cannot be 'two\\nlines'")
 
@@ -160,12 +160,12 @@ def test_an_option_is_given_once_whatever_the_case_of_its_system() -> None:
     ]
 
 
-def test_what_is_no_option_of_the_command_is_left_to_the_backend() -> None:
+def test_attributes_that_are_no_options_are_left_to_the_backend() -> None:
     custom = attrs.evolve(CUSTOM, indirect={"racks", "note"})
-    asked = spec({"acme.racks": 2, "acme.note": "x"})
+    found = spec({"acme.racks": 2, "acme.note": "x"})
 
-    assert custom.of(asked) == {"racks": 2, "note": "x"}
-    assert custom.merged({"nodes": 1, "note": "own"}, asked) == {"nodes": 1, "note": "own"}
+    assert custom.of(found) == {"racks": 2, "note": "x"}
+    assert custom.merged({"nodes": 1, "note": "own"}, found) == {"nodes": 1, "note": "own"}
     assert list(custom.problems(spec({"acme.racks": [2]}))) != []
 
 

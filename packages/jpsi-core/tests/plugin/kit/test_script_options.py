@@ -62,15 +62,15 @@ def test_options_become_fields() -> None:
     assert (script.spec.resources.process_count, script.spec.resources.memory) == (3, 6 * 2**20)  # type: ignore[attr-defined]  # ResourceSpecV1
 
 
-def test_what_counts_on_another_option_may_stand_before_it() -> None:
+def test_an_option_may_precede_one_that_it_depends_on() -> None:
     assert _read("#ACME --ranks=3 --mem=2M").spec == _read("#ACME --mem=2M --ranks=3").spec
 
 
-def test_of_an_option_that_is_given_twice_the_last_counts() -> None:
+def test_the_last_of_repeated_options_counts() -> None:
     assert _read("#ACME --name=a", "#ACME --name=b").spec.name == "b"
 
 
-def test_of_some_options_all_values_count() -> None:
+def test_all_values_of_a_cumulative_option_count() -> None:
     assert _custom(_read("#ACME --note=a", "#ACME --note=b --loud")) == {
         "acme.note": "a b",
         "acme.loud": True,
@@ -82,14 +82,14 @@ def _custom(script: ForeignScript) -> object:
     return script.spec.attributes.custom_attributes
 
 
-def test_what_has_no_field_is_a_custom_attribute() -> None:
+def test_an_option_without_a_field_is_a_custom_attribute() -> None:
     script = _read("#ACME --note=x --loud --ranks=2-4")
 
     assert _custom(script) == {"acme.note": "x", "acme.loud": True, "acme.ranks": "2-4"}
     assert script.lost == ()
 
 
-def test_what_may_not_be_one_is_lost_and_told_with_why() -> None:
+def test_an_option_that_cannot_be_translated_is_lost_with_a_reason() -> None:
     script = _read("#ACME --wait --mem=all --NOTE=1")
 
     assert _custom(script) is None
@@ -112,7 +112,7 @@ def test_a_value_that_jpsi_would_not_write_is_quoted_as_it_is() -> None:
     )
 
 
-def test_what_passes_without_effect_is_not_told() -> None:
+def test_an_option_without_effect_is_not_reported() -> None:
     script = _read("#ACME --terse=yes")
 
     assert (script.lost, _custom(script)) == ((), None)
@@ -150,7 +150,7 @@ def test_a_variable_has_just_its_value() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "2-4", "1.5", "x", "٣"])
-def test_what_is_not_one_number(text: str) -> None:
+def test_a_text_that_is_not_one_number_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not one number"):
         read_count(text)
 
@@ -161,7 +161,7 @@ def test_amounts_are_rounded_up(text: str, amount: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "0k", "1q", "k", "-1"])
-def test_what_is_no_amount(text: str) -> None:
+def test_a_text_that_is_no_amount_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="amount"):
         read_amount(text, {"": 1, "k": 1000})
 

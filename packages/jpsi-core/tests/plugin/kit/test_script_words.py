@@ -23,7 +23,7 @@ from jpsi.plugin.kit.script_words import dash_options, directive_words, gnu_opti
         ("--comment=a#b", ["--comment=a#b"]),
     ],
 )
-def test_words_are_told_apart_as_a_shell_does(text: str, words: list[str]) -> None:
+def test_words_are_split_as_by_a_shell(text: str, words: list[str]) -> None:
     assert directive_words(text) == words
 
 
@@ -63,7 +63,7 @@ def test_options_as_getopt_long_has_them(words: list[str], options: list[tuple[s
 
 
 @pytest.mark.parametrize("words", [["a.sh"], ["--"], ["-"], ["--ntasks"], ["-n"]])
-def test_what_is_no_option_is_an_error(words: list[str]) -> None:
+def test_a_word_that_is_no_option_is_an_error(words: list[str]) -> None:
     with pytest.raises(ValueError, match=r"is no option|lacks its value"):
         list(gnu_options(words, _LETTERS, _PLAIN))
 
@@ -83,6 +83,6 @@ def test_options_with_one_dash(words: list[str], options: list[tuple[str, str | 
 
 
 @pytest.mark.parametrize("words", [["a"], ["-z"], ["-pe", "mpi"], ["-cwdx"]])
-def test_what_is_none_of_those_is_an_error(words: list[str]) -> None:
+def test_an_unknown_option_is_an_error(words: list[str]) -> None:
     with pytest.raises(ValueError, match=r"is no option|lacks its value"):
         list(dash_options(words, {"cwd": 0, "pe": 2, "n": 1}))

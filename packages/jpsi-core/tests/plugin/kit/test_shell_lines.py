@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,23 +28,8 @@ def shell(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_ignored() -> Iterator[None]:
-    """What is ignored when a shell starts, as HUP is under nohup, stays so in it."""
-    ignored = [it for it in (signal.Signals[f"SIG{name}"] for name in SIGNALS) if _is_ignored(it)]
-    for number in ignored:
-        signal.signal(number, signal.SIG_DFL)
-    yield
-    for number in ignored:
-        signal.signal(number, signal.SIG_IGN)
-
-
-def _is_ignored(number: signal.Signals) -> bool:
-    return signal.getsignal(number) is signal.SIG_IGN
-
-
 def done(shell: str, path: Path, lines: list[str], command: str) -> subprocess.CompletedProcess[str]:
-    """A shell runs the lines with a command in `"$@"`; the command knows it as `$SHELL_PID`."""
+    """Run the lines in a shell with a command in `"$@"`, which has the pid of the shell in `$SHELL_PID`."""
     text = [
         "export SHELL_PID=$$",
         *unignore_signals(),
@@ -69,8 +53,19 @@ def test_every_signal_is_passed_on(tmp_path: Path, shell: str, name: str) -> Non
     assert ended.returncode == 9, ended.stderr
 
 
+def test_a_process_heeds_what_the_shell_was_started_to_ignore(tmp_path: Path, shell: str) -> None:
+    """As by a batch system that was started behind nohup(1)."""
+    lines = [*unignore_signals(), *forward_signals("my"), *START, '_my_pids="$! "', "_my_wait $!"]
+    (tmp_path / "x").write_text("\n".join([*lines, "exit $_my_code", ""]))
+    ignoring = ["/bin/sh", "-c", "trap '' INT QUIT; exec \"$@\"", "sh", shell, tmp_path / "x"]
+
+    ended = subprocess.run([*ignoring, "/bin/sh", "-c", "kill -INT $$; exit 9"], check=False, timeout=60)
+
+    assert ended.returncode == 128 + signal.SIGINT
+
+
 @pytest.mark.parametrize("code", [0, 126, 143, 255])
-def test_code_is_that_of_the_process_that_was_told(tmp_path: Path, shell: str, code: int) -> None:
+def test_the_code_is_that_of_the_signalled_process(tmp_path: Path, shell: str, code: int) -> None:
     command = f"trap 'kill $!; exit {code}' TERM; sleep 1000 >&- 2>&- & kill $SHELL_PID; wait $!; wait"
 
     ended = done(shell, tmp_path / "x", [*START, '_my_pids="$! "', "_my_wait $!", "exit $_my_code"], command)
@@ -133,11 +128,11 @@ def test_a_shell_becomes_the_command_with_its_words() -> None:
 def test_variables_are_unset_by_name_and_by_how_they_begin_and_others_are_set() -> None:
     command = Command(["env"], unset=["OLD", "SBATCH_*", "not a name", "*"], environment={"NEW": "a\nb"})
 
-    seen = _run(command, OLD="1", OLDER="1", SBATCH_A="x\nSBATCH_B=y", SBATCH="1").stdout
+    output = _run(command, OLD="1", OLDER="1", SBATCH_A="x\nSBATCH_B=y", SBATCH="1").stdout
 
-    assert {"OLDER=1", "SBATCH=1", "NEW=a", "b"} <= set(seen.splitlines())
-    assert not [line for line in seen.splitlines() if line.startswith(("OLD=", "SBATCH_"))]
+    assert {"OLDER=1", "SBATCH=1", "NEW=a", "b"} <= set(output.splitlines())
+    assert not [line for line in output.splitlines() if line.startswith(("OLD=", "SBATCH_"))]
 
 
-def test_a_command_that_is_not_there_is_told_before_anything_is_run() -> None:
+def test_a_missing_command_is_an_error_before_anything_runs() -> None:
     assert _run(Command(["no-such-command"])).stdout == "not found\n"

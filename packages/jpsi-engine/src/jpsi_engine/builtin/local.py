@@ -28,8 +28,8 @@ from jpsi.plugin import (
     units,
 )
 from jpsi.plugin.engine import Engine, EngineSetup
-from jpsi_engine.builtin import remote_programs as programs
-from jpsi_engine.builtin import remote_results as results
+from jpsi_engine.builtin import remote_process_commands as commands
+from jpsi_engine.builtin import remote_process_output as output
 
 _SECOND = timedelta(seconds=1)
 _SHELL = "/bin/sh"
@@ -45,16 +45,19 @@ class LocalConfig(BatchConfig):
 
 @hookimpl
 def config_class() -> type[ExecutorConfig]:
+    """Return the class of the configuration of `local`."""
     return LocalConfig
 
 
 @hookimpl
 def capabilities() -> Capabilities:
-    return Capabilities(default_launcher="multiple", id_variable=programs.ID_VARIABLE, heterogeneous=True)
+    """Return what `local` offers: jobs with several kinds of slots, but no arrays and no dependencies."""
+    return Capabilities(default_launcher="multiple", id_variable=commands.ID_VARIABLE, heterogeneous=True)
 
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
+    """Return why a job can never run here: it needs several nodes."""
     return list(_problems(spec))
 
 
@@ -66,24 +69,28 @@ def _problems(spec: JobSpec) -> Iterator[str]:
 
 @hookimpl
 def make_engine(setup: EngineSetup) -> Engine | None:
+    """Return the local engine on this machine; None on a remote host, where these hooks run the jobs."""
     return setup.process_engine(setup) if setup.transport.is_local else None
 
 
 @hookimpl
 def canonical_id(native_id: str) -> str:
-    return results.IDS.canonical(native_id)
+    """Return a native id in its only form; ValueError if the text is none."""
+    return output.IDS.canonical(native_id)
 
 
 @hookimpl
 def render_script() -> Script:
+    """Return a script without directives, as there is no batch system to read them."""
     # no directives: there is no batch system to read them
     return Script([])
 
 
 @hookimpl
 def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
+    """Return the command that starts a job as processes of the remote host."""
     config = context.site.config
-    text = programs.render_start(
+    text = commands.render_start(
         script.text,
         context.tag,
         limit=time_limit(spec, config, _SECOND) or 0,
@@ -94,41 +101,49 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
 
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
-    return results.parse_started(result)
+    """Return the native id of the job that was started; ValueError if the output has none."""
+    return output.parse_started(result)
 
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure | None:
-    return results.parse_failure(result)
+    """Return the failure if the job was certainly not started; None if it may have been."""
+    return output.parse_failure(result)
 
 
 @hookimpl
 def find() -> Command:
-    return Command([_SHELL, "-s"], stdin=programs.render_listing())
+    """Return the command that lists the user's jobs with their tags."""
+    return Command([_SHELL, "-s"], stdin=commands.render_listing())
 
 
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
-    return results.parse_found(result, tags)
+    """Return the native ids of the jobs that run with these tags."""
+    return output.parse_found(result, tags)
 
 
 @hookimpl
 def query(native_ids: Sequence[str] | None) -> Command:
+    """Return the command that prints the state of some jobs; for None, of all that run."""
     if native_ids is None:
-        return Command([_SHELL, "-s"], stdin=programs.render_listing())
-    return Command([_SHELL, "-s", *native_ids], stdin=programs.render_query())
+        return Command([_SHELL, "-s"], stdin=commands.render_listing())
+    return Command([_SHELL, "-s", *native_ids], stdin=commands.render_query())
 
 
 @hookimpl
 def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
-    return results.parse_observations(result, native_ids)
+    """Return observations of the jobs that run, or whose end their leaders have recorded."""
+    return output.parse_observations(result, native_ids)
 
 
 @hookimpl
 def cancel(native_ids: Sequence[str]) -> Command:
-    return Command([_SHELL, "-s", *native_ids], stdin=programs.render_cancel())
+    """Return the command that signals jobs to end."""
+    return Command([_SHELL, "-s", *native_ids], stdin=commands.render_cancel())
 
 
 @hookimpl
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    return results.parse_refused(result, native_ids)
+    """Return, by native id, why jobs could not be signalled."""
+    return output.parse_refused(result, native_ids)

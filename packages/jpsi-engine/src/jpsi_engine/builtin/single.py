@@ -13,10 +13,12 @@ from jpsi.plugin import ShellLine, hookimpl
 
 @hookimpl
 def heterogeneous() -> bool:
+    """Return True: one process runs, whatever the kinds of the job's slots."""
     return True
 
 
 @hookimpl
 def launch() -> Sequence[ShellLine]:
+    """Return the line that replaces the shell by the job's command."""
     # exec, so that a shell builtin of the same name is never taken for the executable
     return [ShellLine('exec "$@"')]

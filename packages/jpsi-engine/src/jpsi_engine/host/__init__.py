@@ -1,4 +1,4 @@
-"""This machine: files, processes, the submit queue, and the transport that runs commands on it."""
+"""This machine: files, processes, and the transport that runs commands on it."""
 
 from jpsi_engine.host import pidfd
 from jpsi_engine.host.concurrency import concurrently
@@ -52,10 +52,4 @@ from jpsi_engine.host.procfs import (
     seconds_since_start,
     session,
     start_tick,
-)
-from jpsi_engine.host.submit_queue import (
-    QuotaReached,
-    SubmissionCancelled,
-    SubmitQueue,
-    not_admitted_error,
 )

@@ -144,7 +144,10 @@ class ExitWatch:
             else:
                 _call_safely(key.data)
         for sink, ended in exits.items():
-            _call_safely(self._report_exits, sink, ended)
+            try:
+                self._report_exits(sink, ended)
+            except Exception:
+                log.exception(_FENCE)
         for call in self._pop_due_calls():
             self._call(call)
 

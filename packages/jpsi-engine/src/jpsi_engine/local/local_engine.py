@@ -32,19 +32,19 @@ from jpsi.plugin.engine import (
     serialization,
 )
 from jpsi_engine import host, spool
+from jpsi_engine.array_expansion import array_problems
 from jpsi_engine.local import exits
 from jpsi_engine.local.slots import Slots, core_count
-from jpsi_engine.local.spawn import spawn
+from jpsi_engine.local.spawn import spawn, spawn_watchdog
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
 from jpsi_engine.runner import ProcessFrame, Run, local_problems, render_runner, resolve_streams
-from jpsi_engine.scheduler import warn_of_damage
+from jpsi_engine.scheduler import SubmissionCancelled, SubmitQueue, not_admitted_error, warn_of_damage
 from jpsi_engine.verdict import CANCEL, datetime_from_ns, has_exit_marker, never_ran_status
 
 log = logging.getLogger(__name__)
 
 # How long to wait for another process's submission. From the intent to the runner's claim takes milliseconds.
 _JUDGE_SECONDS = 5.0
-_PRUNE_SECONDS = 3600.0
 _STARTS_AT_A_TIME = 4
 
 
@@ -66,14 +66,14 @@ class LocalEngine(Engine):
         self._supervisor = Supervisor(self._spool, setup.config.kill_delay, self._publish)
         slot_count = setup.config.max_active
         self._slots = None if slot_count is None else Slots(self._spool.root, slot_count)
-        self._submit_queue = host.SubmitQueue()
+        self._submit_queue = SubmitQueue()
         self._lock = threading.Lock()
         self._is_open = False
-        self._pruned = float("-inf")
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
-        found, needed = local_problems(spec, self._shell[0]), core_count(spec.resources)
+        found = [*array_problems(spec), *local_problems(spec, self._shell[0])]
+        needed = core_count(spec.resources)
         if self._slots is not None and needed > self._slots.count:
             found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
         # the runner inherits this program's environment, and execs a command that sets up the job's own
@@ -96,8 +96,8 @@ class LocalEngine(Engine):
             except FileExistsError as e:
                 msg = f"job {submission.job_id} was submitted by another process in the meantime"
                 raise SubmitException(msg, e) from e
-            except host.SubmissionCancelled as e:
-                raise host.not_admitted_error(submission.job_id) from e
+            except SubmissionCancelled as e:
+                raise not_admitted_error(submission.job_id) from e
         self._supervisor.add(job)
         return job.process.native_id if job.process is not None else ""
 
@@ -141,10 +141,14 @@ class LocalEngine(Engine):
         }
         # No fsync: a crash of the machine, which could lose this file, ends the job as well.
         lock = self._spool.prepare(job_id, submission.attempt, intent, render_runner(run))
+        duration = self._duration(spec)
         try:
             process = self._spawn(submission, lock)
         finally:
             os.close(lock)
+        if duration is not None:
+            stop_file = f"{self._spool.root}/{spool.stop_file(job_id, submission.attempt)}"
+            spawn_watchdog(self._shell, process, duration, self._setup.config.kill_delay, stop_file)
         return SupervisedProcess(
             job_id,
             job_id,
@@ -152,7 +156,7 @@ class LocalEngine(Engine):
             process,
             is_child=True,
             started=now,
-            duration=self._duration(spec),
+            duration=duration,
         )
 
     def _run(self, submission: Submission) -> Run:
@@ -208,9 +212,8 @@ class LocalEngine(Engine):
             try:
                 # before a job is started, as it could not be followed without the thread
                 exits.shared_watch()
-                if time.monotonic() - self._pruned > _PRUNE_SECONDS:
+                if spool.is_pruning_due(self._spool.root, time.time()):
                     threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
-                    self._pruned = time.monotonic()
             except RuntimeError as e:
                 raise OSError(errno.EAGAIN, str(e)) from e
             self._is_open = True
@@ -361,7 +364,9 @@ class LocalEngine(Engine):
         job = self._supervisor.get(job_id)
         if job is None or job.process is None:
             return None
-        return Observation(state=JobState.ACTIVE, word="running", time=job.started, nodes=(platform.node(),))
+        return Observation(
+            state=JobState.ACTIVE, native_state="running", time=job.started, nodes=(platform.node(),)
+        )
 
     def _duration(self, spec: JobSpec) -> timedelta | None:
         """Return a job's walltime limit: its own, else the configured default; None for no limit."""

@@ -19,6 +19,7 @@ import attrs
 
 from jpsi.plugin import ResourceSpec, components
 from jpsi_engine import host
+from jpsi_engine.scheduler import QuotaReached
 
 # Seconds between two checks for ended jobs of other programs; this program's own jobs trigger a check.
 _CHECK_SECONDS = 0.5
@@ -70,7 +71,7 @@ class Slots:
     def _folder(self) -> str:
         return f"{self.root}/slots"
 
-    def acquire(self, count: int) -> SlotsTaken | host.QuotaReached:
+    def acquire(self, count: int) -> SlotsTaken | QuotaReached:
         """Take slots for a job if enough are free; return `QuotaReached` otherwise.
 
         Raises:
@@ -79,13 +80,13 @@ class Slots:
         host.make_directories(self._folder)
         with host.hold_lock(f"{self._folder}/lock", 0.0, create=True) as is_locked:
             if not is_locked:
-                return host.QuotaReached(_RETRY_SECONDS, "another program is taking slots")
+                return QuotaReached(_RETRY_SECONDS, "another program is taking slots")
             occupied = sum(self._count_occupied())
             if occupied + count > self.count:
                 why = (
                     f"{occupied} of {self.count} slots (max_active) are taken, and the next job needs {count}"
                 )
-                return host.QuotaReached(_CHECK_SECONDS, why)
+                return QuotaReached(_CHECK_SECONDS, why)
             return SlotsTaken(self._folder, count)
 
     def _count_occupied(self) -> Iterator[int]:

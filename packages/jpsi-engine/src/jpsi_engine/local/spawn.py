@@ -5,13 +5,23 @@ It inherits no descriptor that was open and inheritable at the last scan, at mos
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import signal
+import sys
 import time
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
+from jpsi_engine.host import ProcessId
+from jpsi_engine.local import watchdog
+
+log = logging.getLogger(__name__)
+
 #: The number of the one descriptor that the new process is given.
-INHERITED_FD = 9
+INHERITED_FD = watchdog.RUNNER_FD
 
 _EVERY_SIGNAL = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _SCAN_SECONDS = 1.0
@@ -44,6 +54,34 @@ def spawn(command: list[str], inherited_fd: int) -> int:
         setsigmask=(),
         setsigdef=_EVERY_SIGNAL,
     )
+
+
+def spawn_watchdog(
+    shell: Sequence[str], process: ProcessId, duration: timedelta, kill_delay: timedelta, stop_file: str
+) -> None:
+    """Start a program that ends a job at its time limit, even if this process has ended by then.
+
+    It needs descriptors of processes, which Linux has. Without it, the clients that follow the job end it.
+    """
+    try:
+        runner = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        return
+    try:
+        if not process.is_alive() or not sys.executable:
+            return
+        limits = [str(duration.total_seconds()), str(kill_delay.total_seconds())]
+        python = [sys.executable, "-I", "-S", watchdog.__file__]
+        # the shell ends at once, so that the program never becomes a zombie of this process
+        command = [*shell, "-c", '"$@" &', "sh", *python, *limits, stop_file, str(process.pid)]
+        started = spawn(command, runner)
+        # the application may have waited for it, or ignore SIGCHLD
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(started, 0)
+    except OSError:
+        log.warning("%s: no program could be started that keeps its time limit", stop_file, exc_info=True)
+    finally:
+        os.close(runner)
 
 
 _inherited: tuple[int, ...] = ()

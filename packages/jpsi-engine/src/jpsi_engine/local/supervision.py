@@ -235,7 +235,7 @@ class Supervisor:
         if job.has_runner and (job.stop is not None or status.evidence is not Evidence.MARKER):
             content = encode_status(status)
             finish = functools.partial(self._spool.finish, job.spool_id, job.attempt, content)
-            self._spool.pending_writes.write(f"the end of job {job.job_id}", finish)
+            self._spool.retry_writer.write(f"the end of job {job.job_id}", finish)
         self._publish(job.job_id, status)
 
 

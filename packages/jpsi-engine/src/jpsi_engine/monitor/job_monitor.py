@@ -59,7 +59,7 @@ class JobMonitor(Publisher):
     #: What other processes have stored about missing jobs; None if each process starts from zero.
     _absences: Absences | None = attrs.field(kw_only=True)
     _last_snapshot: Snapshot | None = attrs.field(default=None, init=False)
-    _strange_words: set[str] = attrs.field(factory=set, init=False)
+    _unknown_states: set[str] = attrs.field(factory=set, init=False)
     _outage: Outage = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -217,6 +217,7 @@ class JobMonitor(Publisher):
                 log.warning(
                     "%s has not answered for %.0f s: %s", self._backend.display_name, unanswered_for, e
                 )
+            self._poll_interval.note_jobs(now(), all_wait=False)
             # The probe may have succeeded all the same: then the final exit codes are known.
             self._judge_ended(jobs, now())
             return
@@ -225,6 +226,16 @@ class JobMonitor(Publisher):
                 log.warning("%s answers again", self._backend.display_name)
             self._apply_snapshot(snapshot, jobs, now())
             self._repeat_cancels(jobs, now)
+            self._poll_interval.note_jobs(now(), all_wait=self._all_wait(now()))
+
+    def _all_wait(self, now: float) -> bool:
+        """Return True if all jobs wait, and the machine where they start is reporting their markers."""
+        reports = self.counted_seconds(now - self._poll_interval.longest, now) > 0
+        return reports and all(job.is_waiting for job in self._followed())
+
+    def note_deadline(self, now: float, seconds: float) -> None:
+        """Note that a caller waits for news of a job, for so many seconds at most."""
+        self._poll_interval.note_deadline(now, seconds)
 
     def _repeat_cancels(self, jobs: Iterable[JobView], now: Callable[[], float]) -> None:
         """Ask again for the end of jobs that live on although the batch system accepted their cancel.
@@ -519,13 +530,13 @@ class JobMonitor(Publisher):
                 # a poll soon shows whether such a job exists
                 self._poll_interval.request_poll(now)
             return
-        if seen.state is None and seen.word not in self._strange_words:
-            self._strange_words.add(seen.word)
+        if seen.state is None and seen.native_state not in self._unknown_states:
+            self._unknown_states.add(seen.native_state)
             log.warning(
                 "%s calls the state of job %s %r, which this version does not know; the job keeps its state",
                 self._backend.display_name,
                 job.native_id,
-                seen.word,
+                seen.native_state,
             )
 
     def _query_accounting(self, jobs: Iterable[JobView], now: float) -> bool:

@@ -95,7 +95,7 @@ class PollLoop:
         Raises:
             RuntimeError: no thread can be started now.
         """
-        self._wake_if_due()
+        self.wake_if_due()
         if self._wake_pipe.is_needed:
             self._wake_pipe.wake()
         loop = weakref.ref(self)
@@ -108,7 +108,7 @@ class PollLoop:
                 threading.Thread(target=work[name], name=f"jpsi-batch-{name}", daemon=True).start()
                 self._running.add(name)
 
-    def _wake_if_due(self) -> None:
+    def wake_if_due(self) -> None:
         """Wake the polling thread if a poll is due before it would wake by itself."""
         due = self._monitor.next_poll_time()
         if due is not None and due < self._wakes_at:
@@ -135,7 +135,7 @@ class PollLoop:
         except Exception:
             log.exception(_FENCE)
         # the markers may have made a poll due
-        self._wake_if_due()
+        self.wake_if_due()
         return is_expecting
 
     def probe(self) -> None:

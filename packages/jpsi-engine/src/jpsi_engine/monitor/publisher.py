@@ -291,7 +291,7 @@ class Publisher:
             self.make_folder(job)
             self._spool.finish(job.spool_id, job.attempt, content)
 
-        self._spool.pending_writes.write(f"the end of job {job.job_id}", write)
+        self._spool.retry_writer.write(f"the end of job {job.job_id}", write)
 
     def record_stop(self, job: JobView, stop: Stop) -> None:
         """Store in the spool that jpsi is about to end a job, before the batch system is asked to end it."""

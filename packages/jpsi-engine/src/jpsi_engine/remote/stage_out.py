@@ -99,7 +99,7 @@ class StageOutLoop:
             job: the job.
             status: the end of the job, apart from the outcome of the stage-out.
         """
-        if not job.has_runner or not exists(self._spool.stage_out_file(job.spool_id, job.attempt)):
+        if not job.has_runner or not exists(self._spool.stage_out_files.path(job.spool_id, job.attempt)):
             return False
         with self._lock:
             if job.job_id not in self._transfer_states:
@@ -134,7 +134,7 @@ class StageOutLoop:
             return True
         if publisher.get(job.job_id) is job:
             try:
-                path = self._spool.stage_out_file(job.spool_id, job.attempt)
+                path = self._spool.stage_out_files.path(job.spool_id, job.attempt)
                 with hold_lock(path, 0.0) as is_held:
                     if is_held is False:
                         return False  # another process works on it
@@ -143,7 +143,7 @@ class StageOutLoop:
                         status = self._finish_transfers(job, status)
             except JpsiError as e:
                 log.info("getting the files of job %s failed and is retried: %s", job.job_id, e)
-                self._spool.write_stage_out_progress(job.spool_id, job.attempt, str(e))
+                self._spool.stage_out_files.write_progress(job.spool_id, job.attempt, str(e))
                 if not isinstance(e, RemoteTimeoutError):
                     # with the connection lost, no file can answer
                     self._transfer_states[job.job_id].stalled_since = None
@@ -172,7 +172,7 @@ class StageOutLoop:
             )
         else:
             self._remove(job_id)
-        spool.clear_stage_out_pending(job_id, attempt)
+        spool.stage_out_files.clear_pending(job_id, attempt)
         return status
 
     def _remove(self, job_id: str) -> None:
@@ -210,7 +210,7 @@ class StageOutLoop:
         return errors
 
     def _report_progress(self, job: JobView, progress: StagingProgress) -> None:
-        self._spool.write_stage_out_progress(job.spool_id, job.attempt, str(progress))
+        self._spool.stage_out_files.write_progress(job.spool_id, job.attempt, str(progress))
         self._staged(job.job_id, progress)
         state = self._transfer_states[job.job_id]
         if progress.done > state.reached.get(progress.path, 0):

@@ -1,6 +1,7 @@
 """The batch system.
 
-Hooks make the commands, and their output becomes snapshots that the processes of one user share.
+Hooks make the commands, and their output becomes snapshots that the processes of one user share. Submissions
+queue until the quota admits their jobs.
 """
 
 from jpsi_engine.scheduler.absences import Absences, attempt_name
@@ -20,3 +21,9 @@ from jpsi_engine.scheduler.queue_poll import QueuePoll
 from jpsi_engine.scheduler.quota import Throttle, make_throttle
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Mentions, Snapshot, reuse_observations
+from jpsi_engine.scheduler.submit_queue import (
+    QuotaReached,
+    SubmissionCancelled,
+    SubmitQueue,
+    not_admitted_error,
+)

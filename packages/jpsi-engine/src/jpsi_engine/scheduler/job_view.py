@@ -140,6 +140,16 @@ class JobView:
         return not has_other_facts and self.queued is not None and not self.has_left_queue
 
     @property
+    def is_waiting(self) -> bool:
+        """True if all that is known is that it waits to start; its runner then leaves a marker."""
+        return (
+            self.has_runner
+            and self.is_only_queued
+            and self.queued is not None
+            and self.queued.state is JobState.QUEUED
+        )
+
+    @property
     def is_running(self) -> bool:
         """True if the job is known to run, so that it may leave an exit marker at any moment."""
         if not self.has_runner or self.has_exit:

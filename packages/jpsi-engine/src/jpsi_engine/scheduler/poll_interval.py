@@ -1,8 +1,9 @@
 """Decides when to poll the batch system: soon after a submission, then at growing intervals.
 
-While jobs report by their markers, there is hardly anything to poll for. A poll about very many jobs keeps
-the program itself busy for a while, so it pauses the longer before the next. If the batch system does not
-answer, it is decided here when the log should say so.
+While jobs report by their markers, there is hardly anything to poll for, and even less while all of them
+wait: the runner of a job that starts leaves a marker. A poll about very many jobs keeps the program itself
+busy for a while, so it pauses the longer before the next. If the batch system does not answer, it is decided
+here when the log should say so.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ QUIET_SECONDS = 10.0
 PATIENCE_SECONDS = 60.0
 _GROWTH = 1.6
 _JITTER = 0.1
+# In longest intervals: the longest interval while all jobs wait. It grows by so much that a job which is
+# cancelled from outside is noticed after a tenth of the time that it waited.
+_WAITING = 10
+_WAITING_GROWTH = 1.1
+# In shortest intervals: the pause before an urgent poll.
+_URGENT = 0.25
 # In shortest intervals: the pause before the next attempt, if another process is polling.
 _RETRY = 0.1
 # In intervals: how long this process is put off by polls of others that do not answer its question.
@@ -70,6 +77,9 @@ class PollInterval:
         #: The bounds of the interval.
         self.shortest = shortest
         self.longest = max(shortest, longest)
+        self._all_wait = False
+        # Until then a caller waits for news; a job that is cancelled while it waits leaves no marker.
+        self._deadline = _NEVER
         self._jitter = jitter
         self._lock = threading.Lock()
         self._interval = shortest
@@ -108,10 +118,31 @@ class PollInterval:
             self._requested = now if self._requested is None else self._requested
             self._urgent_request = now if is_urgent else self._urgent_request
             self._interval = self.shortest
+            # an urgent poll waits a moment for the other jobs that the same command has ended
             soon = max(now, self._last_ended) + self.shortest
+            if is_urgent:
+                soon = max(now + _URGENT * self.shortest, self._last_ended + self.shortest)
             # A poll that is overdue by more than that was put off and forgotten; any other happens at any
             # moment.
             self._due = soon if self._due < now - self.shortest else min(self._due, soon)
+
+    def note_jobs(self, now: float, *, all_wait: bool) -> None:
+        """Note after a poll if all jobs wait, so that only an end from outside could go unnoticed."""
+        with self._lock:
+            self._all_wait = all_wait
+            self._limit_interval(now)
+
+    def note_deadline(self, now: float, seconds: float) -> None:
+        """Note that a caller waits for news of a job, for so many seconds at most."""
+        with self._lock:
+            self._deadline = max(self._deadline, now + seconds)
+            self._limit_interval(now)
+
+    def _limit_interval(self, now: float) -> None:
+        # before the first poll, the request for it decides when it is due
+        if self._last_ended > _NEVER and (now < self._deadline or not self._all_wait):
+            self._interval = min(self._interval, self.longest)
+            self._due = min(self._due, max(now, self._last_ended + self.longest * (1 + _JITTER)))
 
     def note_marker(self, now: float) -> None:
         """Note that a marker arrived."""
@@ -127,7 +158,10 @@ class PollInterval:
             self._last_begun, self._last_ended = max(begun, self._last_begun), max(ended, self._last_ended)
             self._requested = self._busy_since = self._deferred_since = None
             self._due = self._last_ended + self._interval * (1 + _JITTER * self._jitter())
-            self._interval = min(self._interval * _GROWTH, self.longest)
+            is_relaxed = self._all_wait and self._last_ended >= self._deadline
+            self._interval = min(
+                self._interval * _GROWTH, _WAITING * self.longest if is_relaxed else self.longest
+            )
 
     def note_cost(self, seconds: float) -> None:
         """Note for how many seconds this program was busy with the last poll."""
@@ -148,10 +182,14 @@ class PollInterval:
         with self._lock:
             self._busy_since = None
             self._deferred_since = now if self._deferred_since is None else self._deferred_since
-            if now >= min(ended + self.shortest, self._deferred_since + _PATIENCE * self._interval):
+            if now >= min(ended + self.shortest, self._deferred_since + _PATIENCE * self._patience()):
                 return False
             self._due = ended + self.shortest
             return True
+
+    def _patience(self) -> float:
+        """Return the interval for which a due poll is put off."""
+        return min(self._interval, self.longest)
 
     def is_busy(self, now: float) -> bool:
         """Return True, and put the due poll off, if another process is polling.
@@ -160,7 +198,7 @@ class PollInterval:
         """
         with self._lock:
             self._busy_since = now if self._busy_since is None else self._busy_since
-            if now >= self._busy_since + self._interval:
+            if now >= self._busy_since + self._patience():
                 return False
             self._due = now + _RETRY * self.shortest
             return True

@@ -20,11 +20,16 @@ import attrs
 
 from jpsi.plugin import JobState, JpsiError
 from jpsi.plugin.engine import Submission
-from jpsi_engine.host import QuotaReached, SubmissionCancelled, SubmitQueue, not_admitted_error
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Snapshot
+from jpsi_engine.scheduler.submit_queue import (
+    QuotaReached,
+    SubmissionCancelled,
+    SubmitQueue,
+    not_admitted_error,
+)
 
 T = TypeVar("T")
 

@@ -120,7 +120,7 @@ def _encode(observation: Observation) -> dict[str, Any]:
 
 def _decode(plain: Mapping[str, Any]) -> Observation:
     fields = {name: _FIELDS[name].decode(_typed(value, _FIELDS[name].kind)) for name, value in plain.items()}
-    return Observation(state=fields.pop("state", None), word=fields.pop("word"), **fields)
+    return Observation(state=fields.pop("state", None), native_state=fields.pop("native_state"), **fields)
 
 
 def _typed(value: Any, kind: type) -> Any:  # noqa: ANN401  any value of JSON
@@ -150,7 +150,7 @@ class _Field(NamedTuple):
 _TIME = _Field(str, datetime.isoformat, datetime.fromisoformat)
 _FIELDS: Mapping[str, _Field] = {
     "state": _Field(str, lambda state: state.value, JobState),
-    "word": _Field(str),
+    "native_state": _Field(str),
     "tag": _Field(str),
     "submitted": _TIME,
     "exists": _Field(bool),

@@ -11,9 +11,9 @@ from jpsi_engine.spool.history import JobHistory
 from jpsi_engine.spool.intents import ArrayAttempt, JobAttempt, JobIntent
 from jpsi_engine.spool.job_records import ElementIds, JobRecord, JobRecords
 from jpsi_engine.spool.layout import Layout, array_tag, attempt_file, tag
-from jpsi_engine.spool.pruning import prune
+from jpsi_engine.spool.pruning import is_pruning_due, prune
 from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes, store_requeue_codes
 from jpsi_engine.spool.roots import WORK_DIRECTORY, folder_name, target_name
-from jpsi_engine.spool.spool import FOUND, Intent, Spool, stop_file
+from jpsi_engine.spool.spool import DEFERRED_FILE, FOUND, Intent, Spool, stop_file
 from jpsi_engine.spool.status_values import decode_status, encode_status
 from jpsi_engine.spool.work_directories import SpoolFolder, find_spools, work_directory

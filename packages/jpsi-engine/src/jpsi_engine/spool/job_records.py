@@ -19,7 +19,8 @@ from jpsi_engine.spool import damage
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, ArrayMember, read_link, read_reason
 from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, is_revoked, read_claim
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
-from jpsi_engine.spool.spool import STAGE_OUT_FILE, UNSENT_FILE
+from jpsi_engine.spool.spool import UNSENT_FILE
+from jpsi_engine.spool.stage_out_files import STAGE_OUT_FILE
 from jpsi_engine.verdict import Marker, parse, scan
 
 #: Returns the native ids of array elements, given the native id of the array and their indices.
@@ -42,6 +43,8 @@ class JobRecord:
     native_id: str | None
     #: The array and the element that it is; None for a job by itself.
     place: ArrayMember | None = None
+    #: The id that the backend gave that array; None if it is not known.
+    array_native_id: str | None = None
     #: True if a client has revoked it, so that it can never run.
     is_revoked: bool = False
     #: The reason why its submission failed, as its program got it; None if it did not fail, or if another
@@ -166,7 +169,7 @@ class JobRecords:
                 indices = range(1, 1 + len(intent.elements))
                 ids = None if native_id is None else self._element_ids(native_id, indices)
                 unsent_reason = self._arrays.read_unsent_reason(name) if is_revoked(claim) else None
-                yield name, _Array(intent, ids, is_revoked(claim), unsent_reason)
+                yield name, _Array(intent, native_id, ids, is_revoked(claim), unsent_reason)
 
     def _read_folder(
         self, job_id: str, new: Mapping[str, Marker], arrays: Mapping[str, _Array]
@@ -300,6 +303,7 @@ class _Array:
     """An array with the native ids of its elements, which are computed once for all of them."""
 
     intent: ArrayIntent
+    native_id: str | None
     native_ids: Sequence[str] | None
     is_revoked: bool
     unsent_reason: str | None
@@ -315,6 +319,7 @@ class _Array:
             intent=content,
             native_id=None if self.native_ids is None else self.native_ids[index - 1],
             place=ArrayMember(self.intent.array, index),
+            array_native_id=self.native_id,
             is_revoked=self.is_revoked,
             unsent_reason=self.unsent_reason,
             **own,

@@ -10,16 +10,39 @@ from collections.abc import Callable, Collection, Mapping
 
 import attrs
 
-from jpsi_engine.host import forget
+from jpsi_engine.host import forget, open_private
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.verdict import Marker, scan
 
 log = logging.getLogger(__name__)
 
+# An executor that is opened sooner after the last pass over a spool makes none: a pass looks at every job.
+_PASS_SECONDS = 3600.0
 _UNCLAIMED_SECONDS = 600.0
 # A folder that looks empty may be a job whose files are not visible on this machine yet, or are being
 # written. The limit is hours, as clocks of machines and file servers are reset, and differ.
 _EMPTY_SECONDS = 43_200.0
+
+
+def is_pruning_due(root: str, now: float) -> bool:
+    """Return True if no process has pruned a spool in the last hour, and record that this one does so now.
+
+    A process that is killed in its pass leaves the rest to one that comes later.
+    """
+    path = f"{root}/pruned"
+    try:
+        # the clocks of several machines may differ
+        if 0 <= now - os.stat(path).st_mtime < _PASS_SECONDS:  # noqa: PTH116
+            return False
+    except OSError:
+        pass  # the first pass, or a disk with errors, which the pass reports
+    with contextlib.suppress(OSError):
+        fd = open_private(path, os.O_WRONLY | os.O_CREAT)
+        try:
+            os.utime(fd, (now, now))
+        finally:
+            os.close(fd)
+    return True
 
 
 def prune(  # noqa: PLR0913  limits, and a callback
@@ -123,7 +146,12 @@ class _Pruning:
             spool.remove(job_id)
 
     def _is_needed(self, job_id: str) -> bool:
-        """Return True if an existing array has the job, which without its folder would look new."""
+        """Return True if the job is yet to be submitted, or an existing array has it.
+
+        Without its folder, a job of an array would look new.
+        """
+        if self._spool.is_deferred(job_id):
+            return True
         members = self._spool.places(job_id)
         linked_members = [member for member in members.values() if member is not None]
         if any(os.path.exists(self._spool.arrays.folder(member.array)) for member in linked_members):  # noqa: PTH110

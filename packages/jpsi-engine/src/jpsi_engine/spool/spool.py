@@ -8,10 +8,12 @@
     <root>/jobs/<id>/stop.<n>.json      jpsi asked attempt n to end
     <root>/jobs/<id>/final.<n>.json     the final status, if it does not follow from the exit marker alone
     <root>/jobs/<id>/unsent.<n>         attempt n was revoked and its submission failed; the reason, in words
+    <root>/jobs/<id>/deferred           the job is submitted once other jobs have ended; see `deferral`
     <root>/jobs/<id>/get.<n>            the stage out of attempt n is not complete; its progress, in words
     <root>/jobs/<id>/found              another machine has submitted the job
     <root>/jobs/<id>/stdout, stderr     streams without a path of their own
     <root>/arrays/                      jobs that were submitted as one array; see `arrays`
+    <root>/deferred/                    submissions that are deferred until other jobs have ended
     <root>/trash/                       folders that are being removed
     <root>/staged/<id>                  the remote host still has staged files of a job that is done with them
     <root>/events/                      markers, until a client moves them into the folders of their jobs
@@ -48,19 +50,20 @@ from jpsi_engine.spool.arrays import (
 )
 from jpsi_engine.spool.claims import REVOKED, Claim, is_revoked, read_claim, revoke
 from jpsi_engine.spool.damage import folder_problems, read_final, read_stop
+from jpsi_engine.spool.retry_writer import RetryWriter
 from jpsi_engine.spool.roots import Root
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
-from jpsi_engine.spool.write_retries import WriteRetries
+from jpsi_engine.spool.stage_out_files import STAGE_OUT_FILE, StageOutFiles
 from jpsi_engine.verdict import Marker, parse, scan
 
 __all__ = ["REVOKED", "Claim", "Intent", "Spool"]
 
-#: The file name, without the attempt's number, that says that an attempt's stage out is not complete.
-STAGE_OUT_FILE = "get"
 #: The file name that says that another machine has submitted a job or an array.
 FOUND = "found"
 #: The file name, without the attempt's number, that says that the submission of an attempt failed.
 UNSENT_FILE = "unsent"
+#: The file name that says that a process submits a job once other jobs have ended.
+DEFERRED_FILE = "deferred"
 
 
 @attrs.frozen(slots=True)
@@ -109,8 +112,10 @@ class Spool:
         self._root = Root(self.root, (self.jobs, f"{root}/arrays", self.events, self._trash))
         #: The arrays in this spool.
         self.arrays = ArrayFiles(self.root, self._root.check)
-        #: The writes to this spool that failed and are retried.
-        self.pending_writes = WriteRetries(self.root)
+        #: Writes to this spool, and retries the writes that failed.
+        self.retry_writer = RetryWriter(self.root)
+        #: The files about stage out that is not complete.
+        self.stage_out_files = StageOutFiles(self.jobs)
 
     def open(self) -> None:
         """Make the directories, or check those that exist.
@@ -247,6 +252,11 @@ class Spool:
         """Return True if `give_up` was called for an attempt."""
         return host.exists(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}")
 
+    def is_deferred(self, job_id: str) -> bool:
+        """Return True if a job waits to be submitted for the first time, and was not asked to end."""
+        names = self.names(job_id)
+        return DEFERRED_FILE in names and "stop.1.json" not in names and last_attempt(job_id, names) == 1
+
     def adopt(self, job_id: str, attempt: int, place: ArrayMember) -> None:
         """Make the folder of a job that was submitted as an array element, unless it exists."""
         adopt(self.folder(job_id), attempt, place)
@@ -311,27 +321,6 @@ class Spool:
         """
         return "; ".join(folder_problems(self.root, job_id, self.names(job_id))) or None
 
-    def stage_out_file(self, job_id: str, attempt: int) -> str:
-        """Return the path of the file that exists while the stage out of an attempt is not complete."""
-        return f"{self.folder(job_id)}/{STAGE_OUT_FILE}.{attempt}"
-
-    def mark_stage_out_pending(self, job_id: str, attempt: int) -> None:
-        """Record that an attempt ends only when its stage out is complete."""
-        host.write(self.stage_out_file(job_id, attempt), b"")
-
-    def write_stage_out_progress(self, job_id: str, attempt: int, words: str) -> None:
-        """Write the progress of an attempt's stage out, in words for users; never raises."""
-        # the file is rewritten in place, not replaced: a process may hold a lock on it
-        with contextlib.suppress(OSError):
-            fd = os.open(self.stage_out_file(job_id, attempt), os.O_WRONLY | os.O_TRUNC)
-            with os.fdopen(fd, "wb") as file:
-                file.write(json.dumps(words).encode("ascii"))
-
-    def clear_stage_out_pending(self, job_id: str, attempt: int) -> None:
-        """Record that the stage out of an attempt is complete, or will never be."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.stage_out_file(job_id, attempt))  # noqa: PTH108
-
     def mark_staged_files_unneeded(self, job_id: str) -> None:
         """Record that the files staged in for a job are to be removed from the remote host."""
         host.make_directories(self._staged)
@@ -381,12 +370,12 @@ class Spool:
                 is_consumed = self.consume(marker, enter)
             except OSError as e:
                 # The disk is full or read-only: the marker counts although it could not be moved.
-                self.pending_writes.failed(e)
+                self.retry_writer.failed(e)
                 unmoved_markers.setdefault(marker.job_id, []).append(marker)
                 is_consumed = True
             consumed_ids.update([marker.job_id] if is_consumed else [])
         if consumed_ids and not unmoved_markers:
-            self.pending_writes.succeeded()
+            self.retry_writer.succeeded()
         if only_new:
             wanted = consumed_ids
         return {job_id: [*self.consumed(job_id), *unmoved_markers.get(job_id, ())] for job_id in wanted}

@@ -19,6 +19,7 @@ from jpsi.plugin import (
     SubmitContext,
 )
 from jpsi.plugin.engine import Outcomes, Submission, dependencies, shape
+from jpsi_engine.array_expansion import at_a_time as own_limit
 from jpsi_engine.host import concurrently
 from jpsi_engine.scheduler import Backend, JobView, Throttle
 from jpsi_engine.spool import tag
@@ -55,6 +56,7 @@ class BulkSubmission:
 
         def submit(part: tuple[Sequence[Submission], int | None]) -> None:
             jobs, at_a_time = part
+            at_a_time = min(filter(None, (at_a_time, own_limit(jobs[0].spec))), default=None)
             try:
                 accepted = self._submit_part(jobs, capabilities.arrays, at_a_time)
             except ContestedError as e:
@@ -126,9 +128,9 @@ class BulkSubmission:
         return [[valid[position] for position in group] for group in group_equal(keys, largest)]
 
     def _group_key(self, spec: JobSpec) -> str | None:
-        """Return what the batch system sees of a job, without what differs between any two jobs.
+        """Return a key that is equal for jobs that can be submitted together.
 
-        Jobs of equal kind can be submitted together; None for a job that must be submitted by itself.
+        It is None for a job that must be submitted by itself.
         """
         arrays = self._backend.capabilities.arrays
         if arrays and not arrays.heterogeneous and isinstance(spec.resources, HeterogeneousResources):

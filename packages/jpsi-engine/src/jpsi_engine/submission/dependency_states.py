@@ -15,7 +15,7 @@ from typing import NamedTuple
 import attrs
 
 from jpsi.plugin import Dependency, InvalidJobException, JobSpec, JobState, SubmitException
-from jpsi.plugin.engine import dependencies, unmet
+from jpsi.plugin.engine import dependencies
 from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.scheduler import Backend, NativeIds, intent_tag, reused_native_ids
 from jpsi_engine.spool import Intent, Spool, decode_status
@@ -34,7 +34,10 @@ class _Attempt(NamedTuple):
 
 @attrs.define(slots=True, eq=False)
 class DependencyStates:
-    """The jobs on which other jobs of one executor depend."""
+    """The states of the jobs on which other jobs of one executor depend.
+
+    A dependency is open until its job has ended.
+    """
 
     _backend: Backend
     #: The jobs that jpsi submitted.
@@ -70,7 +73,8 @@ class DependencyStates:
         if not wanted:
             return ()
         native_ids = sorted({it.native_id for it in wanted if it.native_id is not None})
-        still_open, never, unclear = sort_dependencies(wanted, self._query_states(native_ids, monitor))
+        dependency_states = self._query_dependency_states(native_ids, monitor)
+        still_open, never, unclear = sort_dependencies(wanted, dependency_states)
         if never:
             raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(never)))
         if unclear:
@@ -79,7 +83,9 @@ class DependencyStates:
             raise SubmitException(msg, transient=True)
         return tuple(still_open)
 
-    def _query_states(self, native_ids: Sequence[str], monitor: JobMonitor) -> dict[str, JobState | None]:
+    def _query_dependency_states(
+        self, native_ids: Sequence[str], monitor: JobMonitor
+    ) -> dict[str, JobState | None]:
         """Return the states of jobs by the first source that knows them: spool, queue or accounting."""
         # the probe finds the final exit codes; without them, any failed job may be requeued
         self._backend.probe()
@@ -178,5 +184,5 @@ def sort_dependencies(
         elif (is_met := dependency.kind.is_met(state)) is None:
             still_open.append(dependency)
         elif not is_met:
-            never.append(unmet(dependency, native_id, state))
+            never.append(dependency.describe_unmet(native_id, state))
     return still_open, never, unclear

@@ -28,19 +28,17 @@ from jpsi.plugin.engine import (
     serialization,
 )
 from jpsi_engine.host import convert_os_errors
-from jpsi_engine.runner import BatchFrame, ElementFrame, Frame, RequeueRules, Run, render_runner, staging
+from jpsi_engine.runner import BatchFrame, ElementFrame, Frame, Run, render_runner, staging
 from jpsi_engine.scheduler import Backend, JobView
 from jpsi_engine.spool import (
-    EVERY_FAILURE,
     ArrayAttempt,
     ArrayMember,
     JobIntent,
     Spool,
     read_link,
-    read_requeue_codes,
-    store_requeue_codes,
 )
 from jpsi_engine.submission.handoff import HandedOff, Handoff, Prepared
+from jpsi_engine.submission.requeue_rules import probe_requeue_codes, requeue_rules
 from jpsi_engine.submission.run_host import RemoteStaging, RunHost, TakenError
 from jpsi_engine.transfer import RemotePlan, plan
 
@@ -110,7 +108,7 @@ class SubmissionPipeline:
         """
         spec = submissions[0].spec
         needs_transfer = self.needs_transfer(spec)
-        self._probe_requeue_codes()
+        probe_requeue_codes(self._backend, self._spool.root)
         with contextlib.ExitStack() as stack:
             # Before the jobs' files are written, but not before a transfer: it may take hours, must not
             # block other jobs, and the states of the jobs that this one depends on would grow stale.
@@ -223,30 +221,9 @@ class SubmissionPipeline:
         )
 
     def _make_single_run(self, submission: Submission) -> Run:
-        frame = BatchFrame(self._backend.capabilities.id_variable, self._requeue_rules())
+        rules = requeue_rules(self._backend, self._spool.root)
+        frame = BatchFrame(self._backend.capabilities.id_variable, rules)
         return self._make_run(submission, frame)
-
-    def _probe_requeue_codes(self) -> None:
-        """Probe the site for its requeue exit codes before the first job of a spool is submitted.
-
-        The codes are kept on disk, for every job that the batch system starts again. Until they are known,
-        any failure that no client has seen may be one after which the site requeues the job; and a client
-        that was killed cannot ask later.
-        """
-        if self._known_codes() is EVERY_FAILURE and self._backend.probe():
-            store_requeue_codes(self._spool.root, self._backend.requeue_exit_codes)
-
-    def _known_codes(self) -> Collection[int]:
-        codes = self._backend.requeue_exit_codes
-        return read_requeue_codes(self._spool.root) if codes is EVERY_FAILURE else codes
-
-    def _requeue_rules(self) -> RequeueRules:
-        """Return what is known of how the batch system requeues jobs."""
-        codes = self._known_codes()
-        return RequeueRules(
-            count_variable=self._backend.capabilities.restart_variable,
-            exit_codes=None if codes is EVERY_FAILURE else codes,
-        )
 
     def submit_array(
         self, submissions: Sequence[Submission], arrays: Arrays, at_a_time: int | None
@@ -263,7 +240,7 @@ class SubmissionPipeline:
         array, spec, count = os.urandom(16).hex(), submissions[0].spec, len(submissions)
         is_named = any(it.attempt > 1 for it in submissions)
         job_attempt = ArrayAttempt(self._spool, array, submissions[0].job_id, is_named)
-        self._probe_requeue_codes()
+        probe_requeue_codes(self._backend, self._spool.root)
         with self._slots:
             after = self._open_dependencies_of(spec)
             begun = time.monotonic()
@@ -397,7 +374,7 @@ class SubmissionPipeline:
 
     def _write_files(self, lock: int, submission: Submission) -> None:
         if self.needs_transfer(submission.spec):
-            self._spool.mark_stage_out_pending(submission.job_id, submission.attempt)
+            self._spool.stage_out_files.mark_pending(submission.job_id, submission.attempt)
         self._spool.write_attempt(
             lock, submission.job_id, submission.attempt, *self._render_files(submission)
         )
@@ -434,7 +411,7 @@ class SubmissionPipeline:
             for run, spec in zip(runs, specs, strict=True)
         ]
         functions = staging.functions(runs)
-        rules = self._requeue_rules()
+        rules = requeue_rules(self._backend, self._spool.root)
         script = render_array_runner(array, folder, layout.jobs, layout.events, arrays, functions, rules)
         intent = {**self._intent_entries(array), "spec": shared}
         prepare = functools.partial(spool.arrays.prepare, array, intent, elements, script)

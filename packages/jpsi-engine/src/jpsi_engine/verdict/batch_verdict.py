@@ -206,14 +206,14 @@ def _reported_status(facts: Facts, end: Observation, time: datetime | None, code
             metadata=metadata,
         )
     if _explains_end(end):
-        message = end.message or f"the batch system ended the job: {end.word}"
+        message = end.message or f"the batch system ended the job: {end.native_state}"
         number = signal_number(code)
         signalled = metadata if number is None else {**metadata, "signal": number}
         return failed_status(when, code, end.reason, message, evidence, signalled)
     if code is None:
         return _status_without_code(facts, end, when)
     if end.state is JobState.FAILED and code == 0:
-        message = end.message or f"the batch system reports the job as failed: {end.word}"
+        message = end.message or f"the batch system reports the job as failed: {end.native_state}"
         return failed_status(when, None, end.reason, message, evidence, metadata)
     if facts.has_runner:
         metadata = {**metadata, "marker": "missing"}
@@ -227,7 +227,7 @@ def _status_without_code(facts: Facts, end: Observation, when: datetime) -> JobS
     evidence, metadata = _source_of_end(facts, end), _metadata(facts, end)
     if end.state is JobState.COMPLETED and not facts.has_runner:
         return JobStatus(JobState.COMPLETED, time=when, evidence=evidence, metadata=metadata)
-    message = end.message or f"the job ended ({end.word}), and no exit code was reported"
+    message = end.message or f"the job ended ({end.native_state}), and no exit code was reported"
     reason = Reason.LOST if end.state is JobState.COMPLETED else end.reason or Reason.LOST
     return failed_status(when, None, reason, message, evidence, metadata)
 
@@ -254,7 +254,7 @@ def _lost_to_reused_id(facts: Facts, stranger: Observation) -> JobStatus:
     """Return the status of a job that the batch system has lost, and whose native id another job now has."""
     submitted = None if stranger.submitted is None else stranger.submitted.isoformat()
     when = "" if submitted is None else f", submitted at {submitted}"
-    details = {"state": stranger.word, "tag": stranger.tag or None, "submitted": submitted}
+    details = {"state": stranger.native_state, "tag": stranger.tag or None, "submitted": submitted}
     message = (
         f"{facts.system} has lost the job: its native id now belongs to another job{when}; "
         "the job left no exit code"
@@ -307,4 +307,4 @@ def _source_of_end(facts: Facts, end: Observation) -> Evidence:
 
 
 def _metadata(facts: Facts, observation: Observation) -> dict[str, Any]:
-    return {f"{facts.system}.state": observation.word, **observation.details}
+    return {f"{facts.system}.state": observation.native_state, **observation.details}

@@ -60,7 +60,7 @@ def _observe_or_unknown(job: Job) -> Observation:
         return observe_job(job)
     except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError):
         # A malformed job keeps its state, and the other jobs still get theirs.
-        return Observation(state=None, word=str(job["status"]), tag=job_tag(job))
+        return Observation(state=None, native_state=str(job["status"]), tag=job_tag(job))
 
 
 @hookimpl

@@ -28,8 +28,8 @@ _NOT_STARTED = frozenset({126, 127})
 
 def observe_job(job: Job) -> Observation:
     """Return the Observation of a job; Flux leaves out keys, or leaves them empty, until they apply."""
-    word, has_run = str(job.get("status", "")), "t_run" in job
-    state = JobState.QUEUED if word == "CLEANUP" and not has_run else STATES.get(word)
+    native_state, has_run = str(job.get("status", "")), "t_run" in job
+    state = JobState.QUEUED if native_state == "CLEANUP" and not has_run else STATES.get(native_state)
     is_queued, has_ended = state is JobState.QUEUED, state is not None and state.final
     reason, message = _explain_end(job, state) if has_ended else (None, None)
     if reason is Reason.DEPENDENCY and not has_run:
@@ -38,7 +38,7 @@ def observe_job(job: Job) -> Observation:
     entered = "t_submit" if is_queued else "t_inactive" if has_ended else "t_run"
     return Observation(
         state=state,
-        word=word,
+        native_state=native_state,
         tag=job_tag(job),
         submitted=_parse_time(job.get("t_submit")),
         reason=reason,

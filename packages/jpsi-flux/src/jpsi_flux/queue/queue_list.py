@@ -46,7 +46,7 @@ def _parse_queue(row: Sequence[str]) -> Queue:
     name, submission, scheduling, default_limit, maximum_limit, nodes = row
     return Queue(
         name=name.removesuffix(_DEFAULT),
-        word=f"{submission}, {scheduling}",
+        native_state=f"{submission}, {scheduling}",
         is_open=submission == "enabled",
         is_started=scheduling == "started",
         is_default=not name or name.endswith(_DEFAULT),

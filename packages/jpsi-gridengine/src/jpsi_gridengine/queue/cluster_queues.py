@@ -53,7 +53,7 @@ def _parse_queue(row: re.Match[str], settings: Mapping[str, str]) -> Queue:
     slots = {name: int(row[name]) for name in ("used", "reserved", "free", "total")}
     return Queue(
         name=row["name"],
-        word=f"{row['free']} of {total} slots free",
+        native_state=f"{row['free']} of {total} slots free",
         # a queue accepts jobs whatever the state of its nodes
         is_open=True,
         is_started=None if total == 0 else stopped < total,

@@ -45,7 +45,7 @@ def observe_account(account: Mapping[str, str], submitted: datetime | None) -> O
     ran = failed in {_NO_FAILURE, _LIMIT, _SIGNALLED, *_RAN}
     return Observation(
         state=state,
-        word=text if failed else "0",
+        native_state=text if failed else "0",
         tag=extract_tag(account["jobname"]),
         submitted=submitted,
         reason=reason,

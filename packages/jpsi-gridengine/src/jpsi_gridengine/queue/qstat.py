@@ -152,15 +152,17 @@ def _validate_row(row: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _observe_job(job: Mapping[str, str]) -> Observation:
-    word, name = job[_STATE], job[_NAME]
+    native_state, name = job[_STATE], job[_NAME]
     tag = extract_tag(name)
     queue_time = parse_time(job.get(_SUBMITTED, ""))
     # For a requeued job qstat prints the time of the requeue, and so for all tasks of an array.
-    submitted = None if _TASKS in job or _WAS_REQUEUED in word else queue_time
-    details = {"gridengine.state": word, **({NAME_DETAIL: name} if tag else {})}
+    submitted = None if _TASKS in job or _WAS_REQUEUED in native_state else queue_time
+    details = {"gridengine.state": native_state, **({NAME_DETAIL: name} if tag else {})}
     queue, _, node = job.get("queue_name", "").partition("@")
-    observation = Observation(state=None, word=word, tag=tag, submitted=submitted, details=details)
-    meaning = state_meaning(word)
+    observation = Observation(
+        state=None, native_state=native_state, tag=tag, submitted=submitted, details=details
+    )
+    meaning = state_meaning(native_state)
     if meaning is None:
         return observation
     is_active = meaning.state is JobState.ACTIVE

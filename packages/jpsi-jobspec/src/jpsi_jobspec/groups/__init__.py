@@ -1,11 +1,8 @@
-"""Groups.
+"""Group runs: the tasks of a group, which run in the one job of the group, its allocation.
 
-Runs the inside of an allocation to its end.
-
-The inside of an allocation are the tasks of a group, which run in the one job of the group. This package has
-executors for one node or several, the restart of an allocation and its end, and the cleanup after a group
-whose job was killed. The programs that the job of a group runs, `inside` and `group_run`, stand outside of
-it.
+The package has executors for one node or several, the restart of an allocation and its end, and the cleanup
+after a group whose job was killed. The job of a group runs the programs `group_supervisor` and `group_run`,
+which are no part of this package.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A pilot starts a job only if the job's walltime ends before its own. The allocation ends both.
+# A pilot starts a job only if the job's duration ends before its own. The allocation ends both.
 _NO_LIMIT = timedelta(days=365)
-_WALLTIME = 2 * _NO_LIMIT
+_PILOT_DURATION = 2 * _NO_LIMIT
 # How long a pilot stays idle, for example while a local task runs.
 _IDLE = timedelta(minutes=2)
 # The interval of checks for jobs that wait although there is room.
@@ -130,9 +130,9 @@ class SplitExecutor:
         return environment.get("JPSI_TASK") in self._local
 
     def _adapt_to_pilot(self, spec: JobSpec) -> None:
-        """Set the walltime of a job, its nodes, and the cores of its slots.
+        """Set the duration of a job, its nodes, and the cores of its slots.
 
-        Without a walltime of its own, the job may run until the allocation ends. Without cores of its own, it
+        Without a duration of its own, the job may run until the allocation ends. Without cores of its own, it
         has those of a slot of the group; where the group counts no cores, each slot is one for the pilot.
         """
         if not spec.attributes.duration:
@@ -164,7 +164,7 @@ class SplitExecutor:
 
 @contextlib.contextmanager
 def open_executor(allocation: Entry, nodes: Sequence[int], launcher: str, folder: Path) -> Iterator[Executor]:
-    """Yield the executor of the inside of an allocation.
+    """Yield the executor of a group run.
 
     On one node, jobs are processes of this machine. On several, all but local tasks run in one pilot, which
     takes the whole allocation; it ends with the block.
@@ -192,7 +192,7 @@ def open_executor(allocation: Entry, nodes: Sequence[int], launcher: str, folder
         cores_per_node=nodes[0] * (shape.cores or 1),
         gpus_per_node=nodes[0] * shape.gpus,
         launcher=launcher,
-        walltime=_WALLTIME,
+        walltime=_PILOT_DURATION,
         idle_time=_IDLE,
         shared=True,
     )

@@ -19,7 +19,7 @@ from ..planning import Kind
 from ..run_store import Event, Journal
 from ..running import cleans_up
 
-#: Why an inside ends that the user does not cancel: its walltime is over, or the allocation was taken away.
+#: Why a group run ends that the user does not cancel: its walltime is over, or it has lost the allocation.
 TIMEOUT, INTERRUPTED = "timeout", "interrupted"
 # How long before the end of the walltime tasks begin to clean up: a tenth of it, and no more than this.
 _MAX_CLEANUP_TIME = timedelta(minutes=1)
@@ -27,12 +27,12 @@ _CLEANUP_FRACTION = 10
 
 
 def begin_life(journal: Journal, life: str, *, is_wanted: bool) -> bool:
-    """Begin a new life in the journal of an inside; return True if it had another life before.
+    """Begin a new life in the journal of a group run; return True if it had another life before.
 
     Args:
         journal: whose lock this process holds.
         life: an id of this start of the allocation's job, unlike that of any other.
-        is_wanted: True if the inside is to go on; otherwise it stays ended.
+        is_wanted: True if the group run is to go on; otherwise it stays ended.
     """
     last = journal.life
     if last == life:
@@ -45,7 +45,7 @@ def begin_life(journal: Journal, life: str, *, is_wanted: bool) -> bool:
 
 
 def _restart_events(journal: Journal) -> list[Event]:
-    """Return the events that let an ended inside go on."""
+    """Return the events that let an ended group run go on."""
     parts = journal.all_parts()
     was_cleaned = any(it.job_id is not None and cleans_up(it.entry) for it in parts)
     again = [
@@ -58,7 +58,7 @@ def _restart_events(journal: Journal) -> list[Event]:
 
 
 def time_to_run(duration: timedelta | None, used: timedelta) -> timedelta | None:
-    """Return how long an inside may go on before it has to clean up; None if there is no limit.
+    """Return how long a group run may go on before it has to clean up; None if there is no limit.
 
     >>> time_to_run(timedelta(minutes=5), used=timedelta(seconds=30))
     datetime.timedelta(seconds=240)
@@ -69,11 +69,11 @@ def time_to_run(duration: timedelta | None, used: timedelta) -> timedelta | None
 
 
 def watch_for_end(on_end: Callable[[str], None], remaining: timedelta | None) -> None:
-    """Call `on_end` with the reason when the inside has to end; unblock signals from now on.
+    """Call `on_end` with the reason when the group run has to end; unblock signals from now on.
 
     Args:
         on_end: may be called several times, in the main thread and in others.
-        remaining: for how long the inside may run.
+        remaining: for how long the group run may go on.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: on_end(INTERRUPTED))

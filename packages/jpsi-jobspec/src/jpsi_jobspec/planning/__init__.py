@@ -3,8 +3,8 @@
 Turns a document into the jobs, arrays and allocations of one target, with resources and reasons.
 
 The planner chooses among the resources of a document by what is known of a site: the limits of its queues,
-its subsystems, the machine. A plan is a value; an allocation in it has nodes and a capacity, and its inside
-can be flattened.
+its subsystems, the machine. A plan is a value; an allocation in it has nodes and a capacity, and its
+entries can be flattened.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from .allocations import flatten, is_spread, multinode_entries, slots_of_nodes
 from .capacity import Capacity
 from .engines import (
     DASK,
-    INSTALL_HINT,
     engine_for,
     find_unsupported_groups,
+    install_hint,
     launcher_of,
     multinode_groups,
     usable_engines,

@@ -15,7 +15,7 @@ import attrs
 from ..document import ONE_SLOT, Shape, Task
 from .plan import After, Entry, Kind
 
-# The process that runs the inside of an allocation ends it that long before its walltime is over.
+# `group_run` ends the tasks of an allocation that long before its walltime is over.
 _CLEANUP_TIME = timedelta(minutes=1)
 # Dependants wait for the members of a group instead of the group, and not for its services.
 _ENDLESS = {Kind.POOL, Kind.SERVICE}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jpsi import Launcher
+from jpsi.plugin import install_command
 
 from .allocations import is_spread, multinode_entries
 from .plan import Entry, Kind, Plan
@@ -17,8 +18,11 @@ from .site import query_system
 DASK, FLUX = "dask", "flux"
 #: The launcher for dask: it reaches nodes that the pilot has chosen, from any of them.
 SRUN = "srun"
-#: The command that installs all that groups of several nodes need.
-INSTALL_HINT = "try: pip install 'jpsi-jobspec[groups]'"
+
+
+def install_hint() -> str:
+    """Return which command installs all that groups of several nodes need."""
+    return f"try: {install_command('jpsi-jobspec[groups]')}"
 
 
 def usable_engines() -> frozenset[str]:
@@ -36,7 +40,7 @@ def launcher_of(target: str) -> str:
 
 
 def engine_for(allocation: Entry, engines: frozenset[str]) -> str:
-    """Return the engine that runs the inside of an allocation of several nodes."""
+    """Return the engine that runs the tasks of a group on several nodes."""
     needs_flux = FLUX in engines and multinode_entries(allocation)
     return FLUX if needs_flux or DASK not in engines else DASK
 
@@ -61,7 +65,7 @@ def find_unsupported_groups(
         if not engines or not launcher:
             nodes = None if group.shape is None else group.shape.nodes
             needed = "its tasks can use only by jpsi-pilot, dask and jpsi-launchers"
-            yield group.id, f"has {nodes} nodes, which {needed}", INSTALL_HINT
+            yield group.id, f"has {nodes} nodes, which {needed}", install_hint()
         elif names and engine_for(group, engines) == DASK and launcher != SRUN:
             message = (
                 f"has tasks that need several of its nodes each, which {launcher} does not start: {names}"

@@ -19,7 +19,7 @@ class Kind(enum.Enum):
 
     #: One job.
     JOB = "job"
-    #: A job for each replica, submitted together: used on remote targets, which cannot run the inside of an
+    #: A job for each replica, submitted together: used on remote targets, which cannot run tasks inside an
     #: allocation.
     ARRAY = "array"
     #: One job for the tasks of a group, or for the replicas of a task in no group.

@@ -72,7 +72,7 @@ class _Planner:
         return found if self._site.is_one_machine else tuple(_with_staged_paths(found))
 
     def _entry(self, scope: Scope, number: int, prefix: str = "") -> Entry:
-        """Return the entry of a task without a choice of resources; files are all that it handles."""
+        """Return the entry of a task before its resources are chosen, of the kind for files."""
         task = scope.tasks[number]
         edges = scope.edges[number]
         return Entry(
@@ -126,7 +126,7 @@ class _Planner:
     def _with_choice(
         self, entry: Entry, choice: Choice, merged: Attributes, why: tuple[str, ...], at: Position
     ) -> Entry:
-        """Return an entry at the top with its resources, and a walltime where the target needs one."""
+        """Return a top-level entry with its resources, and a walltime where the target needs one."""
         default = self._site.default_duration
         why_time: tuple[str, ...] = ()
         if default is not None and merged.duration is None:
@@ -227,9 +227,9 @@ class _Planner:
             return attrs.evolve(entry, is_local=True, why=why)
         if task.is_local:
             merged = inherited.overridden_by(task.attributes)
-            why = ("it is local: what stands after it waits for it",)
+            why = ("it is local: the entries after it wait for it",)
             if number >= scope.tail:
-                why = ("it ends the group, and runs however what stands before it has ended",)
+                why = ("it ends the group, and runs whatever the outcome of the entries before it",)
             kind = Kind.SERVICE if task.is_service else Kind.LOCAL
             return attrs.evolve(entry, kind=kind, is_local=True, attributes=merged, why=why)
         choices = self._chooser.options(task, task.resources)
@@ -257,7 +257,7 @@ def _with_share(entry: Entry, requester: Requester, choices: Sequence[Choice], w
 
 
 def _with_staged_paths(entries: Iterable[Entry], inherited: tuple[str, ...] = ()) -> Iterator[Entry]:
-    """Yield the entries with the paths that processes provide: those that it, or a step before it, stages.
+    """Yield the entries with the paths that their processes provide, staged by the entry or one before it.
 
     Args:
         entries: of one list, each after its dependencies.
@@ -274,7 +274,7 @@ def _with_staged_paths(entries: Iterable[Entry], inherited: tuple[str, ...] = ()
 
 
 def _with_watch_barriers(entries: list[Entry]) -> Iterator[Entry]:
-    """Yield the entries, where a watched one holds back all that are submitted after it.
+    """Yield the entries; a watched entry holds back all that are submitted after it.
 
     A watched service does so until it has started, since it ends after all others.
     """

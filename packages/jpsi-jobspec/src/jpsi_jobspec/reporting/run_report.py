@@ -52,7 +52,7 @@ def render_entry(parts: list[Part], *, is_coloured: bool) -> str:
 
 
 def group_journals(last: Journal) -> Iterator[Journal]:
-    """Yield the journal of the inside of each group, with the states that are on disk."""
+    """Yield the journal of each group run, with the states that are on disk."""
     for entry in last.plan.entries:
         if entry.kind is Kind.ALLOCATION:
             journal = inner_journal(last.path, entry)

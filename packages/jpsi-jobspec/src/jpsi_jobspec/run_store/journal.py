@@ -1,4 +1,4 @@
-"""The journal of a run, or of the inside of a group: the state of each entry, and requests to cancel.
+"""The journal of a run, or of a group run: the state of each entry, and requests to cancel.
 
 The driver records each event there before it relies on it, so that another process can go on with the run.
 """
@@ -131,7 +131,7 @@ class Journal:
 
     @property
     def work(self) -> Path:
-        """The folder for the files of the pilot that runs the inside of an allocation of several nodes."""
+        """The folder for the files of the pilot that runs the tasks of a group on several nodes."""
         return self.path / "work"
 
     @property
@@ -282,7 +282,7 @@ def _open_journal(path: Path) -> int:
 
 
 def inner_journal(path: Path, allocation: Entry) -> Journal:
-    """Return the journal of the inside of an allocation; `path` is the folder of the run."""
+    """Return the journal of a group run; `path` is the folder of the run that the group is in."""
     folder = path / _INSIDE / allocation.id
     with convert_disk_errors(f"{folder} cannot be made"):
         make_private_directory(folder, "the folder of what runs inside")

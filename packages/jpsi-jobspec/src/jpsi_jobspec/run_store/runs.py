@@ -8,7 +8,7 @@
     cancel          request to end the run, with the reason
     cancel.ENTRY    request to end an entry
     staged/         archives of staged files
-    inside/GROUP/   journal, lock, cancel and life of the inside of a group, and the work folder of its pilot
+    inside/GROUP/   journal, lock, cancel and life of the group run, and the work folder of its pilot
 """
 
 from __future__ import annotations

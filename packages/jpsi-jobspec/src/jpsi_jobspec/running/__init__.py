@@ -8,10 +8,10 @@ probes of services, live output, checks before the first submission, and exit co
 
 from __future__ import annotations
 
-from .dependencies import combined_state
 from .driver import Driver, show_output
 from .executor import Executor, JobDetails
 from .job_specs import check_jobs, submitted_spec
+from .next_step import combined_state
 from .outcome import (
     EXIT_CANCELLED,
     EXIT_DONE,

@@ -17,9 +17,10 @@ from jpsi import Job, JobState, JobStatus
 
 from ..planning import Capacity, Entry, Kind
 from ..run_store import DEPENDENCY_FAILED, LOST, NO_LONGER_NEEDED, NO_ROOM, Event, Journal, Part
-from .dependencies import DependencyHandoff, combined_state
+from .dependencies import DependencyHandoff
 from .executor import Executor
 from .live_output import LiveOutput, Show
+from .next_step import combined_state
 from .outcome import cleans_up, end_event_for_job
 from .probes import Probes
 from .starter import Starter
@@ -27,7 +28,7 @@ from .submissions import Report, SubmissionResult, Submissions
 
 log = logging.getLogger(__name__)
 
-#: Called with each entry that comes into another state.
+#: Called with each entry whose state changes.
 StateCallback = Callable[[Entry, JobState], None]
 
 # How often the driver checks for a request to cancel, in seconds.
@@ -65,19 +66,19 @@ class Driver:
         Args:
             journal: of the run.
             executor: runs the jobs.
-            on_state: called with each entry that comes into another state.
-            capacity: of an allocation, if the run is the inside of one: no more runs at a time than it has
-                room for.
+            on_state: called with each entry whose state changes.
+            capacity: of the allocation, if this is a group run: no more tasks run at a time than it has room
+                for.
             is_restarted: True if jobs were submitted so far in an earlier start of that allocation; jobs that
                 were lost with it run again.
             report: called with a sentence about each problem that the user should know, such as a retry.
-            show: called with the output of jobs that are watched.
+            show: called with the output of watched jobs.
             clock: returns seconds.
         """
         self._journal = journal
         self._executor = executor
         self._on_state = on_state
-        self._is_inside = capacity is not None
+        self._is_group_run = capacity is not None
         self._entries = {it.id: it for it in journal.plan.entries}
         self._dependants: dict[str, list[str]] = defaultdict(list)
         for entry in journal.plan.entries:
@@ -105,7 +106,7 @@ class Driver:
         """Return once all entries have ended, or `until` returns True; then leave the rest as it is.
 
         Raises:
-            JpsiError: the disk cannot be used; nothing is lost by that.
+            JpsiError: the disk cannot be used; a later process can go on with the run.
         """
         self._executor.set_job_status_callback(lambda job, status: self._updates.put((job.id, status)))
         self._is_cancelling = self._journal.is_cancelled
@@ -288,7 +289,7 @@ class Driver:
             self._starter.waiting[part.entry.id] = None
             return part.event(job=None, state=JobState.NEW.value)
         why = self._why_ended.get(job_id)
-        return end_event_for_job(part, status, self._journal, why, is_inside=self._is_inside)
+        return end_event_for_job(part, status, self._journal, why, is_group_run=self._is_group_run)
 
     def _show(self, name: str) -> None:
         state = combined_state([it.state for it in self._journal.parts[name]])
@@ -306,7 +307,7 @@ class Driver:
         active = {it: part for it, part in live.items() if part.state is JobState.ACTIVE}
         services = {it: part for it, part in active.items() if part.entry.kind is Kind.SERVICE}
         others = {it: part for it, part in live.items() if it not in services}
-        if not self._is_inside or active != services or not self._updates.empty():
+        if not self._is_group_run or active != services or not self._updates.empty():
             return
         waiting = self._starter.waiting
         if not (waiting or others) or (others and not services):

@@ -31,9 +31,9 @@ from .staging import staging_command
 _MAX_NAMES = 3
 
 
-def inside_command(path: Path, entry_id: str) -> tuple[str, ...]:
-    """Return the command that runs the inside of an allocation, on its first node."""
-    return (sys.executable, "-m", "jpsi_jobspec.inside", str(path), entry_id)
+def group_command(path: Path, entry_id: str) -> tuple[str, ...]:
+    """Return the command of a group's job, which runs on the first node of its allocation."""
+    return (sys.executable, "-m", "jpsi_jobspec.group_supervisor", str(path), entry_id)
 
 
 def submitted_spec(entry: Entry) -> JobSpec | None:
@@ -42,7 +42,7 @@ def submitted_spec(entry: Entry) -> JobSpec | None:
     In the command of a group, RUN stands for the folder of the run.
     """
     if entry.kind is Kind.ALLOCATION:
-        return job_spec(attrs.evolve(entry, command=inside_command(Path("RUN"), entry.id)))
+        return job_spec(attrs.evolve(entry, command=group_command(Path("RUN"), entry.id)))
     return job_spec(entry) if entry.command else None
 
 

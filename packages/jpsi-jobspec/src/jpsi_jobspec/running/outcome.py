@@ -34,7 +34,7 @@ _CONSEQUENCES = {DEPENDENCY_FAILED, NO_LONGER_NEEDED}
 
 
 def end_event_for_job(
-    part: Part, status: JobStatus, journal: Journal, why_ended: str | None, *, is_inside: bool
+    part: Part, status: JobStatus, journal: Journal, why_ended: str | None, *, is_group_run: bool
 ) -> Event:
     """Return the event for a job that has ended: its last status, unless this run knows a better reason.
 
@@ -43,12 +43,12 @@ def end_event_for_job(
         status: the last one of the job.
         journal: of the run.
         why_ended: why the driver ended the job, if it did.
-        is_inside: True if the run is the inside of an allocation.
+        is_group_run: True if the run is that of a group, inside its allocation.
     """
     code = status.exit_code
     # the signal that ends an allocation may reach the tasks inside before the driver cancels them
     was_interrupted = code == _TERMINATED or status.reason in LOST
-    if is_inside and was_interrupted and journal.is_cancelled and not cleans_up(part.entry):
+    if is_group_run and was_interrupted and journal.is_cancelled and not cleans_up(part.entry):
         return part.end_event(JobState.CANCELED, journal.cancel_reason, exit_code=code)
     if part.entry.kind is Kind.ALLOCATION and code == EXIT_CANCELLED:
         inside = inner_journal(journal.path, part.entry)

@@ -14,9 +14,10 @@ from jpsi import Job, JobState, JpsiError
 from ..document import ONE_SLOT, Shape
 from ..planning import Capacity, Entry, Kind
 from ..run_store import DEPENDENCY_FAILED, HELD_BY_SERVICES, NO_ROOM, Journal, Part
-from .dependencies import DependencyHandoff, Next
+from .dependencies import DependencyHandoff
 from .executor import Executor
-from .job_specs import inside_command, job_spec
+from .job_specs import group_command, job_spec
+from .next_step import Next
 from .staging import exists_locally, run_steps
 
 # The key of a pilot's details that names the node on which a job runs.
@@ -140,7 +141,7 @@ class Starter:
     def _job(self, part: Part, shape: Shape) -> Job:
         entry = attrs.evolve(part.entry, shape=shape)
         if entry.kind is Kind.ALLOCATION:
-            entry = attrs.evolve(entry, command=inside_command(self._journal.path, entry.id))
+            entry = attrs.evolve(entry, command=group_command(self._journal.path, entry.id))
         after = self._handoff.dependencies(part)
         return Job(job_spec(entry, part.replica, after, self._journal.staging))
 

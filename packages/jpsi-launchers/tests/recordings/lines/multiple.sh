@@ -1,6 +1,6 @@
 JPSI_SIZE=3
-# What runs in the background ignores INT and QUIT; bash undoes that itself, elsewhere env(1) can.
-if [ -z "${BASH_VERSION-}" ] && /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
+# What runs in the background ignores INT and QUIT, and so does what a batch system starts that ignores them.
+if /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi
 _launch_pids='' _launch_got=''

@@ -14,7 +14,7 @@ from jpsi_testing.fake import CommandError, FakeJob, FakeScheduler, Invocation, 
 from .arrays import find_jobs
 from .control import check_ids
 from .flavour import Flavour
-from .states import code, format_time, has_run, is_done, lead, nodes, pending, termination, word
+from .states import code, format_time, has_run, is_done, lead, native_state, nodes, pending, termination
 
 _NO_JOBS, _BAD_FIELD, _UNKNOWN = 254, 99, 255
 _USAGE = "Usage: bjobs [-h] [-V] [-w |-l |-UF] [-a] [-d] [-p] [-s] [-r] [-o] [-json] [-A]\n"
@@ -22,7 +22,7 @@ _USAGE = "Usage: bjobs [-h] [-V] [-w |-l |-UF] [-a] [-d] [-p] [-s] [-r] [-o] [-j
 _FIELD_VALUES: Mapping[str, Callable[[FakeJob], str]] = {
     "command": lambda job: _command(job),  # noqa: PLW0108  it stands below
     "exec_host": lambda job: ":".join(nodes(job)) if has_run(job) else "",
-    "exit_code": lambda job: "" if word(job) != "EXIT" or code(job) is None else str(code(job)),
+    "exit_code": lambda job: "" if native_state(job) != "EXIT" or code(job) is None else str(code(job)),
     "exit_reason": termination,
     "job_description": lambda job: job.tag,
     "job_name": lambda job: job.name,
@@ -31,7 +31,7 @@ _FIELD_VALUES: Mapping[str, Callable[[FakeJob], str]] = {
     "pend_reason": lambda job: f"{pending(job)};" if pending(job) else "",
     "proj_name": lambda job: job.project,
     "queue": lambda job: job.queue,
-    "stat": word,
+    "stat": native_state,
     "user": lambda job: job.owner,
 }
 
@@ -79,7 +79,7 @@ _HEADING = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   
 
 def _format_table(jobs: list[FakeJob]) -> str:
     lines = [
-        f"{job.number:7} {job.owner[:7]:7} {word(job):5} {job.queue[:10]:10} {lead(job)[:11]:11} "
+        f"{job.number:7} {job.owner[:7]:7} {native_state(job):5} {job.queue[:10]:10} {lead(job)[:11]:11} "
         f"{lead(job)[:11] if has_run(job) else '':11} {job.name[-10:]:10} {format_time(job.submitted)[4:16]}"
         for job in jobs
     ]
@@ -156,7 +156,7 @@ def end_event(job: FakeJob) -> str:
 
 
 def _paragraph(job: FakeJob) -> str:
-    lines = ["\n", heading(job, word(job))]
+    lines = ["\n", heading(job, native_state(job))]
     lines.append(fold_line(f"{format_time(job.submitted)}: Submitted from host <login01>;"))
     if has_run(job):
         event = f"[{job.index}] started" if job.index else "Started"

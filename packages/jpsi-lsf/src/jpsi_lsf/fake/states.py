@@ -54,8 +54,8 @@ def is_done(job: FakeJob) -> bool:
     return job.state is FakeState.COMPLETED or (job.started is not None and ended_well)
 
 
-def word(job: FakeJob) -> str:
-    """Return LSF's word for the state."""
+def native_state(job: FakeJob) -> str:
+    """Return LSF's own name of the job's state."""
     return "DONE" if is_done(job) else _STATES.get(job.state, "EXIT")
 
 

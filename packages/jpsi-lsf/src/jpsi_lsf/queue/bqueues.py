@@ -50,14 +50,14 @@ def parse_queues(result: CommandResult) -> Sequence[Queue]:
 def _parse_queue(name: str, text: str) -> Queue:
     lines = text.splitlines()
     columns = _parse_columns(lines)
-    word = columns.get("STATUS", "")
-    open_word, _, active_word = word.partition(":")
+    native_state = columns.get("STATUS", "")
+    open_state, _, active_state = native_state.partition(":")
     limits = dict(_parse_run_limits(lines))
     return Queue(
         name=name,
-        word=word,
-        is_open={"Open": True, "Closed": False}.get(open_word),
-        is_started=None if not active_word else active_word == "Active",
+        native_state=native_state,
+        is_open={"Open": True, "Closed": False}.get(open_state),
+        is_started=None if not active_state else active_state == "Active",
         is_default=_IS_DEFAULT in text,
         max_walltime=limits.get(_MAXIMUM),
         default_walltime=limits.get(_DEFAULT),

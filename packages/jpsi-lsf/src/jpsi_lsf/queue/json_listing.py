@@ -116,11 +116,11 @@ def observed_fields(record: Record) -> tuple[str, ...]:
 
 def observe_record(fields: tuple[str, ...]) -> Observation:
     """Return the Observation for the fields of a record."""
-    word, code, termination, pending, hosts, description, command = fields
+    native_state, code, termination, pending, hosts, description, command = fields
     # DONE comes without a code, which is 0 or one that the site counts as a success.
-    exit_code = int(code) if code.isdecimal() else 0 if word == "DONE" else None
+    exit_code = int(code) if code.isdecimal() else 0 if native_state == "DONE" else None
     observation = make_observation(
-        word,
+        native_state,
         pending=_text(pending),
         end=End(exit_code, "" if termination in _NO_VALUES else termination),
         ran_on=nodes(hosts),

@@ -40,7 +40,7 @@ _UNKNOWN_END = End()
 
 
 def make_observation(
-    word: str,
+    native_state: str,
     *,
     pending: str = "",
     end: End = _UNKNOWN_END,
@@ -50,16 +50,16 @@ def make_observation(
     """Return the Observation for LSF's report on a job.
 
     Args:
-        word: LSF's word for the state.
+        native_state: LSF's own name of the state.
         pending: the reasons why the job is pending.
         end: the end of the job, if it has ended.
         ran_on: the job's nodes, as far as LSF reports them.
         restarts: the number of requeues, if LSF reports it.
     """
-    details: dict[str, Any] = {"lsf.state": word}
-    meaning = STATES.get(word)
+    details: dict[str, Any] = {"lsf.state": native_state}
+    meaning = STATES.get(native_state)
     if meaning is None:
-        return Observation(state=None, word=word, details=details)
+        return Observation(state=None, native_state=native_state, details=details)
     is_queued, has_ended = meaning.state is JobState.QUEUED, meaning.state.final
     # not all versions report the nodes
     has_run = bool(ran_on) or end.exit_code is not None
@@ -74,7 +74,7 @@ def make_observation(
         meaning = _explain_pending(meaning, pending)
     return Observation(
         state=meaning.state,
-        word=word,
+        native_state=native_state,
         reason=meaning.reason,
         message=meaning.message,
         exit_code=end.exit_code if meaning.state.final else None,

@@ -21,15 +21,15 @@ def elements_of(job: FakeJob) -> Sequence[FakeJob]:
     return elements
 
 
-def state_word(job: FakeJob) -> str | None:
-    """Return the state word that `with_state_word` set; None for other jobs."""
-    word: str | None = job.attributes.get("word")
-    return word
+def listed_state(job: FakeJob) -> str | None:
+    """Return the state that `with_listed_state` set; None for other jobs."""
+    state: str | None = job.attributes.get("state")
+    return state
 
 
 def is_array_entry(job: FakeJob) -> bool:
     """Return True if `array_entry` made this entry."""
-    return state_word(job) is not None and not job.array
+    return listed_state(job) is not None and not job.array
 
 
 def run_count(job: FakeJob) -> int:
@@ -79,16 +79,16 @@ def array_job(array: str, elements: Sequence[FakeJob]) -> FakeJob:
     return job
 
 
-def with_state_word(job: FakeJob, word: str) -> FakeJob:
-    """Return a copy of a job that is listed with this state word."""
+def with_listed_state(job: FakeJob, state: str) -> FakeJob:
+    """Return a copy of a job that is listed in this state."""
     found = copy.copy(job)
-    found.attributes = {**job.attributes, "word": word}
+    found.attributes = {**job.attributes, "state": state}
     return found
 
 
-def array_entry(element: FakeJob, array: FakeJob, word: str) -> FakeJob:
+def array_entry(element: FakeJob, array: FakeJob, state: str) -> FakeJob:
     """Return the entry of an element without own attributes: its array's, except for the state."""
-    job = with_state_word(array, word)
+    job = with_listed_state(array, state)
     job.native_id = element.native_id
     del job.attributes["elements"]
     return job

@@ -29,9 +29,9 @@ from .arrays import (
     expand_ids,
     group_by_array,
     is_array_entry,
+    listed_state,
     run_count,
-    state_word,
-    with_state_word,
+    with_listed_state,
 )
 from .native_ids import SERVER, exec_host, full_id, is_local
 from .submit import (
@@ -175,7 +175,7 @@ def _element(job: FakeJob, array: FakeJob, *, is_kept: bool) -> FakeJob:
         return array_entry(job, array, "F" if array.state.final else "X")
     if not job.state.final and not run_count(job):
         return array_entry(job, array, "Q")
-    return with_state_word(job, "X") if job.state.final and not array.state.final else job
+    return with_listed_state(job, "X") if job.state.final and not array.state.final else job
 
 
 def _select_jobs(
@@ -238,7 +238,7 @@ def json_document(now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _job_attributes(job: FakeJob, invocation: Invocation) -> dict[str, Any]:
-    word, substate = _state(job)
+    state, substate = _state(job)
     runs = run_count(job)
     times = {
         "ctime": job.submitted,
@@ -250,7 +250,7 @@ def _job_attributes(job: FakeJob, invocation: Invocation) -> dict[str, Any]:
     texts = {
         "Job_Name": job.name,
         "Job_Owner": f"{job.owner}@{SERVER}",
-        "job_state": word,
+        "job_state": state,
         "queue": job.queue,
         "server": SERVER,
         "depend": job.attributes["depend"] or None,
@@ -302,8 +302,8 @@ def _json_value(name: str, value: Any) -> Any:  # noqa: ANN401  as the printer d
 
 
 def _state(job: FakeJob) -> tuple[str, str]:
-    word, substate = _own_state(job)
-    return state_word(job) or word, substate
+    state, substate = _own_state(job)
+    return listed_state(job) or state, substate
 
 
 def _own_state(job: FakeJob) -> tuple[str, str]:

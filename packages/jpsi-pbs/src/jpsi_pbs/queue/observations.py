@@ -27,9 +27,9 @@ _FAILED_START = "too many failed attempts to run"
 
 def is_not_observable(job: ListedJob) -> bool:
     """Return True if the job has ended with unknown result: on another server, or as a forgotten element."""
-    word = job.text("job_state")
-    return (word == "M" and job.number("substate") == _FINISHED) or (
-        word in ENDED and _has_array_attributes(job)
+    native_state = job.text("job_state")
+    return (native_state == "M" and job.number("substate") == _FINISHED) or (
+        native_state in ENDED and _has_array_attributes(job)
     )
 
 
@@ -75,11 +75,15 @@ def observe_jobs(
 
 def observe_job(job: ListedJob, system: str, derive_end: Callable[[ListedJob], End | None]) -> Observation:
     """Return the Observation of a listed job, with its tag and time of submission; arguments as above."""
-    word = job.text("job_state")
+    native_state = job.text("job_state")
     observation = Observation(
-        state=None, word=word, tag=job.tag, submitted=job.submitted, details=_details(job, system)
+        state=None,
+        native_state=native_state,
+        tag=job.tag,
+        submitted=job.submitted,
+        details=_details(job, system),
     )
-    end, meaning = derive_end(job) if word in ENDED else None, STATES.get(word)
+    end, meaning = derive_end(job) if native_state in ENDED else None, STATES.get(native_state)
     if end is not None:
         return attrs.evolve(
             observation,

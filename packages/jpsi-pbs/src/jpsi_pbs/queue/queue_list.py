@@ -63,7 +63,7 @@ def _parse_queue(name: str, attributes: Mapping[str, str], system: str, *, is_de
     details = [it for it in attributes if it.startswith(("resources_", "max_", "acl_")) or it == "queue_type"]
     return Queue(
         name=name,
-        word=f"{_describe_flag('enabled', enabled)}, {_describe_flag('started', started)}",
+        native_state=f"{_describe_flag('enabled', enabled)}, {_describe_flag('started', started)}",
         is_open=enabled,
         is_started=started,
         is_default=is_default,

@@ -117,16 +117,16 @@ class RequestHandler:
             job
             for it in ids
             for job in self._state.find_jobs(it)
-            if job.word not in FINAL and (tags or {}).get(it, job.submission.tag) == job.submission.tag
+            if job.state not in FINAL and (tags or {}).get(it, job.submission.tag) == job.submission.tag
         ]
-        ended = {"what": "ended", "word": "cancelled", "code": None, "time": self._now()}
+        ended = {"what": "ended", "state": "cancelled", "code": None, "time": self._now()}
         self._journal.write(
             {"what": "stopped", "ids": [job.native_id for job in jobs]},
-            *({**ended, "id": job.native_id} for job in jobs if job.word == "waiting"),
+            *({**ended, "id": job.native_id} for job in jobs if job.state == "waiting"),
             synced=True,
         )
-        running = [job for job in jobs if job.word == "running"]
-        return {"cancelled": {job.native_id: job.word for job in jobs}}, running
+        running = [job for job in jobs if job.state == "running"]
+        return {"cancelled": {job.native_id: job.state for job in jobs}}, running
 
     def remove_unused_environments(self) -> None:
         """Remove environment files, which may hold secrets, that no known job needs any more."""
@@ -136,16 +136,16 @@ class RequestHandler:
                 path.unlink(missing_ok=True)
 
     def _describe_job(self, job: Job) -> dict[str, Any]:
-        has_ended, problem = job.word in FINAL, self._problems.get(job.submission.settings)
+        has_ended, problem = job.state in FINAL, self._problems.get(job.submission.settings)
         values = {
             "restarts": job.restarts or None,
             "code": job.code,
-            "ran": bool(job.nodes) and job.word != "unable" if has_ended else None,
-            "message": (problem if job.word == "waiting" else None) or job.message or None,
+            "ran": bool(job.nodes) and job.state != "unable" if has_ended else None,
+            "message": (problem if job.state == "waiting" else None) or job.message or None,
             "place": job.nodes[0] if job.nodes else None,
             "nodes": [hostname_of(it) for it in job.nodes] or None,
         }
-        answer = {"word": job.word, "time": job.time, "tag": job.submission.tag}
+        answer = {"state": job.state, "time": job.time, "tag": job.submission.tag}
         return answer | {name: value for name, value in values.items() if value is not None}
 
     def _store_environment(self, environment: Mapping[str, str]) -> str:

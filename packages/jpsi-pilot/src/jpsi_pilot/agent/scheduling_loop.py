@@ -160,7 +160,7 @@ class Scheduling:
             self._tracked_runs.discard(run)
         if pilot is not None and end.why != "lost":
             self._fleet.record_success(pilot)
-        if (job.word, job.nodes, job.run_key) == ("running", nodes, run):
+        if (job.state, job.nodes, job.run_key) == ("running", nodes, run):
             self._verdicts.record_end(job, end)
 
     async def _stop(self, job: Job) -> None:

@@ -1,6 +1,6 @@
 """The agent's server: takes requests for one work directory for as long as there is anything to do.
 
-agent.main(FOLDER)
+`client.py` starts a process that calls `main` if no agent answers, and sends it each request over a socket.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ class Job:
     #: The index of this array element; None if the job is none.
     index: int | None
     submission: Submission
-    #: The agent's word for its state: `waiting`, `running`, or one of `FINAL`.
-    word: str = "waiting"
+    #: `waiting`, `running`, or one of `FINAL`.
+    state: str = "waiting"
     #: The exit code of its script; None if there is none.
     code: int | None = None
     #: The time of its last change of state.
@@ -159,7 +159,7 @@ class AgentState:
         for native_id in ids:
             job = self.jobs[native_id]
             self._dequeue(job)
-            job.word, job.nodes, job.time = "running", tuple(places), time
+            job.state, job.nodes, job.time = "running", tuple(places), time
             job.submission.running += 1
             self._running[native_id] = job
 
@@ -167,16 +167,16 @@ class AgentState:
         for native_id in ids:
             self.jobs[native_id].stopped = True
 
-    def _ended(self, *, id: str, word: str, code: int | None, time: float, message: str = "") -> None:  # noqa: A002  as the journal has it
+    def _ended(self, *, id: str, state: str, code: int | None, time: float, message: str = "") -> None:  # noqa: A002  as the journal has it
         job = self.jobs[id]
         self._dequeue(job)
-        job.word, job.code, job.time, job.message = word, code, time, message
+        job.state, job.code, job.time, job.message = state, code, time, message
         job.submission.unfinished -= 1
 
     def _back(self, *, id: str, ran: bool, time: float) -> None:  # noqa: A002  as above
         job = self.jobs[id]
         self._dequeue(job)
-        job.word, job.nodes, job.time = "waiting", (), time
+        job.state, job.nodes, job.time = "waiting", (), time
         # a run that never began does not count
         job.restarts += ran
         self._enqueue(job)
@@ -285,8 +285,8 @@ class AgentState:
                 yield {"what": "started", "ids": [job.native_id], "places": job.nodes, "time": job.time}
             if job.stopped:
                 yield {"what": "stopped", "ids": [job.native_id]}
-            if job.word in FINAL:
-                values = {name: getattr(job, name) for name in ("word", "code", "time", "message")}
+            if job.state in FINAL:
+                values = {name: getattr(job, name) for name in ("state", "code", "time", "message")}
                 yield {"what": "ended", "id": job.native_id, **values}
 
     def _enqueue(self, job: Job) -> None:

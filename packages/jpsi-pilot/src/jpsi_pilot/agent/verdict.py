@@ -80,8 +80,8 @@ class Verdicts:
         elif end.why in {"pilot", "lost"}:
             self._record_loss(job, end.code if end.why == "pilot" else None, end.message)
         else:
-            word = _FINAL_STATES.get(end.why, "failed" if end.code else "done")
-            self._record_final_state(job, word, end.code, end.message)
+            state = _FINAL_STATES.get(end.why, "failed" if end.code else "done")
+            self._record_final_state(job, state, end.code, end.message)
 
     def _record_loss(self, job: Job, code: int | None = None, message: str = "") -> None:
         """Record a run that was lost with its pilot or its node; requeue the job if it asked for a retry."""
@@ -96,8 +96,8 @@ class Verdicts:
         else:
             self._journal.write({"what": "back", "id": job.native_id, "ran": ran, "time": self._now()})
 
-    def _record_final_state(self, job: Job, word: str, code: int | None, message: str = "") -> None:
-        event = {"what": "ended", "id": job.native_id, "word": word, "code": code, "time": self._now()}
+    def _record_final_state(self, job: Job, state: str, code: int | None, message: str = "") -> None:
+        event = {"what": "ended", "id": job.native_id, "state": state, "code": code, "time": self._now()}
         self._journal.write({**event, "message": message} if message else event)
 
     # The nodes that are gone.

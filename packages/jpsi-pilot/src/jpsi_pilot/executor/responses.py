@@ -97,11 +97,11 @@ def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[st
 
 
 def _parse_observation(entry: Mapping[str, Any]) -> Observation:  # Any: as JSON has it
-    word, node, time = str(entry["word"]), entry.get("place"), entry.get("time")
-    state, reason, message = _STATES.get(word, (None, None, None))
+    native_state, node, time = str(entry["state"]), entry.get("place"), entry.get("time")
+    state, reason, message = _STATES.get(native_state, (None, None, None))
     return Observation(
         state=state,
-        word=word,
+        native_state=native_state,
         tag=str(entry["tag"]),
         reason=reason,
         message=entry.get("message") or message,

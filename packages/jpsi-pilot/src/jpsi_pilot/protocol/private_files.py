@@ -14,7 +14,7 @@ def write_private(path: Path, content: bytes, *, synced: bool = False) -> None:
     Args:
         path: the file's path.
         content: its content.
-        synced: whether the content is on the disk when this returns.
+        synced: True if the content must be on the disk when this returns.
     """
     temporary = path.with_name(f"{path.name}.new")
     with open(temporary, "wb", opener=open_private) as file:

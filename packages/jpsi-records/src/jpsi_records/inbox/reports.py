@@ -23,7 +23,7 @@ class Report:
     message: str = ""
 
     @property
-    def word(self) -> str:
+    def outcome(self) -> str:
         """`success` or `failure`, as in the records and in the progress file; empty without a report."""
         return "" if self.is_success is None else _SUCCESS if self.is_success else _FAILURE
 
@@ -37,7 +37,7 @@ class Report:
             return dict(status)
         other_entries = {name: value for name, value in status.items() if name not in {"reported", "error"}}
         error = {} if self.is_success else {"error": self.message or "the job has reported a failure"}
-        return {**other_entries, "reported": self.word, **error}
+        return {**other_entries, "reported": self.outcome, **error}
 
 
 NO_REPORT = Report()
@@ -51,7 +51,7 @@ def write_progress(progress: float | None, report: Report) -> str:
     """
     lines = [] if progress is None else [f"{progress}"]
     if report.is_success is not None:
-        lines.append(" ".join([report.word, *report.message.split()]))
+        lines.append(" ".join([report.outcome, *report.message.split()]))
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -19,6 +19,7 @@ import attrs
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from jpsi.plugin import install_command
 from jpsi_engine import is_on_network
 
 from ..errors import StoreError
@@ -84,7 +85,7 @@ class Database:
         try:
             self.engine = sa.create_engine(self._url, **more)
         except ImportError as e:
-            msg = f"{e}, which PostgreSQL needs; try: pip install 'jpsi-records[postgresql]'"
+            msg = f"{e}, which PostgreSQL needs; try: {install_command('jpsi-records[postgresql]')}"
             raise StoreError(msg, e) from e
         if self.is_sqlite:
             # A write-ahead log needs memory that all processes share, so they must be on one machine.

@@ -190,5 +190,5 @@ def record_progress(
     is_changed = bool(values) and executions.change(tx, execution_id, *conditions, **values)
     # What a user reports is recorded even if it changes nothing.
     if report.is_success is not None and (by or (is_changed and "status" in values)):
-        data = {"reported": report.word, "message": report.message, **by}
+        data = {"reported": report.outcome, "message": report.message, **by}
         events.add(tx, "reported", execution=execution_id, **data)

@@ -69,7 +69,7 @@ def request_page(records: Records, site: Site, request_id: str) -> str:
         section("Why this execution", *why),
         section("Accounting", accounting(site, own, records.now())),
         section("What happened", event_table(events)),
-        section("What was asked for", document(write_request_spec(request.spec))),
+        section("Specification", document(write_request_spec(request.spec))),
         is_live=request.state is RequestState.COMMITTED,
     )
 
@@ -79,10 +79,10 @@ def _assigned(records: Records, site: Site, request: Request, events: Sequence[E
     assigned = assignment(request, events)
     link = to_execution(site, request.execution or "")
     if assigned is None or not assigned.data.get("is_new"):
-        reason = " was there: it computes the same, and nothing speaks against it."
+        reason = " existed: it computes the same, and satisfies the request."
         yield element("p", "Execution ", link, reason)
         return
-    yield element("p", "Execution ", link, " was made for it: nothing that was there satisfied it.")
+    yield element("p", "Execution ", link, " was made for it: no earlier execution satisfied it.")
     yield listing(
         joined("Execution ", to_execution(site, it), " computes the same, but ", "; ".join(why), ".")
         for it, why in assigned.data.get("refused", {}).items()
@@ -102,7 +102,7 @@ def _no_execution(site: Site, request: Request, events: Sequence[Event]) -> Iter
     elif request.state is RequestState.DRAFT:
         yield element("p", "It has none, as it is a draft.")
     else:
-        yield element("p", "It has none before those that it waits for have ended well:")
+        yield element("p", "It gets one when these requests have succeeded:")
         yield listing(
             element("a", code(it), href=site.link("request", it)) for it in request.spec.predecessors
         )
@@ -136,7 +136,7 @@ def execution_page(records: Records, site: Site, execution_id: str) -> str:
         _hint(execution),
         *(_logs(records, site, execution, attempts[-1]) if attempts else ()),
         section("Output", *_output(records, execution)),
-        section("Who wants it", _interested(site, records.requests(execution=execution_id))),
+        section("Requests", _requests_table(site, records.requests(execution=execution_id))),
         section("Accounting", accounting(site, usage, records.now())),
         section("Jobs", _attempts(attempts)),
         section("What happened", event_table(records.events(execution=execution_id))),
@@ -149,7 +149,7 @@ def _hint(execution: Execution) -> Html | None:
     if execution.state is not ExecutionState.QUEUED:
         return None
     if execution.priority <= 0:
-        return element("p", "Nobody wants it to run: no request for it has a priority above 0.")
+        return element("p", "It does not run, as no request for it has a priority above 0.")
     return element("p", "It waits for a dispatcher: ", code("jpsi request dispatch"), ".")
 
 
@@ -186,7 +186,7 @@ def _output(records: Records, execution: Execution) -> Iterator[Content]:
     yield element("p", code(f"jpsi request get {execution.output} DIRECTORY"), " writes it.")
 
 
-def _interested(site: Site, requests: Sequence[Request]) -> Html:
+def _requests_table(site: Site, requests: Sequence[Request]) -> Html:
     rows = [
         (to_request(site, it), it.owner, number(it.priority), it.outcome or it.state.value) for it in requests
     ]

@@ -94,7 +94,7 @@ def observe_row(row: Row, end: End = _UNKNOWN_END, *, cancelled_by: str | None =
     values = {"state": row.state, "reason": shown_reason, "cancelled_by": cancelled_by}
     observation = Observation(
         state=None,
-        word=row.state,
+        native_state=row.state,
         tag=extract_tag(row.comment),
         # For a requeued job, squeue reports the time of the requeue as the submit time.
         submitted=parse_time(row.submitted),
@@ -126,13 +126,13 @@ def observe_row(row: Row, end: End = _UNKNOWN_END, *, cancelled_by: str | None =
 
 
 def _explain(
-    word: str, meaning: Meaning, reason_code: str, end: End, *, has_run: bool
+    native_state: str, meaning: Meaning, reason_code: str, end: End, *, has_run: bool
 ) -> tuple[Reason | None, str | None]:
     reason, message = pending_reason(reason_code), pending_message(reason_code)
     # Slurm itself cancels a job that can never run, with --kill-on-invalid-dep
-    if word == "PENDING" or (word == "CANCELLED" and reason is not None):
+    if native_state == "PENDING" or (native_state == "CANCELLED" and reason is not None):
         return reason, message
-    if word == "FAILED" and not has_run:
+    if native_state == "FAILED" and not has_run:
         return Reason.LAUNCH, message or "Slurm could not start the job"
     return end.reason or meaning.reason, end.message or meaning.message
 

@@ -50,11 +50,11 @@ def parse_queues(result: CommandResult) -> Sequence[Queue]:
 
 
 def _parse_partition(fields: Mapping[str, str]) -> Queue:
-    word = fields.get("State", "")
-    is_open, is_started = _STATES.get(word, (None, None))
+    native_state = fields.get("State", "")
+    is_open, is_started = _STATES.get(native_state, (None, None))
     return Queue(
         name=fields[_NAME],
-        word=word,
+        native_state=native_state,
         is_open=is_open,
         is_started=is_started,
         is_default=fields.get("Default") == "YES",

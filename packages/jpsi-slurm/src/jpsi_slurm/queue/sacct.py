@@ -117,7 +117,7 @@ def _is_incomplete(row: Row) -> bool:
 def _observe_account(row: Row, *, has_full_codes: bool) -> Observation:
     """Return the Observation for a row of sacct; `has_full_codes` is that of `decode_accounting_code`."""
     if _is_incomplete(row):
-        observation = attrs.evolve(observe_row(attrs.evolve(row, state="RUNNING")), word=row.state)
+        observation = attrs.evolve(observe_row(attrs.evolve(row, state="RUNNING")), native_state=row.state)
     elif canceller := _CANCELLED_BY.match(row.state):
         observation = observe_row(attrs.evolve(row, state="CANCELLED"), cancelled_by=canceller[1])
     elif row.state == "COMPLETED":

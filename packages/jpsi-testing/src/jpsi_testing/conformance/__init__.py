@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from jpsi_testing.conformance.executor import ExecutorConformance
     from jpsi_testing.conformance.hook_caller import command_result, executor_hooks
     from jpsi_testing.conformance.launcher import LauncherConformance
+    from jpsi_testing.conformance.table import format_table, read_outcomes
 else:
     from jpsi.plugin.engine import lazy_attributes
 
@@ -15,6 +16,7 @@ else:
             ".hook_caller": "command_result executor_hooks",
             ".executor": "ExecutorConformance",
             ".launcher": "LauncherConformance",
+            ".table": "format_table read_outcomes",
         },
     )
 
@@ -23,4 +25,6 @@ __all__ = [
     "LauncherConformance",
     "command_result",
     "executor_hooks",
+    "format_table",
+    "read_outcomes",
 ]

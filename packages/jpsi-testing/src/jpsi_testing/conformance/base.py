@@ -7,7 +7,7 @@ import os
 import re
 import select
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -59,6 +59,8 @@ class ExecutorTestBase:
     unknown_id: ClassVar[str] = "999999"
     #: True if the batch system says so if it knows no such job, or shows within seconds all that it has.
     names_unknown_jobs: ClassVar[bool] = True
+    #: Attributes that have no effect here, as the executor's documentation says: `name`, `resources.memory`.
+    ignored_attributes: ClassVar[Collection[str]] = ()
     #: The longest time that a job may take, in seconds, on a busy machine too.
     timeout_seconds: ClassVar[float] = 60.0
     _caplog: pytest.LogCaptureFixture | None = None
@@ -115,6 +117,10 @@ class ExecutorTestBase:
     def new_executor(self, config: ExecutorConfig) -> JobExecutor:
         """Return another instance of the executor, as a new process would create it."""
         return JobExecutor.get_instance(self.executor_name, url=self.url, config=config)
+
+    def native_name(self, name: str) -> str:
+        """Return the batch system's name for a job with this name; override it if the two differ."""
+        return name
 
     def submit(self, executor: JobExecutor, spec: JobSpec) -> Job:
         """Submit a job."""

@@ -31,6 +31,7 @@ class ManyTests(ExecutorTestBase):
         return [self.end(job).exit_code for job in jobs]
 
     def test_each_of_many_jobs_has_its_own_spec(self, executor: JobExecutor, tmp_path: Path) -> None:
+        """Each job gets its arguments, environment, directory, streams and exit code."""
         (tmp_path / "in").write_text("in\n")
         jobs = [
             Job(
@@ -56,6 +57,7 @@ class ManyTests(ExecutorTestBase):
             assert output == f"in\nargument {code} a 'b' ${code}\n"
 
     def test_output_without_a_path_is_each_jobs_own(self, executor: JobExecutor) -> None:
+        """Jobs without output paths write to files of their own."""
         jobs = [Job(shell('echo "$1"', number)) for number in range(3)]
 
         executor.submit_many(jobs)
@@ -65,6 +67,7 @@ class ManyTests(ExecutorTestBase):
         assert [None if it is None else it.stdout.read_text() for it in streams] == ["0\n", "1\n", "2\n"]
 
     def test_an_invalid_job_does_not_prevent_the_others(self, executor: JobExecutor) -> None:
+        """The invalid jobs stay NEW and can be submitted again; the valid job runs."""
         good, wrong, empty = Job(shell("exit 3")), Job(JobSpec("")), Job()
 
         with pytest.raises(jpsi.BulkException) as caught:
@@ -82,6 +85,7 @@ class ManyTests(ExecutorTestBase):
         assert self.end(wrong).exit_code == 4
 
     def test_one_of_many_jobs_is_cancelled_alone(self, executor: JobExecutor, tmp_path: Path) -> None:
+        """The other jobs run on to their own exit codes."""
         gate = Gate(tmp_path / "gate")
         jobs = [Job(gate.job(code)) for code in range(3)]
         executor.submit_many(jobs)
@@ -96,6 +100,7 @@ class ManyTests(ExecutorTestBase):
         assert self.end(jobs[2]).exit_code == 2
 
     def test_many_jobs_are_cancelled_together(self, executor: JobExecutor, tmp_path: Path) -> None:
+        """A job that was not submitted is reported, and the others are cancelled."""
         gate = Gate(tmp_path / "gate")
         jobs, other = [Job(gate.job()) for _ in range(3)], Job()
         executor.submit_many(jobs)
@@ -111,6 +116,7 @@ class ManyTests(ExecutorTestBase):
     def test_many_jobs_are_attached_together(
         self, executor: JobExecutor, config: ExecutorConfig, tmp_path: Path
     ) -> None:
+        """A second executor attaches all jobs by their native ids and gets their exit codes."""
         gate = Gate(tmp_path / "gate")
         jobs = [Job(gate.job(code)) for code in range(3)]
         executor.submit_many(jobs)
@@ -144,6 +150,7 @@ class BulkTests(ManyTests, HookTests):
     def test_similar_jobs_are_submitted_as_one_array(
         self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
+        """A single submit command submits all of them."""
         jobs = [Job(shell(f"exit {code}")) for code in range(_COUNT)]
 
         executor.submit_many(jobs)
@@ -155,6 +162,7 @@ class BulkTests(ManyTests, HookTests):
     def test_arrays_are_no_larger_than_configured(
         self, at_once: int, fake: FakeScheduler, config: ExecutorConfig
     ) -> None:
+        """`array_size` limits the elements of each array."""
         jobs = [Job(shell(f"exit {code}")) for code in range(11)]
 
         with self.new_executor(attrs.evolve(config, array_size=5)) as other:  # type: ignore[call-arg]  # a BatchConfig
@@ -166,6 +174,7 @@ class BulkTests(ManyTests, HookTests):
     def test_different_jobs_are_not_put_into_one_array(
         self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
+        """Jobs with different durations need an array each."""
         limits = [jpsi.parse_duration(f"00:{minutes}:00") for minutes in (10, 20)]
         jobs = [
             Job(shell("exit 0", attributes=JobAttributes(duration=limits[number % 2]))) for number in range(4)
@@ -179,6 +188,7 @@ class BulkTests(ManyTests, HookTests):
     def test_one_pending_array_element_is_cancelled_alone(
         self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
+        """The other elements run to their own exit codes."""
         fake.slots = 0
         jobs = [Job(shell(f"exit {code}")) for code in range(4)]
         executor.submit_many(jobs)
@@ -193,6 +203,7 @@ class BulkTests(ManyTests, HookTests):
     def test_one_array_element_is_held_and_released_alone(
         self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
+        """The other elements run meanwhile; skipped if the batch system holds whole arrays only."""
         fake.slots = 0
         jobs = [Job(shell(f"exit {code}")) for code in range(3)]
         executor.submit_many(jobs)
@@ -219,6 +230,7 @@ class BulkTests(ManyTests, HookTests):
         trouble: str,
         lag: float,
     ) -> None:
+        """The batch system has the array, but its submit command hangs or is killed."""
         proofs = [Proof(tmp_path / f"proof{code}") for code in range(4)]
         fake.lag = lag
         # the job may start before or after its submitter gives up
@@ -242,6 +254,7 @@ class BulkTests(ManyTests, HookTests):
     def test_jobs_of_a_refused_array_stay_new(
         self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
+        """While the batch system is down no job is submitted, and all can be submitted later."""
         jobs = [Job(shell("exit 3")) for _ in range(3)]
         fake.faults.down()
 
@@ -263,6 +276,7 @@ class BulkTests(ManyTests, HookTests):
         fake: FakeScheduler,
         lag: float,
     ) -> None:
+        """The next client finds all jobs, or can submit them again; each runs once."""
         proofs = [Proof(tmp_path / f"proof{code}") for code in range(3)]
         fake.lag = lag
         fake.faults.accept_and_hang(self.submit_command)
@@ -298,6 +312,7 @@ class ArrayTests(BulkTests):
     def test_queries_do_not_grow_with_the_size_of_an_array(
         self, executor: JobExecutor, arrays: Arrays, fake: FakeScheduler
     ) -> None:
+        """No command names each element of an array."""
         fake.slots = 0
         jobs = [Job(shell("exit 0")) for _ in range(min(arrays.largest, 100))]
         executor.submit_many(jobs)

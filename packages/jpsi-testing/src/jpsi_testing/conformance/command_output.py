@@ -35,9 +35,12 @@ from jpsi_testing.fake import (
     find_fake,
     on_path,
 )
+from jpsi_testing.strategies import HOSTILE
 
 # The number of elements of an array.
 _COUNT = 12
+# The texts of a job's spec that name something, and where a job of a fake has them.
+_TEXTS = [("name", "name"), ("queue_name", "queue"), ("project_name", "project")]
 
 
 @attrs.frozen(slots=True)
@@ -52,12 +55,20 @@ class SimulatedSystem:
 
     def submit(self, context: SubmitContext | None = None) -> str:
         """Submit a job, and return its native id."""
-        spec = JobSpec("/bin/true", name="a name")
+        native_id = self.submit_unless_refused(JobSpec("/bin/true", name="a name"), context)
+        assert native_id is not None, "a job with no more than a name was refused"
+        return native_id
+
+    def submit_unless_refused(self, spec: JobSpec, context: SubmitContext | None = None) -> str | None:
+        """Submit a job, and return its native id; None if the backend or the batch system refuses it."""
         context = context or self.hooks.context
         script = self.hooks.script(spec, context)
+        if script is None or list(self.hooks.get("check_spec", (), spec=spec)):
+            return None
         result = self.call(self.hooks("submit", script=script, spec=spec, context=context))
-        assert result.returncode == 0, result
-        return str(self.hooks("parse_submit", result=result, context=context))
+        return (
+            str(self.hooks("parse_submit", result=result, context=context)) if not result.returncode else None
+        )
 
     def submit_array(self) -> list[str]:
         """Submit an array whose first element runs while the others wait; return the elements' native ids."""
@@ -150,22 +161,65 @@ class OutputTests(HookTests):
         system.scheduler.faults.down()
         result = system.query(["1"])
 
-        with pytest.raises(SubmitException):
-            system.hooks("parse_status", result=result, native_ids=["1"])
+        with contextlib.suppress(SubmitException):
+            found = system.hooks("parse_status", result=result, native_ids=["1"])
+            pytest.fail(f"the batch system cannot be reached, and parse_status returned {found!r}")
 
     def test_a_job_is_found_by_its_tag_and_id(self, system: SimulatedSystem) -> None:
+        """`query` reports the job by its native id, and `find` by its tag."""
         native_id = system.submit()
 
         observed = system.observe(native_id)[native_id]
         assert observed.state in {JobState.QUEUED, JobState.ACTIVE}
         result = system.answer("find", tags=[TAG, "jpsi-none-1"])
         if result is not None:
-            assert system.hooks("parse_find", result=result, tags=[TAG, "jpsi-none-1"]) == {TAG: native_id}
+            found = system.hooks("parse_find", result=result, tags=[TAG, "jpsi-none-1"])
+            assert found == {TAG: native_id}, (
+                f"job {native_id} has the tag {TAG}; parse_find returned {found}"
+            )
+
+    @pytest.mark.clause("state-active", "state-mapping")
+    def test_a_job_that_has_not_started_is_queued(self, system: SimulatedSystem) -> None:
+        """A batch system has many words for it: held, waiting for resources, for another job."""
+        running, waiting, held = (system.submit() for _ in range(3))
+        assert system.scheduler.hold(held)
+
+        observed = system.observe(running, waiting, held)
+
+        expected = {running: JobState.ACTIVE, waiting: JobState.QUEUED, held: JobState.QUEUED}
+        for native_id, state in expected.items():
+            found = observed[native_id]
+            assert found.state is state, (
+                f"the job is {state.name}: the batch system says {found.native_state!r}, "
+                f"which parse_status took for {found.state.name if found.state else 'no state'}"
+            )
+
+    @pytest.mark.clause("spec-name", "attributes-queue", "attributes-project")
+    @pytest.mark.parametrize(("where", "field"), _TEXTS, ids=[where for where, _ in _TEXTS])
+    def test_any_text_is_passed_on_unchanged_or_is_refused(
+        self, system: SimulatedSystem, where: str, field: str
+    ) -> None:
+        """A text reaches the batch system as it is, or the job is refused; `names` are for whole jobs."""
+        system.scheduler.slots = 0
+        for text in filter(None, HOSTILE):
+            spec = JobSpec("/bin/true", name="n")
+            setattr(spec if where == "name" else spec.attributes, where, text)
+            expected = self.native_name(text) if where == "name" else text
+
+            native_id = system.submit_unless_refused(spec)
+
+            found = expected if native_id is None else getattr(system.scheduler.job(native_id), field)
+            assert found == expected, f"with {where}={text!r} the {field} of the job is {found!r}"
 
     def test_an_unknown_job_is_not_mentioned(self, system: SimulatedSystem) -> None:
+        """An answer leaves out a native id that the batch system does not know."""
         native_id = system.submit()
 
-        assert self.unknown_id not in system.observe(native_id, self.unknown_id)
+        observed = system.observe(native_id, self.unknown_id)
+        assert self.unknown_id not in observed, (
+            f"the batch system has no job {self.unknown_id}, and parse_status returned "
+            f"{observed.get(self.unknown_id)!r} for it"
+        )
 
     def test_status_carries_the_tag_of_the_job(self, system: SimulatedSystem) -> None:
         """An observation has the tag that the job carries; for a stranger's job, an empty one."""
@@ -173,10 +227,11 @@ class OutputTests(HookTests):
         system.scheduler.reuse_native_id(others)
 
         observed = system.observe(own, others)
-        assert observed[own].tag == TAG
-        assert observed[others].tag == "", "a job that carries no tag is a stranger's"
         everything = system.hooks("parse_status", result=system.query(None), native_ids=None)
-        assert {it: everything[it].tag for it in (own, others) if it in everything}[own] == TAG
+        for tag in (observed[own].tag, everything[own].tag):
+            assert tag == TAG, f"job {own} carries the tag {TAG}; its observation has {tag!r}"
+        tag = observed[others].tag
+        assert tag == "", f"a job that carries no tag is a stranger's; the tag of its observation is {tag!r}"
 
     def test_accounting_carries_the_tag_of_the_job(self, system: SimulatedSystem) -> None:
         """An account has the tag, or the time of submission, which the queue reports too."""
@@ -187,10 +242,12 @@ class OutputTests(HookTests):
         account = system.hooks("parse_finished", result=result, native_ids=[native_id])[native_id]
 
         if account.tag is None:
-            assert account.submitted is not None
-            assert account.submitted == queued.submitted
+            assert account.submitted is not None, "the account has neither the tag nor the time of submission"
+            assert account.submitted == queued.submitted, (
+                f"the queue tells the submission at {queued.submitted}, the account at {account.submitted}"
+            )
         else:
-            assert account.tag == TAG
+            assert account.tag == TAG, f"the job carries the tag {TAG}; its account has {account.tag!r}"
 
     @pytest.mark.clause("python-polling")
     @pytest.mark.parametrize("which", ["one job", "several jobs", "all jobs", "an array", "accounting"])
@@ -199,12 +256,18 @@ class OutputTests(HookTests):
         native_ids, result, hook = system.query_output(which)
         expected = system.hooks(hook, result=result, native_ids=native_ids)
         assert expected
+        if which == "an array":
+            # no word is true of all of its elements
+            states = {it.state for it in expected.values()}
+            assert states >= {JobState.QUEUED, JobState.ACTIVE}, f"one element runs, others wait: {result}"
 
         for end in range(len(result.stdout)):
             cut = attrs.evolve(result, stdout=result.stdout[:end])
             with contextlib.suppress(SubmitException, ValueError):
-                parsed = system.hooks(hook, result=cut, native_ids=native_ids)
-                assert parsed == expected, f"the answer was cut to {cut.stdout[-200:]!r}"
+                parsed = system.hooks.call_again(hook, result=cut, native_ids=native_ids)
+                assert parsed == expected, (
+                    f"the answer was cut to {cut.stdout[-200:]!r}, and {hook} returned {parsed!r}"
+                )
 
     @pytest.mark.parametrize("which", ["one job", "several jobs", "all jobs", "an array", "accounting"])
     def test_garbled_output_gives_no_wrong_status(self, system: SimulatedSystem, which: str) -> None:
@@ -218,13 +281,18 @@ class OutputTests(HookTests):
 
         for stdout in (*complete, *shortened):
             with contextlib.suppress(SubmitException, ValueError):
-                parsed = system.hooks(hook, result=attrs.evolve(result, stdout=stdout), native_ids=native_ids)
+                garbled_result = attrs.evolve(result, stdout=stdout)
+                parsed = system.hooks.call_again(hook, result=garbled_result, native_ids=native_ids)
                 for native_id, before in expected.items():
                     found = parsed.get(native_id)
                     # not every format shows that a whole line is missing
-                    assert found is not None or stdout in shortened, f"{native_id} is missing: {stdout!r}"
+                    assert found is not None or stdout in shortened, (
+                        f"the answer is garbled, and {hook} passed over job {native_id}: {stdout!r}"
+                    )
                     is_changed = found is not None and found.final and found.tag in {None, before.tag}
-                    assert not is_changed or found.state is before.state, f"{native_id}: {found}"
+                    assert not is_changed or found.state is before.state, (
+                        f"the answer is garbled, and {hook} ended job {native_id}: {found}"
+                    )
 
     @pytest.mark.clause("python-polling")
     def test_an_unknown_id_does_not_hide_the_known(self, system: SimulatedSystem) -> None:
@@ -242,6 +310,7 @@ class OutputTests(HookTests):
             assert known == [it for it in native_ids if it == native_id], f"asked for {native_ids}"
 
     def test_cancelling_an_ended_or_forgotten_job_is_no_error(self, system: SimulatedSystem) -> None:
+        """The same command cancels other jobs all the same."""
         native_id = system.submit()
         system.scheduler.end_as(native_id, FakeState.COMPLETED)
         assert system.cancel_failures([native_id]) == {}, "it has ended already"
@@ -255,29 +324,19 @@ class OutputTests(HookTests):
         )
 
     @pytest.mark.clause("state-unmapped")
-    def test_an_unknown_state_word_is_no_state(self, system: SimulatedSystem) -> None:
+    def test_an_unknown_native_state_is_no_state(self, system: SimulatedSystem) -> None:
+        """The hook returns the state None, or no observation, and never guesses a state."""
         native_id = system.submit()
         result = system.query([native_id])
-        word = system.hooks("parse_status", result=result, native_ids=[native_id])[native_id].word
-        strange = attrs.evolve(result, stdout=re.sub(rf"\b{re.escape(word)}\b", "XYZZY", result.stdout))
+        known = system.hooks("parse_status", result=result, native_ids=[native_id])[native_id]
+        pattern = rf"\b{re.escape(known.native_state)}\b"
+        unknown = attrs.evolve(result, stdout=re.sub(pattern, "XYZZY", result.stdout))
 
-        observed = system.hooks("parse_status", result=strange, native_ids=[native_id]).get(native_id)
+        observed = system.hooks("parse_status", result=unknown, native_ids=[native_id]).get(native_id)
 
-        assert observed is None or observed.state is None, f"taken for {observed}"
-
-    def test_truncated_array_rows_give_no_wrong_status(self, system: SimulatedSystem) -> None:
-        """The first element runs and the others wait, so that no word is true of all."""
-        native_ids = system.submit_array()
-        result = system.query(native_ids)
-        expected = system.hooks("parse_status", result=result, native_ids=native_ids)
-        assert {it.state for it in expected.values()} >= {JobState.QUEUED, JobState.ACTIVE}, result
-
-        for end in range(len(result.stdout)):
-            cut = attrs.evolve(result, stdout=result.stdout[:end])
-            with contextlib.suppress(SubmitException, ValueError):
-                parsed = system.hooks("parse_status", result=cut, native_ids=native_ids)
-                states = {it: found.state for it, found in parsed.items() if found.state is not None}
-                assert states.items() <= {it: found.state for it, found in expected.items()}.items(), cut
+        assert observed is None or observed.state is None, (
+            f"no job has the state XYZZY, and parse_status took it for {observed.state.name}"
+        )
 
 
 def _garble(text: str, at: int) -> str:

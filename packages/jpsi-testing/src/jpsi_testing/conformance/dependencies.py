@@ -15,6 +15,7 @@ from jpsi_testing.conformance.hook_caller import Hooks
 from jpsi_testing.conformance.hooks import HookTests
 from jpsi_testing.fake import FakeScheduler
 
+Kinds = frozenset[DependencyKind]
 _OK, _ANY, _NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
 
 
@@ -26,7 +27,7 @@ class DependencyTests(HookTests):
     """Tests for a backend whose capabilities name kinds of dependencies."""
 
     @pytest.fixture
-    def kinds(self, hooks: Hooks) -> frozenset[DependencyKind]:
+    def kinds(self, hooks: Hooks) -> Kinds:
         """Return the kinds of dependencies that the backend supports."""
         kinds = self._offered_kinds(hooks)
         if not kinds:
@@ -34,11 +35,12 @@ class DependencyTests(HookTests):
         return kinds
 
     @staticmethod
-    def _offered_kinds(hooks: Hooks) -> frozenset[DependencyKind]:
+    def _offered_kinds(hooks: Hooks) -> Kinds:
         offered: Capabilities | None = hooks.get("capabilities")
         return frozenset() if offered is None else offered.dependencies
 
     def test_a_kind_that_is_not_offered_is_refused(self, executor: JobExecutor, hooks: Hooks) -> None:
+        """A dependency of a kind that the capabilities do not list makes the job invalid."""
         offered = self._offered_kinds(hooks)
         for kind in set(DependencyKind) - offered:
             with pytest.raises(jpsi.InvalidJobException, match="after"):
@@ -53,11 +55,12 @@ class DependencyTests(HookTests):
         self,
         executor: JobExecutor,
         tmp_path: Path,
-        kinds: frozenset[DependencyKind],
+        kinds: Kinds,
         kind: DependencyKind,
         code: int,
         runs: int,
     ) -> None:
+        """Otherwise it is CANCELED for `Reason.DEPENDENCY`, and never runs."""
         if kind not in kinds:
             pytest.skip(f"it does not offer {kind.value}")
         gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
@@ -77,8 +80,9 @@ class DependencyTests(HookTests):
         assert proof.runs == runs
 
     def test_a_dependency_that_has_already_ended_counts(
-        self, executor: JobExecutor, tmp_path: Path, kinds: frozenset[DependencyKind]
+        self, executor: JobExecutor, tmp_path: Path, kinds: Kinds
     ) -> None:
+        """A job is refused if its dependency has failed, and starts if any end is enough."""
         proof = Proof(tmp_path / "proof")
         first = self.submit(executor, JobSpec("/bin/false"))
         self.end(first)
@@ -96,8 +100,9 @@ class DependencyTests(HookTests):
         assert proof.runs == (2 if _ANY in kinds else 0)
 
     def test_an_unknown_dependency_never_counts_as_completed(
-        self, executor: JobExecutor, tmp_path: Path, kinds: frozenset[DependencyKind]
+        self, executor: JobExecutor, tmp_path: Path, kinds: Kinds
     ) -> None:
+        """A job that depends on a native id without a job is refused and stays NEW."""
         proof = Proof(tmp_path / "proof")
         for kind in kinds:
             job = _waiting(proof.job(), self.unknown_id, kind)
@@ -112,7 +117,7 @@ class DependencyTests(HookTests):
         executor: JobExecutor,
         fake: FakeScheduler,
         tmp_path: Path,
-        kinds: frozenset[DependencyKind],
+        kinds: Kinds,
         code: int,
     ) -> None:
         """Some batch systems treat a dependency on a job that they have forgotten as satisfied."""
@@ -134,8 +139,9 @@ class DependencyTests(HookTests):
         assert proof.runs == (0 if code else 1)
 
     def test_a_job_that_was_not_submitted_cannot_be_waited_for(
-        self, executor: JobExecutor, kinds: frozenset[DependencyKind]
+        self, executor: JobExecutor, kinds: Kinds
     ) -> None:
+        """A dependency on a NEW job makes the job invalid."""
         first = Job(JobSpec("/bin/true"))
 
         for kind in kinds:

@@ -46,6 +46,7 @@ class EndTests(ExecutorTestBase):
     def test_a_pending_job_is_cancelled(
         self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler
     ) -> None:
+        """A job that waits in the queue is CANCELED without having run."""
         proof = Proof(tmp_path / "proof")
         fake.slots = 0
         job = self.submit(executor, proof.job())
@@ -59,6 +60,7 @@ class EndTests(ExecutorTestBase):
 
     @pytest.mark.clause("cancel-asks", "state-canceled", "job-cancel")
     def test_a_running_job_is_cancelled(self, executor: JobExecutor, tmp_path: Path) -> None:
+        """A job that runs is CANCELED for `Reason.CANCELLED`."""
         job = self.start(executor, Gate(tmp_path / "never").job())
 
         job.cancel()
@@ -79,6 +81,7 @@ class EndTests(ExecutorTestBase):
         assert self.end(job).state is JobState.CANCELED
 
     def test_a_cancelled_job_that_exits_0_is_canceled(self, executor: JobExecutor) -> None:
+        """A job that handles the signal and exits with 0 is CANCELED all the same."""
         job = self.start(executor, shell(_EXITS_ON_TERM))
 
         job.cancel()
@@ -87,6 +90,7 @@ class EndTests(ExecutorTestBase):
 
     @pytest.mark.clause("cancel-race", "cancel-wait", "cancel-wait-canceled")
     def test_cancelling_an_ended_job_does_nothing(self, executor: JobExecutor) -> None:
+        """The job keeps its status, and no error is raised."""
         job = self.submit(executor, shell("exit 7"))
         status = self.end(job)
 
@@ -99,6 +103,7 @@ class EndTests(ExecutorTestBase):
 
     @pytest.mark.clause("cancel-new")
     def test_a_job_that_was_never_submitted_cannot_be_cancelled(self) -> None:
+        """`cancel` raises SubmitException for a NEW job."""
         with pytest.raises(jpsi.SubmitException):
             Job(JobSpec("/bin/true")).cancel()
 
@@ -106,6 +111,7 @@ class EndTests(ExecutorTestBase):
     def test_a_job_cancelled_by_another_program_is_canceled(
         self, executor: JobExecutor, scheduler: FakeScheduler | None, text: str
     ) -> None:
+        """The client learns of it from the batch system."""
         job = self.start(executor, shell(text))
 
         try:
@@ -120,6 +126,7 @@ class EndTests(ExecutorTestBase):
     def test_the_last_run_of_a_requeued_job_decides(
         self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler
     ) -> None:
+        """The exit code of an earlier run is not the job's."""
         proof = Proof(tmp_path / "proof")
         seen: list[JobState] = []
         begun = Sign(tmp_path / "begun")
@@ -143,6 +150,7 @@ class EndTests(ExecutorTestBase):
     def test_a_job_that_its_system_ends_tells_why(
         self, executor: JobExecutor, fake: FakeScheduler, event: str
     ) -> None:
+        """The status has the reason for which the batch system ended the job."""
         text, happen, reasons = _EVENTS[event]
         job = self.start(executor, shell(text))
 
@@ -155,6 +163,7 @@ class EndTests(ExecutorTestBase):
     def test_a_job_forgotten_at_its_end_keeps_its_exit_code(
         self, executor: JobExecutor, fake: FakeScheduler
     ) -> None:
+        """The job's markers show the exit code, although the batch system has forgotten the job."""
         fake.keep, fake.accounting = 0, False
 
         assert self.run(executor, shell("exit 7")).exit_code == 7

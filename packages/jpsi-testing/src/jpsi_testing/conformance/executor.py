@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jpsi_testing.conformance.attributes import AttributeTests
 from jpsi_testing.conformance.bulk import ArrayTests
 from jpsi_testing.conformance.command_output import OutputTests
 from jpsi_testing.conformance.dependencies import DependencyTests
@@ -18,6 +19,7 @@ from jpsi_testing.conformance.staging import StagingTests
 
 
 class ExecutorConformance(
+    AttributeTests,
     OutputTests,
     RunTests,
     NodeTests,

@@ -43,6 +43,7 @@ class FaultTests(ExecutorTestBase):
     def test_a_troubled_system_changes_no_outcome(
         self, short_timeout_executor: JobExecutor, tmp_path: Path, fake: FakeScheduler, trouble: str
     ) -> None:
+        """Commands fail, hang or print garbage while the job runs, and the job keeps its exit code."""
         gate, begun = Gate(tmp_path / "gate"), tmp_path / "begun"
         job = self.start(short_timeout_executor, shell(f'touch "$2"; {gate.WAIT}; exit 7', gate.path, begun))
         # the launcher, too, may be a command of the batch system
@@ -58,6 +59,7 @@ class FaultTests(ExecutorTestBase):
     def test_a_job_that_waits_outlives_a_system_that_is_down(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
+        """A job in the queue is followed again when the batch system answers."""
         proof = Proof(tmp_path / "proof")
         fake.slots = 0
         job = self.submit(executor, proof.job(7))
@@ -77,6 +79,7 @@ class FaultTests(ExecutorTestBase):
     def test_banners_in_output_are_ignored(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
+        """A site's text before and after the output changes nothing."""
         fake.faults.banner(stdout="Welcome 12345!\n", stderr="WARNING: maintenance on 2031-01-01\n")
         gate = Gate(tmp_path / "gate")
         job = self.submit(executor, gate.job(7))
@@ -91,6 +94,7 @@ class FaultTests(ExecutorTestBase):
     def test_a_failed_submission_leaves_the_job_as_it_was(
         self, short_timeout_executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, hangs: bool
     ) -> None:
+        """The job stays NEW and can be submitted again."""
         proof = Proof(tmp_path / "proof")
         job = Job(proof.job(3))
         fake.faults.down(hangs=hangs)
@@ -115,6 +119,7 @@ class FaultTests(ExecutorTestBase):
         trouble: str,
         lag: float,
     ) -> None:
+        """The batch system has the job, but its submit command hangs or is killed."""
         proof = Proof(tmp_path / "proof")
         fake.lag = lag
         # the job may start before or after its submitter gives up

@@ -58,6 +58,7 @@ class HostFaultTests(ExecutorTestBase):
     def test_a_clock_that_jumps_while_a_job_runs_changes_no_outcome(
         self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: timedelta
     ) -> None:
+        """The client's clock goes forward or back."""
         gate, stopped = Gate(tmp_path / "gate"), Gate(tmp_path / "never")
         jobs = self.running(executor, gate.job(7), gate.job(0), stopped.job(0))
 
@@ -73,6 +74,7 @@ class HostFaultTests(ExecutorTestBase):
     def test_a_file_server_whose_clock_is_off_by_an_hour_changes_no_outcome(
         self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: timedelta
     ) -> None:
+        """The times of markers are an hour ahead of the client's clock, or behind it."""
         gate, stopped = Gate(tmp_path / "gate"), Gate(tmp_path / "never")
         _set_file_times(monkeypatch, jump)
         jobs = self.running(executor, gate.job(7), stopped.job(0))
@@ -94,6 +96,7 @@ class HostFaultTests(ExecutorTestBase):
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
+        """The client still follows the jobs, and later clients see the same exit codes."""
         gate = Gate(tmp_path / "gate")
         jobs = self.running(executor, gate.job(0), gate.job(7))
 
@@ -118,6 +121,7 @@ class HostFaultTests(ExecutorTestBase):
         work_directory: Path,
         late: Callable[[Path], object],
     ) -> None:
+        """A network file system shows markers late, and no job is LOST for that."""
         local_fake.keep, local_fake.accounting = 0, False
         proof = Proof(tmp_path / "proof")
         slow: Any = attrs.evolve(config, network_files=True, grace=_GRACE)  # type: ignore[call-arg]  # of a batch system

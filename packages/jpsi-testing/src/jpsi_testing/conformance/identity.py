@@ -33,6 +33,7 @@ class IdentityTests(ExecutorTestBase):
     def test_a_job_whose_native_id_was_reused_is_lost(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, stranger: str
     ) -> None:
+        """The job without markers is LOST, and the end of the other job is not taken for its end."""
         proof = Proof(tmp_path / "proof")
         fake.keep = 0 if stranger == "is forgotten" else fake.keep
         job = self._waiting(executor, fake, proof)
@@ -51,6 +52,7 @@ class IdentityTests(ExecutorTestBase):
     def test_no_request_reaches_the_job_of_a_reused_id(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, request_: str
     ) -> None:
+        """`cancel`, `hold` and `release` leave the other job alone."""
         job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
         other = self._reuse_native_id(fake, job, _SCRIPTS["runs"])
         assert fake.wait_for(lambda: other.state is FakeState.RUNNING, self.timeout_seconds)

@@ -82,8 +82,9 @@ class LauncherTestBase:
             pytest.skip(f"{self.program} is not installed")
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait until a condition is true; fail the test after `patience` seconds."""
-        assert eventually(condition, self.timeout_seconds), f"{what}: not so in {self.timeout_seconds:g} s"
+        """Wait until a condition is true; fail the test if it is not so in `timeout_seconds`."""
+        seconds = self.timeout_seconds
+        assert eventually(condition, seconds), f"{what}: this was not so within {seconds:g} s"
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -161,6 +162,27 @@ def processes_of(job_id: str) -> list[int]:
     """Return the pids of a job's processes on this machine, by their environment."""
     mark = f"JPSI_JOB_ID={job_id}".encode()
     return [pid for pid, variables in _environments() if mark in variables]
+
+
+def started_processes(job_id: str) -> set[int]:
+    """Return the pids of a job's processes on this machine that started none themselves.
+
+    A process that waits by a child such as `sleep` counts in place of that child.
+    """
+    pids = set(processes_of(job_id)) if _PROC.exists() else set()
+    parents: dict[int, int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            # the name before the last parenthesis may contain anything
+            parents[pid] = int((_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+    leaves = parents.keys() - parents.values()
+    return {parents[pid] if _is_sleep(pid) else pid for pid in leaves}
+
+
+def _is_sleep(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return (_PROC / str(pid) / "comm").read_text() == "sleep\n"
+    return False
 
 
 def _environments() -> Sequence[tuple[int, list[bytes]]]:

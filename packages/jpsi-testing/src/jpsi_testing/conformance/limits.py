@@ -23,6 +23,7 @@ class LimitTests(ExecutorTestBase):
     def test_no_more_jobs_run_than_max_active(
         self, config: ExecutorConfig, scheduler: FakeScheduler | None, tmp_path: Path
     ) -> None:
+        """Further jobs wait to be submitted until a running job ends."""
         running = tmp_path / "running"
         running.mkdir()
         outputs = [tmp_path / f"count {number}" for number in range(5)]

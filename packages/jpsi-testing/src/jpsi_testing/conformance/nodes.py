@@ -60,6 +60,7 @@ class NodeTests(ExecutorTestBase):
     def test_each_process_has_its_node_in_a_file(
         self, lead: str, executor: JobExecutor, tmp_path: Path, layout_name: str
     ) -> None:
+        """`JPSI_NODEFILE` has a line for each process."""
         resources, layouts = _LAYOUTS[layout_name]
 
         found = self.nodes(executor, tmp_path, resources=resources, launcher=lead)
@@ -67,9 +68,14 @@ class NodeTests(ExecutorTestBase):
         names = [name for name, _ in groupby(found)]
         assert len(found) == resources.computed_process_count
         assert len(names) == len(set(names)), "they are grouped by node"
-        assert not layouts or [len(list(it)) for _, it in groupby(found)] in layouts
+        layout = [len(list(it)) for _, it in groupby(found)]
+        assert not layouts or layout in layouts, (
+            f"the numbers of processes on each node should be {' or '.join(map(str, layouts))}; "
+            f"the node file has {layout}"
+        )
 
     def test_one_process_has_its_node_in_a_file(self, executor: JobExecutor, tmp_path: Path) -> None:
+        """`JPSI_NODEFILE` has one line, also if the job asks for no resources."""
         if not issubclass(self.config_class, BatchConfig):
             pytest.skip("one process of this machine has no such file")
 
@@ -110,6 +116,7 @@ class ComponentTests(ExecutorTestBase):
         return executor
 
     def test_slots_of_several_kinds_are_refused_without_the_capability(self, executor: JobExecutor) -> None:
+        """Such a job is invalid unless the backend declares `heterogeneous`."""
         if executor.system.capabilities.heterogeneous:
             pytest.skip("it takes them")
         job = _job_of_kinds(JobSpec("/bin/true"))
@@ -122,6 +129,7 @@ class ComponentTests(ExecutorTestBase):
     def test_a_job_with_slots_of_several_kinds_runs_once(
         self, heterogeneous_executor: JobExecutor, tmp_path: Path
     ) -> None:
+        """The command runs once, and the job has its exit code."""
         proof = Proof(tmp_path / "proof")
         job = _job_of_kinds(proof.job(3))
 
@@ -133,6 +141,7 @@ class ComponentTests(ExecutorTestBase):
     def test_each_slot_of_every_kind_has_its_node_in_a_file(
         self, heterogeneous_executor: JobExecutor, tmp_path: Path
     ) -> None:
+        """`JPSI_NODEFILE` has a line for each slot of each kind."""
         node_file = tmp_path / "nodes"
         job = _job_of_kinds(shell('cat "$JPSI_NODEFILE" >"$1"', node_file))
 
@@ -145,6 +154,7 @@ class ComponentTests(ExecutorTestBase):
     def test_a_job_with_slots_of_several_kinds_is_cancelled(
         self, heterogeneous_executor: JobExecutor, tmp_path: Path
     ) -> None:
+        """The job is CANCELED, and its status names the evidence."""
         job = _job_of_kinds(Gate(tmp_path / "gate").job())
         heterogeneous_executor.submit(job)
         self.active(job)
@@ -157,6 +167,7 @@ class ComponentTests(ExecutorTestBase):
     def test_a_job_with_slots_of_several_kinds_is_attached_to(
         self, heterogeneous_executor: JobExecutor, tmp_path: Path
     ) -> None:
+        """A second executor attaches it by its native id and gets its exit code."""
         gate = Gate(tmp_path / "gate")
         job, same = _job_of_kinds(gate.job()), Job()
         heterogeneous_executor.submit(job)

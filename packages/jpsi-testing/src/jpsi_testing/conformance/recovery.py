@@ -68,6 +68,7 @@ class RecoveryTests(ExecutorTestBase):
         count: int,
         at_once: bool,
     ) -> None:
+        """The next client recovers every job of a client that was killed, with its exit code."""
         gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(count)]
         ids = self._submit_and_kill(config, gate, proofs, at_once=at_once)
 
@@ -97,6 +98,7 @@ class RecoveryTests(ExecutorTestBase):
     def test_a_client_killed_while_it_submits_loses_nothing(
         self, short_timeout_config: ExecutorConfig, tmp_path: Path, fake: FakeScheduler, lag: float
     ) -> None:
+        """The next client finds the job, or can submit it again; it runs once."""
         proof = Proof(tmp_path / "proof")
         fake.lag = lag
         fake.faults.accept_and_hang(self.submit_command)
@@ -119,6 +121,7 @@ class RecoveryTests(ExecutorTestBase):
     def test_a_batch_system_restored_from_an_old_state_does_not_rerun_an_ended_job(
         self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler, code: int, is_counted: bool
     ) -> None:
+        """The job that the batch system starts again stops at once, and keeps its outcome."""
         proof = Proof(tmp_path / "proof")
         job = self.submit(executor, proof.job(code))
         published = self.end(job)
@@ -138,6 +141,7 @@ class RecoveryTests(ExecutorTestBase):
         fake: FakeScheduler,
         is_counted: bool,
     ) -> None:
+        """A job whose end no client has seen keeps its exit code, too."""
         # from then on the executor knows which failures are final in this work directory
         assert self.run(executor, JobSpec("/bin/true")).state is JobState.COMPLETED
         gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(3)]
@@ -163,6 +167,7 @@ class RecoveryTests(ExecutorTestBase):
     def test_one_job_of_many_is_recalled_and_no_other(
         self, executor: JobExecutor, config: ExecutorConfig, tmp_path: Path
     ) -> None:
+        """`recall` returns the job with this id and follows it alone."""
         gate = Gate(tmp_path / "gate")
         jobs = [Job(gate.job(code)) for code in range(3)]
         executor.submit_many(jobs)
@@ -181,6 +186,7 @@ class RecoveryTests(ExecutorTestBase):
 
     @pytest.mark.clause("job-native-id", "list-attachable")
     def test_an_own_id_can_be_attached_to(self, executor: JobExecutor, tmp_path: Path) -> None:
+        """A job that jpsi submitted can be attached by its native id."""
         gate = Gate(tmp_path / "gate")
         job, other = Job(gate.job(7)), Job()
         executor.submit(job)
@@ -195,6 +201,7 @@ class RecoveryTests(ExecutorTestBase):
         assert self.end(job).exit_code == 7
 
     def test_an_ended_job_can_be_attached_to(self, executor: JobExecutor, config: ExecutorConfig) -> None:
+        """The attached job gets the exit code of the job."""
         job, other = Job(shell("exit 7")), Job()
         executor.submit(job)
         self.end(job)
@@ -220,6 +227,7 @@ class RecoveryTests(ExecutorTestBase):
 
     @pytest.mark.clause("attach-callback", "attach-fails")
     def test_an_unknown_id_never_becomes_completed(self, executor: JobExecutor) -> None:
+        """The attached job is FAILED for `Reason.ATTACH_UNVERIFIED`; its callback gets that status alone."""
         seen: list[JobStatus] = []
         job = Job()
         job.set_job_status_callback(lambda _, status: seen.append(status))

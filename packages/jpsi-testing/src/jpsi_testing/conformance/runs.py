@@ -31,6 +31,7 @@ class RunTests(ExecutorTestBase):
         "python-submit-command",
     )
     def test_a_job_passes_through_its_states_in_order(self, executor: JobExecutor) -> None:
+        """Its callback gets QUEUED, ACTIVE and COMPLETED, with times that never go back."""
         seen: list[JobStatus] = []
         job = Job(JobSpec("/bin/true"))
         job.set_job_status_callback(lambda _, status: seen.append(status))
@@ -49,6 +50,7 @@ class RunTests(ExecutorTestBase):
     @pytest.mark.clause("state-failed", "status-exit-code")
     @pytest.mark.parametrize("code", [0, 1, 7, 126, 255])
     def test_the_exit_code_is_the_jobs(self, executor: JobExecutor, code: int) -> None:
+        """The job is COMPLETED with 0, and FAILED with any other code."""
         status = self.run(executor, shell(f"exit {code}"))
 
         assert status.exit_code == code
@@ -56,6 +58,7 @@ class RunTests(ExecutorTestBase):
 
     @pytest.mark.clause("status-metadata")
     def test_a_signal_is_reported(self, executor: JobExecutor) -> None:
+        """The exit code is 128 plus the number of the signal, which the metadata has too."""
         status = self.run(executor, shell("kill -KILL $$"))
 
         assert (status.state, status.exit_code) == (JobState.FAILED, 137)
@@ -64,6 +67,7 @@ class RunTests(ExecutorTestBase):
 
     @pytest.mark.parametrize("field", ["argument", "variable"])
     def test_arguments_too_large_for_the_kernel_are_refused(self, executor: JobExecutor, field: str) -> None:
+        """Such a job is invalid, and the problem names the argument or the variable."""
         job = Job(JobSpec("/bin/true"))
         assert job.spec is not None
         if field == "argument":
@@ -91,6 +95,7 @@ class RunTests(ExecutorTestBase):
         assert "arguments and environment" in (status.message or "")
 
     def test_output_is_where_the_streams_say(self, executor: JobExecutor) -> None:
+        """`job.streams` reads the output of a job without paths."""
         job = self.submit(executor, shell("echo out; echo err >&2"))
         self.end(job)
 
@@ -100,6 +105,7 @@ class RunTests(ExecutorTestBase):
 
     @pytest.mark.clause("spec-directory", "spec-streams", "path")
     def test_streams_and_directory_are_those_of_the_spec(self, executor: JobExecutor, tmp_path: Path) -> None:
+        """Relative paths are relative to the job's directory."""
         (tmp_path / "in").write_text("put in")
         spec = shell(
             "pwd; cat; echo err >&2",
@@ -117,6 +123,7 @@ class RunTests(ExecutorTestBase):
     def test_the_environment_is_inherited_or_not(
         self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """`inherit_environment` decides, and the job's own variables are always set."""
         monkeypatch.setenv("FROM_OUTSIDE", "inherited")
         text = 'echo "$FROM_OUTSIDE,$GIVEN" > "$1"'
         for name, inherits in {"True": {}, "False": {"inherit_environment": False}}.items():
@@ -128,6 +135,7 @@ class RunTests(ExecutorTestBase):
 
     @pytest.mark.clause("submit-accepted", "executor-callback", "callbacks-in-order")
     def test_callbacks_of_job_and_executor_get_every_status_once(self, executor: JobExecutor) -> None:
+        """Each job's statuses arrive in order, at both callbacks."""
         received: dict[str, list[JobState]] = {}
         executor.set_job_status_callback(
             lambda job, status: received.setdefault(job.id, []).append(status.state)
@@ -146,6 +154,7 @@ class RunTests(ExecutorTestBase):
 
     @pytest.mark.clause("wait-timeout")
     def test_wait_returns_at_the_state_or_the_timeout(self, executor: JobExecutor, tmp_path: Path) -> None:
+        """`wait` raises UnreachableStateException for a state that cannot be reached any more."""
         gate = Gate(tmp_path / "gate")
         job = self.submit(executor, gate.job(3))
 
@@ -163,6 +172,7 @@ class RunTests(ExecutorTestBase):
 
     @pytest.mark.clause("list-unique", "list-non-final", "list-final")
     def test_list_returns_jobs_that_have_not_ended(self, executor: JobExecutor, tmp_path: Path) -> None:
+        """`list` returns the native id of a job until the job ends."""
         gate = Gate(tmp_path / "gate")
         job = self.submit(executor, gate.job())
 
@@ -173,6 +183,7 @@ class RunTests(ExecutorTestBase):
         assert executor.list() == []
 
     def test_several_jobs_keep_their_own_codes(self, executor: JobExecutor) -> None:
+        """Jobs that run at the same time have native ids and exit codes of their own."""
         jobs = [Job(shell(f"exit {code}")) for code in range(8)]
         for job in jobs:
             executor.submit(job)
@@ -182,6 +193,7 @@ class RunTests(ExecutorTestBase):
 
     @pytest.mark.clause("pre-launch-sourced")
     def test_pre_and_post_launch_surround_the_job(self, executor: JobExecutor, tmp_path: Path) -> None:
+        """Both run in the job's shell, and the exit code is that of the command."""
         (tmp_path / "pre").write_text("export FROM_PRE=x\necho pre\n")
         (tmp_path / "post").write_text("echo post\n")
         spec = shell(
@@ -195,6 +207,7 @@ class RunTests(ExecutorTestBase):
         assert (tmp_path / "out").read_text() == "pre\njob x\npost\n"
 
     def test_a_missing_executable_is_reported(self, executor: JobExecutor) -> None:
+        """The job is FAILED with 127, for `Reason.EXECUTABLE`."""
         status = self.run(executor, JobSpec("/no/such/program"))
 
         assert (status.state, status.exit_code) == (JobState.FAILED, 127)
@@ -203,6 +216,7 @@ class RunTests(ExecutorTestBase):
     def test_changes_after_submission_do_not_affect_the_job(
         self, executor: JobExecutor, tmp_path: Path
     ) -> None:
+        """The executor submits a copy of the spec."""
         spec = shell('echo "$1" > "$2"', "before", tmp_path / "out")
         job = self.submit(executor, spec)
         assert spec.arguments is not None

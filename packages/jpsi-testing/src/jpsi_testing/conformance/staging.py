@@ -35,6 +35,7 @@ class StagingTests(ExecutorTestBase):
     def test_files_are_staged_in_and_out(
         self, executor: JobExecutor, client_directory: Path, job_directory: Path, mode: StagingMode
     ) -> None:
+        """Files and trees arrive in each mode, and cleanup removes files of the job."""
         (client_directory / "a b").write_text("text")
         (client_directory / "tree").mkdir()
         (client_directory / "tree/c").write_text("more")
@@ -64,6 +65,7 @@ class StagingTests(ExecutorTestBase):
     def test_a_missing_stage_in_source_is_refused_before_submission(
         self, executor: JobExecutor, client_directory: Path
     ) -> None:
+        """The job is invalid, and one exception names all problems with its staging."""
         spec = JobSpec(
             "/bin/true",
             stage_in=[StageIn("missing", Path("a")), StageIn("https://example.org/a", Path("a"))],
@@ -82,6 +84,7 @@ class StagingTests(ExecutorTestBase):
     def test_a_stage_in_that_fails_ends_the_job_before_it_runs(
         self, executor: JobExecutor, client_directory: Path, job_directory: Path
     ) -> None:
+        """The job is FAILED for `Reason.STAGING` in the phase `stage_in`."""
         (client_directory / "a").write_text("text")
         (job_directory / "file").write_text("")
         spec = shell(
@@ -102,6 +105,7 @@ class StagingTests(ExecutorTestBase):
     def test_a_stage_out_that_fails_does_not_hide_the_code(
         self, executor: JobExecutor, client_directory: Path, job_directory: Path, code: int
     ) -> None:
+        """The job keeps the exit code, and its other files are staged out."""
         flags = StageOutFlags.ALWAYS
         spec = shell(
             f"echo >kept; exit {code}",
@@ -122,6 +126,7 @@ class StagingTests(ExecutorTestBase):
     def test_a_failed_cleanup_is_reported(
         self, executor: JobExecutor, client_directory: Path, job_directory: Path
     ) -> None:
+        """The job is COMPLETED, and its metadata and message tell of the failure."""
         (client_directory / "precious").write_text("")
 
         status = self.run(
@@ -140,6 +145,7 @@ class StagingTests(ExecutorTestBase):
     def test_flags_select_the_final_states_for_stage_out(
         self, executor: JobExecutor, client_directory: Path, job_directory: Path, code: int
     ) -> None:
+        """A file is staged out only if its flags include the state in which the job ends."""
         flags = {"ok": StageOutFlags.ON_SUCCESS, "error": StageOutFlags.ON_ERROR, "all": StageOutFlags.ALWAYS}
         missing = StageOut(Path("missing"), "missing", StageOutFlags.ALWAYS | StageOutFlags.IF_PRESENT)
         spec = shell(
@@ -157,6 +163,7 @@ class StagingTests(ExecutorTestBase):
     def test_a_cancelled_job_stages_out_files_flagged_for_it(
         self, executor: JobExecutor, tmp_path: Path, client_directory: Path, job_directory: Path
     ) -> None:
+        """A job that is cancelled stages out files with `ON_CANCEL` alone."""
         sign = Sign(tmp_path / "sign")
         spec = shell(
             'trap "exit 7" TERM INT QUIT XCPU; echo log >log; echo >"$1"; while :; do sleep 0.05; done',
@@ -178,6 +185,7 @@ class StagingTests(ExecutorTestBase):
     def test_each_of_many_jobs_has_files_of_its_own(
         self, executor: JobExecutor, client_directory: Path, job_directory: Path
     ) -> None:
+        """Jobs that are submitted together stage and clean up their own files."""
         for number in range(4):
             (client_directory / f"in {number}").write_text(str(number))
             (job_directory / str(number)).mkdir()

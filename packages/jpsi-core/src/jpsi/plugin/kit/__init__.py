@@ -19,6 +19,7 @@ from jpsi.plugin.kit.ranges import expand_hostlist, read_indices, write_indices
 from jpsi.plugin.kit.script_form import Draft, JobRequest, Option, Reader, ScriptForm
 from jpsi.plugin.kit.script_options import (
     AFTER,
+    array_reader,
     attribute_option,
     count_option,
     dependencies_reader,
@@ -56,6 +57,7 @@ __all__ = [
     "Reader",
     "ScriptForm",
     "SubmitErrors",
+    "array_reader",
     "attribute_option",
     "command_lines",
     "count_option",

@@ -42,8 +42,7 @@ class IdForm:
     system: str
     #: A pattern for the whole id; if an id has several parts, the first is a number.
     pattern: re.Pattern[str] = attrs.field(converter=_compiled)
-    #: The largest number of an id: many commands truncate larger numbers to 32 bits and take them for other
-    #: ids.
+    #: The largest number of an id: many commands truncate larger ones to 32 bits, which are other ids.
     largest: int | None = attrs.field(default=None, kw_only=True)
 
     def is_id(self, text: str) -> bool:
@@ -115,15 +114,12 @@ class SubmitErrors:
 def ids_by_tag(texts: Iterable[tuple[str, str]], tags: Collection[str]) -> dict[str, str]:
     """Return the native ids of the jobs that carry these tags: for the hook `parse_find`.
 
+    Each text, such as a job's comment, has the tag at its end, and comes with the native id of the job.
     If several jobs carry a tag, the oldest one counts: a job that was submitted from within another may have
     inherited its tag with the environment, and of a request that was sent twice the first is likely to run.
 
     >>> ids_by_tag([("my name jpsi-5-1", "18"), ("jpsi-5-1", "17"), ("jpsi-6-1", "19")], ["jpsi-5-1"])
     {'jpsi-5-1': '17'}
-
-    Args:
-        texts: pairs of a text with a job's tag at its end, such as its comment, and the native id.
-        tags: the tags to look for.
     """
     found = [(end, native_id) for text, native_id in texts if (end := _end(text)) and end in tags]
     return dict(sorted(found, key=lambda item: _number(item[1]), reverse=True))

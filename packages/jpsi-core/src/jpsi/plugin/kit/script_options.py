@@ -37,10 +37,7 @@ def attribute_option(field: str) -> Option:
 def count_option(field: str, write: Writer | None = None, *, is_read_last: bool = False) -> Option:
     """Return the option whose value is a number, that of the field of this name in the resources.
 
-    Args:
-        field: the field's name.
-        write: the setting for a job; the field's value by default, where 0 leaves the option out.
-        is_read_last: as for `Option`.
+    jpsi writes the field's value unless `write` returns another setting; 0 leaves the option out.
     """
 
     def read(draft: Draft, value: str) -> None:
@@ -96,10 +93,7 @@ def dependencies_reader(
 ) -> Reader:
     """Return a reader for dependencies.
 
-    Args:
-        item: a regular expression for one item, with the groups `word` and `ids`; colons separate the ids.
-        separator: the text between items.
-        kinds: the word of each kind.
+    `item` is a regular expression for one of them, with the groups `word` and `ids`; colons separate the ids.
     """
     pattern, kind_of = re.compile(item), {word: kind for kind, word in kinds.items()}
 
@@ -112,6 +106,16 @@ def dependencies_reader(
                 raise ValueError(msg)
             found += [Dependency(native_id, kind_of[match["word"]]) for native_id in match["ids"].split(":")]
         draft.attributes.after = [*found]
+
+    return read
+
+
+def array_reader(variable: str) -> Reader:
+    """Return a reader for the indices of an array, each of which the script gets in this variable."""
+
+    def read(draft: Draft, value: str) -> None:
+        draft.attributes.set_custom_attribute("jpsi.array", value)
+        draft.spec.environment = {**(draft.spec.environment or {}), variable: "${JPSI_ARRAY_INDEX}"}
 
     return read
 

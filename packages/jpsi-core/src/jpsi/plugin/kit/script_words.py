@@ -83,12 +83,10 @@ def gnu_options(
 def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[ParsedOption]:
     """Yield the options of a command whose names have one dash, whatever their length.
 
+    The words that follow an option, as many as `counts` says, become one value.
+
     >>> list(dash_options(["-pe", "mpi", "8", "-cwd", "-n4"], {"pe": 2, "cwd": 0, "n": 1}))
     [('pe', 'mpi 8'), ('cwd', None), ('n', '4')]
-
-    Args:
-        words: the command's arguments.
-        counts: the number of words that follow each option; several words become one value.
 
     Raises:
         ValueError: a word is no option, or lacks its value.

@@ -60,11 +60,8 @@ def require_program(name: str) -> list[ShellLine]:
 def command_lines(command: Command, not_found: ShellLine) -> list[ShellLine]:
     r"""Return lines of POSIX shell that exec a command, with its environment; its `stdin` is ignored.
 
-    They are for interfaces that accept only a shell script.
-
-    Args:
-        command: the command.
-        not_found: the line to run if there is no such command; it must end the shell.
+    They are for interfaces that accept only a shell script. The line `not_found` runs if there is no such
+    command; it must end the shell.
 
     >>> print(*command_lines(Command(["ls", "a b"], environment={"B": "1"}), line("exit", "127")), sep="\n")
     command -v ls >/dev/null 2>&1 || { exit 127; }
@@ -86,10 +83,10 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 # A name that begins a line inside a multi-line value is unset as well, which is harmless: it is no variable.
 _VARIABLES = "env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p'"
 
-# POSIX XCU 2.11; of the shells only bash can undo it, for others env(1) of coreutils 8.31 and later does.
+# POSIX XCU 2.11; env(1) of coreutils 8.31 and later undoes it. A bash can, unless it ignores them itself.
 _HEED = """\
-# What runs in the background ignores INT and QUIT; bash undoes that itself, elsewhere env(1) can.
-if [ -z "${BASH_VERSION-}" ] && /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
+# What runs in the background ignores INT and QUIT, and so does what a batch system starts that ignores them.
+if /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi"""
 

@@ -1,0 +1,286 @@
+"""Derives from the facts about a job why it is in its state, and advice, for `jpsi explain` and `jpsi top`.
+
+It has pure functions and tables of messages: the module `explain` collects the facts, and shows the result.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+import attrs
+
+import jpsi
+
+from ..output import format_size
+from .job_table import format_age
+
+
+@attrs.frozen(kw_only=True)
+class JobFacts:
+    """The facts about a job."""
+
+    status: jpsi.JobStatus
+    spec: jpsi.JobSpec
+    #: The id of the job for the advised commands.
+    job: str = "JOB"
+    #: A remark about a job that is not certain to have ended.
+    remark: str | None = None
+    #: True if the job was certainly not submitted, and not only as far as is known.
+    is_unsent: bool = True
+    #: True if it is submitted once other jobs have ended.
+    is_deferred: bool = False
+    #: The name of the batch system if it does not mention the job; empty if it does, or was not queried.
+    missing_in: str = ""
+    #: The damage of its files, and what to do; empty if they are not damaged.
+    damage: str = ""
+    #: How often the batch system has requeued it after it had ended, without effect.
+    reruns: int = 0
+    #: How long it ran, or has been waiting.
+    elapsed: timedelta | None = None
+    #: The number of jobs before it, and the estimated start, if the batch system reports them.
+    position: int | None = None
+    start_estimate: str | None = None
+    #: The last lines of its standard error.
+    errors: Sequence[str] = ()
+
+    @property
+    def is_missing(self) -> bool:
+        """True if the batch system does not mention a job that has begun to run or was submitted."""
+        return bool(self.missing_in) and self.status.state is not jpsi.JobState.NEW
+
+
+@attrs.frozen
+class Diagnosis:
+    """Why a job is in its state, in a sentence, and the advice."""
+
+    sentence: str
+    #: Changes or checks, the most likely one first.
+    advice: Sequence[str]
+
+
+def diagnose(facts: JobFacts) -> Diagnosis:
+    """Return why the job is in its state, and what to change."""
+    if facts.damage and not facts.status.final:
+        return Diagnosis(facts.damage, ["find out what is wrong and what can be done: jpsi doctor"])
+    if facts.status.final:
+        return Diagnosis(
+            _describe_end(facts),
+            list(dict.fromkeys((*_advice_after_end(facts), *_advice_on_leftovers(facts)))),
+        )
+    return Diagnosis(_describe_live_job(facts), list(dict.fromkeys(_advice_before_end(facts))))
+
+
+def _describe_live_job(facts: JobFacts) -> str:
+    status, remark = facts.status, facts.remark
+    elapsed = "" if facts.elapsed is None else f", for {format_age(facts.elapsed)} now"
+    if facts.is_missing:
+        what = "it began to run" if status.state is jpsi.JobState.ACTIVE else "it was submitted"
+        elapsed = "" if facts.elapsed is None else f" {format_age(facts.elapsed)} ago"
+        sentence = (
+            f"{what}{elapsed}; now {facts.missing_in} does not mention it, and it has left no exit code"
+        )
+        return sentence if remark is None else f"{sentence}; {remark}"
+    if status.state is jpsi.JobState.ACTIVE:
+        return f"it runs{elapsed}" if remark is None else remark
+    if status.state is jpsi.JobState.NEW:
+        return remark or "it was not submitted"
+    sentence = f"it waits{elapsed}: {status.message or 'the batch system does not say why'}"
+    if remark is not None:
+        sentence += f"; {remark}"
+    if facts.position is not None:
+        sentence += f"; {facts.position} jobs are before it"
+    if facts.start_estimate is not None:
+        sentence += f"; it is expected to start at {facts.start_estimate}"
+    return sentence
+
+
+# Messages of the plugins about jobs that wait; the first match counts.
+_WAIT_REASONS = (
+    (r"administrator", "only an administrator can release it: ask yours"),
+    (r"\bheld\b", "let it start: jpsi release {job}"),
+    (
+        r"never starts|ended so that|never be satisfied",
+        "it never starts: cancel it, and check the job that it depends on",
+    ),
+    (r"depend|waits for a job", "it starts after the job that it waits for: jpsi ls shows whether that runs"),
+    (r"no node can ever|more than (its|the) \w+ allows|more (nodes|time|memory) than", "{less}"),
+    (r"no node satisfies", "all nodes that fit are in use or down: wait, or {less}"),
+    (
+        r"account",
+        "name a project that may be used here, --project, or wait until other jobs of it have ended",
+    ),
+    (r"quality of service|limit", "wait until other jobs of yours have ended, or {less}"),
+    (r"licen[cs]e", "it starts when a licence is free"),
+    (r"reservation", "wait for the reservation, or submit it without: --reservation"),
+    (
+        r"down|not available|inactive|failed",
+        "the administrators have to repair that; meanwhile try another queue: --queue",
+    ),
+    (r"earliest|begin time|start time", "its request sets a later start time: wait"),
+    (r"priority|in use|resources|busy|enough|full", "nothing is wrong; {less} and it may start sooner"),
+)
+_ASK_FOR_LESS = "ask for less: --time, --nodes, --processes or --memory"
+
+
+def _advice_before_end(facts: JobFacts) -> Iterator[str]:
+    if facts.status.state is jpsi.JobState.NEW:
+        if not facts.is_unsent:
+            yield f"have jpsi look for it: jpsi wait {facts.job}"
+        elif not facts.is_deferred:
+            yield "submit it again"
+    elif facts.is_missing:
+        yield f"find out how it ended, which takes a minute or two: jpsi wait {facts.job}"
+    elif facts.remark is not None and facts.status.state is jpsi.JobState.ACTIVE:
+        yield "query the batch system: jpsi ls --refresh"
+    elif facts.status.state is jpsi.JobState.QUEUED:
+        text = facts.status.message or ""
+        found = (advice for pattern, advice in _WAIT_REASONS if re.search(pattern, text, re.IGNORECASE))
+        advice = next(found, None)
+        if advice is not None:
+            yield advice.format(less=_ASK_FOR_LESS, job=facts.job)
+
+
+def _describe_end(facts: JobFacts) -> str:
+    status = facts.status
+    if status.state is jpsi.JobState.COMPLETED:
+        return "it completed, with exit code 0"
+    reason = status.message or (
+        f"exit code {status.exit_code}" if status.exit_code else "the reason is not known"
+    )
+    elapsed = "" if facts.elapsed is None else f", after {format_age(facts.elapsed)}"
+    if status.state is not jpsi.JobState.CANCELED:
+        return f"it failed{elapsed}: {reason}"
+    # the sentence does not say twice that the job was cancelled
+    rest = (status.message or "").removeprefix("the job was cancelled").lstrip(": ")
+    return f"it was cancelled{elapsed}: {rest}" if rest else f"it was cancelled{elapsed}"
+
+
+def _advice_on_leftovers(facts: JobFacts) -> Iterator[str]:
+    """Yield what the user should know of a job that has ended, whatever its final status is."""
+    if facts.reruns:
+        times = "once" if facts.reruns == 1 else f"{facts.reruns} times"
+        yield f"the batch system has started it again {times} since; that did nothing, as it had ended"
+    if facts.damage:
+        yield facts.damage
+
+
+def _advice_after_end(facts: JobFacts) -> Iterator[str]:
+    if facts.status.state is jpsi.JobState.COMPLETED:
+        if facts.status.metadata.get("post_launch") == "failed":
+            yield "its post_launch failed: look at that script"
+        if facts.status.metadata.get("cleanup") == "failed":
+            yield f"the files to clean up are still there: {facts.status.message}"
+        return
+    # the program's own words are nearer to the cause than the meaning of its exit code
+    is_own = facts.status.reason in {None, jpsi.Reason.EXIT_CODE, jpsi.Reason.SIGNAL, jpsi.Reason.LAUNCH}
+    by_errors = list(_advice_by_errors(facts)) if is_own else []
+    yield from by_errors
+    if not by_errors or facts.status.reason is not jpsi.Reason.EXIT_CODE:
+        yield from _advice_by_reason(facts)
+
+
+_REASONS = {
+    jpsi.Reason.TIMEOUT: "give it more time{time}: --time, or have it save its state and go on from there",
+    jpsi.Reason.OUT_OF_MEMORY: "give it more memory{memory}: --memory, or more nodes",
+    jpsi.Reason.SETUP: "fix what the message names, and submit it again; --create-dir makes a directory",
+    jpsi.Reason.STAGING: "check the files that the message names: their paths, the disk, and the permissions",
+    jpsi.Reason.EXECUTABLE: "name the program by its path, or have --pre-launch put it on PATH",
+    jpsi.Reason.PRE_LAUNCH: "look at that script, which runs before the command: jpsi logs --stderr {job}",
+    jpsi.Reason.LAUNCH: "look at the launcher, --launcher, and at what it says: jpsi show {job}",
+    jpsi.Reason.NODE_FAIL: "the job is not to blame: submit it again",
+    jpsi.Reason.PREEMPTED: "submit it again, to a queue without preemption: --queue",
+    jpsi.Reason.DEADLINE: "submit it again with a later deadline, or less time: --time",
+    jpsi.Reason.DEPENDENCY: "check the job that it waited for; --after any:ID waits for any end",
+    jpsi.Reason.REQUEUED: "wait: it runs again",
+    jpsi.Reason.LOST: "its node may have crashed, or not see the work directory: see jpsi logs {job}",
+    jpsi.Reason.ATTACH_UNVERIFIED: "check the native id and the executor (-x)",
+}
+_CODES = {
+    126: "a program in it cannot be executed: chmod +x, or it was built for another kind of machine",
+    127: "a program in it was not found: its path, or --pre-launch with what loads it",
+}
+_SIGNALS = {
+    "SIGKILL": "the usual cause is too little memory: give it more, --memory{memory}",
+    "SIGSEGV": "the program used memory that is not its own: a bug in it, or a stack too small (ulimit -s)",
+    "SIGBUS": "a file that it has mapped became shorter, or its disk is full; or a bug in the program",
+    "SIGABRT": "the program aborted itself: its last lines say why",
+    "SIGFPE": "the program divided by zero or did similar arithmetic: a bug in it, or bad input",
+    "SIGILL": "the program was made for another kind of processor than the node has",
+    "SIGTERM": "another process ended it: the batch system at the time limit, or a user",
+    "SIGXCPU": "it exceeded its limit of CPU time: --time",
+    "SIGPIPE": "it wrote to a pipe whose reader had ended",
+}
+
+
+def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
+    status, resources, attributes = facts.status, facts.spec.resources, facts.spec.attributes
+    memory = getattr(resources, "memory", None)
+    duration = attributes.duration
+    requested = {
+        "job": facts.job,
+        "memory": "" if memory is None else f" than {format_size(memory)}",
+        "time": "" if not duration else f" than {format_age(duration)}",
+    }
+    number = status.metadata.get("signal")
+    if isinstance(number, int) and status.reason in {None, jpsi.Reason.SIGNAL, jpsi.Reason.EXIT_CODE}:
+        advice = _SIGNALS.get(_signal_name(number))
+        if advice is not None:
+            yield advice.format(**requested)
+    elif status.reason is jpsi.Reason.EXIT_CODE:
+        where = "its last lines" if facts.errors else f"its output: jpsi logs {facts.job}"
+        yield _CODES.get(status.exit_code or 0, f"the program itself returned this: look at {where}")
+    elif status.reason is not None and status.reason in _REASONS:
+        yield _REASONS[status.reason].format(**requested)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+# What programs print on standard error, and its usual cause.
+_ERROR_PATTERNS = (
+    (
+        r"error while loading shared libraries: (?P<what>[^:]+)",
+        "the library {what} is not found on the node: have --pre-launch load its module",
+    ),
+    (
+        r"(ModuleNotFoundError|ImportError): No module named '?(?P<what>[\w.]+)",
+        "Python does not find the module {what}: have --pre-launch activate its environment",
+    ),
+    (
+        r"(?P<what>[\w./+-]+): (command )?not found",
+        "{what} is not found on the node: its path, or --pre-launch with what loads it",
+    ),
+    (
+        r"oom.?kill|out of memory|cannot allocate memory|MemoryError|bad_alloc",
+        "it ran out of memory: give it more, --memory",
+    ),
+    (r"no space left on device|disk quota exceeded", "the disk is full, or your quota used up: make room"),
+    (r"(?P<what>[^\s:'\"]+)['\"]?: permission denied", "{what} may not be read, written or executed by you"),
+    (
+        (
+            r"no such file or directory: ['\"]?(?P<what>[^\s'\"]+)|"
+            r"(?P<name>[^\s:'\"]+)['\"]?: no such file or directory"
+        ),
+        "{what} does not exist on the node: paths are relative to --dir",
+    ),
+    (r"read-only file system", "it wrote where nothing can be written on the node"),
+    (r"connection (refused|timed out)|could not resolve host", "the nodes may have no network access"),
+    (r"illegal instruction", "the program was made for another kind of processor than the node has"),
+)
+
+
+def _advice_by_errors(facts: JobFacts) -> Iterator[str]:
+    for line in reversed(facts.errors):
+        for pattern, advice in _ERROR_PATTERNS:
+            match = re.search(pattern, line, re.IGNORECASE)
+            if match is not None:
+                groups = match.groupdict()
+                yield advice.format(what=groups.get("what") or groups.get("name") or "")
+                return

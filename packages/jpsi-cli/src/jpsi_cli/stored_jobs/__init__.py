@@ -1,0 +1,20 @@
+"""The jobs on disk as commands use them: finds those that a word means, recalls and follows them.
+
+A command imports this package only when it runs, since it imports the library.
+"""
+
+from __future__ import annotations
+
+from . import job_json
+from .deferred import await_dependencies, await_submission, start_waiting, submit_deferred
+from .dependencies import Dependencies, read_dependencies, sort_dependencies
+from .recall import (
+    RecalledJobs,
+    best_status,
+    recall_jobs,
+    recover_remote_jobs,
+    refresh_statuses,
+    report_failures,
+)
+from .selection import match_jobs, select_job, select_jobs, short_ids
+from .waiting import wait_for_ends

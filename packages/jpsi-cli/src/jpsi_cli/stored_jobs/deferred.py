@@ -1,0 +1,171 @@
+"""Waits for jobs for which no batch system can wait, and submits the jobs that are deferred until then.
+
+`jpsi submit --after` starts this module as a process of its own, which outlives it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import jpsi
+from jpsi_engine import job_store
+from jpsi_engine.job_store import Deferral, StoredJob
+
+from .dependencies import describe_unmet, sort_dependencies
+from .recall import best_status, recall_jobs
+
+_PROGRAM = "import sys; from jpsi_cli.stored_jobs import submit_deferred; submit_deferred(sys.argv[1])"
+# The seconds between two checks of whether jobs were submitted or cancelled.
+_POLL_SECONDS = 0.5
+# The seconds after which a failed request to a batch system is repeated.
+_RETRY_SECONDS = 15.0
+
+
+def start_waiting(deferral: Deferral) -> Deferral:
+    """Have a process wait and submit the jobs of a deferral, unless there is one.
+
+    Raises:
+        SubmitException: the process cannot be started.
+    """
+    try:
+        # without the current directory, in which a module of the same name may be
+        return deferral.start([sys.executable, "-P", "-c", _PROGRAM, deferral.name])
+    except OSError as e:
+        msg = f"no process can be started that submits the deferred jobs: {e}"
+        raise jpsi.SubmitException(msg, e) from e
+
+
+def await_submission(jobs: Sequence[StoredJob], deadline: float | None = None) -> list[StoredJob]:
+    """Return the jobs once those that are deferred were submitted, or can never be.
+
+    A held one is submitted once another process has released it.
+
+    If no process waits to submit a job, one is started. At the deadline, in seconds of the monotonic clock,
+    they are returned as they are.
+    """
+    while any(job.deferral is not None for job in jobs):
+        for job in jobs:
+            if job.deferral is not None and not job.deferral.is_held(job.id):
+                start_waiting(job.deferral)
+        seconds_left = _POLL_SECONDS if deadline is None else deadline - time.monotonic()
+        if seconds_left <= 0:
+            break
+        time.sleep(min(_POLL_SECONDS, seconds_left))
+        found = {job.id: job for job in job_store.jobs()}
+        jobs = [found.get(job.id, job) for job in jobs]
+    return list(jobs)
+
+
+def await_dependencies(
+    wanted: Iterable[jpsi.Dependency], is_wanted: Callable[[], bool] = lambda: True
+) -> list[str]:
+    """Wait until jobs have ended as they must; return why they did not, as soon as that is certain.
+
+    Args:
+        wanted: the jobs, by the ids that jpsi gave them.
+        is_wanted: called now and then; the wait ends if it returns False.
+    """
+    left = {str(it.job): it for it in wanted}
+    followed: dict[str, jpsi.Job] = {}
+    stored: dict[str, StoredJob] = {}
+    retry_at = 0.0
+    while left and is_wanted():
+        if len(followed) < len(left) and time.monotonic() >= retry_at:
+            stored = {job.id: job for job in job_store.jobs() if job.id in left}
+            if missing := left.keys() - stored.keys():
+                return [f"the job {it} is not on disk any more" for it in sorted(missing)]
+            recallable = [it for it in stored.values() if not it.status.final and it.deferral is None]
+            recalled = recall_jobs(it for it in recallable if it.id not in followed)
+            followed |= recalled.jobs
+            retry_at = time.monotonic() + (_RETRY_SECONDS if recalled.failures else _POLL_SECONDS)
+        statuses = {it.id: best_status(it, _status(followed.get(it.id))) for it in stored.values()}
+        ended = {job_id: status for job_id, status in statuses.items() if status.final}
+        unmet = [
+            describe_unmet(left[job_id].kind, stored[job_id], status)
+            for job_id, status in ended.items()
+            if not left[job_id].kind.is_met(status.state)
+        ]
+        if unmet:
+            return unmet
+        for job_id in ended:
+            del left[job_id], stored[job_id]
+            followed.pop(job_id, None)
+        if not left:
+            break
+        if followed:
+            jpsi.wait_all(followed.values(), _POLL_SECONDS)
+        else:
+            time.sleep(_POLL_SECONDS)
+    return []
+
+
+def _status(job: jpsi.Job | None) -> jpsi.JobStatus | None:
+    return None if job is None else job.status
+
+
+def submit_deferred(name: str) -> None:
+    """Wait, and submit the jobs of a deferral; the process that calls this holds the lock of the deferral."""
+    jobs = {job.id: job for job in job_store.jobs() if job.deferral is not None and job.deferral.name == name}
+    if not jobs:
+        return
+    job = next(iter(jobs.values()))
+    deferral = job.deferral
+    assert deferral is not None  # noqa: S101  selected above
+    try:
+        with job.origin.open() as executor:
+            _submit_when_due(jobs, deferral, executor, job.origin.asked_for[0])
+    except jpsi.JpsiError as e:
+        for job_id in deferral.acknowledge(jobs):
+            deferral.give_up(job_id, str(e))
+        raise
+
+
+def _submit_when_due(
+    jobs: Mapping[str, StoredJob], deferral: Deferral, executor: jpsi.JobExecutor, name: str
+) -> None:
+    """Wait for the jobs that these jobs wait for, and submit them, unless they are cancelled."""
+    wanted = [jpsi.Dependency.of(it) for job in jobs.values() for it in job.spec.attributes.after or ()]
+    wanted = list(dict.fromkeys(wanted))
+    while pending := deferral.acknowledge(jobs):
+        try:
+            dependencies = sort_dependencies(wanted, executor, name)
+        except jpsi.InvalidJobException as e:
+            deferral.end(pending, "; ".join(e.problems))
+            return
+        if not dependencies.foreign:
+            with _retrying():
+                _submit(pending, executor, dependencies.native)
+                return
+            continue
+        unmet = await_dependencies(dependencies.foreign, lambda: bool(deferral.acknowledge(jobs)))
+        if unmet:
+            deferral.end(deferral.acknowledge(jobs), "; ".join(unmet))
+        # jobs of its own batch system may have ended meanwhile
+        wanted = [it for it in wanted if it not in dependencies.foreign]
+
+
+@contextlib.contextmanager
+def _retrying() -> Iterator[None]:
+    """Write a transient error to the log, and wait some time after it."""
+    try:
+        yield
+    except jpsi.SubmitException as e:
+        if not e.transient:
+            raise
+        sys.stderr.write(f"{e}\n")
+        time.sleep(_RETRY_SECONDS)
+
+
+def _submit(job_ids: Sequence[str], executor: jpsi.JobExecutor, after: Sequence[jpsi.Dependency]) -> None:
+    found = [job for job in executor.recall(job_ids) if job.native_id is None]
+    for job in found:
+        if job.spec is not None:
+            job.spec.attributes.after = list(after)
+    if len(found) == 1:
+        executor.submit(found[0])
+    elif found:
+        executor.submit_many(found)
+    executor.record_site_policy()

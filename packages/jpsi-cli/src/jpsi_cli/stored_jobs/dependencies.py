@@ -1,0 +1,183 @@
+"""Finds the jobs that `--after` names, and says who waits for them: the batch system, or jpsi itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+import jpsi
+from jpsi_engine import job_store
+from jpsi_engine.job_store import StoredJob
+
+from ..error_boundary import SelectionError
+from .selection import match_jobs, no_match
+
+# Users of Slurm and PBS type `afterok`.
+_KINDS = {word: kind for kind in jpsi.DependencyKind for word in (kind.value, f"after{kind.value}")}
+_SUBJECT = "the job"
+_OK = jpsi.DependencyKind.OK
+
+
+@attrs.frozen
+class Dependencies:
+    """The jobs that a new job waits for and that have not ended."""
+
+    #: Those for which its batch system waits, by native id.
+    native: Sequence[jpsi.Dependency] = ()
+    #: Those for which jpsi has to wait, by the ids that jpsi gave them.
+    foreign: Sequence[jpsi.Dependency] = ()
+
+    @property
+    def all(self) -> Sequence[jpsi.Dependency]:
+        """All of them."""
+        return (*self.native, *self.foreign)
+
+
+def read_dependencies(texts: Iterable[str]) -> list[jpsi.Dependency]:
+    """Return the dependencies that were typed, by the ids that jpsi gave the jobs, or else by native ids.
+
+    A text is a word for a job or several, such as `4711`; words are separated by commas, or by colons after a
+    kind, as in `ok:4711:4712,any:sim`.
+
+    Raises:
+        SelectionError: a text is not of this form, or a word may mean several jobs.
+    """
+    typed = list(texts)
+    jobs = job_store.jobs() if typed else []
+    return [
+        jpsi.Dependency(it, kind)
+        for text in typed
+        for kind, word in _split(text, jobs)
+        for it in _ids(word, jobs)
+    ]
+
+
+def _split(text: str, jobs: Sequence[StoredJob]) -> Iterator[tuple[jpsi.DependencyKind, str]]:
+    kind, words = _split_kind(text)
+    if match_jobs(words, jobs):
+        # names may contain the separators
+        yield kind, words
+        return
+    for part in text.split(","):
+        kind, words = _split_kind(part)
+        for word in words.split(":"):
+            if not word:
+                msg = f"--after: {text!r} is not of the form [KIND:]JOB with KIND one of ok, any, notok"
+                raise SelectionError(msg)
+            yield kind, word
+
+
+def _split_kind(text: str) -> tuple[jpsi.DependencyKind, str]:
+    head, colon, rest = text.partition(":")
+    return (_KINDS[head], rest) if colon and head in _KINDS else (_OK, text)
+
+
+def _ids(word: str, jobs: Sequence[StoredJob]) -> list[str]:
+    # a word that means no job of jpsi's may be a native id
+    return [job.id for job in match_jobs(word, jobs)] or [word]
+
+
+def sort_dependencies(
+    wanted: Iterable[jpsi.Dependency], executor: jpsi.JobExecutor, name: str | None
+) -> Dependencies:
+    """Return the dependencies that are left, by who waits for them.
+
+    Args:
+        wanted: as `read_dependencies` returns them.
+        executor: the executor of the new job.
+        name: the name by which the user asked for it.
+
+    Raises:
+        InvalidJobException: a job ended as it must not; it names all.
+        SelectionError: there is no such job.
+    """
+    wanted = list(wanted)
+    if not wanted:
+        return Dependencies()
+    jobs = {job.id: job for job in job_store.jobs()}
+    is_native = _NativeDependencies(executor, _names(executor.name), _target(name))
+    native, foreign, problems = list[jpsi.Dependency](), list[jpsi.Dependency](), list[str]()
+    for dependency in wanted:
+        word, kind = str(dependency.job), dependency.kind
+        job = jobs.get(word)
+        if job is None:
+            _check_native_id(word, kind, executor)
+            native.append(dependency)
+            continue
+        is_met = kind.is_met(job.status.state)
+        if is_met is False:
+            problems.append(describe_unmet(kind, job, job.status))
+        elif is_met is None and job.native_id is not None and is_native(job, kind):
+            native.append(jpsi.Dependency(job.native_id, kind))
+        elif is_met is None:
+            foreign.append(dependency)
+    if problems:
+        raise jpsi.InvalidJobException.of(_SUBJECT, list(dict.fromkeys(problems)))
+    return Dependencies(native, foreign)
+
+
+@attrs.define
+class _NativeDependencies:
+    """Tells which jobs the batch system of an executor can have others wait for."""
+
+    _executor: jpsi.JobExecutor
+    #: All names of the executor, and the target.
+    _names: frozenset[str]
+    _target: str
+    #: True for the kinds that it accepts for elements of arrays.
+    _accepted: dict[jpsi.DependencyKind, bool] = attrs.field(factory=dict, init=False)
+
+    def __call__(self, job: StoredJob, kind: jpsi.DependencyKind) -> bool:
+        """Return True if the job is one of its own, and it offers this kind of dependency on it."""
+        is_own = job.origin.executor in self._names and job.origin.target == self._target
+        if not is_own or kind not in self._executor.system.capabilities.dependencies:
+            return False
+        if job.array is not None and kind not in self._accepted:
+            # PBS, for one, accepts no elements; one of them stands for all
+            self._accepted[kind] = self._accepts(jpsi.Dependency(job.native_id or "", kind))
+        return job.array is None or self._accepted[kind]
+
+    def _accepts(self, dependency: jpsi.Dependency) -> bool:
+        spec = jpsi.JobSpec("true", attributes=jpsi.JobAttributes(after=[dependency]))
+        try:
+            self._executor.preview(jpsi.Job(spec))
+        except jpsi.InvalidJobException:
+            return False
+        return True
+
+
+def _names(name: str) -> frozenset[str]:
+    """Return all names of an executor."""
+    names = ({it.name, *it.aliases} for it in jpsi.plugins(load=False) if it.kind == "executor")
+    return frozenset({name}).union(*(it for it in names if name in it))
+
+
+def _target(name: str | None) -> str:
+    """Return the target that a name of an executor means; empty if it means none."""
+    settings = jpsi.configuration()
+    wanted = (name or settings.default_executor or "").lower()
+    return wanted if wanted in settings.targets else ""
+
+
+def _check_native_id(word: str, kind: jpsi.DependencyKind, executor: jpsi.JobExecutor) -> None:
+    """Raise if the batch system cannot wait for a job that jpsi has not submitted."""
+    system = executor.system
+    if not system.capabilities.dependencies:
+        raise no_match(word)
+    try:
+        system.hooks.canonical_id(native_id=word, site=system.site())
+    except ValueError as e:
+        msg = f"{no_match(word)}; nor is it a job that others submitted: {e}"
+        raise SelectionError(msg) from e
+    if kind not in system.capabilities.dependencies:
+        msg = f"{executor.name} cannot wait for {word} like that ({kind.value}), and jpsi did not submit it"
+        raise SelectionError(msg)
+
+
+def describe_unmet(kind: jpsi.DependencyKind, job: StoredJob, status: jpsi.JobStatus) -> str:
+    """Return why a job can never start that waits for a job which ended in this way."""
+    required = "complete" if kind is _OK else "fail"
+    named = f"{job.id} ({job.name})" if job.name else job.id
+    code = "" if status.exit_code is None else f" with exit code {status.exit_code}"
+    return f"the job {named} was to {required} first, but it is {status.state}{code}"

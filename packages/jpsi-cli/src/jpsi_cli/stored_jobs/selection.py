@@ -1,0 +1,160 @@
+"""Finds the jobs that a JOB argument means: a jpsi id or its beginning, a native id, or a name.
+
+The commands about jobs on disk use it. It never guesses: the beginning of several ids is an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from jpsi.plugin.kit import read_indices
+
+from ..error_boundary import SelectionError
+
+if TYPE_CHECKING:
+    from jpsi_engine.job_store import StoredJob
+
+# How many jobs a message about an ambiguous word names.
+_MAX_NAMED = 10
+# The least number of characters that are shown of an id.
+_MIN_LENGTH = 8
+
+
+def select_jobs(words: Iterable[str], jobs: Sequence[StoredJob]) -> list[StoredJob]:
+    """Return the jobs that the words mean, each once; a name or an array may be several jobs.
+
+    Raises:
+        SelectionError: a word means no job, or is the beginning of several ids.
+    """
+    found: dict[str, StoredJob] = {}
+    for word in words:
+        matches = match_jobs(word, jobs)
+        if not matches:
+            raise no_match(word)
+        found |= {job.id: job for job in matches}
+    return list(found.values())
+
+
+def select_job(word: str, jobs: Sequence[StoredJob], command: str) -> StoredJob:
+    """Return the one job that a word means.
+
+    Args:
+        word: the word.
+        jobs: all jobs.
+        command: the command that the message advises for one of several jobs.
+
+    Raises:
+        SelectionError: the word means no job, or several.
+    """
+    found = select_jobs([word], jobs)
+    if len(found) > 1:
+        raise SelectionError(_describe_ambiguity(f"{word!r} means", found, command))
+    return found[0]
+
+
+def match_jobs(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
+    """Return the jobs that a word means; none if there is no such job.
+
+    Full ids and names take precedence over beginnings of ids.
+
+    Raises:
+        SelectionError: the word is the beginning of several ids.
+    """
+    for matches in _matchers(word):
+        if found := [job for job in jobs if matches(job)]:
+            return found
+    if not word:
+        return []
+    ids = {it for job in jobs for it in (job.id, job.array_id) if it is not None and it.startswith(word)}
+    found = [job for job in jobs if not ids.isdisjoint({job.id, job.array_id})]
+    if len(ids) > 1:
+        raise SelectionError(_describe_ambiguity(f"{word!r} is the beginning of the ids of", found))
+    return found
+
+
+def no_match(word: str) -> SelectionError:
+    """Return the error for a word that means no job."""
+    return SelectionError(f"no job has the id, native id or name {word!r}; jpsi ls --all shows all")
+
+
+def _matchers(word: str) -> list[Callable[[StoredJob], bool]]:
+    """Return the ways in which a word may mean jobs, the strongest first."""
+    array = _ARRAY.fullmatch(word)
+    name, indices = ("", []) if array is None else (array["array"], _read_indices(array["indices"]))
+    return [
+        lambda job: job.id == word,
+        lambda job: word in {job.native_id, job.name, job.array_id},
+        lambda job: word in _short_native_ids(job),
+        # as squeue and qstat show elements that wait
+        lambda job: bool(indices) and name in _array_ids(job) and _has_index(job, indices),
+    ]
+
+
+# Several elements of an array, such as 17_[1-3,7%2] or 17[1-3].server.
+_ARRAY = re.compile(r"(?P<array>[^\[\]]+?)_?\[(?P<indices>[0-9][0-9,:-]*)(?:%[0-9]+)?\](?:\..*)?")
+_BRACKET = "["
+
+
+def _short_native_ids(job: StoredJob) -> set[str]:
+    """Return further texts for a job: its native id without its server, and all that mean its array."""
+    if job.origin.machine is not None or job.native_id is None:
+        return set()
+    return {job.native_id.partition(".")[0], *_array_ids(job)}
+
+
+def _array_ids(job: StoredJob) -> set[str]:
+    """Return the texts for the array of a job: its native id, without the server, without the brackets."""
+    native_id = job.array_native_id or ""
+    number = native_id.partition(".")[0]
+    return {native_id, number, number.partition(_BRACKET)[0]} if native_id else set()
+
+
+def _read_indices(text: str) -> list[range]:
+    try:
+        return read_indices(text)
+    except ValueError:
+        return []
+
+
+def _has_index(job: StoredJob, indices: Sequence[range]) -> bool:
+    return job.array is not None and any(job.array[1] in it for it in indices)
+
+
+def _describe_ambiguity(beginning: str, jobs: Sequence[StoredJob], command: str = "") -> str:
+    lines = [
+        f"  {job.id}  {job.native_id or '-'}  {job.name or '-'}  {job.origin.name}  {job.status.state}"
+        for job in jobs[-_MAX_NAMED:]
+    ]
+    more = [f"  and {len(jobs) - _MAX_NAMED} older ones"] if len(jobs) > _MAX_NAMED else []
+    example = f", such as: {command} {jobs[-1].id}" if command else ""
+    return "\n".join([f"{beginning} {len(jobs)} jobs; name one of them by its id{example}", *lines, *more])
+
+
+def short_ids(ids: Iterable[str]) -> dict[str, str]:
+    """Return the shortest unique beginning of each id, by the id.
+
+    >>> short_ids(["aaaaaaaa11", "aaaaaaaa12", "b"])
+    {'aaaaaaaa11': 'aaaaaaaa11', 'aaaaaaaa12': 'aaaaaaaa12', 'b': 'b'}
+    """
+    ordered = sorted(ids)
+    common = [_common_length(one, other) for one, other in itertools.pairwise(ordered)]
+    needed = [
+        max(with_previous, with_next) + 1
+        for with_previous, with_next in zip([0, *common], [*common, 0], strict=True)
+    ]
+    return {it: it[: max(_MIN_LENGTH, count)] for it, count in zip(ordered, needed, strict=False)}
+
+
+def _common_length(one: str, other: str) -> int:
+    """Return the length of the common beginning of two ids; 0 if their first characters differ.
+
+    The first characters are those that `short_ids` keeps of every id.
+    """
+    if one[:_MIN_LENGTH] != other[:_MIN_LENGTH]:
+        # this holds for nearly all ids, and the beginnings are shown in full anyway
+        return 0
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))

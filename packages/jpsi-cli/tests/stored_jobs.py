@@ -1,0 +1,51 @@
+"""Stored jobs, made without running one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from jpsi import Evidence, JobState, JobStatus, Reason
+from jpsi_engine.job_store import Origin, StoredJob
+from jpsi_engine.spool import encode_status
+from jpsi_engine.spool.history import JobHistory
+from jpsi_engine.spool.job_records import JobRecord
+from jpsi_engine.verdict.markers import Marker
+
+#: The time of their submission.
+THEN = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+SLURM = Origin("slurm", "", Path("/work/slurm"))
+
+
+def stored_job(
+    job_id: str, name: str | None = None, native_id: str | None = "17", **fields: Any
+) -> StoredJob:
+    """Return a job of Slurm; `fields` are those of `JobRecord`, and `origin`."""
+    origin = fields.pop("origin", SLURM)
+    spec = {"executable": "simulate", **({} if name is None else {"name": name})}
+    intent = {"time": THEN.isoformat(), "directory": "/home/me", "spec": spec}
+    record = JobRecord(job_id=job_id, attempt=1, intent=intent, native_id=native_id, **fields)
+    return StoredJob(origin, JobHistory(record, frozenset({99})))
+
+
+def active_marker(job_id: str, seconds: float) -> Marker:
+    """Return the marker of a job that began this long after its submission."""
+    time = int((THEN + timedelta(seconds=seconds)).timestamp() * 10**9)
+    return Marker(job_id, 1, 0, "active", "", None, time, f"{job_id}.1.active")
+
+
+def encoded_end(
+    state: JobState, seconds: float, code: int | None = None, reason: Reason | None = None, message: str = ""
+) -> dict[str, Any]:
+    """Return the stored status of a job that ended this long after its submission."""
+    return encode_status(
+        JobStatus(
+            state,
+            time=THEN + timedelta(seconds=seconds),
+            exit_code=code,
+            reason=reason,
+            message=message or None,
+            evidence=Evidence.MARKER,
+        )
+    )

@@ -1,0 +1,167 @@
+"""An array is one thing: submitted, listed, waited for, explained and ended by one word."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jpsi_testing.fake import FakeScheduler, on_path
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+SCRIPT = """\
+#!/bin/sh
+#SBATCH --job-name=heat
+#SBATCH --array=0-6:3%2
+#SBATCH --time=10
+echo "element $SLURM_ARRAY_TASK_ID"
+"""
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeScheduler]:
+    with FakeScheduler(slots=0) as fake, on_path("slurm", fake):
+        yield fake
+
+
+@pytest.fixture
+def slurm(run: Run, fake: FakeScheduler, environment: dict[str, str]) -> Run:
+    """Run `jpsi` with the fake Slurm on its PATH."""
+    Path(environment["XDG_CONFIG_HOME"], "jpsi").mkdir()
+    Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml").write_text("default_executor: slurm\n")
+    here = {**environment, "PATH": os.environ["PATH"]}
+    return lambda *arguments, **options: run(*arguments, **{"env": here, **options})
+
+
+def free_slots(fake: FakeScheduler) -> None:
+    with fake.lock:
+        fake.slots = 8
+        fake.settle()
+
+
+def printed(result: subprocess.CompletedProcess[bytes]) -> str:
+    assert (result.returncode, result.stderr) == (0, b"")
+    return result.stdout.decode().strip()
+
+
+def states(slurm: Run) -> dict[str, Any]:
+    return {it["native_id"]: it["state"] for it in json.loads(slurm("ls", "--json").stdout)}
+
+
+def test_an_array_has_one_id_and_one_line(slurm: Run, fake: FakeScheduler, tmp_path: Path) -> None:
+    command = ("sh", "-c", "echo $JPSI_ARRAY_INDEX; exit $((JPSI_ARRAY_INDEX == 2))")
+    array = printed(slurm("submit", "-J", "sweep", "-a", "1-3%2", "-o", "out-%a", "--", *command))
+
+    assert states(slurm) == {"1_1": "QUEUED", "1_2": "QUEUED", "1_3": "QUEUED"}
+    heading, line = slurm("ls").stdout.decode().splitlines()
+    assert heading.split() == ["ID", "NATIVE", "ID", "NAME", "EXECUTOR", "STATE", "AGE"]
+    assert line.split()[:6] == [array[:8], "1", "sweep", "slurm", "3", "QUEUED"]
+    assert len(slurm("ls", "--members").stdout.splitlines()) == 4
+    assert len(printed(slurm("ls", "--ids")).split()) == 3
+
+    free_slots(fake)
+    assert [slurm("wait", word).returncode for word in (array, array[:8], "1", "sweep")] == [1] * 4
+    assert [slurm("wait", word).returncode for word in ("1_1", "1_[1,3]", "1_[1-2%2]")] == [0, 0, 1]
+    assert [(tmp_path / f"out-{index}").read_text() for index in (1, 2, 3)] == ["1\n", "2\n", "3\n"]
+    assert "2 COMPLETED, 1 FAILED" in slurm("ls").stdout.decode()
+    assert "1_2 failed: exit code 1" in slurm("ls").stdout.decode()
+    assert slurm("logs", "1").stdout == b"==> 1_1 <==\n1\n==> 1_2 <==\n2\n==> 1_3 <==\n3\n"
+    assert slurm("attach", "1").returncode == 1
+    explained = slurm("explain", array)
+    assert explained.stderr.decode() == "==> 1_1 and 1 more like it <==\n==> 1_2 <==\n"
+    assert b"returned exit code 1" in explained.stdout
+
+
+def test_the_verbs_take_arrays(slurm: Run, fake: FakeScheduler) -> None:
+    array = printed(slurm("submit", "--array", "1-2", "--", "true"))
+
+    assert slurm("hold", "1").returncode == 0
+    free_slots(fake)
+    assert set(states(slurm).values()) == {"QUEUED"}
+    after = printed(slurm("submit", "--after", array, "--", "true"))
+    assert slurm("release", array).returncode == 0
+    assert slurm("wait", after).returncode == 0
+    assert set(states(slurm).values()) == {"COMPLETED"}
+
+
+def test_an_array_is_cancelled(slurm: Run) -> None:
+    array = printed(slurm("submit", "--array", "1-2", "--", "true"))
+
+    assert slurm("cancel", array).returncode == 0
+    assert set(states(slurm).values()) == {"CANCELED"}
+
+
+def test_following_one_of_several_names_them(slurm: Run) -> None:
+    printed(slurm("submit", "--name", "sweep", "--array", "1-2", "--", "true"))
+    result = slurm("logs", "-f", "sweep")
+    slurm("cancel", "sweep")
+
+    first, *lines = result.stderr.decode().splitlines()
+    assert result.returncode == 2
+    assert first.startswith("jpsi: 'sweep' means 2 jobs; name one of them by its id, such as: jpsi logs -f ")
+    assert [line.split()[1] for line in lines] == ["1_1", "1_2"]
+
+
+def test_a_converted_script_is_an_array(slurm: Run, fake: FakeScheduler, tmp_path: Path) -> None:
+    (tmp_path / "job.sh").write_text(SCRIPT)
+    (tmp_path / "job.yaml").write_text(printed(slurm("convert", "job.sh")))
+    free_slots(fake)
+
+    array = printed(slurm("submit", "-f", "job.yaml"))
+    assert slurm("wait", array).returncode == 0
+    texts = slurm("logs", array).stdout.decode().splitlines()[1::2]
+    assert texts == ["element 0", "element 3", "element 6"]
+    refused = slurm("run", "-f", "job.yaml")
+    assert refused.returncode == 2
+    assert b"jpsi.array makes it several jobs: use jpsi submit" in refused.stderr
+    assert printed(slurm("validate", "-x", "slurm", "-f", "job.yaml")) == "job.yaml: valid"
+
+
+def test_this_machine_limits_how_many_run(run: Run) -> None:
+    result = run("submit", "--array", "1-3%1", "--", "sh", "-c", "echo $JPSI_ARRAY_INDEX")
+
+    assert (
+        result.stderr
+        == b"jpsi: this command runs until the last job has started, as 1 of them run at a time\n"
+    )
+    array = result.stdout.decode().strip()
+    assert run("wait", array).returncode == 0
+    assert run("ls").stdout.decode().split()[-3:-1] == ["3", "COMPLETED"]
+
+
+@pytest.mark.parametrize("text", ["1-x", "5-2", ""])
+def test_a_mistake_submits_nothing(run: Run, text: str) -> None:
+    result = run("submit", "--array", text, "--", "true")
+
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert result.stderr.decode() == (
+        f"jpsi: --array: {text!r} names no indices of an array, such as 1-100, 0-9:3,20 or 1-100%10\n"
+    )
+
+
+def test_a_job_is_submitted_held(slurm: Run, fake: FakeScheduler) -> None:
+    job = printed(slurm("submit", "--hold", "--", "true"))
+    free_slots(fake)
+
+    assert states(slurm) == {"1": "QUEUED"}
+    assert slurm("release", job).returncode == 0
+    assert slurm("wait", job).returncode == 0
+
+
+def test_this_machine_holds_a_job_by_not_starting_it(run: Run, tmp_path: Path) -> None:
+    result = run("submit", "--hold", "--name", "later", "--", "sh", "-c", "echo done >out")
+    job = result.stdout.decode().strip()
+
+    assert result.stderr.decode() == (
+        f"jpsi: local holds no jobs, so jpsi submits this one later: jpsi release {job}\n"
+    )
+    assert f"it is held, and not submitted yet: jpsi release {job}" in run("explain", "later").stdout.decode()
+    assert not (tmp_path / "out").exists()
+    assert run("release", "later").returncode == 0
+    assert run("wait", "later").returncode == 0
+    assert (tmp_path / "out").read_text() == "done\n"

@@ -1,0 +1,202 @@
+"""`--after`: jobs that wait for jobs of any executor, by whatever word names them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jpsi_testing.fake import FakeScheduler, on_path
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A pipe to which a job listens: opening it to write lets the job end."""
+    path = tmp_path / "gate"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.fixture
+def shell(environment: dict[str, str], tmp_path: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """Run lines as a user types them."""
+    bin_directory = tmp_path / "bin"
+    bin_directory.mkdir()
+    (bin_directory / "jpsi").write_text(f'#!/bin/sh\nexec {sys.executable} -m jpsi_cli "$@"\n')
+    (bin_directory / "jpsi").chmod(0o755)
+    path = f"{bin_directory}:{environment['PATH']}"
+
+    def shell(text: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh", "-c", text],
+            env={**environment, "PATH": path},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return shell
+
+
+def only(run: Run, job_id: str) -> dict[str, object]:
+    (found,) = [it for it in json.loads(run("ls", "--json", "--all").stdout) if it["id"] == job_id]
+    return found
+
+
+def submitted(run: Run, *arguments: str) -> str:
+    result = run("submit", *arguments)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.decode().strip()
+
+
+def test_the_line_of_the_guide_works(shell: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
+    result = shell(
+        "a=$(jpsi submit -- sh -c 'echo first >>out')\n"
+        "b=$(jpsi submit --after $a -- sh -c 'echo second >>out')\n"
+        "jpsi wait $b && cat out"
+    )
+
+    assert (result.returncode, result.stdout) == (0, "first\nsecond\n")
+
+
+def test_a_process_waits_where_no_system_does(run: Run, gate: Path, tmp_path: Path) -> None:
+    first = submitted(run, "--name", "first", "--", "sh", "-c", f"cat '{gate}'")
+    result = run("submit", "--after", first[:8], "--", "sh", "-c", "echo done >out")
+    second = result.stdout.decode().strip()
+
+    assert re.fullmatch(
+        rf"jpsi: local cannot wait for job {first}, so process \d+ on \S+ does and then submits: it has to "
+        rf"run until then\. If it is killed, jpsi ls shows that, and jpsi wait {second} starts another\n",
+        result.stderr.decode(),
+    )
+    waiting = only(run, second)
+    assert (waiting["state"], waiting["native_id"]) == ("NEW", None)
+    assert re.fullmatch(
+        rf"it is submitted after {first[:8]}; process \d+ on \S+ waits for that", str(waiting["remark"])
+    )
+    assert b"waits for that" in run("explain", second).stdout
+    assert run("wait", "--timeout", "0", second).returncode == 124
+    assert not (tmp_path / "out").exists()
+
+    gate.write_text("")
+    assert run("wait", second).returncode == 0
+    assert (tmp_path / "out").read_text() == "done\n"
+
+
+def test_another_process_takes_the_place_of_a_killed_one(run: Run, gate: Path, tmp_path: Path) -> None:
+    submitted(run, "--name", "first", "--", "sh", "-c", f"cat '{gate}'")
+    result = run("submit", "--after", "first", "--", "sh", "-c", "echo done >>out")
+    second = result.stdout.decode().strip()
+    (pid,) = re.findall(r"process (\d+)", result.stderr.decode())
+    with contextlib.closing(PidFd(int(pid))) as process:
+        os.kill(int(pid), signal.SIGKILL)
+        process.wait()
+    remark = str(only(run, second)["remark"])
+    assert remark.endswith(f"but no process waits for that; have one do it: jpsi wait {second}")
+
+    gate.write_text("")
+    assert run("wait", second).returncode == 0
+    assert run("wait", second).returncode == 0
+    assert (tmp_path / "out").read_text() == "done\n"
+
+
+def test_a_waiting_job_can_be_cancelled(run: Run, gate: Path, tmp_path: Path) -> None:
+    first = submitted(run, "--", "sh", "-c", f"cat '{gate}'")
+    second = submitted(run, "--after", first, "--", "sh", "-c", "echo done >out")
+
+    assert run("cancel", second).returncode == 0
+    gate.write_text("")
+    assert run("wait", first).returncode == 0
+
+    assert (only(run, second)["state"], run("wait", second).returncode) == ("CANCELED", 130)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_job_whose_dependency_fails_never_starts(run: Run, gate: Path, tmp_path: Path) -> None:
+    first = submitted(run, "--name", "first", "--", "sh", "-c", f"cat '{gate}'; exit 3")
+    second = submitted(run, "--after", "first", "--", "sh", "-c", "echo done >out")
+    third = submitted(run, "--after", f"notok:{first}", "--", "sh", "-c", "echo third >third")
+    gate.write_text("")
+
+    assert run("wait", second).returncode == 130
+    end = only(run, second)
+    sentence = f"the job {first} (first) was to complete first, but it is FAILED with exit code 3"
+    assert (end["state"], end["reason"], end["message"]) == ("CANCELED", "dependency", sentence)
+    assert run("wait", third).returncode == 0
+    refused = run("submit", "--after", "first", "--", "true")
+    assert (refused.returncode, refused.stderr.decode()) == (2, f"jpsi: {sentence}\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_run_waits_itself(run: Run, gate: Path, start: Callable[..., object]) -> None:
+    first = submitted(run, "--", "sh", "-c", f"cat '{gate}'")
+    started = start("run", "--after", first, "--", "echo", "ran")
+    line = started.process.stderr.readline()  # type: ignore[attr-defined]
+    gate.write_text("")
+
+    code, out, _ = started.end()  # type: ignore[attr-defined]
+    assert line.decode() == f"jpsi: waiting until job {first} has ended, as local cannot; Ctrl-C gives up\n"
+    assert (code, out) == (0, b"ran\n")
+
+
+class PidFd:
+    """A process of any parent, whose end can be waited for."""
+
+    def __init__(self, pid: int) -> None:
+        self._fd = os.pidfd_open(pid)
+
+    def wait(self) -> None:
+        """Wait until it has ended."""
+        select.select([self._fd], [], [])
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+MISTAKES = {
+    "unknown": ("nosuch", "no job has the id, native id or name 'nosuch'; jpsi ls --all shows all"),
+    "no kind": ("well:first", "no job has the id, native id or name 'well'; jpsi ls --all shows all"),
+    "nothing": ("", "--after: '' is not of the form [KIND:]JOB with KIND one of ok, any, notok"),
+    "a kind alone": ("ok:", "--after: 'ok:' is not of the form [KIND:]JOB with KIND one of ok, any, notok"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_submits_nothing(run: Run, text: str, message: str) -> None:
+    result = run("submit", "--after", text, "--", "true")
+
+    assert (result.returncode, result.stdout, result.stderr.decode()) == (2, b"", f"jpsi: {message}\n")
+
+
+def test_the_batch_system_waits_for_its_own_jobs(run: Run, environment: dict[str, str], gate: Path) -> None:
+    with FakeScheduler(slots=0) as fake, on_path("slurm", fake):
+        here = {**environment, "PATH": os.environ["PATH"]}
+        ids = []
+        for arguments in ((), ("--after", "one"), ("--after", "afterany:1,notok:one")):
+            result = run("submit", "-x", "slurm", "--name", "one", *arguments, "--", "true", env=here)
+            assert (result.returncode, result.stderr) == (0, b"")
+            ids.append(result.stdout.decode().strip())
+        local = run("submit", "--after", ids[0], "--", "true", env=here)
+        script = run("script", "-x", "slurm", "--after", ids[0], "--", "true", env=here).stdout.decode()
+        unknown = run("submit", "-x", "slurm", "--after", "nosuch", "--", "true", env=here)
+        run("cancel", *ids, local.stdout.decode().strip(), env=here)
+
+    assert "#SBATCH --dependency=afterok:1\n" in script
+    assert local.stderr.decode().startswith(f"jpsi: local cannot wait for job {ids[0]}, so process ")
+    assert unknown.returncode == 2
+    assert (
+        "nor is it a job that others submitted: 'nosuch' is no job id of Slurm's" in unknown.stderr.decode()
+    )

@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1
+from jpsi_cli.jobs.diagnosis import JobFacts, diagnose
+
+SPEC = JobSpec(
+    "simulate",
+    resources=ResourceSpecV1(memory=4 * 2**30),
+    attributes=JobAttributes(duration=timedelta(minutes=10)),
+)
+
+
+def failed(
+    reason: Reason | None, code: int | None = None, message: str = "it is so", **metadata: Any
+) -> JobStatus:
+    return JobStatus(JobState.FAILED, reason=reason, exit_code=code, message=message, metadata=metadata)
+
+
+ENDS = {
+    "time": (failed(Reason.TIMEOUT), [], "give it more time than 10m0s"),
+    "memory": (failed(Reason.OUT_OF_MEMORY), [], "give it more memory than 4G"),
+    "kill": (
+        failed(Reason.SIGNAL, 137, signal=9),
+        [],
+        "the usual cause is too little memory: give it more, --memory than 4G",
+    ),
+    "crash": (failed(Reason.SIGNAL, 139, signal=11), [], "the program used memory that is not its own"),
+    "no program": (failed(Reason.EXECUTABLE, 127), [], "name the program by its path"),
+    "no program in a script": (
+        failed(Reason.EXIT_CODE, 127),
+        ["run: 3: gmx: not found"],
+        "gmx is not found on the node",
+    ),
+    "not executable": (failed(Reason.EXIT_CODE, 126), [], "a program in it cannot be executed"),
+    "library": (
+        failed(Reason.EXIT_CODE, 127),
+        ["./a.out: error while loading shared libraries: libmpi.so.40: cannot open shared object file"],
+        "the library libmpi.so.40 is not found",
+    ),
+    "module": (
+        failed(Reason.EXIT_CODE, 1),
+        ["Traceback (most recent call last):", "ModuleNotFoundError: No module named 'numpy'"],
+        "Python does not find the module numpy",
+    ),
+    "file": (
+        failed(Reason.EXIT_CODE, 1),
+        ["cat: input.txt: No such file or directory"],
+        "input.txt does not exist",
+    ),
+    "Python's file": (
+        failed(Reason.EXIT_CODE, 1),
+        ["FileNotFoundError: [Errno 2] No such file or directory: 'data.h5'"],
+        "data.h5 does not exist",
+    ),
+    "permission": (
+        failed(Reason.EXIT_CODE, 1),
+        ["sh: 1: /etc/x: Permission denied"],
+        "/etc/x may not be read",
+    ),
+    "disk": (failed(Reason.EXIT_CODE, 1), ["write error: No space left on device"], "the disk is full"),
+    "memory by its words": (failed(Reason.SIGNAL, 134, signal=6), ["std::bad_alloc"], "it ran out of memory"),
+    "nothing else": (
+        failed(Reason.EXIT_CODE, 3),
+        ["oh"],
+        "the program itself returned this: look at its last lines",
+    ),
+    "nothing at all": (failed(Reason.EXIT_CODE, 3), [], "look at its output: jpsi logs JOB"),
+    "node": (failed(Reason.NODE_FAIL), [], "submit it again"),
+    "lost": (failed(Reason.LOST), [], "its node may have crashed"),
+    "dependency": (
+        JobStatus(JobState.CANCELED, reason=Reason.DEPENDENCY),
+        [],
+        "check the job that it waited for",
+    ),
+}
+
+
+@pytest.mark.parametrize(("status", "errors", "advice"), ENDS.values(), ids=ENDS)
+def test_an_end_comes_with_advice(status: JobStatus, errors: list[str], advice: str) -> None:
+    diagnosis = diagnose(JobFacts(status=status, spec=SPEC, errors=errors))
+
+    assert advice in diagnosis.advice[0]
+
+
+def test_the_last_matching_line_of_stderr_counts() -> None:
+    errors = ["a: No such file or directory", "MemoryError", "bye"]
+
+    assert (
+        "ran out of memory"
+        in diagnose(JobFacts(status=failed(Reason.EXIT_CODE, 1), spec=SPEC, errors=errors)).advice[0]
+    )
+
+
+WAITS = {
+    "the nodes are in use (Resources)": "nothing is wrong; ask for less",
+    "jobs of higher priority come first (Priority)": "nothing is wrong",
+    "the job is held (JobHeldUser)": "jpsi release JOB",
+    "the job is held by an administrator (JobHeldAdmin)": "ask yours",
+    "the job waits for a job that it depends on (Dependency)": "starts after the job that it waits for",
+    "a job that this one depends on has ended so that this one never starts (X)": "never starts: cancel it",
+    "the job asks for more time than its partition allows (PartitionTimeLimit)": "ask for less",
+    "a limit of the quality of service is reached (QOSMaxJobsPerUserLimit)": "wait until other jobs of yours",
+    "the account is invalid (InvalidAccount)": "name a project",
+    "a licence is not free (Licenses)": "when a licence is free",
+    "a node that the job needs is not available (ReqNodeNotAvail)": "try another queue",
+}
+
+
+@pytest.mark.parametrize(("message", "advice"), WAITS.items(), ids=WAITS)
+def test_a_pending_reason_comes_with_advice(message: str, advice: str) -> None:
+    status = JobStatus(JobState.QUEUED, message=message)
+
+    diagnosis = diagnose(JobFacts(status=status, spec=SPEC, elapsed=timedelta(seconds=65)))
+
+    assert diagnosis.sentence == f"it waits, for 1m5s now: {message}"
+    assert advice in diagnosis.advice[0]
+
+
+def test_position_and_start_estimate_are_reported() -> None:
+    status = JobStatus(JobState.QUEUED)
+
+    diagnosis = diagnose(JobFacts(status=status, spec=SPEC, position=3, start_estimate="2026-01-01 12:00"))
+
+    assert diagnosis.sentence == (
+        "it waits: the batch system does not say why; 3 jobs are before it; "
+        "it is expected to start at 2026-01-01 12:00"
+    )
+    assert diagnosis.advice == []
+
+
+@pytest.mark.parametrize(
+    ("state", "remark", "sentence"),
+    [
+        (
+            JobState.ACTIVE,
+            None,
+            "it began to run 1m5s ago; now slurm does not mention it, and it has left no exit code",
+        ),
+        (
+            JobState.QUEUED,
+            "its end was asked for",
+            (
+                "it was submitted 1m5s ago; now slurm does not mention it, and it has left no exit code; "
+                "its end was asked for"
+            ),
+        ),
+    ],
+    ids=lambda it: it if isinstance(it, JobState) else "",
+)
+def test_a_missing_job_comes_with_advice(state: JobState, remark: str | None, sentence: str) -> None:
+    diagnosis = diagnose(
+        JobFacts(
+            status=JobStatus(state),
+            spec=SPEC,
+            job="a1",
+            remark=remark,
+            missing_in="slurm",
+            elapsed=timedelta(seconds=65),
+        )
+    )
+
+    assert diagnosis.sentence == sentence
+    assert diagnosis.advice == ["find out how it ended, which takes a minute or two: jpsi wait a1"]
+
+
+def test_success_needs_no_advice() -> None:
+    diagnosis = diagnose(
+        JobFacts(status=JobStatus(JobState.COMPLETED, exit_code=0), spec=SPEC, errors=["warning: not found"])
+    )
+
+    assert (diagnosis.sentence, diagnosis.advice) == ("it completed, with exit code 0", [])
+
+
+STATUSES = st.builds(
+    JobStatus,
+    st.sampled_from(JobState),
+    exit_code=st.none() | st.integers(0, 255),
+    message=st.none() | st.text(),
+    reason=st.none() | st.sampled_from(Reason),
+    metadata=st.just({}) | st.builds(lambda number: {"signal": number}, st.integers(-1, 200)),
+)
+
+
+@given(STATUSES, st.none() | st.text(min_size=1), st.lists(st.text()))
+def test_every_set_of_facts_has_a_sentence(status: JobStatus, remark: str | None, errors: list[str]) -> None:
+    diagnosis = diagnose(JobFacts(status=status, spec=JobSpec("x"), remark=remark, errors=errors))
+
+    assert diagnosis.sentence
+    assert all(diagnosis.advice)
+    assert not any("{" in advice and "}" in advice for advice in diagnosis.advice if not errors)
+
+
+def test_advised_commands_name_the_job_and_only_it() -> None:
+    lost = JobFacts(status=failed(Reason.LOST), spec=SPEC, job="6e0c2f51")
+    facts = JobFacts(
+        status=failed(Reason.EXIT_CODE, 1),
+        spec=SPEC,
+        job="6e0c2f51",
+        errors=["cat: JOB.txt: No such file or directory"],
+    )
+
+    assert any(advice.endswith("jpsi logs 6e0c2f51") for advice in diagnose(lost).advice)
+    assert diagnose(facts).advice[0].startswith("JOB.txt does not exist")
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        (None, "it was cancelled, after 1m26s"),
+        ("the job was cancelled", "it was cancelled, after 1m26s"),
+        ("the job was cancelled by root", "it was cancelled, after 1m26s: by root"),
+        ("the queue was removed", "it was cancelled, after 1m26s: the queue was removed"),
+    ],
+)
+def test_cancellation_is_mentioned_once(message: str | None, sentence: str) -> None:
+    status = JobStatus(JobState.CANCELED, reason=Reason.CANCELLED, message=message)
+
+    assert (
+        diagnose(JobFacts(status=status, spec=JobSpec(), elapsed=timedelta(seconds=86))).sentence == sentence
+    )
+
+
+@pytest.mark.parametrize(("times", "words"), [(1, "again once since"), (3, "again 3 times since")])
+def test_reruns_by_the_batch_system_are_reported(times: int, words: str) -> None:
+    diagnosis = diagnose(JobFacts(status=JobStatus(JobState.COMPLETED, exit_code=0), spec=SPEC, reruns=times))
+
+    assert words in diagnosis.advice[-1]
+
+
+@pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.ACTIVE, JobState.QUEUED])
+def test_a_damaged_job_comes_without_advice_to_resubmit(state: JobState) -> None:
+    diagnosis = diagnose(
+        JobFacts(status=JobStatus(state), spec=SPEC, remark="damaged: x", damage="damaged: x")
+    )
+
+    assert "damaged: x" in (diagnosis.sentence, *diagnosis.advice)
+    assert not any("submit" in it for it in diagnosis.advice)

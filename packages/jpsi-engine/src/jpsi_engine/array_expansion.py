@@ -1,0 +1,119 @@
+"""Makes the jobs of an array from one spec, for `jpsi submit --array` and programs.
+
+The custom attribute `jpsi.array` of a spec has the indices, such as `1-100%10`. The spec of an element has
+the id of the array and its limit instead, and its index as a variable of its environment.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from jpsi import JobSpec
+from jpsi.plugin.kit import read_indices
+
+#: The custom attribute with the indices of an array, in a spec that stands for several jobs.
+ARRAY = "jpsi.array"
+#: The custom attribute with the id that the elements of an array share.
+ARRAY_ID = "jpsi.array_id"
+#: The custom attribute with the number of elements that may run at a time.
+AT_A_TIME = "jpsi.at_a_time"
+#: The environment variable with the index of an element.
+INDEX_VARIABLE = "JPSI_ARRAY_INDEX"
+
+_INDICES = re.compile(r"(?P<indices>[0-9][0-9,:-]*)(?:%(?P<limit>[1-9][0-9]{0,8}))?")
+# `$${...}` is no reference.
+_REFERENCE = re.compile(rf"(?<!\$)\$\{{{INDEX_VARIABLE}\}}")
+# No batch system takes more; a typing error must not fill the memory.
+_MAX_ELEMENTS = 1_000_000
+# The index in the path of a stream.
+_PLACEHOLDER = "%a"
+
+
+def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
+    """Return the specs of an array's elements; the spec itself if it describes one job.
+
+    In the paths of its streams, `%a` stands for the index; in the values of its environment,
+    `${JPSI_ARRAY_INDEX}` does.
+
+    Args:
+        spec: the spec, which is not changed.
+        indices: the indices, and the limit of elements that run at a time, as in `1-100%10`, `0-9:3,20`; None
+            takes those of the attribute `jpsi.array`.
+
+    Raises:
+        ValueError: the text names no indices.
+    """
+    custom = dict(spec.attributes.custom_attributes or {})
+    own = custom.pop(ARRAY, None)
+    text = own if indices is None else indices
+    if text is None:
+        return [spec]
+    match = _INDICES.fullmatch(str(text))
+    ranges = [] if match is None else read_indices(match["indices"])
+    found = list(dict.fromkeys(index for it in ranges for index in it[: _MAX_ELEMENTS + 1]))
+    if match is None or not found or len(found) > _MAX_ELEMENTS:
+        msg = f"{text!r} names no indices of an array, such as 1-100, 0-9:3,20 or 1-100%10"
+        raise ValueError(msg)
+    custom[ARRAY_ID] = str(uuid.uuid4())
+    if match["limit"] is not None:
+        custom[AT_A_TIME] = int(match["limit"])
+    attributes = attrs.evolve(spec.attributes, custom_attributes=custom)
+    return [
+        attrs.evolve(
+            spec,
+            attributes=attributes,
+            environment={**_variables(spec, index), INDEX_VARIABLE: str(index)},
+            stdin_path=_with_index(spec.stdin_path, index),
+            stdout_path=_with_index(spec.stdout_path, index),
+            stderr_path=_with_index(spec.stderr_path, index),
+        )
+        for index in found
+    ]
+
+
+def _variables(spec: JobSpec, index: int) -> dict[str, str | None]:
+    """Return the environment of an element; a reference to its index in a value is replaced."""
+    return {
+        name: _REFERENCE.sub(str(index), value) if isinstance(value, str) else value
+        for name, value in (spec.environment or {}).items()
+    }
+
+
+def _with_index(path: Path | None, index: int) -> Path | None:
+    return None if path is None else Path(str(path).replace(_PLACEHOLDER, str(index)))
+
+
+def array_problems(spec: JobSpec) -> list[str]:
+    """Return why a spec is not that of one job; empty if it is."""
+    if ARRAY not in (spec.attributes.custom_attributes or {}):
+        return []
+    return [f"the attribute {ARRAY} makes it several jobs: use jpsi submit, or jpsi_engine.array_specs"]
+
+
+def array_id(spec: JobSpec) -> str | None:
+    """Return the id of the array that a spec is an element of; None for a single job."""
+    return _text((spec.attributes.custom_attributes or {}).get(ARRAY_ID))
+
+
+def encoded_array_id(plain: Mapping[str, Any]) -> str | None:
+    """Return the same for an encoded spec."""
+    try:
+        return _text(plain["attributes"]["custom_attributes"][ARRAY_ID])
+    except (KeyError, TypeError):
+        return None
+
+
+def _text(found: object) -> str | None:
+    return found if isinstance(found, str) else None
+
+
+def at_a_time(spec: JobSpec) -> int | None:
+    """Return how many elements of the array of a spec may run at a time; None for no limit."""
+    found = (spec.attributes.custom_attributes or {}).get(AT_A_TIME)
+    return found if isinstance(found, int) else None

@@ -1,0 +1,257 @@
+"""Deferred submissions: jobs that are on disk, and that a process submits once other jobs have ended.
+
+Some systems cannot have a job wait for the end of another one: `local`, and any batch system for a job of
+another. Such a job is written to the spool in the form of a job whose submission has failed. So every program
+lists it, none takes it for submitted, and `recall` and `submit` submit it once. A file beside it names the
+deferral that it belongs to. The process that waits for the other jobs holds the lock on the file of the
+deferral; if it is killed, another process can take its place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import time
+import uuid
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from jpsi import Evidence, JobState, JobStatus, Reason
+from jpsi.plugin import Dependency, JobSpec, SubmitException
+from jpsi.plugin.engine import one_line, serialization
+from jpsi_engine import host
+from jpsi_engine.spool import DEFERRED_FILE, Spool, encode_status
+from jpsi_engine.verdict import CANCEL, Stop, never_ran_status
+
+# Listing jobs takes no executor, so its modules are imported only where they are needed.
+if TYPE_CHECKING:
+    from jpsi import Job, JobExecutor
+    from jpsi.plugin.engine import Preview
+
+# The attempt that is recorded; the attempt that is submitted is the next one.
+_ATTEMPT = 1
+# The seconds for which a cancel waits for the process that may be submitting the job.
+_PATIENCE_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+
+
+@attrs.frozen(slots=True)
+class Deferral:
+    """The deferred submission of jobs that were submitted together."""
+
+    _root: Path
+    name: str
+    #: The directory in which the submitting program ran.
+    directory: Path
+    #: The process that waits, or waited last: `process 4711 on login1`; empty if none did.
+    process: str
+
+    @property
+    def _spool(self) -> Spool:
+        return Spool(self._root)
+
+    @property
+    def _path(self) -> str:
+        return _path(self._root, self.name)
+
+    @property
+    def is_attended(self) -> bool:
+        """True if a process waits for the other jobs, and submits the jobs then."""
+        with host.hold_lock(self._path, 0.0) as is_held:
+            return is_held is False
+
+    def start(self, command: Sequence[str]) -> Deferral:
+        """Start a process that waits and submits the jobs, unless there is one; return the new deferral.
+
+        The process gets a copy of the lock, which it holds until it ends.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        lock = host.open_private(self._path, os.O_RDWR)
+        try:
+            if not host.take_lock(lock, 0.0):
+                return self
+            log = host.open_private(f"{self._path}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            try:
+                process = subprocess.Popen(  # noqa: S603  no shell
+                    [*command],
+                    cwd=self.directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    pass_fds=[lock],
+                )
+            finally:
+                os.close(log)
+            started = attrs.evolve(self, process=f"process {process.pid} on {platform.node()}")
+            started._write()  # noqa: SLF001  its own
+        finally:
+            os.close(lock)
+        return started
+
+    def _write(self) -> None:
+        # in place, as another process may hold the lock on it
+        content = {"directory": str(self.directory), "process": self.process}
+        with os.fdopen(host.open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+            file.write(json.dumps(content).encode("ascii"))
+
+    def cancel(self, job_id: str) -> bool:
+        """Have a job never be submitted; return False if it was submitted already.
+
+        Raises:
+            SubmitException: the process that may be submitting it does not react.
+        """
+        self._spool.stop(job_id, _ATTEMPT, Stop(CANCEL, datetime.now(UTC)).content)
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while self._spool.last_attempt(job_id) == _ATTEMPT:
+            with host.hold_lock(self._path, 0.0) as is_held:
+                # no process submits it now
+                if is_held is not False and self._spool.last_attempt(job_id) == _ATTEMPT:
+                    self.acknowledge([job_id])
+            if self._spool.read_final(job_id, _ATTEMPT) is not None:
+                return True
+            if time.monotonic() > deadline:
+                msg = f"{self.process}, which submits it, does not react"
+                raise SubmitException(msg)
+            time.sleep(_POLL_SECONDS)
+        return False
+
+    def is_held(self, job_id: str) -> bool:
+        """Return True if a job is not submitted before it is released."""
+        return host.exists(self._held_path(job_id))
+
+    def hold(self, job_id: str) -> None:
+        """Keep a job from being submitted until it is released."""
+        host.write(self._held_path(job_id), b"")
+
+    def release(self, job_id: str) -> None:
+        """Let a held job be submitted; the caller then starts a process that does."""
+        host.forget(self._held_path(job_id))
+
+    def _held_path(self, job_id: str) -> str:
+        return f"{self._spool.folder(job_id)}/held"
+
+    def acknowledge(self, job_ids: Iterable[str]) -> list[str]:
+        """Record the end of those jobs that were cancelled; return those that are to be submitted now.
+
+        The process that waits calls this.
+        """
+        pending = [job_id for job_id in job_ids if self._spool.is_deferred(job_id)]
+        for job_id in set(job_ids).difference(pending):
+            if self._spool.last_attempt(job_id) == _ATTEMPT and self._spool.read_stop(job_id, _ATTEMPT):
+                self._spool.finish(job_id, _ATTEMPT, encode_status(never_ran_status()))
+        return [job_id for job_id in pending if not self.is_held(job_id)]
+
+    def end(self, job_ids: Iterable[str], why: str) -> None:
+        """Record that jobs can never start, as a job that they wait for did not end as required."""
+        now = datetime.now(UTC)
+        status = JobStatus(
+            JobState.CANCELED, time=now, message=why, reason=Reason.DEPENDENCY, evidence=Evidence.ABSENCE
+        )
+        for job_id in job_ids:
+            self._spool.stop(job_id, _ATTEMPT, Stop(CANCEL, now).content)
+            self._spool.finish(job_id, _ATTEMPT, encode_status(status))
+
+    def give_up(self, job_id: str, why: str) -> None:
+        """Record that the submission of a job has failed, and is not deferred any more."""
+        folder = self._spool.folder(job_id)
+        host.write(f"{folder}/unsent.{_ATTEMPT}", json.dumps(one_line(why)).encode("ascii"))
+        host.forget(f"{folder}/{DEFERRED_FILE}")
+
+
+def read_deferral(root: Path, job_id: str) -> Deferral | None:
+    """Return the deferral of a job that was not submitted; None if its submission is not deferred."""
+    try:
+        name = host.read_text(f"{Spool(root).folder(job_id)}/{DEFERRED_FILE}")
+    except FileNotFoundError:
+        return None
+    try:
+        content = json.loads(host.read_text(_path(root, name)))
+        return Deferral(root, name, Path(content["directory"]), content["process"])
+    except (OSError, ValueError, TypeError, KeyError):
+        # another process writes it at this moment
+        return Deferral(root, name, Path("/"), "a process")
+
+
+def defer(
+    executor: JobExecutor,
+    jobs: Collection[Job],
+    after: Sequence[Dependency] = (),
+    *,
+    is_held: bool = False,
+) -> Deferral:
+    """Record jobs whose submission waits for other jobs, or until they are released; nothing is sent.
+
+    The caller then starts a process that waits, unless the jobs are held.
+
+    Args:
+        executor: the executor to which the jobs are to be submitted.
+        jobs: NEW jobs; their specs name only dependencies that its batch system can have.
+        after: what they wait for besides, by the ids that jpsi gave the jobs.
+        is_held: True if they are not submitted before they are released.
+
+    Raises:
+        InvalidJobException: a job can never run there as it is; nothing was written.
+        SubmitException: jobs of this executor cannot be recorded here.
+    """
+    if executor.system.is_remote:
+        msg = (
+            f"{executor.name} is on a remote host, and cannot wait for jobs of other systems; wait for them "
+            "first: jpsi wait JOB && jpsi submit ..."
+        )
+        raise SubmitException(msg)
+    previews = [(job.id, *_preview(executor, job)) for job in jobs]
+    root = previews[0][2].path.parents[2]
+    spool, here = Spool(root), Path.cwd()
+    deferral = Deferral(root, str(uuid.uuid4()), here, "")
+    with host.convert_os_errors("the jobs could not be recorded"):
+        spool.open()
+        host.make_directories(os.path.dirname(_path(root, "")))  # noqa: PTH120  text, as in the spool
+        deferral._write()  # noqa: SLF001  its own
+        for job_id, given, preview in previews:
+            spec = attrs.evolve(given, directory=given.directory or here)
+            spec.attributes = attrs.evolve(spec.attributes, after=[*(spec.attributes.after or ()), *after])
+            intent = {
+                "id": job_id,
+                "attempt": _ATTEMPT,
+                "executor": executor.name,
+                "version": str(executor.version),
+                "time": datetime.now(UTC).isoformat(),
+                "boot": host.boot_id(),
+                "directory": str(spec.directory),
+                "spec": serialization.encode(spec),
+            }
+            lock = spool.prepare(job_id, _ATTEMPT, intent, preview.run)
+            try:
+                spool.revoke(job_id, _ATTEMPT)
+                spool.give_up(job_id, _ATTEMPT, "")
+                host.write(f"{spool.folder(job_id)}/{DEFERRED_FILE}", deferral.name.encode("ascii"))
+                if is_held:
+                    deferral.hold(job_id)
+                spool.sync(lock)
+            finally:
+                os.close(lock)
+    return deferral
+
+
+def _preview(executor: JobExecutor, job: Job) -> tuple[JobSpec, Preview]:
+    """Return the spec of a job, and what would be submitted now."""
+    spec = job.spec or JobSpec()
+    # the jobs that it waits for may make the files that it stages in
+    job.spec = attrs.evolve(spec, stage_in=None)
+    try:
+        return spec, executor.preview(job)
+    finally:
+        job.spec = spec
+
+
+def _path(root: Path, name: str) -> str:
+    return f"{root}/deferred/{name}"

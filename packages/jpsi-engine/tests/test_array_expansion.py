@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi_engine import array_specs
+from jpsi_engine.array_expansion import ARRAY, array_id, at_a_time
+
+
+def test_each_element_has_its_index_and_the_id_of_the_array() -> None:
+    spec = jpsi.JobSpec(
+        "run",
+        stdout_path=Path("out-%a"),
+        environment={"A": "${JPSI_ARRAY_INDEX}", "B": "$${JPSI_ARRAY_INDEX}"},
+    )
+
+    found = array_specs(spec, "0-4:2,9%2")
+
+    assert [it.environment for it in found] == [
+        {"A": str(index), "B": "$${JPSI_ARRAY_INDEX}", "JPSI_ARRAY_INDEX": str(index)}
+        for index in (0, 2, 4, 9)
+    ]
+    assert [str(it.stdout_path) for it in found] == ["out-0", "out-2", "out-4", "out-9"]
+    assert len({array_id(it) for it in found}) == 1
+    assert {at_a_time(it) for it in found} == {2}
+    assert spec.attributes == jpsi.JobAttributes()
+
+
+def test_a_spec_may_have_the_indices() -> None:
+    spec = jpsi.JobSpec(
+        "run", attributes=jpsi.JobAttributes(custom_attributes={ARRAY: "1-3", "slurm.qos": "a"})
+    )
+
+    found = array_specs(spec)
+
+    assert len(found) == 3
+    assert found[0].attributes.custom_attributes == {"slurm.qos": "a", "jpsi.array_id": array_id(found[0])}
+    assert at_a_time(found[0]) is None
+    assert array_specs(jpsi.JobSpec("run")) == [jpsi.JobSpec("run")]
+
+
+@pytest.mark.parametrize("text", ["", "x", "5-2", "1-3%0", "1--3", "1-999999999", "%3"])
+def test_a_text_without_indices_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="names no indices of an array"):
+        array_specs(jpsi.JobSpec("run"), text)
+
+
+def test_an_array_is_no_single_job() -> None:
+    spec = jpsi.JobSpec("/bin/true", attributes=jpsi.JobAttributes(custom_attributes={ARRAY: "1-3"}))
+
+    with jpsi.JobExecutor("local") as executor, pytest.raises(jpsi.InvalidJobException, match="several jobs"):
+        executor.submit(jpsi.Job(spec))

@@ -1,0 +1,131 @@
+"""Deferred submissions: recorded jobs that are submitted later, once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+import jpsi
+from jpsi_engine import job_store
+from jpsi_engine.spool import Spool, prune
+from jpsi_engine.verdict import has_exit_marker
+
+
+@pytest.fixture
+def executor() -> jpsi.JobExecutor:
+    return jpsi.JobExecutor("local")
+
+
+def the_only() -> job_store.StoredJob:
+    (job,) = job_store.jobs()
+    return job
+
+
+def deferred(executor: jpsi.JobExecutor, *, is_held: bool = False) -> jpsi.Job:
+    job = jpsi.Job(jpsi.JobSpec("/bin/true", name="later"))
+    job_store.defer(executor, [job], [jpsi.Dependency("aaaaaaaa-1", "any")], is_held=is_held)
+    return job
+
+
+def test_a_deferred_job_is_on_disk_and_not_submitted(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+
+    found = the_only()
+    assert (found.id, found.status.state, found.native_id) == (job.id, jpsi.JobState.NEW, None)
+    assert found.spec.attributes.after == [jpsi.Dependency("aaaaaaaa-1", "any")]
+    assert found.spec.directory == Path.cwd()
+    assert found.remark == (
+        f"it is submitted after aaaaaaaa, but no process waits for that; have one do it: jpsi wait {job.id}"
+    )
+    assert executor.recover() == []
+
+
+def test_it_is_submitted_once_by_those_who_recall_it(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+
+    (recalled,) = executor.recall([job.id])
+    assert recalled.spec is not None
+    recalled.spec.attributes.after = None
+    executor.submit(recalled)
+    status = recalled.wait()
+
+    assert status is not None
+    assert status.state is jpsi.JobState.COMPLETED
+    assert the_only().deferral is None
+    with pytest.raises(jpsi.SubmitException):
+        executor.submit(recalled)
+
+
+def test_a_cancelled_one_is_never_submitted(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+
+    assert deferral.cancel(job.id)
+    assert (the_only().status.state, the_only().deferral) == (jpsi.JobState.CANCELED, None)
+    assert deferral.acknowledge([job.id]) == []
+    assert executor.recall([job.id]) == []
+
+
+def test_a_submitted_one_is_cancelled_elsewhere(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    (recalled,) = executor.recall([job.id])
+    assert recalled.spec is not None
+    recalled.spec.attributes.after = None
+    executor.submit(recalled)
+
+    assert not deferral.cancel(job.id)
+    recalled.wait()
+
+
+def test_a_held_one_is_not_due(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor, is_held=True)
+    deferral = the_only().deferral
+    assert deferral is not None
+
+    assert deferral.acknowledge([job.id]) == []
+    assert the_only().remark == f"it is held, and not submitted yet: jpsi release {job.id}"
+    deferral.release(job.id)
+    assert deferral.acknowledge([job.id]) == [job.id]
+
+
+def test_why_it_can_never_start_is_recorded(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+
+    deferral.end([job.id], "the other job failed")
+
+    status = the_only().status
+    assert (status.state, status.reason) == (jpsi.JobState.CANCELED, jpsi.Reason.DEPENDENCY)
+    assert status.message == "the other job failed"
+
+
+def test_a_failed_submission_is_reported(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+
+    deferral.give_up(job.id, "the queue is gone")
+
+    assert the_only().remark == "it was not submitted, and cannot run: the queue is gone"
+
+
+def test_pruning_keeps_it(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    root = the_only().origin.path
+
+    prune(Spool(root), time.time() + 1e9, 1.0, 0, has_exit_marker)
+
+    assert the_only().id == job.id
+
+
+def test_a_job_that_can_never_run_is_not_recorded(executor: jpsi.JobExecutor) -> None:
+    with pytest.raises(jpsi.InvalidJobException):
+        job_store.defer(executor, [jpsi.Job(jpsi.JobSpec())])
+
+    assert job_store.jobs() == []
