@@ -45,15 +45,15 @@ def test_a_script_for_any_batch_system_becomes_the_same_job(run: Run, tmp_path: 
 
 
 def test_losses_are_reported_on_standard_error(run: Run, tmp_path: Path) -> None:
-    _script(tmp_path, "#SBATCH --array=1-9")
+    _script(tmp_path, "#SBATCH --wait")
 
     done = run("convert", "job.sh")
 
     assert done.returncode == 0
     assert done.stderr.decode().splitlines() == [
-        "jpsi: warning: --array 1-9: jpsi counts one submission as one job; use submit_many",
+        ("jpsi: warning: --wait: sbatch would not return before the job has ended; use Job.wait"),
         (
-            "jpsi: warning: no time limit is asked for: jpsi does not leave it to the queue, "
+            "jpsi: warning: the script sets no time limit: jpsi does not use that of the queue, "
             "and gives the job 0:10:00"
         ),
     ]
@@ -61,12 +61,12 @@ def test_losses_are_reported_on_standard_error(run: Run, tmp_path: Path) -> None
 
 
 def test_json_has_the_document_and_its_losses(run: Run, tmp_path: Path) -> None:
-    path = _script(tmp_path, "#SBATCH -t 5 --array=1-9")
+    path = _script(tmp_path, "#SBATCH -t 5 --wait")
 
     content = json.loads(run("convert", "--json", "job.sh").stdout)
 
     assert (content["executor"], content["others"]) == ("slurm", [])
-    assert content["lost"] == ["--array 1-9: jpsi counts one submission as one job; use submit_many"]
+    assert content["lost"] == ["--wait: sbatch would not return before the job has ended; use Job.wait"]
     assert content["document"]["tasks"][0]["command"] == ["/bin/bash", str(path)]
 
 

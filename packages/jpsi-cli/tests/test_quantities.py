@@ -108,3 +108,8 @@ def test_clock_notation_and_units_agree(hours: int, minutes: int, seconds: int) 
 
     assert quantities.parse_duration(f"{hours}:{minutes:02}:{seconds:02}") == expected
     assert quantities.parse_duration(f"{hours}h{minutes}m{seconds}s") == expected
+
+
+def test_what_is_no_time_of_slurms_is_refused_in_its_terms() -> None:
+    with pytest.raises(ValueError, match=r"'1-x' is not a time such as 90 \(minutes\)"):
+        quantities.parse_slurm_time("1-x")

@@ -54,7 +54,7 @@ def test_it_is_submitted_once_by_those_who_recall_it(executor: jpsi.JobExecutor)
     assert status is not None
     assert status.state is jpsi.JobState.COMPLETED
     assert the_only().deferral is None
-    with pytest.raises(jpsi.SubmitException):
+    with pytest.raises(jpsi.InvalidJobException, match="was submitted already"):
         executor.submit(recalled)
 
 

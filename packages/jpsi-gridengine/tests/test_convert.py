@@ -113,7 +113,6 @@ def test_an_environment_that_is_not_configured_is_named() -> None:
     ("directive", "why"),
     [
         ("-o out.$JOB_ID", "-o out.$JOB_ID: a path of jpsi has no patterns"),
-        ("-t 1-9", "-t 1-9: jpsi counts one submission as one job"),
         ("-pe mpi 4-8", "-pe mpi 4-8: a job of jpsi has one number of slots"),
         ("-sync y", "-sync y: qsub would not return"),
         ("-soft", "-soft: jpsi turns the soft requests after it into hard ones"),
@@ -142,3 +141,11 @@ def test_dependencies_and_variables() -> None:
 
 def test_directives_after_commands_count_too() -> None:
     assert hooks.read_script("#!/bin/sh\ntrue\n#$ -N a\n#$-cwd\n", SITE).directives == 2
+
+
+def test_an_array_is_retained() -> None:
+    script = _read("-t 1-9:2 -tc 3")
+
+    assert script.lost == ()
+    assert script.spec.attributes.custom_attributes == {"jpsi.array": "1-9:2%3"}
+    assert script.spec.environment == {"SGE_TASK_ID": "${JPSI_ARRAY_INDEX}"}

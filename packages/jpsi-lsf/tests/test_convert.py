@@ -184,7 +184,6 @@ def test_memory_without_a_unit_is_in_that_of_the_site() -> None:
     ("directive", "why"),
     [
         ("-o out.%J", "-o out.%J: a path of jpsi has no patterns"),
-        ("-J 'a[1-9]%2'", "-J a[1-9]%2: an array is several jobs"),
         ("-K", "-K: bsub would not return"),
         ("-u me@example.org", "-u me@example.org: it is for mail"),
         ("-u 'a  b'", "-u a  b: it is for mail"),
@@ -198,8 +197,12 @@ def test_lost_options_are_reported(directive: str, why: str) -> None:
     assert lost.startswith(why)
 
 
-def test_the_name_of_an_array_is_retained() -> None:
-    assert _read("-J 'a[1-9]%2'").spec.name == "a"
+def test_an_array_is_retained() -> None:
+    script = _read("-J 'a[1-9]%2'")
+
+    assert (script.lost, script.spec.name) == ((), "a")
+    assert script.spec.attributes.custom_attributes == {"jpsi.array": "1-9%2"}
+    assert script.spec.environment == {"LSB_JOBINDEX": "${JPSI_ARRAY_INDEX}"}
 
 
 def test_without_an_error_file_both_streams_go_to_the_output_file() -> None:

@@ -140,7 +140,7 @@ def test_options_that_jpsi_cannot_express_become_custom_attributes(directive: st
         ("-o out.$PBS_JOBID", "-o out.$PBS_JOBID: a path of jpsi has no patterns"),
         ("-o out/", "-o out/: a path of jpsi is that of a file"),
         ("-W block=true", "-W block=true: qsub would not return"),
-        ("-J 1-9", "-J 1-9: jpsi counts one submission as one job"),
+        ("-z", "-z: qsub would not print the job's id"),
         ("-I", "-I: an interactive job has no script"),
     ],
 )
@@ -256,3 +256,15 @@ def test_dependencies_and_variables(hooks: Hooks) -> None:
         Dependency("3", DependencyKind.ANY),
     ]
     assert script.spec.environment == {"A": "1", "C": "$${D}"}
+
+
+@pytest.mark.parametrize(
+    ("hooks", "directive", "variable"),
+    [(PBS, "-J 0-9:3%2", "PBS_ARRAY_INDEX"), (TORQUE, "-t 0-9:3%2", "PBS_ARRAYID")],
+)
+def test_an_array_is_retained(hooks: Hooks, directive: str, variable: str) -> None:
+    script = _read(hooks, directive)
+
+    assert script.lost == ()
+    assert script.spec.attributes.custom_attributes == {"jpsi.array": "0-9:3%2"}
+    assert script.spec.environment == {variable: "${JPSI_ARRAY_INDEX}"}

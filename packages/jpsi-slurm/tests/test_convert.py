@@ -156,7 +156,6 @@ def test_without_an_error_file_both_streams_go_to_the_output_file() -> None:
     ("directive", "why"),
     [
         ("-o slurm-%j.out", "--output slurm-%j.out: a path of jpsi has no patterns"),
-        ("--array=1-9", "--array 1-9: jpsi counts one submission as one job"),
         ("--export=NONE", "--export NONE: the job has the whole environment"),
         ("--wait", "--wait: sbatch would not return"),
         ("hetjob", "the directive 'hetjob' is not read to its end: the parts of a heterogeneous job"),
@@ -195,3 +194,11 @@ def test_the_resources_that_jpsi_renders_are_read_again(spec: JobSpec) -> None:
     assert read.exclusive_node_use == rendered.exclusive_node_use
     assert (read.memory is None) == (rendered.memory is None)
     assert (read.memory or 0) >= (rendered.memory or 0)
+
+
+def test_an_array_is_retained() -> None:
+    script = _read("--array=0-9:3%2")
+
+    assert script.lost == ()
+    assert script.spec.attributes.custom_attributes == {"jpsi.array": "0-9:3%2"}
+    assert script.spec.environment == {"SLURM_ARRAY_TASK_ID": "${JPSI_ARRAY_INDEX}"}

@@ -37,7 +37,11 @@ def parse_slurm_time(text: str) -> timedelta:
     """
     match = _SLURM_TIME.fullmatch(text)
     if match is None:
-        return parse_duration(text)
+        try:
+            return parse_duration(text)
+        except ValueError as e:
+            msg = f"{text!r} is not a time such as 90 (minutes), 1:30:00, 2-12 (days-hours) or 10m"
+            raise ValueError(msg) from e
     days, *parts = (int(it or 0) for it in (match["days"], *match["rest"].split(":")))
     # the first number is hours after days, and before two others
     first = 0 if match["days"] is not None or len(parts) == len(_UNITS_OF_TIME) else 1

@@ -255,10 +255,11 @@ def _problem(
 ) -> str | None:
     job = dependency.job
     if dependency.kind not in offered:
-        others = " or ".join(sorted(kind.value for kind in offered))
-        instead = f"; it can for {others}" if others else ""
-        asked = f"no job can wait here for the end of another ({dependency.kind.value})"
-        return f"attributes.after: {asked}{instead}"
+        others = " and ".join(sorted(kind.value for kind in offered))
+        missing = (
+            f"dependency of the kind {dependency.kind.value}, only {others}" if others else "dependencies"
+        )
+        return f"attributes.after: this executor has no {missing}"
     if not isinstance(job, Job):
         return None
     if dependency.kind.is_met(job.status.state) is False:
