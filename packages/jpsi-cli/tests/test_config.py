@@ -52,7 +52,8 @@ def test_a_usable_configuration_passes_the_check(run: Run, config: Path) -> None
 
 
 def test_the_check_names_unusable_executors(run: Run, config: Path) -> None:
-    config.write_text("targets:\n  missing: {executor: nosuch}\n  odd: {executor: local, config: {kill: 1}}\n")
+    odd = "odd: {executor: local, config: {kill: 1}}"
+    config.write_text(f"targets:\n  missing: {{executor: nosuch}}\n  {odd}\n")
 
     result, content = run("config", "check"), json.loads(run("config", "check", "--json").stdout)
 
