@@ -49,9 +49,8 @@ def as_future(job: Job) -> Future[JobStatus]:
 def as_completed(jobs: Iterable[Job], timeout: float | timedelta | None = None) -> Iterator[Job]:
     """Yield each job once it is final, in the order in which they end; jobs that have ended come first.
 
-    Args:
-        jobs: jobs of any executors; a job that is given twice is yielded once.
-        timeout: seconds or a timedelta, for all jobs together; None waits for ever.
+    The jobs may be of any executors; one that is given twice is yielded once. The timeout, in seconds or as a
+    timedelta, is for all jobs together; None waits for ever.
 
     Raises:
         TimeoutError: the timeout expired before all jobs were final; the message says how many are left.
@@ -66,17 +65,13 @@ def as_completed(jobs: Iterable[Job], timeout: float | timedelta | None = None) 
 def wait_all(
     jobs: Iterable[Job], timeout: float | timedelta | None = None, *, progress: bool = False
 ) -> Sequence[JobStatus | None]:
-    """Wait until all jobs are final.
+    """Wait until all jobs, of any executors, are final.
 
-    Args:
-        jobs: jobs of any executors.
-        timeout: seconds or a timedelta, for all jobs together; None waits for ever.
-        progress: show on standard error how many jobs are in which state, if that is a terminal or a
-            notebook. The progress bar is part of jpsi-cli.
+    The timeout, in seconds or as a timedelta, is for all jobs together; None waits for ever. With `progress`,
+    standard error shows how many jobs are in which state, if it is a terminal or a notebook; the progress bar
+    is part of jpsi-cli.
 
-    Returns:
-        The final status of each job, in the order of `jobs`; None for jobs that are not final when the
-        timeout expires.
+    The results are the final statuses in the order of `jobs`; None for a job that is not final at the timeout.
 
     Raises:
         PluginError: `progress` is true, and jpsi-cli, which provides the bar, is not installed.

@@ -46,12 +46,10 @@ class Launcher:
 
     @classmethod
     def get_instance(cls, name: str, version_constraint: str | None = None) -> Launcher:
-        """Return the launcher of this name.
+        """Return the launcher of this name; case does not matter.
 
-        Args:
-            name: the name of an installed launcher; case does not matter.
-            version_constraint: a PEP 440 specifier such as `">= 0.2"`; the highest version that satisfies it
-                is taken.
+        Of several versions, the highest that satisfies the constraint is taken, a PEP 440 specifier such as
+        `">= 0.2"`.
 
         Raises:
             PluginError: no such launcher is installed, or it cannot be loaded.

@@ -39,12 +39,9 @@ def read_script(
 ) -> Conversion:
     """Convert a submit script for a batch system, such as one with `#SBATCH` lines, into a job.
 
-    Args:
-        text: The script.
-        path: Its path: the job runs it from there, with the interpreter that it names.
-        directory: The directory from which it would be submitted; relative paths in it are relative to that.
-        executor: The executor, or the configured target, for which it was written. None takes the one that
-            understands its directives; if there are several, the one that converts most of them.
+    The job runs the script from its path, with the interpreter that it names. Relative paths in it are
+    relative to the directory, from which it would be submitted. Without an executor or a configured target,
+    the executor is the one that understands its directives; of several, the one that converts most of them.
 
     Raises:
         InvalidJobException: It has no directives of that executor, or of any installed one.

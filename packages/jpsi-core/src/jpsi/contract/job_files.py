@@ -45,10 +45,8 @@ class JobFiles(Protocol):
     def put(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Copy a file or a tree of this machine to that machine.
 
-        Args:
-            source: the file or directory; a link is followed.
-            target: its new name on that machine, and not the directory that receives it.
-            progress: called as bytes arrive.
+        A link as `source` is followed; `target` is its new name on that machine, and not the directory that
+        receives it. `progress` is called as bytes arrive.
 
         Raises:
             TransferError: a file is in the way, cannot be read, or cannot be written.
@@ -108,10 +106,8 @@ class Output:
         To follow a job, read again from the `end` of the last part. A job that runs again starts its output
         anew: the next part then has the `offset` 0.
 
-        Args:
-            offset: the position of the first byte; a negative one is counted from the end. If the file is
-                shorter than that, the part begins at the beginning of the file.
-            most: the largest number of bytes to return.
+        A negative offset is counted from the end; in a shorter file, the part begins at the beginning. The
+        part has at most `most` bytes.
 
         Raises:
             SubmitException: the file cannot be read; if `transient` is true, a later read may succeed.

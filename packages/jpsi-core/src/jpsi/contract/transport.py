@@ -30,15 +30,12 @@ class Transport(Protocol):
     def run(
         self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
     ) -> CommandResult:
-        """Run a command until it ends or its timeout expires.
+        """Run a command until it ends or its timeout, which is set, expires.
 
-        Args:
-            command: the command; its `timeout` is set.
-            keep: a file descriptor of this process that the command, if it is a process of this machine,
-                keeps open until it ends, even if this process ends first.
-            ready: called before the command receives any input, or before it is run: work that can be done
-                while the program starts. An exception of it is raised, and the command then has received no
-                input.
+        If the command is a process of this machine, it keeps the file descriptor `keep` of this process open
+        until it ends, even if this process ends first. `ready` is called before the command receives any
+        input, or before it is run: work that can be done while the program starts. An exception of it is
+        raised, and the command then has received no input.
 
         Raises:
             TransportError: the command could not be run, or it is unknown how it ended.
@@ -80,9 +77,8 @@ class BytesTransport(Transport, Protocol):
     def exchange(self, command: Command, data: bytes = b"") -> BytesResult:
         """Run a command as `run` does, with these bytes as its input; its output may be any bytes.
 
-        Args:
-            command: the command; its `timeout` is set, and its `stdin` is ignored.
-            data: the input. If the connection breaks, the command may run with a part of it.
+        The command has a `timeout`; its `stdin` is ignored. If the connection breaks, it may run with a part
+        of its input.
 
         Raises:
             TransportError: the command could not be run, or it is unknown how it ended.

@@ -61,9 +61,7 @@ class Plugin:
 def plugins(*, load: bool = False) -> list[Plugin]:
     """Return every plugin of the environment and of the plugin path, and every override of one file.
 
-    Args:
-        load: True to load those that are not refused, which runs their code, and to check that they implement
-            what is needed.
+    With `load`, those that are not refused are loaded, which runs their code, and checked.
 
     Raises:
         ConfigError: the configuration is wrong.

@@ -166,15 +166,10 @@ def refusals(
 ) -> dict[str, str]:
     """Return why jobs were not changed: for the hooks `parse_cancel`, `parse_hold` and `parse_release`.
 
-    If a command failed and its complaints name no job, its error applies to all jobs.
-
-    Args:
-        result: the result of the command.
-        native_ids: the jobs that it should change.
-        complaints: its complaints, by native id.
-        harmless: parts of complaints which mean that a job needs no change any more.
-        changed: the jobs that it reports as changed; None for a command that does not report these. If a
-            command that reports them fails, it failed for the remaining jobs.
+    `complaints` has those of the command, by native id. If it failed and its complaints name no job, its
+    error applies to all jobs. `harmless` has parts of complaints which mean that a job needs no change any
+    more. `changed` has the jobs that the command reports as changed, and is None if it never reports them; a
+    command that reports them and fails has failed for the others.
     """
     requested = frozenset(native_ids)
     found = {native_id: why for native_id, why in complaints.items() if native_id in requested}

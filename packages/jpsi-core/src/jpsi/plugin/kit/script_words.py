@@ -48,11 +48,9 @@ def gnu_options(
     ...                  {"partition"}))
     [('ntasks', '4'), ('partition', 'a'), ('exclusive', None)]
 
-    Args:
-        words: the command's arguments.
-        letters: the option names of single letters; a letter that is not in it is its own name.
-        plain: the names of options that have no value unless it is joined to them by `=`.
-        names: the names of further options; like all names, they may be abbreviated to their beginning.
+    `letters` has the option names of single letters; any other letter is its own name. `plain` has the names
+    of options that have no value unless it is joined to them by `=`, `names` those of further options; all
+    names may be abbreviated to their beginning.
 
     Raises:
         ValueError: a word is no option, or lacks its value.
