@@ -53,7 +53,7 @@ def test_losses_are_reported_on_standard_error(run: Run, tmp_path: Path) -> None
     assert done.stderr.decode().splitlines() == [
         ("jpsi: warning: --wait: sbatch would not return before the job has ended; use Job.wait"),
         (
-            "jpsi: warning: no time limit is asked for: jpsi does not leave it to the queue, "
+            "jpsi: warning: the script sets no time limit: jpsi does not use that of the queue, "
             "and gives the job 0:10:00"
         ),
     ]

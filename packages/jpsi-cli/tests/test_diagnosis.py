@@ -29,7 +29,7 @@ ENDS = {
     "kill": (
         failed(Reason.SIGNAL, 137, signal=9),
         [],
-        "the usual cause is too little memory: give it more, --memory than 4G",
+        "the usual cause is too little memory: give it more than 4G, with --memory",
     ),
     "crash": (failed(Reason.SIGNAL, 139, signal=11), [], "the program used memory that is not its own"),
     "no program": (failed(Reason.EXECUTABLE, 127), [], "name the program by its path"),
@@ -105,7 +105,8 @@ WAITS = {
     "the job is held by an administrator (JobHeldAdmin)": "ask yours",
     "the job waits for a job that it depends on (Dependency)": "starts after the job that it waits for",
     "a job that this one depends on has ended so that this one never starts (X)": "never starts: cancel it",
-    "the job asks for more time than its partition allows (PartitionTimeLimit)": "ask for less",
+    "the job asks for more time than its partition allows (X)": "never starts like this: lower --time",
+    "the job requests more nodes than its partition allows or has up (X)": "ask for less",
     "a limit of the quality of service is reached (QOSMaxJobsPerUserLimit)": "wait until other jobs of yours",
     "the account is invalid (InvalidAccount)": "name a project",
     "a licence is not free (Licenses)": "when a licence is free",
@@ -121,6 +122,14 @@ def test_a_pending_reason_comes_with_advice(message: str, advice: str) -> None:
 
     assert diagnosis.sentence == f"it waits, for 1m5s now: {message}"
     assert advice in diagnosis.advice[0]
+
+
+def test_a_job_that_no_queue_can_start_is_explained_with_the_numbers() -> None:
+    status = JobStatus(JobState.QUEUED, message="the nodes are in use (Resources)")
+
+    assert diagnose(JobFacts(status=status, spec=SPEC, excess=["--nodes: it can never start"])).advice == [
+        "--nodes: it can never start"
+    ]
 
 
 def test_position_and_start_estimate_are_reported() -> None:

@@ -50,6 +50,17 @@ def test_the_quiet_display_explains_other_failures(job: jpsi.Job) -> None:
     assert Quiet().status(job, CANCELED) == "jpsi: job cancelled: the job was cancelled\n"
 
 
+def test_the_quiet_display_says_once_why_a_job_waits_after_some_seconds() -> None:
+    display = Quiet()
+    waits = attrs.evolve(QUEUED, message="the job requests more time than its partition allows")
+
+    shown = [display.waiting(waits) for _ in range(7)]
+
+    reason = f"jpsi: the job waits: {waits.message}; it never starts like this: lower --time\n"
+    assert shown == ["", "", "", "", reason, "", ""]
+    assert display.waiting(attrs.evolve(QUEUED, message="(Priority)")) == "jpsi: the job waits: (Priority)\n"
+
+
 def test_the_quiet_display_does_not_confirm_its_own_cancellation(job: jpsi.Job) -> None:
     display = Quiet()
 

@@ -66,6 +66,21 @@ def test_doctor_finds_this_machine_sound(run: Run) -> None:
     assert b"WRONG" not in done.stdout
 
 
+def test_the_jobs_of_doctor_are_in_no_list(run: Run) -> None:
+    run("doctor", "-x", "local")
+    job_id = run("submit", "--name", "mine", "--", "true").stdout.decode().strip()
+
+    assert run("ls", "--all", "--ids").stdout.decode().split() == [job_id]
+
+
+@pytest.mark.usefixtures("far")
+def test_config_check_connects_as_a_job_would(run: Run) -> None:
+    done = run("config", "check")
+
+    assert (done.returncode, done.stdout) == (1, b"big: can be used\n")
+    assert done.stderr == b"jpsi: lost: far cannot be reached: Connection refused\n"
+
+
 @pytest.mark.parametrize("system", ["slurm", "pbs", "torque", "lsf", "gridengine", "flux"])
 def test_doctor_finds_every_fake_sound(run: Run, system: str) -> None:
     done = run("fake", system, "--", "jpsi", "doctor", "-x", system, "--json")

@@ -60,7 +60,8 @@ def test_a_job_is_submitted_found_waited_for_and_read(run: Run, submit: Callable
     out, err = run("logs", "mine"), run("logs", "--stderr", job_id)
     (listed,) = json.loads(run("show", "mine", "--json").stdout)
 
-    assert (waited.returncode, waited.stdout, waited.stderr) == (7, b"", b"")
+    reason = f"jpsi: job {job_id}: FAILED: the executable returned exit code 7\n".encode()
+    assert (waited.returncode, waited.stdout, waited.stderr) == (7, b"", reason)
     assert (out.stdout, err.stdout) == (b"out\n", b"err\n")
     assert (listed["id"], listed["state"], listed["exit_code"]) == (job_id, "FAILED", 7)
     assert [it["state"] for it in listed["history"]] == ["NEW", "QUEUED", "ACTIVE", "FAILED"]
@@ -331,8 +332,8 @@ def test_an_executor_without_jobs_is_reported(run: Run, submit: Callable[..., st
     empty, unknown = run("ls", "-x", "LOCAL", "--name", "nosuch"), run("ls", "-x", "nosuch")
 
     assert (empty.returncode, empty.stdout, empty.stderr) == (0, b"", b"")
-    assert (unknown.returncode, unknown.stdout) == (0, b"")
-    assert unknown.stderr == b"jpsi: there are no jobs of 'nosuch', however long ago\n"
+    assert (unknown.returncode, unknown.stdout) == (2, b"")
+    assert unknown.stderr.startswith(b"jpsi: there is no executor or target 'nosuch'; known are ")
 
 
 USAGE_ERRORS = {

@@ -171,8 +171,17 @@ def test_attaching_to_an_unknown_job_warns_immediately(run: Run) -> None:
 
     messages = result.stderr.decode().splitlines()
     assert result.returncode == 125
-    assert messages[0] == "jpsi: warning: toy does not mention the job 99; jpsi queries it again"
+    assert messages[0] == "jpsi: warning: toy knows no job 99; jpsi queries it again before it gives up"
     assert messages[1].startswith("jpsi: job failed: the batch system does not know the native id")
+
+
+def test_attaching_to_an_unknown_job_warns_immediately_on_a_terminal(
+    start_on_terminal: Callable[..., Started],
+) -> None:
+    started = start_on_terminal("attach", "99")
+
+    started.wait_for(b"jpsi: warning: toy knows no job 99; jpsi queries it again before it gives up")
+    assert started.end()[0] == 125
 
 
 def test_attaching_during_an_outage_warns_immediately(

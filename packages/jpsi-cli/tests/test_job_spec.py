@@ -121,7 +121,11 @@ def test_staging_options_are_added_to_those_of_a_document() -> None:
 def test_every_option_is_parsed() -> None:
     typed = {parameter.name for parameter in RUN_PARAMETERS if isinstance(parameter, click.Option)}
 
-    assert typed - {"executor", "file", "after", "expand", "as_json"} == set(_FIELDS) == set(EVERYTHING)
+    assert (
+        typed - {"executor", "file", "after", "expand", "lenient", "as_json"}
+        == set(_FIELDS)
+        == set(EVERYTHING)
+    )
 
 
 def test_missing_options_leave_a_document_unchanged() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -308,12 +309,44 @@ def test_a_document_runs_and_options_override_it(run: Run, tmp_path: Path) -> No
     assert (overridden.returncode, overridden.stdout) == (4, b"one zwei\n")
 
 
-def test_ignored_fields_of_a_document_are_warnings(run: Run) -> None:
-    result = run("run", "-f", "-", input=f"{DOCUMENT}    wibble: 3\n".encode())
+@pytest.mark.parametrize("command", ["run", "submit", "script", "validate"])
+def test_unknown_keys_of_a_document_are_errors_unless_the_user_means_them(run: Run, command: str) -> None:
+    document = f"{DOCUMENT}    enviroment: 3\n".encode()
 
-    assert (result.returncode, result.stdout) == (4, b"one two\n")
-    assert result.stderr.startswith(b"jpsi: warning: standard input:10: ")
-    assert result.stderr.count(b"\n") == 1
+    refused = run(command, "-f", "-", input=document)
+    accepted = run(command, "--lenient", "-f", "-", input=document)
+
+    sentence = (
+        "standard input:10: attributes.system.enviroment: is not known and has no effect; did you mean "
+    )
+    assert refused.returncode == 2
+    assert refused.stderr.decode() == f"jpsi: {sentence}'environment'? (--lenient ignores it)\n"
+    assert accepted.returncode == (4 if command == "run" else 0)
+    assert accepted.stderr.decode() == f"jpsi: warning: {sentence}'environment'?\n"
+
+
+def test_unknown_keys_on_a_line_of_many_are_errors(run: Run, tmp_path: Path) -> None:
+    document = yaml.safe_load(f"{DOCUMENT}    muonts: 3\n")
+    (tmp_path / "many.jsonl").write_text(f"{json.dumps(document)}\n")
+
+    refused = run("submit", "--many", "many.jsonl")
+
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert refused.stderr.startswith(b"jpsi: many.jsonl, line 1: attributes.system.muonts: is not known")
+    assert run("submit", "--lenient", "--many", "many.jsonl").returncode == 0
+
+
+WORKFLOW = "version: 1\ntasks:\n  - {name: a, command: [x]}\n  - {name: b, command: [x], depend_on: [a]}\n"
+
+
+@pytest.mark.parametrize("command", ["run", "submit", "script", "validate"])
+def test_a_document_of_another_language_names_the_command_that_takes_it(run: Run, command: str) -> None:
+    workflow = run(command, "-f", "-", input=WORKFLOW.encode())
+    request = run(command, "-f", "-", input=b"command: [x]\nmuonts: {}\n")
+
+    expected = "jpsi: standard input:1: is no job document; `{}` takes it\n"
+    assert (workflow.returncode, workflow.stderr.decode()) == (2, expected.format("jpsi workflow run"))
+    assert (request.returncode, request.stderr.decode()) == (2, expected.format("jpsi request run"))
 
 
 BAD_DOCUMENTS = {

@@ -16,8 +16,8 @@ from manual_executor import PATIENCE, ManualExecutor
 QUEUED, ACTIVE, COMPLETED = JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED
 
 
-def in_a_thread(gate: ManualExecutor, *states: JobState) -> None:
-    thread = threading.Thread(target=gate.publish, args=states)
+def in_a_thread(manual: ManualExecutor, *states: JobState) -> None:
+    thread = threading.Thread(target=manual.publish, args=states)
     thread.start()
     thread.join()
 
@@ -25,11 +25,11 @@ def in_a_thread(gate: ManualExecutor, *states: JobState) -> None:
 def test_wait_returns_the_final_status_that_comes_from_another_thread() -> None:
     async def main() -> JobStatus | None:
         job = Job()
-        gate = ManualExecutor(job)
+        manual = ManualExecutor(job)
         waiting = asyncio.create_task(aio.wait(job))
         await asyncio.sleep(0)
-        in_a_thread(gate, QUEUED, ACTIVE)
-        in_a_thread(gate, COMPLETED)
+        in_a_thread(manual, QUEUED, ACTIVE)
+        in_a_thread(manual, COMPLETED)
         return await asyncio.wait_for(waiting, PATIENCE)
 
     status = asyncio.run(main())
@@ -84,13 +84,13 @@ def test_a_canceled_wait_leaves_no_watcher_at_the_job() -> None:
 
 def test_a_status_after_the_loop_was_closed_is_ignored() -> None:
     job = Job()
-    gate = ManualExecutor(job)
+    manual = ManualExecutor(job)
     loop = asyncio.new_event_loop()
     waiting = loop.create_task(aio.wait(job))
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
 
-    gate.publish(QUEUED, COMPLETED)
+    manual.publish(QUEUED, COMPLETED)
 
     assert job.status.state is COMPLETED
     waiting._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -99,22 +99,22 @@ def test_a_status_after_the_loop_was_closed_is_ignored() -> None:
 def test_the_events_of_a_job_are_all_its_statuses_in_order() -> None:
     async def main() -> list[JobState]:
         job = Job()
-        gate = ManualExecutor(job)
-        gate.publish(QUEUED)
+        manual = ManualExecutor(job)
+        manual.publish(QUEUED)
         states = []
         async for status in aio.events(job):
             states.append(status.state)
             if status.state is QUEUED:
-                in_a_thread(gate, ACTIVE, COMPLETED)
+                in_a_thread(manual, ACTIVE, COMPLETED)
         assert job._watchers == ()
         return states
 
     assert asyncio.run(main()) == [QUEUED, ACTIVE, COMPLETED]
 
 
-def test_a_status_comes_once_the_callbacks_for_it_have_returned() -> None:
+def test_a_status_is_yielded_after_its_callbacks_have_returned() -> None:
     job = Job()
-    gate = ManualExecutor(job)
+    manual = ManualExecutor(job)
     order: list[str] = []
     go_on = threading.Event()
 
@@ -125,7 +125,7 @@ def test_a_status_comes_once_the_callbacks_for_it_have_returned() -> None:
     job.set_job_status_callback(callback)
 
     async def main() -> None:
-        gate.publish(QUEUED, COMPLETED)
+        manual.publish(QUEUED, COMPLETED)
         asyncio.get_running_loop().call_later(0.05, go_on.set)
         async for status in aio.events(job):
             order.append(f"event {status.state.value}")  # noqa: PERF401  callbacks append meanwhile
@@ -162,12 +162,12 @@ def test_the_events_of_an_executor_name_the_job() -> None:
 
 def test_a_thousand_waits_take_no_threads() -> None:
     async def main() -> int:
-        gates = [ManualExecutor(Job()) for _ in range(1000)]
-        waits = [asyncio.create_task(aio.wait(gate.job)) for gate in gates]
+        manual_executors = [ManualExecutor(Job()) for _ in range(1000)]
+        waits = [asyncio.create_task(aio.wait(manual.job)) for manual in manual_executors]
         await asyncio.sleep(0)
         threads = threading.active_count()
-        for gate in gates:
-            gate.publish(QUEUED, COMPLETED)
+        for manual in manual_executors:
+            manual.publish(QUEUED, COMPLETED)
         await asyncio.wait_for(asyncio.gather(*waits), PATIENCE)
         return threads
 

@@ -110,7 +110,7 @@ targets:
 """
 
 
-def test_executor_gets_what_is_configured(configure: Callable[[str], None]) -> None:
+def test_an_executor_gets_its_configuration(configure: Callable[[str], None]) -> None:
     configure(CONFIGURATION)
 
     for name in ("toy_x", "TOY_X", "game"):
@@ -125,7 +125,7 @@ def test_executor_gets_what_is_configured(configure: Callable[[str], None]) -> N
 
 
 @pytest.mark.parametrize("name", [None, "near", "NEAR"])
-def test_target_stands_for_its_executor(configure: Callable[[str], None], name: str | None) -> None:
+def test_a_target_selects_its_executor(configure: Callable[[str], None], name: str | None) -> None:
     configure(CONFIGURATION)
 
     executor = JobExecutor(name)
@@ -141,7 +141,7 @@ def test_target_stands_for_its_executor(configure: Callable[[str], None], name: 
     }
 
 
-def test_target_comes_before_an_executor_of_its_name(configure: Callable[[str], None]) -> None:
+def test_a_target_has_precedence_over_an_executor_of_its_name(configure: Callable[[str], None]) -> None:
     configure("targets: {local: {executor: toy_x}}\n")
 
     assert JobExecutor("local").name == "toy_x"
@@ -198,7 +198,7 @@ def test_a_wrong_field_is_reported_with_its_place(configure: Callable[[str], Non
 @pytest.mark.parametrize(
     ("text", "name", "expected"),
     [
-        ("default_executor: reff\n", None, "did you mean 'reef'?; it is asked for in {}:1: default_executor"),
+        ("default_executor: reff\n", None, "did you mean 'reef'?; it is named in {}:1: default_executor"),
         ("\ntargets: {big: {executor: tyo}}\n", "big", "{}:2: targets.big.executor"),
         (
             "default_executor: big\ntargets: {big: {executor: tyo}}\n",

@@ -18,7 +18,7 @@ def run(docs: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_the_page_is_what_the_tests_say() -> None:
+def test_the_page_agrees_with_the_tests() -> None:
     assert run(ROOT / "docs") == (0, "")
 
 
@@ -86,7 +86,7 @@ INHERITED = "packages/jpsi-testing/src/jpsi_testing/conformance/"
     }.values(),
     ids=str,
 )
-def test_a_test_of_a_clause_that_is_never_run_is_a_mistake(
+def test_a_test_of_a_clause_that_is_never_run_is_an_error(
     tmp_path: Path, files: dict[str, str], why: str
 ) -> None:
     docs = write_project(tmp_path, {f"packages/jpsi-x/tests/{name}": text for name, text in files.items()})
@@ -97,7 +97,7 @@ def test_a_test_of_a_clause_that_is_never_run_is_a_mistake(
     assert f"is never run: {why}\n" in output
 
 
-def test_tests_that_are_run_are_no_mistake(tmp_path: Path) -> None:
+def test_tests_that_run_are_no_error(tmp_path: Path) -> None:
     files = {
         "packages/jpsi-x/tests/test_x.py": f"{MARK}def test_it(): ...\n{IN_CLASS % 'TestSome'}",
         f"{INHERITED}some.py": IN_CLASS % "SomeTests",

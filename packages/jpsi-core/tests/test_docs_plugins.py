@@ -47,7 +47,7 @@ _MADE = re.compile(r"^```+\{(?:eval-rst|literalinclude)\}.*?^```+$", re.DOTALL |
 
 
 @pytest.mark.parametrize("page", sorted({str(it.relative_to(DOCS)) for it in DOCS.rglob("*.md")} - FOLLOWED))
-def test_no_other_page_shows_what_could_be_run(page: str) -> None:
+def test_no_other_page_has_blocks_that_tests_could_run(page: str) -> None:
     assert steps(_MADE.sub("", (DOCS / page).read_text())) == []
 
 

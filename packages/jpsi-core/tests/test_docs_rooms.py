@@ -31,7 +31,7 @@ rooms, doors = loaded("rooms"), loaded("doors")
 
 
 @pytest.mark.parametrize("script", ["rooms", "doors", "backend_hooks"])
-def test_nothing_is_wrong_with_what_the_pages_are_made_of(script: str) -> None:
+def test_the_sources_of_the_pages_have_no_problems(script: str) -> None:
     command = [sys.executable, str(DOCS / f"{script}.py"), "--check"]
 
     done = subprocess.run(command, check=False, capture_output=True, text=True)

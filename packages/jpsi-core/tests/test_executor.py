@@ -37,17 +37,17 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert executor.version.release >= (0, 1)
 
 
-def test_a_version_that_is_not_there_is_named_with_those_that_are() -> None:
+def test_a_missing_version_is_named_with_the_installed_ones() -> None:
     with pytest.raises(jpsi.PluginError, match=r"no executor 'local' with version > 99; installed: 0"):
         JobExecutor.get_instance("local", "> 99")
 
 
-def test_a_constraint_must_be_one() -> None:
+def test_an_invalid_constraint_is_refused() -> None:
     with pytest.raises(ValueError, match="is not a version constraint"):
         JobExecutor.get_instance("local", "newest")
 
 
-def test_a_missing_executor_says_which_there_are() -> None:
+def test_the_error_for_a_missing_executor_names_the_installed_ones() -> None:
     with pytest.raises(jpsi.PluginError, match=r"no executor 'nonsense'; installed: .*local"):
         JobExecutor.get_instance("nonsense")
 
@@ -214,6 +214,7 @@ def test_the_exported_names_are_pinned() -> None:
         "TransportError",
         "UnreachableStateException",
         "configuration",
+        "document_command",
         "escape",
         "parse_duration",
         "plugins",
@@ -256,7 +257,7 @@ def test_mistyped_custom_attributes_are_warned_of_once(
     assert [job.wait(PATIENCE) is not None for job in jobs] == [True, True]
 
 
-def test_an_interrupt_that_comes_too_late_is_raised_once_the_job_is_bound(
+def test_a_late_interrupt_is_raised_after_the_job_is_bound(
     executor: JobExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submit, interrupt = executor._engine.submit, KeyboardInterrupt()

@@ -19,7 +19,7 @@ from manual_executor import PATIENCE, ManualExecutor
 QUEUED, ACTIVE, COMPLETED, FAILED = JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED, JobState.FAILED
 
 
-def gates(count: int) -> Sequence[ManualExecutor]:
+def manual_executors(count: int) -> Sequence[ManualExecutor]:
     return [ManualExecutor(Job()) for _ in range(count)]
 
 
@@ -27,32 +27,32 @@ def gates(count: int) -> Sequence[ManualExecutor]:
 
 
 def test_a_future_becomes_the_final_status() -> None:
-    (gate,) = gates(1)
-    future = as_future(gate.job)
+    (manual,) = manual_executors(1)
+    future = as_future(manual.job)
     assert not future.done()
 
-    gate.publish(QUEUED, ACTIVE, FAILED)
+    manual.publish(QUEUED, ACTIVE, FAILED)
 
     assert future.result(PATIENCE).state is FAILED
-    assert gate.job._watchers == ()
+    assert manual.job._watchers == ()
 
 
 def test_the_future_of_a_job_that_has_ended_is_done() -> None:
-    (gate,) = gates(1)
-    gate.publish(QUEUED, COMPLETED)
+    (manual,) = manual_executors(1)
+    manual.publish(QUEUED, COMPLETED)
 
-    assert as_future(gate.job).done()
+    assert as_future(manual.job).done()
 
 
 def test_a_future_is_not_done_before_the_callbacks_have_returned() -> None:
-    (gate,) = gates(1)
+    (manual,) = manual_executors(1)
     is_released = threading.Event()
-    gate.job.set_job_status_callback(
+    manual.job.set_job_status_callback(
         lambda *_: None if is_released.wait(PATIENCE) else pytest.fail("too late")
     )
-    future = as_future(gate.job)
+    future = as_future(manual.job)
 
-    gate.publish(QUEUED, COMPLETED)
+    manual.publish(QUEUED, COMPLETED)
 
     with pytest.raises(TimeoutError):
         future.result(0.2)
@@ -61,30 +61,30 @@ def test_a_future_is_not_done_before_the_callbacks_have_returned() -> None:
 
 
 def test_a_future_cannot_be_cancelled_in_the_place_of_its_job() -> None:
-    (gate,) = gates(1)
-    future = as_future(gate.job)
+    (manual,) = manual_executors(1)
+    future = as_future(manual.job)
 
     assert not future.cancel()
-    gate.publish(QUEUED, COMPLETED)
+    manual.publish(QUEUED, COMPLETED)
     assert future.result(PATIENCE).state is COMPLETED
 
 
 def test_a_done_callback_may_read_and_wait_for_the_job() -> None:
-    (gate,) = gates(1)
+    (manual,) = manual_executors(1)
     found: list[JobStatus | None] = []
     done = threading.Event()
-    future = as_future(gate.job)
-    future.add_done_callback(lambda _: (found.append(gate.job.wait(PATIENCE)), done.set()))
+    future = as_future(manual.job)
+    future.add_done_callback(lambda _: (found.append(manual.job.wait(PATIENCE)), done.set()))
 
-    gate.publish(QUEUED, COMPLETED)
+    manual.publish(QUEUED, COMPLETED)
 
     assert done.wait(PATIENCE)
-    assert found == [gate.job.status]
+    assert found == [manual.job.status]
 
 
 def test_futures_of_jobs_mix_with_others() -> None:
-    first, second = gates(2)
-    futures = [as_future(gate.job) for gate in (first, second)]
+    first, second = manual_executors(2)
+    futures = [as_future(manual.job) for manual in (first, second)]
 
     second.publish(QUEUED, COMPLETED)
     done, _ = wait(futures, PATIENCE, FIRST_COMPLETED)
@@ -95,8 +95,8 @@ def test_futures_of_jobs_mix_with_others() -> None:
 # ------------------------------------------------------------------------------------------- many jobs
 
 
-def test_jobs_come_in_the_order_in_which_they_end() -> None:
-    first, second, third = gates(3)
+def test_as_completed_yields_jobs_in_the_order_of_their_ends() -> None:
+    first, second, third = manual_executors(3)
     third.publish(QUEUED, COMPLETED)
     completed = as_completed([first.job, second.job, third.job], PATIENCE)
 
@@ -107,19 +107,19 @@ def test_jobs_come_in_the_order_in_which_they_end() -> None:
     threading.Thread(target=first.publish, args=(COMPLETED,)).start()
     assert next(completed) is first.job
     assert list(completed) == []
-    assert {gate.job._watchers for gate in (first, second, third)} == {()}
+    assert {manual.job._watchers for manual in (first, second, third)} == {()}
 
 
-def test_a_job_that_is_named_twice_comes_once() -> None:
-    (gate,) = gates(1)
-    gate.publish(QUEUED, COMPLETED)
+def test_as_completed_yields_a_repeated_job_once() -> None:
+    (manual,) = manual_executors(1)
+    manual.publish(QUEUED, COMPLETED)
 
-    assert list(as_completed([gate.job, gate.job])) == [gate.job]
+    assert list(as_completed([manual.job, manual.job])) == [manual.job]
 
 
 @pytest.mark.parametrize("timeout", [0, 0.001, timedelta(milliseconds=1)])
 def test_jobs_that_are_not_final_in_time_are_counted(timeout: float | timedelta) -> None:
-    first, second, third = gates(3)
+    first, second, third = manual_executors(3)
     second.publish(QUEUED, COMPLETED)
     found = []
 
@@ -130,7 +130,7 @@ def test_jobs_that_are_not_final_in_time_are_counted(timeout: float | timedelta)
 
 
 def test_an_abandoned_iteration_leaves_no_watchers_at_the_jobs() -> None:
-    first, second = gates(2)
+    first, second = manual_executors(2)
     first.publish(QUEUED, COMPLETED)
     for job in as_completed([first.job, second.job]):
         assert job is first.job
@@ -140,7 +140,7 @@ def test_an_abandoned_iteration_leaves_no_watchers_at_the_jobs() -> None:
 
 
 def test_a_callback_may_wait_for_its_own_job_and_others() -> None:
-    first, second = gates(2)
+    first, second = manual_executors(2)
     found: list[Sequence[JobStatus | None]] = []
     done = threading.Event()
 
@@ -158,7 +158,7 @@ def test_a_callback_may_wait_for_its_own_job_and_others() -> None:
 
 
 def test_wait_all_returns_in_the_order_of_the_jobs() -> None:
-    first, second = gates(2)
+    first, second = manual_executors(2)
     second.publish(QUEUED, FAILED)
     first.publish(QUEUED, COMPLETED)
 
@@ -171,13 +171,13 @@ def test_wait_all_returns_in_the_order_of_the_jobs() -> None:
 
 
 def test_wait_all_returns_none_for_jobs_that_are_not_final_in_time() -> None:
-    first, second = gates(2)
+    first, second = manual_executors(2)
     second.publish(QUEUED, FAILED)
 
     assert wait_all([first.job, second.job], 0.01) == [None, second.job.status]
 
 
-def test_nothing_to_wait_for_is_waited_for_at_once() -> None:
+def test_waiting_for_no_jobs_returns_at_once() -> None:
     assert wait_all([]) == []
     assert list(as_completed([])) == []
 

@@ -94,7 +94,7 @@ def test_wait_raises_as_soon_as_no_target_can_be_reached() -> None:
 @pytest.mark.clause("wait-unreachable", "wait-unreachable-soon")
 def test_a_running_wait_raises_when_no_target_can_be_reached() -> None:
     job = Job()
-    gate = ManualExecutor(job)
+    manual = ManualExecutor(job)
     caught: list[JobState] = []
 
     def wait() -> None:
@@ -106,7 +106,7 @@ def test_a_running_wait_raises_when_no_target_can_be_reached() -> None:
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     assert eventually(lambda: job._condition is not None), "it waits"
-    gate.publish(JobState.QUEUED, JobState.ACTIVE, JobState.FAILED)
+    manual.publish(JobState.QUEUED, JobState.ACTIVE, JobState.FAILED)
     thread.join(PATIENCE)
 
     assert caught == [JobState.FAILED]
@@ -147,11 +147,11 @@ def test_wait_refuses_arguments_that_are_neither_time_nor_state(nonsense: Any) -
 @pytest.mark.clause("state-final", "status-monotonic", "state-order-kept")
 def test_states_never_go_back_and_end_once() -> None:
     job = Job()
-    gate = ManualExecutor(job)
+    manual = ManualExecutor(job)
     statuses: list[JobState] = []
     job.set_job_status_callback(lambda _, status: statuses.append(status.state))
 
-    gate.publish(JobState.ACTIVE, JobState.QUEUED, JobState.COMPLETED, JobState.FAILED, JobState.ACTIVE)
+    manual.publish(JobState.ACTIVE, JobState.QUEUED, JobState.COMPLETED, JobState.FAILED, JobState.ACTIVE)
     job.wait()
 
     assert statuses == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
@@ -161,7 +161,7 @@ def test_states_never_go_back_and_end_once() -> None:
 @pytest.mark.clause("callback-status")
 def test_wait_returns_after_the_callback_for_that_status() -> None:
     job = Job()
-    gate = ManualExecutor(job)
+    manual = ManualExecutor(job)
     may_return = threading.Event()
     returned = threading.Event()
 
@@ -171,7 +171,7 @@ def test_wait_returns_after_the_callback_for_that_status() -> None:
             returned.set()
 
     job.set_job_status_callback(callback)
-    gate.publish(JobState.COMPLETED)
+    manual.publish(JobState.COMPLETED)
 
     assert job.status.state is JobState.COMPLETED
     assert job.wait(0) is None
@@ -182,11 +182,11 @@ def test_wait_returns_after_the_callback_for_that_status() -> None:
 
 def test_a_callback_may_wait_for_its_own_job() -> None:
     job = Job()
-    gate = ManualExecutor(job)
+    manual = ManualExecutor(job)
     found: list[JobStatus | None] = []
     job.set_job_status_callback(lambda job, status: found.append(job.wait(0)) if status.final else None)
 
-    gate.publish(JobState.FAILED)
+    manual.publish(JobState.FAILED)
     job.wait(PATIENCE)
 
     assert [status.state for status in found if status] == [JobState.FAILED]

@@ -154,7 +154,7 @@ def test_job_knows_its_id(executor: JobExecutor) -> None:
     assert job.streams.stdout.read_text() == f"{job.id}\n"
 
 
-def test_processes_that_inherit_nothing_have_what_the_launcher_gives(executor: JobExecutor) -> None:
+def test_processes_that_inherit_nothing_have_the_variables_of_the_launcher(executor: JobExecutor) -> None:
     spec = JobSpec("/usr/bin/env", launcher="ranked", inherit_environment=False, environment={"A": "1"})
 
     _, written = run(executor, spec)
@@ -164,7 +164,9 @@ def test_processes_that_inherit_nothing_have_what_the_launcher_gives(executor: J
 
 
 @pytest.mark.parametrize("pre_launch", [None, "true"])
-def test_launcher_that_failed_says_why(executor: JobExecutor, tmp_path: Path, pre_launch: str | None) -> None:
+def test_the_failure_of_a_launcher_quotes_its_message(
+    executor: JobExecutor, tmp_path: Path, pre_launch: str | None
+) -> None:
     pre = None if pre_launch is None else script(tmp_path / "pre.sh", pre_launch)
 
     status, _ = run(executor, JobSpec("/bin/true", launcher="missing", pre_launch=pre))
@@ -183,14 +185,14 @@ def test_job_ignores_no_signal_that_python_or_a_shell_does(executor: JobExecutor
     assert [name for name in names if mask >> (signal.Signals[f"SIG{name}"] - 1) & 1] == []
 
 
-def test_launcher_that_failed_may_say_nothing(executor: JobExecutor) -> None:
+def test_a_launcher_may_fail_without_a_message(executor: JobExecutor) -> None:
     status, _ = run(executor, JobSpec("/bin/true", launcher="silent"))
 
     failed(status, 3, Reason.LAUNCH)
     assert status.message == "the launcher failed"
 
 
-def test_launcher_that_says_much_is_quoted_by_its_end(executor: JobExecutor) -> None:
+def test_the_end_of_a_long_launcher_message_is_quoted(executor: JobExecutor) -> None:
     status, _ = run(executor, JobSpec("/bin/true", launcher="chatty"))
 
     assert status.message is not None
@@ -251,7 +253,7 @@ def test_pre_launch_that_failed_is_named(executor: JobExecutor, tmp_path: Path) 
     assert not written
 
 
-def test_prologue_goes_before_everything(new_executor: Callable[..., JobExecutor], tmp_path: Path) -> None:
+def test_the_prologue_precedes_everything(new_executor: Callable[..., JobExecutor], tmp_path: Path) -> None:
     pre = script(tmp_path / "pre.sh", 'export A="$A, pre_launch"')
 
     with new_executor(prologue=["A=prologue", "export A"]) as executor:

@@ -101,7 +101,7 @@ EXAMPLES: dict[type, object] = {
     [(owner, name) for owner, names in NAMES.items() for name in names.values()],
     ids=lambda it: it if isinstance(it, str) else it.__name__,
 )
-def test_each_method_of_the_specification_is_there(owner: type, name: str) -> None:
+def test_each_method_of_the_specification_exists(owner: type, name: str) -> None:
     assert hasattr(EXAMPLES.get(owner, owner), name)
 
 
@@ -118,7 +118,7 @@ def test_the_page_lists_each_method_that_is_an_attribute() -> None:
 
 
 @pytest.mark.clause("method-names")
-def test_methods_that_stand_beside_ours_do_the_same() -> None:
+def test_methods_of_the_specification_behave_as_ours() -> None:
     job, states = Job(), list[JobState]()
     job.set_status_callback(lambda _, status: states.append(status.state))
     job._publish(JobStatus(JobState.QUEUED))
@@ -171,7 +171,7 @@ def test_any_number_of_states_is_waited_for(way: str, waited: tuple[Any, ...], n
     [((0,), {}), ((JobState.ACTIVE, 0), {}), ((0, *FINAL), {}), (FINAL, {"timeout": 0}), ((FINAL, 0.0), {})],
     ids=repr,
 )
-def test_time_runs_out_wherever_it_is_said(waited: tuple[Any, ...], named: dict[str, Any]) -> None:
+def test_a_timeout_is_accepted_in_each_form(waited: tuple[Any, ...], named: dict[str, Any]) -> None:
     assert Job().wait(*waited, **named) is None
 
 
@@ -189,7 +189,7 @@ def test_wait_refuses_an_argument_that_is_neither_a_time_nor_a_state(
 
 @pytest.mark.clause("spec-attributes")
 @pytest.mark.parametrize("made", [JobSpec(), JobSpec(attributes=None), JobSpec("/bin/true")], ids=repr)
-def test_attributes_are_there_to_be_set(made: JobSpec) -> None:
+def test_attributes_can_be_set(made: JobSpec) -> None:
     made.attributes.queue_name = "debug"
 
     assert made.attributes.queue_name == "debug"

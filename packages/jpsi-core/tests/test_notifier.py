@@ -151,7 +151,7 @@ def test_pool_grows_while_threads_are_blocked(notifier: Notifier) -> None:
         assert done.acquire(timeout=PATIENCE)
 
 
-def test_pool_grows_again_after_it_has_come_to_rest(notifier: Notifier) -> None:
+def test_the_pool_grows_again_after_it_was_idle(notifier: Notifier) -> None:
     for count in (10, 25):
         together = threading.Barrier(count)
         done = threading.Semaphore(0)
@@ -265,7 +265,7 @@ def test_a_call_that_raises_does_not_affect_others(
     assert records[0].exc_info is not None
 
 
-def test_threads_that_deliver_say_so(notifier: Notifier) -> None:
+def test_delivering_threads_have_a_name(notifier: Notifier) -> None:
     said: list[bool] = []
 
     post_all(notifier, Lane(), [lambda: said.append(is_delivering())])
@@ -321,7 +321,7 @@ def test_forked_child_delivers_its_own(lane: str, timeout_seconds: int) -> None:
     assert result.returncode == 0
 
 
-def test_draining_waits_for_what_was_posted(notifier: Notifier) -> None:
+def test_draining_waits_for_posted_calls(notifier: Notifier) -> None:
     begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
 
     def call() -> None:

@@ -34,7 +34,7 @@ def test_the_example_of_the_specification_finds_each_version(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PROJECTS))
-def test_packages_require_each_other_as_they_are_now(name: str) -> None:
+def test_packages_require_the_current_versions_of_each_other(name: str) -> None:
     extras = PROJECTS[name].get("optional-dependencies", {}).values()
     required = map(Requirement, itertools.chain(PROJECTS[name].get("dependencies", []), *extras))
     own = [it for it in required if it.name in PROJECTS and it.specifier]

@@ -138,7 +138,7 @@ ALL = ("0.1", "0.3", "broken", "0.2")
     [(None, "0.3"), (">= 0.2", "0.3"), ("< 0.3", "0.2"), ("== 0.1", "0.1"), (">= 0.1, != 0.3", "0.2")],
     ids=str,
 )
-def test_highest_version_that_fits_is_taken(
+def test_the_highest_suitable_version_is_chosen(
     plugin_path: Callable[..., None], constraint: str | None, expected: str
 ) -> None:
     plugin_path(*ALL)
@@ -398,7 +398,7 @@ def lay_engine(place: Path, version: str, **more: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["toy", "local"])
-def test_engine_from_outside_takes_the_place_of_jpsi_engine(
+def test_an_engine_of_another_distribution_replaces_jpsi_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Backends of command lines and `local` are carried out by what has the higher version."""
@@ -420,7 +420,7 @@ def test_engine_from_outside_takes_the_place_of_jpsi_engine(
 @pytest.mark.parametrize(
     ("version", "requires"), [("0.1", []), ("9.5", ["jpsi-core>=99"]), ("9.5", ["jpsi-engine<0.1"])]
 )
-def test_engine_that_is_older_or_does_not_fit_takes_no_place(
+def test_an_older_or_unsuitable_engine_replaces_none(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     version: str,

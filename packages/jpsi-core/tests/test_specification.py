@@ -93,7 +93,7 @@ def test_positional_arguments_of_a_spec_are_executable_and_arguments() -> None:
 @pytest.mark.clause("callback-status")
 def test_a_callback_may_see_a_later_status_than_its_own() -> None:
     job = Job()
-    gate = ManualExecutor(job)
+    manual = ManualExecutor(job)
     has_ended = threading.Event()
     calls: list[tuple[JobState, JobState]] = []
 
@@ -102,7 +102,7 @@ def test_a_callback_may_see_a_later_status_than_its_own() -> None:
         calls.append((status.state, job.status.state))
 
     job.set_job_status_callback(callback)
-    gate.publish(JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)
+    manual.publish(JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)
     has_ended.set()
     job.wait(PATIENCE)
 
@@ -176,13 +176,13 @@ def with_value(value: object, *path: str | int) -> str:
 
 @pytest.mark.clause("document-keys-required")
 @pytest.mark.parametrize("key", ["resources", "tasks", "attributes", "version"])
-def test_every_key_that_a_document_must_have_is_missed(key: str) -> None:
+def test_each_missing_required_key_of_a_document_is_a_problem(key: str) -> None:
     assert f"1: {key}: is missing" in document_problems(without(key))
 
 
 @pytest.mark.clause("document-task")
 @pytest.mark.parametrize("key", ["command", "slot", "count"])
-def test_every_key_that_a_task_must_have_is_missed(key: str) -> None:
+def test_each_missing_required_key_of_a_task_is_a_problem(key: str) -> None:
     assert f"1: tasks[0].{key}: is missing" in document_problems(without("tasks", 0, key))
 
 

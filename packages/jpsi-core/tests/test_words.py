@@ -56,6 +56,26 @@ def test_docstrings_are_plain(package: Path) -> None:
     assert found == []
 
 
+# Users could not tell what these messages meant; their like is not to come back.
+MESSAGE = re.compile(
+    r"is asked by commands|left its word|it is not told|nothing that a request says|no job can wait here"
+    r"|in no group whose|give it more, --|[Nn]obody wants|[Ss]omebody else|without a word\b|is asked for in"
+)
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_messages_are_plain(package: Path) -> None:
+    texts = (
+        (path, node.lineno, node.value)
+        for path in sorted(package.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+    found = [f"{path.relative_to(ROOT)}:{line}: {text}" for path, line, text in texts if MESSAGE.search(text)]
+    assert found == []
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

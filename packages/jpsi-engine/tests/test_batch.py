@@ -373,7 +373,7 @@ def test_a_final_job_is_not_polled(bench: Bench) -> None:
 
 
 @pytest.mark.clause("submit-which")
-def test_refused_job_is_invalid_and_nothing_is_left(bench: Bench) -> None:
+def test_a_refused_job_is_invalid_and_leaves_no_files(bench: Bench) -> None:
     with pytest.raises(InvalidJobException, match="no queue 'nowhere'"):
         bench.engine.submit(bench.submission(attributes=JobAttributes(queue_name="nowhere")))
 
@@ -381,7 +381,7 @@ def test_refused_job_is_invalid_and_nothing_is_left(bench: Bench) -> None:
 
 
 @pytest.mark.clause("submit-which")
-def test_unreachable_system_is_a_transient_failure_and_nothing_is_left(bench: Bench) -> None:
+def test_an_unreachable_system_is_a_transient_failure_and_leaves_no_files(bench: Bench) -> None:
     bench.scheduler.faults.down()
 
     with pytest.raises(SubmitException, match="cannot contact the toy server") as caught:

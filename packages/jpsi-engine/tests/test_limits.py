@@ -127,7 +127,7 @@ print("all well")
 """
 
 
-def test_a_forked_child_can_go_on_with_jobs_of_its_own(tmp_path: Path) -> None:
+def test_a_forked_child_can_run_its_own_jobs(tmp_path: Path) -> None:
     check(FORKS, tmp_path, 0)
 
 
@@ -148,5 +148,5 @@ print("all well")
 """
 
 
-def test_an_abandoned_executor_goes_away(tmp_path: Path) -> None:
+def test_an_abandoned_executor_is_collected(tmp_path: Path) -> None:
     check(ABANDONS, tmp_path, 0)

@@ -92,7 +92,7 @@ def test_a_job_passes_through_its_states_in_order(executor: JobExecutor) -> None
     ],
     ids=["exit", "255", "kill", "segv", "on-path", "missing", "no-x", "stdin", "stdout"],
 )
-def test_a_job_that_fails_says_how(
+def test_the_status_of_a_failed_job_has_its_code_and_reason(
     executor: JobExecutor,
     spec: JobSpec,
     code: int,
@@ -110,7 +110,7 @@ def test_a_job_that_fails_says_how(
 
 
 @pytest.mark.clause("spec-streams")
-def test_streams_go_where_the_spec_says(executor: JobExecutor, tmp_path: Path) -> None:
+def test_streams_are_written_to_the_paths_of_the_spec(executor: JobExecutor, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("hello")
     spec = shell(
         "cat; echo oops >&2",
@@ -192,7 +192,7 @@ def test_pre_launch_and_post_launch_are_sourced_around_the_job(executor: JobExec
     assert output(run(executor, spec)) == "pre\njob yes yes\npost yes\n"
 
 
-def test_a_failing_pre_launch_fails_the_job_and_says_so(executor: JobExecutor, tmp_path: Path) -> None:
+def test_a_failing_pre_launch_fails_the_job_with_that_reason(executor: JobExecutor, tmp_path: Path) -> None:
     (tmp_path / "pre").write_text("exit 0\n")
 
     job = run(executor, shell("echo ran", pre_launch=tmp_path / "pre"))
@@ -433,7 +433,7 @@ def test_attach_to_a_missing_process_fails(executor: JobExecutor, native_id: str
 
 
 @pytest.mark.clause("list-unique", "list-non-final", "list-attachable", "list-final")
-def test_list_holds_what_is_not_final_and_can_be_attached(
+def test_list_has_jobs_that_are_not_final_and_can_be_attached(
     executor: JobExecutor, fifo: Path, config: jpsi.ExecutorConfig
 ) -> None:
     done = run(executor, JobSpec("/bin/true"))

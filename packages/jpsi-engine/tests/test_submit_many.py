@@ -251,7 +251,7 @@ def release_jobs(fake: FakeScheduler) -> None:
     fake.wait_for(lambda: all(it.state.final for it in fake.jobs), PATIENCE)
 
 
-def test_jobs_that_go_into_an_array_after_a_crash_are_recovered_from_there(
+def test_jobs_submitted_as_an_array_after_a_crash_are_recovered_from_the_array(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
     """Their folders record a first attempt as single jobs, and their array is queued."""

@@ -145,7 +145,7 @@ FILE_NAMES = TEXTS.map(lambda text: text.replace("/", "_")[:60]).filter(
 @pytest.mark.clause("path")
 @given(FILE_NAMES, FILE_NAMES, TEXTS)
 @IN_PROCESS
-def test_paths_and_names_are_taken_as_they_are(
+def test_paths_and_names_are_unchanged(
     executor: JobExecutor, tmp_path: Path, directory: str, file: str, name: str
 ) -> None:
     place = tmp_path / directory

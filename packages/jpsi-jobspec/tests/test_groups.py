@@ -161,7 +161,7 @@ def test_a_task_too_large_for_the_nodes_of_its_group_fails_with_a_message(tmp_pa
 
     (part,) = journal.parts["g/a"]
     assert (part.state, part.reason) == (JobState.FAILED, "room")
-    assert part.message == "it asks for more than the group has"
+    assert part.message == "it needs more than the group has"
     assert log() == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -60,7 +61,7 @@ BROKEN = [
     ("JS002", "version: true\ntasks: [{command: a}]\n", True, 1, "is true"),
     ("JS002", "version: '1'\ntasks: [{command: a}]\n", True, 1, "is '1'"),
     ("JS002", "version: 2\ntasks: [{command: a}]\n", True, 1, "only one"),
-    ("JS003", one("command: a, resources: r, resplicas: 2"), False, 5, "did you mean 'replicas'"),
+    ("JS003", one("command: a, resources: r, resplicas: 2"), True, 5, "did you mean 'replicas'"),
     (
         "JS003",
         (
@@ -74,10 +75,10 @@ BROKEN = [
     ("JS003", group("name: a, command: x", "dependson: [a], command: y"), False, 9, "write 'depends_on'"),
     ("JS003", one("command: a, resources: r, <<: {a: b}"), True, 5, "<<"),
     ("JS003", one("command: a, resources: r, environment: {A: b}"), False, 5, "beside attributes"),
-    ("JS003", one("command: a, resources: r, watch: true"), False, 5, "move it into `attributes:`"),
-    ("JS003", one("command: a, resources: r, durration: 1h"), False, 5, "'duration', in `attributes:`"),
-    ("JS003", resource("{type: node, count: 1, cwd: /}"), False, 3, "move it into `attributes:`"),
-    ("JS003", resource("{type: node, count: 1, with: [{type: core, count: 1, cwd: /}]}"), False, 3, "known"),
+    ("JS003", one("command: a, resources: r, watch: true"), True, 5, "move it into `attributes:`"),
+    ("JS003", one("command: a, resources: r, durration: 1h"), True, 5, "'duration', in `attributes:`"),
+    ("JS003", resource("{type: node, count: 1, cwd: /}"), True, 3, "move it into `attributes:`"),
+    ("JS003", resource("{type: node, count: 1, with: [{type: core, count: 1, cwd: /}]}"), True, 3, "known"),
     ("JS004", "version: 1\nversion: 1\n", True, 2, "twice"),
     ("JS004", one("command: a, depends_on: [], dependson: []"), True, 5, "twice"),
     ("JS005", one("name: no, command: a, resources: r"), True, 5, "put it in quotes: 'no'"),
@@ -238,9 +239,9 @@ BROKEN = [
         9,
         "without limit",
     ),
-    ("JS064", one("command: a, resources: r, attributes: {nice: 4}"), False, 5, "SYSTEM.nice"),
-    ("JS064", one("command: a, resources: r, attributes: {duraton: 4}"), False, 5, "did you mean 'duration'"),
-    ("JS064", one("command: a, resources: r, attributes: {enviroment: {}}"), False, 5, "'environment'"),
+    ("JS064", one("command: a, resources: r, attributes: {nice: 4}"), True, 5, "SYSTEM.nice"),
+    ("JS064", one("command: a, resources: r, attributes: {duraton: 4}"), True, 5, "did you mean 'duration'"),
+    ("JS064", one("command: a, resources: r, attributes: {enviroment: {}}"), True, 5, "'environment'"),
     (
         "JS070",
         (
@@ -269,7 +270,7 @@ BROKEN = [
         ),
         False,
         4,
-        "nothing that is submitted",
+        "no task or group at the top",
     ),
     (
         "JS040",
@@ -504,6 +505,37 @@ def test_a_broken_rule_is_reported_with_its_code_its_position_and_advice(
     assert message in str(problems[0])
     assert all(it.at.column > 0 and it.do for it in problems)
     assert str(problems[0]).startswith(f"flow.yaml:{line}:{problems[0].at.column}: {code}: ")
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("JS003", one("command: a, resources: r, depend_on: [b]")),
+        ("JS064", one("command: a, resources: r, attributes: {nice: 4}")),
+    ],
+)
+def test_an_unknown_key_is_a_warning_only_where_the_user_means_it(code: str, text: str) -> None:
+    for is_lenient in (False, True):
+        findings = Findings("flow.yaml", is_lenient=is_lenient)
+        with contextlib.suppress(WorkflowError):
+            load(text, findings)
+
+        assert [it.is_error for it in (*findings.errors, *findings.warnings) if it.code == code] == [
+            not is_lenient
+        ]
+
+
+OTHER_DOCUMENTS = [
+    ("resources: [{type: slot}]\ntasks: [{command: [a], slot: s, count: {total: 1}}]", "jpsi run -f"),
+    ("command: [a]\nmounts: {}", "jpsi request run"),
+]
+
+
+@pytest.mark.parametrize(("text", "command"), OTHER_DOCUMENTS)
+def test_a_document_of_another_language_names_the_command_that_takes_it(text: str, command: str) -> None:
+    assert [str(it) for it in found(text)] == [
+        f"flow.yaml:1:1: JS001: it is no workflow; `{command}` takes it"
+    ]
 
 
 @pytest.mark.clause("ng-version", "ng-without")

@@ -31,7 +31,7 @@ LONG = (
     "- {name: b, command: [sh, -c, 'echo b >>$LOG'], resources: r, depends_on: [a]}\n"
 )
 DRIVEN = "jpsi: another process drives this run; waiting for its end\n"
-CANCEL_REQUESTED = "jpsi: another process drives this run; it is asked to cancel"
+CANCEL_REQUESTED = "jpsi: another process drives this run; it will cancel"
 Log = Callable[[], list[str]]
 Run = Callable[..., tuple[int, str, str]]
 
@@ -359,6 +359,12 @@ ENTRY = Entry(id="a", kind=Kind.JOB)
         (Part(ENTRY, 1, JobState.COMPLETED), 0),
         (Part(ENTRY, 1, JobState.FAILED, exit_code=7, reason="exit_code"), 7),
         (Part(ENTRY, 1, JobState.FAILED, exit_code=143, reason="signal"), 143),
+        (Part(ENTRY, 1, JobState.FAILED, exit_code=2, reason="exit_code"), 1),
+        (Part(ENTRY, 1, JobState.FAILED, exit_code=130, reason="exit_code"), 1),
+        (
+            Part(Entry(id="a", kind=Kind.ALLOCATION), 1, JobState.FAILED, exit_code=124, reason="exit_code"),
+            124,
+        ),
         (Part(ENTRY, 1, JobState.FAILED, exit_code=137, reason="timeout"), 124),
         (Part(ENTRY, 1, JobState.FAILED, reason="lost"), 125),
         (Part(ENTRY, 1, JobState.FAILED, exit_code=0, reason="node_fail"), 125),

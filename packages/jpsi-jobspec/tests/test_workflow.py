@@ -54,17 +54,56 @@ def test_a_valid_document_is_reported_as_valid(run: Run) -> None:
 def test_warnings_are_counted_and_are_errors_if_strict(run: Run) -> None:
     text = f"{HEAD}- {{command: a, resources: r, resplicas: 2}}\n"
 
-    code, out, err = run("validate", flow(text))
+    code, out, err = run("validate", "--lenient", flow(text))
 
     assert (code, out) == (0, "flow.yaml: 1 warning, no errors\n")
     assert "did you mean 'replicas'?" in err
-    assert run("validate", flow(text.replace("version: 1\n", "")))[1] == "flow.yaml: 2 warnings, no errors\n"
-    assert run("validate", "--strict", flow(text))[:2] == (2, "")
+    without_version = flow(text.replace("version: 1\n", ""))
+    assert run("validate", "--lenient", without_version)[1] == "flow.yaml: 2 warnings, no errors\n"
+    assert run("validate", flow(text))[:2] == (2, "")
+
+
+def test_a_run_with_unknown_keys_goes_on(run: Run) -> None:
+    file = flow(f"{HEAD}- {{name: a, command: [echo, hi], resources: r, resplicas: 2}}\n")
+
+    assert run("run", file) == (2, "", UNKNOWN_KEY)
+    assert run("run", "--lenient", file)[0] == 0
+    assert run("status", file)[:2] == (0, "COMPLETED  a\n")
+
+
+def test_a_task_with_exit_code_2_is_no_mistake_in_the_document(run: Run) -> None:
+    code, _, err = run("run", flow(f"{HEAD}- {{name: a, command: [sh, -c, exit 2], resources: r}}\n"))
+
+    assert (code, err) == (1, "a: FAILED: exit code 2\n")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [("", "sub"), ("attributes: {cwd: '~'}\n", "HOME")],
+    ids=["none", "of the document"],
+)
+def test_a_task_runs_in_the_directory_of_its_document(
+    run: Run, tmp_path: Path, attributes: str, expected: str
+) -> None:
+    (tmp_path / "sub").mkdir()
+    file = Path("sub/flow.yaml")
+    text = f"{HEAD}- {{name: a, command: [sh, -c, pwd], resources: r}}\n{attributes}"
+    file.write_text(text + "groups: [{name: g, resources: r, tasks: [{name: b, command: [sh, -c, pwd]}]}]\n")
+
+    assert run("run", str(file))[0] == 0
+    assert [run("logs", str(file), it)[1] for it in ("a", "g/b")] == [f"{tmp_path / expected}\n"] * 2
+
+
+UNKNOWN_KEY = (
+    "jpsi: flow.yaml:5:59: JS003: tasks[0].resplicas is an unknown key; did you mean 'replicas'?"
+    " (--lenient ignores it)\n"
+)
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "graph", "render", "satisfy", "run"])
 def test_warnings_are_printed_before_errors(command: str, run: Run) -> None:
-    code, out, err = run(command, flow(f"{HEAD}- {{command: a, resources: x, resplicas: 2}}\n"))
+    file = flow(f"{HEAD}- {{command: a, resources: x, resplicas: 2}}\n")
+    code, out, err = run(command, "--lenient", file)
 
     assert (code, out) == (2, "")
     assert [word for word in err.split() if word.startswith("JS")] == ["JS003:", "JS030:"]
@@ -106,8 +145,8 @@ def test_problems_are_reported_as_json(run: Run) -> None:
     code, out, _ = run("validate", "--json", flow(f"{HEAD}- {{command: a, resorces: r}}\n"))
 
     (unknown, slot) = json.loads(out)
-    assert code == 0
-    assert (unknown["code"], unknown["is_error"], unknown["at"]["line"]) == ("JS003", False, 5) or slot
+    assert code == 2
+    assert (unknown["code"], unknown["is_error"], unknown["at"]["line"]) == ("JS003", True, 5) or slot
 
 
 def test_warnings_are_reported_beside_errors(run: Run) -> None:

@@ -103,7 +103,7 @@ def site(request: pytest.FixtureRequest, executor: JobExecutor, tmp_path: Path) 
     return Site(executor, program, on_path(tmp_path / "bin", mpi), mpi, launcher, directory)
 
 
-def test_ranks_are_on_both_nodes_with_what_pre_launch_set(site: Site) -> None:
+def test_ranks_are_on_both_nodes_with_the_variables_of_pre_launch(site: Site) -> None:
     value = "a;b, 'c' \"d\" \\ $HOME"
     script = site.script("pre launch", f"FROM_PRE_LAUNCH={_quoted(value)}; export FROM_PRE_LAUNCH")
 
@@ -119,7 +119,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def test_ranks_of_an_empty_environment_find_each_other(site: Site) -> None:
+def test_ranks_with_an_empty_environment_connect(site: Site) -> None:
     script = site.script("pre", "export FROM_PRE_LAUNCH=here")
     spec = site.spec(pre_launch=script, inherit_environment=False)
 
@@ -231,7 +231,7 @@ def _blocked_signals(job: Job) -> list[str]:
     return [f"{(int(blocked, 16) | int(ignored, 16)) & 0x7FFFFFFF:x}" for blocked, ignored in masks]
 
 
-def test_paths_may_be_strange(site: Site) -> None:
+def test_paths_may_have_any_characters(site: Site) -> None:
     program = site.program.rename(site.directory / 'my "program" it\'s')
     (site.directory / "in $x").write_text("")
     post = site.script('post "it\'s"', ": >ended")

@@ -49,7 +49,7 @@ def ended(executor: JobExecutor, spec: JobSpec) -> tuple[JobStatus, str]:
     return status, job.streams.stdout.read_text()
 
 
-def test_ranks_find_each_other_and_have_what_pre_launch_set(executor: JobExecutor, spec: JobSpec) -> None:
+def test_ranks_connect_and_have_the_variables_of_pre_launch(executor: JobExecutor, spec: JobSpec) -> None:
     assert spec.directory is not None
     spec.pre_launch = spec.directory / "pre launch"
     spec.pre_launch.write_text("FROM_PRE_LAUNCH='a;b, \"c\"'; export FROM_PRE_LAUNCH\n")

@@ -88,7 +88,7 @@ def test_the_last_line_has_the_resources_of_the_spec(name: str, shape: str) -> N
 
 
 @pytest.mark.parametrize(("name", "shape"), [*LAST], ids=lambda it: it)
-def test_the_program_gets_what_the_last_line_says_and_the_command(
+def test_the_program_gets_the_arguments_of_the_last_line_and_the_command(
     tmp_path: Path, name: str, shape: str
 ) -> None:
     """A program that prints its arguments stands in."""
@@ -127,7 +127,7 @@ def every_spec(name: str, shape: str) -> JobSpec:
 
 
 @pytest.mark.parametrize(("name", "shape"), EVERY, ids=lambda it: it)
-def test_dash_takes_the_lines(tmp_path: Path, name: str, shape: str) -> None:
+def test_dash_accepts_the_lines(tmp_path: Path, name: str, shape: str) -> None:
     dash = shutil.which("dash") or pytest.skip("dash is not installed")
     path = script_of(lines_of(every_spec(name, shape)), tmp_path / "launch")
 
@@ -174,7 +174,7 @@ def test_each_component_gets_the_command_whatever_is_in_it(tmp_path: Path) -> No
     assert first[-3:] == [".echo", ".a b", ".:"]
 
 
-def test_srun_refuses_a_component_whose_last_node_has_less() -> None:
+def test_srun_refuses_a_component_with_fewer_processes_on_the_last_node() -> None:
     spec = several("srun", ResourceSpecV1(), ResourceSpecV1(process_count=3, processes_per_node=2))
 
     assert srun.check_spec(spec) == ["the launcher srun needs as many processes on each node of a component"]
@@ -302,7 +302,7 @@ def test_a_launcher_script_may_take_the_number_of_processes() -> None:
     assert script.launch(spec)[-1].startswith('  3 "$@" ')
 
 
-def test_whether_a_launcher_script_takes_a_number_is_yes_or_no() -> None:
+def test_the_option_for_the_number_of_a_launcher_script_is_a_boolean() -> None:
     spec = script_spec("/x")
     spec.attributes = JobAttributes(custom_attributes={"script.path": "/x", "script.takes_count": "3"})
 

@@ -93,7 +93,7 @@ def test_open_mpi_has_a_slot_for_each_line_of_the_node_file(mpi_host: MpiHost, v
 
 @pytest.mark.clause("pre-launch-forwarded")
 @pytest.mark.parametrize("version", OPEN_MPI)
-def test_open_mpi_takes_the_environment_to_other_nodes(mpi_host: MpiHost, version: str) -> None:
+def test_open_mpi_passes_the_environment_to_other_nodes(mpi_host: MpiHost, version: str) -> None:
     mpi_host.nodes = "a b"
 
     arguments = mpi_host.launch(version, process_count=2)
@@ -123,9 +123,7 @@ KINDS = HeterogeneousResources(
 
 
 @pytest.mark.parametrize("version", [*OPEN_MPI, *HYDRA])
-def test_slots_of_several_kinds_are_what_the_node_file_has_and_nothing_is_bound(
-    mpi_host: MpiHost, version: str
-) -> None:
+def test_slots_of_several_kinds_follow_the_node_file_without_binding(mpi_host: MpiHost, version: str) -> None:
     mpi_host.nodes = "a b b"
 
     arguments = mpi_host.launch_spec(JobSpec("/bin/true", launcher=mpi_host.name, resources=KINDS), version)
@@ -298,7 +296,7 @@ wait $!; wait"""
     ids=["openmpi-4", "openmpi-5", "mpich", "intel", "unknown"],
 )
 @pytest.mark.parametrize("sent", ["HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU"])
-def test_a_signal_that_its_program_would_die_of_becomes_term(
+def test_a_signal_that_would_kill_the_program_is_replaced_by_term(
     tmp_path: Path, version: str, ends_by_signal: set[str], sent: str
 ) -> None:
     recording = RECORDINGS / f"{version}.txt"

@@ -83,7 +83,7 @@ def test_code_is_that_of_a_script_that_is_done(bench: RunnerBench, code: int) ->
     assert notes(bench) == [f"note: launching {bench.job_id}", f"note: done with {code}"]
 
 
-def test_notes_that_come_late_are_no_part_of_what_it_says(bench: RunnerBench) -> None:
+def test_late_notes_are_not_in_the_log(bench: RunnerBench) -> None:
     late = 'echo _PSI_J_LAUNCHER_DONE\necho "launched" >>"$2"\nexit 0'
 
     assert run_launcher(bench, shell_job(":"), late).markers == ["exit.run.0"]

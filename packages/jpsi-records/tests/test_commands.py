@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -44,7 +45,12 @@ def test_an_existing_result_is_shown_and_not_recomputed(run: Run, tmp_path: Path
     first, second = run("run", "words.yaml"), run("run", "words.yaml")
 
     assert first.stdout == second.stdout == "a\nb\n"
-    assert first.stderr == second.stderr
+    assert re.fullmatch(r"jpsi: computed by execution (\S+): complete with exit code 0\n", first.stderr)
+    execution = first.stderr.split()[4].removesuffix(":")
+    reused = (
+        rf"jpsi: reused the result of execution {execution} of [-\d]+ [:\d]+: complete with exit code 0\n"
+    )
+    assert re.fullmatch(reused, second.stderr)
     (one, other) = json.loads(run("ls", "--json").stdout)
     assert one["execution"] == other["execution"]
     assert len(run("ls").stdout.splitlines()) == 3
@@ -78,7 +84,29 @@ def test_a_failure_is_the_exit_code(run: Run, tmp_path: Path) -> None:
 
     done = run("run", "fails.yaml", code=3)
 
-    assert done.stderr.endswith("complete with exit code 3\nno\n")
+    assert done.stderr.endswith(": failed with exit code 3\nno\n")
+    again = run("run", "fails.yaml", code=3)
+    assert again.stderr.startswith("jpsi: computed by execution ")
+
+
+def test_run_writes_json_for_programs(run: Run) -> None:
+    first, second = run("run", "--json", "words.yaml"), run("run", "--json", "words.yaml")
+
+    computed, reused = json.loads(first.stdout), json.loads(second.stdout)
+    assert (computed["is_reused"], reused["is_reused"]) == (False, True)
+    assert computed["execution"]["id"] == reused["execution"]["id"] == reused["request"]["execution"]
+    assert (reused["request"]["outcome"], reused["execution"]["exit_code"]) == ("complete", 0)
+    assert first.stderr.endswith("\na\nb\n")
+
+
+def test_the_executor_and_the_time_limit_are_options(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "slow.yaml").write_text("command: [sleep, '60']\nattempts: 1\n")
+
+    assert "no executor 'nosuch'" in run("run", "-x", "nosuch", "words.yaml", code=2).stderr
+    assert "--time: 'soon' is not a time" in run("run", "--time", "soon", "words.yaml", code=2).stderr
+    submitted = json.loads(run("submit", "-x", "local", "--time", "1m", "--json", "words.yaml").stdout)
+    assert submitted["wish"]["placement"] == {"executor": "local", "duration": 60.0}
+    assert run("run", "-x", "local", "--time", "1", "slow.yaml", code=125).stdout == ""
 
 
 def test_a_job_that_reported_a_failure_does_not_count_as_success(run: Run, tmp_path: Path) -> None:
@@ -86,7 +114,7 @@ def test_a_job_that_reported_a_failure_does_not_count_as_success(run: Run, tmp_p
 
     done = run("run", "fails.yaml", code=1)
 
-    assert "complete with exit code 0\njpsi: no input\n" in done.stderr
+    assert "failed with exit code 0\njpsi: no input\n" in done.stderr
 
 
 def test_invalid_progress_is_reported(run: Run) -> None:
@@ -158,6 +186,51 @@ def test_a_usage_error_is_reported_and_changes_nothing(
 
     assert message in done.stderr
     assert json.loads(run("ls", "--json").stdout) == []
+
+
+def test_unknown_keys_are_errors_unless_the_user_means_them(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("command: [echo, hi]\nmuonts: {}\nplacement:\n  durration: 3\n")
+
+    refused, accepted = run("run", "a.yaml", code=2), run("run", "--lenient", "a.yaml")
+
+    problems = [
+        "a.yaml:2: muonts is not a key of a request; did you mean 'mounts'?",
+        "a.yaml:4: placement.durration is not a key of a request; did you mean 'duration'?",
+    ]
+    assert refused.stderr.splitlines()[1:] == [f"  - {it} (--lenient ignores it)" for it in problems]
+    assert accepted.stdout == "hi\n"
+    assert accepted.stderr.splitlines()[:2] == [f"jpsi: warning: {it}" for it in problems]
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("tasks: [{command: [a], slot: s}]", "jpsi run -f"),
+        ("tasks: [{command: [a], depend_on: [b]}]", "jpsi workflow run"),
+    ],
+)
+def test_a_document_of_another_language_names_the_command_that_takes_it(
+    run: Run, tmp_path: Path, text: str, command: str
+) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+
+    expected = f"jpsi: the request is not valid: a.yaml:1: this is no request; `{command}` takes it\n"
+    assert run("run", "a.yaml", code=2).stderr == expected
+
+
+def test_each_problem_of_a_request_has_its_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(
+        "command: [a]\ncwd: /..\nmounts:\n  /a:\n    kind: tmp\n  /b: {kind: tmp, capacity: x}\n"
+        "placement:\n  duration: x\n"
+    )
+
+    told = run("preview", "a.yaml", code=2).stderr
+
+    assert re.findall(r"a.yaml:(\d+): (\S+ \S+)", told) == [
+        ("2", "cwd: '/..'"),
+        ("6", "mounts: /b:"),
+        ("8", "placement: duration"),
+    ]
 
 
 def test_a_missing_id_is_reported(run: Run) -> None:

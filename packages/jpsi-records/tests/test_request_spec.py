@@ -59,8 +59,11 @@ def test_all_problems_are_reported_together() -> None:
     [
         ([], "a request is a mapping"),
         ({}, "command is missing"),
-        ({"command": ["a"], "comand": 1}, "'comand' is nothing"),
-        ({"command": ["a"], "placement": {"partition": "x"}}, r"'placement\.partition'"),
+        ({"command": ["a"], "comand": 1}, "comand is not a key of a request; did you mean 'command'"),
+        (
+            {"command": ["a"], "placement": {"partition": "x"}},
+            r"placement\.partition is not a key of a request; known are",
+        ),
         ({"command": ["a"], "reuse": "maybe"}, "prefer, never, only"),
         ({"command": ["a"], "mounts": {"/a": {"kind": "keep"}}}, "'keep'"),
         ({"command": ["a"], "mounts": {"/a": {"kind": "text", "contents": 1}}}, "contents"),

@@ -271,7 +271,7 @@ def test_a_user_can_move_the_name_of_a_collection(records: Records, role: Client
     role("ca").put(tmp_path / "one", "data")
     role("ca").put(tmp_path / "two", "data")
 
-    with pytest.raises(StateError, match="somebody else"):
+    with pytest.raises(StateError, match="another user"):
         role("cb").put(tmp_path / "one", "data")
 
 

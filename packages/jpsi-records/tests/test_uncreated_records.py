@@ -64,7 +64,7 @@ def test_a_reader_that_opened_before_the_tables_existed_cannot_dispatch(
     client("server").submit(spec("a"))
 
     assert not reader.may_dispatch
-    with pytest.raises(StateError, match="only who owns the tables"):
+    with pytest.raises(StateError, match="only the owner of the tables"):
         Dispatcher(reader)
 
 

@@ -302,7 +302,7 @@ def test_older_requests_are_on_further_pages(records: Records, text: Text, clock
 
 
 def test_accounting_is_that_of_the_client(client: Client, text: Text, clock: Clock) -> None:
-    assert "Nothing was wanted yet" in text("accounting")
+    assert "There are no requests yet" in text("accounting")
     mine, theirs = client("ca").submit(spec("a")), client("cb").submit(spec("b"))
 
     page = text("accounting")

@@ -27,9 +27,9 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 def ssh(tmp_path_factory: pytest.TempPathFactory, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSsh:
     """The stand-in, first on PATH."""
     monkeypatch.setattr("jpsi_ssh.transport._connections", weakref.WeakValueDictionary())
-    stand_in = FakeSsh(tmp_path_factory.mktemp("ssh"))
-    monkeypatch.setenv("PATH", str(stand_in.folder), prepend=":")
-    return stand_in
+    fake = FakeSsh(tmp_path_factory.mktemp("ssh"))
+    monkeypatch.setenv("PATH", str(fake.folder), prepend=":")
+    return fake
 
 
 @pytest.fixture

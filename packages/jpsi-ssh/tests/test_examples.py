@@ -37,18 +37,18 @@ def example() -> SimpleNamespace:
 @pytest.mark.clause("layer-remote")
 @pytest.mark.parametrize("name", ["local", "slurm"])
 def test_results_are_staged_back(
-    name: str, there: Path, example: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+    name: str, remote_home: Path, example: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with on_path("slurm"):
         code = example.main(name, "ssh://cluster")
 
     assert code == 0
     assert capsys.readouterr().out == "counted the words of words.txt\nCOMPLETED, exit code 0\n127\n"
-    assert sorted(path.name for path in there.glob("jpsi-example/*")) == ["result.txt", "words.txt"]
+    assert sorted(path.name for path in remote_home.glob("jpsi-example/*")) == ["result.txt", "words.txt"]
 
 
 def test_a_job_of_another_host_is_followed(
-    there: Path, example: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    remote_home: Path, example: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     spec = jpsi.JobSpec("/bin/sh", ["-c", "until [ -e go ]; do sleep 0.1; done"], name=example.NAME)
     spec.directory = Path("~")
@@ -57,7 +57,7 @@ def test_a_job_of_another_host_is_followed(
         jpsi.JobExecutor("slurm", url="ssh://cluster").submit(job)
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another machine"))
         found = example.find_unfinished(jpsi.JobExecutor("slurm", url="ssh://cluster"))
-        (there / "go").touch()
+        (remote_home / "go").touch()
 
         status = found.wait()
 

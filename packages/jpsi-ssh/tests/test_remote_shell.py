@@ -112,7 +112,7 @@ def test_words_and_input_arrive_unchanged(shell: Shell) -> None:
     assert response.out.text.decode() == "a b|$HOME||é'\n*|#!\n\n"
 
 
-def test_every_byte_arrives_and_comes_back(shell: Shell) -> None:
+def test_every_byte_survives_a_round_trip(shell: Shell) -> None:
     data = bytes(range(256)) * 300
     requests = Request("n1", "cat", data)
 

@@ -278,7 +278,7 @@ def test_a_refused_connection_has_its_reason(ssh: FakeSsh, transport: SshTranspo
     assert not raised.value.may_have_run
 
 
-def test_without_a_client_there_is_an_error(
+def test_a_missing_client_is_an_error(
     transport: SshTransport, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -287,9 +287,7 @@ def test_without_a_client_there_is_an_error(
         transport.run(Command(["true"]))
 
 
-def test_without_descriptors_there_is_an_error(
-    transport: SshTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lack_of_descriptors_is_an_error(transport: SshTransport, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(_: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 

@@ -140,7 +140,7 @@ def test_fake_commands_keep_jobs_apart_from_the_users_own(
     assert not list(tmp_path.iterdir()), "what a test finds there is the test's own"
 
 
-def test_a_plugin_directory_offers_what_is_put_into_it(plugin_directory: PluginDirectory) -> None:
+def test_a_plugin_directory_offers_its_plugins(plugin_directory: PluginDirectory) -> None:
     entry_points = {"jpsi.executors": {"mine": "mine_plugin"}}
     source = (
         "from jpsi.plugin import *\n"

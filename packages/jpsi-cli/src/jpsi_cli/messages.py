@@ -13,6 +13,8 @@ import shutil
 import sys
 
 STDOUT, STDERR = 1, 2
+#: The user attribute of the jobs of `jpsi doctor`, which lists of jobs leave out.
+PROBE_MARK = "jpsi.doctor"
 
 # The length of the transient line on standard error, which the next message replaces; 0 if there is none.
 _transient_length = 0

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from jpsi.api import Conversion, System, read_script
     from jpsi.config import Configuration, Configured, configuration
     from jpsi.contract import ExecutorConfig, JobFiles, Output, OutputPart, Queue, Streams
-    from jpsi.document import read_document, write_document
+    from jpsi.document import document_command, read_document, write_document
     from jpsi.executor import JobExecutor
     from jpsi.futures import wait_all
     from jpsi.launcher import Launcher
@@ -61,7 +61,7 @@ else:
             "jpsi.api": "Conversion System read_script",
             "jpsi.config": "Configuration Configured configuration",
             "jpsi.contract": "ExecutorConfig JobFiles Output OutputPart Queue Streams",
-            "jpsi.document": "read_document write_document",
+            "jpsi.document": "document_command read_document write_document",
             "jpsi.executor": "JobExecutor",
             "jpsi.futures": "wait_all",
             "jpsi.launcher": "Launcher",
@@ -114,6 +114,7 @@ __all__ = [
     "TransportError",
     "UnreachableStateException",
     "configuration",
+    "document_command",
     "escape",
     "parse_duration",
     "plugins",

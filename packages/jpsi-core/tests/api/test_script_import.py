@@ -36,7 +36,7 @@ def test_the_interpreter_of_a_script_is_that_of_the_kernel(first: str, command: 
     assert [spec.executable, *(spec.arguments or ())] == [*command, str(_SCRIPT)]
 
 
-def test_a_shell_that_the_directives_name_comes_first() -> None:
+def test_the_shell_of_the_directives_has_precedence() -> None:
     spec = _completed(jpsi.JobSpec("/bin/ksh"), "#!/bin/bash\n")
 
     assert (spec.executable, spec.arguments) == ("/bin/ksh", [str(_SCRIPT)])

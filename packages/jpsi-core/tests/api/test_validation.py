@@ -175,7 +175,7 @@ def test_several_kinds_of_slots_are_refused_before_the_engine_gets_them(backend:
     assert resources == [None]
 
 
-def test_an_executor_of_several_kinds_of_slots_takes_them(backend: Backend) -> None:
+def test_an_executor_for_several_kinds_of_slots_accepts_them(backend: Backend) -> None:
     backend.heterogeneous = True
 
     submission = checking(backend).submission(Job(JobSpec("a", resources=SEVERAL)), 1)

@@ -29,7 +29,7 @@ def after(spec: JobSpec) -> list[object]:
     return list(spec.attributes.after or ())
 
 
-def test_jobs_become_native_ids() -> None:
+def test_jobs_are_replaced_by_their_native_ids() -> None:
     spec, problems = resolved(
         waiting(submitted(JobState.QUEUED), Dependency("8", DependencyKind.ANY)),
         lambda: EVERY,
@@ -39,7 +39,7 @@ def test_jobs_become_native_ids() -> None:
     assert (after(spec), problems) == ([Dependency("7"), Dependency("8", DependencyKind.ANY)], [])
 
 
-def test_a_spec_without_dependencies_stays_as_it_is() -> None:
+def test_a_spec_without_dependencies_is_unchanged() -> None:
     spec = JobSpec("/bin/true")
 
     assert resolved(spec, frozenset, lambda _: False) == (spec, [])
@@ -51,7 +51,7 @@ def test_satisfied_dependencies_are_left_out() -> None:
     assert (after(spec), problems) == ([Dependency("8")], [])
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     failed, new, foreign = submitted(JobState.FAILED), Job(), submitted(JobState.ACTIVE)
     spec = waiting(failed, new, foreign, Dependency("8", DependencyKind.ANY))
 
@@ -61,15 +61,15 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     assert problems == [
         f"attributes.after waits for the job {failed.id} to complete, but it is FAILED",
         f"attributes.after names the job {new.id}, which must be submitted first",
-        f"attributes.after names the job {foreign.id} of another batch system: wait for it, then submit",
-        "attributes.after: jobs of this executor cannot wait for others (any); they can for ok",
+        f"attributes.after names the job {foreign.id}, which was submitted to another batch system",
+        "attributes.after: this executor has no dependency of the kind any, only ok",
     ]
 
 
 def test_local_offers_no_dependencies() -> None:
     job = Job(waiting("7"))
 
-    with pytest.raises(jpsi.InvalidJobException, match="jobs of this executor cannot wait for others"):
+    with pytest.raises(jpsi.InvalidJobException, match="this executor has no dependencies"):
         JobExecutor("local").submit(job)
 
     assert job.status.state is JobState.NEW

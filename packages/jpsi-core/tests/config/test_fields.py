@@ -59,7 +59,7 @@ def structure(values: dict[str, Any], config_class: type[ExecutorConfig] = Confi
     return structured(config_class, section.mapping())
 
 
-def test_values_become_what_the_fields_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_are_converted_to_the_types_of_the_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
 
     config = structure(
@@ -139,10 +139,8 @@ def test_a_refusal_of_a_validator_is_reported_with_its_place() -> None:
     assert "shell" not in str(caught.value)
 
 
-def test_values_that_do_not_go_together_are_named() -> None:
-    with pytest.raises(
-        ConfigError, match="Pair cannot be structure of low, high: they are the wrong way round"
-    ):
+def test_contradicting_values_are_named() -> None:
+    with pytest.raises(ConfigError, match="Pair cannot be made of low, high: they are the wrong way round"):
         structure({"low": 2, "high": 1}, Pair)
 
 

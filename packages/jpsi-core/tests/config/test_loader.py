@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from jpsi.config import loader
+from jpsi.config.fields import structured
 from jpsi.config.file import read
 from jpsi.config.settings import Section, SpecDefaults
+from jpsi.contract.config import BatchConfig
 from jpsi.model.errors import ConfigError, DocumentError
 
 
@@ -29,7 +31,29 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # noqa: ANN201  a f
     return write
 
 
-def test_nothing_is_configured() -> None:
+def test_relative_paths_are_those_beside_the_file_and_stay_so(
+    write,  # noqa: ANN001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = write(
+        "named", "plugin_path: [plugins, ~/plugins]\nexecutors: {x: {config: {work_directory: work}}}\n"
+    )
+    monkeypatch.chdir(file.parent)
+    monkeypatch.setenv("JPSI_CONFIG", file.name)
+
+    settings = loader.load()
+    monkeypatch.chdir(tmp_path)
+
+    assert settings.plugin_path == [file.parent / "plugins", Path.home() / "plugins"]
+    config = structured(BatchConfig, settings.executor(["x"]).config)
+    assert isinstance(config, BatchConfig)
+    assert config.work_directory == file.parent / "work"
+    # this process and its children find the file, in whichever directory they are
+    assert loader.files()[0] == file
+
+
+def test_without_files_the_configuration_is_empty() -> None:
     settings = loader.load()
 
     assert settings == loader.Settings()
@@ -135,14 +159,14 @@ def test_all_problems_of_all_files_are_reported_at_once(write) -> None:  # noqa:
         "      project_name: b\n"
         "    url: ssh://x\n",
     )
-    user = write("user", "plugin_path: [relative]\ntargets: []\nexecutors: {x: {defaults: {launcher: 1}}}\n")
+    user = write("user", "plugin_path: [1]\ntargets: []\nexecutors: {x: {defaults: {launcher: 1}}}\n")
 
     with pytest.raises(ConfigError) as caught:
         loader.load()
 
     section = f"{site}:{{}}: executors.slurm.{{}}"
     expected = [
-        f"{user}:1: plugin_path[0]: must be an absolute path, or one that starts with ~/, not 'relative'",
+        f"{user}:1: plugin_path[0]: must be text, not 1; put it in quotes",
         f"{user}:2: targets: must be a mapping, not a list",
         f"{user}:3: executors.x.defaults.launcher: must be text, not 1; put it in quotes",
         f"{site}:1: default_exector: is not known here; did you mean 'default_executor'?",
@@ -161,7 +185,7 @@ TIMES = "such as 90 (seconds), 10m, 2h30m or 1:30:00"
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "{}", "executors:\n  slurm:\n    defaults:\ntargets:\n"])
-def test_keys_with_nothing_behind_them_say_nothing(write, text: str) -> None:  # noqa: ANN001
+def test_keys_without_a_value_are_ignored(write, text: str) -> None:  # noqa: ANN001
     write("user", text)
 
     assert loader.load().plugin_path == []
@@ -185,7 +209,7 @@ def test_file_of_other_bytes_is_named(write) -> None:  # noqa: ANN001
         loader.load()
 
 
-def test_file_that_is_named_must_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_named_file_must_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JPSI_CONFIG", str(tmp_path / "none"))
 
     with pytest.raises(ConfigError, match=r"JPSI_CONFIG names .*none, which is not a file"):

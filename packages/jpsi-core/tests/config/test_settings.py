@@ -53,7 +53,7 @@ def test_set_fields_stay_and_the_spec_is_not_changed() -> None:
     assert filled.attributes.user == {"a": 1}
 
 
-def test_nothing_configured_changes_nothing() -> None:
+def test_an_empty_configuration_changes_nothing() -> None:
     spec = JobSpec("x")
 
     assert SpecDefaults().filled_in(spec) is spec

@@ -113,7 +113,7 @@ def test_access_control_lists_count(found: bytes, group: int, writer: str | None
         ),
     ],
 )
-def test_refusal_names_owner_and_mode_and_says_what_to_do(it: Step, expected: str) -> None:
+def test_a_refusal_names_owner_and_mode_and_the_remedy(it: Step, expected: str) -> None:
     assert problem_of(it) == expected
 
 

@@ -1,4 +1,4 @@
-"""Shell text: what was quoted reaches a real shell as it was."""
+"""Shell text: quoted text reaches a real shell unchanged."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ def encoded(texts: Iterable[str]) -> list[bytes]:
     return [os.fsencode(text) for text in texts]
 
 
-def test_hostile_text_is_one_word_that_means_itself(shell: str) -> None:
+def test_hostile_text_is_one_literal_word(shell: str) -> None:
     assert arguments_in(shell, " ".join(word(text) for text in HOSTILE)) == encoded(HOSTILE)
 
 
 @batches
 @given(words=st.lists(texts, max_size=30))
-def test_any_text_is_one_word_that_means_itself(shell: str, words: list[str]) -> None:
+def test_any_text_is_one_literal_word(shell: str, words: list[str]) -> None:
     assert arguments_in(shell, " ".join(word(text) for text in words)) == encoded(words)
 
 
 @batches
 @given(words=st.lists(texts, max_size=30))
-def test_line_is_the_words_it_was_made_of(shell: str, words: list[str]) -> None:
+def test_a_line_has_the_words_it_was_made_of(shell: str, words: list[str]) -> None:
     assert arguments_in(shell, line(*words)) == encoded(words)
 
 
@@ -113,7 +113,7 @@ def test_nul_is_refused() -> None:
         ("a\n", "'a\n'"),
     ],
 )
-def test_text_is_left_bare_only_where_it_means_nothing_else(text: str, quoted: str) -> None:
+def test_only_text_without_special_characters_is_unquoted(text: str, quoted: str) -> None:
     """Text that people read has no needless quotes."""
     assert word(text) == quoted
 
@@ -122,7 +122,7 @@ def test_text_is_left_bare_only_where_it_means_nothing_else(text: str, quoted: s
 
 
 @given(st.text())
-def test_directive_is_one_line_that_every_reader_takes_for_its_value_or_an_error(value: str) -> None:
+def test_a_directive_is_one_line_with_its_value_for_every_reader_or_an_error(value: str) -> None:
     try:
         text = Directive.of("#SBATCH", "--comment", value).text
     except ValueError:
@@ -152,7 +152,7 @@ def test_directive_is_one_line_that_every_reader_takes_for_its_value_or_an_error
     ],
     ids=ascii,
 )
-def test_directive_refuses_what_cannot_be_said_and_names_it(value: str, reason: str) -> None:
+def test_a_directive_refuses_a_value_that_it_cannot_express_and_names_it(value: str, reason: str) -> None:
     with pytest.raises(ValueError, match=f"^--job-name cannot be .*: {re.escape(reason)}"):
         Directive.of("#SBATCH", "--job-name", value)
 

@@ -34,7 +34,7 @@ def test_the_directories_are_those_of_the_remote_host() -> None:
         CommandResult(returncode=1, stdout="jpsi-directory /h\njpsi-directory /w\n"),
     ],
 )
-def test_without_them_nothing_can_be_sent(result: CommandResult) -> None:
+def test_unknown_directories_are_an_error(result: CommandResult) -> None:
     with pytest.raises(TransportError, match="home directory on the remote host"):
         read_directories(result)
 

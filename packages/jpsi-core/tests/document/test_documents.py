@@ -164,7 +164,7 @@ FULL = JobSpec(
 @pytest.mark.clause("document-form")
 @FIXED
 @given(spec=job_specs, as_json=st.booleans())
-def test_reading_what_was_written_gives_the_same_spec(spec: JobSpec, as_json: bool) -> None:
+def test_a_written_spec_is_read_unchanged(spec: JobSpec, as_json: bool) -> None:
     text = write_document(spec, as_json=as_json)
 
     back = read_quietly(text)
@@ -197,7 +197,7 @@ def test_every_field_has_its_place() -> None:
             assert getattr(value, name) != getattr(defaults, name), name
 
 
-def test_json_document_says_the_same() -> None:
+def test_a_json_document_has_the_same_spec() -> None:
     text = write_document(FULL, as_json=True)
 
     assert read_quietly(text) == FULL
@@ -233,7 +233,7 @@ def test_unset_and_empty_are_kept_apart(spec: JobSpec, as_json: bool) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=repr)
-def test_text_is_never_taken_for_something_else(text: str) -> None:
+def test_text_is_never_read_as_another_type(text: str) -> None:
     spec = JobSpec(
         "sh",
         [text, f"{text}x", f"x{text}"],
@@ -263,7 +263,7 @@ def test_text_is_readable_where_it_can_be() -> None:
     ) in text
 
 
-def test_values_of_other_classes_become_plain_ones() -> None:
+def test_values_of_other_classes_are_written_as_plain_ones() -> None:
     """A tuple, a view of a mapping and a subclass of text are valid in a spec."""
 
     class Word(str):
@@ -315,7 +315,7 @@ def nested(depth: int) -> list[Any]:
     ],
     ids=["digits", "surrogate", "key"],
 )
-def test_writing_refuses_what_could_not_be_read(attributes: JobAttributes, expected: str) -> None:
+def test_writing_refuses_a_spec_that_could_not_be_read(attributes: JobAttributes, expected: str) -> None:
     with pytest.raises(InvalidJobException, match=expected):
         write_document(JobSpec("a", attributes=attributes))
 
@@ -360,7 +360,7 @@ def test_shortest_duration_does_not_become_unlimited() -> None:
 
 
 @pytest.mark.clause("document-user")
-def test_user_is_carried_unchanged() -> None:
+def test_user_attributes_are_kept_unchanged() -> None:
     text = DOCUMENT + "  user:\n    b: [1, 1.5, true, null, 2026-01-01, '1', =]\n    a: {c: d}\n"
 
     attributes = read_document(text).attributes

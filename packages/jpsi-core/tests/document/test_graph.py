@@ -130,7 +130,7 @@ def test_counts_follow_from_graph_and_tasks(
         ((4, 3, 1, 0, {"total": 3}), "3 tasks do not fill 12 slots on 4 nodes"),
     ],
 )
-def test_graph_that_resources_cannot_say_is_refused(
+def test_a_graph_that_resources_cannot_express_is_refused(
     graph: tuple[int | None, int, int, int, dict[str, int]], expected: str
 ) -> None:
     (found,) = document_problems(graph_document(*graph))

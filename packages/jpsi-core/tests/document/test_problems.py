@@ -429,7 +429,7 @@ def test_wrong_jpsi_attribute_is_named_with_its_place(lines: str, expected: str)
     assert document_problems(jpsi(lines)) == [expected.replace(": ", ": attributes.system.jpsi.", 1)]
 
 
-def test_every_mistake_is_named_at_once_in_the_order_of_lines() -> None:
+def test_all_problems_are_named_at_once_in_the_order_of_lines() -> None:
     text = """\
 version: 2
 resources:
@@ -543,7 +543,7 @@ def test_error_is_a_readable_list() -> None:
         read_document(changed("label: task", "label: 1").replace("3600", "soon"), "job.yaml")
 
 
-def test_several_json_mistakes_have_their_lines() -> None:
+def test_several_problems_in_json_have_their_lines() -> None:
     text = json.dumps(json.loads(write_document(read_document(DOCUMENT), as_json=True)), indent="\t")
     text = text.replace('"slot": "task"', '"slot": "task",\n"slot": "task"').replace(
         "3600", 'NaN, \n\t"cwd": 1'
@@ -567,6 +567,22 @@ def test_problems_of_json_that_yaml_cannot_locate_have_no_lines() -> None:
     ]
 
 
+# --------------------------------------------------------------------------------------- other documents
+
+OTHER_DOCUMENTS = [
+    ("version: 1\ntasks:\n  - {name: a, command: [x]}\n  - {name: b, command: [x]}", "jpsi workflow run"),
+    ("tasks: [{command: [x], resources: r}]\nresources: {r: {type: core, count: 1}}", "jpsi workflow run"),
+    ("groups: [{name: g, tasks: []}]", "jpsi workflow run"),
+    ("command: [x]\nmuonts: {}", "jpsi request run"),
+    ("container_image: docker.io/a", "jpsi request run"),
+]
+
+
+@pytest.mark.parametrize(("text", "command"), OTHER_DOCUMENTS, ids=[case[0][:20] for case in OTHER_DOCUMENTS])
+def test_a_document_of_another_language_names_the_command_that_takes_it(text: str, command: str) -> None:
+    assert document_problems(text) == [f"1: is no job document; `{command}` takes it"]
+
+
 # --------------------------------------------------------------------------------------- warnings
 
 
@@ -581,7 +597,10 @@ def test_unknown_system_attributes_give_one_warning() -> None:
     (warning,) = caught
     assert warning.filename == __file__
     assert str(warning.message).splitlines() == [
-        "job.yaml:17: attributes.system.walltime: is not known and has no effect",
+        (
+            "job.yaml:17: attributes.system.walltime: is not known and has no effect; known are duration, "
+            "environment, cwd, job, jpsi"
+        ),
         (
             "job.yaml:18: attributes.system.enviroment: is not known and has no effect; did you mean "
             "'environment'?"

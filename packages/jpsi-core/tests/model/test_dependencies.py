@@ -34,7 +34,7 @@ def test_each_kind_is_met_by_its_ends(state: JobState, met: dict[DependencyKind,
     assert {kind: kind.is_met(state) for kind in DependencyKind} == met
 
 
-def test_a_job_alone_must_be_completed() -> None:
+def test_a_job_without_a_kind_must_complete() -> None:
     job = Job()
 
     assert Dependency.of("7") == Dependency("7", OK)
@@ -79,7 +79,7 @@ def test_a_copy_shares_no_list() -> None:
     assert copied.attributes.after == ["7"]
 
 
-def test_a_document_takes_an_id_alone_or_with_a_kind() -> None:
+def test_a_document_has_an_id_with_or_without_a_kind() -> None:
     document = write_document(waiting(["7", Dependency("8", NOTOK)]))
     shorter = document.replace("kind: notok", "kind: any")
 

@@ -75,7 +75,7 @@ def test_underlying_exception_is_kept(kind: type[JpsiError]) -> None:
 
 
 @pytest.mark.clause("exception-transient")
-def test_submit_exception_is_transient_only_if_it_says_so() -> None:
+def test_a_submit_exception_is_transient_only_on_request() -> None:
     assert [
         SubmitException("no").transient,
         SubmitException("not now", transient=True).transient,
@@ -119,7 +119,7 @@ def test_problems_of_an_invalid_job_are_never_empty() -> None:
 
 
 @pytest.mark.clause("exception-message")
-def test_one_problem_stands_in_the_same_line() -> None:
+def test_one_problem_is_in_the_same_line() -> None:
     error = InvalidJobException.of("job 1", ["executable is missing"])
 
     assert str(error) == "job 1 is not valid: executable is missing"

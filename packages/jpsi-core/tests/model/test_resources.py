@@ -1,4 +1,4 @@
-"""Resource specifications: the counts that follow, and what contradicts itself."""
+"""Resource specifications: computed counts, and contradictions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ResourceSpecV2(ResourceSpec):
     ],
     ids=str,
 )
-def test_counts_follow_from_what_was_given(
+def test_counts_are_computed_from_the_given_ones(
     given: tuple[int | None, int | None, int | None], computed: tuple[int, int, int]
 ) -> None:
     """Nodes, processes, processes per node; 10 processes at 3 per node need 4 nodes."""
@@ -61,7 +61,7 @@ def test_counts_follow_from_what_was_given(
 
 
 @given(counts, counts, counts)
-def test_computed_counts_fit_each_other_unless_they_are_refused(
+def test_computed_counts_are_consistent_or_refused(
     nodes: int | None, processes: int | None, per_node: int | None
 ) -> None:
     resources = v1(nodes, processes, per_node)
@@ -75,7 +75,7 @@ def test_computed_counts_fit_each_other_unless_they_are_refused(
 
 @pytest.mark.clause("resources-exclusive-counts")
 @given(counts, counts, counts)
-def test_computed_counts_are_what_was_given(
+def test_computed_counts_equal_the_given_ones(
     nodes: int | None, processes: int | None, per_node: int | None
 ) -> None:
     resources = v1(nodes, processes, per_node)

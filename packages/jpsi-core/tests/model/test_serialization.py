@@ -84,24 +84,24 @@ specs = st.builds(
 
 
 @given(specs)
-def test_spec_comes_back_from_json_as_it_was(spec: JobSpec) -> None:
+def test_a_spec_survives_a_round_trip_through_json(spec: JobSpec) -> None:
     assert problems(spec) == []
 
     assert decode(json.loads(json.dumps(encode(spec)))) == spec
 
 
 @given(attributes)
-def test_attributes_come_back_from_json_as_they_were(value: JobAttributes) -> None:
+def test_attributes_survive_a_round_trip_through_json(value: JobAttributes) -> None:
     assert decode_attributes(json.loads(json.dumps(encode_attributes(value)))) == value
 
 
 @given(resources)
-def test_resources_come_back_from_json_as_they_were(value: ResourceSpecV1) -> None:
+def test_resources_survive_a_round_trip_through_json(value: ResourceSpecV1) -> None:
     assert decode_resources(json.loads(json.dumps(encode_resources(value)))) == value
 
 
 @given(flags)
-def test_flags_come_back_from_their_names(value: StageOutFlags) -> None:
+def test_flags_survive_a_round_trip_through_their_names(value: StageOutFlags) -> None:
     assert decode_flags(encode_flags(value)) == value
 
 
@@ -119,13 +119,13 @@ def test_empty_is_not_unset(spec: JobSpec) -> None:
     [timedelta(0), timedelta(microseconds=1), timedelta(days=36_500)],
     ids=["none", "least", "most"],
 )
-def test_extreme_duration_comes_back_as_it_was(duration: timedelta) -> None:
+def test_an_extreme_duration_survives_a_round_trip(duration: timedelta) -> None:
     value = JobAttributes(duration=duration)
 
     assert decode_attributes(encode_attributes(value)) == value
 
 
-def test_only_what_differs_from_its_default_is_written() -> None:
+def test_only_values_that_differ_from_their_defaults_are_written() -> None:
     assert encode(JobSpec("x", cleanup_flags=StageOutFlags.ALWAYS, inherit_environment=True)) == {
         "executable": "x"
     }

@@ -83,12 +83,12 @@ def test_expansion_follows_the_model(text: str, environment: dict[str, str], kee
 
 
 @given(texts | st.text(), environments, st.booleans())
-def test_escaped_text_stands_for_itself(text: str, environment: dict[str, str], keep: bool) -> None:
+def test_escaped_text_is_literal(text: str, environment: dict[str, str], keep: bool) -> None:
     assert expand(escape(text), environment, keep_unset=keep) == text
 
 
 @given(texts)
-def test_text_without_reference_says_itself_and_is_not_changed_by_escaping(text: str) -> None:
+def test_text_without_reference_is_literal_and_not_changed_by_escaping(text: str) -> None:
     if not has_reference(text):
         assert list(pieces(text)) == ([text] if text else [])
         assert escape(text) == text

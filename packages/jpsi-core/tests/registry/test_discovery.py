@@ -55,7 +55,7 @@ def test_plugins_of_another_group_are_not_found(site: Path) -> None:
     assert installed().find(LAUNCHERS, "mine").distribution == "my-plugin"
 
 
-def test_local_and_single_come_with_the_engine() -> None:
+def test_local_and_single_are_plugins_of_the_engine() -> None:
     assert installed().find(EXECUTORS, "LOCAL").distribution == "jpsi-engine"
     assert installed().find(LAUNCHERS, "single").distribution == "jpsi-engine"
 
@@ -99,7 +99,7 @@ def test_two_versions_in_one_directory_are_refused(tmp_path: Path) -> None:
         installed([tmp_path]).find(EXECUTORS, "mine")
 
 
-def test_metadata_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
+def test_duplicate_metadata_counts_once(tmp_path: Path) -> None:
     lay(tmp_path, executors={"mine": "mine"})
     info = tmp_path / "my_plugin.egg-info"
     info.mkdir()
@@ -165,7 +165,7 @@ def test_files_that_others_may_write_to_are_refused(tmp_path: Path, path: str) -
     assert f"{tmp_path / path} can be written by others" in refusal
 
 
-def test_missing_plugin_names_what_is_installed() -> None:
+def test_the_error_for_a_missing_plugin_names_the_installed_ones() -> None:
     with pytest.raises(PluginError, match=r"no executor 'x'; installed: .*local"):
         installed().find(EXECUTORS, "x")
 
@@ -184,7 +184,7 @@ def test_no_plugins_at_all_are_reported() -> None:
         ((), "other", "mine"),
     ],
 )
-def test_one_of_the_aliases_stands_for_all(names: tuple[str, ...], value: str, expected: str) -> None:
+def test_aliases_are_listed_under_one_name(names: tuple[str, ...], value: str, expected: str) -> None:
     it = Candidate(group=EXECUTORS, name="mine", aliases=names, distribution="d", version="1", value=value)
 
     assert it.canonical == expected

@@ -25,7 +25,7 @@ def untouched_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.clause("python-restricted")
-def test_module_that_stands_alone(tmp_path: Path) -> None:
+def test_a_single_module_is_loaded(tmp_path: Path) -> None:
     lay(tmp_path, files={"mine.py": "VALUE = 1\n"}, executors={"mine": "mine"})
 
     module = load_plugin(find(tmp_path))

@@ -14,7 +14,7 @@ from distributions import lay
 from jpsi.registry.metadata import Distribution, distributions, install_command, installer, of_path
 
 
-def test_only_what_offers_something_is_found(tmp_path: Path) -> None:
+def test_only_distributions_with_entry_points_are_found(tmp_path: Path) -> None:
     lay(tmp_path, "silent")
     lay(tmp_path, "speaking", "3", requires=["a", "b"], executors={"x": "y"})
     (tmp_path / "nothing-1.dist-info").mkdir()

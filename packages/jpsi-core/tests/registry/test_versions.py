@@ -77,7 +77,7 @@ def test_pre_release_is_chosen_only_if_nothing_else_fits(
 
 
 @given(st.permutations(["0.1", "0.2", "0.10", "1.0rc1", "0.2.1"]))
-def test_choice_does_not_depend_on_the_order_of_what_is_installed(versions: list[str]) -> None:
+def test_the_choice_does_not_depend_on_the_order_of_candidates(versions: list[str]) -> None:
     assert chosen(versions) == "0.10"
 
 
@@ -114,7 +114,7 @@ def test_names_that_differ_in_case_alone_are_a_conflict() -> None:
         choose(installed, EXECUTORS, "pbs", None)
 
 
-def test_conflict_of_versions_that_do_not_fit_is_none() -> None:
+def test_a_conflict_of_unsuitable_versions_is_ignored() -> None:
     installed = [candidate("2", distribution="a"), candidate("2", distribution="b"), candidate("1")]
 
     assert choose(installed, EXECUTORS, "torque", "< 2").version == "1"
@@ -207,17 +207,17 @@ def test_equal_versions_are_reported_with_their_directories() -> None:
         assert choose(order, EXECUTORS, "torque", None) is first
 
 
-def test_higher_version_beats_a_place_that_comes_first() -> None:
+def test_a_higher_version_has_precedence_over_an_earlier_directory() -> None:
     assert choose([candidate("1"), candidate("2", place=9)], EXECUTORS, "torque", None).place == 9
 
 
-def test_conflict_in_a_place_that_comes_later_is_none() -> None:
+def test_a_conflict_in_a_later_directory_is_ignored() -> None:
     installed = [candidate("1"), candidate("1", place=1), candidate("1", distribution="b", place=1)]
 
     assert choose(installed, EXECUTORS, "torque", None).place == 0
 
 
-def test_refused_candidate_is_not_taken() -> None:
+def test_a_refused_candidate_is_not_chosen() -> None:
     installed = [candidate("2", refusal="no"), candidate("1")]
 
     assert choose(installed, EXECUTORS, "torque", None).version == "1"
@@ -235,7 +235,7 @@ def test_refusals_are_reported_if_there_is_no_other_candidate(constraint: str | 
     assert "jpsi-pbs x: its version 'x' is none by the rules of PEP 440" in message
 
 
-def test_verdicts_say_why_not() -> None:
+def test_verdicts_have_the_reasons_of_refusals() -> None:
     installed = [
         candidate("0.2", place=1),
         candidate("0.2"),
@@ -313,7 +313,7 @@ _RELEASES = st.lists(st.integers(0, 3), min_size=1, max_size=3).map(
 
 
 @given(version=_RELEASES, bounds=st.lists(st.tuples(st.sampled_from([">=", "<"]), _RELEASES), min_size=1))
-def test_plain_bounds_mean_what_packaging_says(version: str, bounds: list[tuple[str, str]]) -> None:
+def test_simple_bounds_agree_with_packaging(version: str, bounds: list[tuple[str, str]]) -> None:
     """They are compared without packaging, which takes longer to import than to find every plugin."""
     specifier = ",".join(operator + release for operator, release in bounds)
 

@@ -185,7 +185,9 @@ class BatchEngine(Engine):
     def _open(self) -> tuple[JobMonitor, PollLoop]:
         with self._lock:
             if self._opened is None:
-                with convert_os_errors(f"the work directory {self._spool.root} cannot be used"):
+                with convert_os_errors(
+                    f"the work directory {self._spool.root} cannot be used", self._spool.root
+                ):
                     self._spool.open()
                 self._opened = self._connect()
                 if is_pruning_due(self._spool.root, time.time()):

@@ -20,7 +20,7 @@ def test_each_thing_is_done_once(at_most: int) -> None:
     assert sorted(done) == list(range(50))
 
 
-def test_several_are_done_at_a_time_and_no_more() -> None:
+def test_at_most_the_given_number_of_calls_run_at_a_time() -> None:
     together, lock = threading.Barrier(3), threading.Lock()
     now, most = [0], [0]
 
@@ -37,7 +37,7 @@ def test_several_are_done_at_a_time_and_no_more() -> None:
     assert most == [3]
 
 
-def test_after_a_failure_nothing_is_begun() -> None:
+def test_no_call_starts_after_a_failure() -> None:
     both, done = threading.Barrier(2), list[int]()
 
     def do(thing: int) -> None:
@@ -74,7 +74,7 @@ def ctrl_c() -> Iterator[Callable[[], None]]:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_an_interrupted_caller_waits_for_what_is_under_way(ctrl_c: Callable[[], None], count: int) -> None:
+def test_an_interrupted_caller_waits_for_running_calls(ctrl_c: Callable[[], None], count: int) -> None:
     done, hastened = list[int](), threading.Semaphore(0)
 
     def do(thing: int) -> None:
@@ -90,7 +90,7 @@ def test_an_interrupted_caller_waits_for_what_is_under_way(ctrl_c: Callable[[], 
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_the_thread_that_is_interrupted_does_nothing_itself(count: int) -> None:
+def test_the_interrupted_thread_runs_no_calls(count: int) -> None:
     threads: set[threading.Thread] = set()
 
     concurrently(range(count), lambda _: threads.add(threading.current_thread()), 1)

@@ -37,7 +37,7 @@ def open_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208  numbers
 
 
-def test_nothing_is_announced_where_nothing_happened(watch: MarkerWatch, events: Path) -> None:
+def test_no_change_is_announced_without_one(watch: MarkerWatch, events: Path) -> None:
     assert not is_readable(watch)
 
 
@@ -94,7 +94,7 @@ def test_drain_returns_the_names_of_new_files(watch: MarkerWatch, events: Path) 
     assert watch.drain() == set()
 
 
-def test_draining_where_nothing_happened_does_not_block(watch: MarkerWatch) -> None:
+def test_draining_without_changes_does_not_block(watch: MarkerWatch) -> None:
     watch.drain()
 
     assert not is_readable(watch)

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 import pytest
 
 from jpsi.contract.command import BytesResult
-from jpsi.model.errors import TransferError, TransportError
-from jpsi_engine.host.file_errors import local_file_error, parse_os_error, remote_file_error
+from jpsi.model.errors import SubmitException, TransferError, TransportError
+from jpsi_engine.host.file_errors import (
+    convert_os_errors,
+    local_file_error,
+    parse_os_error,
+    remote_file_error,
+)
+
+
+def test_a_full_disk_is_reported_with_the_directory_and_the_free_space(tmp_path: Path) -> None:
+    directory = tmp_path / "not there yet"
+
+    with (
+        pytest.raises(
+            SubmitException, match=r"it failed: No space left on device: [\d.]+ MiB are free in "
+        ) as raised,
+        convert_os_errors("it failed", str(directory)),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert str(raised.value).endswith(f" MiB are free in {directory}; make room there")
 
 
 @pytest.mark.parametrize(

@@ -143,11 +143,11 @@ def test_unchecked_failure_is_a_clear_error() -> None:
         CommandResult(returncode=1, stderr="no such\n queue\n").checked()
     with pytest.raises(SubmitException, match="no answer in time"):
         CommandResult(returncode=0, timed_out=True).checked()
-    with pytest.raises(SubmitException, match="exit code 3 without a word"):
+    with pytest.raises(SubmitException, match="exit code 3 and no message"):
         CommandResult(returncode=3).checked()
 
 
-def test_text_is_not_taken_for_a_command_line() -> None:
+def test_a_string_is_no_command_line() -> None:
     with pytest.raises(TypeError, match="list of words"):
         Command("ls -l")
 
@@ -209,7 +209,7 @@ def test_a_command_without_input_starts_after_ready_has_returned(tmp_path: Path)
 
 
 @pytest.mark.parametrize("stdin", [None, "go"])
-def test_a_command_whose_ready_raises_does_nothing(tmp_path: Path, stdin: str | None) -> None:
+def test_a_command_does_not_run_if_ready_raises(tmp_path: Path, stdin: str | None) -> None:
     proof = tmp_path / "proof"
 
     def full() -> None:

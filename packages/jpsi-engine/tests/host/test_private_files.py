@@ -1,4 +1,4 @@
-"""Directories and files that are the user's alone."""
+"""Private directories and files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_files_are_private_whatever_the_umask(tmp_path: Path, flags: int) -> Non
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
 
 
-def test_directory_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+def test_an_existing_directory_keeps_its_mode(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a").chmod(0o755)
 
@@ -58,7 +58,7 @@ def test_directory_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o755
 
 
-def test_nothing_is_made_where_others_can_move_it(tmp_path: Path) -> None:
+def test_no_directory_is_made_below_one_that_others_can_change(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
 
     with pytest.raises(ConfigError, match=rf"the spool .*/a/b is .* {tmp_path} can be .* mode 0777"):
@@ -67,7 +67,7 @@ def test_nothing_is_made_where_others_can_move_it(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_directory_is_made_in_a_sticky_one(tmp_path: Path) -> None:
+def test_a_directory_is_made_in_a_sticky_one(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
 
     make_private_directory(tmp_path / "a")
@@ -172,7 +172,7 @@ def test_a_file_of_another_user_is_refused_and_unchanged(
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o666
 
 
-def test_link_that_comes_and_goes_is_never_followed(tmp_path: Path) -> None:
+def test_a_link_that_appears_and_vanishes_is_never_followed(tmp_path: Path) -> None:
     """A thread puts a link and a file in turn where another writes."""
     target, place = tmp_path / "target", tmp_path / "place"
     target.write_text("precious")
@@ -203,7 +203,7 @@ def test_link_that_comes_and_goes_is_never_followed(tmp_path: Path) -> None:
     assert target.read_text() == "precious"
 
 
-def test_directories_that_are_there_are_enough(tmp_path: Path) -> None:
+def test_existing_directories_suffice(tmp_path: Path) -> None:
     make_directories(str(tmp_path))
     make_directories(f"{tmp_path}/a/")
 

@@ -157,7 +157,7 @@ def test_native_id_without_boot_is_of_this_one() -> None:
         "1.2.00000000",
     ],
 )
-def test_native_id_that_means_no_process_of_this_boot_is_none(native_id: str) -> None:
+def test_a_native_id_of_another_boot_is_no_process(native_id: str) -> None:
     assert parse_native_id(native_id) is None
 
 

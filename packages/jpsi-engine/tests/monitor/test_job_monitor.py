@@ -418,7 +418,7 @@ def test_info_fails_in_an_outage_and_changes_nothing(client: Client) -> None:
     assert client.published == []
 
 
-def test_info_about_a_job_that_the_system_does_not_mention_is_none(client: Client) -> None:
+def test_info_about_a_job_that_the_system_does_not_report_is_none(client: Client) -> None:
     client.engine.attach("a1", "999")
     client.monitor.follow([client.job("a1")], client.clock())
 
@@ -499,10 +499,10 @@ def test_the_end_of_an_array_counts_only_for_elements_that_never_began(
     client.leave("j", *(it for it in traces if it == "active"))
     client.monitor.collect_markers(clock())
     whole = Observation(state=JobState.CANCELED, native_state="CANCELLED", tag="jpsi-x-1")
-    seen = {"1": whole, "1.1": whole}
+    observations = {"1": whole, "1.1": whole}
 
     for _ in range(2):
-        snapshot = Snapshot(begun=clock(), ended=clock(), queried=None, seen=seen)
+        snapshot = Snapshot(begun=clock(), ended=clock(), queried=None, seen=observations)
         client.monitor._apply_snapshot(snapshot, [job], clock())
         clock.advance(GRACE + 1)
 
@@ -641,11 +641,11 @@ def test_an_element_that_vanished_after_a_cancellation_counts_as_cancelled_after
         client.monitor.add(job)
         client.monitor.follow([job], clock())
     client.monitor.record_stop(jobs[0], Stop(CANCEL, datetime.now(UTC)))
-    seen = {"1.2": Observation(state=JobState.QUEUED, native_state="WAITING")}
+    observations = {"1.2": Observation(state=JobState.QUEUED, native_state="WAITING")}
 
     def apply_snapshot() -> None:
         client.monitor._apply_snapshot(
-            Snapshot(begun=clock(), ended=clock(), queried=None, seen=seen), jobs, clock()
+            Snapshot(begun=clock(), ended=clock(), queried=None, seen=observations), jobs, clock()
         )
 
     apply_snapshot()
@@ -1011,7 +1011,7 @@ def test_a_snapshot_that_several_processes_use_counts_once(client: Client) -> No
 
 @pytest.fixture
 def full(client: Client, clock: FakeClock) -> Iterator[Client]:
-    """A client of a batch system that starts no job."""
+    """Yield a client of a batch system that starts no job."""
     with FakeScheduler(clock, slots=0) as scheduler:
         yield Client(client.root, scheduler, clock)
 
@@ -1043,7 +1043,7 @@ def test_a_job_that_runs_is_polled_at_the_usual_interval(full: Client) -> None:
     assert poll_until(full, full.clock() + 3600) >= 100
 
 
-def test_a_waiting_job_that_left_the_queue_is_polled_about_at_the_usual_interval(full: Client) -> None:
+def test_a_queued_job_that_left_the_queue_is_polled_at_the_usual_interval(full: Client) -> None:
     (job,) = full.submit("a1")
     poll_until(full, full.clock() + 3600)
     full.scheduler.vanish(job.native_id)
@@ -1063,7 +1063,7 @@ def test_an_outage_is_noticed_at_the_usual_interval(full: Client, caplog: pytest
     assert "has not answered for" in caplog.text
 
 
-def test_a_caller_that_waits_with_a_timeout_learns_of_an_end_from_outside(full: Client) -> None:
+def test_a_caller_with_a_timeout_gets_an_end_from_outside(full: Client) -> None:
     (job,) = full.submit("a1")
     poll_until(full, full.clock() + 3600)
     full.scheduler.cancel(job.native_id)

@@ -16,11 +16,11 @@ def time() -> Liveness:
     return time
 
 
-def test_before_anything_was_said_no_time_counts() -> None:
+def test_no_time_counts_before_the_first_report() -> None:
     assert Liveness().counted_seconds(0, 1000) == 0
 
 
-def test_time_counts_in_which_something_is_said(time: Liveness) -> None:
+def test_time_with_reports_counts(time: Liveness) -> None:
     assert time.counted_seconds(105, 115) == 10
     assert time.counted_seconds(0, 110) == 10
 
@@ -30,12 +30,12 @@ def test_the_time_after_the_last_report_does_not_count_yet(time: Liveness) -> No
     assert time.counted_seconds(130, 10_000) == 0
 
 
-def test_a_word_that_comes_later_does_not_count(time: Liveness) -> None:
+def test_a_later_report_does_not_count(time: Liveness) -> None:
     assert time.counted_seconds(105, 119.5) == 14
     assert time.counted_seconds(0, 99) == 0
 
 
-def test_a_long_silence_counts_for_a_short_one(time: Liveness) -> None:
+def test_a_long_gap_counts_as_a_short_one(time: Liveness) -> None:
     time.note_report(1000)
     time.note_report(1003)
 
@@ -49,7 +49,7 @@ def test_time_counts_though_each_report_takes_long(time: Liveness) -> None:
     assert time.counted_seconds(120, 1000) == 290
 
 
-def test_a_connection_that_ended_does_not_count_however_soon_another_is_there(time: Liveness) -> None:
+def test_time_after_a_disconnect_does_not_count_even_if_a_reconnect_follows_soon(time: Liveness) -> None:
     time.note_disconnect()
     time.note_report(125)
     time.note_report(126)
@@ -57,7 +57,7 @@ def test_a_connection_that_ended_does_not_count_however_soon_another_is_there(ti
     assert time.counted_seconds(115, 126) == 5 + 1
 
 
-def test_a_pause_between_two_words_counts(time: Liveness) -> None:
+def test_a_pause_between_two_reports_counts(time: Liveness) -> None:
     time.note_report(125)
 
     assert time.counted_seconds(115, 125) == 10

@@ -185,7 +185,7 @@ def test_a_thread_sleeps_while_there_are_no_events(
     assert waits == expected
 
 
-def test_abandoned_executor_goes_away_with_its_threads(tmp_path: Path) -> None:
+def test_an_abandoned_executor_is_collected_with_its_threads(tmp_path: Path) -> None:
     monitor = FakeMonitor()
     poll_loop = poll_loop_of(monitor, tmp_path)
     poll_loop.start()

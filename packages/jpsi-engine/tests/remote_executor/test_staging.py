@@ -551,7 +551,9 @@ def test_a_transfer_that_never_gets_an_answer_fails_the_job(
     assert (here / "also").read_text() == "42\n"
 
 
-def test_a_file_goes_into_a_directory_and_a_directory_joins_one(executor: JobExecutor, here: Path) -> None:
+def test_a_file_is_copied_into_a_directory_and_a_directory_is_merged_into_one(
+    executor: JobExecutor, here: Path
+) -> None:
     (here / "into").mkdir()
     (here / "tree").mkdir()
     (here / "tree/old").write_text("old")

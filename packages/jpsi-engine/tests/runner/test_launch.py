@@ -339,7 +339,7 @@ def test_executable_with_an_equals_sign_is_run(bench: RunnerBench) -> None:
 
 
 @pytest.mark.parametrize("text", ["set -a", "awk() { exit 3; }", "unset PATH", "IFS=A_"])
-def test_hostile_pre_launch_gives_processes_no_more(bench: RunnerBench, text: str) -> None:
+def test_a_hostile_pre_launch_gives_processes_no_further_variables(bench: RunnerBench, text: str) -> None:
     pre = script(bench.root / "pre.sh", text)
     spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False, pre_launch=pre)
 
@@ -447,7 +447,7 @@ def test_nodes_are_in_a_file(bench: RunnerBench) -> None:
     assert (ended.code, ended.stdout) == (0, b"n1\nn 2\n")
 
 
-def test_nodes_are_found_out_where_the_batch_system_s_environment_is(bench: RunnerBench) -> None:
+def test_nodes_are_read_in_the_environment_of_the_batch_system(bench: RunnerBench) -> None:
     """Before that of the spec, and of pre_launch, and without the job's input."""
     pre = script(bench.root / "pre.sh", "export NODE=wrong PATH=/nonexistent\n")
     (bench.root / "in").write_text("input\n")
@@ -655,7 +655,7 @@ def test_launcher_that_sources_scripts_gets_empty_paths_for_missing_ones(bench: 
     ]
 
 
-def test_prologue_goes_before_a_launcher_that_sources(bench: RunnerBench) -> None:
+def test_the_prologue_precedes_a_launcher_that_sources(bench: RunnerBench) -> None:
     ended = bench.run(
         JobSpec("/bin/true"),
         launch=[ShellLine('echo "$A" >"$_jpsi_folder"/given')],

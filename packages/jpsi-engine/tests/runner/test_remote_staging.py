@@ -71,7 +71,7 @@ def test_transferred_files_are_staged_as_local_ones(
     assert not (bench.directory / "into").exists()
 
 
-def test_stage_out_gets_only_files_that_the_outcome_selects(bench: RunnerBench, tmp_path: Path) -> None:
+def test_stage_out_fetches_only_files_that_the_outcome_selects(bench: RunnerBench, tmp_path: Path) -> None:
     flags = (StageOutFlags.ON_SUCCESS, StageOutFlags.ON_ERROR, StageOutFlags.ALWAYS)
     spec = shell_job(
         "echo >out; exit 3",
@@ -97,7 +97,7 @@ def test_a_recorded_transfer_is_not_repeated() -> None:
     assert numbers(pending_transfers(gets, [*names, "got.1.2", "get.2"], 2)) == [2]
 
 
-def test_a_file_that_goes_into_a_directory_keeps_its_remote_name(tmp_path: Path) -> None:
+def test_a_file_for_a_directory_keeps_its_remote_name(tmp_path: Path) -> None:
     spec = JobSpec("x", stage_out=[StageOut(Path("a/out"), str(tmp_path)), StageOut(Path("~"), "/b")])
     into, home = split_plan(plan(spec), "/remote/staged/a1", 1).gets
 
@@ -108,7 +108,7 @@ def test_a_file_that_goes_into_a_directory_keeps_its_remote_name(tmp_path: Path)
     assert local_target(home, is_directory=False) == "/b"
 
 
-def test_nothing_is_linked(tmp_path: Path) -> None:
+def test_no_links_are_made(tmp_path: Path) -> None:
     spec = JobSpec(
         "x",
         stage_in=[StageIn("/a", Path("a"), StagingMode.LINK)],

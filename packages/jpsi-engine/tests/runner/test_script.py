@@ -516,7 +516,7 @@ def test_references_are_expanded_and_all_else_arrives_unchanged(
 @pytest.mark.parametrize("inherit", [True, False], ids=["inheriting", "exactly"])
 @properties
 @given(items=st.lists(templates, max_size=8), environment=st.dictionaries(st.sampled_from(OWNED), templates))
-def test_escaped_text_arrives_as_it_was_typed(
+def test_escaped_text_arrives_unchanged(
     tmp_path: Path, inherit: bool, items: list[str], environment: dict[str, str]
 ) -> None:
     bench = RunnerBench(Path(tempfile.mkdtemp(dir=tmp_path)))
@@ -586,7 +586,7 @@ def test_reference_to_an_inherited_variable_is_expanded(simple: RunnerBench, nam
 
 
 @linux
-def test_nothing_of_the_runner_but_the_id_is_in_the_environment_of_the_job(bench: RunnerBench) -> None:
+def test_the_environment_of_the_job_has_only_the_id_from_the_runner(bench: RunnerBench) -> None:
     pre = script(bench.root / "pre.sh", "set -a\nFROM_PRE=1\n")
 
     _, environment = run_probe(bench, JobSpec("", [], environment={"IFS": "x"}, pre_launch=pre))

@@ -239,7 +239,7 @@ def test_all_of_the_job_s_shell_speaks_on_the_streams_of_the_job(bench: RunnerBe
     assert (ended.stdout, ended.stderr) == (b"pre\njob\npost\n",) * 2
 
 
-def test_nothing_but_the_job_speaks_on_its_streams(bench: RunnerBench) -> None:
+def test_only_the_job_writes_to_its_streams(bench: RunnerBench) -> None:
     """A shell reports what a signal ended, with the command line."""
     ended = bench.run(shell_job("kill -KILL $$"))
 

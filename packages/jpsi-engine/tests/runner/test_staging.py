@@ -144,7 +144,9 @@ def test_an_existing_file_is_replaced(bench: RunnerBench, here: Path, mode: Stag
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_a_file_goes_into_an_existing_directory(bench: RunnerBench, here: Path, mode: StagingMode) -> None:
+def test_a_file_is_copied_into_an_existing_directory(
+    bench: RunnerBench, here: Path, mode: StagingMode
+) -> None:
     (bench.directory / "into").mkdir(parents=True)
     (here / "a").write_text("text")
     (here / "b").write_text("other")
@@ -178,7 +180,7 @@ def test_a_directory_is_merged_into_an_existing_one(
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_a_file_that_is_staged_onto_itself_stays(bench: RunnerBench, mode: StagingMode) -> None:
+def test_a_file_staged_onto_itself_is_unchanged(bench: RunnerBench, mode: StagingMode) -> None:
     bench.directory.mkdir()
     (bench.directory / "a").write_text("text")
     (bench.directory / "tree").mkdir()
@@ -447,7 +449,7 @@ def test_a_draft_that_was_left_is_no_obstacle(batch: RunnerBench, here: Path) ->
     assert names(batch.directory) == ["got"]
 
 
-def test_a_move_to_another_file_system_is_whole_before_the_source_goes(
+def test_a_move_to_another_file_system_is_complete_before_the_source_is_removed(
     simple: RunnerBench, here: Path
 ) -> None:
     """If df(1) fails, or reports two file systems, the runner copies, renames, and then removes."""

@@ -166,7 +166,7 @@ def test_the_id_in_a_claim_is_spelled_as_by_hooks(tmp_path: Path, scheduler: Fak
     assert tested.submit(submission(tmp_path)) == "17"
 
 
-def test_a_claim_that_is_no_id_stays_as_it_is(tmp_path: Path, scheduler: FakeScheduler) -> None:
+def test_a_claim_that_is_no_id_is_unchanged(tmp_path: Path, scheduler: FakeScheduler) -> None:
     tested = engine(tmp_path, scheduler, ForeignSpelling())
     tested.submit(submission(tmp_path))
     Path(tested._spool.folder("a1"), "claim.1").write_text("unnamed.99\n")
@@ -271,7 +271,7 @@ def test_ids_that_are_no_longer_queried_are_forgotten(tmp_path: Path, scheduler:
     assert backend._known_ids == {"17.1"}
 
 
-def test_ids_have_one_spelling_unless_a_backend_says_otherwise() -> None:
+def test_ids_have_one_spelling_unless_a_backend_has_several() -> None:
     assert default_hooks.canonical_id("4711.pbs") == "4711.pbs"
 
 

@@ -64,7 +64,7 @@ def test_while_all_jobs_wait_there_are_at_most_twelve_polls_in_an_hour() -> None
     assert times[0] == 2.0
 
 
-def test_a_job_that_does_not_wait_any_more_brings_the_next_poll_forward() -> None:
+def test_a_job_that_has_left_the_wait_advances_the_next_poll() -> None:
     interval = poll_interval()
     interval.request_poll(0.0)
     list(polls_while_all_wait(interval, 3600.0))
@@ -77,7 +77,7 @@ def test_a_job_that_does_not_wait_any_more_brings_the_next_poll_forward() -> Non
     assert interval.next_poll_time() == pytest.approx(last + 33.0)
 
 
-def test_a_caller_with_a_deadline_brings_the_next_poll_forward_and_keeps_polls_frequent_until_then() -> None:
+def test_a_deadline_advances_the_next_poll_and_keeps_polls_frequent_until_then() -> None:
     interval = poll_interval()
     interval.request_poll(0.0)
     last = list(polls_while_all_wait(interval, 3600.0))[-1]
@@ -99,7 +99,7 @@ def test_before_the_first_poll_a_deadline_changes_nothing() -> None:
     assert interval.next_poll_time() == float("inf")
 
 
-def test_an_urgent_poll_comes_sooner_than_one_after_a_submission() -> None:
+def test_an_urgent_poll_is_sooner_than_one_after_a_submission() -> None:
     interval = poll_interval()
     interval.request_poll(0.0)
     list(polls_until(interval, 100.0))

@@ -1,4 +1,4 @@
-"""Arrays on disk: whole or not there, each element as if by itself, and gone together."""
+"""Arrays on disk: complete or missing, with elements like single jobs, and removed as a whole."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_array_survives_a_round_trip(
         assert spool.arrays.read_element(ArrayMember("x", index)) == expected
 
 
-def test_an_array_that_was_cut_short_while_it_was_written_is_none(spool: Spool) -> None:
+def test_an_incomplete_array_does_not_exist(spool: Spool) -> None:
     write(spool, native_id=None)
     path = Path(spool.arrays.folder("x"), "intent.json")
     whole = path.read_bytes()
@@ -111,7 +111,7 @@ def test_an_array_that_is_being_submitted_is_locked(spool: Spool) -> None:
         assert not may_judge
 
 
-def test_an_array_is_revoked_once_and_then_over(spool: Spool) -> None:
+def test_an_array_is_revoked_once(spool: Spool) -> None:
     write(spool)
 
     assert [spool.arrays.revoke("x"), spool.arrays.revoke("x")] == [True, False]
@@ -120,7 +120,7 @@ def test_an_array_is_revoked_once_and_then_over(spool: Spool) -> None:
     assert spool.arrays.names() == []
 
 
-def test_the_folder_of_an_element_leads_to_its_request(spool: Spool) -> None:
+def test_the_folder_of_an_element_links_to_its_spec(spool: Spool) -> None:
     write(spool)
 
     spool.adopt("job2", 1, ArrayMember("x", 2))
@@ -152,7 +152,7 @@ def test_an_attempt_is_either_a_single_job_or_an_array_element(spool: Spool) -> 
 
 
 def test_the_offsets_of_elements_are_cached(spool: Spool) -> None:
-    """Otherwise, to read all of a thousand means to read a million lines."""
+    """Without the cache, reading a thousand elements would read a million lines."""
     write(spool)
     before = _line_starts.cache_info().misses
 
@@ -162,7 +162,7 @@ def test_the_offsets_of_elements_are_cached(spool: Spool) -> None:
     assert _line_starts.cache_info().misses == before + 1
 
 
-def test_a_job_that_is_submitted_again_by_itself_is_no_element_any_more(spool: Spool) -> None:
+def test_a_job_submitted_again_as_a_single_job_is_no_element(spool: Spool) -> None:
     write(spool)
     spool.adopt("job2", 1, ArrayMember("x", 2))
 
@@ -175,7 +175,7 @@ def test_a_job_that_is_submitted_again_by_itself_is_no_element_any_more(spool: S
 
 
 @pytest.mark.parametrize("text", ["", "x", "x y", "x 1 2", "../x 1", ".. 1", "/x 1", "x 0", "x -1"])
-def test_a_link_that_is_odd_is_none(tmp_path: Path, text: str) -> None:
+def test_a_malformed_link_is_ignored(tmp_path: Path, text: str) -> None:
     (tmp_path / "array.1").write_text(text)
 
     assert read_link(str(tmp_path), 1) is None
@@ -190,7 +190,7 @@ def test_a_link_is_written_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "x one\n", "x 0\n"])
-def test_a_link_that_was_cut_short_is_rewritten(tmp_path: Path, text: str) -> None:
+def test_an_incomplete_link_is_rewritten(tmp_path: Path, text: str) -> None:
     Path(tmp_path / "job").mkdir()
     Path(tmp_path / "job" / "array.1").write_text(text)
 
@@ -200,7 +200,7 @@ def test_a_link_that_was_cut_short_is_rewritten(tmp_path: Path, text: str) -> No
 
 
 @pytest.mark.parametrize("index", [-4, -2, -1, 0, 4, 5])
-def test_an_element_that_is_not_in_the_array_is_none(spool: Spool, index: int) -> None:
+def test_an_element_outside_the_array_does_not_exist(spool: Spool, index: int) -> None:
     write(spool)
 
     assert spool.arrays.read_element(ArrayMember("x", index)) is None
@@ -209,7 +209,7 @@ def test_an_element_that_is_not_in_the_array_is_none(spool: Spool, index: int) -
 @pytest.mark.parametrize(
     "odd", [{"attempt": "1b"}, {"id": 1}, {"id": "../x"}, {"id": ""}, {"spec": []}, {"attempt": None}]
 )
-def test_an_array_with_an_element_that_is_something_else_is_none(spool: Spool, odd: dict[str, Any]) -> None:
+def test_an_array_with_a_malformed_element_does_not_exist(spool: Spool, odd: dict[str, Any]) -> None:
     os.close(spool.arrays.prepare("x", COMMON, [{**elements(1)[0], **odd}], "exit 1\n", ["a\n"]))
 
     assert spool.arrays.read("x") is None

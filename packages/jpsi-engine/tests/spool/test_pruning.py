@@ -59,7 +59,7 @@ def ended(spool: Spool, job_id: str, age: float) -> None:
     job(spool, job_id, age, "{}.1.exit.run.0")
 
 
-def test_final_jobs_beyond_the_age_go_and_others_stay(spool: Spool) -> None:
+def test_final_jobs_beyond_the_age_are_removed_and_others_kept(spool: Spool) -> None:
     ended(spool, "old", 31 * DAY)
     ended(spool, "young", 29 * DAY)
     job(spool, "never-started", 31 * DAY)
@@ -72,7 +72,7 @@ def test_final_jobs_beyond_the_age_go_and_others_stay(spool: Spool) -> None:
     assert sorted(spool.job_ids()) == ["never-started", "running", "stopped", "young"]
 
 
-def test_final_jobs_beyond_the_count_go_oldest_first(spool: Spool) -> None:
+def test_final_jobs_beyond_the_count_are_removed_oldest_first(spool: Spool) -> None:
     for n in range(6):
         ended(spool, f"j{n}", n)
 
@@ -81,7 +81,7 @@ def test_final_jobs_beyond_the_count_go_oldest_first(spool: Spool) -> None:
     assert sorted(spool.job_ids()) == ["j0", "j1", "j2", "j3"]
 
 
-def test_jobs_that_are_not_final_stay_whatever_the_count(spool: Spool) -> None:
+def test_jobs_that_are_not_final_are_kept_for_any_count(spool: Spool) -> None:
     for n in range(4):
         job(spool, f"j{n}", n, "claim.1")
     ended(spool, "ended", 9)
@@ -116,7 +116,7 @@ def test_files_of_an_interrupted_submission_are_pruned_by_age(spool: Spool) -> N
 
 
 def test_an_incomplete_job_is_left_alone_for_any_limits(spool: Spool) -> None:
-    """Its folder is there a moment before its intent is."""
+    """Its folder exists a moment before its intent."""
     Path(spool.folder("a1")).mkdir()
     now = Path(spool.folder("a1")).stat().st_mtime
 
@@ -136,10 +136,10 @@ def test_stray_files_do_not_disturb_pruning(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize("removed", ["claim.1", "old.1.exit.run.0", "run.1", "intent.1.json"])
-def test_job_whose_removal_was_interrupted_stays_removed(
+def test_a_job_whose_removal_was_interrupted_stays_removed(
     spool: Spool, monkeypatch: pytest.MonkeyPatch, removed: str
 ) -> None:
-    """Files go in any order, and the program may end after any of them."""
+    """Files are removed in any order, and the program may end after any of them."""
     job(spool, "old", 31 * DAY, "claim.1", "{}.1.exit.run.0")
 
     def remove_one(path: str, **options: bool) -> None:
@@ -184,7 +184,7 @@ def array(
 
 
 def end(spool: Spool, *job_ids: str) -> None:
-    """Let jobs have ended, and be consumed."""
+    """Make exit markers of jobs, and collect them."""
     for job_id in job_ids:
         spool.adopt(job_id, 1, ArrayMember("x", int(job_id[-1])))
         Path(spool.folder(job_id), f"{job_id}.1.exit.run.0").touch()
@@ -199,7 +199,7 @@ def left(spool: Spool, days: float, keep_count: int = 100) -> set[str]:
     return {path.name for root in (spool.jobs, spool.arrays.arrays) for path in Path(root).iterdir()}
 
 
-def test_an_array_and_its_elements_go_together(spool: Spool) -> None:
+def test_an_array_and_its_elements_are_removed_together(spool: Spool) -> None:
     array(spool)
     end(spool, "job1", "job2", "job3")
 
@@ -207,15 +207,15 @@ def test_an_array_and_its_elements_go_together(spool: Spool) -> None:
     assert left(spool, 31) == set()
 
 
-def test_elements_stay_while_one_of_them_is_not_final(spool: Spool) -> None:
-    """Without its folder, one that is final would look like one that waits."""
+def test_elements_are_kept_while_one_of_them_is_not_final(spool: Spool) -> None:
+    """Without its folder, a final element would look like a queued one."""
     array(spool)
     end(spool, "job1", "job2")
 
     assert left(spool, 31) == {"x", "job1", "job2"}
 
 
-def test_arrays_beyond_the_count_go(spool: Spool) -> None:
+def test_arrays_beyond_the_count_are_removed(spool: Spool) -> None:
     array(spool)
     end(spool, "job1", "job2", "job3")
     for number in range(5):
@@ -259,7 +259,7 @@ def test_an_array_that_was_never_submitted_is_pruned(spool: Spool) -> None:
     assert left(spool, 31) == set()
 
 
-def test_an_array_that_was_cut_short_goes(spool: Spool) -> None:
+def test_an_incomplete_array_is_removed(spool: Spool) -> None:
     array(spool)
     Path(spool.arrays.folder("x"), "intent.json").write_text("{")
 
@@ -276,7 +276,7 @@ def test_a_job_that_was_submitted_again_outlives_its_array(spool: Spool) -> None
     assert "x" not in left(spool, 31)
 
 
-def test_a_job_that_went_on_in_another_array_stays_when_the_first_goes(spool: Spool) -> None:
+def test_a_job_of_a_later_array_is_kept_when_its_first_array_is_removed(spool: Spool) -> None:
     array(spool, "x")
     spool.arrays.revoke("x")
     spool.arrays.give_up("x", "it did not answer")
@@ -287,8 +287,8 @@ def test_a_job_that_went_on_in_another_array_stays_when_the_first_goes(spool: Sp
     assert left(spool, 31) == {"y", "job1", "job2", "job3"}
 
 
-def test_an_end_in_a_later_array_stays_while_that_array_does(spool: Spool) -> None:
-    """Its elements that are final would look like some that wait, without their folders."""
+def test_an_end_in_a_later_array_is_kept_while_that_array_exists(spool: Spool) -> None:
+    """Without their folders, its final elements would look like queued ones."""
     array(spool, "x", 1, ("job1",))
     spool.arrays.revoke("x")
     array(spool, "y", 2, ("job1", "job2"))
@@ -324,7 +324,7 @@ def test_a_final_job_is_kept_while_the_array_of_an_earlier_attempt_exists(spool:
     assert left(spool, 31) == {"x", "job1"}
 
 
-def test_nothing_goes_that_an_array_which_cannot_be_read_may_need(spool: Spool) -> None:
+def test_folders_that_an_unreadable_array_may_need_are_kept(spool: Spool) -> None:
     Path(spool.arrays.folder("odd"), "intent.json").mkdir(parents=True)
     make(spool, "job1", 2)
     Path(spool.folder("job1"), "job1.2.exit.run.0").touch()
@@ -332,13 +332,13 @@ def test_nothing_goes_that_an_array_which_cannot_be_read_may_need(spool: Spool) 
     assert left(spool, 31) == {"odd", "job1"}
 
 
-def test_a_stray_file_among_the_arrays_goes(spool: Spool) -> None:
+def test_a_stray_file_among_the_arrays_is_removed(spool: Spool) -> None:
     Path(spool.arrays.folder("stray")).touch()
 
     assert left(spool, 31) == set()
 
 
-def test_an_element_whose_link_was_cut_short_is_kept_with_its_array(spool: Spool) -> None:
+def test_an_element_with_an_incomplete_link_is_kept_with_its_array(spool: Spool) -> None:
     array(spool)
     Path(spool.folder("job1")).mkdir()
     Path(spool.folder("job1"), "array.1").touch()
@@ -346,7 +346,7 @@ def test_an_element_whose_link_was_cut_short_is_kept_with_its_array(spool: Spool
     assert left(spool, 31) == {"x", "job1"}
 
 
-def test_an_array_that_cannot_be_read_keeps_nothing_else(spool: Spool) -> None:
+def test_an_unreadable_array_does_not_keep_other_jobs(spool: Spool) -> None:
     Path(spool.arrays.folder("odd"), "intent.json").mkdir(parents=True)
     array(spool)
     end(spool, "job1", "job2", "job3")
@@ -392,7 +392,7 @@ def test_a_spool_is_pruned_once_in_an_hour(tmp_path: Path) -> None:
 
 
 def test_a_spool_that_was_pruned_in_the_future_is_due(tmp_path: Path) -> None:
-    """The clock of another machine was ahead."""
+    """The clock of another host was ahead."""
     is_pruning_due(str(tmp_path), 1_000_000.0)
 
     assert is_pruning_due(str(tmp_path), 990_000.0)

@@ -104,7 +104,7 @@ def test_forked_child_retries_its_own_writes(disk: Disk, monkeypatch: pytest.Mon
     assert started == ["jpsi-retry-writer"] * 2
 
 
-def test_the_last_word_on_something_counts(retry_writer: RetryWriter, disk: Disk) -> None:
+def test_the_last_write_of_a_file_counts(retry_writer: RetryWriter, disk: Disk) -> None:
     retry_writer.write("a", lambda: disk.write("old"))
     retry_writer.write("a", lambda: disk.write("new"))
     disk.error = None

@@ -1,4 +1,4 @@
-"""The spool: what is on disk is complete, private, and said once."""
+"""The spool: files are complete, private, and each fact is recorded once."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def files(spool: Spool) -> list[str]:
 
 
 def in_another_process(code: str, *arguments: str) -> subprocess.Popen[str]:
-    """Run Python beside this one; it is waited for where its output is read."""
+    """Start another Python process; the caller reads its output and waits for it."""
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -225,7 +225,7 @@ def test_last_attempt_is_the_one_with_the_highest_number(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"a": 1', "\x00\x00", "é"], ids=repr)
-def test_intent_that_was_cut_short_was_never_written(spool: Spool, content: str) -> None:
+def test_an_incomplete_intent_counts_as_never_written(spool: Spool, content: str) -> None:
     """A second attempt counts as made, with the spec of the first one."""
     make(spool, intent={"n": 1})
     os.close(spool.prepare("a2", 1, {"n": 2}, ""))
@@ -241,7 +241,7 @@ def test_intent_that_was_cut_short_was_never_written(spool: Spool, content: str)
 
 
 @pytest.mark.parametrize("content", ["5", "null", "[]", '"text"'])
-def test_intent_that_is_no_intent_is_none(spool: Spool, content: str) -> None:
+def test_a_malformed_intent_is_ignored(spool: Spool, content: str) -> None:
     make(spool)
 
     Path(spool.folder("a1"), "intent.1.json").write_text(content)
@@ -281,7 +281,7 @@ def test_an_attempt_that_was_made_is_in_no_array(spool: Spool) -> None:
     assert files(spool) == before
 
 
-def test_an_attempt_that_another_array_has_stays_there(spool: Spool) -> None:
+def test_an_attempt_of_another_array_is_kept(spool: Spool) -> None:
     make(spool)
     spool.link_retry("a1", 2, ArrayMember("one", 1))
 
@@ -392,7 +392,7 @@ def test_discarding_an_attempt_on_a_broken_disk_does_not_raise(
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Let the disk be full, for the spool alone, after so many bytes more."""
+    """Return a function that makes writes of the spool fail, as on a full disk, after so many bytes."""
 
     def fail_after(count: int) -> None:
         left = [count]
@@ -595,7 +595,7 @@ sys.stdin.read()
 """
 
 
-def test_attempt_that_another_process_holds_is_not_judged(spool: Spool) -> None:
+def test_an_attempt_locked_by_another_process_is_not_judged(spool: Spool) -> None:
     holder = in_another_process(HOLDING, spool.root)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "holds\n"
@@ -628,7 +628,7 @@ def test_attempt_is_held_while_a_copy_of_its_lock_is_open(spool: Spool) -> None:
     assert (during, can_lock(spool)) == (False, True)
 
 
-def test_attempt_is_judged_by_one_at_a_time(spool: Spool) -> None:
+def test_one_process_judges_an_attempt_at_a_time(spool: Spool) -> None:
     make(spool)
 
     with spool.hold_lock(last(spool), 0) as first:
@@ -636,7 +636,7 @@ def test_attempt_is_judged_by_one_at_a_time(spool: Spool) -> None:
     assert can_lock(spool)
 
 
-def test_attempt_that_is_no_more_is_not_judged(spool: Spool) -> None:
+def test_a_removed_attempt_is_not_judged(spool: Spool) -> None:
     make(spool)
     intent = last(spool)
     spool.discard("a1", 1)
@@ -665,7 +665,7 @@ def test_attempt_that_is_discarded_while_another_process_waits_for_its_lock_is_n
 # --------------------------------------------------------------------------------- stops and finals
 
 
-def test_first_reason_to_end_is_remembered(spool: Spool) -> None:
+def test_the_first_reason_of_a_stop_is_recorded(spool: Spool) -> None:
     make(spool)
 
     stops = [spool.stop("a1", 1, {"why": why, "time": TIME}) for why in ("cancel", "timeout")]
@@ -724,7 +724,7 @@ def test_attempt_is_final_when_it_need_not_be_followed(
     assert spool.is_final("a1", has_exit_marker) is expected
 
 
-def test_damaged_final_status_settles_nothing(spool: Spool) -> None:
+def test_a_damaged_final_status_decides_nothing(spool: Spool) -> None:
     make(spool)
     touch(spool.folder("a1"), "final.1.json")
 
@@ -760,7 +760,7 @@ def test_collect_returns_markers_and_moves_them_to_the_folder(spool: Spool) -> N
     assert Path(spool.folder("a1"), EXIT).stat().st_mtime == NOW + 1
 
 
-def test_markers_that_were_taken_before_are_found_again(spool: Spool) -> None:
+def test_markers_that_were_moved_before_are_found_again(spool: Spool) -> None:
     make(spool)
     touch(spool.events, EXIT)
 
@@ -770,8 +770,8 @@ def test_markers_that_were_taken_before_are_found_again(spool: Spool) -> None:
     assert marker_names(second) == {"a1": [EXIT]}
 
 
-def test_marker_that_was_taken_before_is_found_beside_a_new_one(spool: Spool) -> None:
-    """Two clients that follow a job see it end at the same moment; each may take one of its markers."""
+def test_a_marker_that_was_moved_before_is_found_with_a_new_one(spool: Spool) -> None:
+    """Two clients that follow a job may collect at the same moment, and each may move one of its markers."""
     make(spool)
     touch(spool.folder("a1"), "a1.1.signalled")
     touch(spool.events, EXIT)
@@ -804,7 +804,7 @@ def test_marker_of_a_job_whose_folder_is_not_visible_yet_is_kept(spool: Spool) -
 def test_markers_that_cannot_be_moved_are_returned_nevertheless(
     spool: Spool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int
 ) -> None:
-    """They are where they were once the disk can be written to again, and a warning says so once."""
+    """They are moved once the disk is writable again, and one warning reports the failure."""
     make(spool, "a1")
     touch(spool.events, "a1.1.active")
     touch(spool.events, EXIT)
@@ -823,7 +823,7 @@ def test_markers_that_cannot_be_moved_are_returned_nevertheless(
     assert caplog.messages[-1] == f"{spool.root} can be written to again"
 
 
-def test_marker_of_a_job_without_folder_makes_one_where_that_is_known(spool: Spool) -> None:
+def test_a_marker_of_a_known_job_without_folder_makes_the_folder(spool: Spool) -> None:
     touch(spool.events, EXIT)
 
     found = spool.collect(
@@ -833,7 +833,7 @@ def test_marker_of_a_job_without_folder_makes_one_where_that_is_known(spool: Spo
     assert marker_names(found) == {"a1": [EXIT]}
 
 
-def test_markers_that_two_take_at_once_are_all_in_the_folders(spool: Spool) -> None:
+def test_markers_that_two_clients_move_at_once_are_all_in_the_folders(spool: Spool) -> None:
     job_ids = [f"j{n}" for n in range(50)]
     for job_id in job_ids:
         make(spool, job_id)
@@ -845,7 +845,7 @@ def test_markers_that_two_take_at_once_are_all_in_the_folders(spool: Spool) -> N
     assert list(Path(spool.events).iterdir()) == []
 
 
-def test_marker_that_another_took_is_no_error(spool: Spool) -> None:
+def test_a_marker_that_another_client_moved_is_no_error(spool: Spool) -> None:
     make(spool)
     touch(spool.folder("a1"), EXIT)
 

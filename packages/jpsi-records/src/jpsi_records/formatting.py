@@ -68,11 +68,12 @@ def state(execution: model.Execution) -> str:
     >>> from datetime import datetime, UTC
     >>> state(model.Execution(id="", fingerprint="", preimage="", state="complete", exit_code=3,
     ...                       created_at=datetime.now(UTC)))
-    'complete with exit code 3'
+    'failed with exit code 3'
     """
     match execution.state:
         case model.ExecutionState.COMPLETE:
-            return f"complete with exit code {execution.exit_code}"
+            end = "failed" if execution.has_failed else "complete"
+            return f"{end} with exit code {execution.exit_code}"
         case model.ExecutionState.RUNNING:
             return f"running, {execution.progress:.0%} done"
         case model.ExecutionState.CANCELLED:
@@ -108,6 +109,19 @@ def request(found: model.Request, execution: model.Execution | None) -> str:
     """Return one line about a request that was just made or changed."""
     assigned = "" if execution is None else f": execution {execution.id}, {state(execution)}"
     return f"request {found.id}{assigned}\n"
+
+
+def result(found: model.Request, execution: model.Execution, *, is_new: bool) -> str:
+    """Return one line about the end of a request: its execution, and where the result came from."""
+    if is_new:
+        source = f"computed by execution {execution.id}"
+    elif execution.finished_at is not None and execution.finished_at <= found.created_at:
+        source = f"reused the result of execution {execution.id} of {_time(execution.finished_at)}"
+    else:
+        source = f"computed by execution {execution.id}, which another request had started"
+    is_complete = execution.state is model.ExecutionState.COMPLETE
+    end = f"{found.outcome} with exit code {execution.exit_code}" if is_complete else state(execution)
+    return f"{source}: {end}"
 
 
 def cancelled(found: model.Request, execution: model.Execution | None) -> str:

@@ -243,7 +243,7 @@ def conforms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Confor
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_each_mistake_fails_its_test(conforms: Conforms, mistake: str) -> None:
+def test_each_defect_fails_its_test(conforms: Conforms, mistake: str) -> None:
     right, wrong, keyword, expected_text = MISTAKES[mistake]
     source = Path(toy.__file__).read_text()
     assert source.count(right) == 1, "the toy has changed"
@@ -519,7 +519,7 @@ LAUNCHER_MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", LAUNCHER_MISTAKES)
-def test_each_mistake_of_a_launcher_fails_its_test(conforms: Conforms, mistake: str) -> None:
+def test_each_defect_of_a_launcher_fails_its_test(conforms: Conforms, mistake: str) -> None:
     right, wrong, keyword, expected_text = LAUNCHER_MISTAKES[mistake]
     assert right in _TWICE
 
@@ -528,7 +528,7 @@ def test_each_mistake_of_a_launcher_fails_its_test(conforms: Conforms, mistake: 
     assert expected_text in reports.text
 
 
-def test_the_launcher_without_mistakes_passes_all(conforms: Conforms) -> None:
+def test_the_launcher_without_defects_passes_all(conforms: Conforms) -> None:
     reports = conforms(_TWICE, "test", _LAUNCHING)
 
     assert reports.outcomes.keys() <= {"passed", "skipped"}, reports.text

@@ -14,6 +14,7 @@ class TestToy(ExecutorConformance):
     fake_system = "toy"
     submit_command = "tsubmit"
     plugin = toy
+    names_unknown_jobs = False
     directives = ("#TOY slots=1000", "#TOY name=evil")
 
     @pytest.fixture(autouse=True)

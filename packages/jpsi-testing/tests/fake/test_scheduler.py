@@ -44,7 +44,7 @@ def states(scheduler: FakeScheduler) -> list[str]:
     return [job.state.value for job in scheduler.jobs]
 
 
-def test_a_clock_does_not_go_back() -> None:
+def test_a_clock_does_not_run_backwards() -> None:
     with pytest.raises(ValueError, match="cannot go back by 1 s"):
         FakeClock().advance(-1)
 
@@ -96,7 +96,7 @@ def test_a_large_job_is_not_overtaken(scheduler: FakeScheduler, clock: FakeClock
     ],
     ids=["ok", "code", "signal", "time limit"],
 )
-def test_outcomes_go_by_name(
+def test_outcomes_are_selected_by_name(
     scheduler: FakeScheduler,
     clock: FakeClock,
     outcome: Outcome,
@@ -164,9 +164,7 @@ def test_a_held_job_waits_for_its_release(scheduler: FakeScheduler, clock: FakeC
     assert job.state is FakeState.RUNNING
 
 
-def test_jobs_wait_for_their_time_and_for_what_blocks_them(
-    scheduler: FakeScheduler, clock: FakeClock
-) -> None:
+def test_jobs_wait_for_their_time_and_their_dependencies(scheduler: FakeScheduler, clock: FakeClock) -> None:
     first = submit(scheduler)
     later = submit(scheduler, begin=clock() + 10)
     after = submit(scheduler, blocked=lambda: None if first.state.final else "dependency")
@@ -192,7 +190,7 @@ def test_a_limit_bounds_the_jobs_that_run_at_a_time(scheduler: FakeScheduler, cl
     assert states_of(jobs) == ["completed", "completed", "pending", "running"]
 
 
-def test_cancel_ends_what_has_not_ended(scheduler: FakeScheduler, clock: FakeClock) -> None:
+def test_cancel_ends_unfinished_jobs(scheduler: FakeScheduler, clock: FakeClock) -> None:
     jobs = [submit(scheduler) for _ in range(3)]
     clock.advance(5)
 
@@ -273,7 +271,7 @@ def test_an_id_can_be_used_once(scheduler: FakeScheduler) -> None:
         scheduler.submit(FakeJob("1"))
 
 
-def test_a_closed_scheduler_takes_no_jobs(scheduler: FakeScheduler) -> None:
+def test_a_closed_scheduler_accepts_no_jobs(scheduler: FakeScheduler) -> None:
     scheduler.close()
 
     with pytest.raises(ValueError, match="is closed"):
@@ -454,7 +452,7 @@ def test_the_processes_of_a_vanished_job_are_killed_or_run_on(
     assert (tmp_path / "done").exists() is not kill
 
 
-def test_close_kills_what_runs(tmp_path: Path) -> None:
+def test_close_kills_running_jobs(tmp_path: Path) -> None:
     pipe = fifo(tmp_path)
     with FakeScheduler() as scheduler:
         submit(scheduler, f"trap '' TERM; echo $$ > {pipe}; sleep 1000; sleep 1000")

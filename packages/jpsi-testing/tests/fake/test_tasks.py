@@ -109,7 +109,7 @@ def test_signals_are_passed_on_to_every_task(
         assert process.wait(60) == 42
 
 
-def test_tasks_ignore_nothing_that_the_caller_does_not(scheduler: FakeScheduler) -> None:
+def test_tasks_ignore_only_signals_that_the_caller_ignores(scheduler: FakeScheduler) -> None:
     """Python ignores SIGPIPE; what yes(1) is ended by here."""
     with on_path(Starter(1), scheduler):
         assert run("sh", "-c", "{ erun yes; echo $? >&2; } | head -n 1").stderr == f"{128 + signal.SIGPIPE}\n"

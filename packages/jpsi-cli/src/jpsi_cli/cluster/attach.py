@@ -11,7 +11,7 @@ import jpsi
 from jpsi_engine import job_store
 
 from .. import exit_codes, messages
-from ..output import Quiet, choose_display
+from ..output import choose_display
 from ..stored_jobs import match_jobs, wait_for_ends
 
 # The seconds between two updates of the display while the status stays the same.
@@ -29,7 +29,7 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     job.set_job_status_callback(lambda _, status: events.put(status))
     with jpsi.JobExecutor(executor) as opened:
         opened.attach(job, native_id)
-        if isinstance(display, Quiet):
+        if not as_json:
             _warn_if_not_found(opened, job, native_id, executor or opened.name)
         while True:
             try:
@@ -43,7 +43,7 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
 
 
 def _warn_if_not_found(executor: jpsi.JobExecutor, job: jpsi.Job, native_id: str, name: str) -> None:
-    """Warn at once, on a quiet display, if the batch system does not mention the job or does not answer."""
+    """Warn at once if the batch system does not mention the job or does not answer."""
     try:
         is_mentioned = executor.info(job) is not None
     except jpsi.JpsiError as e:
@@ -51,4 +51,4 @@ def _warn_if_not_found(executor: jpsi.JobExecutor, job: jpsi.Job, native_id: str
             messages.warning(f"{name}: {e}")
         return
     if not is_mentioned and not job.status.final:
-        messages.warning(f"{name} does not mention the job {native_id}; jpsi queries it again")
+        messages.warning(f"{name} knows no job {native_id}; jpsi queries it again before it gives up")

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import jpsi
 
+from ..messages import PROBE_MARK
 from .facts import NAMED, PLAIN, SIZED, ProbeResult
 
 _NAME = "jpsi doctor"
@@ -42,7 +43,8 @@ def _probe_specs() -> Mapping[str, jpsi.JobSpec]:
 
 
 def _spec(name: str, resources: jpsi.ResourceSpecV1 | None = None) -> jpsi.JobSpec:
-    limit = jpsi.JobAttributes(duration=_WALLTIME)
+    # `jpsi ls` and `top` leave out jobs with this mark
+    limit = jpsi.JobAttributes(duration=_WALLTIME, user={PROBE_MARK: True})
     return jpsi.JobSpec("uname", ["-n"], name=name, resources=resources, attributes=limit)
 
 

@@ -62,8 +62,8 @@ CONFIG = click.Group(
             "installation.config:check",
             [json_option()],
             short_help="Check whether the configuration can be used.",
-            help="Check whether every configured executor and target can be used. This queries no batch "
-            "system.",
+            help="Check whether every configured executor and target can be used: connect to remote hosts, "
+            "and check the simplest job. This submits no job, and queries no batch system.",
             epilog="""\b
 Exit codes:
   0  all can be used

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 import jpsi
+from jpsi.plugin import Command
 
 from .. import exit_codes, messages
+
+_SHELL = "/bin/sh"
 
 
 def show(*, as_json: bool) -> int:
@@ -55,7 +59,7 @@ def _render_yaml(content: Mapping[str, Any]) -> str:
 
 
 def check(*, as_json: bool) -> int:
-    """Create every configured executor and target, report which fail, and return the exit code."""
+    """Check every configured executor and target as for a job, report problems, and return the exit code."""
     found = jpsi.configuration()
     names = dict.fromkeys(filter(None, (*found.targets, *found.executors, found.default_executor)))
     problems = {name: problem for name in names if (problem := _problem(name))}
@@ -72,8 +76,16 @@ def check(*, as_json: bool) -> int:
 
 
 def _problem(name: str) -> str | None:
+    """Return why a job could not be submitted; connect to remote hosts, and check the simplest job."""
     try:
-        jpsi.JobExecutor(name)
+        with jpsi.JobExecutor(name) as executor:
+            if executor.system.is_remote:
+                executor.system.run(Command([_SHELL, "-c", ":"]))
+            with contextlib.suppress(jpsi.SubmitException):
+                # an executor without previews, or whose batch system does not answer now, has no problem
+                executor.preview(jpsi.Job(jpsi.JobSpec("true")))
+    except jpsi.InvalidJobException as e:
+        return "; ".join(e.problems)
     except jpsi.JpsiError as e:
         return str(e)
     return None

@@ -14,7 +14,7 @@ import attrs
 
 import jpsi
 
-from ..output import format_size
+from ..output import describe_never, format_size
 from .job_table import format_age
 
 
@@ -45,6 +45,8 @@ class JobFacts:
     start_estimate: str | None = None
     #: The last lines of its standard error.
     errors: Sequence[str] = ()
+    #: The requests for which no queue can ever start the job, with the numbers: a sentence for each.
+    excess: Sequence[str] = ()
 
     @property
     def is_missing(self) -> bool:
@@ -106,7 +108,7 @@ _WAIT_REASONS = (
         "it never starts: cancel it, and check the job that it depends on",
     ),
     (r"depend|waits for a job", "it starts after the job that it waits for: jpsi ls shows whether that runs"),
-    (r"no node can ever|more than (its|the) \w+ allows|more (nodes|time|memory) than", "{less}"),
+    (r"allows or has up", "{less}; if nodes are down, it may start when they are up"),
     (r"no node satisfies", "all nodes that fit are in use or down: wait, or {less}"),
     (
         r"account",
@@ -137,6 +139,10 @@ def _advice_before_end(facts: JobFacts) -> Iterator[str]:
         yield "query the batch system: jpsi ls --refresh"
     elif facts.status.state is jpsi.JobState.QUEUED:
         text = facts.status.message or ""
+        never = facts.excess or [it for it in [describe_never(text)] if it is not None]
+        if never:
+            yield from never
+            return
         found = (advice for pattern, advice in _WAIT_REASONS if re.search(pattern, text, re.IGNORECASE))
         advice = next(found, None)
         if advice is not None:
@@ -200,10 +206,10 @@ _REASONS = {
 }
 _CODES = {
     126: "a program in it cannot be executed: chmod +x, or it was built for another kind of machine",
-    127: "a program in it was not found: its path, or --pre-launch with what loads it",
+    127: "a program in it was not found: check its path, or load its module in --pre-launch",
 }
 _SIGNALS = {
-    "SIGKILL": "the usual cause is too little memory: give it more, --memory{memory}",
+    "SIGKILL": "the usual cause is too little memory: give it more{memory}, with --memory",
     "SIGSEGV": "the program used memory that is not its own: a bug in it, or a stack too small (ulimit -s)",
     "SIGBUS": "a file that it has mapped became shorter, or its disk is full; or a bug in the program",
     "SIGABRT": "the program aborted itself: its last lines say why",
@@ -255,11 +261,11 @@ _ERROR_PATTERNS = (
     ),
     (
         r"(?P<what>[\w./+-]+): (command )?not found",
-        "{what} is not found on the node: its path, or --pre-launch with what loads it",
+        "{what} is not found on the node: check its path, or load its module in --pre-launch",
     ),
     (
         r"oom.?kill|out of memory|cannot allocate memory|MemoryError|bad_alloc",
-        "it ran out of memory: give it more, --memory",
+        "it ran out of memory: ask for more, with --memory",
     ),
     (r"no space left on device|disk quota exceeded", "the disk is full, or your quota used up: make room"),
     (r"(?P<what>[^\s:'\"]+)['\"]?: permission denied", "{what} may not be read, written or executed by you"),

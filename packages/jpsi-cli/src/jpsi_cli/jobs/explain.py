@@ -15,6 +15,7 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
+from ..output import excess_over_queues
 from ..stored_jobs import best_status, recall_jobs, select_job, select_jobs
 from .diagnosis import Diagnosis, JobFacts, diagnose
 
@@ -62,9 +63,9 @@ def render_explanation(job: StoredJob) -> str:
 
 def _facts(job: StoredJob) -> JobFacts:
     """Return the facts about a job; query its batch system if the job has not ended."""
-    status, info, is_missing = job.status, None, False
+    status, info, is_missing, executor = job.status, None, False, None
     if not status.final:
-        job, status, info, is_missing = _query(job)
+        job, status, info, is_missing, executor = _query(job)
     now = datetime.now(UTC)
     since = job.submitted if status.state is jpsi.JobState.QUEUED else job.started
     estimate = None if info is None else info.start_estimate
@@ -82,14 +83,28 @@ def _facts(job: StoredJob) -> JobFacts:
         position=None if info is None else info.position,
         start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",
         errors=_last_lines(job) if status.state is jpsi.JobState.FAILED else (),
+        excess=() if executor is None or status.state is not jpsi.JobState.QUEUED else _excess(job, executor),
     )
 
 
-def _query(job: StoredJob) -> tuple[StoredJob, jpsi.JobStatus, Observation | None, bool]:
-    """Query a job's batch system; return job, status, observation, and True if the job is missing there."""
+def _excess(job: StoredJob, executor: jpsi.JobExecutor) -> Sequence[str]:
+    """Return for which requests no queue of the batch system can ever start a job."""
+    try:
+        return excess_over_queues(job.spec, executor.system.queues())
+    except jpsi.JpsiError:
+        return ()
+
+
+def _query(
+    job: StoredJob,
+) -> tuple[StoredJob, jpsi.JobStatus, Observation | None, bool, jpsi.JobExecutor | None]:
+    """Return a job and its status, as its batch system knows them now, and True if that does not show it.
+
+    The last is the executor that follows the job, if one does.
+    """
     status = job.status
     if job.deferral is not None:
-        return job, status, None, False
+        return job, status, None, False, None
     recalled = recall_jobs([job])
     if status.state is jpsi.JobState.NEW:
         # recalling the job may have found out what became of it
@@ -98,7 +113,7 @@ def _query(job: StoredJob) -> tuple[StoredJob, jpsi.JobStatus, Observation | Non
         recalled.report_failures()
     followed = recalled.jobs.get(job.id)
     if followed is None or followed.executor is None:
-        return job, status, None, False
+        return job, status, None, False, None
     info, is_missing = None, False
     try:
         info = followed.executor.info(followed)
@@ -107,7 +122,7 @@ def _query(job: StoredJob) -> tuple[StoredJob, jpsi.JobStatus, Observation | Non
     except jpsi.JpsiError as e:
         if not followed.status.final:
             messages.warning(str(e))
-    return job, best_status(job, followed.status), info, is_missing
+    return job, best_status(job, followed.status), info, is_missing, followed.executor
 
 
 def _last_lines(job: StoredJob) -> Sequence[str]:

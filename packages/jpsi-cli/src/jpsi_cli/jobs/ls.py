@@ -13,12 +13,20 @@ from typing import Any, TypeVar
 import attrs
 
 import jpsi
-from jpsi_engine import job_store
 from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
+from ..error_boundary import SelectionError
 from ..output import quantities, summarize_states, terminal
-from ..stored_jobs import best_status, job_json, recall_jobs, recover_remote_jobs, refresh_statuses, short_ids
+from ..stored_jobs import (
+    best_status,
+    job_json,
+    listed_jobs,
+    recall_jobs,
+    recover_remote_jobs,
+    refresh_statuses,
+    short_ids,
+)
 from . import job_table
 from .job_table import Row
 
@@ -117,6 +125,8 @@ def ls(  # noqa: PLR0913  the options
         name=name,
         since=None if is_all else recent,
     )
+    if executor is not None:
+        _check_executor(executor)
     if is_refreshing and executor is not None:
         recover_remote_jobs(executor)
     view = ListView(sort=sort, limit=limit, has_members=has_members)
@@ -125,16 +135,30 @@ def ls(  # noqa: PLR0913  the options
     return _list(job_filter, view, only_ids=only_ids, as_json=as_json, is_refreshing=is_refreshing)
 
 
+def _check_executor(name: str) -> None:
+    """Raise SelectionError if no executor and no target has this name, nor any job on disk."""
+    known = {
+        word for it in jpsi.plugins(load=False) if it.kind == "executor" for word in (it.name, *it.aliases)
+    }
+    known |= jpsi.configuration().targets.keys()
+    if name.lower() in known:
+        return
+    known |= {word for job in listed_jobs() for word in (job.origin.name.lower(), job.origin.executor)}
+    if name.lower() not in known:
+        msg = f"there is no executor or target {name!r}; known are {', '.join(sorted(known))}"
+        raise SelectionError(msg)
+
+
 def _list(
     job_filter: JobFilter, view: ListView, *, only_ids: bool, as_json: bool, is_refreshing: bool
 ) -> int:
     # garbage collections among thousands of jobs cost time, and the process ends soon
     gc.disable()
-    jobs = job_store.jobs()
+    jobs = listed_jobs()
     statuses: Mapping[str, jpsi.JobStatus] = {}
     if is_refreshing:
         statuses = refresh_statuses(job_filter.select(jobs, datetime.now(UTC)))
-        jobs = job_store.jobs()
+        jobs = listed_jobs()
     now = datetime.now(UTC)
     found = job_filter.select(jobs, now)
     shown = view.cut(view.ordered(found))
@@ -181,7 +205,7 @@ def _watch(job_filter: JobFilter, view: ListView, *, is_refreshing: bool) -> int
     try:
         while True:
             started = time.monotonic()
-            jobs = job_store.jobs()
+            jobs = listed_jobs()
             now = datetime.now(UTC)
             found = job_filter.select(jobs, now)
             statuses = {} if follow is None else follow.statuses(found)

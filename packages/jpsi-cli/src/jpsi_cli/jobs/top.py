@@ -16,13 +16,12 @@ from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Input, Static
 
 import jpsi
-from jpsi_engine import job_store
 from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
 from ..error_boundary import SelectionError
 from ..output import COLOURS, summarize_states
-from ..stored_jobs import short_ids
+from ..stored_jobs import listed_jobs, short_ids
 from .control import cancel_jobs
 from .explain import render_explanation
 from .job_table import Row, table_cells
@@ -112,7 +111,7 @@ class Top(App[None]):
         Binding("c", "cancel", "Cancel"),
     ]
 
-    def __init__(self, read: Callable[[], Sequence[StoredJob]] = job_store.jobs) -> None:
+    def __init__(self, read: Callable[[], Sequence[StoredJob]] = listed_jobs) -> None:
         super().__init__()
         self._read = read
         self._all_jobs: Sequence[StoredJob] = ()

@@ -32,6 +32,7 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         "Run what this job document (YAML or JSON) describes instead of a COMMAND; - is standard input. "
         "Other options override the document.",
     ),
+    grouped_flag("What runs where", "--lenient", "Warn of unknown keys in the document, and ignore them."),
     _job_option("--name -J", "NAME", "A name for the job in listings."),
     grouped_flag(
         "What runs where",

@@ -117,6 +117,7 @@ VALIDATE_PARAMETERS: tuple[click.Parameter, ...] = (
         "A file with a job document in JSON on each line; - is standard input.",
         callback=require_value,
     ),
+    flag("--lenient", "Warn of unknown keys, and ignore them."),
     executor_option("Check also whether this executor or target would accept the jobs."),
     json_option(),
 )

@@ -13,7 +13,7 @@ from typing import Literal
 import jpsi
 
 from .. import messages
-from . import outcome
+from . import outcome, queue_limits
 
 
 class Display:
@@ -44,6 +44,18 @@ class Quiet(Display):
 
     def __init__(self) -> None:
         self._is_cancelling = False
+        self._checks = 0
+        self._message: str | None = None
+
+    def waiting(self, status: jpsi.JobStatus) -> str:
+        """Return why the job waits, once it has waited for some seconds, and what would have to change."""
+        self._checks += 1
+        if status.state is not jpsi.JobState.QUEUED or self._checks < _CHECKS_BEFORE_REASON:
+            return ""
+        if status.message in {None, self._message}:
+            return ""
+        self._message = status.message
+        return f"jpsi: the job waits: {messages.printable(_with_advice(status.message or ''))}\n"
 
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
         """Explain an end that is neither a success nor an exit code of the executable."""
@@ -103,7 +115,7 @@ class Terminal(Display):
         if status.state is not jpsi.JobState.QUEUED or status.message in {None, self._message}:
             return ""
         self._message = status.message
-        return self._line(status.state.value, COLOURS[status.state], status.message or "")
+        return self._line(status.state.value, COLOURS[status.state], _with_advice(status.message or ""))
 
     def _queued(self, job: jpsi.Job) -> str:
         """Return the executor and the ids of the job: only the shorter id if there is no room for both."""
@@ -141,6 +153,14 @@ class Terminal(Display):
         with self._console.capture() as captured:
             self._console.print(line, soft_wrap=True)
         return captured.get()
+
+
+# A display is asked about once a second whether the reason why a job waits has changed.
+_CHECKS_BEFORE_REASON = 5
+
+
+def _with_advice(reason: str) -> str:
+    return "; ".join(filter(None, [reason, queue_limits.describe_never(reason)]))
 
 
 _DETAIL_COLUMN = len("jpsi: COMPLETED  ")

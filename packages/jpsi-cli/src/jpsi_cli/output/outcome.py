@@ -41,7 +41,7 @@ def _point_to_file(job: jpsi.Job, status: jpsi.JobStatus) -> str:
     if streams is None or status.state is not jpsi.JobState.FAILED:
         return ""
     if status.reason is jpsi.Reason.LOST:
-        return f"; its output, as far as it came: {streams.stdout}, {streams.stderr}"
+        return f"; the output that it wrote until then: {streams.stdout}, {streams.stderr}"
     # The user has seen output that was shown.
     has_file = job.spec is not None and job.spec.stderr_path is not None
     return f"; see {streams.stderr}" if has_file and _exists(job.output("stderr")) else ""

@@ -11,6 +11,7 @@ from .dependencies import Dependencies, read_dependencies, sort_dependencies
 from .recall import (
     RecalledJobs,
     best_status,
+    listed_jobs,
     recall_jobs,
     recover_remote_jobs,
     refresh_statuses,

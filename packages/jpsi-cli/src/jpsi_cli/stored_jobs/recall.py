@@ -42,6 +42,11 @@ class RecalledJobs:
         report_failures(self.failures)
 
 
+def listed_jobs() -> list[StoredJob]:
+    """Return all jobs on disk without the probe jobs of `jpsi doctor`, which no user has submitted."""
+    return [job for job in job_store.jobs() if messages.PROBE_MARK not in (job.spec.attributes.user or {})]
+
+
 def recall_jobs(jobs: Iterable[StoredJob]) -> RecalledJobs:
     """Recall jobs and follow them, but no other jobs of their executors."""
     found: dict[str, jpsi.Job] = {}

@@ -48,8 +48,5 @@ def _report_ends(jobs: Sequence[StoredJob], ends: Mapping[str, jpsi.JobStatus], 
             messages.show_json(job_json.summary_json(job, status), indent=None)
         elif not status.final:
             messages.error(f"job {job.id} has not ended: it is {status.state}")
-        elif status.state is not jpsi.JobState.COMPLETED and (
-            len(jobs) > 1 or status.reason is not jpsi.Reason.EXIT_CODE
-        ):
-            # for a single job, the exit code says it already
+        elif status.state is not jpsi.JobState.COMPLETED:
             messages.error(f"job {job.id}: {describe_end(status)}")

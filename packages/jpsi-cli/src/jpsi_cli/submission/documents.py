@@ -12,15 +12,15 @@ from .. import messages
 from .job_spec import Options, make_spec
 
 
-def read_document(file: str) -> jpsi.JobSpec:
-    """Return the spec in a document; show a warning for each field that jpsi does not act on.
+def read_document(file: str, *, is_lenient: bool = False) -> jpsi.JobSpec:
+    """Return the spec in a document; keys without an effect are an error, or a warning if `is_lenient`.
 
     Raises:
         InvalidJobException: the file cannot be read, or its content is wrong.
     """
     name, text = _read(file)
     try:
-        return _parse_spec(text, name)
+        return _parse_spec(text, name, is_lenient=is_lenient)
     except jpsi.InvalidJobException:
         if not _is_json_lines(text):
             raise
@@ -28,17 +28,19 @@ def read_document(file: str) -> jpsi.JobSpec:
         raise jpsi.InvalidJobException(msg) from None
 
 
-def read_job(command: Sequence[str], file: str | None, options: Options, *, is_expanding: bool) -> jpsi.Job:
+def read_job(
+    command: Sequence[str], file: str | None, options: Options, *, is_expanding: bool, is_lenient: bool
+) -> jpsi.Job:
     """Return the job of a document or of a command, with options.
 
     Raises:
         InvalidJobException: the file cannot be read, or its content or an option is wrong.
     """
-    document = None if file is None else read_document(file)
+    document = None if file is None else read_document(file, is_lenient=is_lenient)
     return jpsi.Job(make_spec(document, command, options, is_expanding=is_expanding))
 
 
-def read_documents(files: Iterable[str]) -> list[tuple[str, jpsi.JobSpec]]:
+def read_documents(files: Iterable[str], *, is_lenient: bool) -> list[tuple[str, jpsi.JobSpec]]:
     """Return the specs in files, each as a pair with the name of its file for messages.
 
     Raises:
@@ -47,7 +49,7 @@ def read_documents(files: Iterable[str]) -> list[tuple[str, jpsi.JobSpec]]:
     specs, errors = [], list[jpsi.InvalidJobException]()
     for file in files:
         try:
-            specs.append((file_label(file), read_document(file)))
+            specs.append((file_label(file), read_document(file, is_lenient=is_lenient)))
         except jpsi.InvalidJobException as e:
             errors.append(e)
     if len(errors) > 1:
@@ -58,7 +60,7 @@ def read_documents(files: Iterable[str]) -> list[tuple[str, jpsi.JobSpec]]:
     return specs
 
 
-def read_json_lines(file: str) -> list[tuple[str, jpsi.JobSpec]]:
+def read_json_lines(file: str, *, is_lenient: bool) -> list[tuple[str, jpsi.JobSpec]]:
     """Return the specs in a file with a JSON document on each line, each as a pair with its file and line.
 
     Empty lines are skipped.
@@ -73,7 +75,7 @@ def read_json_lines(file: str) -> list[tuple[str, jpsi.JobSpec]]:
             continue
         location = f"{name}, line {number}"
         try:
-            specs.append((location, _parse_line(line, location)))
+            specs.append((location, _parse_line(line, location, is_lenient=is_lenient)))
         except jpsi.InvalidJobException as e:
             problems += e.problems
     if problems:
@@ -110,16 +112,16 @@ def _is_json_lines(text: str) -> bool:
     return len(lines) > 1 and all(line[0] == "{" and line[-1] == "}" for line in lines)
 
 
-def _parse_line(text: str, location: str) -> jpsi.JobSpec:
+def _parse_line(text: str, location: str, *, is_lenient: bool) -> jpsi.JobSpec:
     try:
         json.loads(text)
     except json.JSONDecodeError as e:
         msg = f"{location}: is not a document in JSON: {e.msg}, at character {e.colno}"
         raise jpsi.InvalidJobException(msg) from e
-    return _parse_spec(text, location, is_line=True)
+    return _parse_spec(text, location, is_lenient=is_lenient, is_line=True)
 
 
-def _parse_spec(text: str, name: str, *, is_line: bool = False) -> jpsi.JobSpec:
+def _parse_spec(text: str, name: str, *, is_lenient: bool, is_line: bool = False) -> jpsi.JobSpec:
     def localize(sentence: str) -> str:
         # the number of a line within one line says nothing
         return sentence.replace(f"{name}:1: ", f"{name}: ") if is_line else sentence
@@ -127,11 +129,16 @@ def _parse_spec(text: str, name: str, *, is_line: bool = False) -> jpsi.JobSpec:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", jpsi.DocumentWarning)
         try:
-            spec: jpsi.JobSpec = jpsi.read_document(text, name)
+            spec: jpsi.JobSpec | None = jpsi.read_document(text, name)
+            problems: Sequence[str] = ()
         except jpsi.InvalidJobException as e:
-            if not is_line:
-                raise
-            raise jpsi.InvalidJobException.of(name, [localize(it) for it in e.problems]) from e
-    for warning in caught:
-        messages.warning(localize(str(warning.message)))
+            spec, problems = None, e.problems
+    unknown = [line for warning in caught for line in str(warning.message).splitlines()]
+    if is_lenient:
+        messages.warning(localize("\n".join(unknown)))
+    else:
+        # first, since an unknown key may be the whole reason for the other problems
+        problems = [*(f"{it} (--lenient ignores it)" for it in unknown), *problems]
+    if spec is None or problems:
+        raise jpsi.InvalidJobException.of(name, [localize(it) for it in problems])
     return spec

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import jpsi
 
 from .. import messages
-from ..output import choose_display
+from ..output import choose_display, require_fit
 from ..stored_jobs import Dependencies, await_dependencies, read_dependencies, sort_dependencies
 from . import documents, staging_progress
 from .foreground import Foreground
@@ -24,13 +24,15 @@ def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
     file: str | None,
     after: Sequence[str],
     expand: bool,
+    lenient: bool,
     as_json: bool,
     **options: OptionValue,
 ) -> int:
     """Run one job and return the exit code; report each failure that jpsi knows in a sentence."""
     wanted = read_dependencies(after)
-    job = documents.read_job(command, file, options, is_expanding=expand)
+    job = documents.read_job(command, file, options, is_expanding=expand, is_lenient=lenient)
     with jpsi.JobExecutor(executor) as opened:
+        require_fit(opened, [job.spec])
         if not as_json:
             staging_progress.show(opened)
         dependencies = sort_dependencies(wanted, opened, executor)

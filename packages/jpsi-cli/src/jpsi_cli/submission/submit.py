@@ -13,6 +13,7 @@ from jpsi_engine.job_store import array_id, at_a_time
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
+from ..output import require_fit
 from ..stored_jobs import read_dependencies, sort_dependencies, start_waiting
 from . import documents, staging_progress
 from .job_spec import OptionValue, make_spec
@@ -32,18 +33,23 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     after: Sequence[str],
     hold: bool,
     expand: bool,
+    lenient: bool,
     as_json: bool,
     **options: OptionValue,
 ) -> int:
     """Submit the jobs and return the exit code."""
     wanted = read_dependencies(after)
-    read = documents.read_documents(files) if many is None else documents.read_json_lines(many)
+    if many is None:
+        read = documents.read_documents(files, is_lenient=lenient)
+    else:
+        read = documents.read_json_lines(many, is_lenient=lenient)
     specs: Sequence[tuple[str, jpsi.JobSpec | None]] = read or [("", None)]
     jobs: dict[jpsi.Job, str] = {}
     for location, document in specs:
         spec = make_spec(document, command, options, is_expanding=expand)
         jobs |= {jpsi.Job(it): location for it in make_elements(spec, array)}
     with _open(executor, list(jobs)) as opened:
+        require_fit(opened, [job.spec for job in jobs])
         staging_progress.show(opened)
         dependencies = sort_dependencies(wanted, opened, executor)
         for job in jobs:

@@ -9,23 +9,27 @@ import jpsi
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
+from ..output import require_fit
 from . import documents
 from .submit import make_elements
 
 
-def validate(files: Sequence[str], *, many: str | None, executor: str | None, as_json: bool) -> int:
+def validate(
+    files: Sequence[str], *, many: str | None, executor: str | None, lenient: bool, as_json: bool
+) -> int:
     """Report what is wrong with documents, and return the exit code.
 
     Args:
         files: the documents.
         many: a file with a document on each line.
+        lenient: True to warn of unknown keys only.
         executor: the one that is to run the jobs; None checks the documents only.
         as_json: True to write JSON.
     """
     opened = None if executor is None else jpsi.JobExecutor(executor)
-    found = {file: _problems(partial(_read_one, file), opened) for file in files}
+    found = {file: _problems(partial(_read_one, file, is_lenient=lenient), opened) for file in files}
     if many is not None:
-        found[many] = _problems(partial(documents.read_json_lines, many), opened)
+        found[many] = _problems(partial(documents.read_json_lines, many, is_lenient=lenient), opened)
     if as_json:
         content = [{"file": file, "valid": not it, "problems": list(it)} for file, it in found.items()]
         messages.show_json(content)
@@ -37,8 +41,8 @@ def validate(files: Sequence[str], *, many: str | None, executor: str | None, as
     return exit_codes.USAGE if any(found.values()) else 0
 
 
-def _read_one(file: str) -> list[tuple[str, jpsi.JobSpec]]:
-    return [(documents.file_label(file), documents.read_document(file))]
+def _read_one(file: str, *, is_lenient: bool) -> list[tuple[str, jpsi.JobSpec]]:
+    return [(documents.file_label(file), documents.read_document(file, is_lenient=is_lenient))]
 
 
 def _problems(
@@ -57,6 +61,7 @@ def _problems(
 def _objections(spec: jpsi.JobSpec, executor: jpsi.JobExecutor) -> Sequence[str]:
     try:
         executor.preview(jpsi.Job(spec))
+        require_fit(executor, [spec])
     except jpsi.InvalidJobException as e:
         return e.problems
     return ()

@@ -65,7 +65,7 @@ def read_script(
     (assembly, script), *others = readings
     lost = script.lost
     if script.spec.attributes.duration is None and isinstance(assembly.config, BatchConfig):
-        what = "no time limit is asked for: jpsi does not leave it to the queue, and gives the job"
+        what = "the script sets no time limit: jpsi does not use that of the queue, and gives the job"
         lost = (*lost, f"{what} {assembly.config.default_duration}")
     return Conversion(
         executor=assembly.candidate.canonical,

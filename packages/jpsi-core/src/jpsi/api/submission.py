@@ -148,7 +148,7 @@ class JobSubmitter:
             for job, attempt in request.reserved.items():
                 if job.executor is None:
                     self._release(job, attempt)
-                    error = SubmitException(f"job {job.id}: nothing is known of what came of it")
+                    error = SubmitException(f"job {job.id}: it is not known whether it was submitted")
                     request.failed.setdefault(job, error)
 
     def _release(self, job: Job, attempt: int) -> None:

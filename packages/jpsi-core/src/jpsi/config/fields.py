@@ -29,7 +29,9 @@ def structured(config_class: type[ExecutorConfig], values: Mapping[str, Value]) 
             problems.append(value.located(sentence))
             continue
         try:
-            arguments[name] = _CONVERTER.structure(value.raw, fields[name].type)
+            found = _CONVERTER.structure(value.raw, fields[name].type)
+            # a relative path is relative to the file, wherever the program runs
+            arguments[name] = Path(value.problems.source).parent / found if isinstance(found, Path) else found
         except Exception as e:  # noqa: BLE001  a plugin's types and validators raise what they like
             sentence = "; ".join(_sentences(e)) or f"cannot be used: {e}"
             problems.append(value.located(sentence))

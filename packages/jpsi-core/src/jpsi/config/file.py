@@ -89,10 +89,7 @@ def _duration(value: Value) -> timedelta:
 
 
 def _directory(value: Value) -> Path:
-    path = Path(value.text()).expanduser()
-    if not path.is_absolute() and value.raw:
-        value.must_be("an absolute path, or one that starts with ~/")
-    return path
+    return Path(value.problems.source).parent / Path(value.text()).expanduser()
 
 
 _DEFAULTS: _Readers = {

@@ -35,10 +35,12 @@ def files() -> list[Path]:
     paths = [path for path in (user / _FILE, site / _FILE) if os.path.isfile(path)]  # noqa: PTH113  never raises
     if not named:
         return paths
-    path = Path(named).expanduser()
+    path = Path(named).expanduser().absolute()
     if not os.path.isfile(path):  # noqa: PTH113  as above
         msg = f"{CONFIG} names {named}, which is not a file"
         raise ConfigError(msg)
+    # for child processes, and for this one, which may change their working directory
+    os.environ[CONFIG] = str(path)
     return [path, *paths]
 
 

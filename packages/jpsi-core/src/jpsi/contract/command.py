@@ -63,7 +63,7 @@ class CommandResult:
         if self.timed_out:
             return "no answer in time"
         said = " ".join((self.stderr.strip() or self.stdout.strip()).split())
-        return said[:_MESSAGE_LENGTH] or f"exit code {self.returncode} without a word"
+        return said[:_MESSAGE_LENGTH] or f"exit code {self.returncode} and no message"
 
     def checked(self) -> Self:
         """Return this result if the command succeeded.

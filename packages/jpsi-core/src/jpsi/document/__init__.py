@@ -7,7 +7,7 @@ their documents are another format, which jpsi-jobspec reads.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi.document.documents import read_document, write_document
+    from jpsi.document.documents import document_command, read_document, write_document
     from jpsi.document.text import parse
     from jpsi.document.values import Value, did_you_mean, shown
 else:
@@ -16,7 +16,7 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            ".documents": "read_document write_document",
+            ".documents": "document_command read_document write_document",
             ".text": "parse",
             ".values": "Value did_you_mean shown",
         },

@@ -53,13 +53,9 @@ from jpsi.model import (
 
 
 def read_document(text: str, source: str = "<document>") -> JobSpec:
-    """Return the spec of a job document, YAML or JSON.
+    """Return the spec of a job document, YAML or JSON; `source` is its name in messages.
 
     Unknown keys of attributes.system and of tasks[0].count cause one DocumentWarning that lists them all.
-
-    Args:
-        text: The document.
-        source: Its name in messages, usually its file name.
 
     Raises:
         DocumentError: The document has problems; the message names all of them, each with its line and its
@@ -137,10 +133,23 @@ def _seconds(duration: timedelta | None) -> float:
     return duration.total_seconds() if duration.microseconds else duration // timedelta(seconds=1)
 
 
+def document_command(content: object) -> str | None:
+    """Return the command of jpsi that takes a document with this content; None if no command does."""
+    if not isinstance(content, dict):
+        return None
+    if "tasks" not in content and "groups" not in content:
+        return "jpsi request run" if content.keys() & {"command", "mounts", "container_image"} else None
+    tasks = content["tasks"] if isinstance(content.get("tasks"), list) else ()
+    is_job = any(isinstance(it, dict) and it.keys() & {"slot", "count"} for it in tasks)
+    return "jpsi run -f" if is_job and "groups" not in content else "jpsi workflow run"
+
+
 def _to_spec(document: Value) -> JobSpec:
     """Return the spec of a document, and record the problems that only the document shows."""
     if document.raw is None:
         document.wrong("is empty")
+    elif (taker := document_command(document.raw)) not in {None, "jpsi run -f"}:
+        document.wrong(f"is no job document; `{taker}` takes it")
     # J/PSI A: "The dictionary MUST contain the keys resources, tasks, attributes, and version."
     top = document.fields(("version", "resources", "tasks", "attributes"))
     _check_version(top["version"])
@@ -201,7 +210,8 @@ def _system(system: Value) -> dict[str, Value]:
     suggested = (*known, *(f"jpsi.{name}" for name in KEYS))
     for key in [key for key in found if key not in known]:
         # J/PSI A: "unrecognized words SHALL trigger no more than a warning"
-        found.pop(key).warn(f"is not known and has no effect{did_you_mean(key, suggested)}")
+        hint = did_you_mean(key, suggested) or f"; known are {', '.join(known)}"
+        found.pop(key).warn(f"is not known and has no effect{hint}")
     # J/PSI A: "Most system attributes are optional, but the duration attribute is required."
     if "duration" not in found:
         found["duration"] = system.child("duration")

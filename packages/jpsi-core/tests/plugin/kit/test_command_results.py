@@ -16,17 +16,17 @@ def result(code: int = 0, *, timed_out: bool = False) -> CommandResult:
     return CommandResult(returncode=code, stderr="it failed", timed_out=timed_out)
 
 
-def test_a_command_that_succeeded_has_changed_all_but_those_that_it_complained_of() -> None:
+def test_a_successful_command_changed_all_jobs_without_a_message() -> None:
     assert refusals(result(), IDS, {}) == {}
     assert refusals(result(), IDS, {"18": "denied"}) == {"18": "denied"}
 
 
-def test_a_failure_without_a_word_about_any_job_is_that_of_all() -> None:
+def test_a_failure_without_a_message_about_any_job_is_for_all_jobs() -> None:
     assert refusals(result(1), IDS, {}) == {"17": "it failed", "18": "it failed"}
     assert refusals(result(timed_out=True), IDS, {}) == dict.fromkeys(IDS, "no answer in time")
 
 
-def test_a_failure_with_complaints_is_that_of_those_jobs() -> None:
+def test_a_failure_with_messages_is_for_those_jobs() -> None:
     assert refusals(result(1), IDS, {"18": "denied"}) == {"18": "denied"}
 
 
@@ -40,13 +40,13 @@ def test_a_job_that_needs_no_change_is_no_failure() -> None:
 
 
 def test_a_job_that_needs_no_change_does_not_excuse_another() -> None:
-    """The complaint of the whole command has the words that are about the one."""
+    """The message of the whole command has the words about the one job."""
     cut_off = CommandResult(returncode=1, stderr="17 is over\nconnection lost\n")
 
     assert refusals(cut_off, IDS, {"17": "is over"}, harmless=["over"], changed=()).keys() == {"18"}
 
 
-def test_complaints_about_other_jobs_are_passed_over() -> None:
+def test_messages_about_other_jobs_are_ignored() -> None:
     assert refusals(result(), IDS, {"19": "denied"}) == {}
 
 
@@ -92,7 +92,7 @@ def test_one_id_may_be_printed_twice() -> None:
 
 
 @pytest.mark.parametrize(("found", "what"), [([], "no job id"), (["2", "1"], r"several job ids \(1, 2\)")])
-def test_anything_but_one_id_is_refused_with_what_was_printed(found: list[str], what: str) -> None:
+def test_output_without_exactly_one_id_is_refused_and_quoted(found: list[str], what: str) -> None:
     with pytest.raises(ValueError, match=rf"{what} in the answer 'printed'"):
         require_one_id(found, "printed\n")
 
@@ -118,7 +118,7 @@ ERRORS = SubmitErrors(
         (127, "", FailureKind.AMBIGUOUS),
     ],
 )
-def test_words_count_before_codes(code: int, said: str, kind: FailureKind) -> None:
+def test_messages_have_precedence_over_exit_codes(code: int, said: str, kind: FailureKind) -> None:
     assert ERRORS.failure(CommandResult(returncode=code, stderr=said)).kind is kind
     assert ERRORS.failure(CommandResult(returncode=code, stdout=said)).kind is kind
 
@@ -127,7 +127,7 @@ def test_the_message_names_the_command_once() -> None:
     assert ERRORS.failure(CommandResult(returncode=2, stderr="asub: no\n")).message == "asub: no"
 
 
-def test_without_noise_all_that_was_said_is_kept() -> None:
+def test_output_without_noise_is_kept_completely() -> None:
     errors = SubmitErrors(command="asub", texts=())
 
     assert errors.failure(CommandResult(returncode=2, stderr="a  b\nc")).message == "asub: a b c"

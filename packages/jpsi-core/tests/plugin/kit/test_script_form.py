@@ -1,4 +1,4 @@
-"""Scripts made of options: what jpsi sets, what users set past it, and what cannot be said."""
+"""Scripts made of options: those that jpsi sets, those of users, and values that options cannot express."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_none_and_false_leave_an_option_out_and_true_has_no_value() -> None:
     assert lines() == ["note=jpsi-5-1", "nodes=2", "need=disk", "mail"]
 
 
-def test_users_replace_and_take_away_and_add() -> None:
+def test_users_replace_remove_and_add_options() -> None:
     assert lines({"acme.nodes": 3, "ACME.mail": None, "acm.qos": "high"}) == [
         "note=jpsi-5-1",
         "need=disk",
@@ -86,20 +86,20 @@ def test_an_attribute_that_an_option_contradicts_is_dropped() -> None:
     assert "nodes=2" in lines({"acme.cpus": None})
 
 
-def test_a_joined_option_keeps_what_jpsi_says_at_its_end() -> None:
+def test_a_joined_option_ends_with_the_value_of_jpsi() -> None:
     assert lines({"acme.note": "mine"})[0] == "note='mine jpsi-5-1'"
     assert lines({"acme.note": None})[0] == "note=jpsi-5-1"
 
 
-def test_a_repeated_option_is_given_once_more() -> None:
+def test_a_repeated_option_is_added() -> None:
     assert [it for it in lines({"acme.need": "gpu"}) if it.startswith("need")] == ["need=disk", "need=gpu"]
 
 
-def test_a_sound_job_has_no_problems() -> None:
+def test_a_valid_job_has_no_problems() -> None:
     assert problems(spec({"acme.qos": "high", "other.output": "x"})) == []
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     attributes = JobAttributes(
         queue_name="",
         custom_attributes={"acme.output": "x", "acm.Q": "y", "acme.need": [1], "acme.qos": 10**5000},
@@ -125,7 +125,7 @@ def test_a_value_that_options_cannot_express_is_a_problem() -> None:
     assert problems(JobSpec("/bin/true", name="two\nlines"))[0].startswith("--name cannot be 'two\\nlines'")
 
 
-def test_dependencies_are_said_in_one_way() -> None:
+def test_dependencies_have_one_form() -> None:
     assert problems(spec({"acme.after": "1"}, after=[Dependency("2")])) == [
         "attributes.after and the custom attribute acme.after cannot be given both"
     ]
@@ -154,7 +154,7 @@ def test_the_beginning_of_a_name_may_count_as_the_whole(option: str, said: list[
     assert list(custom.problems(spec({f"acme.{option}": "x"}))) == said
 
 
-def test_an_option_is_given_once_whatever_the_case_of_its_system() -> None:
+def test_an_option_is_set_once_for_any_case_of_its_name() -> None:
     assert problems(spec({"ACME.qos": "a", "acme.qos": "b"})) == [
         "custom attribute acme.qos cannot be given beside ACME.qos, which is the same"
     ]
@@ -169,7 +169,7 @@ def test_attributes_that_are_no_options_are_left_to_the_backend() -> None:
     assert list(custom.problems(spec({"acme.racks": [2]}))) != []
 
 
-def test_a_system_may_spell_options_otherwise() -> None:
+def test_a_system_may_have_another_form_of_options() -> None:
     def spelled(name: str, value: str | None) -> tuple[str, str | None]:
         if value == "2":
             msg = "no twos"

@@ -51,7 +51,7 @@ def _read(*lines: str, is_read_whole: bool = False) -> ForeignScript:
     return _form(is_read_whole=is_read_whole).read("\n".join(["#!/bin/sh", *lines]))
 
 
-def test_options_become_fields() -> None:
+def test_options_are_translated_into_fields() -> None:
     script = _read("#ACME --name=a --queue=q", "#ACME --ranks=3 --mem=2M")
 
     assert (script.directives, script.lost) == (2, ())
@@ -118,7 +118,7 @@ def test_an_option_without_effect_is_not_reported() -> None:
     assert (script.lost, _custom(script)) == ((), None)
 
 
-def test_a_directive_with_a_mistake_costs_no_other() -> None:
+def test_a_malformed_directive_costs_no_other() -> None:
     script = _read("#ACME --queue=q 'x", "#ACME --name=a oops --ranks=3", "#ACME --ranks=2")
 
     assert script.spec.name == "a"
@@ -166,7 +166,7 @@ def test_a_text_that_is_no_amount_is_refused(text: str) -> None:
         read_amount(text, {"": 1, "k": 1000})
 
 
-def test_a_path_with_a_pattern_is_none() -> None:
+def test_a_path_with_a_pattern_is_not_translated() -> None:
     assert read_path("a/b", re.compile("%")) == Path("a/b")
     with pytest.raises(ValueError, match="no patterns"):
         read_path("a%j", re.compile("%"))

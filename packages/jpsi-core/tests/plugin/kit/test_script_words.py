@@ -28,7 +28,7 @@ def test_words_are_split_as_by_a_shell(text: str, words: list[str]) -> None:
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1)))
-def test_quoted_words_come_back(words: list[str]) -> None:
+def test_quoted_words_survive_a_round_trip(words: list[str]) -> None:
     assert directive_words(" ".join(f"{shlex.quote(word)}" for word in words)) == words
 
 

@@ -73,7 +73,7 @@ def test_the_code_is_that_of_the_signalled_process(tmp_path: Path, shell: str, c
     assert ended.returncode == code
 
 
-def test_a_process_that_ends_as_the_signal_comes_has_its_code_or_the_signals(
+def test_a_process_that_ends_as_the_signal_arrives_has_its_code_or_the_signals(
     tmp_path: Path, shell: str
 ) -> None:
     """Bash may lose the code then, about one time in five, and says -1 ever after."""
@@ -119,7 +119,7 @@ def _run(command: Command, **environment: str) -> subprocess.CompletedProcess[st
     return subprocess.run(["/bin/sh", "-c", text], env=variables, capture_output=True, text=True, check=False)
 
 
-def test_a_shell_becomes_the_command_with_its_words() -> None:
+def test_a_shell_execs_the_command_with_its_arguments() -> None:
     words = ["a b", "$HOME", "", "it's", "*", "é\n"]
 
     assert _run(Command(["printf", "%s|", *words])).stdout == "".join(f"{word}|" for word in words)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 from jpsi import TransferError
 from jpsi.plugin import BytesResult, SubmitException, TransportError
@@ -58,13 +60,28 @@ def local_file_error(path: str, what: str, error: OSError) -> TransferError:
 
 
 @contextlib.contextmanager
-def convert_os_errors(what: str) -> Iterator[None]:
-    """Raise SubmitException in place of an OSError; `what` is what failed, as a sentence."""
+def convert_os_errors(what: str, directory: str | None = None) -> Iterator[None]:
+    """Raise SubmitException in place of an OSError.
+
+    Args:
+        what: what failed, as a sentence.
+        directory: where files were to be written, for the message about a full disk.
+    """
     try:
         yield
     except OSError as e:
-        msg = f"{what}: {e}"
+        msg = f"{what}: {_describe_error(e, directory)}"
         raise SubmitException(msg, e, transient=is_transient(e)) from e
+
+
+def _describe_error(error: OSError, directory: str | None) -> str:
+    """Return an error as text; if the disk is full, with the directory and the space that is free there."""
+    if error.errno not in {errno.ENOSPC, errno.EDQUOT} or directory is None:
+        return str(error)
+    existing = next(it for it in (Path(directory), *Path(directory).parents) if it.exists())
+    free = shutil.disk_usage(existing).free / 2**20
+    quota = ", but your quota is used up" if error.errno == errno.EDQUOT else ""
+    return f"{error.strerror}: {free:.1f} MiB are free in {directory}{quota}; make room there"
 
 
 class RemoteTimeoutError(TransportError):

@@ -90,7 +90,7 @@ class LocalEngine(Engine):
 
     def submit(self, submission: Submission) -> str:
         """Start a job once enough slots are free; see `jpsi.plugin.engine.Engine`."""
-        with host.convert_os_errors(f"job {submission.job_id} could not be started"):
+        with host.convert_os_errors(f"job {submission.job_id} could not be started", self._spool.root):
             try:
                 job = self._start(submission)
             except FileExistsError as e:

@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 _FRESH_SECONDS = 10.0
 # The most accounting queries in one poll. Each may take a while, and the other jobs wait for them.
 _MAX_ACCOUNTING_QUERIES = 20
+# In so many polls at first, jobs that were attached are polled one by one if they do not show.
+_LONE_POLLS = 2
 # In longest intervals: two polls that are further apart say nothing about the time between them.
 _LAPSE = 4
 # In shortest intervals: how long a cancel may take before the batch system is asked again.
@@ -390,6 +392,8 @@ class JobMonitor(Publisher):
                 )
                 self._observe(job, seen, now)
             self._load_absences([job for job, _ in observed], snapshot)
+        if len(followed) > 1:
+            self._poll_unverified(jobs, now)
         # Markers that came during the poll count, whatever the snapshot says; and a job whose markers tell
         # how it ended needs no accounting query.
         try:
@@ -406,6 +410,21 @@ class JobMonitor(Publisher):
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
         self._store_absences(followed, snapshot, now)
+
+    def _poll_unverified(self, jobs: Iterable[JobView], now: float) -> None:
+        """Poll alone about jobs that were attached and that the last polls did not show.
+
+        Many batch systems say that there is no such job only if they are asked about it alone.
+        """
+        unseen = [job for job in jobs if job.is_unverified and 0 < job.absences <= _LONE_POLLS]
+        for job in [job for job in unseen if not job.is_denied][:_MAX_ACCOUNTING_QUERIES]:
+            try:
+                seen = self.query_now([job]).get(job.job_id)
+            except JpsiError as e:
+                log_failed_query(self._backend.display_name, e)
+                return
+            with self.session():
+                self._observe(job, seen, now)
 
     def _load_absences(self, jobs: Iterable[JobView], snapshot: Snapshot) -> None:
         """Load what earlier processes know of jobs that are missing in the first snapshot of this process."""

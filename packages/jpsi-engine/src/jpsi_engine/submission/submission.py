@@ -312,7 +312,7 @@ class SubmissionPipeline:
 
     @contextlib.contextmanager
     def _convert_errors(self, name: str) -> Iterator[None]:
-        with convert_os_errors(f"{name} could not be recorded in {self._spool.root}"):
+        with convert_os_errors(f"{name} could not be recorded in {self._spool.root}", self._spool.root):
             try:
                 yield
             except FileExistsError as e:

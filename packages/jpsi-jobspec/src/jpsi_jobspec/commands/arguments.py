@@ -12,6 +12,7 @@ class Arguments:
     file: str
     executor: str | None = None
     is_strict: bool = False
+    is_lenient: bool = False
     #: Values of parameters, each `NAME=VALUE`.
     parameters: tuple[str, ...] = ()
     #: The directory of subsystems; None is the default one.

@@ -29,7 +29,7 @@ def read_text(file: str) -> str:
 
 def load_document(arguments: Arguments) -> tuple[Document, Findings]:
     """Return the document and its findings; raise WorkflowError as `load` does."""
-    findings = Findings(arguments.file, arguments.is_strict)
+    findings = Findings(arguments.file, arguments.is_strict, arguments.is_lenient)
     parameters = parse_pairs(arguments.parameters, "NAME=VALUE")
     return load(read_text(arguments.file), findings, parameters), findings
 
@@ -51,6 +51,8 @@ def find_site(arguments: Arguments, document: Document | None = None) -> Site:
         machine=planning.this_machine() if is_one_machine and not is_remote else None,
         default_duration=query_system(target, _default_duration, None) if executor == "pilot" else None,
         is_remote=is_remote,
+        # the directories of this machine are not there on a remote host
+        directory=None if is_remote else str(Path(arguments.file).absolute().parent),
         subsystems=known_subsystems(arguments.subsystems),
         is_missing_error=arguments.missing == "fail",
         constraints={

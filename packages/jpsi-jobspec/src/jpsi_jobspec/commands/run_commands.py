@@ -95,7 +95,7 @@ def cancel(arguments: Arguments, *, tasks: Collection[str]) -> int:
     for group in entries.inside.keys() - ending.inside.keys():
         print_errors([f"{group} has not begun; once it does, what was cancelled does not run in it"])
     if ending:
-        drive_run(last, Waiting(entries=ending, expectation=f"it is asked to cancel {', '.join(tasks)}"))
+        drive_run(last, Waiting(entries=ending, expectation=f"it will cancel {', '.join(tasks)}"))
         last.read_new_events()
         click.echo(f"cancelled: {', '.join(ending.cancelled(last)) or 'nothing, all had ended'}", err=True)
     return EXIT_DONE

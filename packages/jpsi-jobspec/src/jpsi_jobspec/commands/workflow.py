@@ -19,11 +19,12 @@ Exit codes:
 _RUN_CODES = """\b
 Exit codes:
   0  everything has completed, or was not to run
-  2  an error in the command line or the document; nothing was done
+  1  a task has failed with exit code 1, 2, 124, 125 or 130
+  2  an error in the command line or the document; nothing was submitted
   124  a task used up its time, or --timeout is over
   125  jpsi failed, or something has failed without an exit code
   130  it was cancelled, or interrupted by Ctrl-C, SIGTERM or SIGHUP: jobs run on then
-Any other is that of the first task that has failed.
+Any other is the exit code of the first task that has failed.
 """
 _RUN = """Run a document to its end.
 
@@ -36,6 +37,7 @@ _FILE = click.Argument(["file"], metavar="FILE")
 _DOCUMENT: list[click.Parameter] = [
     _FILE,
     click.Option(["--strict", "is_strict"], is_flag=True, help="Treat warnings as errors."),
+    click.Option(["--lenient", "is_lenient"], is_flag=True, help="Warn of unknown keys, and ignore them."),
     click.Option(
         ["--set", "parameters"], multiple=True, metavar="NAME=VALUE", help="Give a parameter a value."
     ),

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from jpsi import document_command
+
 from .model import Document, Group
 from .parameters import substitute_parameters
 from .problems import Findings
@@ -48,6 +50,9 @@ def _read_document(value: Value) -> Document:
     elif not isinstance(value.content, dict) or not value.content:
         message = f"it must be a mapping with tasks or groups, not {value.describe()}"
         value.error("JS001", message, "begin with `version: 1`")
+        return Document(source=value.findings.source)
+    elif (command := document_command(value.to_plain())) not in {None, "jpsi workflow run"}:
+        value.error("JS001", "it is no workflow", f"`{command}` takes it")
         return Document(source=value.findings.source)
     entries = value.as_mapping("JS001", _ROOT)
     _check_version(value, entries)

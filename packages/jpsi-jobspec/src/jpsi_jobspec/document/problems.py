@@ -73,6 +73,8 @@ class Findings:
     source: str = "<document>"
     #: True if warnings count as errors.
     is_strict: bool = False
+    #: True if unknown keys are warnings, not errors.
+    is_lenient: bool = False
     _found: dict[Problem, None] = attrs.field(factory=dict)
 
     def add_error(self, code: str, at: Position, message: str, hint: str) -> None:
@@ -82,6 +84,13 @@ class Findings:
     def add_warning(self, code: str, at: Position, message: str, hint: str) -> None:
         """Note a warning, which is an error if `is_strict`."""
         self._found[Problem(code, at, message, hint, is_error=self.is_strict, source=self.source)] = None
+
+    def add_unknown(self, code: str, at: Position, message: str, hint: str) -> None:
+        """Note a key that has no effect: an error, or a warning if `is_lenient`."""
+        if self.is_lenient:
+            self.add_warning(code, at, message, hint)
+        else:
+            self.add_error(code, at, message, f"{hint} (--lenient ignores it)")
 
     @property
     def errors(self) -> list[Problem]:

@@ -164,7 +164,7 @@ def _read_attributes(value: Value) -> Attributes:
             closest = closest_name(key, ATTRIBUTES)
             option = f"write `SYSTEM.{key}`, as in slurm.{key}, if it is an option of a batch system"
             hint = option if closest is None else f"did you mean {closest!r}?"
-            value.findings.add_warning("JS064", at, "is an unknown attribute, and has no effect", hint)
+            value.findings.add_unknown("JS064", at, "is an unknown attribute, and has no effect", hint)
     return Attributes(
         duration=entries.read("duration", Value.as_duration),
         environment=entries.read("environment", Value.as_environment) or {},

@@ -69,9 +69,9 @@ def _check_top_tasks(document: Document, findings: Findings) -> None:
     for task in document.tasks:
         if task.is_local:
             hint = "move it into a group, or give it resources instead of `local`"
-            findings.add_error("JS043", task.at, "is local, and in no group", hint)
+            findings.add_error("JS043", task.at, "is local, but in no group", hint)
         elif task.command and task.resources is None:
-            message = "has no resources, and is in no group whose it could have; it gets one slot"
+            message = "has no resources, and is in no group that has some; it gets one slot"
             findings.add_warning("JS044", task.at, message, "add `resources:`")
 
 
@@ -111,7 +111,7 @@ def _check_scheduled(document: Document, findings: Findings) -> None:
     # a name that does not exist may be a misspelled one of these
     has_unknown = bool(used - document.resources.keys())
     for name in sorted(allowed - used if is_marked and not has_unknown else ()):
-        message = "is to be scheduled, and nothing that is submitted asks for it"
+        message = "has `schedule: true`, but no task or group at the top asks for it"
         at = document.resources[name].at
         findings.add_warning("JS072", at, message, "remove `schedule: true`, or use it")
 

@@ -87,7 +87,7 @@ class Value:
             if name not in known:
                 hint = _suggest_attributes(key, known) or suggest_name(key, known)
                 at = attrs.evolve(item.at, path=(*self.at.path, key))
-                self.findings.add_warning("JS003", at, "is an unknown key", hint)
+                self.findings.add_unknown("JS003", at, "is an unknown key", hint)
                 continue
             if name != key:
                 item.warn("JS003", f"is another word for {name!r}", f"write {name!r}")

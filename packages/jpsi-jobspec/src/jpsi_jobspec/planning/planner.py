@@ -50,6 +50,9 @@ def make_plan(document: Document, site: Site, findings: Findings) -> Plan:
 
 def draft_plan(document: Document, site: Site, findings: Findings) -> Plan:
     """Return the plan of a document; `findings` gets the reasons why it cannot run."""
+    attributes = document.attributes
+    if attributes.cwd is None:
+        document = attrs.evolve(document, attributes=attrs.evolve(attributes, cwd=site.directory))
     planner = _Planner(document, site, findings)
     return Plan(source=document.source, target=site.target, entries=planner.plan_top())
 

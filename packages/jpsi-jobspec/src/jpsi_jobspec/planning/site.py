@@ -96,6 +96,8 @@ class Site:
     is_heterogeneous: bool = False
     #: True if the target is a remote host, which a URL leads to.
     is_remote: bool = False
+    #: The directory of tasks without `cwd`, that of the document; None is the home directory where they run.
+    directory: str | None = None
     #: The walltime of jobs without a duration on targets that need one, such as pilots; None on other
     #: targets.
     default_duration: timedelta | None = None

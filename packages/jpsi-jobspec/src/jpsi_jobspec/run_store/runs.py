@@ -108,7 +108,8 @@ def read_run(path: Path) -> Journal:
     except (OSError, ValueError) as e:
         msg = f"the run in {path} cannot be read: {e}"
         raise SubmitException(msg, e) from e
-    findings = Findings(content["source"])
+    # unknown keys were accepted when the run began
+    findings = Findings(content["source"], is_lenient=True)
     values = content["site"]
     seconds, machine = values["default_duration"], values["machine"]
     subsystems = values["subsystems"].items()

@@ -54,9 +54,8 @@ def job_spec(
 ) -> JobSpec:
     """Return the spec of one replica of an entry.
 
-    Without a duration in the document or the plan, the batch system chooses the walltime, not jpsi; without a
-    directory, the job runs in the user's home. The job gets the words of the command as the document has
-    them.
+    Without a duration in the document or the plan, the batch system chooses the walltime, not jpsi. The job
+    gets the words of the command as the document has them.
 
     Args:
         entry: of a plan, with a command.

@@ -28,6 +28,8 @@ from ..run_store import (
 #: The exit codes of the commands, as everywhere in `jpsi`.
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_TIMEOUT, EXIT_JPSI, EXIT_CANCELLED = 0, 1, 2, 124, 125, 130
 _LARGEST_CODE = 255
+# What these codes of a command mean is not what a task means by them.
+_RESERVED_CODES = {EXIT_USAGE, EXIT_TIMEOUT, EXIT_JPSI, EXIT_CANCELLED}
 _TERMINATED = 128 + signal.SIGTERM
 #: Reasons of cancellations that are consequences: no user asked for them.
 _CONSEQUENCES = {DEPENDENCY_FAILED, NO_LONGER_NEEDED}
@@ -66,7 +68,10 @@ def cleans_up(entry: Entry) -> bool:
 
 
 def exit_code_of(parts: Iterable[Part]) -> int:
-    """Return the exit code of a run that is over: that of the first task that has failed."""
+    """Return the exit code of a run that is over: that of the first task that has failed.
+
+    It is `EXIT_FAILED` if the code of that task has a meaning for the command.
+    """
     ended = list(parts)
     failed = next((it for it in ended if it.state is JobState.FAILED), None)
     if failed is None:
@@ -76,4 +81,7 @@ def exit_code_of(parts: Iterable[Part]) -> int:
         return EXIT_TIMEOUT
     # what has failed must not look like a success
     code = failed.exit_code
+    # an allocation has the exit code of the run inside of it
+    if code in _RESERVED_CODES and failed.entry.kind is not Kind.ALLOCATION:
+        return EXIT_FAILED
     return code if code is not None and 0 < code <= _LARGEST_CODE else EXIT_JPSI

@@ -55,7 +55,7 @@ class Starter:
             never, starting = new, []
         self._record_end(never, JobState.CANCELED, why_not or DEPENDENCY_FAILED)
         if starting and self._capacity is not None and not self._capacity.can_ever_fit(entry):
-            self._record_end(starting, JobState.FAILED, NO_ROOM, "it asks for more than the group has")
+            self._record_end(starting, JobState.FAILED, NO_ROOM, "it needs more than the group has")
             return {}, True
         shapes = [(it, shape) for it in starting if (shape := self.reserve(it)) is not None]
         if len(shapes) < len(starting):

@@ -6,12 +6,9 @@ job's inbox instead of the records.
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -22,7 +19,7 @@ from jpsi import JpsiError, parse_duration
 from .. import formatting
 from ..errors import InvalidRequestError, NotFoundError, StateError
 from ..inbox import Inbox, is_in_job, refuse_in_job
-from ..model import About, Request, RequestSpec, read_request_spec
+from ..model import About, Request, RequestSpec
 
 if TYPE_CHECKING:
     from ..records import Records
@@ -51,6 +48,9 @@ STRICT = click.Option(
     is_flag=True,
     help="Refuse a request if this machine may lack space for its temporary directories.",
 )
+_LENIENT = click.Option(
+    ["--lenient", "is_lenient"], is_flag=True, help="Warn of unknown keys in the file, and ignore them."
+)
 PRIORITY = click.Option(
     ["--priority"], type=float, default=1.0, show_default=True, help="Higher runs earlier; 0 runs nothing."
 )
@@ -72,6 +72,11 @@ ABOUT = (
         metavar="EXECUTION",
         help="The execution whose child this request is.  [default: in a job, that of the job]",
     ),
+)
+#: The options that change the placement of a request.
+PLACEMENT = (
+    click.Option(["-x", "--executor"], metavar="NAME", help="The executor or target, instead of the file's."),
+    click.Option(["--time"], metavar="TIME", help="The time limit of the job, such as 10m; 0 is no limit."),
 )
 _RECORDS = (
     click.Option(
@@ -122,7 +127,7 @@ def command(  # noqa: PLR0913  the parts of a command
         command_name = name or action.__name__
         COMMANDS[command_name] = click.Command(
             command_name,
-            params=[*params, *_RECORDS],
+            params=[*params, *([_LENIENT] if any(it.name == "file" for it in params) else []), *_RECORDS],
             callback=callback,
             context_settings=_SETTINGS,
             short_help=short,
@@ -163,9 +168,27 @@ def _read(options: dict[str, Any]) -> dict[str, Any]:
         }
         options["about"] = About(**about)
     if "file" in options:
-        file = options.pop("file")
-        options["spec"] = None if file is None else read_file(file)
+        from .request_file import read_file  # noqa: PLC0415  slow to import
+
+        file, is_lenient = options.pop("file"), options.pop("is_lenient")
+        options["spec"] = None if file is None else read_file(file, is_lenient=is_lenient)
+    if "executor" in options:
+        options["spec"] = _place(options["spec"], options.pop("executor"), options.pop("time"))
     return options
+
+
+def _place(spec: RequestSpec, executor: str | None, time: str | None) -> RequestSpec:
+    """Return a request spec with the executor and time limit of the options, where these are given."""
+    placement = spec.placement
+    if executor is not None:
+        placement = attrs.evolve(placement, executor=executor)
+    if time is not None:
+        try:
+            placement = attrs.evolve(placement, duration=parse_duration(time).total_seconds())
+        except ValueError as e:
+            msg = f"--time: {e}"
+            raise InvalidRequestError(msg, e) from e
+    return attrs.evolve(spec, placement=placement)
 
 
 def _print(records: Any, result: Output | Request | int, *, as_json: bool) -> int:  # noqa: ANN401  see `command`
@@ -176,23 +199,6 @@ def _print(records: Any, result: Output | Request | int, *, as_json: bool) -> in
         return result
     click.echo(result.json if as_json and result.json is not None else result.text, nl=False)
     return result.exit_code
-
-
-def read_file(file: str) -> RequestSpec:
-    """Return the request spec in a YAML or JSON file; `-` is standard input.
-
-    Raises:
-        InvalidRequestError: the file cannot be read, or is no valid request.
-    """
-    import yaml  # noqa: PLC0415  slow to import
-
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        document = json.loads(text) if file.endswith(".json") else yaml.safe_load(text)
-    except (OSError, UnicodeError, ValueError, yaml.YAMLError) as e:
-        msg = f"{file} cannot be read: {e}"
-        raise InvalidRequestError(msg, e) from e
-    return read_request_spec(document)
 
 
 def read_labels(labels: Iterable[str]) -> dict[str, str]:

@@ -24,10 +24,10 @@ def submit(  # noqa: PLR0913  options
 ) -> str:
     """Write a request to the inbox and return its id; the dispatcher takes it in later."""
     if is_strict:
-        msg = "in a job nothing is known of where its requests will run: leave out --strict"
+        msg = "a job does not know where its requests will run: leave out --strict"
         raise StateError(msg)
     if plan is not None:
-        msg = "in a job nothing is known of previews: leave out --plan"
+        msg = "a job has no previews: leave out --plan"
         raise StateError(msg)
     return inbox.submit(spec, about, priority=priority)
 
@@ -45,6 +45,6 @@ def wait(inbox: Inbox, requests: Sequence[str], *, timeout: float | None) -> int
 def set_progress(inbox: Inbox, execution: str, value: float | None, report: Report) -> None:
     """Report progress, success or failure of this job."""
     if not execution or not inbox.execution.startswith(execution):
-        msg = f"a job tells the progress of its own execution, {inbox.execution}, and not of {execution}"
+        msg = f"a job reports the progress of its own execution, {inbox.execution}, not of {execution}"
         raise StateError(msg)
     inbox.set_progress(value, report)

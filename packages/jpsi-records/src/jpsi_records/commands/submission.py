@@ -25,6 +25,7 @@ from .command import (
     EXECUTION,
     FILE,
     JSON,
+    PLACEMENT,
     PRIORITY,
     REQUEST,
     STRICT,
@@ -82,7 +83,7 @@ def find(records: Records, spec: RequestSpec) -> Output:
 
 @command(
     "Make a request, and return at once.",
-    *(FILE, *ABOUT, PRIORITY, STRICT, JSON),
+    *(FILE, *PLACEMENT, *ABOUT, PRIORITY, STRICT, JSON),
     click.Option(["--plan"], metavar="ID", help="Only if the result is that of this preview."),
     done="the request was made",
     more="In a job of a request, it writes a file, which the dispatcher of that job takes in.",
@@ -204,12 +205,17 @@ def commit(records: Records, request: str, *, priority: float) -> Request:
 
 @command(
     "Make a request, wait for its end, and exit with its exit code.",
-    *(FILE, *ABOUT, PRIORITY, STRICT),
+    *(FILE, *PLACEMENT, *ABOUT, PRIORITY, STRICT),
+    click.Option(
+        ["--json", "is_json"],
+        is_flag=True,
+        help="Write JSON at the end, and the job's output to standard error.",
+    ),
     done="the computation has succeeded, now or earlier",
     codes=_RUN_CODES,
 )
-def run(
-    records: Records, spec: RequestSpec, about: About, *, priority: float, is_strict: bool = False
+def run(  # noqa: PLR0913  options
+    records: Records, spec: RequestSpec, about: About, *, priority: float, is_strict: bool, is_json: bool
 ) -> int:
     """Create a request, dispatch or wait until it ends, print the logs, and return the exit code."""
     _check_executor(records, spec)
@@ -219,7 +225,7 @@ def run(
         _dispatch_until(records, request_id, lambda: _is_over(records, request_id))
     while not _is_over(records, request_id):
         sleep(_POLL_SECONDS)
-    return _report_end(records, records.request(request_id))
+    return _report_end(records, records.request(request_id), is_json=is_json)
 
 
 def _is_over(records: Records, request_id: str) -> bool:
@@ -232,9 +238,15 @@ def _is_over(records: Records, request_id: str) -> bool:
     return execution.state.ended or execution.state is ExecutionState.QUEUED or execution.priority > 0
 
 
-def _report_end(records: Records, request: Request) -> int:
+def _report_end(records: Records, request: Request, *, is_json: bool) -> int:
     """Print the result of a request that is over, and return its exit code."""
     execution = None if request.execution is None else records.execution(request.execution)
+    assigned = formatting.assignment(request, records.events(request=request.id))
+    is_new = assigned is not None and bool(assigned.data.get("is_new"))
+    if is_json:
+        is_reused = execution is not None and not is_new
+        document = {"request": request, "execution": execution, "is_reused": is_reused}
+        click.echo(formatting.as_json(document), nl=False)
     is_cancelled = request.state is RequestState.COMMITTED or request.outcome == "cancelled"
     if is_cancelled and (request.priority or 0) <= 0:
         click.echo(f"jpsi: {formatting.cancelled(request, execution)}", err=True)
@@ -244,10 +256,10 @@ def _report_end(records: Records, request: Request) -> int:
         why = formatting.printable(next(reasons, request.outcome or ""))
         click.echo(f"jpsi: request {request.id} has no execution: {why}", err=True)
         return NO_EXIT_CODE
-    click.echo(f"jpsi: execution {execution.id}, {formatting.state(execution)}", err=True)
+    click.echo(f"jpsi: {formatting.result(request, execution, is_new=is_new)}", err=True)
     if "error" in execution.status:
         click.echo(f"jpsi: {formatting.printable(execution.status['error'])}", err=True)
-    _show_log(records, execution)
+    _show_log(records, execution, is_json=is_json)
     if execution.exit_code is None:
         return NO_EXIT_CODE
     # A reported failure counts as a failure even if the job's exit code is 0.
@@ -255,12 +267,12 @@ def _report_end(records: Records, request: Request) -> int:
     return NOT_COMPLETE if is_reported_failure else execution.exit_code
 
 
-def _show_log(records: Records, execution: Execution) -> None:
+def _show_log(records: Records, execution: Execution, *, is_json: bool) -> None:
     log = {} if execution.log is None else records.blobs.manifest(execution.log)
     for name in ("stdout", "stderr"):
         if name in log:
             content = records.blobs.path(log[name].digest).read_bytes()
-            click.echo(content, nl=False, err=name == "stderr")
+            click.echo(content, nl=False, err=is_json or name == "stderr")
 
 
 @command(

@@ -74,7 +74,7 @@ class Dispatcher:
         lease: timedelta = _LEASE,
     ) -> None:
         if not records.may_dispatch:
-            msg = f"{records.user} may not run what is wanted: only who owns the tables in PostgreSQL may"
+            msg = f"{records.user} may not run executions: only the owner of the tables in PostgreSQL may"
             raise StateError(msg)
         self._records = records
         self._open = executors

@@ -93,7 +93,7 @@ class Inbox:
         model.check_request_spec(spec)
         model.check_priority(priority)
         if more.parent not in {None, self.execution}:
-            msg = f"what a job asks for is a child of its own execution, {self.execution}"
+            msg = f"a request of a job is a child of its own execution, {self.execution}"
             raise StateError(msg)
         if self._directory is None:
             msg = f"this job can make no requests: {INBOX} is not set"

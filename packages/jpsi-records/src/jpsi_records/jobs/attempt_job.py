@@ -56,7 +56,7 @@ def begin_script(files: AttemptFiles) -> str:
     return (
         f"( set -C; {line('echo', CLAIMED.strip())} >{claim} ) 2>/dev/null ||\n"
         f'    [ "$(cat {claim})" = {CLAIMED.strip()} ] ||\n'
-        "    { echo 'jpsi: somebody else sees to this execution' >&2; exit 125; }\n"
+        "    { echo 'jpsi: another job runs this execution' >&2; exit 125; }\n"
     )
 
 

@@ -55,7 +55,7 @@ class Materializer:
             self._make_mount_points(members, files)
             files.begin.write_text(begin_script(files))
         except OSError as e:
-            msg = f"what the job is to find cannot be laid out: {e}"
+            msg = f"the inputs of the job cannot be copied: {e}"
             raise StoreError(msg, e) from e
 
     def _mount(self, target: str, mount: Mount, files: AttemptFiles) -> None:
@@ -103,7 +103,7 @@ class Materializer:
                 return CapturedOutput(self._blobs.add_manifest({}), log.digest, (problem,))
             captured = self._blobs.add_tree(output, members["output_globs"])
         except OSError as e:
-            msg = f"what the job has left cannot be kept: {e}"
+            msg = f"the output of the job cannot be stored: {e}"
             raise StoreError(msg, e) from e
         return CapturedOutput(captured.digest, log.digest, captured.left_out)
 

@@ -5,6 +5,7 @@ It is the document that users write in YAML or JSON, and that requests hold.
 
 from __future__ import annotations
 
+import difflib
 import enum
 import math
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,8 @@ from datetime import date
 from typing import Any
 
 import attrs
+
+from jpsi import document_command
 
 from ..errors import InvalidRequestError
 from . import computation as computations
@@ -184,6 +187,9 @@ def read_request_spec(document: Any) -> RequestSpec:  # noqa: ANN401  any YAML v
     Raises:
         InvalidRequestError: the document is not valid; the message names every problem.
     """
+    command = document_command(document)
+    if command not in {None, "jpsi request run"}:
+        raise InvalidRequestError.of([f"this is no request; `{command}` takes it"])
     spec = recorded_request_spec(document)
     check_request_spec(spec)
     return spec
@@ -201,9 +207,7 @@ def recorded_request_spec(document: Any) -> RequestSpec:  # noqa: ANN401  as abo
     members = {key: _member(key, value, found) for key, value in document.items()}
     placement = members.pop("placement", {})
     found += _missing(members)
-    unknown = [key for key in members if key not in _COMPUTATION | _TERMS]
-    unknown += [f"placement.{key}" for key in placement if key not in _PLACEMENT]
-    found += [f"{key!r} is nothing that a request says" for key in unknown]
+    found += [sentence for _, sentence in unknown_keys(document)]
     if found:
         raise InvalidRequestError.of(found)
     return RequestSpec(
@@ -211,6 +215,21 @@ def recorded_request_spec(document: Any) -> RequestSpec:  # noqa: ANN401  as abo
         placement=Placement(**placement),
         **{key: it for key, it in members.items() if key in _TERMS},
     )
+
+
+def unknown_keys(document: Mapping[Any, Any]) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Yield the path of each key of a document that a request does not have, with a sentence about it."""
+    placement = document.get("placement")
+    for prefix, content, known in (
+        ((), document, _COMPUTATION | _TERMS | {"placement"}),
+        (("placement",), placement if isinstance(placement, Mapping) else {}, _PLACEMENT),
+    ):
+        for key in content:
+            if key not in known:
+                path = (*prefix, key)
+                closest = difflib.get_close_matches(str(key), sorted(known), n=1)
+                hint = f"did you mean {closest[0]!r}?" if closest else f"known are {', '.join(sorted(known))}"
+                yield path, f"{'.'.join(map(str, path))} is not a key of a request; {hint}"
 
 
 def _missing(members: Mapping[str, Any]) -> Iterator[str]:

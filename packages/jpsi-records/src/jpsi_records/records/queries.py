@@ -103,7 +103,7 @@ class RecordsReader:
             raise self._cannot_be_made(NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
 
     def _cannot_be_made(self, error: OSError) -> StoreError:
-        msg = f"{self.directory}, where the records' files are to be, cannot be made: {error.strerror}"
+        msg = f"{self.directory}, the directory of the records, cannot be created: {error.strerror}"
         return StoreError(msg, error)
 
     @property

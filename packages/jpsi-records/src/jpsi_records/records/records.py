@@ -44,7 +44,7 @@ class Records(RecordsReader):
         if digest_of_name(tx, name) is None:
             tx.execute(COLLECTION.insert().values(name=name, **values))
         elif not tx.execute(COLLECTION.update().where(COLLECTION.c.name == name).values(values)).rowcount:
-            msg = f"{name} is the name that somebody else has given to a collection"
+            msg = f"another user has a collection of the name {name}"
             raise StateError(msg)
         tx.changed.collections.add(name)
         events.add(tx, "named", name=name, digest=digest, by=self.user)

@@ -150,7 +150,7 @@ def find_existing(
         msg = f"since the preview {planned} something has changed: now {result}; that is plan {current.id}"
         raise ChangedError(msg)
     if hit is None and request.spec.reuse is model.Reuse.ONLY:
-        msg = f"nothing that is there satisfies request {request.id}, and it may not cause a run"
+        msg = f"no execution satisfies request {request.id}, and `reuse: only` excludes a new one"
         raise NothingToReuseError(msg)
     return hit
 
@@ -170,7 +170,7 @@ def _new(
         created_at=tx.now,
     )
     for it in model.unmet_filters(spec.filters, new):
-        msg = f"nothing that is there satisfies request {request.id}, and a new execution would not: {it}"
+        msg = f"no execution satisfies request {request.id}, nor would a new one: {it}"
         raise NothingToReuseError(msg)
     same = executions.of_fingerprints(tx, resolution.fingerprints)
     refused = {it.id: list(matcher.objections(it)) for it in same}

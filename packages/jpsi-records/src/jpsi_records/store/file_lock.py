@@ -50,7 +50,7 @@ class FileLock:
         Raises:
             StoreError: another process has held the lock for too long, or the file cannot be created.
         """
-        with store_errors(f"{self._path}, without which nobody may use the records, cannot be made"):
+        with store_errors(f"{self._path}, the lock of the records, cannot be created"):
             self._acquire()
         try:
             yield

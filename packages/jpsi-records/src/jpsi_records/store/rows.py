@@ -75,7 +75,7 @@ def full_id(tx: Transaction, column: Column[str], prefix: str) -> str:
     if len(found) == 1 or prefix in found:
         return prefix if prefix in found else found[0]
     if found:
-        msg = f"several {what}s begin with {prefix}: {', '.join(found)}; write more of it"
+        msg = f"several {what}s begin with {prefix}: {', '.join(found)}; write more characters"
         raise AmbiguousError(msg)
     msg = f"there is no {what} {prefix}"
     raise NotFoundError(msg)

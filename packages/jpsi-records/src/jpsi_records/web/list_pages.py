@@ -86,7 +86,7 @@ def accounting_page(records: Records, site: Site) -> str:
     return page(
         site,
         f"Accounting of {records.user}",
-        accounting(site, usage, records.now()) if usage else element("p", "Nothing was wanted yet."),
+        accounting(site, usage, records.now()) if usage else element("p", "There are no requests yet."),
         current="accounting",
         is_live=any(it.end is None for it in usage),
     )

@@ -59,6 +59,8 @@ class ExecutorTestBase:
     unknown_id: ClassVar[str] = "999999"
     #: Attributes that have no effect here, as the executor's documentation says: `name`, `resources.memory`.
     ignored_attributes: ClassVar[Collection[str]] = ()
+    #: True if the batch system says so if it knows no such job, or shows within seconds all that it has.
+    names_unknown_jobs: ClassVar[bool] = True
     #: The longest time that a job may take, in seconds, on a busy machine too.
     timeout_seconds: ClassVar[float] = 60.0
     _caplog: pytest.LogCaptureFixture | None = None

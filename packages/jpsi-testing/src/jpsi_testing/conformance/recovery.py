@@ -6,12 +6,14 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
+import attrs
 import pytest
 
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus, Reason
-from jpsi.plugin import ExecutorConfig
+from jpsi.plugin import BatchConfig, ExecutorConfig
 from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof, shell
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.waiting import eventually
@@ -207,6 +209,21 @@ class RecoveryTests(ExecutorTestBase):
         with self.new_executor(config) as fresh:
             fresh.attach(other, job.native_id or "")
             assert self.end(other).exit_code == 7
+
+    def test_the_word_of_the_batch_system_about_an_unknown_id_counts_at_once(
+        self, config: ExecutorConfig, fake: FakeScheduler
+    ) -> None:
+        """However long a job may be missing before it counts as lost."""
+        if not self.names_unknown_jobs:
+            pytest.skip("it does not say that it knows no such job")
+        assert isinstance(config, BatchConfig)
+        patient = attrs.evolve(config, grace=timedelta(hours=1))
+        with self.new_executor(patient) as executor:
+            jobs = [Job(), Job()]
+            executor.attach_many([(job, f"{self.unknown_id}{at or ''}") for at, job in enumerate(jobs)])
+
+            for job in jobs:
+                assert self.end(job).reason is Reason.ATTACH_UNVERIFIED
 
     @pytest.mark.clause("attach-callback", "attach-fails")
     def test_an_unknown_id_never_becomes_completed(self, executor: JobExecutor) -> None:

@@ -464,10 +464,10 @@ def test_jobs_that_are_removed_locally_are_removed_remotely(
         end(last)
 
 
-def test_a_remote_folder_that_could_not_be_removed_is_not_recovered_and_goes_later(
+def test_a_remote_folder_that_could_not_be_removed_is_not_recovered_and_is_removed_later(
     executor: JobExecutor, remote_transport: RemoteTransport, state_home: Path
 ) -> None:
-    """One such job is a cancelled one: no remote file records the cancellation."""
+    """A cancelled job is an example: no remote file records the cancellation."""
     job = Job(Gate(remote_transport.home / "never").job())
     executor.submit(job)
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE)

@@ -1,0 +1,119 @@
+"""A job that no queue can ever start is refused with the numbers; what may start is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+import jpsi
+from jpsi_cli.output.queue_limits import describe_never, excess_over_queues
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+
+MAIN = jpsi.Queue(name="main", word="UP", nodes=4, max_nodes=2, max_walltime=timedelta(hours=4))
+DEBUG = jpsi.Queue(name="debug", word="UP", nodes=1, max_walltime=timedelta(hours=1))
+OPEN = jpsi.Queue(name="open", word="UP", nodes=4, max_walltime=timedelta())
+
+
+def spec(nodes: int | None = None, hours: int | None = None, **attributes: str) -> jpsi.JobSpec:
+    return jpsi.JobSpec(
+        "true",
+        resources=None if nodes is None else jpsi.ResourceSpecV1(node_count=nodes),
+        attributes=jpsi.JobAttributes(
+            duration=None if hours is None else timedelta(hours=hours),
+            **attributes,  # type: ignore[arg-type]  # texts
+        ),
+    )
+
+
+NODES = "--nodes: it asks for 3 nodes and can never start; the queue main has 2, the queue debug has 1"
+TIME = (
+    "--time: it asks for 5:00:00 and can never start; the queue main has 4:00:00, the queue debug has 1:00:00"
+)
+EXCESS = {
+    "nothing asked": (spec(), [MAIN, DEBUG], []),
+    "enough": (spec(2, 4), [MAIN, DEBUG], []),
+    "nodes": (spec(3), [MAIN, DEBUG], [NODES]),
+    "time": (spec(hours=5), [MAIN, DEBUG], [TIME]),
+    "both": (spec(3, 5), [MAIN, DEBUG], [NODES, TIME]),
+    "another queue can": (spec(4, 5), [MAIN, DEBUG, OPEN], []),
+    "the named queue cannot": (
+        spec(hours=2, queue_name="debug"),
+        [MAIN, DEBUG],
+        ["--time: it asks for 2:00:00 and can never start; the queue debug has 1:00:00"],
+    ),
+    "no limit asked": (
+        spec(hours=0),
+        [DEBUG],
+        ["--time: it asks for unlimited time and can never start; the queue debug has 1:00:00"],
+    ),
+    "an unknown queue": (spec(3, 5, queue_name="other"), [MAIN, DEBUG], []),
+    "an unknown limit": (spec(9, 9), [jpsi.Queue(name="a", word="UP")], []),
+    "a queue without a name": (
+        spec(3),
+        [jpsi.Queue(name="", word="", nodes=2)],
+        ["--nodes: it asks for 3 nodes and can never start; there are 2"],
+    ),
+    "a reservation": (spec(3, 5, reservation_id="r"), [MAIN], []),
+    "no queues": (spec(3, 5), [], []),
+}
+
+
+@pytest.mark.parametrize(("job", "queues", "expected"), EXCESS.values(), ids=EXCESS)
+def test_only_what_no_queue_can_start_is_refused(
+    job: jpsi.JobSpec, queues: list[jpsi.Queue], expected: list[str]
+) -> None:
+    assert excess_over_queues(job, queues) == expected
+
+
+def test_options_of_the_batch_system_may_lift_limits() -> None:
+    job = spec(3, 5)
+    job.attributes.set_custom_attribute("slurm.qos", "big")
+
+    assert excess_over_queues(job, [MAIN]) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("the job requests more time than its partition allows", "it never starts like this: lower --time"),
+        (
+            "more memory than the limit per CPU or node",
+            "it never starts like this: lower --memory",
+        ),
+        ("no node can ever run it", "it never starts like this: lower what it asks for"),
+        ("the job requests more nodes than its partition allows or has up", None),
+        ("the nodes are in use (Resources)", None),
+    ],
+)
+def test_reasons_for_which_a_job_never_starts_say_what_to_lower(reason: str, expected: str | None) -> None:
+    assert describe_never(reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["run", "-x", "slurm", "--nodes", "5000", "--", "true"],
+            (
+                "--nodes: it asks for 5000 nodes and can never start; "
+                "the queue main has 2, the queue debug has 2"
+            ),
+        ),
+        (
+            ["submit", "-x", "slurm", "--queue", "debug", "--time", "2d", "--", "true"],
+            "--time: it asks for 2 days, 0:00:00 and can never start; the queue debug has 1:00:00",
+        ),
+    ],
+)
+def test_a_job_that_can_never_start_is_refused_at_submission(
+    run: Run, arguments: list[str], sentence: str
+) -> None:
+    done = run("fake", "slurm", "--", sys.executable, "-m", "jpsi_cli", *arguments)
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == f"jpsi: {sentence}\n"

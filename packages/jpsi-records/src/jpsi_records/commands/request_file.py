@@ -1,0 +1,72 @@
+"""Reads request files for the commands of `jpsi request`; each problem is reported with its file and line."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from ..errors import InvalidRequestError
+from ..formatting import printable
+from ..model import RequestSpec, read_request_spec, unknown_keys
+
+# The keys at the beginning of a problem: `mounts: /in ...`, `placement.nodes ...`, `'a' ...`.
+_STEP = re.compile(r"[^\s.:']+")
+
+
+def read_file(file: str, *, is_lenient: bool = False) -> RequestSpec:
+    """Return the request spec in a YAML or JSON file; `-` is standard input.
+
+    Args:
+        file: the file.
+        is_lenient: True to warn of unknown keys and ignore them.
+
+    Raises:
+        InvalidRequestError: the file cannot be read, or is no valid request.
+    """
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        document = json.loads(text) if file.endswith(".json") else yaml.safe_load(text)
+        lines = _key_lines(text)
+    except (OSError, UnicodeError, ValueError, yaml.YAMLError) as e:
+        msg = f"{file} cannot be read: {e}"
+        raise InvalidRequestError(msg, e) from e
+    unknown = {} if not isinstance(document, dict) else {it: path for path, it in unknown_keys(document)}
+    for sentence, path in unknown.items() if is_lenient else ():
+        click.echo(f"jpsi: warning: {printable(_locate(sentence, file, lines))}", err=True)
+        del (document if len(path) == 1 else document[path[0]])[path[-1]]
+    try:
+        return read_request_spec(document)
+    except InvalidRequestError as e:
+        problems = [f"{it} (--lenient ignores it)" if it in unknown else it for it in e.problems]
+        problems = [_locate(it, file, lines) for it in problems]
+        raise InvalidRequestError.of(problems) from e
+
+
+def _key_lines(text: str) -> Mapping[tuple[str, ...], int]:
+    """Return the lines of the keys of a document and of the mappings in it."""
+    root = yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader)
+    lines: dict[tuple[str, ...], int] = {}
+    for key, value in _pairs(root):
+        lines[(key.value,)] = key.start_mark.line + 1
+        for inner, _ in _pairs(value):
+            lines.setdefault((key.value, inner.value), inner.start_mark.line + 1)
+    return lines
+
+
+def _pairs(node: Any) -> Any:  # noqa: ANN401  nodes of PyYAML, which has no types
+    return node.value if isinstance(node, yaml.MappingNode) else ()
+
+
+def _locate(problem: str, file: str, lines: Mapping[tuple[str, ...], int]) -> str:
+    """Return a problem with the file and line that it is about in front; the keys are its first words."""
+    steps = tuple(_STEP.findall(problem)[:2])
+    paths = (steps, steps[:1], ("placement", *steps[:1]))
+    line = next((lines[it] for it in paths if it in lines), 1)
+    return f"{file}:{line}: {problem}"
