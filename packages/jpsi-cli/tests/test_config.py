@@ -52,8 +52,9 @@ def test_a_usable_configuration_passes_the_check(run: Run, config: Path) -> None
 
 
 def test_the_check_names_unusable_executors(run: Run, config: Path) -> None:
-    odd = "odd: {executor: local, config: {kill: 1}}"
-    config.write_text(f"targets:\n  missing: {{executor: nosuch}}\n  {odd}\n")
+    config.write_text(
+        "targets:\n  missing: {executor: nosuch}\n  odd: {executor: local, config: {kill: 1}}\n"
+    )
 
     result, content = run("config", "check"), json.loads(run("config", "check", "--json").stdout)
 

@@ -71,7 +71,7 @@ def wait_all(
     standard error shows how many jobs are in which state, if it is a terminal or a notebook; the progress bar
     is part of jpsi-cli.
 
-    The results are the final statuses in the order of `jobs`; None for a job that is not final at the timeout.
+    The results are the final statuses in the order of `jobs`; None for a job that is not final by then.
 
     Raises:
         PluginError: `progress` is true, and jpsi-cli, which provides the bar, is not installed.
