@@ -118,6 +118,12 @@ _TABLE: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("work directory", {"probes": {PLAIN: _WAITS}}, SKIPPED, ""),
     ("work directory", {"probes": {PLAIN: _REFUSED}}, SKIPPED, ""),
     ("accounting", {"is_accounted": None}, WARNING, "there is none"),
+    (
+        "accounting",
+        {"is_accounted": None, "queue_tells_end": True},
+        WARNING,
+        "the queue shows only for a while",
+    ),
     ("accounting", {"is_accounted": False}, OK, "does not know the job yet"),
     ("accounting", {"is_accounted": _SILENT}, WARNING, "no answer"),
     ("accounting", {"probes": {}}, SKIPPED, ""),
@@ -133,6 +139,7 @@ _TABLE: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("memory", {"probes": {PLAIN: _WAITS, SIZED: _WAITS}}, SKIPPED, ""),
     ("memory", {"probes": {PLAIN: _REFUSED, SIZED: _REFUSED}}, SKIPPED, ""),
     ("arrays", {"array_size": None}, OK, "one by one"),
+    ("arrays", {"array_size": None, "jobs_per_submission": 100}, OK, "up to 100 jobs are submitted with one"),
     ("arrays", {"answer_error": _SILENT}, SKIPPED, ""),
 ]
 

@@ -988,7 +988,7 @@ def test_a_job_is_not_canceled_before_it_has_ended(bench: Bench, monkeypatch: py
 def cancel_without_effect(bench: Bench) -> str:
     """Submit a job, and cancel it, which the batch system accepts and forgets; return its native id."""
     native_id = bench.submit()
-    bench.ask()
+    bench.poll()
     bench.scheduler.ignored_cancels = 100
     bench.engine.cancel("a1")
     job = bench.engine._open()[0].get("a1")
@@ -1007,7 +1007,7 @@ def test_a_cancel_without_effect_is_asked_for_again_ever_more_rarely(
         bench.clock.advance(1)
         bench.scheduler.job(native_id).state = FakeState.RUNNING
         before = bench.calls("tdel")
-        bench.ask()
+        bench.poll()
         times += [round(bench.clock() - began)] if bench.calls("tdel") > before else []
 
     assert times == [4, 12, 28, 60, 124]
@@ -1020,10 +1020,10 @@ def test_a_cancel_without_effect_is_asked_for_again_ever_more_rarely(
 def test_a_job_that_got_the_signal_of_its_cancel_may_take_its_time(bench: Bench) -> None:
     cancel_without_effect(bench)
     bench.leave("active", "signalled")
-    bench.see()
+    bench.collect_markers()
 
     bench.clock.advance(20)
-    bench.ask()
+    bench.poll()
 
     assert bench.calls("tdel") == 1
 
@@ -1034,9 +1034,9 @@ def test_a_process_that_recovers_a_job_asks_for_its_end_again(bench: Bench) -> N
     bench.follow("a1")
     bench.scheduler.ignored_cancels = 0
 
-    bench.ask()
+    bench.poll()
     bench.clock.advance(5)
-    bench.ask()
+    bench.poll()
 
     assert bench.scheduler.job(native_id).state is FakeState.CANCELLED
 

@@ -140,9 +140,7 @@ def test_a_refusal_of_a_validator_is_reported_with_its_place() -> None:
 
 
 def test_contradicting_values_are_named() -> None:
-    with pytest.raises(
-        ConfigError, match="Pair cannot be structure of low, high: they are the wrong way round"
-    ):
+    with pytest.raises(ConfigError, match="Pair cannot be made of low, high: they are the wrong way round"):
         structure({"low": 2, "high": 1}, Pair)
 
 

@@ -149,7 +149,8 @@ def _check_accounting(facts: Facts) -> _Result:
         return Verdict.WARNING, f"the accounting does not answer: {facts.is_accounted}"
     if facts.is_accounted is None:
         message = "if a job leaves the queue without an exit marker, jpsi cannot find out how it ended"
-        return Verdict.WARNING, f"there is none: {message}"
+        shown = ", and the queue shows only for a while how a job ended" if facts.queue_tells_end else ""
+        return Verdict.WARNING, f"there is none{shown}: {message}"
     found = "it knows the job" if facts.is_accounted else "it answers, but does not know the job yet"
     return Verdict.OK, found
 
@@ -170,6 +171,8 @@ def _compare_with_plain(facts: Facts, *, name: str, good: str, what: str) -> _Re
 def _check_arrays(facts: Facts) -> _Result:
     if facts.answer_error is not None:
         return Verdict.SKIPPED, "the batch system does not answer"
+    if facts.array_size is None and facts.jobs_per_submission > 1:
+        return Verdict.OK, f"up to {facts.jobs_per_submission} jobs are submitted with one command"
     if facts.array_size is None:
         return Verdict.OK, "jobs are submitted one by one"
     return Verdict.OK, f"up to {facts.array_size} jobs are submitted as one array"

@@ -17,7 +17,14 @@ from .checks import findings
 from .damage_advice import advise_on_damage
 from .facts import PLAIN, Facts, Finding, ProbeResult, Verdict, configuration, is_healthy
 from .probe_jobs import run_probe_jobs
-from .system_checks import check_answer, find_programs, is_accounted, read_version, remote_host_name
+from .system_checks import (
+    check_answer,
+    find_programs,
+    is_accounted,
+    read_version,
+    remote_host_name,
+    shows_end,
+)
 
 T = TypeVar("T")
 
@@ -59,8 +66,10 @@ def examine_executor(executor: jpsi.JobExecutor, name: str, timeout: float | Non
     if timeout is not None and answer_error is None:
         probes, native_id = run_probe_jobs(executor, timeout)
     accounted: bool | jpsi.JpsiError | None = None
+    queue_tells_end = False
     if native_id is not None and PLAIN in probes and system.has_commands:
         accounted = _call_or_error(is_accounted, system, native_id)
+        queue_tells_end = accounted is None and _call_or_error(shows_end, system, native_id) is True
     # a submission makes the executor query what the site offers
     arrays = system.capabilities.arrays
     return Facts(
@@ -73,8 +82,10 @@ def examine_executor(executor: jpsi.JobExecutor, name: str, timeout: float | Non
         queues=_call_or_error(system.queues) if system.has_commands else (),
         default_duration=system.default_duration,
         array_size=None if arrays is None else arrays.largest,
+        jobs_per_submission=system.capabilities.jobs_per_submission,
         probes=probes,
         is_accounted=accounted,
+        queue_tells_end=queue_tells_end,
         damaged=_damaged_files(),
     )
 

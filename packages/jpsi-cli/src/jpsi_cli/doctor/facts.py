@@ -62,10 +62,14 @@ class Facts:
     default_duration: timedelta | None = None
     #: The largest number of jobs in one submission.
     array_size: int | None = None
+    #: The largest number of jobs that one command submits where there are no arrays.
+    jobs_per_submission: int = 1
     #: The probe jobs by name (`PLAIN`, ...); empty if none ran.
     probes: Mapping[str, ProbeResult] = attrs.field(factory=dict)
     #: True if the accounting of the batch system knows the plain probe job; None if there is no accounting.
     is_accounted: bool | jpsi.JpsiError | None = None
+    #: True if the queue says how that job ended.
+    queue_tells_end: bool = False
     #: Problems with files of jobs of any executor, and what to do: a sentence for each.
     damaged: Sequence[str] | jpsi.JpsiError = ()
 

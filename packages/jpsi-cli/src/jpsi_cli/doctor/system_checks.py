@@ -106,6 +106,19 @@ def is_accounted(system: System, native_id: str) -> bool | None:
     return None if isinstance(found, NotOffered) else native_id in found
 
 
+def shows_end(system: System, native_id: str) -> bool:
+    """Return True if the queue still shows a job that has ended, and how.
+
+    Raises:
+        SubmitException: the batch system does not answer.
+        TransportError: the command could not be run.
+    """
+    site, ids = system.site(), [native_id]
+    result = system.query(system.hooks.query(native_ids=ids, site=site))
+    found = system.hooks.parse_status(result=result, native_ids=ids, site=site).get(native_id)
+    return found is not None and found.final
+
+
 def _commands(system: System) -> Iterator[Command]:
     """Yield one command of each kind that the backend makes; none of them is run."""
     if not system.has_commands:

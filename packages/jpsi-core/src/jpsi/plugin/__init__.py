@@ -46,8 +46,8 @@ from jpsi.contract import (
     node_count,
     resources,
     set_options,
-    time_limit,
     units,
+    walltime,
     word,
 )
 from jpsi.lazy import lazy_attributes
@@ -140,7 +140,7 @@ __all__ = [
     "printable",
     "resources",
     "set_options",
-    "time_limit",
     "units",
+    "walltime",
     "word",
 ]
