@@ -3,6 +3,8 @@
 `jpsi.plugin.kit` adds tools for plugins, and `jpsi.plugin.engine` what an engine needs as well.
 """
 
+from typing import TYPE_CHECKING
+
 from jpsi.contract import (
     NOT_OFFERED,
     RANK_VARIABLES,
@@ -48,6 +50,7 @@ from jpsi.contract import (
     walltime,
     word,
 )
+from jpsi.lazy import lazy_attributes
 from jpsi.model import (
     ConfigError,
     Dependency,
@@ -69,7 +72,12 @@ from jpsi.model import (
     parse_duration,
     printable,
 )
-from jpsi.registry import install_command
+
+if TYPE_CHECKING:
+    from jpsi.registry import install_command
+else:
+    # As in `engine`: hooks and fakes need no registry.
+    __getattr__, _ = lazy_attributes(__name__, {"jpsi.registry": "install_command"})
 
 __all__ = [
     "NOT_OFFERED",
