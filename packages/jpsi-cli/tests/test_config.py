@@ -52,14 +52,14 @@ def test_a_usable_configuration_passes_the_check(run: Run, config: Path) -> None
 
 
 def test_the_check_names_unusable_executors(run: Run, config: Path) -> None:
-    config.write_text("targets:\n  remote: {executor: nosuch}\n  odd: {executor: local, config: {kill: 1}}\n")
+    config.write_text("targets:\n  missing: {executor: nosuch}\n  odd: {executor: local, config: {kill: 1}}\n")
 
     result, content = run("config", "check"), json.loads(run("config", "check", "--json").stdout)
 
     assert (result.returncode, result.stdout) == (1, b"")
     assert b"no executor 'nosuch'" in result.stderr
     assert b"config.kill: is not known to LocalConfig" in result.stderr
-    assert [it["name"] for it in content if it["problem"]] == ["remote", "odd"]
+    assert [it["name"] for it in content if it["problem"]] == ["missing", "odd"]
 
 
 def test_the_check_names_executors_with_wrong_values(run: Run, config: Path) -> None:

@@ -1,4 +1,4 @@
-"""What every backend passes: agent and pilots on a machine that ssh leads to, through a real sshd."""
+"""Conformance of the executor `pilot` with agent and pilots on a remote host, through a real sshd."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEY = Path("~/.ssh/jpsi-client")
 
 @pytest.mark.long
 @pytest.mark.skipif(not _KEY.expanduser().exists(), reason="ci/sshd/up was not run for this user")
-class TestPilotsElsewhere(ExecutorConformance):
+class TestRemotePilots(ExecutorConformance):
     executor_name = "pilot"
     config_class = PilotConfig
     plugin = hooks
@@ -36,8 +36,8 @@ class TestPilotsElsewhere(ExecutorConformance):
     @pytest.fixture(autouse=True, scope="class")
     @classmethod
     def _connected(cls) -> Iterator[None]:
-        """One connection, which others do not use."""
-        # a socket has no room for the long names of pytest
+        """Use a connection of the test's own."""
+        # a socket's path must be shorter than pytest's
         folder = Path(tempfile.mkdtemp(prefix="jpsi-e2e-", dir="/tmp"))
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_RUNTIME_DIR", str(folder))
@@ -64,7 +64,7 @@ class TestPilotsElsewhere(ExecutorConformance):
     def test_the_environment_is_inherited_or_not(
         self, executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What a job inherits is what a login over there has."""
+        """A job inherits the environment of a login on the remote host."""
         monkeypatch.setenv("FROM_OUTSIDE", "inherited")
         text = 'echo "${SSH_CONNECTION:+login},$FROM_OUTSIDE,$GIVEN" >"$1"'
         for inherits in (True, False):

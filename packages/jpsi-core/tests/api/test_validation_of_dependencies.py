@@ -61,15 +61,15 @@ def test_all_problems_are_reported_at_once() -> None:
     assert problems == [
         f"attributes.after waits for the job {failed.id} to complete, but it is FAILED",
         f"attributes.after names the job {new.id}, which must be submitted first",
-        f"attributes.after names the job {foreign.id}, which was submitted to another batch system",
-        "attributes.after: this executor has no dependency of the kind any, only ok",
+        f"attributes.after names the job {foreign.id} of another batch system: wait for it, then submit",
+        "attributes.after: jobs of this executor cannot wait for others (any); they can for ok",
     ]
 
 
 def test_local_offers_no_dependencies() -> None:
     job = Job(waiting("7"))
 
-    with pytest.raises(jpsi.InvalidJobException, match="this executor has no dependencies"):
+    with pytest.raises(jpsi.InvalidJobException, match="jobs of this executor cannot wait for others"):
         JobExecutor("local").submit(job)
 
     assert job.status.state is JobState.NEW

@@ -24,7 +24,7 @@ from jpsi.plugin import (
     kit,
     parse_duration,
     resources,
-    time_limit,
+    walltime,
 )
 
 from .shape import Shape
@@ -134,7 +134,7 @@ def _resource_problems(spec: JobSpec) -> Iterator[str]:
 
 
 def _write_limit(request: kit.JobRequest) -> str | None:
-    limit = time_limit(request.spec, request.config, _SECOND)
+    limit = walltime(request.spec, request.config, _SECOND)
     # without a unit Flux takes the number as minutes
     return None if limit is None else f"{limit}s"
 

@@ -23,8 +23,8 @@ from jpsi.plugin import (
     hookimpl,
     kit,
     parse_duration,
-    time_limit,
     units,
+    walltime,
 )
 
 from .config import SLOTS_PLACEHOLDER, GridEngineConfig
@@ -113,7 +113,7 @@ def _read_shell(draft: kit.Draft, value: str) -> None:
 def _write_requests(request: kit.JobRequest) -> str | None:
     """Return the value of `-l`; Grid Engine takes amounts of countable resources per slot."""
     requested, config = request.resources, request.config
-    limit, slots = time_limit(request.spec, config, _SECOND), _count_slots_of_job(request)
+    limit, slots = walltime(request.spec, config, _SECOND), _count_slots_of_job(request)
     requests: dict[str, str] = {}
     if limit is not None:
         requests["h_rt"] = str(limit)

@@ -255,11 +255,10 @@ def _problem(
 ) -> str | None:
     job = dependency.job
     if dependency.kind not in offered:
-        others = " and ".join(sorted(kind.value for kind in offered))
-        missing = (
-            f"dependency of the kind {dependency.kind.value}, only {others}" if others else "dependencies"
-        )
-        return f"attributes.after: this executor has no {missing}"
+        others = " or ".join(sorted(kind.value for kind in offered))
+        instead = f"; they can for {others}" if others else ""
+        asked = f"jobs of this executor cannot wait for others ({dependency.kind.value})"
+        return f"attributes.after: {asked}{instead}"
     if not isinstance(job, Job):
         return None
     if dependency.kind.is_met(job.status.state) is False:
@@ -267,5 +266,5 @@ def _problem(
     if job.native_id is None:
         return f"attributes.after names the job {job.id}, which must be submitted first"
     if not is_same_system(job):
-        return f"attributes.after names the job {job.id}, which was submitted to another batch system"
+        return f"attributes.after names the job {job.id} of another batch system: wait for it, then submit"
     return None

@@ -49,8 +49,8 @@ from jpsi.contract.spec_values import (
     dependencies,
     node_count,
     resources,
-    time_limit,
     units,
+    walltime,
 )
 from jpsi.contract.transport import (
     BytesTransport,

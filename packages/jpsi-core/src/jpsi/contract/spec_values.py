@@ -54,14 +54,14 @@ def node_count(resources: ResourceSpecV1) -> int | None:
     return resources.computed_node_count
 
 
-def time_limit(spec: JobSpec, config: BatchConfig, unit: timedelta) -> int | None:
+def walltime(spec: JobSpec, config: BatchConfig, unit: timedelta) -> int | None:
     """Return a job's walltime in whole units: the spec's, else the configured one; None is no limit.
 
-    >>> time_limit(JobSpec(), BatchConfig(default_duration=timedelta(seconds=61)), timedelta(minutes=1))
+    >>> walltime(JobSpec(), BatchConfig(default_duration=timedelta(seconds=61)), timedelta(minutes=1))
     2
     """
-    asked = attributes(spec).duration
-    limit = config.default_duration if asked is None else asked
+    requested = attributes(spec).duration
+    limit = config.default_duration if requested is None else requested
     return units(limit, unit) if limit else None
 
 

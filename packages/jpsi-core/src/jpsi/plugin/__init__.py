@@ -44,8 +44,8 @@ from jpsi.contract import (
     node_count,
     resources,
     set_options,
-    time_limit,
     units,
+    walltime,
     word,
 )
 from jpsi.model import (
@@ -132,7 +132,7 @@ __all__ = [
     "printable",
     "resources",
     "set_options",
-    "time_limit",
     "units",
+    "walltime",
     "word",
 ]

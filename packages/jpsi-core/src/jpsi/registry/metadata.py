@@ -6,7 +6,6 @@ reports neither two versions of a distribution in one directory nor the metadata
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -16,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 import importlib_metadata
-from importlib_metadata import EntryPoint, PackageMetadata
+from importlib_metadata import EntryPoint
 
 from jpsi.contract import line
 
@@ -169,18 +168,15 @@ class _Files(importlib_metadata.Distribution):
         return next(iter(self.headers(name)), "unknown")
 
     def headers(self, name: str) -> tuple[str, ...]:
-        """Return all headers of one name, each as one line."""
-        if self._message is None:
-            return ()
-        return tuple(" ".join(str(value).split()) for value in self._message.get_all(name) or ())
-
-    @functools.cached_property
-    def _message(self) -> PackageMetadata | None:
-        # Releases of the library behave differently if both files are missing.
-        has_any = self.read_text("METADATA") or self.read_text("PKG-INFO")
-        return self.metadata if has_any else None
+        """Return all headers of one name, each as one line; the library would import an e-mail parser."""
+        text = self.read_text("METADATA") or self.read_text("PKG-INFO") or ""
+        lines = _FOLDED.sub(" ", _BLANK_LINE.split(text, maxsplit=1)[0]).splitlines()
+        found = (line.partition(":") for line in lines)
+        return tuple(" ".join(value.split()) for key, _, value in found if key.lower() == name.lower())
 
 
+_FOLDED = re.compile(r"\r?\n[ \t]+")
+_BLANK_LINE = re.compile(r"\r?\n\r?\n")
 _ENTRY_LINE = re.compile(r"\[.*\]|[^#;=][^=]*=.*")
 _REFERENCE_LINE = re.compile(r"\[.*\]|[^#;=][^=]*=\s*[\w.]+\s*(:\s*[\w.]+\s*)?(\[.*\]\s*)?")
 

@@ -24,8 +24,8 @@ from jpsi.plugin import (
     SubmitContext,
     components,
     hookimpl,
-    time_limit,
     units,
+    walltime,
 )
 from jpsi.plugin.engine import Engine, EngineSetup
 from jpsi_engine.builtin import remote_process_commands as commands
@@ -93,7 +93,7 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
     text = commands.render_start(
         script.text,
         context.tag,
-        limit=time_limit(spec, config, _SECOND) or 0,
+        limit=walltime(spec, config, _SECOND) or 0,
         delay=units(config.kill_delay, _SECOND),
     )
     return Command([_SHELL, "-s"], stdin=text)

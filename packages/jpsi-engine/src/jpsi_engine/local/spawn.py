@@ -68,7 +68,8 @@ def spawn_watchdog(
     except (AttributeError, OSError):
         return
     try:
-        if not process.is_alive() or not sys.executable:
+        # the executable of a frozen application is not Python
+        if not process.is_alive() or not sys.executable or hasattr(sys, "frozen"):
             return
         limits = [str(duration.total_seconds()), str(kill_delay.total_seconds())]
         python = [sys.executable, "-I", "-S", watchdog.__file__]

@@ -18,8 +18,8 @@ from jpsi.plugin import (
     custom_options,
     hookimpl,
     resources,
-    time_limit,
     units,
+    walltime,
 )
 
 from ..config import PilotConfig
@@ -79,7 +79,7 @@ def job_need(spec: JobSpec, config: PilotConfig) -> Need:
     """Return the resources that a valid job takes on each of its nodes."""
     requested = resources(spec)
     nodes = requested.computed_node_count
-    seconds = time_limit(spec, config, _SECOND) or 0
+    seconds = walltime(spec, config, _SECOND) or 0
     if requested.exclusive_node_use:
         cores, gpus, memory = config.cores_per_node, config.gpus_per_node, config.memory_per_node or 0
         return Need(nodes=nodes, cores=cores, gpus=gpus, memory=memory, seconds=seconds)
@@ -136,7 +136,7 @@ def _check_size(spec: JobSpec, config: PilotConfig) -> Iterator[str]:
 
 
 def _check_duration(spec: JobSpec, config: PilotConfig) -> Iterator[str]:
-    seconds = time_limit(spec, config, _SECOND)
+    seconds = walltime(spec, config, _SECOND)
     if seconds is None:
         yield f"the job has no time limit, and jobs can run in a pilot for {config.walltime}"
     elif timedelta(seconds=seconds) > config.walltime:

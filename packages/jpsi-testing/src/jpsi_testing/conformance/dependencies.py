@@ -89,7 +89,7 @@ class DependencyTests(HookTests):
 
         for job in (first, first.native_id or ""):
             refused = _waiting(proof.job(), job, _OK)
-            why = "FAILED" if _OK in kinds else "this executor has no dependenc"
+            why = "FAILED" if _OK in kinds else "cannot wait for others"
             with pytest.raises(jpsi.InvalidJobException, match=why):
                 executor.submit(refused)
             assert refused.status.state is JobState.NEW

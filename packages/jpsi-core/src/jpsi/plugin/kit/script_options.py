@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
 
-from jpsi.contract import time_limit
+from jpsi.contract import walltime
 from jpsi.model import Dependency, DependencyKind, ResourceSpecV1, components
 from jpsi.plugin.kit.script_form import Draft, Option, Reader, Writer
 
@@ -52,7 +52,7 @@ def duration_option(unit: timedelta, parse: Callable[[str], timedelta]) -> Optio
     def read(draft: Draft, value: str) -> None:
         draft.attributes.duration = parse(value)
 
-    return Option(lambda it: time_limit(it.spec, it.config, unit), read)
+    return Option(lambda it: walltime(it.spec, it.config, unit), read)
 
 
 def path_reader(field: str, parse: PathOf) -> Reader:
