@@ -481,8 +481,11 @@ def test_a_job_whose_link_names_the_element_of_another_job_is_not_submitted_agai
     spool = Spool(Path(str(batch.work_directory), "toy"))
     (name,), sent = spool.arrays.names(), len(fake.jobs)
     with JobExecutor("toy", config=batch) as executor:
-        job, other = executor.recover()[:2]
-        spool.adopt(job.id, 1, ArrayMember(name, 2))
+        job, other = sorted(executor.recover(), key=lambda it: it.id)[:2]
+        array = spool.arrays.read(name)
+        assert array is not None
+        place = 1 + [element["id"] for element in array.elements].index(other.id)
+        spool.adopt(job.id, 1, ArrayMember(name, place))
 
         with pytest.raises(jpsi.SubmitException, match="names the element of another job"):
             executor.submit(job)
