@@ -52,7 +52,9 @@ def test_a_usable_configuration_passes_the_check(run: Run, config: Path) -> None
 
 
 def test_the_check_names_unusable_executors(run: Run, config: Path) -> None:
-    config.write_text("targets:\n  missing: {executor: nosuch}\n  odd: {executor: local, config: {kill: 1}}\n")
+    config.write_text(
+        "targets:\n  missing: {executor: nosuch}\n  odd: {executor: local, config: {kill: 1}}\n"
+    )
 
     result, content = run("config", "check"), json.loads(run("config", "check", "--json").stdout)
 
