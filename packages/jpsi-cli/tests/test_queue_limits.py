@@ -14,9 +14,9 @@ from jpsi_cli.output.queue_limits import describe_never, excess_over_queues
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
-MAIN = jpsi.Queue(name="main", word="UP", nodes=4, max_nodes=2, max_walltime=timedelta(hours=4))
-DEBUG = jpsi.Queue(name="debug", word="UP", nodes=1, max_walltime=timedelta(hours=1))
-OPEN = jpsi.Queue(name="open", word="UP", nodes=4, max_walltime=timedelta())
+MAIN = jpsi.Queue(name="main", native_state="UP", nodes=4, max_nodes=2, max_walltime=timedelta(hours=4))
+DEBUG = jpsi.Queue(name="debug", native_state="UP", nodes=1, max_walltime=timedelta(hours=1))
+OPEN = jpsi.Queue(name="open", native_state="UP", nodes=4, max_walltime=timedelta())
 
 
 def spec(nodes: int | None = None, hours: int | None = None, **attributes: str) -> jpsi.JobSpec:
@@ -35,7 +35,7 @@ TIME = (
     "--time: it asks for 5:00:00 and can never start; the queue main has 4:00:00, the queue debug has 1:00:00"
 )
 EXCESS = {
-    "nothing asked": (spec(), [MAIN, DEBUG], []),
+    "no request": (spec(), [MAIN, DEBUG], []),
     "enough": (spec(2, 4), [MAIN, DEBUG], []),
     "nodes": (spec(3), [MAIN, DEBUG], [NODES]),
     "time": (spec(hours=5), [MAIN, DEBUG], [TIME]),
@@ -46,16 +46,16 @@ EXCESS = {
         [MAIN, DEBUG],
         ["--time: it asks for 2:00:00 and can never start; the queue debug has 1:00:00"],
     ),
-    "no limit asked": (
+    "no limit requested": (
         spec(hours=0),
         [DEBUG],
         ["--time: it asks for unlimited time and can never start; the queue debug has 1:00:00"],
     ),
     "an unknown queue": (spec(3, 5, queue_name="other"), [MAIN, DEBUG], []),
-    "an unknown limit": (spec(9, 9), [jpsi.Queue(name="a", word="UP")], []),
+    "an unknown limit": (spec(9, 9), [jpsi.Queue(name="a", native_state="UP")], []),
     "a queue without a name": (
         spec(3),
-        [jpsi.Queue(name="", word="", nodes=2)],
+        [jpsi.Queue(name="", native_state="", nodes=2)],
         ["--nodes: it asks for 3 nodes and can never start; there are 2"],
     ),
     "a reservation": (spec(3, 5, reservation_id="r"), [MAIN], []),
