@@ -73,12 +73,12 @@ def test_the_jobs_of_doctor_are_in_no_list(run: Run) -> None:
     assert run("ls", "--all", "--ids").stdout.decode().split() == [job_id]
 
 
-@pytest.mark.usefixtures("far")
+@pytest.mark.usefixtures("remote_hosts")
 def test_config_check_connects_as_a_job_would(run: Run) -> None:
     done = run("config", "check")
 
     assert (done.returncode, done.stdout) == (1, b"big: can be used\n")
-    assert done.stderr == b"jpsi: lost: far cannot be reached: Connection refused\n"
+    assert done.stderr == b"jpsi: lost: login1 cannot be reached: Connection refused\n"
 
 
 @pytest.mark.parametrize("system", ["slurm", "pbs", "torque", "lsf", "gridengine", "flux"])

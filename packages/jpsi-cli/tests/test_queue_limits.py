@@ -35,7 +35,7 @@ TIME = (
     "--time: it asks for 5:00:00 and can never start; the queue main has 4:00:00, the queue debug has 1:00:00"
 )
 EXCESS = {
-    "nothing asked": (spec(), [MAIN, DEBUG], []),
+    "no request": (spec(), [MAIN, DEBUG], []),
     "enough": (spec(2, 4), [MAIN, DEBUG], []),
     "nodes": (spec(3), [MAIN, DEBUG], [NODES]),
     "time": (spec(hours=5), [MAIN, DEBUG], [TIME]),
@@ -46,7 +46,7 @@ EXCESS = {
         [MAIN, DEBUG],
         ["--time: it asks for 2:00:00 and can never start; the queue debug has 1:00:00"],
     ),
-    "no limit asked": (
+    "no limit requested": (
         spec(hours=0),
         [DEBUG],
         ["--time: it asks for unlimited time and can never start; the queue debug has 1:00:00"],

@@ -224,9 +224,9 @@ def test_each_problem_of_a_request_has_its_line(run: Run, tmp_path: Path) -> Non
         "placement:\n  duration: x\n"
     )
 
-    told = run("preview", "a.yaml", code=2).stderr
+    stderr = run("preview", "a.yaml", code=2).stderr
 
-    assert re.findall(r"a.yaml:(\d+): (\S+ \S+)", told) == [
+    assert re.findall(r"a.yaml:(\d+): (\S+ \S+)", stderr) == [
         ("2", "cwd: '/..'"),
         ("6", "mounts: /b:"),
         ("8", "placement: duration"),
