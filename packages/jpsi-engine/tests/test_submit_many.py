@@ -1095,7 +1095,7 @@ def test_an_invalid_job_prevents_the_submission_of_all_if_all_are_checked_first(
 
 
 def test_jobs_with_slots_of_several_kinds_are_no_array(toys: JobExecutor, fake: FakeScheduler) -> None:
-    several = HeterogeneousResources([ResourceSpecV1(process_count=2), ResourceSpecV1(memory=2**20)])
+    several = HeterogeneousResources([ResourceSpecV1(process_count=2), ResourceSpecV1(process_count=3)])
     jobs = [Job(JobSpec("/bin/true", resources=several, launcher="single")) for _ in range(3)]
 
     toys.submit_many(jobs)
