@@ -89,14 +89,11 @@ class JobExecutor:
         url: str | None = None,
         config: ExecutorConfig | None = None,
     ) -> Self:
-        """Return an executor for the backend of this name.
+        """Return an executor for the backend, or the configured target, of this name; case does not matter.
 
-        Args:
-            name: the name of an installed executor, or of a configured target; case does not matter.
-            version_constraint: a PEP 440 specifier such as `">= 0.2"`; the highest version that satisfies it
-                is taken. None takes the configured constraint, if there is one.
-            url: the address of the backend if it is not on this machine; None takes the target's URL.
-            config: the executor's configuration; None takes the configured one.
+        Of several versions, the highest that satisfies the constraint is taken, a PEP 440 specifier such as
+        `">= 0.2"`. A constraint, URL or configuration that is None is the configured one, if there is one;
+        without a URL the backend is on this machine.
 
         Raises:
             PluginError: no such executor is installed, or it cannot be loaded, or an override that the site

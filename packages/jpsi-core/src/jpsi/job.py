@@ -147,14 +147,10 @@ class Job:
         Returns once the callbacks of this job for that status have returned. Inside a callback it does not
         wait for them, since that would be a deadlock.
 
-        Args:
-            waited: a timeout and states, in any order: `wait(60)`, `wait(JobState.ACTIVE, JobState.FAILED)`,
-                `wait([JobState.ACTIVE], 60)`.
-            timeout: seconds or a timedelta; None waits for ever.
-            target_states: more states to wait for; if the caller names no state at all, any final state.
-
-        Returns:
-            The status with which the job entered one of the states, or None if the timeout expired.
+        The arguments are a timeout, in seconds or as a timedelta, and states, in any order: `wait(60)`,
+        `wait(JobState.ACTIVE, JobState.FAILED)`, `wait([JobState.ACTIVE], 60)`. The defaults are to wait for
+        ever, and for any final state. The result is the status with which the job entered one of the states,
+        or None if the timeout expired.
 
         Raises:
             UnreachableStateException: the caller gave states and the job can reach none of them any more.

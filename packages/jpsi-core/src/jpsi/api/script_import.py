@@ -12,9 +12,6 @@ from jpsi.contract import BatchConfig, ForeignScript, Site
 from jpsi.layers import Assembly, assemble, plugins
 from jpsi.model import InvalidJobException, JobAttributes, JobSpec, PluginError, ResourceSpecV1, escape
 
-_EXECUTOR = "executor"
-# The interpreter of a script without a `#!` line; execve(2): Interpreter scripts.
-_SHELL = "/bin/sh"
 _MARK = "#!"
 # Without it, the default launcher would start the script once for each process.
 _ONCE = "single"
@@ -95,7 +92,7 @@ def _interpreter(text: str) -> list[str]:
     """Return the interpreter of a script, as the kernel finds it: a program, with one argument at most."""
     first = text.partition("\n")[0]
     words = first.removeprefix(_MARK).strip().split(maxsplit=1) if first.startswith(_MARK) else []
-    return words or [_SHELL]
+    return words or ["/bin/sh"]  # as a shell does, execve(2): Interpreter scripts
 
 
 def _executors(name: str | None) -> Iterator[Assembly]:
@@ -106,7 +103,7 @@ def _executors(name: str | None) -> Iterator[Assembly]:
     seen: set[str] = set()
     for plugin in plugins():
         names = {plugin.name, *plugin.aliases}
-        if plugin.kind == _EXECUTOR and plugin.chosen and not seen & names:
+        if plugin.kind == "executor" and plugin.chosen and not seen & names:
             try:
                 found = assemble(plugin.name)
             except PluginError:
