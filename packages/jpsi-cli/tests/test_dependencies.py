@@ -7,6 +7,7 @@ import json
 import os
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -33,7 +34,7 @@ def shell(environment: dict[str, str], tmp_path: Path) -> Callable[[str], subpro
     """Run lines as a user types them."""
     bin_directory = tmp_path / "bin"
     bin_directory.mkdir()
-    (bin_directory / "jpsi").write_text(f'#!/bin/sh\nexec {sys.executable} -m jpsi_cli "$@"\n')
+    (bin_directory / "jpsi").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m jpsi_cli "$@"\n')
     (bin_directory / "jpsi").chmod(0o755)
     path = f"{bin_directory}:{environment['PATH']}"
 
