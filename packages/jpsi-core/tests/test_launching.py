@@ -200,7 +200,7 @@ def test_the_end_of_a_long_launcher_message_is_quoted(executor: JobExecutor) -> 
     assert len(status.message) < 5000
 
 
-SEVERAL = jpsi.HeterogeneousResources([ResourceSpecV1(process_count=2), ResourceSpecV1(memory=2**20)])
+SEVERAL = jpsi.HeterogeneousResources([ResourceSpecV1(process_count=2), ResourceSpecV1(process_count=1)])
 
 
 def test_job_with_slots_of_several_kinds_runs_once_with_single(executor: JobExecutor) -> None:

@@ -68,10 +68,8 @@ def wait_all(
     """Wait until all jobs, of any executors, are final.
 
     The timeout, in seconds or as a timedelta, is for all jobs together; None waits for ever. With `progress`,
-    standard error shows how many jobs are in which state, if it is a terminal or a notebook; the progress bar
-    is part of jpsi-cli.
-
-    The results are the final statuses in the order of `jobs`; None for a job that is not final by then.
+    a bar of jpsi-cli shows on standard error how many jobs are in which state, if it is a terminal or a
+    notebook. The results are the final statuses in the order of `jobs`; None for a job that is not final.
 
     Raises:
         PluginError: `progress` is true, and jpsi-cli, which provides the bar, is not installed.

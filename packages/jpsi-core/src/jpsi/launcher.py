@@ -48,8 +48,7 @@ class Launcher:
     def get_instance(cls, name: str, version_constraint: str | None = None) -> Launcher:
         """Return the launcher of this name; case does not matter.
 
-        Of several versions, the highest that satisfies the constraint is taken, a PEP 440 specifier such as
-        `">= 0.2"`.
+        Of several versions, the highest that satisfies the constraint, such as `">= 0.2"`, is taken.
 
         Raises:
             PluginError: no such launcher is installed, or it cannot be loaded.

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from jpsi.api.system import System
-from jpsi.contract import Engine, FileTransport, ShellLine, Site, Submission, dependencies
+from jpsi.contract import Engine, FileTransport, ShellLine, Site, Submission, Transport, dependencies
 from jpsi.job import Job
 from jpsi.launcher import Launchers
 from jpsi.layers import Assembly
@@ -101,9 +101,8 @@ class Validation:
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
         spec = self._assembly.defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
-        if has_staging(spec):
-            spec, unstaged = staged(spec, is_remote=isinstance(self._system.transport, FileTransport))
-            found += unstaged
+        spec, unstaged = staged(spec, self._system.transport)
+        found += unstaged
         spec, unsuited = self._suited(spec)
         found += unsuited
         launcher, missing = self._launchers.of(spec)
@@ -206,17 +205,19 @@ def _cached(cache: CheckCache | None, key: str | None, check: Callable[[], _Chec
     return cache[key]
 
 
-def staged(spec: JobSpec, *, is_remote: bool = False) -> tuple[JobSpec, list[str]]:
+def staged(spec: JobSpec, transport: Transport | None = None) -> tuple[JobSpec, list[str]]:
     """Return the spec with absolute paths of staged files on this machine, and the problems with them.
 
     A missing source is no problem if the job has dependencies, since one of those jobs may make it. The job's
     own files may be on a remote host.
     """
+    if not has_staging(spec):
+        return spec, []
     try:
         here = os.getcwd()  # noqa: PTH109  not resolved
     except FileNotFoundError:
         here = "/"
-    if found := list(staging_problems(spec, None if is_remote else here)):
+    if found := list(staging_problems(spec, None if isinstance(transport, FileTransport) else here)):
         return spec, found
     spec = with_absolute_places(spec, here, str(Path.home()))
     if spec.attributes.after:

@@ -139,9 +139,11 @@ def document_command(content: object) -> str | None:
         return None
     if "tasks" not in content and "groups" not in content:
         return "jpsi request run" if content.keys() & {"command", "mounts", "container_image"} else None
-    tasks = content["tasks"] if isinstance(content.get("tasks"), list) else ()
-    is_job = any(isinstance(it, dict) and it.keys() & {"slot", "count"} for it in tasks)
-    return "jpsi run -f" if is_job and "groups" not in content else "jpsi workflow run"
+    tasks = content.get("tasks", [])
+    if not isinstance(tasks, list) or not all(isinstance(it, dict) for it in tasks):
+        return None
+    is_job = "groups" not in content and any(it.keys() & {"slot", "count"} for it in tasks)
+    return "jpsi run -f" if is_job else "jpsi workflow run"
 
 
 def _to_spec(document: Value) -> JobSpec:
