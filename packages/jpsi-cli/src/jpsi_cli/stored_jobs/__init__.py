@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from . import job_json
 from .deferred import await_dependencies, await_submission, start_waiting, submit_deferred
-from .dependencies import Dependencies, read_dependencies, sort_dependencies
+from .dependencies import Dependencies, configured_target, read_dependencies, sort_dependencies
 from .recall import (
     RecalledJobs,
     best_status,

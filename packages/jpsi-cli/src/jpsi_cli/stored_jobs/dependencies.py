@@ -96,7 +96,7 @@ def sort_dependencies(
     if not wanted:
         return Dependencies()
     jobs = {job.id: job for job in job_store.jobs()}
-    is_native = _NativeDependencies(executor, _names(executor.name), _target(name))
+    is_native = _NativeDependencies(executor, _names(executor.name), configured_target(name))
     native, foreign, problems = list[jpsi.Dependency](), list[jpsi.Dependency](), list[str]()
     for dependency in wanted:
         word, kind = str(dependency.job), dependency.kind
@@ -153,7 +153,7 @@ def _names(name: str) -> frozenset[str]:
     return frozenset({name}).union(*(it for it in names if name in it))
 
 
-def _target(name: str | None) -> str:
+def configured_target(name: str | None) -> str:
     """Return the target that a name of an executor means; empty if it means none."""
     settings = jpsi.configuration()
     wanted = (name or settings.default_executor or "").lower()
