@@ -49,7 +49,7 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
         spec = make_spec(document, command, options, is_expanding=expand)
         jobs |= {jpsi.Job(it): location for it in make_elements(spec, array)}
     with _open(executor, list(jobs)) as opened:
-        require_fit(opened, [job.spec for job in jobs])
+        require_fit(opened, [(location, job.spec) for job, location in jobs.items()])
         staging_progress.show(opened)
         dependencies = sort_dependencies(wanted, opened, executor)
         for job in jobs:
