@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jpsi import JobState
 from jpsi_cli.error_boundary import SelectionError
-from jpsi_cli.stored_jobs.selection import match_jobs, select_job, select_jobs, short_ids
+from jpsi_cli.stored_jobs.selection import match_jobs, select_job, select_jobs, select_live_jobs, short_ids
 from jpsi_engine.job_store import Origin, StoredJob
 from jpsi_engine.spool import ArrayMember
 from stored_jobs import encoded_end, stored_job
@@ -133,22 +133,37 @@ def later(job_id: str, seconds: float, native_id: str = "18") -> StoredJob:
     return stored_job(job_id, "prep", native_id, submitted=seconds)
 
 
-def test_a_name_means_its_newest_job_and_those_that_had_not_ended_then() -> None:
+def test_a_native_id_that_was_given_again_means_its_newest_job() -> None:
     failed = stored_job("aaaa", "prep", final=FAILED)
 
-    assert select_jobs(["prep"], [failed]) == [failed]
-    for seconds, ids in ((59, ["aaaa", "bbbb"]), (61, ["bbbb"])):
-        assert [job.id for job in select_jobs(["prep"], [failed, later("bbbb", seconds)])] == ids
+    assert select_jobs(["17"], [failed]) == [failed]
     assert [job.id for job in select_jobs(["17"], [failed, later("bbbb", 61, "17")])] == ["bbbb"]
+
+
+def test_jobs_to_be_held_are_those_of_a_name_that_have_not_ended() -> None:
+    """No other command leaves out jobs that have ended: their failure would be lost."""
+    failed, waits = stored_job("aaaa", "prep", final=FAILED), later("bbbb", 61)
+
+    assert select_jobs(["prep"], [failed, waits]) == [failed, waits]
+    assert select_live_jobs(["prep"], [failed, waits]) == [waits]
+    assert select_live_jobs(["prep"], [failed]) == select_live_jobs(["aaaa"], [failed, waits]) == [failed]
 
 
 def test_an_array_is_selected_whole() -> None:
     ended, waits = (
-        stored_job(it, "prep", None, place=ArrayMember("array", index), submitted=seconds, final=final)
+        stored_job(
+            it,
+            None,
+            f"17_{index}",
+            place=ArrayMember("array", index),
+            array_native_id="17",
+            submitted=seconds,
+            final=final,
+        )
         for it, index, seconds, final in (("aaaa", 1, 0, FAILED), ("bbbb", 2, 61, None))
     )
 
-    assert select_jobs(["prep"], [ended, waits]) == [ended, waits]
+    assert select_jobs(["17"], [ended, waits]) == [ended, waits]
 
 
 def test_a_short_number_is_no_beginning_of_an_id() -> None:

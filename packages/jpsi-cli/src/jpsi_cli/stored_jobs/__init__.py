@@ -17,5 +17,5 @@ from .recall import (
     refresh_statuses,
     report_failures,
 )
-from .selection import match_jobs, select_job, select_jobs, short_ids
+from .selection import match_jobs, select_job, select_jobs, select_live_jobs, short_ids
 from .waiting import wait_for_ends

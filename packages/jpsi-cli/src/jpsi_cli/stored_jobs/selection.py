@@ -59,8 +59,8 @@ def select_job(word: str, jobs: Sequence[StoredJob], command: str) -> StoredJob:
 def match_jobs(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
     """Return the jobs that a word means; none if there is no such job.
 
-    An id takes precedence over native ids and names, and these over beginnings of ids. A native id or a name
-    that was used again means its newest job, and those that had not ended when that was submitted.
+    An id takes precedence over native ids and names, and these over beginnings of ids. A native id that the
+    batch system has given again means its newest job or array, and a name all jobs that have it.
 
     Raises:
         SelectionError: the word is the beginning of several ids, or a native id or name of unlike jobs.
@@ -78,19 +78,35 @@ def match_jobs(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
     return found
 
 
-def _current(word: str, found: Sequence[StoredJob]) -> list[StoredJob]:
-    """Return the jobs without those that had ended before the newest was submitted; arrays stay whole."""
-    is_name = all(job.name == word for job in found)
-    is_id = all(word in {job.id, job.array_id} for job in found)
-    if (
-        not is_name
-        and not is_id
-        and len({(job.origin, job.array_native_id or job.native_id) for job in found}) > 1
-    ):
+def _current(word: str, found: list[StoredJob]) -> list[StoredJob]:
+    """Return the jobs without those that had a native id before its batch system gave it again.
+
+    Raises:
+        SelectionError: the word is a native id of several systems, or a native id and a name.
+    """
+    if all(word in {job.id, job.array_id, job.name} for job in found):
+        # jobs of a name may all be of one sweep, even if some ended before the last was submitted
+        return found
+    if len({(job.origin, job.array_native_id or job.native_id) for job in found}) > 1:
         raise SelectionError(_describe_ambiguity(f"{word!r} means", found))
-    newest = max(job.submitted for job in found)
-    current = {job.array_id or job.id for job in found if not job.status.final or job.status.time >= newest}
+    newest = max(found, key=lambda job: job.submitted)
+    current = {
+        job.array_id or job.id for job in found if not job.status.final or job.status.time >= newest.submitted
+    }
     return [job for job in found if (job.array_id or job.id) in current]
+
+
+def select_live_jobs(words: Iterable[str], jobs: Sequence[StoredJob]) -> list[StoredJob]:
+    """Return the jobs that the words mean, without those that have ended if a word means others, too.
+
+    Raises:
+        SelectionError: as `select_jobs` does.
+    """
+    found: dict[str, StoredJob] = {}
+    for word in words:
+        matches = select_jobs([word], jobs)
+        found |= {job.id: job for job in [it for it in matches if not it.status.final] or matches}
+    return list(found.values())
 
 
 def no_match(word: str) -> SelectionError:
