@@ -12,6 +12,7 @@ import pytest
 
 import jpsi
 from jpsi_cli.output.queue_limits import describe_never, excess_over_queues
+from jpsi_engine import array_specs
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -73,6 +74,12 @@ def test_options_of_the_batch_system_may_lift_limits() -> None:
     job.attributes.set_custom_attribute("slurm.qos", "big")
 
     assert excess_over_queues(job, [MAIN]) == []
+
+
+def test_an_element_of_an_array_is_compared_with_the_queues() -> None:
+    (job,) = array_specs(spec(3), "1")
+
+    assert excess_over_queues(job, [MAIN, DEBUG]) == [NODES]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ _NEVER = re.compile(
     r"more (nodes|time|memory|cores|processors|CPUs) than",
     re.IGNORECASE,
 )
+# The beginning of the names of custom attributes that are no options of a batch system.
+_OWN_ATTRIBUTES = "jpsi."
 _OPTIONS = (
     ("--nodes", re.compile(r"\bnodes\b", re.IGNORECASE)),
     ("--time", re.compile(r"\btime\b", re.IGNORECASE)),
@@ -45,7 +47,8 @@ def excess_over_queues(spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> list
     any if the job has options of the batch system, which may lift them.
     """
     attributes = spec.attributes
-    if attributes.custom_attributes or attributes.reservation_id:
+    options = [it for it in attributes.custom_attributes or () if not it.startswith(_OWN_ATTRIBUTES)]
+    if options or attributes.reservation_id:
         return []
     named = [it for it in queues if attributes.queue_name in {None, it.name}]
     if not named:
