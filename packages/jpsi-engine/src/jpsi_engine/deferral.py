@@ -203,10 +203,12 @@ def defer(
         SubmitException: jobs of this executor cannot be recorded here.
     """
     if executor.system.is_remote:
-        msg = (
-            f"{executor.name} is on a remote host, and cannot wait for jobs of other systems; wait for them "
-            "first: jpsi wait JOB && jpsi submit ..."
+        instead = (
+            "leave out --hold"
+            if is_held
+            else "wait for the other jobs first: jpsi wait JOB && jpsi submit ..."
         )
+        msg = f"{executor.name} is on a remote host, where jpsi cannot submit jobs later; {instead}"
         raise SubmitException(msg)
     previews = [(job.id, *_preview(executor, job)) for job in jobs]
     root = previews[0][2].path.parents[2]
