@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -34,6 +35,10 @@ def jobs_after(*after: Sequence[str]) -> list[jpsi.Job]:
     ]
 
 
+def submit_deferred(name: str) -> None:
+    deferred.submit_deferred(name, os.open(os.devnull, os.O_RDONLY))
+
+
 def stored(job: jpsi.Job) -> job_store.StoredJob:
     (found,) = [it for it in job_store.jobs() if it.id == job.id]
     return found
@@ -45,7 +50,7 @@ def test_each_job_has_its_own_dependencies(slurm: jpsi.JobExecutor) -> None:
     one, two = jobs_after(["1"], ["2"])
     deferral = job_store.defer(slurm, [one, two])
 
-    deferred.submit_deferred(deferral.name)
+    submit_deferred(deferral.name)
 
     assert [stored(it).spec.attributes.after for it in (one, two)] == [
         [jpsi.Dependency("1")],
@@ -65,9 +70,29 @@ def test_a_job_released_during_the_submission_is_submitted(monkeypatch: pytest.M
         deferral.release(two.id)
 
     monkeypatch.setattr(deferred, "_submit", submit_and_release)
-    deferred.submit_deferred(deferral.name)
+    submit_deferred(deferral.name)
 
     assert [stored(it).deferral for it in (one, two)] == [None, None]
+
+
+def test_a_job_released_as_the_process_ends_gets_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    with jpsi.JobExecutor("local") as local:
+        one, two = jobs_after((), ())
+        deferral = job_store.defer(local, [one, two], is_held=True)
+    deferral.release(one.id)
+    acknowledge, started = job_store.Deferral.acknowledge, list[str]()
+
+    def acknowledge_and_release(self: job_store.Deferral, job_ids: Iterable[str]) -> list[str]:
+        pending = acknowledge(self, job_ids)
+        if not pending:
+            deferral.release(two.id)
+        return pending
+
+    monkeypatch.setattr(job_store.Deferral, "acknowledge", acknowledge_and_release)
+    monkeypatch.setattr(deferred, "start_waiting", lambda it: started.append(it.name))
+    submit_deferred(deferral.name)
+
+    assert started == [deferral.name]
 
 
 def test_an_outage_only_delays_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +108,7 @@ def test_an_outage_only_delays_it(monkeypatch: pytest.MonkeyPatch) -> None:
         return open_executor(origin)
 
     monkeypatch.setattr(job_store.Origin, "open", fail_once)
-    deferred.submit_deferred(deferral.name)
+    submit_deferred(deferral.name)
 
     assert stored(job).native_id is not None
 
@@ -94,7 +119,7 @@ def test_a_job_that_is_gone_is_reported() -> None:
         deferral = job_store.defer(local, [job], [jpsi.Dependency("nosuch")])
 
     with pytest.raises(Exception, match="no job has the id"):
-        deferred.submit_deferred(deferral.name)
+        submit_deferred(deferral.name)
 
     assert "no job has the id, native id or name 'nosuch'" in str(stored(job).remark)
 

@@ -69,7 +69,7 @@ class Deferral:
     def start(self, command: Sequence[str]) -> Deferral:
         """Start a process that waits and submits the jobs, unless there is one; return the new deferral.
 
-        The process gets a copy of the lock, which it holds until it ends.
+        The process gets a copy of the lock; the last argument is the number of its file descriptor.
 
         Raises:
             OSError: it cannot be started.
@@ -81,7 +81,7 @@ class Deferral:
             log = host.open_private(f"{self._path}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
                 process = subprocess.Popen(  # noqa: S603  no shell
-                    [*command],
+                    [*command, str(lock)],
                     cwd=self.directory,
                     stdin=subprocess.DEVNULL,
                     stdout=log,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,10 @@ from .array_limit import limit_arrays
 from .dependencies import describe_unmet, sort_dependencies
 from .recall import best_status, recall_jobs
 
-_PROGRAM = "import sys; from jpsi_cli.stored_jobs import submit_deferred; submit_deferred(sys.argv[1])"
+_PROGRAM = (
+    "from sys import argv; from jpsi_cli.stored_jobs import submit_deferred; "
+    "submit_deferred(argv[1], int(argv[2]))"
+)
 # The seconds between two checks of whether jobs were submitted or cancelled.
 _POLL_SECONDS = 0.5
 # The seconds after which a failed request to a batch system is repeated.
@@ -119,8 +123,13 @@ def _status(job: jpsi.Job | None) -> jpsi.JobStatus | None:
     return None if job is None else job.status
 
 
-def submit_deferred(name: str) -> None:
-    """Wait, and submit the jobs of a deferral; the process that calls this holds the lock of the deferral."""
+def submit_deferred(name: str, lock: int) -> None:
+    """Wait, and submit the jobs of a deferral.
+
+    Args:
+        name: the name of the deferral.
+        lock: the file descriptor by which this process holds the lock of the deferral.
+    """
     jobs = {job.id: job for job in job_store.jobs() if job.deferral is not None and job.deferral.name == name}
     if not jobs:
         return
@@ -138,6 +147,10 @@ def submit_deferred(name: str) -> None:
         for job_id in deferral.acknowledge(jobs):
             deferral.give_up(job_id, str(e))
         raise
+    os.close(lock)
+    if deferral.acknowledge(jobs):
+        # the user has released them since, and this process still seemed to wait for them
+        start_waiting(deferral)
 
 
 def _group(jobs: Iterable[StoredJob]) -> Mapping[tuple[jpsi.Dependency, ...], list[str]]:
