@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -129,3 +131,13 @@ def test_a_job_that_can_never_run_is_not_recorded(executor: jpsi.JobExecutor) ->
         job_store.defer(executor, [jpsi.Job(jpsi.JobSpec())])
 
     assert job_store.jobs() == []
+
+
+@pytest.mark.parametrize(
+    ("is_held", "instead"), [(True, "leave out --hold"), (False, "wait for the other jobs")]
+)
+def test_a_remote_executor_is_refused_with_what_to_do_instead(*, is_held: bool, instead: str) -> None:
+    remote: Any = SimpleNamespace(name="cluster", system=SimpleNamespace(is_remote=True))
+
+    with pytest.raises(jpsi.SubmitException, match=f"jpsi cannot submit jobs later; {instead}"):
+        job_store.defer(remote, [jpsi.Job(jpsi.JobSpec("/bin/true"))], is_held=is_held)
