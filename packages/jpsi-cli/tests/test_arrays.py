@@ -73,9 +73,15 @@ def test_an_array_has_one_id_and_one_line(slurm: Run, fake: FakeScheduler, tmp_p
     assert "1_2 failed: exit code 1" in slurm("ls").stdout.decode()
     assert slurm("logs", "1").stdout == b"==> 1_1 <==\n1\n==> 1_2 <==\n2\n==> 1_3 <==\n3\n"
     assert slurm("attach", "1").returncode == 1
+    assert len(slurm("attach", "-x", "slurm", "--json", "1").stdout.splitlines()) == 3
+    assert slurm("attach", "sweep").returncode == 125
     explained = slurm("explain", array)
-    assert explained.stderr.decode() == "==> 1_1 and 1 more like it <==\n==> 1_2 <==\n"
+    assert explained.stderr == b""
+    headings = [line for line in explained.stdout.decode().splitlines() if line.startswith("==>")]
+    assert headings == ["==> 1_1 and 1 more like it <==", "==> 1_2 <=="]
     assert b"returned exit code 1" in explained.stdout
+    lines = slurm("explain", "--json", array).stdout.splitlines()
+    assert [json.loads(line)["state"] for line in lines] == ["COMPLETED", "FAILED"]
 
 
 def test_the_verbs_take_arrays(slurm: Run, fake: FakeScheduler) -> None:

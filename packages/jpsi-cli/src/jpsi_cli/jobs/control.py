@@ -13,7 +13,15 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import Deferral, StoredJob
 
 from .. import exit_codes, messages
-from ..stored_jobs import RecalledJobs, job_json, recall_jobs, report_failures, select_jobs, start_waiting
+from ..stored_jobs import (
+    RecalledJobs,
+    job_json,
+    recall_jobs,
+    report_failures,
+    select_jobs,
+    select_live_jobs,
+    start_waiting,
+)
 
 # How long to wait for the end of cancelled jobs: most end at once, and the user knows it then.
 _TIMEOUT_SECONDS = 10.0
@@ -82,7 +90,7 @@ def _control_each(
 ) -> int:
     failures: dict[str, jpsi.JpsiError] = {}
     deferrals: dict[str, tuple[Deferral, str]] = {}
-    jobs = select_jobs(words, job_store.jobs())
+    jobs = select_live_jobs(words, job_store.jobs())
     for job in jobs:
         if job.status.final:
             failures[job.id] = jpsi.SubmitException(f"it has ended: {job.status.state}")

@@ -96,7 +96,7 @@ def sort_dependencies(
     if not wanted:
         return Dependencies()
     jobs = {job.id: job for job in job_store.jobs()}
-    is_native = _NativeDependencies(executor, _names(executor.name), _target(name))
+    is_native = _NativeDependencies(executor, _names(executor.name), configured_target(name))
     foreign, problems = list[jpsi.Dependency](), list[str]()
     # by the dependency as wanted
     native: dict[jpsi.Dependency, jpsi.Dependency] = {}
@@ -159,7 +159,7 @@ def _names(name: str) -> frozenset[str]:
     return frozenset({name}).union(*(it for it in names if name in it))
 
 
-def _target(name: str | None) -> str:
+def configured_target(name: str | None) -> str:
     """Return the target that a name of an executor means; empty if it means none."""
     settings = jpsi.configuration()
     wanted = (name or settings.default_executor or "").lower()

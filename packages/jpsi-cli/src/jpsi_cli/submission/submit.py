@@ -47,7 +47,7 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     elements = [job.spec for job in jobs if job.spec is not None]
     system = jpsi.JobExecutor(executor)
     with limit_arrays(system, executor, elements) as opened:
-        require_fit(opened, elements)
+        require_fit(opened, [(location, job.spec) for job, location in jobs.items()])
         staging_progress.show(opened)
         dependencies = sort_dependencies(wanted, opened, executor)
         is_deferred = bool(dependencies.foreign) or (hold and not _hold(jobs, opened))
