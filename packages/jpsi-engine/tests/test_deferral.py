@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 import jpsi
 from jpsi_engine import job_store
-from jpsi_engine.spool import Spool, prune
-from jpsi_engine.verdict import has_exit_marker
+from jpsi_engine.spool import ArrayMember, Spool, prune
+from jpsi_engine.verdict import CANCEL, Stop, has_exit_marker
 
 
 @pytest.fixture
@@ -113,6 +115,81 @@ def test_a_failed_submission_is_reported(executor: jpsi.JobExecutor) -> None:
     deferral.give_up(job.id, "the queue is gone")
 
     assert the_only().remark == "it was not submitted, and cannot run: the queue is gone"
+
+
+def refuse_submission(executor: jpsi.JobExecutor, job: jpsi.Job) -> Spool:
+    """Leave the files of a second attempt that the batch system refused."""
+    spool = Spool(the_only().origin.path)
+    intent = spool.intent(job.id, 1)
+    assert intent is not None
+    os.close(spool.prepare(job.id, 2, intent.content, ""))
+    spool.discard(job.id, 2, "the controller is busy")
+    return spool
+
+
+def test_a_refused_submission_leaves_it_deferred(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    spool = refuse_submission(executor, job)
+
+    found = the_only()
+    assert found.attempt == 2
+    assert found.deferral is not None
+    assert found.deferral.acknowledge([job.id]) == [job.id]
+    prune(spool, time.time() + 1e9, 1.0, 0, has_exit_marker)
+    assert found.deferral.cancel(job.id)
+    assert the_only().status.state is jpsi.JobState.CANCELED
+
+
+def test_a_submission_that_was_cut_short_leaves_it_deferred(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    spool = refuse_submission(executor, job)
+    Path(spool.folder(job.id), "unsent.2").unlink()
+
+    deferral = the_only().deferral
+
+    assert deferral is not None
+    assert deferral.acknowledge([job.id]) == [job.id]
+
+
+def test_a_refused_array_leaves_it_deferred(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    spool = Spool(the_only().origin.path)
+    intent = spool.intent(job.id, 1)
+    assert intent is not None
+    element = {"id": job.id, "attempt": 2, "spec": {}}
+    os.close(spool.arrays.prepare("a" * 32, {**intent.content, "count": 1}, [element], "", []))
+    spool.link_retry(job.id, 2, ArrayMember("a" * 32, 1))
+    assert the_only().deferral is None
+
+    assert spool.arrays.revoke("a" * 32)
+    spool.arrays.give_up("a" * 32, "the controller is busy")
+    prune(spool, time.time() + 1e9, 1.0, 0, has_exit_marker)
+
+    deferral = the_only().deferral
+    assert deferral is not None
+    assert deferral.acknowledge([job.id]) == [job.id]
+
+
+def test_a_cancel_counts_although_a_submission_was_in_progress(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    Spool(the_only().origin.path).stop(job.id, 1, Stop(CANCEL, datetime.now(UTC)).content)
+    refuse_submission(executor, job)
+    deferral = the_only().deferral
+    assert deferral is not None
+
+    assert deferral.acknowledge([job.id]) == []
+    assert the_only().status.state is jpsi.JobState.CANCELED
+
+
+def test_a_cancel_that_was_cut_short_is_completed(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    Spool(the_only().origin.path).stop(job.id, 1, Stop(CANCEL, datetime.now(UTC)).content)
+
+    found = the_only()
+    assert found.remark == "its end was asked for"
+    assert found.deferral is not None
+    assert found.deferral.acknowledge([job.id]) == []
+    assert the_only().status.state is jpsi.JobState.CANCELED
 
 
 def test_pruning_keeps_it(executor: jpsi.JobExecutor) -> None:

@@ -3,8 +3,9 @@
 Some systems cannot have a job wait for the end of another one: `local`, and any batch system for a job of
 another. Such a job is written to the spool in the form of a job whose submission has failed. So every program
 lists it, none takes it for submitted, and `recall` and `submit` submit it once. A file beside it names the
-deferral that it belongs to. The process that waits for the other jobs holds the lock on the file of the
-deferral; if it is killed, another process can take its place.
+deferral that it belongs to. If its submission fails and may succeed later, it stays deferred. The process
+that waits for the other jobs holds the lock on the file of the deferral; if it is killed, another process can
+take its place.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from jpsi import Job, JobExecutor
     from jpsi.plugin.engine import Preview
 
-# The attempt that is recorded; the attempt that is submitted is the next one.
+# The attempt that is recorded; each attempt to submit the job is a further one.
 _ATTEMPT = 1
 # The seconds for which a cancel waits for the process that may be submitting the job.
 _PATIENCE_SECONDS = 30.0
@@ -109,20 +110,21 @@ class Deferral:
         Raises:
             SubmitException: the process that may be submitting it does not react.
         """
-        self._spool.stop(job_id, _ATTEMPT, Stop(CANCEL, datetime.now(UTC)).content)
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while self._spool.last_attempt(job_id) == _ATTEMPT:
+        # a submission that fails meanwhile leaves a further attempt, of a job that is deferred again
+        while (attempt := self._spool.deferred_attempt(job_id)) is not None:
+            self._spool.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)).content)
             with host.hold_lock(self._path, 0.0) as is_held:
                 # no process submits it now
-                if is_held is not False and self._spool.last_attempt(job_id) == _ATTEMPT:
+                if is_held is not False:
                     self.acknowledge([job_id])
-            if self._spool.read_final(job_id, _ATTEMPT) is not None:
+            if self._spool.read_final(job_id, attempt) is not None:
                 return True
             if time.monotonic() > deadline:
                 msg = f"{self.process}, which submits it, does not react"
                 raise SubmitException(msg)
             time.sleep(_POLL_SECONDS)
-        return False
+        return self._spool.read_final(job_id, self._spool.last_attempt(job_id)) is not None
 
     def is_held(self, job_id: str) -> bool:
         """Return True if a job is not submitted before it is released."""
@@ -144,26 +146,34 @@ class Deferral:
 
         The process that waits calls this.
         """
-        pending = [job_id for job_id in job_ids if self._spool.is_deferred(job_id)]
-        for job_id in set(job_ids).difference(pending):
-            if self._spool.last_attempt(job_id) == _ATTEMPT and self._spool.read_stop(job_id, _ATTEMPT):
-                self._spool.finish(job_id, _ATTEMPT, encode_status(never_ran_status()))
-        return [job_id for job_id in pending if not self.is_held(job_id)]
+        deferred_ids = [it for it in job_ids if self._spool.deferred_attempt(it) is not None]
+        stopped_ids = [it for it in deferred_ids if self._spool.was_stopped(it)]
+        for job_id in stopped_ids:
+            self._finish(job_id, never_ran_status())
+        return [it for it in deferred_ids if it not in stopped_ids and not self.is_held(it)]
 
     def end(self, job_ids: Iterable[str], why: str) -> None:
         """Record that jobs can never start, as a job that they wait for did not end as required."""
-        now = datetime.now(UTC)
         status = JobStatus(
-            JobState.CANCELED, time=now, message=why, reason=Reason.DEPENDENCY, evidence=Evidence.ABSENCE
+            JobState.CANCELED,
+            time=datetime.now(UTC),
+            message=why,
+            reason=Reason.DEPENDENCY,
+            evidence=Evidence.ABSENCE,
         )
         for job_id in job_ids:
-            self._spool.stop(job_id, _ATTEMPT, Stop(CANCEL, now).content)
-            self._spool.finish(job_id, _ATTEMPT, encode_status(status))
+            self._finish(job_id, status)
+
+    def _finish(self, job_id: str, status: JobStatus) -> None:
+        attempt = self._spool.deferred_attempt(job_id)
+        if attempt is not None:
+            self._spool.stop(job_id, attempt, Stop(CANCEL, status.time).content)
+            self._spool.finish(job_id, attempt, encode_status(status))
 
     def give_up(self, job_id: str, why: str) -> None:
         """Record that the submission of a job has failed, and is not deferred any more."""
-        folder = self._spool.folder(job_id)
-        host.write(f"{folder}/unsent.{_ATTEMPT}", json.dumps(one_line(why)).encode("ascii"))
+        folder, attempt = self._spool.folder(job_id), self._spool.last_attempt(job_id)
+        host.write(f"{folder}/unsent.{attempt}", json.dumps(one_line(why)).encode("ascii"))
         host.forget(f"{folder}/{DEFERRED_FILE}")
 
 

@@ -129,6 +129,9 @@ class _Pruning:
             return set()
         if is_open and not all(spool.is_final(job_id, self._is_conclusive) for job_id in job_ids):
             return set()
+        if any(spool.deferred_attempt(job_id) is not None for job_id in job_ids):
+            # their requests are here
+            return set()
         members = {job_id: spool.last_array_member(job_id) for job_id in job_ids if job_id in self._ages}
         spool.arrays.remove(array)
         # the last attempt of a retried job is not in this array
@@ -150,7 +153,7 @@ class _Pruning:
 
         Without its folder, a job of an array would look new.
         """
-        if self._spool.is_deferred(job_id):
+        if self._spool.deferred_attempt(job_id) is not None:
             return True
         members = self._spool.places(job_id)
         linked_members = [member for member in members.values() if member is not None]
