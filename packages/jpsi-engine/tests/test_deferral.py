@@ -192,6 +192,38 @@ def test_a_cancel_that_was_cut_short_is_completed(executor: jpsi.JobExecutor) ->
     assert the_only().status.state is jpsi.JobState.CANCELED
 
 
+def files_of(deferral: job_store.Deferral) -> Path:
+    return the_only().origin.path / "deferred" / deferral.name
+
+
+def test_it_does_not_start_if_its_directory_is_not_known(executor: jpsi.JobExecutor) -> None:
+    deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    files_of(deferral).write_bytes(b"")
+
+    with pytest.raises(OSError, match="is damaged"):
+        deferral.start(["/bin/touch", "started"])
+
+
+@pytest.mark.filterwarnings("ignore:subprocess:ResourceWarning")  # it outlives the program on purpose
+def test_the_process_counts_although_it_cannot_be_recorded(
+    executor: jpsi.JobExecutor, tmp_path: Path
+) -> None:
+    deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    files_of(deferral).with_suffix(".process").mkdir()
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+
+    deferral.start(["/bin/sh", "-c", ': < "$0"', str(gate)])
+
+    assert deferral.is_attended
+    assert deferral.process == "a process"
+    gate.write_bytes(b"")
+
+
 def test_pruning_keeps_it(executor: jpsi.JobExecutor) -> None:
     job = deferred(executor)
     root = the_only().origin.path

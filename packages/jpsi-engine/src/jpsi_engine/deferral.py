@@ -10,6 +10,8 @@ take its place.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import platform
@@ -27,7 +29,7 @@ from jpsi import Evidence, JobState, JobStatus, Reason
 from jpsi.plugin import Dependency, JobSpec, SubmitException
 from jpsi.plugin.engine import one_line, serialization
 from jpsi_engine import host
-from jpsi_engine.spool import DEFERRED_FILE, Spool, encode_status
+from jpsi_engine.spool import DAMAGE, DEFERRED_FILE, Spool, encode_status
 from jpsi_engine.verdict import CANCEL, Stop, never_ran_status
 
 # Listing jobs takes no executor, so its modules are imported only where they are needed.
@@ -48,10 +50,14 @@ class Deferral:
 
     _root: Path
     name: str
-    #: The directory in which the submitting program ran.
-    directory: Path
-    #: The process that waits, or waited last: `process 4711 on login1`; empty if none did.
-    process: str
+
+    @property
+    def process(self) -> str:
+        """The process that waits, or waited last: `process 4711 on login1`."""
+        content = None
+        with contextlib.suppress(OSError):
+            content = host.read_json(f"{self._path}.process")
+        return "a process" if content is None else str(content.get("process"))
 
     @property
     def _spool(self) -> Spool:
@@ -68,13 +74,18 @@ class Deferral:
             return is_held is False
 
     def start(self, command: Sequence[str]) -> Deferral:
-        """Start a process that waits and submits the jobs, unless there is one; return the new deferral.
+        """Start a process that waits and submits the jobs, unless there is one; return this deferral.
 
-        The process gets a copy of the lock, which it holds until it ends.
+        It runs in the directory of the program that deferred the jobs, and gets a copy of the lock, which it
+        holds until it ends.
 
         Raises:
             OSError: it cannot be started.
         """
+        try:
+            directory = Path(json.loads(host.read_text(self._path))["directory"])
+        except DAMAGE as e:
+            raise OSError(errno.EINVAL, "it is damaged", self._path) from e
         lock = host.open_private(self._path, os.O_RDWR)
         try:
             if not host.take_lock(lock, 0.0):
@@ -83,7 +94,7 @@ class Deferral:
             try:
                 process = subprocess.Popen(  # noqa: S603  no shell
                     [*command],
-                    cwd=self.directory,
+                    cwd=directory,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -92,17 +103,13 @@ class Deferral:
                 )
             finally:
                 os.close(log)
-            started = attrs.evolve(self, process=f"process {process.pid} on {platform.node()}")
-            started._write()  # noqa: SLF001  its own
+            content = {"process": f"process {process.pid} on {platform.node()}"}
+            # the process runs, whether or not its name can be written
+            with contextlib.suppress(OSError):
+                host.write(f"{self._path}.process", json.dumps(content).encode("ascii"))
         finally:
             os.close(lock)
-        return started
-
-    def _write(self) -> None:
-        # in place, as another process may hold the lock on it
-        content = {"directory": str(self.directory), "process": self.process}
-        with os.fdopen(host.open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
-            file.write(json.dumps(content).encode("ascii"))
+        return self
 
     def cancel(self, job_id: str) -> bool:
         """Have a job never be submitted; return False if it was submitted already.
@@ -183,12 +190,7 @@ def read_deferral(root: Path, job_id: str) -> Deferral | None:
         name = host.read_text(f"{Spool(root).folder(job_id)}/{DEFERRED_FILE}")
     except FileNotFoundError:
         return None
-    try:
-        content = json.loads(host.read_text(_path(root, name)))
-        return Deferral(root, name, Path(content["directory"]), content["process"])
-    except (OSError, ValueError, TypeError, KeyError):
-        # another process writes it at this moment
-        return Deferral(root, name, Path("/"), "a process")
+    return Deferral(root, name)
 
 
 def defer(
@@ -221,11 +223,12 @@ def defer(
     previews = [(job.id, *_preview(executor, job)) for job in jobs]
     root = previews[0][2].path.parents[2]
     spool, here = Spool(root), Path.cwd()
-    deferral = Deferral(root, str(uuid.uuid4()), here, "")
+    deferral = Deferral(root, str(uuid.uuid4()))
     with host.convert_os_errors("the jobs could not be recorded"):
         spool.open()
         host.make_directories(os.path.dirname(_path(root, "")))  # noqa: PTH120  text, as in the spool
-        deferral._write()  # noqa: SLF001  its own
+        # written once, as a new file would not have the lock that a process holds on this one
+        host.write(_path(root, deferral.name), json.dumps({"directory": str(here)}).encode("ascii"))
         for job_id, given, preview in previews:
             spec = attrs.evolve(given, directory=given.directory or here)
             spec.attributes = attrs.evolve(spec.attributes, after=[*(spec.attributes.after or ()), *after])
