@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from datetime import UTC, datetime
@@ -222,6 +223,39 @@ def test_the_process_counts_although_it_cannot_be_recorded(
     assert deferral.is_attended
     assert deferral.process == "a process"
     gate.write_bytes(b"")
+
+
+@pytest.mark.filterwarnings("ignore:subprocess:ResourceWarning")
+def test_a_start_waits_for_a_process_that_looks_at_the_lock(
+    executor: jpsi.JobExecutor, tmp_path: Path
+) -> None:
+    deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+
+    with files_of(deferral).open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        assert not deferral.is_attended
+        deferral.start(["/bin/sh", "-c", ': < "$0"', str(gate)], sleep=lambda _: file.close())
+
+    assert deferral.is_attended
+    assert deferral.process.startswith("process ")
+    gate.write_bytes(b"")
+
+
+def test_a_start_leaves_the_jobs_to_the_process_that_waits(executor: jpsi.JobExecutor) -> None:
+    deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+
+    with files_of(deferral).open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert deferral.is_attended
+        deferral.start(["/bin/touch", "started"], sleep=lambda _: None)
+
+    assert deferral.process == "a process"
 
 
 def test_pruning_keeps_it(executor: jpsi.JobExecutor) -> None:

@@ -18,7 +18,7 @@ import platform
 import subprocess
 import time
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +42,8 @@ _ATTEMPT = 1
 # The seconds for which a cancel waits for the process that may be submitting the job.
 _PATIENCE_SECONDS = 30.0
 _POLL_SECONDS = 0.05
+# Longer than a process that does not wait for other jobs has the lock.
+_LOCK_SECONDS = 0.1
 
 
 @attrs.frozen(slots=True)
@@ -70,10 +72,9 @@ class Deferral:
     @property
     def is_attended(self) -> bool:
         """True if a process waits for the other jobs, and submits the jobs then."""
-        with host.hold_lock(self._path, 0.0) as is_held:
-            return is_held is False
+        return host.is_locked(self._path)
 
-    def start(self, command: Sequence[str]) -> Deferral:
+    def start(self, command: Sequence[str], sleep: Callable[[float], None] = time.sleep) -> Deferral:
         """Start a process that waits and submits the jobs, unless there is one; return this deferral.
 
         It runs in the directory of the program that deferred the jobs, and gets a copy of the lock, which it
@@ -88,7 +89,7 @@ class Deferral:
             raise OSError(errno.EINVAL, "it is damaged", self._path) from e
         lock = host.open_private(self._path, os.O_RDWR)
         try:
-            if not host.take_lock(lock, 0.0):
+            if not host.take_lock(lock, _LOCK_SECONDS, sleep):
                 return self
             log = host.open_private(f"{self._path}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
