@@ -272,3 +272,28 @@ def test_a_job_that_can_never_run_is_not_recorded(executor: jpsi.JobExecutor) ->
         job_store.defer(executor, [jpsi.Job(jpsi.JobSpec())])
 
     assert job_store.jobs() == []
+
+
+def test_all_jobs_are_recorded_or_none(executor: jpsi.JobExecutor) -> None:
+    job = jpsi.Job(jpsi.JobSpec("/bin/true"))
+
+    with pytest.raises(jpsi.SubmitException, match="could not be recorded"):
+        job_store.defer(executor, [job, job])
+
+    assert job_store.jobs() == []
+
+
+def test_a_job_is_held_before_it_is_deferred(
+    executor: jpsi.JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deferrals = []
+    monkeypatch.setattr(job_store.Deferral, "hold", lambda *_: deferrals.append(the_only().deferral))
+
+    deferred(executor, is_held=True)
+
+    assert deferrals == [None]
+
+
+def test_no_jobs_cannot_be_deferred(executor: jpsi.JobExecutor) -> None:
+    with pytest.raises(ValueError, match="no jobs"):
+        job_store.defer(executor, [])

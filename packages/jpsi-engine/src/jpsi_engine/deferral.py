@@ -213,8 +213,12 @@ def defer(
 
     Raises:
         InvalidJobException: a job can never run there as it is; nothing was written.
-        SubmitException: jobs of this executor cannot be recorded here.
+        SubmitException: the jobs cannot be recorded here; none of them is.
+        ValueError: there are no jobs.
     """
+    if not jobs:
+        msg = "there are no jobs to defer"
+        raise ValueError(msg)
     if executor.system.is_remote:
         msg = (
             f"{executor.name} is on a remote host, and cannot wait for jobs of other systems; wait for them "
@@ -225,9 +229,10 @@ def defer(
     root = previews[0][2].path.parents[2]
     spool, here = Spool(root), Path.cwd()
     deferral = Deferral(root, str(uuid.uuid4()))
-    with host.convert_os_errors("the jobs could not be recorded"):
+    with host.convert_os_errors("the jobs could not be recorded"), contextlib.ExitStack() as undo:
         spool.open()
         host.make_directories(os.path.dirname(_path(root, "")))  # noqa: PTH120  text, as in the spool
+        undo.callback(host.forget, _path(root, deferral.name))
         # written once, as a new file would not have the lock that a process holds on this one
         host.write(_path(root, deferral.name), json.dumps({"directory": str(here)}).encode("ascii"))
         for job_id, given, preview in previews:
@@ -244,15 +249,17 @@ def defer(
                 "spec": serialization.encode(spec),
             }
             lock = spool.prepare(job_id, _ATTEMPT, intent, preview.run)
+            undo.callback(spool.discard, job_id, _ATTEMPT)
             try:
                 spool.revoke(job_id, _ATTEMPT)
                 spool.give_up(job_id, _ATTEMPT, "")
-                host.write(f"{spool.folder(job_id)}/{DEFERRED_FILE}", deferral.name.encode("ascii"))
                 if is_held:
                     deferral.hold(job_id)
+                host.write(f"{spool.folder(job_id)}/{DEFERRED_FILE}", deferral.name.encode("ascii"))
                 spool.sync(lock)
             finally:
                 os.close(lock)
+        undo.pop_all()
     return deferral
 
 
