@@ -297,3 +297,20 @@ def test_a_job_is_held_before_it_is_deferred(
 def test_no_jobs_cannot_be_deferred(executor: jpsi.JobExecutor) -> None:
     with pytest.raises(ValueError, match="no jobs"):
         job_store.defer(executor, [])
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"../../other", b"\xff", None], ids=["empty", "path", "bytes", "folder"]
+)
+def test_a_damaged_name_is_of_no_deferral(executor: jpsi.JobExecutor, content: bytes | None) -> None:
+    deferred(executor)
+    file = the_only().folder / "deferred"
+    file.unlink()
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_bytes(content)
+
+    found = the_only()
+
+    assert (found.deferral, found.remark) == (None, "it was not submitted, and cannot run")

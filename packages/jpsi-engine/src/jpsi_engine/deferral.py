@@ -189,9 +189,10 @@ def read_deferral(root: Path, job_id: str) -> Deferral | None:
     """Return the deferral of a job that was not submitted; None if its submission is not deferred."""
     try:
         name = host.read_text(f"{Spool(root).folder(job_id)}/{DEFERRED_FILE}")
-    except FileNotFoundError:
+        # it becomes part of a path
+        return Deferral(root, str(uuid.UUID(name)))
+    except (OSError, *DAMAGE):
         return None
-    return Deferral(root, name)
 
 
 def defer(
