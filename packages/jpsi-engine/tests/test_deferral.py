@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import jpsi
-from jpsi_engine import job_store
+from jpsi_engine import host, job_store
 from jpsi_engine.spool import ArrayMember, Spool, prune
 from jpsi_engine.verdict import CANCEL, Stop, has_exit_marker
 
@@ -286,12 +286,12 @@ def test_all_jobs_are_recorded_or_none(executor: jpsi.JobExecutor) -> None:
 def test_a_job_is_held_before_it_is_deferred(
     executor: jpsi.JobExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deferrals = []
-    monkeypatch.setattr(job_store.Deferral, "hold", lambda *_: deferrals.append(the_only().deferral))
+    names = []
+    monkeypatch.setattr(host, "write", lambda path, _: names.append(Path(path).name))
 
     deferred(executor, is_held=True)
 
-    assert deferrals == [None]
+    assert names[-2:] == ["held", "deferred"]
 
 
 def test_no_jobs_cannot_be_deferred(executor: jpsi.JobExecutor) -> None:
@@ -314,3 +314,36 @@ def test_a_damaged_name_is_of_no_deferral(executor: jpsi.JobExecutor, content: b
     found = the_only()
 
     assert (found.deferral, found.remark) == (None, "it was not submitted, and cannot run")
+
+
+def test_a_hold_that_comes_too_late_is_refused(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    (recalled,) = executor.recall([job.id])
+    assert recalled.spec is not None
+    recalled.spec.attributes.after = None
+    executor.submit(recalled)
+
+    with pytest.raises(jpsi.SubmitException, match="was submitted meanwhile"):
+        deferral.hold(job.id)
+
+    assert not deferral.is_held(job.id)
+    recalled.wait()
+
+
+def test_pruning_removes_deferrals_without_jobs(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    root = the_only().origin.path
+    gone = root / "deferred" / "00000000-0000-0000-0000-000000000001"
+    for path in (gone, gone.with_suffix(".log"), gone.with_suffix(".process")):
+        path.touch()
+
+    prune(Spool(root), time.time(), 1.0, 9, has_exit_marker)
+    assert len(list(gone.parent.iterdir())) == 4
+    prune(Spool(root), time.time() + 1e9, 1.0, 9, has_exit_marker)
+
+    assert list(gone.parent.iterdir()) == [files_of(deferral)]
+    assert the_only().id == job.id

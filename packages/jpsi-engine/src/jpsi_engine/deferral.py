@@ -139,8 +139,16 @@ class Deferral:
         return host.exists(self._held_path(job_id))
 
     def hold(self, job_id: str) -> None:
-        """Keep a job from being submitted until it is released."""
+        """Keep a job from being submitted until it is released.
+
+        Raises:
+            SubmitException: it is not deferred any more.
+        """
         host.write(self._held_path(job_id), b"")
+        if self._spool.deferred_attempt(job_id) is None:
+            self.release(job_id)
+            msg = f"job {job_id} cannot be held any more: it was submitted meanwhile, or has ended"
+            raise SubmitException(msg)
 
     def release(self, job_id: str) -> None:
         """Let a held job be submitted; the caller then starts a process that does."""
@@ -188,9 +196,8 @@ class Deferral:
 def read_deferral(root: Path, job_id: str) -> Deferral | None:
     """Return the deferral of a job that was not submitted; None if its submission is not deferred."""
     try:
-        name = host.read_text(f"{Spool(root).folder(job_id)}/{DEFERRED_FILE}")
         # it becomes part of a path
-        return Deferral(root, str(uuid.UUID(name)))
+        return Deferral(root, str(uuid.UUID(Spool(root).read_deferral_name(job_id))))
     except (OSError, *DAMAGE):
         return None
 
@@ -255,7 +262,7 @@ def defer(
                 spool.revoke(job_id, _ATTEMPT)
                 spool.give_up(job_id, _ATTEMPT, "")
                 if is_held:
-                    deferral.hold(job_id)
+                    host.write(deferral._held_path(job_id), b"")  # noqa: SLF001  its own
                 host.write(f"{spool.folder(job_id)}/{DEFERRED_FILE}", deferral.name.encode("ascii"))
                 spool.sync(lock)
             finally:

@@ -109,6 +109,7 @@ class Spool:
         self.events = f"{root}/events"
         self._trash = f"{root}/trash"
         self._staged = f"{root}/staged"
+        self.deferrals = f"{root}/deferred"
         self._root = Root(self.root, (self.jobs, f"{root}/arrays", self.events, self._trash))
         #: The arrays in this spool.
         self.arrays = ArrayFiles(self.root, self._root.check)
@@ -262,6 +263,12 @@ class Spool:
         place = None if has_own_claim else read_link(self.folder(job_id), attempt)
         is_over = self.is_revoked(job_id, attempt) if place is None else self.arrays.is_revoked(place.array)
         return attempt if is_over else None
+
+    def read_deferral_name(self, job_id: str) -> str | None:
+        """Return the name in the file `deferred` of a job; None if there is no file, or it is damaged."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
+            return host.read_text(f"{self.folder(job_id)}/{DEFERRED_FILE}")
+        return None
 
     def was_stopped(self, job_id: str) -> bool:
         """Return True if any attempt of a job was asked to end."""
