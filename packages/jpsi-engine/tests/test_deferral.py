@@ -204,7 +204,7 @@ def test_it_does_not_start_if_its_directory_is_not_known(executor: jpsi.JobExecu
     files_of(deferral).write_bytes(b"")
 
     with pytest.raises(OSError, match="is damaged"):
-        deferral.start(["/bin/touch", "started"])
+        deferral.start(["/bin/true"])
 
 
 @pytest.mark.filterwarnings("ignore:subprocess:ResourceWarning")  # it outlives the program on purpose
@@ -238,7 +238,7 @@ def test_a_start_waits_for_a_process_that_looks_at_the_lock(
     with files_of(deferral).open() as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         assert not deferral.is_attended
-        deferral.start(["/bin/sh", "-c", ': < "$0"', str(gate)], sleep=lambda _: file.close())
+        deferral.start(["/bin/sh", "-c", ': < "$0"', str(gate)], lambda: 0.0, lambda _: file.close())
 
     assert deferral.is_attended
     assert deferral.process.startswith("process ")
@@ -253,7 +253,7 @@ def test_a_start_leaves_the_jobs_to_the_process_that_waits(executor: jpsi.JobExe
     with files_of(deferral).open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert deferral.is_attended
-        deferral.start(["/bin/touch", "started"], sleep=lambda _: None)
+        deferral.start(["/bin/true"], iter(range(9)).__next__, lambda _: None)
 
     assert deferral.process == "a process"
 
@@ -292,6 +292,21 @@ def test_a_job_is_held_before_it_is_deferred(
     deferred(executor, is_held=True)
 
     assert names[-2:] == ["held", "deferred"]
+
+
+def test_a_job_that_another_program_submits_is_not_given_up(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    spool = Spool(the_only().origin.path)
+    intent = spool.intent(job.id, 1)
+    assert intent is not None
+
+    os.close(spool.prepare(job.id, 2, intent.content, ""))
+    deferral.give_up(job.id, "the queue is gone")
+    deferral.end([job.id], "the other job failed")
+
+    assert not spool.is_final(job.id, has_exit_marker)
 
 
 def test_no_jobs_cannot_be_deferred(executor: jpsi.JobExecutor) -> None:

@@ -74,7 +74,12 @@ class Deferral:
         """True if a process waits for the other jobs, and submits the jobs then."""
         return host.is_locked(self._path)
 
-    def start(self, command: Sequence[str], sleep: Callable[[float], None] = time.sleep) -> Deferral:
+    def start(
+        self,
+        command: Sequence[str],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Deferral:
         """Start a process that waits and submits the jobs, unless there is one; return this deferral.
 
         It runs in the directory of the program that deferred the jobs, and gets a copy of the lock, which it
@@ -89,7 +94,7 @@ class Deferral:
             raise OSError(errno.EINVAL, "it is damaged", self._path) from e
         lock = host.open_private(self._path, os.O_RDWR)
         try:
-            if not host.take_lock(lock, _LOCK_SECONDS, sleep):
+            if not host.take_lock(lock, _LOCK_SECONDS, clock, sleep):
                 return self
             log = host.open_private(f"{self._path}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
@@ -126,12 +131,15 @@ class Deferral:
                 # no process submits it now
                 if is_held is not False:
                     self.acknowledge([job_id])
-            if self._spool.read_final(job_id, attempt) is not None:
-                return True
+            if self._has_ended(job_id):
+                break
             if time.monotonic() > deadline:
                 msg = f"{self.process}, which submits it, does not react"
                 raise SubmitException(msg)
             time.sleep(_POLL_SECONDS)
+        return self._has_ended(job_id)
+
+    def _has_ended(self, job_id: str) -> bool:
         return self._spool.read_final(job_id, self._spool.last_attempt(job_id)) is not None
 
     def is_held(self, job_id: str) -> bool:
@@ -163,7 +171,7 @@ class Deferral:
         The process that waits calls this.
         """
         deferred_ids = [it for it in job_ids if self._spool.deferred_attempt(it) is not None]
-        stopped_ids = [it for it in deferred_ids if self._spool.was_stopped(it)]
+        stopped_ids = {it for it in deferred_ids if self._spool.was_stopped(it)}
         for job_id in stopped_ids:
             self._finish(job_id, never_ran_status())
         return [it for it in deferred_ids if it not in stopped_ids and not self.is_held(it)]
@@ -188,9 +196,10 @@ class Deferral:
 
     def give_up(self, job_id: str, why: str) -> None:
         """Record that the submission of a job has failed, and is not deferred any more."""
-        folder, attempt = self._spool.folder(job_id), self._spool.last_attempt(job_id)
-        host.write(f"{folder}/unsent.{attempt}", json.dumps(one_line(why)).encode("ascii"))
-        host.forget(f"{folder}/{DEFERRED_FILE}")
+        folder, attempt = self._spool.folder(job_id), self._spool.deferred_attempt(job_id)
+        if attempt is not None:
+            host.write(f"{folder}/unsent.{attempt}", json.dumps(one_line(why)).encode("ascii"))
+            host.forget(f"{folder}/{DEFERRED_FILE}")
 
 
 def read_deferral(root: Path, job_id: str) -> Deferral | None:

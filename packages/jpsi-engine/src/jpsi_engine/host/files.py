@@ -202,14 +202,19 @@ def create_locked(path: str) -> int:
     return fd
 
 
-def take_lock(fd: int, timeout_seconds: float, sleep: Callable[[float], None] = time.sleep) -> bool:
+def take_lock(
+    fd: int,
+    timeout_seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bool:
     """Lock an open file; return False if another process keeps the lock for `timeout_seconds`."""
-    deadline = time.monotonic() + timeout_seconds
+    deadline = clock() + timeout_seconds
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > deadline:
+            if clock() > deadline:
                 return False
             sleep(_LOCK_POLL_SECONDS)
         else:
