@@ -13,7 +13,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jpsi_engine.host.private_files import open_private
@@ -173,6 +173,23 @@ def _is_at(path: str, fd: int) -> bool:
         return False
 
 
+def is_locked(path: str) -> bool:
+    """Return True if a process holds the lock on a file; calls at the same time do not see each other."""
+    try:
+        fd = open_private(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        # a child that was forked in the meantime has the descriptor too
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 def create_locked(path: str) -> int:
     """Make a new file, and return a descriptor that holds the lock on it."""
     fd = open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
@@ -185,16 +202,21 @@ def create_locked(path: str) -> int:
     return fd
 
 
-def take_lock(fd: int, timeout_seconds: float) -> bool:
+def take_lock(
+    fd: int,
+    timeout_seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bool:
     """Lock an open file; return False if another process keeps the lock for `timeout_seconds`."""
-    deadline = time.monotonic() + timeout_seconds
+    deadline = clock() + timeout_seconds
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > deadline:
+            if clock() > deadline:
                 return False
-            time.sleep(_LOCK_POLL_SECONDS)
+            sleep(_LOCK_POLL_SECONDS)
         else:
             return True
 
