@@ -101,12 +101,16 @@ class LocalEngine(Engine):
         self._supervisor.add(job)
         return job.process.native_id if job.process is not None else ""
 
+    def submit_and_report(self, submission: Submission, report: Callable[[Outcomes], None]) -> None:
+        """Start a job in a thread of its own: between its start and the report no interrupt comes."""
+        self.submit_many([submission], report)
+
     def submit_many(self, submissions: Sequence[Submission], report: Callable[[Outcomes], None]) -> None:
         """Start several jobs at a time; see `jpsi.plugin.engine.Engine`."""
         ids = [it.job_id for it in submissions]
 
         def start(submission: Submission) -> None:
-            self.submit_and_report(submission, report)
+            Engine.submit_and_report(self, submission, report)
 
         host.concurrently(submissions, start, _STARTS_AT_A_TIME, lambda: self.give_up(ids))
 
