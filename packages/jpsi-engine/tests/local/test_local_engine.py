@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec
-from jpsi_engine.local import local_engine
+from jpsi_engine.local import local_engine, spawn
 from jpsi_engine.local.slots import SlotsTaken
 from jpsi_engine.local.supervision import Supervisor
 from manual_executor import PATIENCE
@@ -65,3 +65,24 @@ def test_an_interrupt_after_the_process_was_started_is_raised_once_the_job_is_bo
         limited.submit(job)
     assert job.wait(PATIENCE) is not None
     assert runs.read_text() == "\n"
+
+
+def test_the_program_that_keeps_a_limit_starts_without_the_profile_of_the_user(
+    config: jpsi.ExecutorConfig, monkeypatch: pytest.MonkeyPatch, fifo: Callable[[str], Path]
+) -> None:
+    held_by = fifo("held")
+    commands, start = list[list[str]](), spawn.spawn
+
+    def recorded(command: list[str], inherited_fd: int) -> int:
+        commands.append(command)
+        return start(command, inherited_fd)
+
+    monkeypatch.setattr(spawn, "spawn", recorded)
+    attributes = JobAttributes(duration=timedelta(hours=1))
+    job = Job(JobSpec("/bin/cat", [str(held_by)], attributes=attributes))
+    with JobExecutor.get_instance("local", config=attrs.evolve(config, shell="/bin/sh -x")) as executor:
+        executor.submit(job)
+        held_by.write_text("")
+        assert job.wait(PATIENCE) is not None
+
+    assert [command[:2] for command in commands] == [["/bin/sh", "-c"]]

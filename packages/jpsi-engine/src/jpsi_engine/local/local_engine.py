@@ -152,7 +152,7 @@ class LocalEngine(Engine):
             os.close(lock)
         if duration is not None:
             stop_file = f"{self._spool.root}/{spool.stop_file(job_id, submission.attempt)}"
-            spawn_watchdog(self._shell, process, duration, self._setup.config.kill_delay, stop_file)
+            spawn_watchdog(process, duration, self._setup.config.kill_delay, stop_file)
         return SupervisedProcess(
             job_id,
             job_id,
