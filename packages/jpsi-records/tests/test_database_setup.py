@@ -106,7 +106,7 @@ def test_the_driver_need_not_be_named() -> None:
 def test_a_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(StoreError, match="cannot be made: Not a directory"):
+    with pytest.raises(StoreError, match="cannot be created: Not a directory"):
         Records(tmp_path / "file" / "records")
 
 

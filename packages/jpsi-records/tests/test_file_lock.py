@@ -122,7 +122,7 @@ def test_a_lock_that_was_broken_and_retaken_is_not_broken_again(
 def test_a_lock_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     turns = FileLock(tmp_path / "missing" / "turn", timeout=0)
 
-    with pytest.raises(StoreError, match="cannot be made: No such file"), turns.acquire():
+    with pytest.raises(StoreError, match="cannot be created: No such file"), turns.acquire():
         pass
 
 

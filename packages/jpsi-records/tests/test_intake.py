@@ -369,4 +369,4 @@ def test_a_job_submits_requests_without_opening_the_database(url: str, tmp_path:
         assert words[:2] == [["request", children[0].id], [children[1].id]]
         assert "opens no records; make requests" in stdout.splitlines()[2]
         assert words[3:] == [["ls", "125"], ["records", "125"], ["plan", "125"], ["progress", "125"]]
-        assert [line.split(":")[1].split()[0] for line in wrong.splitlines()] == ["the", "a", "in", "a"]
+        assert [line.split(":")[1].split()[0] for line in wrong.splitlines()] == ["the", "a", "a", "a"]

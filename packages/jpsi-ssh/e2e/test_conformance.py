@@ -18,6 +18,7 @@ from jpsi import Job, JobExecutor, JobSpec, escape
 from jpsi.plugin import BatchConfig
 from jpsi_slurm import SlurmConfig
 from jpsi_testing import ExecutorConformance
+from jpsi_testing.conformance.attributes import TRANSLATED
 from jpsi_testing.conformance.base import Gate
 from jpsi_testing.fake import FakeScheduler
 
@@ -55,6 +56,7 @@ class TestLocal(_RemoteConformance):
     config_class = BatchConfig
     settings: ClassVar[Mapping[str, Any]] = {"default_duration": timedelta(0)}
     unknown_id = f"999999.1.0.{platform.node()}"
+    ignored_attributes = TRANSLATED.keys() - {"resources.node_count", "attributes.duration"}
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
         """Terminate the leader of the job."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.config import loader
+from jpsi.config import configuration, loader
 from jpsi.config.fields import structured
 from jpsi.config.file import read
 from jpsi.config.settings import Section, SpecDefaults
@@ -49,6 +49,8 @@ def test_relative_paths_are_those_beside_the_file_and_stay_so(
     config = structured(BatchConfig, settings.executor(["x"]).config)
     assert isinstance(config, BatchConfig)
     assert config.work_directory == file.parent / "work"
+    # readers of the values as they are in the file look in the same place
+    assert configuration().executors["x"].config["work_directory"] == str(file.parent / "work")
     # this process and its children find the file, in whichever directory they are
     assert loader.files()[0] == file
 

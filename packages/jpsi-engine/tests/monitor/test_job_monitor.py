@@ -1033,6 +1033,15 @@ def test_while_all_jobs_wait_an_hour_has_at_most_twelve_polls(full: Client) -> N
     assert poll_until(full, full.clock() + 3600) <= 12
 
 
+def test_a_job_that_starts_brings_the_next_poll_forward(full: Client) -> None:
+    full.submit("a1", "a2")
+    poll_until(full, full.clock() + 3600)
+    full.leave("a1", "active")
+    full.monitor.collect_markers(full.clock())
+
+    assert poll_until(full, full.clock() + 34) == 1
+
+
 def test_a_job_that_runs_is_polled_at_the_usual_interval(full: Client) -> None:
     full.submit("a1", "a2")
     poll_until(full, full.clock() + 3600)

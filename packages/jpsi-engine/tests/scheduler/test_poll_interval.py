@@ -64,6 +64,15 @@ def test_while_all_jobs_wait_there_are_at_most_twelve_polls_in_an_hour() -> None
     assert times[0] == 2.0
 
 
+def test_while_all_jobs_wait_a_poll_follows_after_about_a_tenth_of_the_time() -> None:
+    interval = poll_interval()
+    interval.request_poll(0.0)
+
+    times = list(polls_while_all_wait(interval, 2400.0))
+
+    assert all(later - earlier <= 33.0 + later / 10 for earlier, later in itertools.pairwise(times))
+
+
 def test_a_job_that_has_left_the_wait_advances_the_next_poll() -> None:
     interval = poll_interval()
     interval.request_poll(0.0)

@@ -14,6 +14,7 @@ import attrs
 
 from jpsi.config.settings import Layer, Section, Settings, overlay
 from jpsi.contract import ownership
+from jpsi.document import Value
 from jpsi.model import ConfigError, InvalidJobException
 
 #: The environment variable with the path of a configuration file that overrides the user's.
@@ -129,11 +130,17 @@ def _merged(layers: Sequence[Mapping[str, Section]]) -> dict[str, Configured]:
     return {name: _configured(overlay(layers, [name])) for name in names}
 
 
+def _raw(name: str, value: Value) -> object:
+    """Return a value as its file has it; the path of the work directory as executors use it."""
+    is_path = name == "work_directory" and isinstance(value.raw, str) and not value.raw.startswith("~")
+    return str(Path(value.problems.source).parent / value.raw) if is_path else value.raw
+
+
 def _configured(section: Section) -> Configured:
     return Configured(
         executor=section.executor,
         url=section.url,
         version=section.version,
-        config={name: value.raw for name, value in section.config.items()},
+        config={name: _raw(name, value) for name, value in section.config.items()},
         defaults=attrs.asdict(section.defaults, filter=lambda _, value: value not in (None, {})),
     )

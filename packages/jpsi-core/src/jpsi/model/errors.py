@@ -187,7 +187,8 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(it if it == "\n" or it.isprintable() else _escape(it) for it in text)
+    shown = (it if it == "\n" or it.isprintable() else it.encode("unicode_escape").decode() for it in text)
+    return "".join(shown)
 
 
 def one_line(text: str) -> str:
@@ -197,7 +198,3 @@ def one_line(text: str) -> str:
     'a\\nb'
     """
     return text if text.isprintable() else printable(text).replace("\n", r"\n")
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()

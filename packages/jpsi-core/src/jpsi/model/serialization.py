@@ -101,12 +101,8 @@ def _encode(value: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:  # noqa:
     for name, default in defaults.items():
         item = getattr(value, name)
         if item is not default and item != default:
-            plain[name] = _plain(name, item)
+            plain[name] = _CODECS[name][0](item) if name in _CODECS and item is not None else item
     return plain
-
-
-def _plain(name: str, item: Any) -> Any:  # noqa: ANN401  the value of a field, and its plain form
-    return _CODECS[name][0](item) if name in _CODECS and item is not None else item
 
 
 def _decoded(plain: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ reports neither two versions of a distribution in one directory nor the metadata
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -64,15 +63,16 @@ def install_command(requirement: str) -> str:
     The packages come from the clone, or the folder of wheels, that jpsi-core came from.
     """
     own = next(iter(importlib_metadata.distributions(name=FOUNDATIONS[0])), None)
-    origin = json.loads((own and own.read_text("direct_url.json")) or "{}")  # PEP 610
-    return line(*installer(origin.get("url", "")), requirement)
+    url = _URL.search((own and own.read_text("direct_url.json")) or "")
+    return line(*installer(url[1] if url else ""), requirement)
 
 
 def installer(origin: str) -> list[str]:
     """Return the command that installs from the same place as a distribution with this URL, or with none."""
     path = Path("/", unquote(urlsplit(origin).path))
     for directory in (path, *path.parents) if origin.startswith("file:") else ():
-        if (directory / "dev").is_file() and (directory / "packages/jpsi-core").is_dir():
+        # these never raise, as the methods of Path do in a directory that may not be read
+        if os.path.isfile(directory / "dev") and os.path.isdir(directory / "packages/jpsi-core"):  # noqa: PTH112, PTH113
             return [str(directory / "dev"), "install"]
     # no index has jpsi yet: without a URL it came from a folder that only the user knows
     return ["pip", "install", "--find-links", str(path.parent) if origin.startswith("file:") else "DIRECTORY"]
@@ -88,6 +88,7 @@ def canonical(name: str) -> str:
 
 
 _SEPARATORS = re.compile("[-_.]+")
+_URL = re.compile(r'"url":\s*"([^"]*)"')  # PEP 610
 
 
 def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
@@ -170,7 +171,7 @@ class _Files(importlib_metadata.Distribution):
     def headers(self, name: str) -> tuple[str, ...]:
         """Return all headers of one name, each as one line; the library would import an e-mail parser."""
         text = self.read_text("METADATA") or self.read_text("PKG-INFO") or ""
-        lines = _FOLDED.sub(" ", _BLANK_LINE.split(text, maxsplit=1)[0]).splitlines()
+        lines = _FOLDED.sub(" ", _BLANK_LINE.split(text, maxsplit=1)[0]).split("\n")
         found = (line.partition(":") for line in lines)
         return tuple(" ".join(value.split()) for key, _, value in found if key.lower() == name.lower())
 

@@ -183,6 +183,9 @@ class JobMonitor(Publisher):
             with self.session():
                 if self.add_markers(job, markers, now):
                     self._poll_interval.request_poll(now, is_urgent=True)
+            if job.is_running:
+                # it may end without a marker
+                self._poll_interval.note_jobs(now, all_wait=False)
         except Exception:
             # its markers stay in its folder, and are read again when the queue says that the job has ended
             log.exception("job %s: its markers could not be processed", job.job_id)

@@ -23,6 +23,8 @@ _JITTER = 0.1
 # cancelled from outside is noticed after a tenth of the time that it waited.
 _WAITING = 10
 _WAITING_GROWTH = 1.1
+# In intervals: after that time without a word, a process's jobs are not polled any more.
+_LEASE = 4
 # In shortest intervals: the pause before an urgent poll.
 _URGENT = 0.25
 # In shortest intervals: the pause before the next attempt, if another process is polling.
@@ -138,9 +140,18 @@ class PollInterval:
             self._deadline = max(self._deadline, now + seconds)
             self._limit_interval(now)
 
+    def _is_relaxed(self, now: float) -> bool:
+        return self._all_wait and now >= self._deadline
+
+    @property
+    def lease(self) -> float:
+        """The seconds for which other processes poll about the jobs of this one if it does not poll."""
+        with self._lock:
+            return _LEASE * max(self._interval, self.longest)
+
     def _limit_interval(self, now: float) -> None:
         # before the first poll, the request for it decides when it is due
-        if self._last_ended > _NEVER and (now < self._deadline or not self._all_wait):
+        if self._last_ended > _NEVER and not self._is_relaxed(now):
             self._interval = min(self._interval, self.longest)
             self._due = min(self._due, max(now, self._last_ended + self.longest * (1 + _JITTER)))
 
@@ -158,10 +169,10 @@ class PollInterval:
             self._last_begun, self._last_ended = max(begun, self._last_begun), max(ended, self._last_ended)
             self._requested = self._busy_since = self._deferred_since = None
             self._due = self._last_ended + self._interval * (1 + _JITTER * self._jitter())
-            is_relaxed = self._all_wait and self._last_ended >= self._deadline
-            self._interval = min(
-                self._interval * _GROWTH, _WAITING * self.longest if is_relaxed else self.longest
-            )
+            if self._interval < self.longest or not self._is_relaxed(ended):
+                self._interval = min(self._interval * _GROWTH, self.longest)
+            else:
+                self._interval = min(self._interval * _WAITING_GROWTH, _WAITING * self.longest)
 
     def note_cost(self, seconds: float) -> None:
         """Note for how many seconds this program was busy with the last poll."""

@@ -21,8 +21,6 @@ from jpsi_engine.scheduler.poll_interval import PollInterval
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Snapshot
 
-# The lease, in longest intervals: after that time without a word, a process's jobs are not polled any more.
-_LEASE = 4
 # In shortest intervals: how often a thread that waits for a snapshot checks whether there is a new one.
 _RETRY = 0.05
 
@@ -103,7 +101,7 @@ class QueuePoll:
     def _announce(self, native_ids: frozenset[str], now: float) -> str:
         """Announce the jobs to be polled about to other processes; return the batch system's digest."""
         system = self._backend.system_digest()
-        self._shared_poll.announce(system, native_ids, now, _LEASE * self.poll_interval.longest)
+        self._shared_poll.announce(system, native_ids, now, self.poll_interval.lease)
         return system
 
     def _poll_with_fallback(
