@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import time
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import jpsi
-from jpsi_engine import job_store
-from jpsi_engine.spool import Spool, prune
-from jpsi_engine.verdict import has_exit_marker
+from jpsi_engine import host, job_store
+from jpsi_engine.spool import ArrayMember, Spool, prune
+from jpsi_engine.verdict import CANCEL, Stop, has_exit_marker
 
 
 @pytest.fixture
@@ -115,6 +120,146 @@ def test_a_failed_submission_is_reported(executor: jpsi.JobExecutor) -> None:
     assert the_only().remark == "it was not submitted, and cannot run: the queue is gone"
 
 
+def refuse_submission(executor: jpsi.JobExecutor, job: jpsi.Job) -> Spool:
+    """Leave the files of a second attempt that the batch system refused."""
+    spool = Spool(the_only().origin.path)
+    intent = spool.intent(job.id, 1)
+    assert intent is not None
+    os.close(spool.prepare(job.id, 2, intent.content, ""))
+    spool.discard(job.id, 2, "the controller is busy")
+    return spool
+
+
+def test_a_refused_submission_leaves_it_deferred(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    spool = refuse_submission(executor, job)
+
+    found = the_only()
+    assert found.attempt == 2
+    assert found.deferral is not None
+    assert found.deferral.acknowledge([job.id]) == [job.id]
+    prune(spool, time.time() + 1e9, 1.0, 0, has_exit_marker)
+    assert found.deferral.cancel(job.id)
+    assert the_only().status.state is jpsi.JobState.CANCELED
+
+
+def test_a_submission_that_was_cut_short_leaves_it_deferred(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    spool = refuse_submission(executor, job)
+    Path(spool.folder(job.id), "unsent.2").unlink()
+
+    deferral = the_only().deferral
+
+    assert deferral is not None
+    assert deferral.acknowledge([job.id]) == [job.id]
+
+
+def test_a_refused_array_leaves_it_deferred(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    spool = Spool(the_only().origin.path)
+    intent = spool.intent(job.id, 1)
+    assert intent is not None
+    element = {"id": job.id, "attempt": 2, "spec": {}}
+    os.close(spool.arrays.prepare("a" * 32, {**intent.content, "count": 1}, [element], "", []))
+    spool.link_retry(job.id, 2, ArrayMember("a" * 32, 1))
+    assert the_only().deferral is None
+
+    assert spool.arrays.revoke("a" * 32)
+    spool.arrays.give_up("a" * 32, "the controller is busy")
+    prune(spool, time.time() + 1e9, 1.0, 0, has_exit_marker)
+
+    deferral = the_only().deferral
+    assert deferral is not None
+    assert deferral.acknowledge([job.id]) == [job.id]
+
+
+def test_a_cancel_counts_although_a_submission_was_in_progress(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    Spool(the_only().origin.path).stop(job.id, 1, Stop(CANCEL, datetime.now(UTC)).content)
+    refuse_submission(executor, job)
+    deferral = the_only().deferral
+    assert deferral is not None
+
+    assert deferral.acknowledge([job.id]) == []
+    assert the_only().status.state is jpsi.JobState.CANCELED
+
+
+def test_a_cancel_that_was_cut_short_is_completed(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    Spool(the_only().origin.path).stop(job.id, 1, Stop(CANCEL, datetime.now(UTC)).content)
+
+    found = the_only()
+    assert found.remark == "its end was asked for"
+    assert found.deferral is not None
+    assert found.deferral.acknowledge([job.id]) == []
+    assert the_only().status.state is jpsi.JobState.CANCELED
+
+
+def files_of(deferral: job_store.Deferral) -> Path:
+    return the_only().origin.path / "deferred" / deferral.name
+
+
+def test_it_does_not_start_if_its_directory_is_not_known(executor: jpsi.JobExecutor) -> None:
+    deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    files_of(deferral).write_bytes(b"")
+
+    with pytest.raises(OSError, match="is damaged"):
+        deferral.start(["/bin/true"])
+
+
+@pytest.mark.filterwarnings("ignore:subprocess:ResourceWarning")  # it outlives the program on purpose
+def test_the_process_counts_although_it_cannot_be_recorded(
+    executor: jpsi.JobExecutor, tmp_path: Path
+) -> None:
+    deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    files_of(deferral).with_suffix(".process").mkdir()
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+
+    deferral.start(["/bin/sh", "-c", ': < "$0"', str(gate)])
+
+    assert deferral.is_attended
+    assert deferral.process == "a process"
+    gate.write_bytes(b"")
+
+
+@pytest.mark.filterwarnings("ignore:subprocess:ResourceWarning")
+def test_a_start_waits_for_a_process_that_looks_at_the_lock(
+    executor: jpsi.JobExecutor, tmp_path: Path
+) -> None:
+    deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+
+    with files_of(deferral).open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        assert not deferral.is_attended
+        deferral.start(["/bin/sh", "-c", ': < "$0"', str(gate)], lambda: 0.0, lambda _: file.close())
+
+    assert deferral.is_attended
+    assert deferral.process.startswith("process ")
+    gate.write_bytes(b"")
+
+
+def test_a_start_leaves_the_jobs_to_the_process_that_waits(executor: jpsi.JobExecutor) -> None:
+    deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+
+    with files_of(deferral).open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert deferral.is_attended
+        deferral.start(["/bin/true"], iter(range(9)).__next__, lambda _: None)
+
+    assert deferral.process == "a process"
+
+
 def test_pruning_keeps_it(executor: jpsi.JobExecutor) -> None:
     job = deferred(executor)
     root = the_only().origin.path
@@ -129,3 +274,103 @@ def test_a_job_that_can_never_run_is_not_recorded(executor: jpsi.JobExecutor) ->
         job_store.defer(executor, [jpsi.Job(jpsi.JobSpec())])
 
     assert job_store.jobs() == []
+
+
+@pytest.mark.parametrize(
+    ("is_held", "instead"), [(True, "leave out --hold"), (False, "wait for the other jobs")]
+)
+def test_a_remote_executor_is_refused_with_what_to_do_instead(*, is_held: bool, instead: str) -> None:
+    remote: Any = SimpleNamespace(name="cluster", system=SimpleNamespace(is_remote=True))
+
+    with pytest.raises(jpsi.SubmitException, match=f"jpsi cannot submit jobs later; {instead}"):
+        job_store.defer(remote, [jpsi.Job(jpsi.JobSpec("/bin/true"))], is_held=is_held)
+
+
+def test_all_jobs_are_recorded_or_none(executor: jpsi.JobExecutor) -> None:
+    job = jpsi.Job(jpsi.JobSpec("/bin/true"))
+
+    with pytest.raises(jpsi.SubmitException, match="could not be recorded"):
+        job_store.defer(executor, [job, job])
+
+    assert job_store.jobs() == []
+
+
+def test_a_job_is_held_before_it_is_deferred(
+    executor: jpsi.JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = []
+    monkeypatch.setattr(host, "write", lambda path, _: names.append(Path(path).name))
+
+    deferred(executor, is_held=True)
+
+    assert names[-2:] == ["held", "deferred"]
+
+
+def test_a_job_that_another_program_submits_is_not_given_up(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    spool = Spool(the_only().origin.path)
+    intent = spool.intent(job.id, 1)
+    assert intent is not None
+
+    os.close(spool.prepare(job.id, 2, intent.content, ""))
+    deferral.give_up(job.id, "the queue is gone")
+    deferral.end([job.id], "the other job failed")
+
+    assert not spool.is_final(job.id, has_exit_marker)
+
+
+def test_no_jobs_cannot_be_deferred(executor: jpsi.JobExecutor) -> None:
+    with pytest.raises(ValueError, match="no jobs"):
+        job_store.defer(executor, [])
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"../../other", b"\xff", None], ids=["empty", "path", "bytes", "folder"]
+)
+def test_a_damaged_name_is_of_no_deferral(executor: jpsi.JobExecutor, content: bytes | None) -> None:
+    deferred(executor)
+    file = the_only().folder / "deferred"
+    file.unlink()
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_bytes(content)
+
+    found = the_only()
+
+    assert (found.deferral, found.remark) == (None, "it was not submitted, and cannot run")
+
+
+def test_a_hold_that_comes_too_late_is_refused(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    (recalled,) = executor.recall([job.id])
+    assert recalled.spec is not None
+    recalled.spec.attributes.after = None
+    executor.submit(recalled)
+
+    with pytest.raises(jpsi.SubmitException, match="was submitted meanwhile"):
+        deferral.hold(job.id)
+
+    assert not deferral.is_held(job.id)
+    recalled.wait()
+
+
+def test_pruning_removes_deferrals_without_jobs(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    root = the_only().origin.path
+    gone = root / "deferred" / "00000000-0000-0000-0000-000000000001"
+    for path in (gone, gone.with_suffix(".log"), gone.with_suffix(".process")):
+        path.touch()
+
+    prune(Spool(root), time.time(), 1.0, 9, has_exit_marker)
+    assert len(list(gone.parent.iterdir())) == 4
+    prune(Spool(root), time.time() + 1e9, 1.0, 9, has_exit_marker)
+
+    assert list(gone.parent.iterdir()) == [files_of(deferral)]
+    assert the_only().id == job.id

@@ -3,19 +3,22 @@
 Some systems cannot have a job wait for the end of another one: `local`, and any batch system for a job of
 another. Such a job is written to the spool in the form of a job whose submission has failed. So every program
 lists it, none takes it for submitted, and `recall` and `submit` submit it once. A file beside it names the
-deferral that it belongs to. The process that waits for the other jobs holds the lock on the file of the
-deferral; if it is killed, another process can take its place.
+deferral that it belongs to. If its submission fails and may succeed later, it stays deferred. The process
+that waits for the other jobs holds the lock on the file of the deferral; if it is killed, another process can
+take its place.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import platform
 import subprocess
 import time
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +29,7 @@ from jpsi import Evidence, JobState, JobStatus, Reason
 from jpsi.plugin import Dependency, JobSpec, SubmitException
 from jpsi.plugin.engine import one_line, serialization
 from jpsi_engine import host
-from jpsi_engine.spool import DEFERRED_FILE, Spool, encode_status
+from jpsi_engine.spool import DAMAGE, DEFERRED_FILE, Spool, encode_status
 from jpsi_engine.verdict import CANCEL, Stop, never_ran_status
 
 # Listing jobs takes no executor, so its modules are imported only where they are needed.
@@ -34,11 +37,13 @@ if TYPE_CHECKING:
     from jpsi import Job, JobExecutor
     from jpsi.plugin.engine import Preview
 
-# The attempt that is recorded; the attempt that is submitted is the next one.
+# The attempt that is recorded; each attempt to submit the job is a further one.
 _ATTEMPT = 1
 # The seconds for which a cancel waits for the process that may be submitting the job.
 _PATIENCE_SECONDS = 30.0
 _POLL_SECONDS = 0.05
+# Longer than a process that does not wait for other jobs has the lock.
+_LOCK_SECONDS = 0.1
 
 
 @attrs.frozen(slots=True)
@@ -47,10 +52,14 @@ class Deferral:
 
     _root: Path
     name: str
-    #: The directory in which the submitting program ran.
-    directory: Path
-    #: The process that waits, or waited last: `process 4711 on login1`; empty if none did.
-    process: str
+
+    @property
+    def process(self) -> str:
+        """The process that waits, or waited last: `process 4711 on login1`."""
+        content = None
+        with contextlib.suppress(OSError):
+            content = host.read_json(f"{self._path}.process")
+        return "a process" if content is None else str(content.get("process"))
 
     @property
     def _spool(self) -> Spool:
@@ -63,26 +72,35 @@ class Deferral:
     @property
     def is_attended(self) -> bool:
         """True if a process waits for the other jobs, and submits the jobs then."""
-        with host.hold_lock(self._path, 0.0) as is_held:
-            return is_held is False
+        return host.is_locked(self._path)
 
-    def start(self, command: Sequence[str]) -> Deferral:
-        """Start a process that waits and submits the jobs, unless there is one; return the new deferral.
+    def start(
+        self,
+        command: Sequence[str],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Deferral:
+        """Start a process that waits and submits the jobs, unless there is one; return this deferral.
 
-        The process gets a copy of the lock, which it holds until it ends.
+        It runs in the directory of the program that deferred the jobs, and gets a copy of the lock, which it
+        holds until it ends; the last argument is the number of its file descriptor.
 
         Raises:
             OSError: it cannot be started.
         """
+        try:
+            directory = Path(json.loads(host.read_text(self._path))["directory"])
+        except DAMAGE as e:
+            raise OSError(errno.EINVAL, "it is damaged", self._path) from e
         lock = host.open_private(self._path, os.O_RDWR)
         try:
-            if not host.take_lock(lock, 0.0):
+            if not host.take_lock(lock, _LOCK_SECONDS, clock, sleep):
                 return self
             log = host.open_private(f"{self._path}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
                 process = subprocess.Popen(  # noqa: S603  no shell
-                    [*command],
-                    cwd=self.directory,
+                    [*command, str(lock)],
+                    cwd=directory,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -91,17 +109,13 @@ class Deferral:
                 )
             finally:
                 os.close(log)
-            started = attrs.evolve(self, process=f"process {process.pid} on {platform.node()}")
-            started._write()  # noqa: SLF001  its own
+            content = {"process": f"process {process.pid} on {platform.node()}"}
+            # the process runs, whether or not its name can be written
+            with contextlib.suppress(OSError):
+                host.write(f"{self._path}.process", json.dumps(content).encode("ascii"))
         finally:
             os.close(lock)
-        return started
-
-    def _write(self) -> None:
-        # in place, as another process may hold the lock on it
-        content = {"directory": str(self.directory), "process": self.process}
-        with os.fdopen(host.open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
-            file.write(json.dumps(content).encode("ascii"))
+        return self
 
     def cancel(self, job_id: str) -> bool:
         """Have a job never be submitted; return False if it was submitted already.
@@ -109,28 +123,40 @@ class Deferral:
         Raises:
             SubmitException: the process that may be submitting it does not react.
         """
-        self._spool.stop(job_id, _ATTEMPT, Stop(CANCEL, datetime.now(UTC)).content)
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while self._spool.last_attempt(job_id) == _ATTEMPT:
+        # a submission that fails meanwhile leaves a further attempt, of a job that is deferred again
+        while (attempt := self._spool.deferred_attempt(job_id)) is not None:
+            self._spool.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)).content)
             with host.hold_lock(self._path, 0.0) as is_held:
                 # no process submits it now
-                if is_held is not False and self._spool.last_attempt(job_id) == _ATTEMPT:
+                if is_held is not False:
                     self.acknowledge([job_id])
-            if self._spool.read_final(job_id, _ATTEMPT) is not None:
-                return True
+            if self._has_ended(job_id):
+                break
             if time.monotonic() > deadline:
                 msg = f"{self.process}, which submits it, does not react"
                 raise SubmitException(msg)
             time.sleep(_POLL_SECONDS)
-        return False
+        return self._has_ended(job_id)
+
+    def _has_ended(self, job_id: str) -> bool:
+        return self._spool.read_final(job_id, self._spool.last_attempt(job_id)) is not None
 
     def is_held(self, job_id: str) -> bool:
         """Return True if a job is not submitted before it is released."""
         return host.exists(self._held_path(job_id))
 
     def hold(self, job_id: str) -> None:
-        """Keep a job from being submitted until it is released."""
+        """Keep a job from being submitted until it is released.
+
+        Raises:
+            SubmitException: it is not deferred any more.
+        """
         host.write(self._held_path(job_id), b"")
+        if self._spool.deferred_attempt(job_id) is None:
+            self.release(job_id)
+            msg = f"job {job_id} cannot be held any more: it was submitted meanwhile, or has ended"
+            raise SubmitException(msg)
 
     def release(self, job_id: str) -> None:
         """Let a held job be submitted; the caller then starts a process that does."""
@@ -144,41 +170,45 @@ class Deferral:
 
         The process that waits calls this.
         """
-        pending = [job_id for job_id in job_ids if self._spool.is_deferred(job_id)]
-        for job_id in set(job_ids).difference(pending):
-            if self._spool.last_attempt(job_id) == _ATTEMPT and self._spool.read_stop(job_id, _ATTEMPT):
-                self._spool.finish(job_id, _ATTEMPT, encode_status(never_ran_status()))
-        return [job_id for job_id in pending if not self.is_held(job_id)]
+        deferred_ids = [it for it in job_ids if self._spool.deferred_attempt(it) is not None]
+        stopped_ids = {it for it in deferred_ids if self._spool.was_stopped(it)}
+        for job_id in stopped_ids:
+            self._finish(job_id, never_ran_status())
+        return [it for it in deferred_ids if it not in stopped_ids and not self.is_held(it)]
 
     def end(self, job_ids: Iterable[str], why: str) -> None:
         """Record that jobs can never start, as a job that they wait for did not end as required."""
-        now = datetime.now(UTC)
         status = JobStatus(
-            JobState.CANCELED, time=now, message=why, reason=Reason.DEPENDENCY, evidence=Evidence.ABSENCE
+            JobState.CANCELED,
+            time=datetime.now(UTC),
+            message=why,
+            reason=Reason.DEPENDENCY,
+            evidence=Evidence.ABSENCE,
         )
         for job_id in job_ids:
-            self._spool.stop(job_id, _ATTEMPT, Stop(CANCEL, now).content)
-            self._spool.finish(job_id, _ATTEMPT, encode_status(status))
+            self._finish(job_id, status)
+
+    def _finish(self, job_id: str, status: JobStatus) -> None:
+        attempt = self._spool.deferred_attempt(job_id)
+        if attempt is not None:
+            self._spool.stop(job_id, attempt, Stop(CANCEL, status.time).content)
+            self._spool.finish(job_id, attempt, encode_status(status))
 
     def give_up(self, job_id: str, why: str) -> None:
         """Record that the submission of a job has failed, and is not deferred any more."""
-        folder = self._spool.folder(job_id)
-        host.write(f"{folder}/unsent.{_ATTEMPT}", json.dumps(one_line(why)).encode("ascii"))
-        host.forget(f"{folder}/{DEFERRED_FILE}")
+        folder, attempt = self._spool.folder(job_id), self._spool.deferred_attempt(job_id)
+        if attempt is not None:
+            host.write(f"{folder}/unsent.{attempt}", json.dumps(one_line(why)).encode("ascii"))
+            host.forget(f"{folder}/{DEFERRED_FILE}")
 
 
 def read_deferral(root: Path, job_id: str) -> Deferral | None:
     """Return the deferral of a job that was not submitted; None if its submission is not deferred."""
     try:
-        name = host.read_text(f"{Spool(root).folder(job_id)}/{DEFERRED_FILE}")
-    except FileNotFoundError:
+        # it becomes part of a path
+        return Deferral(root, str(uuid.UUID(Spool(root).read_deferral_name(job_id))))
+    except (OSError, *DAMAGE):
         return None
-    try:
-        content = json.loads(host.read_text(_path(root, name)))
-        return Deferral(root, name, Path(content["directory"]), content["process"])
-    except (OSError, ValueError, TypeError, KeyError):
-        # another process writes it at this moment
-        return Deferral(root, name, Path("/"), "a process")
 
 
 def defer(
@@ -200,22 +230,30 @@ def defer(
 
     Raises:
         InvalidJobException: a job can never run there as it is; nothing was written.
-        SubmitException: jobs of this executor cannot be recorded here.
+        SubmitException: the jobs cannot be recorded here; none of them is.
+        ValueError: there are no jobs.
     """
+    if not jobs:
+        msg = "there are no jobs to defer"
+        raise ValueError(msg)
     if executor.system.is_remote:
-        msg = (
-            f"{executor.name} is on a remote host, and cannot wait for jobs of other systems; wait for them "
-            "first: jpsi wait JOB && jpsi submit ..."
+        instead = (
+            "leave out --hold"
+            if is_held
+            else "wait for the other jobs first: jpsi wait JOB && jpsi submit ..."
         )
+        msg = f"{executor.name} is on a remote host, where jpsi cannot submit jobs later; {instead}"
         raise SubmitException(msg)
     previews = [(job.id, *_preview(executor, job)) for job in jobs]
     root = previews[0][2].path.parents[2]
     spool, here = Spool(root), Path.cwd()
-    deferral = Deferral(root, str(uuid.uuid4()), here, "")
-    with host.convert_os_errors("the jobs could not be recorded"):
+    deferral = Deferral(root, str(uuid.uuid4()))
+    with host.convert_os_errors("the jobs could not be recorded"), contextlib.ExitStack() as undo:
         spool.open()
         host.make_directories(os.path.dirname(_path(root, "")))  # noqa: PTH120  text, as in the spool
-        deferral._write()  # noqa: SLF001  its own
+        undo.callback(host.forget, _path(root, deferral.name))
+        # written once, as a new file would not have the lock that a process holds on this one
+        host.write(_path(root, deferral.name), json.dumps({"directory": str(here)}).encode("ascii"))
         for job_id, given, preview in previews:
             spec = attrs.evolve(given, directory=given.directory or here)
             spec.attributes = attrs.evolve(spec.attributes, after=[*(spec.attributes.after or ()), *after])
@@ -230,15 +268,17 @@ def defer(
                 "spec": serialization.encode(spec),
             }
             lock = spool.prepare(job_id, _ATTEMPT, intent, preview.run)
+            undo.callback(spool.discard, job_id, _ATTEMPT)
             try:
                 spool.revoke(job_id, _ATTEMPT)
                 spool.give_up(job_id, _ATTEMPT, "")
-                host.write(f"{spool.folder(job_id)}/{DEFERRED_FILE}", deferral.name.encode("ascii"))
                 if is_held:
-                    deferral.hold(job_id)
+                    host.write(deferral._held_path(job_id), b"")  # noqa: SLF001  its own
+                host.write(f"{spool.folder(job_id)}/{DEFERRED_FILE}", deferral.name.encode("ascii"))
                 spool.sync(lock)
             finally:
                 os.close(lock)
+        undo.pop_all()
     return deferral
 
 

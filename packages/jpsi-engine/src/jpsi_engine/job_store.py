@@ -236,7 +236,7 @@ class StoredJob:
     def remark(self) -> str | None:
         """A sentence about a job that is damaged or has not certainly ended; None if nothing is known."""
         deferral = self.deferral
-        if deferral is None:
+        if deferral is None or self._history.record.stop is not None:
             return self._history.remark(is_gone=self._has_ended)
         if deferral.is_held(self.id):
             return f"it is held, and not submitted yet: jpsi release {self.id}"
@@ -250,9 +250,7 @@ class StoredJob:
     @functools.cached_property
     def deferral(self) -> Deferral | None:
         """The deferred submission of a job that waits for jobs of other systems; None for any other job."""
-        if not self.is_unsent or self.attempt > 1 or self._history.record.stop is not None:
-            return None
-        return read_deferral(self.origin.path, self.id)
+        return read_deferral(self.origin.path, self.id) if self.is_unsent else None
 
     @property
     def is_unsent(self) -> bool:

@@ -16,6 +16,7 @@ from jpsi_engine.host.files import (
     exists,
     forget,
     hold_lock,
+    is_locked,
     is_transient,
     list_names,
     read_json,

@@ -13,7 +13,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jpsi_engine.host.private_files import open_private
@@ -142,7 +142,7 @@ def is_transient(error: OSError) -> bool:
 
 @contextlib.contextmanager
 def hold_lock(path: str, timeout_seconds: float, *, create: bool = False) -> Iterator[bool | None]:
-    """Hold the lock on a file; yield what `take_lock` returns, or None if there is no file any more.
+    """Hold the lock on a file; yield what `take_lock` returns, or None if the locked file is gone.
 
     Args:
         path: the file.
@@ -157,7 +157,7 @@ def hold_lock(path: str, timeout_seconds: float, *, create: bool = False) -> Ite
     try:
         is_held = take_lock(fd, timeout_seconds)
         # a file that was removed meanwhile locks nothing, and another one may have its name
-        yield is_held if _is_at(path, fd) else None
+        yield None if is_held and not _is_at(path, fd) else is_held
     finally:
         # a child that was forked in the meantime has the descriptor too
         with contextlib.suppress(OSError):
@@ -169,8 +169,28 @@ def _is_at(path: str, fd: int) -> bool:
     """Return True if an open file has this path."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(fd))
+    except OSError as e:
+        # a file server forgets a file that was removed
+        if e.errno in {errno.ENOENT, errno.ESTALE}:
+            return False
+        raise
+
+
+def is_locked(path: str) -> bool:
+    """Return True if a process holds the lock on a file; calls at the same time do not see each other."""
+    try:
+        fd = open_private(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        # a child that was forked in the meantime has the descriptor too
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def create_locked(path: str) -> int:
@@ -185,16 +205,21 @@ def create_locked(path: str) -> int:
     return fd
 
 
-def take_lock(fd: int, timeout_seconds: float) -> bool:
+def take_lock(
+    fd: int,
+    timeout_seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bool:
     """Lock an open file; return False if another process keeps the lock for `timeout_seconds`."""
-    deadline = time.monotonic() + timeout_seconds
+    deadline = clock() + timeout_seconds
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > deadline:
+            if clock() > deadline:
                 return False
-            time.sleep(_LOCK_POLL_SECONDS)
+            sleep(_LOCK_POLL_SECONDS)
         else:
             return True
 

@@ -84,8 +84,21 @@ def prune(  # noqa: PLR0913  limits, and a callback
     for index, (age, job_id) in enumerate(ages):
         if job_id in orphaned or age > keep_seconds or index >= keep_count:
             pruning.folder(job_id, is_empty=job_id in orphaned)
+    _remove_deferrals(spool, now, max(keep_seconds, _EMPTY_SECONDS))
     names = spool.trash()
     spool.empty_trash(set(names).difference(removed(names)))
+
+
+def _remove_deferrals(spool: Spool, now: float, min_age: float) -> None:
+    """Remove the files of deferred submissions whose jobs are gone."""
+    old: list[str] = []
+    with contextlib.suppress(FileNotFoundError), os.scandir(spool.deferrals) as entries:
+        old = [entry.name for entry in entries if _age(entry, now) > min_age]
+    # a job that has ended names its deferral too
+    named = set(map(spool.read_deferral_name, spool.job_ids() if old else ()))
+    for name in old:
+        if name.partition(".")[0] not in named:
+            forget(f"{spool.deferrals}/{name}")
 
 
 @attrs.frozen(slots=True)
@@ -129,6 +142,9 @@ class _Pruning:
             return set()
         if is_open and not all(spool.is_final(job_id, self._is_conclusive) for job_id in job_ids):
             return set()
+        if any(spool.deferred_attempt(job_id) is not None for job_id in job_ids):
+            # their requests are here
+            return set()
         members = {job_id: spool.last_array_member(job_id) for job_id in job_ids if job_id in self._ages}
         spool.arrays.remove(array)
         # the last attempt of a retried job is not in this array
@@ -150,7 +166,7 @@ class _Pruning:
 
         Without its folder, a job of an array would look new.
         """
-        if self._spool.is_deferred(job_id):
+        if self._spool.deferred_attempt(job_id) is not None:
             return True
         members = self._spool.places(job_id)
         linked_members = [member for member in members.values() if member is not None]

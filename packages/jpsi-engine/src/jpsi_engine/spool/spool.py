@@ -109,6 +109,7 @@ class Spool:
         self.events = f"{root}/events"
         self._trash = f"{root}/trash"
         self._staged = f"{root}/staged"
+        self.deferrals = f"{root}/deferred"
         self._root = Root(self.root, (self.jobs, f"{root}/arrays", self.events, self._trash))
         #: The arrays in this spool.
         self.arrays = ArrayFiles(self.root, self._root.check)
@@ -252,10 +253,26 @@ class Spool:
         """Return True if `give_up` was called for an attempt."""
         return host.exists(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}")
 
-    def is_deferred(self, job_id: str) -> bool:
-        """Return True if a job waits to be submitted for the first time, and was not asked to end."""
+    def deferred_attempt(self, job_id: str) -> int | None:
+        """Return the last attempt of a deferred job, which is revoked and has no end; None for other jobs."""
         names = self.names(job_id)
-        return DEFERRED_FILE in names and "stop.1.json" not in names and last_attempt(job_id, names) == 1
+        attempt = last_attempt(job_id, names)
+        if DEFERRED_FILE not in names or self.read_final(job_id, attempt) is not None:
+            return None
+        has_own_claim = f"intent.{attempt}.json" in names
+        place = None if has_own_claim else read_link(self.folder(job_id), attempt)
+        is_over = self.is_revoked(job_id, attempt) if place is None else self.arrays.is_revoked(place.array)
+        return attempt if is_over else None
+
+    def read_deferral_name(self, job_id: str) -> str | None:
+        """Return the name in the file `deferred` of a job; None if there is no file, or it is damaged."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
+            return host.read_text(f"{self.folder(job_id)}/{DEFERRED_FILE}")
+        return None
+
+    def was_stopped(self, job_id: str) -> bool:
+        """Return True if any attempt of a job was asked to end."""
+        return any(name.startswith("stop.") for name in self.names(job_id))
 
     def adopt(self, job_id: str, attempt: int, place: ArrayMember) -> None:
         """Make the folder of a job that was submitted as an array element, unless it exists."""
