@@ -21,10 +21,11 @@ SLURM = Origin("slurm", "", Path("/work/slurm"))
 def stored_job(
     job_id: str, name: str | None = None, native_id: str | None = "17", **fields: Any
 ) -> StoredJob:
-    """Return a job of Slurm; `fields` are those of `JobRecord`, and `origin`."""
+    """Return a job of Slurm; `fields` are those of `JobRecord`, `origin`, and `submitted`, in seconds."""
     origin = fields.pop("origin", SLURM)
+    submitted = THEN + timedelta(seconds=fields.pop("submitted", 0))
     spec = {"executable": "simulate", **({} if name is None else {"name": name})}
-    intent = {"time": THEN.isoformat(), "directory": "/home/me", "spec": spec}
+    intent = {"time": submitted.isoformat(), "directory": "/home/me", "spec": spec}
     record = JobRecord(job_id=job_id, attempt=1, intent=intent, native_id=native_id, **fields)
     return StoredJob(origin, JobHistory(record, frozenset({99})))
 

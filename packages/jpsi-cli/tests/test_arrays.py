@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -72,9 +73,15 @@ def test_an_array_has_one_id_and_one_line(slurm: Run, fake: FakeScheduler, tmp_p
     assert "1_2 failed: exit code 1" in slurm("ls").stdout.decode()
     assert slurm("logs", "1").stdout == b"==> 1_1 <==\n1\n==> 1_2 <==\n2\n==> 1_3 <==\n3\n"
     assert slurm("attach", "1").returncode == 1
+    assert len(slurm("attach", "-x", "slurm", "--json", "1").stdout.splitlines()) == 3
+    assert slurm("attach", "sweep").returncode == 125
     explained = slurm("explain", array)
-    assert explained.stderr.decode() == "==> 1_1 and 1 more like it <==\n==> 1_2 <==\n"
+    assert explained.stderr == b""
+    headings = [line for line in explained.stdout.decode().splitlines() if line.startswith("==>")]
+    assert headings == ["==> 1_1 and 1 more like it <==", "==> 1_2 <=="]
     assert b"returned exit code 1" in explained.stdout
+    lines = slurm("explain", "--json", array).stdout.splitlines()
+    assert [json.loads(line)["state"] for line in lines] == ["COMPLETED", "FAILED"]
 
 
 def test_the_verbs_take_arrays(slurm: Run, fake: FakeScheduler) -> None:
@@ -126,8 +133,7 @@ def test_this_machine_limits_how_many_run(run: Run) -> None:
     result = run("submit", "--array", "1-3%1", "--", "sh", "-c", "echo $JPSI_ARRAY_INDEX")
 
     assert (
-        result.stderr
-        == b"jpsi: this command runs until the last job has started, as 1 of them run at a time\n"
+        result.stderr == b"jpsi: this command runs until the last job has started, as not all run at a time\n"
     )
     array = result.stdout.decode().strip()
     assert run("wait", array).returncode == 0
@@ -158,10 +164,66 @@ def test_this_machine_holds_a_job_by_not_starting_it(run: Run, tmp_path: Path) -
     job = result.stdout.decode().strip()
 
     assert result.stderr.decode() == (
-        f"jpsi: local holds no jobs, so jpsi submits this one later: jpsi release {job}\n"
+        f"jpsi: jpsi submits it to local once it is released: jpsi release {job}\n"
     )
     assert f"it is held, and not submitted yet: jpsi release {job}" in run("explain", "later").stdout.decode()
     assert not (tmp_path / "out").exists()
     assert run("release", "later").returncode == 0
     assert run("wait", "later").returncode == 0
     assert (tmp_path / "out").read_text() == "done\n"
+
+
+def test_a_held_job_is_waited_for_in_words_and_cancelled_at_once(run: Run) -> None:
+    job = run("submit", "--hold", "--array", "1-3%1", "--", "true").stdout.decode().strip()
+    ids = run("ls", "--ids").stdout.decode().split()
+
+    waited = run("wait", "--timeout", "0", ids[0])
+    cancelled = run("cancel", "--json", job)
+
+    assert waited.returncode == 124
+    assert waited.stderr.startswith(f"jpsi: job {ids[0]} is held: jpsi release {ids[0]}\n".encode())
+    found = [json.loads(line)["state"] for line in cancelled.stdout.splitlines()]
+    assert (cancelled.returncode, found) == (0, ["CANCELED"] * 3)
+
+
+def test_only_a_command_that_starts_jobs_runs_on(run: Run) -> None:
+    held = run("submit", "--hold", "--array", "1-3%1", "--", "true")
+
+    assert held.stderr.decode() == (
+        f"jpsi: jpsi submits it to local once it is released: jpsi release {held.stdout.decode().strip()}\n"
+    )
+    assert run("release", held.stdout.decode().strip()).returncode == 0
+    assert run("wait", held.stdout.decode().strip()).returncode == 0
+
+
+def test_a_deferred_job_knows_all_its_dependencies_by_the_ids_of_jpsi(slurm: Run) -> None:
+    first = printed(slurm("submit", "--", "true"))
+    local = slurm("submit", "-x", "local", "--hold", "--", "true").stdout.decode().strip()
+    second = slurm("submit", "--after", f"{first},{local}", "--", "true").stdout.decode().strip()
+
+    shown = slurm("show", "--json", second).stdout.decode()
+    slurm("cancel", second, local, first)
+    assert re.findall(r'"job": "(.*)"', shown) == [first, local]
+
+
+def test_an_array_of_one_is_a_job(slurm: Run, tmp_path: Path) -> None:
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH --array=1 --time=10\ntrue\n")
+    (tmp_path / "job.yaml").write_text(printed(slurm("convert", "job.sh")))
+
+    script = slurm("script", "-f", "job.yaml")
+    printed(slurm("submit", "-f", "job.yaml"))
+
+    assert (script.returncode, script.stderr) == (0, b"")
+    line = slurm("ls").stdout.decode().splitlines()[1]
+    assert "1 QUEUED" not in line
+    assert " QUEUED " in line
+
+
+def test_a_reason_that_holds_for_all_elements_names_no_places(slurm: Run) -> None:
+    result = slurm("submit", "--array", "1-8", "--attribute", "slurm.nosuch=1", "--", "true")
+
+    assert result.returncode == 2
+    first, reason = result.stderr.decode().splitlines()[:2]
+    assert first == "jpsi: 8 of 8 jobs can never run as they are; none was submitted:"
+    assert not reason.startswith("  - -")
+    assert ";" not in reason

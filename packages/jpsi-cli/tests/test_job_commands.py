@@ -343,6 +343,12 @@ USAGE_ERRORS = {
         2,
         "-f a and the command 'true' are different jobs",
     ),
+    "two time limits": (
+        ["submit", "--time", "10", "-t", "20", "--", "true"],
+        2,
+        "--time and -t are one option",
+    ),
+    "two limits of a run": (["run", "--time", "10", "-t", "20", "true"], 2, "--time and -t are one option"),
     "standard input twice": (["submit", "-f", "-", "-f", "-"], 2, "standard input can be read once only"),
     "no such document": (["submit", "-f", "gone"], 2, "gone cannot be read: No such file or directory"),
     "no jobs in a file": (["submit", "--many", os.devnull], 2, "/dev/null has no job in it"),

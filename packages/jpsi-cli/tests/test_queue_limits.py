@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -46,11 +47,8 @@ EXCESS = {
         [MAIN, DEBUG],
         ["--time: it asks for 2:00:00 and can never start; the queue debug has 1:00:00"],
     ),
-    "no limit requested": (
-        spec(hours=0),
-        [DEBUG],
-        ["--time: it asks for unlimited time and can never start; the queue debug has 1:00:00"],
-    ),
+    # batch systems are not asked for a time then, and use their default
+    "no limit requested": (spec(hours=0), [DEBUG], []),
     "an unknown queue": (spec(3, 5, queue_name="other"), [MAIN, DEBUG], []),
     "an unknown limit": (spec(9, 9), [jpsi.Queue(name="a", native_state="UP")], []),
     "a queue without a name": (
@@ -87,11 +85,22 @@ def test_options_of_the_batch_system_may_lift_limits() -> None:
         ),
         ("no node can ever run it", "it never starts like this: lower what it asks for"),
         ("the job requests more nodes than its partition allows or has up", None),
+        (
+            "Can Never Run: Insufficient amount of resource: ncpus (R: 999 A: 4 T: 4)",
+            "it never starts like this: lower what it asks for",
+        ),
         ("the nodes are in use (Resources)", None),
     ],
 )
 def test_reasons_for_which_a_job_never_starts_say_what_to_lower(reason: str, expected: str | None) -> None:
     assert describe_never(reason) == expected
+
+
+DOCUMENT = """{"version": 1, \
+"resources": [{"type": "slot", "label": "s", "count": 1, "with": [{"type": "core", "count": 1}]}], \
+"tasks": [{"command": ["true"], "slot": "s", "count": {"total": 1}}], \
+"attributes": {"system": {"duration": %s}}}
+"""
 
 
 @pytest.mark.parametrize(
@@ -108,11 +117,20 @@ def test_reasons_for_which_a_job_never_starts_say_what_to_lower(reason: str, exp
             ["submit", "-x", "slurm", "--queue", "debug", "--time", "2d", "--", "true"],
             "--time: it asks for 2 days, 0:00:00 and can never start; the queue debug has 1:00:00",
         ),
+        (
+            ["submit", "-x", "slurm", "--queue", "debug", "--many", "jobs"],
+            (
+                "jobs, line 2 and 1 more: --time: it asks for 2 days, 0:00:00 and can never start; "
+                "the queue debug has 1:00:00"
+            ),
+        ),
     ],
 )
 def test_a_job_that_can_never_start_is_refused_at_submission(
-    run: Run, arguments: list[str], sentence: str
+    run: Run, tmp_path: Path, arguments: list[str], sentence: str
 ) -> None:
+    hour, days = (DOCUMENT % seconds for seconds in (3600, 172800))
+    (tmp_path / "jobs").write_text(f"{hour}{days}{days}")
     done = run("fake", "slurm", "--", sys.executable, "-m", "jpsi_cli", *arguments)
 
     assert (done.returncode, done.stdout) == (2, b"")

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jpsi import JobState
 from jpsi_cli.error_boundary import SelectionError
-from jpsi_cli.stored_jobs.selection import select_job, select_jobs, short_ids
+from jpsi_cli.stored_jobs.selection import match_jobs, select_job, select_jobs, select_live_jobs, short_ids
+from jpsi_engine.job_store import Origin, StoredJob
 from jpsi_engine.spool import ArrayMember
-from stored_jobs import stored_job
+from stored_jobs import encoded_end, stored_job
 
 JOBS = [
     stored_job("aaaa1111", "one", "17"),
@@ -104,3 +108,66 @@ def test_a_short_id_means_its_job_alone(ids: set[str]) -> None:
         others = [it for it in ids if it.startswith(beginning) and it != job_id]
         # one id may be a prefix of another
         assert beginning == job_id or not others
+
+
+OTHER = Origin("pbs", "", Path("/work/pbs"))
+FAILED = encoded_end(JobState.FAILED, 60, 1)
+AMBIGUOUS = {
+    "of two systems": [stored_job("aaaa", "one"), stored_job("bbbb", "two", origin=OTHER)],
+    "also without its server": [stored_job("aaaa"), stored_job("bbbb", None, "17.server", origin=OTHER)],
+    "also a name": [stored_job("aaaa", "one"), stored_job("bbbb", "17", "18")],
+    "of an array, too": [
+        stored_job("aaaa", None, "17_1", place=PLACE, array_native_id="17"),
+        stored_job("bbbb", origin=OTHER),
+    ],
+}
+
+
+@pytest.mark.parametrize("jobs", AMBIGUOUS.values(), ids=AMBIGUOUS)
+def test_a_native_id_of_unlike_jobs_is_refused(jobs: list[StoredJob]) -> None:
+    with pytest.raises(SelectionError, match="'17' means 2 jobs; name one of them by its id"):
+        select_jobs(["17"], jobs)
+
+
+def later(job_id: str, seconds: float, native_id: str = "18") -> StoredJob:
+    return stored_job(job_id, "prep", native_id, submitted=seconds)
+
+
+def test_a_native_id_that_was_given_again_means_its_newest_job() -> None:
+    failed = stored_job("aaaa", "prep", final=FAILED)
+
+    assert select_jobs(["17"], [failed]) == [failed]
+    assert [job.id for job in select_jobs(["17"], [failed, later("bbbb", 61, "17")])] == ["bbbb"]
+
+
+def test_jobs_to_be_held_are_those_of_a_name_that_have_not_ended() -> None:
+    """No other command leaves out jobs that have ended: their failure would be lost."""
+    failed, waits = stored_job("aaaa", "prep", final=FAILED), later("bbbb", 61)
+
+    assert select_jobs(["prep"], [failed, waits]) == [failed, waits]
+    assert select_live_jobs(["prep"], [failed, waits]) == [waits]
+    assert select_live_jobs(["prep"], [failed]) == select_live_jobs(["aaaa"], [failed, waits]) == [failed]
+
+
+def test_an_array_is_selected_whole() -> None:
+    ended, waits = (
+        stored_job(
+            it,
+            None,
+            f"17_{index}",
+            place=ArrayMember("array", index),
+            array_native_id="17",
+            submitted=seconds,
+            final=final,
+        )
+        for it, index, seconds, final in (("aaaa", 1, 0, FAILED), ("bbbb", 2, 61, None))
+    )
+
+    assert select_jobs(["17"], [ended, waits]) == [ended, waits]
+
+
+def test_a_short_number_is_no_beginning_of_an_id() -> None:
+    jobs = [stored_job("47123456-9", None, "1")]
+
+    assert match_jobs("47", jobs) == []
+    assert match_jobs("47123456", jobs) == jobs

@@ -41,6 +41,21 @@ def test_a_spec_may_have_the_indices() -> None:
     assert array_specs(jpsi.JobSpec("run")) == [jpsi.JobSpec("run")]
 
 
+def test_a_change_to_one_element_leaves_the_others_alone() -> None:
+    first, second = array_specs(jpsi.JobSpec("run"), "1-2")
+
+    first.attributes.after = [jpsi.Dependency("17")]
+    first.attributes.set_custom_attribute("slurm.qos", "a")
+
+    assert second.attributes.after is None
+    assert second.attributes.custom_attributes == {"jpsi.array_id": array_id(second)}
+
+
+@pytest.mark.parametrize("text", ["1-2%2", "1-2%8"])
+def test_a_limit_that_all_elements_keep_is_none(text: str) -> None:
+    assert {at_a_time(it) for it in array_specs(jpsi.JobSpec("run"), text)} == {None}
+
+
 @pytest.mark.parametrize("text", ["", "x", "5-2", "1-3%0", "1--3", "1-999999999", "%3"])
 def test_a_text_without_indices_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="names no indices of an array"):

@@ -986,7 +986,8 @@ def test_a_job_is_not_canceled_before_it_has_ended(bench: Bench, monkeypatch: py
 
 
 def cancel_without_effect(bench: Bench) -> str:
-    """Submit a job, and cancel it, which the batch system accepts and forgets; return its native id."""
+    """Submit a job that waits, and cancel it, which the batch system accepts and forgets."""
+    bench.scheduler.slots = 0
     native_id = bench.submit()
     bench.poll()
     bench.scheduler.ignored_cancels = 100
@@ -1005,7 +1006,6 @@ def test_a_cancel_without_effect_is_asked_for_again_ever_more_rarely(
 
     for _ in range(300):
         bench.clock.advance(1)
-        bench.scheduler.job(native_id).state = FakeState.RUNNING
         before = bench.calls("tdel")
         bench.poll()
         times += [round(bench.clock() - began)] if bench.calls("tdel") > before else []
@@ -1026,6 +1026,77 @@ def test_a_job_that_got_the_signal_of_its_cancel_may_take_its_time(bench: Bench)
     bench.poll()
 
     assert bench.calls("tdel") == 1
+
+
+def test_a_running_job_gets_no_second_signal_before_the_marker_of_the_first_shows(
+    bench: Bench,
+) -> None:
+    native_id = cancel_without_effect(bench)
+
+    def polls(seconds: float) -> int:
+        bench.clock.advance(seconds)
+        bench.scheduler.job(native_id).state = FakeState.RUNNING
+        bench.poll()
+        return bench.calls("tdel")
+
+    during = polls(GRACE - 1)
+    polls(2)
+
+    assert (during, bench.calls("tdel")) == (1, 2)
+
+
+def test_a_running_job_that_was_attached_gets_no_second_signal(bench: Bench) -> None:
+    native_id = cancel_without_effect(bench)
+    job = bench.engine._open()[0].get("a1")
+    assert job is not None
+    job.attempt = 0
+
+    bench.clock.advance(10 * GRACE)
+    bench.scheduler.job(native_id).state = FakeState.RUNNING
+    bench.poll()
+
+    assert bench.calls("tdel") == 1
+
+
+def test_one_poll_repeats_few_cancels_with_one_query_more(bench: Bench) -> None:
+    cancel_without_effect(bench)
+    for number in range(2, 51):
+        bench.submit(f"a{number}")
+        bench.engine.cancel(f"a{number}")
+    monitor, _ = bench.engine._open()
+    for job in monitor.all():
+        job.changed_at = bench.clock()
+    bench.poll()
+    cancels, queries = bench.calls("tdel"), bench.calls("tstat")
+
+    asked = []
+    for _ in range(3):
+        bench.clock.advance(5)
+        bench.poll()
+        asked.append(bench.calls("tdel") - cancels)
+
+    assert (asked, bench.calls("tstat") - queries) == ([20, 40, 60], 6)
+    assert {job.cancel_repeats for job in monitor.all()} == {1, 2}
+
+
+def test_a_request_that_failed_costs_no_repeat(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    cancel_without_effect(bench)
+    job = bench.engine._open()[0].get("a1")
+    assert job is not None
+    bench.clock.advance(5)
+
+    def fail(*_: object) -> dict[str, str]:
+        msg = "no answer"
+        raise SubmitException(msg)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.engine._backend, "cancel", fail)
+        bench.poll()
+    after_failure = job.cancel_repeats
+    bench.clock.advance(20)
+    bench.poll()
+
+    assert (after_failure, job.cancel_repeats) == (0, 1)
 
 
 def test_a_process_that_recovers_a_job_asks_for_its_end_again(bench: Bench) -> None:

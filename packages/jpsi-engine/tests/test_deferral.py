@@ -7,6 +7,8 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -272,6 +274,16 @@ def test_a_job_that_can_never_run_is_not_recorded(executor: jpsi.JobExecutor) ->
         job_store.defer(executor, [jpsi.Job(jpsi.JobSpec())])
 
     assert job_store.jobs() == []
+
+
+@pytest.mark.parametrize(
+    ("is_held", "instead"), [(True, "leave out --hold"), (False, "wait for the other jobs")]
+)
+def test_a_remote_executor_is_refused_with_what_to_do_instead(*, is_held: bool, instead: str) -> None:
+    remote: Any = SimpleNamespace(name="cluster", system=SimpleNamespace(is_remote=True))
+
+    with pytest.raises(jpsi.SubmitException, match=f"jpsi cannot submit jobs later; {instead}"):
+        job_store.defer(remote, [jpsi.Job(jpsi.JobSpec("/bin/true"))], is_held=is_held)
 
 
 def test_all_jobs_are_recorded_or_none(executor: jpsi.JobExecutor) -> None:

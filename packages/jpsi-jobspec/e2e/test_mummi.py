@@ -43,9 +43,9 @@ def scaled(name: str, home: Path, counts: Mapping[str, int]) -> str:
     return text.replace("localhost:8080", f"localhost:{cluster.configure(home)}")
 
 
-def run_to_its_end(folder: Path, text: str, home: Path) -> tuple[Flow, list[Record]]:
-    """Run a document; return the requests to its database, which has stopped."""
-    flow = Flow(folder, text)
+def run_to_its_end(home: Path, text: str) -> tuple[Flow, list[Record]]:
+    """Run a document beside the files that it applies; return the requests to its database."""
+    flow = Flow(home, text)
     with flow.command("run", "-x", TARGET) as process:
         assert process.wait(600) == 0
     found = cluster.records(home)
@@ -84,11 +84,11 @@ def check_completed(flow: Flow, *services: str) -> None:
         assert {state for state, _ in states} == {expected}, (name, states)
 
 
-def test_mini_mummi_runs_to_its_end(tmp_path: Path, home: Path) -> None:
+def test_mini_mummi_runs_to_its_end(home: Path) -> None:
     """Training is a group that fills the outer group; each test has two nodes, with a GPU on each."""
     text = scaled("06-mini-mummi-mended", home, {"mini-mummi": 2})
 
-    flow, found = run_to_its_end(tmp_path, text, home)
+    flow, found = run_to_its_end(home, text)
 
     saved, tested = found[:2], found[2:]
     assert {it["what"] for it in saved} == {"saved"}
@@ -100,10 +100,10 @@ def test_mini_mummi_runs_to_its_end(tmp_path: Path, home: Path) -> None:
     check_completed(flow)
 
 
-def test_a_database_serves_training_and_then_tests(tmp_path: Path, home: Path) -> None:
+def test_a_database_serves_training_and_then_tests(home: Path) -> None:
     text = scaled("16-services-mended", home, {})
 
-    flow, found = run_to_its_end(tmp_path, text, home)
+    flow, found = run_to_its_end(home, text)
 
     saved, tested = found[:100], found[100:]
     assert Counter(it["replica"] for it in saved) == {str(number): 1 for number in range(1, 101)}
@@ -115,12 +115,10 @@ def test_a_database_serves_training_and_then_tests(tmp_path: Path, home: Path) -
     check_completed(flow)
 
 
-def test_a_nested_group_runs_beside_a_sleeping_task_and_ends_before_the_database(
-    tmp_path: Path, home: Path
-) -> None:
+def test_a_nested_group_runs_beside_a_sleeping_task_and_ends_before_the_database(home: Path) -> None:
     text = scaled("17-nested", home, {"machine-learning": 2, "generate-data": 1})
 
-    flow, found = run_to_its_end(tmp_path, text, home)
+    flow, found = run_to_its_end(home, text)
 
     assert sorted((it["what"], it["task"].rpartition("/")[2]) for it in found) == [
         ("machine", "generate-data-task-1"),

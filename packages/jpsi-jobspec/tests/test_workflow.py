@@ -272,6 +272,7 @@ def test_parameters_are_options_of_the_run(run: Run) -> None:
         (["plan", "--set", "x", "flow.yaml"], "'x' is not NAME=VALUE"),
         (["plan", "--set", "x=1", "flow.yaml"], "no parameter 'x'"),
         (["plan", "--subsystems", "nowhere", "flow.yaml"], "no directory with subsystems"),
+        (["plan", "--strict", "--lenient", "flow.yaml"], "--strict and --lenient exclude each other"),
     ],
 )
 def test_a_usage_error_is_reported_in_a_sentence(arguments: list[str], message: str, run: Run) -> None:

@@ -61,13 +61,12 @@ def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
         msg = f"{text!r} names no indices of an array, such as 1-100, 0-9:3,20 or 1-100%10"
         raise ValueError(msg)
     custom[ARRAY_ID] = str(uuid.uuid4())
-    if match["limit"] is not None:
+    if match["limit"] is not None and int(match["limit"]) < len(found):
         custom[AT_A_TIME] = int(match["limit"])
-    attributes = attrs.evolve(spec.attributes, custom_attributes=custom)
     return [
         attrs.evolve(
             spec,
-            attributes=attributes,
+            attributes=attrs.evolve(spec.attributes, custom_attributes=dict(custom)),
             environment={**_variables(spec, index), INDEX_VARIABLE: str(index)},
             stdin_path=_with_index(spec.stdin_path, index),
             stdout_path=_with_index(spec.stdout_path, index),

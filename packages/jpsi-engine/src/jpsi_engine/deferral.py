@@ -83,7 +83,7 @@ class Deferral:
         """Start a process that waits and submits the jobs, unless there is one; return this deferral.
 
         It runs in the directory of the program that deferred the jobs, and gets a copy of the lock, which it
-        holds until it ends.
+        holds until it ends; the last argument is the number of its file descriptor.
 
         Raises:
             OSError: it cannot be started.
@@ -99,7 +99,7 @@ class Deferral:
             log = host.open_private(f"{self._path}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
                 process = subprocess.Popen(  # noqa: S603  no shell
-                    [*command],
+                    [*command, str(lock)],
                     cwd=directory,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -237,10 +237,12 @@ def defer(
         msg = "there are no jobs to defer"
         raise ValueError(msg)
     if executor.system.is_remote:
-        msg = (
-            f"{executor.name} is on a remote host, and cannot wait for jobs of other systems; wait for them "
-            "first: jpsi wait JOB && jpsi submit ..."
+        instead = (
+            "leave out --hold"
+            if is_held
+            else "wait for the other jobs first: jpsi wait JOB && jpsi submit ..."
         )
+        msg = f"{executor.name} is on a remote host, where jpsi cannot submit jobs later; {instead}"
         raise SubmitException(msg)
     previews = [(job.id, *_preview(executor, job)) for job in jobs]
     root = previews[0][2].path.parents[2]

@@ -31,6 +31,18 @@ def test_a_full_disk_is_reported_with_the_directory_and_the_free_space(tmp_path:
     assert str(raised.value).endswith(f" MiB are free in {directory}; make room there")
 
 
+def test_a_full_disk_that_cannot_be_looked_at_is_reported_without_the_free_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr("shutil.disk_usage", fail)
+
+    with pytest.raises(SubmitException, match="No space left"), convert_os_errors("it failed", str(tmp_path)):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
 @pytest.mark.parametrize(
     ("message", "code", "transient"),
     [

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from jpsi_engine.host.procfs import UNKNOWN_START, ProcessId, identify
-from jpsi_engine.local.supervision import SupervisedProcess, seconds_left
+from jpsi_engine.local import exits
+from jpsi_engine.local.supervision import SupervisedProcess, Supervisor, seconds_left
+from jpsi_engine.spool import Spool
+from jpsi_engine.verdict import CANCEL, TIMEOUT, Stop
 
 HOUR = timedelta(hours=1)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -43,3 +48,26 @@ def test_a_job_never_gets_more_than_its_duration_if_only_the_wall_clock_is_known
     passed: timedelta, left: float
 ) -> None:
     assert seconds_left(followed(NOW, ProcessId(1, UNKNOWN_START)), NOW + passed) == left
+
+
+@pytest.mark.parametrize(
+    ("recorded", "signals"),
+    [(None, [signal.SIGTERM]), (CANCEL, [signal.SIGTERM]), (TIMEOUT, [])],
+    ids=["nothing", "cancel", "timeout"],
+)
+def test_a_client_that_is_late_at_the_limit_sends_no_second_term(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: str | None, signals: list[signal.Signals]
+) -> None:
+    spool, sent, later = Spool(tmp_path), list[signal.Signals](), list[float]()
+    spool.open()
+    Path(spool.folder("a1")).mkdir()
+    if recorded is not None:
+        spool.stop("a1", 1, Stop(recorded, NOW).content)
+    monkeypatch.setattr(Supervisor, "_signal", staticmethod(lambda _, number: sent.append(number)))
+    monkeypatch.setattr(
+        exits, "shared_watch", lambda: SimpleNamespace(call_later=lambda delay, *_: later.append(delay))
+    )
+
+    Supervisor(spool, timedelta(seconds=30), lambda *_: None).stop(followed(NOW, None), TIMEOUT)
+
+    assert (sent, later) == (signals, [30.0])

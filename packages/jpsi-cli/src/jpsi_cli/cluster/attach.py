@@ -5,14 +5,16 @@ Any program may have submitted the job.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from queue import Empty, SimpleQueue
 
 import jpsi
 from jpsi_engine import job_store
+from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
 from ..output import choose_display
-from ..stored_jobs import match_jobs, wait_for_ends
+from ..stored_jobs import configured_target, match_jobs, wait_for_ends
 
 # The seconds between two updates of the display while the status stays the same.
 _POLL_SECONDS = 1.0
@@ -20,26 +22,37 @@ _POLL_SECONDS = 1.0
 
 def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     """Show the states of a job, and return the exit code for its end; wait for all jobs of an array."""
-    members = [job for job in match_jobs(native_id, job_store.jobs()) if job.array_native_id is not None]
-    if len(members) > 1:
-        return wait_for_ends(members, None, as_json=as_json)
+    with jpsi.JobExecutor(executor) as opened:
+        elements = array_elements(native_id, job_store.jobs(), opened.name, configured_target(executor))
+        if not elements:
+            return _follow(opened, native_id, executor or opened.name, as_json=as_json)
+    return wait_for_ends(elements, None, as_json=as_json)
+
+
+def array_elements(native_id: str, jobs: Iterable[StoredJob], executor: str, target: str) -> list[StoredJob]:
+    """Return the jobs of the array with this native id on an executor; none if jpsi knows no such array."""
+    own = (executor, target)
+    found = [job for job in jobs if job.array_native_id == native_id]
+    return match_jobs(native_id, [it for it in found if (it.origin.executor, it.origin.target) == own])
+
+
+def _follow(executor: jpsi.JobExecutor, native_id: str, name: str, *, as_json: bool) -> int:
     display = choose_display(as_json=as_json)
     events: SimpleQueue[jpsi.JobStatus] = SimpleQueue()
     job = jpsi.Job()
     job.set_job_status_callback(lambda _, status: events.put(status))
-    with jpsi.JobExecutor(executor) as opened:
-        opened.attach(job, native_id)
-        if not as_json:
-            _warn_if_not_found(opened, job, native_id, executor or opened.name)
-        while True:
-            try:
-                status = events.get(timeout=_POLL_SECONDS)
-            except Empty:
-                messages.write(display.waiting(job.status))
-                continue
-            messages.write(display.status(job, status))
-            if status.final:
-                return exit_codes.for_status(status)
+    executor.attach(job, native_id)
+    if not as_json:
+        _warn_if_not_found(executor, job, native_id, name)
+    while True:
+        try:
+            status = events.get(timeout=_POLL_SECONDS)
+        except Empty:
+            messages.write(display.waiting(job.status))
+            continue
+        messages.write(display.status(job, status))
+        if status.final:
+            return exit_codes.for_status(status)
 
 
 def _warn_if_not_found(executor: jpsi.JobExecutor, job: jpsi.Job, native_id: str, name: str) -> None:

@@ -102,7 +102,7 @@ EXPLAIN = command(
     "explain",
     "jobs.explain:explain_job",
     [
-        json_option("Write a JSON object."),
+        json_option("Write a line of JSON for each explanation."),
         JOB,
     ],
     short_help="Say why a job waits, or ended as it did, and what to change.",

@@ -13,7 +13,15 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import Deferral, StoredJob
 
 from .. import exit_codes, messages
-from ..stored_jobs import RecalledJobs, job_json, recall_jobs, report_failures, select_jobs, start_waiting
+from ..stored_jobs import (
+    RecalledJobs,
+    job_json,
+    recall_jobs,
+    report_failures,
+    select_jobs,
+    select_live_jobs,
+    start_waiting,
+)
 
 # How long to wait for the end of cancelled jobs: most end at once, and the user knows it then.
 _TIMEOUT_SECONDS = 10.0
@@ -28,7 +36,9 @@ def cancel(*, jobs: Sequence[str], as_json: bool) -> int:
     if unfinished:
         messages.error(f"{unfinished} of {len(cancelled)} jobs were cancelled and have not ended yet")
     report_failures(failures)
-    for job in selected if as_json else ():
+    # a deferred job is recalled by no executor: its end is on disk
+    stored = {job.id: job for job in job_store.jobs()} if as_json else {}
+    for job in (stored.get(it.id, it) for it in selected if as_json):
         messages.show_json(job_json.summary_json(job, recalled.best_status(job)), indent=None)
     return exit_codes.JPSI if failures else 0
 
@@ -69,26 +79,29 @@ def hold(*, jobs: Sequence[str]) -> int:
 
 def release(*, jobs: Sequence[str]) -> int:
     """Let held jobs start, and return the exit code."""
-
-    def submit_later(deferral: Deferral, job_id: str) -> None:
-        deferral.release(job_id)
-        start_waiting(deferral)
-
-    return _control_each(jobs, jpsi.JobExecutor.release, submit_later)
+    return _control_each(jobs, jpsi.JobExecutor.release, Deferral.release, start_waiting)
 
 
 def _control_each(
     words: Sequence[str],
     act: Callable[[jpsi.JobExecutor, jpsi.Job], None],
     act_on_deferred: Callable[[Deferral, str], None],
+    conclude: Callable[[Deferral], object] = lambda _: None,
 ) -> int:
     failures: dict[str, jpsi.JpsiError] = {}
-    jobs = select_jobs(words, job_store.jobs())
+    deferrals: dict[str, tuple[Deferral, str]] = {}
+    jobs = select_live_jobs(words, job_store.jobs())
     for job in jobs:
         if job.status.final:
             failures[job.id] = jpsi.SubmitException(f"it has ended: {job.status.state}")
         elif job.deferral is not None:
             act_on_deferred(job.deferral, job.id)
+            deferrals[job.deferral.name] = job.deferral, job.id
+    for deferral, job_id in deferrals.values():
+        try:
+            conclude(deferral)
+        except jpsi.JpsiError as e:
+            failures[job_id] = e
     live = [job for job in jobs if job.id not in failures and job.deferral is None]
     recalled = recall_jobs(live)
     failures |= recalled.failures

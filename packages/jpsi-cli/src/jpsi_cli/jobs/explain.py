@@ -32,9 +32,9 @@ def explain_job(*, job: str, as_json: bool) -> int:
         groups.setdefault((status.state, status.reason, status.exit_code), []).append(it)
     for alike in groups.values():
         others = f" and {len(alike) - 1} more like it" if len(alike) > 1 else ""
-        if len(groups) > 1 or others:
+        if not as_json and (len(groups) > 1 or others):
             name = alike[0].native_id if alike[0].origin.machine is None else None
-            messages.write(f"==> {name or alike[0].id}{others} <==\n")
+            messages.show(messages.printable(f"==> {name or alike[0].id}{others} <==\n"))
         _explain(alike[0], as_json=as_json)
     return 0
 
@@ -50,7 +50,7 @@ def _explain(found: StoredJob, *, as_json: bool) -> None:
             "advice": list(diagnosis.advice),
             "errors": list(facts.errors),
         }
-        messages.show_json(content)
+        messages.show_json(content, indent=None)
     else:
         messages.show(_render(found, facts, diagnosis))
 

@@ -37,7 +37,7 @@ class Row:
 
 
 def fold_arrays(rows: Sequence[Row], ids: Mapping[str, str]) -> list[Row]:
-    """Return the rows with one for each array, in the place of its last job.
+    """Return the rows with one for each array of which there are several jobs, in the place of its last one.
 
     Args:
         rows: the rows of jobs.
@@ -49,8 +49,8 @@ def fold_arrays(rows: Sequence[Row], ids: Mapping[str, str]) -> list[Row]:
             arrays.setdefault(row.job.array_id, []).append(row)
     folded = []
     for row in rows:
-        members = arrays.get(row.job.array_id or "")
-        if members is None:
+        members = arrays.get(row.job.array_id or "", [])
+        if len(members) <= 1:
             folded.append(row)
         elif members[-1] is row:
             # the job that most needs attention stands for the others

@@ -169,6 +169,9 @@ LOGS_PARAMETERS: tuple[click.Parameter, ...] = (
 #: Of `jpsi attach`.
 ATTACH_PARAMETERS: tuple[click.Parameter, ...] = (
     executor_option("The executor or target.  [default: the configured one, else local]"),
-    json_option("Write each state of the job as a line of JSON to standard error."),
+    json_option(
+        "Write each state of the job as a line of JSON to standard error; of an array, the end of each job "
+        "to standard output."
+    ),
     click.Argument(["native_id"], metavar="NATIVE_ID", required=False, shell_complete=completion.native_ids),
 )

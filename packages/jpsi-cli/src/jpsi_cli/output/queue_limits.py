@@ -13,7 +13,8 @@ import jpsi
 
 # The reasons of batch systems, in the words of their plugins, for which a job never starts.
 _NEVER = re.compile(
-    r"no node can ever|more than (its|the) \w+ allows|more (nodes|time|memory|cores|processors|CPUs) than",
+    r"no node can ever|can never run|more than (its|the) \w+ allows|"
+    r"more (nodes|time|memory|cores|processors|CPUs) than",
     re.IGNORECASE,
 )
 _OPTIONS = (
@@ -61,9 +62,9 @@ def _excess_nodes(spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> Iterator[
 
 def _excess_time(duration: timedelta | None, queues: Sequence[jpsi.Queue]) -> Iterator[str]:
     limits = {it.name: it.max_walltime for it in queues}
-    if duration is not None and all(it and (not duration or duration > it) for it in limits.values()):
-        asked = str(duration) if duration else "unlimited time"
-        yield f"--time: it asks for {asked} and can never start; {_render_limits(limits)}"
+    # a duration of 0 asks the batch system for no time, so that its default applies
+    if duration and all(it and duration > it for it in limits.values()):
+        yield f"--time: it asks for {duration} and can never start; {_render_limits(limits)}"
 
 
 def _requested_nodes(spec: jpsi.JobSpec) -> int | None:
@@ -84,20 +85,35 @@ def _render_limits(limits: Mapping[str, object]) -> str:
     )
 
 
-def require_fit(executor: jpsi.JobExecutor, specs: Iterable[jpsi.JobSpec | None]) -> None:
-    """Raise InvalidJobException if a job can never start in any queue; a failed query excludes nothing."""
-    counted = [it for it in specs if it is not None and _has_limited_request(it)]
+def require_fit(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:
+    """Raise InvalidJobException if a job can never start in any queue; a failed query excludes nothing.
+
+    Args:
+        executor: the executor of the jobs.
+        specs: for each job, the file and line of its document, or an empty text, and its spec.
+    """
+    counted = [(place, it) for place, it in specs if it is not None and _has_limited_request(it)]
     if not counted or not executor.system.has_commands:
         return
     try:
         queues = executor.system.queues()
     except jpsi.JpsiError:
         return
-    problems = dict.fromkeys(problem for spec in counted for problem in excess_over_queues(spec, queues))
+    problems: dict[str, list[str]] = {}
+    for location, spec in counted:
+        for problem in excess_over_queues(spec, queues):
+            problems.setdefault(problem, []).append(location)
     if problems:
         subject = "the job"
-        raise jpsi.InvalidJobException.of(subject, list(problems))
+        described = [f"{_render_locations(places)}{problem}" for problem, places in problems.items()]
+        raise jpsi.InvalidJobException.of(subject, described)
+
+
+def _render_locations(locations: Iterable[str]) -> str:
+    # the jobs of an array have one document
+    first, *others = dict.fromkeys(locations)
+    return f"{first}{f' and {len(others)} more' if others else ''}: " if first else ""
 
 
 def _has_limited_request(spec: jpsi.JobSpec) -> bool:
-    return spec.attributes.duration is not None or (_requested_nodes(spec) or 1) > 1
+    return bool(spec.attributes.duration) or (_requested_nodes(spec) or 1) > 1

@@ -17,6 +17,8 @@ from .selection import match_jobs, no_match
 _KINDS = {word: kind for kind in jpsi.DependencyKind for word in (kind.value, f"after{kind.value}")}
 _SUBJECT = "the job"
 _OK = jpsi.DependencyKind.OK
+# Directives have limits: jpsi, not the batch system, waits for more jobs than these.
+_MAX_NATIVE = 50
 
 
 @attrs.frozen
@@ -28,10 +30,8 @@ class Dependencies:
     #: Those for which jpsi has to wait, by the ids that jpsi gave them.
     foreign: Sequence[jpsi.Dependency] = ()
 
-    @property
-    def all(self) -> Sequence[jpsi.Dependency]:
-        """All of them."""
-        return (*self.native, *self.foreign)
+    #: All of them, as `read_dependencies` returns them: a later process decides again who waits.
+    all: Sequence[jpsi.Dependency] = ()
 
 
 def read_dependencies(texts: Iterable[str]) -> list[jpsi.Dependency]:
@@ -96,25 +96,31 @@ def sort_dependencies(
     if not wanted:
         return Dependencies()
     jobs = {job.id: job for job in job_store.jobs()}
-    is_native = _NativeDependencies(executor, _names(executor.name), _target(name))
-    native, foreign, problems = list[jpsi.Dependency](), list[jpsi.Dependency](), list[str]()
+    is_native = _NativeDependencies(executor, _names(executor.name), configured_target(name))
+    foreign, problems = list[jpsi.Dependency](), list[str]()
+    # by the dependency as wanted
+    native: dict[jpsi.Dependency, jpsi.Dependency] = {}
     for dependency in wanted:
         word, kind = str(dependency.job), dependency.kind
         job = jobs.get(word)
         if job is None:
             _check_native_id(word, kind, executor)
-            native.append(dependency)
+            native[dependency] = dependency
             continue
         is_met = kind.is_met(job.status.state)
         if is_met is False:
             problems.append(describe_unmet(kind, job, job.status))
         elif is_met is None and job.native_id is not None and is_native(job, kind):
-            native.append(jpsi.Dependency(job.native_id, kind))
+            native[dependency] = jpsi.Dependency(job.native_id, kind)
         elif is_met is None:
             foreign.append(dependency)
     if problems:
         raise jpsi.InvalidJobException.of(_SUBJECT, list(dict.fromkeys(problems)))
-    return Dependencies(native, foreign)
+    everything = [*native, *foreign]
+    if len(native) > _MAX_NATIVE:
+        foreign += [it for it in native if str(it.job) in jobs]
+        native = {it: native[it] for it in native if str(it.job) not in jobs}
+    return Dependencies([*native.values()], foreign, everything)
 
 
 @attrs.define
@@ -153,7 +159,7 @@ def _names(name: str) -> frozenset[str]:
     return frozenset({name}).union(*(it for it in names if name in it))
 
 
-def _target(name: str | None) -> str:
+def configured_target(name: str | None) -> str:
     """Return the target that a name of an executor means; empty if it means none."""
     settings = jpsi.configuration()
     wanted = (name or settings.default_executor or "").lower()

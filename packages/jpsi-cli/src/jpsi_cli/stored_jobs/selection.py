@@ -1,6 +1,7 @@
 """Finds the jobs that a JOB argument means: a jpsi id or its beginning, a native id, or a name.
 
-The commands about jobs on disk use it. It never guesses: the beginning of several ids is an error.
+The commands about jobs on disk use it. It never guesses: the beginning of several ids is an error, and so is
+a native id that several systems have used.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def select_jobs(words: Iterable[str], jobs: Sequence[StoredJob]) -> list[StoredJ
     """Return the jobs that the words mean, each once; a name or an array may be several jobs.
 
     Raises:
-        SelectionError: a word means no job, or is the beginning of several ids.
+        SelectionError: a word means no job, or `match_jobs` refuses it.
     """
     found: dict[str, StoredJob] = {}
     for word in words:
@@ -58,21 +59,54 @@ def select_job(word: str, jobs: Sequence[StoredJob], command: str) -> StoredJob:
 def match_jobs(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
     """Return the jobs that a word means; none if there is no such job.
 
-    Full ids and names take precedence over beginnings of ids.
+    An id takes precedence over native ids and names, and these over beginnings of ids. A native id that the
+    batch system has given again means its newest job or array, and a name all jobs that have it.
 
     Raises:
-        SelectionError: the word is the beginning of several ids.
+        SelectionError: the word is the beginning of several ids, or a native id or name of unlike jobs.
     """
     for matches in _matchers(word):
         if found := [job for job in jobs if matches(job)]:
-            return found
-    if not word:
+            return _current(word, found)
+    if not word or (word.isdecimal() and len(word) < _MIN_LENGTH):
+        # a short number is a native id, perhaps of a job that jpsi has not submitted
         return []
     ids = {it for job in jobs for it in (job.id, job.array_id) if it is not None and it.startswith(word)}
     found = [job for job in jobs if not ids.isdisjoint({job.id, job.array_id})]
     if len(ids) > 1:
         raise SelectionError(_describe_ambiguity(f"{word!r} is the beginning of the ids of", found))
     return found
+
+
+def _current(word: str, found: list[StoredJob]) -> list[StoredJob]:
+    """Return the jobs without those that had a native id before its batch system gave it again.
+
+    Raises:
+        SelectionError: the word is a native id of several systems, or a native id and a name.
+    """
+    if all(word in {job.id, job.array_id, job.name} for job in found):
+        # jobs of a name may all be of one sweep, even if some ended before the last was submitted
+        return found
+    if len({(job.origin, job.array_native_id or job.native_id) for job in found}) > 1:
+        raise SelectionError(_describe_ambiguity(f"{word!r} means", found))
+    newest = max(found, key=lambda job: job.submitted)
+    current = {
+        job.array_id or job.id for job in found if not job.status.final or job.status.time >= newest.submitted
+    }
+    return [job for job in found if (job.array_id or job.id) in current]
+
+
+def select_live_jobs(words: Iterable[str], jobs: Sequence[StoredJob]) -> list[StoredJob]:
+    """Return the jobs that the words mean, without those that have ended if a word means others, too.
+
+    Raises:
+        SelectionError: as `select_jobs` does.
+    """
+    found: dict[str, StoredJob] = {}
+    for word in words:
+        matches = select_jobs([word], jobs)
+        found |= {job.id: job for job in [it for it in matches if not it.status.final] or matches}
+    return list(found.values())
 
 
 def no_match(word: str) -> SelectionError:
@@ -85,9 +119,8 @@ def _matchers(word: str) -> list[Callable[[StoredJob], bool]]:
     array = _ARRAY.fullmatch(word)
     name, indices = ("", []) if array is None else (array["array"], _read_indices(array["indices"]))
     return [
-        lambda job: job.id == word,
-        lambda job: word in {job.native_id, job.name, job.array_id},
-        lambda job: word in _short_native_ids(job),
+        lambda job: word in {job.id, job.array_id},
+        lambda job: word in {job.native_id, job.name, *_short_native_ids(job)},
         # as squeue and qstat show elements that wait
         lambda job: bool(indices) and name in _array_ids(job) and _has_index(job, indices),
     ]

@@ -24,17 +24,17 @@ from ..options import (
 _EXPAND_NEEDS_COMMAND = "--expand is about a COMMAND; the arguments in a document are always expanded"
 
 
-def _check_job(*, command: tuple[str, ...], file: str | None, expand: bool, **_: object) -> str | None:
+def _check_job(*, command: tuple[str, ...], file: str | None, expand: bool, **options: object) -> str | None:
     """Return the mistake if the arguments name no job or several; None if they name one."""
     if file is None and not command:
         return "no command to run; type it after --, or name a job document: -f FILE"
     if file is not None and command:
         return f"-f {file} and the command {command[0]!r} are two jobs; use one of them"
-    return _EXPAND_NEEDS_COMMAND if file is not None and expand else None
+    return _EXPAND_NEEDS_COMMAND if file is not None and expand else _check_times(**options)
 
 
 def _check_jobs(
-    *, command: tuple[str, ...], files: tuple[str, ...], many: str | None, expand: bool, **_: object
+    *, command: tuple[str, ...], files: tuple[str, ...], many: str | None, expand: bool, **options: object
 ) -> str | None:
     """Return the mistake if the arguments name no jobs, or name them in several ways; None if in one."""
     named = [f"-f {files[0]}"] if files else []
@@ -44,7 +44,7 @@ def _check_jobs(
         return "no command to submit; type it after --, or name a job document: -f FILE"
     if len(named) > 1:
         return f"{' and '.join(named)} are different jobs; use one of them"
-    return _EXPAND_NEEDS_COMMAND if expand and not command else _check_stdin(files)
+    return _EXPAND_NEEDS_COMMAND if expand and not command else _check_stdin(files) or _check_times(**options)
 
 
 def _check_documents(*, files: tuple[str, ...], many: str | None, **_: object) -> str | None:
@@ -52,6 +52,11 @@ def _check_documents(*, files: tuple[str, ...], many: str | None, **_: object) -
     if not files and many is None:
         return "name a job document: -f FILE, or a file with one on each line: --many FILE"
     return _check_stdin([*files, many])
+
+
+def _check_times(*, time: object, t: object, **_: object) -> str | None:
+    both = time is not None and t is not None
+    return "--time and -t are one option in two forms; use one of them" if both else None
 
 
 def _check_stdin(files: Sequence[str | None]) -> str | None:

@@ -32,7 +32,7 @@ def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
     wanted = read_dependencies(after)
     job = documents.read_job(command, file, options, is_expanding=expand, is_lenient=lenient)
     with jpsi.JobExecutor(executor) as opened:
-        require_fit(opened, [job.spec])
+        require_fit(opened, [("", job.spec)])
         if not as_json:
             staging_progress.show(opened)
         dependencies = sort_dependencies(wanted, opened, executor)

@@ -32,6 +32,7 @@ def script(  # noqa: PLR0913  all that is not a field of the job, each by its na
     elements = [] if job.spec is None else array_specs(job.spec)
     if len(elements) > 1:
         messages.warning(f"this is the first of the {len(elements)} jobs of an array")
+    if elements:
         job.spec = elements[0]
     with jpsi.JobExecutor(executor) as opened:
         dependencies = sort_dependencies(wanted, opened, executor)

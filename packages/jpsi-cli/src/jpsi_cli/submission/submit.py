@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import attrs
-
 import jpsi
-from jpsi.plugin import BatchConfig
 from jpsi_engine import array_specs, job_store
-from jpsi_engine.job_store import array_id, at_a_time
+from jpsi_engine.job_store import array_id
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
 from ..output import require_fit
-from ..stored_jobs import read_dependencies, sort_dependencies, start_waiting
+from ..stored_jobs import Dependencies, limit_arrays, read_dependencies, sort_dependencies, start_waiting
 from . import documents, staging_progress
 from .job_spec import OptionValue, make_spec
 
 # How many jobs with the same reason a message names.
 _MAX_NAMED = 5
-_LOCAL = "local"
 
 
 def submit(  # noqa: PLR0913  all that is not a field of the job, each by its name
@@ -48,15 +44,19 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     for location, document in specs:
         spec = make_spec(document, command, options, is_expanding=expand)
         jobs |= {jpsi.Job(it): location for it in make_elements(spec, array)}
-    with _open(executor, list(jobs)) as opened:
-        require_fit(opened, [job.spec for job in jobs])
+    elements = [job.spec for job in jobs if job.spec is not None]
+    system = jpsi.JobExecutor(executor)
+    with limit_arrays(system, executor, elements) as opened:
+        require_fit(opened, [(location, job.spec) for job, location in jobs.items()])
         staging_progress.show(opened)
         dependencies = sort_dependencies(wanted, opened, executor)
-        for job in jobs:
-            add_dependencies(job, dependencies.native)
         is_deferred = bool(dependencies.foreign) or (hold and not _hold(jobs, opened))
         if is_deferred:
-            return _defer(list(jobs), opened, dependencies.foreign, is_held=hold, as_json=as_json)
+            return _defer(list(jobs), opened, dependencies, is_held=hold, as_json=as_json)
+        for job in jobs:
+            add_dependencies(job, dependencies.native)
+        if opened is not system:
+            messages.error("this command runs until the last job has started, as not all run at a time")
         code = _submit(jobs, opened, as_json=as_json)
         if any(job.native_id is not None for job in jobs):
             # no other process may be following these jobs, and `jpsi ls` has to know how they ended
@@ -82,31 +82,6 @@ def make_elements(spec: jpsi.JobSpec, indices: str | None) -> list[jpsi.JobSpec]
     return found
 
 
-def _open(name: str | None, jobs: Sequence[jpsi.Job]) -> jpsi.JobExecutor:
-    """Open the executor; on this machine with a limit of jobs that run at a time, if the array has one."""
-    executor = jpsi.JobExecutor(name)
-    limits = [it for job in jobs if job.spec is not None and (it := at_a_time(job.spec)) is not None]
-    arrays = executor.system.capabilities.arrays
-    if not limits or (arrays is not None and arrays.limits and len(jobs) <= arrays.largest):
-        return executor
-    config = executor.system.site().config
-    if executor.name != _LOCAL or executor.system.is_remote or not isinstance(config, BatchConfig):
-        msg = f"{executor.name} cannot limit how many of {len(jobs)} jobs run at once: leave out %{limits[0]}"
-        raise jpsi.InvalidJobException(msg)
-    cores = max(_core_count(job.spec) for job in jobs if job.spec is not None)
-    most = min(filter(None, (limits[0] * cores, config.max_active)))
-    count = max(1, most // cores)
-    messages.error(f"this command runs until the last job has started, as {count} of them run at a time")
-    return jpsi.JobExecutor(name, config=attrs.evolve(config, max_active=most))
-
-
-def _core_count(spec: jpsi.JobSpec) -> int:
-    resources = spec.resources
-    if not isinstance(resources, jpsi.ResourceSpecV1):
-        return 1
-    return resources.computed_process_count * (resources.cpu_cores_per_process or 1)
-
-
 def _hold(jobs: Iterable[jpsi.Job], executor: jpsi.JobExecutor) -> bool:
     """Have the batch system hold jobs when it gets them; return False if it cannot."""
     option = executor.system.capabilities.hold_option
@@ -125,21 +100,21 @@ def add_dependencies(job: jpsi.Job, after: Sequence[jpsi.Dependency]) -> None:
 def _defer(
     jobs: Sequence[jpsi.Job],
     executor: jpsi.JobExecutor,
-    awaited: Sequence[jpsi.Dependency],
+    after: Dependencies,
     *,
     is_held: bool,
     as_json: bool,
 ) -> int:
     """Have a process submit jobs once the jobs have ended for which no batch system waits."""
-    deferral = job_store.defer(executor, jobs, awaited, is_held=is_held)
+    deferral = job_store.defer(executor, jobs, after.all, is_held=is_held)
     if not is_held:
         deferral = start_waiting(deferral)
     _show(jobs, executor, as_json=as_json)
     shown = _shown_id(jobs[0])
     if is_held:
-        why = "" if executor.system.capabilities.hold_option else f"{executor.name} holds no jobs, so "
-        messages.error(f"{why}jpsi submits this one later: jpsi release {shown}")
+        messages.error(f"jpsi submits it to {executor.name} once it is released: jpsi release {shown}")
         return 0
+    awaited = after.foreign
     others = f"job {awaited[0].job}" if len(awaited) == 1 else f"{len(awaited)} other jobs"
     messages.error(
         f"{executor.name} cannot wait for {others}, so {deferral.process} does and then submits: it has to "
@@ -180,8 +155,11 @@ def _report_reasons(failed: Mapping[jpsi.Job, jpsi.JpsiError], locations: Mappin
     for job, why in failed.items():
         reasons.setdefault(translate_to_options(str(why)), []).append(locations[job])
     for reason, affected in reasons.items():
-        more = f", and {len(affected) - _MAX_NAMED} more" if len(affected) > _MAX_NAMED else ""
-        messages.write(messages.printable(f"  - {'; '.join(affected[:_MAX_NAMED])}{more}: {reason}\n"))
+        # the elements of an array have one location, and those of a command line have none
+        named = [it for it in dict.fromkeys(affected) if it]
+        more = f", and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
+        where = f"{'; '.join(named[:_MAX_NAMED])}{more}: " if named else ""
+        messages.write(messages.printable(f"  - {where}{reason}\n"))
 
 
 def _show(jobs: Sequence[jpsi.Job], executor: jpsi.JobExecutor, *, as_json: bool) -> None:

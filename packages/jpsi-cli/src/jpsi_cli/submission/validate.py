@@ -61,7 +61,7 @@ def _problems(
 def _objections(spec: jpsi.JobSpec, executor: jpsi.JobExecutor) -> Sequence[str]:
     try:
         executor.preview(jpsi.Job(spec))
-        require_fit(executor, [spec])
+        require_fit(executor, [("", spec)])
     except jpsi.InvalidJobException as e:
         return e.problems
     return ()

@@ -56,9 +56,12 @@ def concurrently(
             work()
     except BaseException as e:  # noqa: BLE001  raised again below
         failures.append(e)
-    with gate:
-        # a thread that was being started when an interrupt came is in `working` by now, or does nothing
-        threads = {*started, *working} - {threading.current_thread()}
+
+    def threads() -> set[threading.Thread]:
+        with gate:
+            # a thread that was being started when an interrupt came is in `working` by now, or does nothing
+            return {*started, *working} - {threading.current_thread()}
+
     crew.await_end(threads, failures, hasten)
     if failures:
         raise failures[0]
@@ -84,11 +87,16 @@ class _Crew:
             self._news.put(None)
 
     def await_end(
-        self, threads: set[threading.Thread], failures: list[BaseException], hasten: Callable[[], None]
+        self,
+        threads: Callable[[], set[threading.Thread]],
+        failures: list[BaseException],
+        hasten: Callable[[], None],
     ) -> None:
         """Wait for threads in spite of interrupts: they end after the work under way."""
-        while not threads <= self._ended:
+        while True:
             try:
+                if threads() <= self._ended:
+                    return
                 if failures:
                     hasten()
                 with contextlib.suppress(queue.Empty):

@@ -78,8 +78,11 @@ def _describe_error(error: OSError, directory: str | None) -> str:
     """Return an error as text; if the disk is full, with the directory and the space that is free there."""
     if error.errno not in {errno.ENOSPC, errno.EDQUOT} or directory is None:
         return str(error)
-    existing = next(it for it in (Path(directory), *Path(directory).parents) if it.exists())
-    free = shutil.disk_usage(existing).free / 2**20
+    try:
+        existing = next(it for it in (Path(directory), *Path(directory).parents) if it.exists())
+        free = shutil.disk_usage(existing).free / 2**20
+    except OSError:
+        return str(error)
     quota = ", but your quota is used up" if error.errno == errno.EDQUOT else ""
     return f"{error.strerror}: {free:.1f} MiB are free in {directory}{quota}; make room there"
 

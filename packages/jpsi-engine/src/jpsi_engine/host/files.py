@@ -142,7 +142,7 @@ def is_transient(error: OSError) -> bool:
 
 @contextlib.contextmanager
 def hold_lock(path: str, timeout_seconds: float, *, create: bool = False) -> Iterator[bool | None]:
-    """Hold the lock on a file; yield what `take_lock` returns, or None if there is no file any more.
+    """Hold the lock on a file; yield what `take_lock` returns, or None if the locked file is gone.
 
     Args:
         path: the file.
@@ -157,7 +157,7 @@ def hold_lock(path: str, timeout_seconds: float, *, create: bool = False) -> Ite
     try:
         is_held = take_lock(fd, timeout_seconds)
         # a file that was removed meanwhile locks nothing, and another one may have its name
-        yield is_held if _is_at(path, fd) else None
+        yield None if is_held and not _is_at(path, fd) else is_held
     finally:
         # a child that was forked in the meantime has the descriptor too
         with contextlib.suppress(OSError):
@@ -169,8 +169,11 @@ def _is_at(path: str, fd: int) -> bool:
     """Return True if an open file has this path."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(fd))
-    except FileNotFoundError:
-        return False
+    except OSError as e:
+        # a file server forgets a file that was removed
+        if e.errno in {errno.ENOENT, errno.ESTALE}:
+            return False
+        raise
 
 
 def is_locked(path: str) -> bool:

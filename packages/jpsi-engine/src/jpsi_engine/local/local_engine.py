@@ -101,12 +101,16 @@ class LocalEngine(Engine):
         self._supervisor.add(job)
         return job.process.native_id if job.process is not None else ""
 
+    def submit_and_report(self, submission: Submission, report: Callable[[Outcomes], None]) -> None:
+        """Start a job in a thread of its own: between its start and the report no interrupt comes."""
+        self.submit_many([submission], report)
+
     def submit_many(self, submissions: Sequence[Submission], report: Callable[[Outcomes], None]) -> None:
         """Start several jobs at a time; see `jpsi.plugin.engine.Engine`."""
         ids = [it.job_id for it in submissions]
 
         def start(submission: Submission) -> None:
-            self.submit_and_report(submission, report)
+            Engine.submit_and_report(self, submission, report)
 
         host.concurrently(submissions, start, _STARTS_AT_A_TIME, lambda: self.give_up(ids))
 
@@ -148,7 +152,7 @@ class LocalEngine(Engine):
             os.close(lock)
         if duration is not None:
             stop_file = f"{self._spool.root}/{spool.stop_file(job_id, submission.attempt)}"
-            spawn_watchdog(self._shell, process, duration, self._setup.config.kill_delay, stop_file)
+            spawn_watchdog(process, duration, self._setup.config.kill_delay, stop_file)
         return SupervisedProcess(
             job_id,
             job_id,

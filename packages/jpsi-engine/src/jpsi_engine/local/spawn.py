@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -56,9 +55,7 @@ def spawn(command: list[str], inherited_fd: int) -> int:
     )
 
 
-def spawn_watchdog(
-    shell: Sequence[str], process: ProcessId, duration: timedelta, kill_delay: timedelta, stop_file: str
-) -> None:
+def spawn_watchdog(process: ProcessId, duration: timedelta, kill_delay: timedelta, stop_file: str) -> None:
     """Start a program that ends a job at its time limit, even if this process has ended by then.
 
     It needs descriptors of processes, which Linux has. Without it, the clients that follow the job end it.
@@ -73,8 +70,10 @@ def spawn_watchdog(
             return
         limits = [str(duration.total_seconds()), str(kill_delay.total_seconds())]
         python = [sys.executable, "-I", "-S", watchdog.__file__]
-        # the shell ends at once, so that the program never becomes a zombie of this process
-        command = [*shell, "-c", '"$@" &', "sh", *python, *limits, stop_file, str(process.pid)]
+        # The shell ends at once, so that the program becomes a zombie of this process only if this is the
+        # first one of a container. The shell of the configuration might read the user's profile first.
+        words = [*python, *limits, stop_file, str(process.pid), str(process.start)]
+        command = ["/bin/sh", "-c", '"$@" &', "sh", *words]
         started = spawn(command, runner)
         # the application may have waited for it, or ignore SIGCHLD
         with contextlib.suppress(ChildProcessError):

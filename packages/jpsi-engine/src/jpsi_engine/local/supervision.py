@@ -116,12 +116,16 @@ class Supervisor:
 
     def stop(self, job: SupervisedProcess, why: str) -> None:
         """Record why a job is to end, CANCEL or TIMEOUT, and begin to end it."""
+        has_term = False
         if job.stop is None:
             # Recorded before the first signal: a client that sees the end must know why the job was ended.
-            job.stop = self._record_stop(job, Stop(why, datetime.now(UTC)))
-        self._end(job)
+            stop = Stop(why, datetime.now(UTC))
+            job.stop = self._record_stop(job, stop)
+            # at the limit the program beside the job, or another client, may have been faster
+            has_term = why == job.stop.why == TIMEOUT and job.stop.time < stop.time
+        self._end(job, has_term=has_term)
 
-    def _end(self, job: SupervisedProcess) -> None:
+    def _end(self, job: SupervisedProcess, *, has_term: bool = False) -> None:
         with self._lock:
             if job.is_ending:
                 return
@@ -129,7 +133,8 @@ class Supervisor:
             job.ending_since = time.monotonic()
         # Scheduled first: even if the first signal cannot be sent, the second one follows.
         exits.shared_watch().call_later(self._kill_delay.total_seconds(), self._kill, job)
-        self._signal(job, signal.SIGTERM)
+        if not has_term:
+            self._signal(job, signal.SIGTERM)
 
     def _record_stop(self, job: SupervisedProcess, stop: Stop) -> Stop:
         if not job.has_runner:

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 # For so many seconds after a submission a job may start, or end, at any moment.
 _FRESH_SECONDS = 10.0
-# The most accounting queries in one poll. Each may take a while, and the other jobs wait for them.
+# The most accounting queries, and repeated cancels, in one poll. Each takes a while, and other jobs wait.
 _MAX_ACCOUNTING_QUERIES = 20
 # In so many polls at first, jobs that were attached are polled one by one if they do not show.
 _LONE_POLLS = 2
@@ -243,29 +243,37 @@ class JobMonitor(Publisher):
     def _repeat_cancels(self, jobs: Iterable[JobView], now: Callable[[], float]) -> None:
         """Ask again for the end of jobs that live on although the batch system accepted their cancel.
 
-        Each job is named alone: the batch system may have ended only some of several.
+        Each job is named alone: the batch system may have ended only some of several. So a poll asks for a
+        few jobs only; the others' turn comes with the next polls.
         """
         delay = _REPEAT_INTERVALS * self._poll_interval.shortest
-        stopped = [job for job in jobs if job.stop is not None and self.get(job.job_id) is job]
-        due = [job for job in stopped if job.needs_cancel(now(), delay)]
-        for job in due:
-            try:
-                seen = self.query_now([job]).get(job.job_id)
-                if seen is None or not seen.exists or seen.final or is_refused(seen, job.owner_of(seen)):
+
+        def is_due(job: JobView, seen: Observation | None) -> bool:
+            return self.get(job.job_id) is job and job.needs_cancel(seen, now(), delay, self._grace)
+
+        # first those that were asked for least
+        stopped = sorted((it for it in jobs if it.stop is not None), key=lambda it: it.cancel_repeats)
+        due = [job for job in stopped if is_due(job, job.queued)][:_MAX_ACCOUNTING_QUERIES]
+        try:
+            found = self.query_now(due)
+            for job in due:
+                seen = found.get(job.job_id)
+                if seen is None or not is_due(job, seen) or is_refused(seen, job.owner_of(seen)):
                     continue
+                job.postpone_cancel(now(), delay)
                 refused = self._backend.cancel([job.native_id], {job.native_id: seen})
-            except JpsiError as e:
-                log_failed_query(self._backend.display_name, e)
-                return
-            log.warning(
-                "job %s (%s) lives on after its cancel; %s was asked again: %s",
-                job.job_id,
-                job.native_id,
-                self._backend.display_name,
-                refused.get(job.native_id, "accepted"),
-            )
-            self.note_change(job, now())
-            self.record_repeated_stop(job)
+                job.cancel_repeats += 1
+                log.warning(
+                    "job %s (%s) lives on after its cancel; %s was asked again: %s",
+                    job.job_id,
+                    job.native_id,
+                    self._backend.display_name,
+                    refused.get(job.native_id, "accepted"),
+                )
+                self.note_change(job, now())
+                self.record_repeated_stop(job)
+        except JpsiError as e:
+            log_failed_query(self._backend.display_name, e)
 
     def note_poll_cost(self, seconds: float) -> None:
         """Note for how many seconds the last call of `poll` kept this program busy."""

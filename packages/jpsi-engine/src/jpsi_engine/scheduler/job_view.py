@@ -158,25 +158,34 @@ class JobView:
             return True
         return _has(self.markers, "active")
 
-    def needs_cancel(self, now: float, delay: float) -> bool:
-        """Return True, and count it, if its cancel had no effect and is to be asked for again.
+    def needs_cancel(self, seen: Observation | None, now: float, delay: float, grace: float) -> bool:
+        """Return True if its cancel had no effect and is to be asked for again.
+
+        A job that runs may have got the signal, and a second one could end it while it saves its data. Its
+        marker of the signal is visible after the grace period; a job that was attached leaves none.
 
         Args:
+            seen: what the queue says about the job.
             now: the current time.
             delay: the seconds that the first cancel has to take effect; each further one has twice as many.
+            grace: the seconds in which a marker becomes visible.
         """
-        is_alive = self.queued is not None and not self.has_left_queue and not self.has_exit
+        is_alive = seen is not None and seen.exists and not seen.final and not self.has_exit
         # a job that got the signal may take its time
         if self.stop is None or not is_alive or _has(self.markers, "signalled"):
             return False
         if self.cancel_due == _NOT_YET:
             # an earlier process may have asked first
-            self.cancel_due = (now if self.changed_at == _NEVER else self.changed_at) + delay
-        if now < self.cancel_due or self.cancel_repeats == _MOST_REPEATS:
+            self.changed_at = now if self.changed_at == _NEVER else self.changed_at
+            self.cancel_due = self.changed_at + delay
+        is_running = seen is not None and seen.state is JobState.ACTIVE
+        if is_running and (not self.has_runner or now < self.changed_at + grace):
             return False
-        self.cancel_repeats += 1
-        self.cancel_due = now + delay * 2**self.cancel_repeats
-        return True
+        return now >= self.cancel_due and self.cancel_repeats < _MOST_REPEATS
+
+    def postpone_cancel(self, now: float, delay: float) -> None:
+        """Note that its cancel is asked for again now; if that succeeds, the caller counts it."""
+        self.cancel_due = now + delay * 2 ** (self.cancel_repeats + 1)
 
     def own_markers(self, markers: Iterable[Marker]) -> list[Marker]:
         """Return the markers that belong to this attempt."""

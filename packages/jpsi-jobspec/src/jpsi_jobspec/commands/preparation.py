@@ -28,7 +28,14 @@ def read_text(file: str) -> str:
 
 
 def load_document(arguments: Arguments) -> tuple[Document, Findings]:
-    """Return the document and its findings; raise WorkflowError as `load` does."""
+    """Return the document and its findings; raise WorkflowError as `load` does.
+
+    Raises:
+        InvalidJobException: options contradict each other, or the file cannot be read.
+    """
+    if arguments.is_strict and arguments.is_lenient:
+        msg = "--strict and --lenient exclude each other"
+        raise InvalidJobException(msg)
     findings = Findings(arguments.file, arguments.is_strict, arguments.is_lenient)
     parameters = parse_pairs(arguments.parameters, "NAME=VALUE")
     return load(read_text(arguments.file), findings, parameters), findings

@@ -97,7 +97,9 @@ def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[st
 
 
 def _parse_observation(entry: Mapping[str, Any]) -> Observation:  # Any: as JSON has it
-    native_state, node, time = str(entry["state"]), entry.get("place"), entry.get("time")
+    # an agent that an earlier jpsi-pilot started, and that still runs, has `word`
+    native_state = str(entry["state" if "state" in entry else "word"])
+    node, time = entry.get("place"), entry.get("time")
     state, reason, message = _STATES.get(native_state, (None, None, None))
     return Observation(
         state=state,
