@@ -95,8 +95,11 @@ def _control_each(
         if job.status.final:
             failures[job.id] = jpsi.SubmitException(f"it has ended: {job.status.state}")
         elif job.deferral is not None:
-            act_on_deferred(job.deferral, job.id)
-            deferrals[job.deferral.name] = job.deferral, job.id
+            try:
+                act_on_deferred(job.deferral, job.id)
+                deferrals[job.deferral.name] = job.deferral, job.id
+            except jpsi.JpsiError as e:
+                failures[job.id] = e
     for deferral, job_id in deferrals.values():
         try:
             conclude(deferral)
