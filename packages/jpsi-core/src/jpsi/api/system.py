@@ -17,6 +17,7 @@ from jpsi.contract import (
     Queue,
     Site,
     Transport,
+    default_walltime,
 )
 from jpsi.model import SubmitException
 
@@ -44,8 +45,7 @@ class System:
     @property
     def default_duration(self) -> timedelta | None:
         """The walltime of a job that asks for none; None if there is no such limit."""
-        config = self.site().config
-        return config.default_duration if isinstance(config, BatchConfig) else None
+        return default_walltime(self.site().config)
 
     @property
     def is_remote(self) -> bool:

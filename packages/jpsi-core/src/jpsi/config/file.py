@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from jpsi.config.settings import Layer, Section, SpecDefaults
+from jpsi.contract import parse_duration
 from jpsi.document import Value, parse, shown
-from jpsi.model import parse_duration
 from jpsi.registry import is_constraint
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from jpsi.contract.spec_values import attributes, dependencies
+from jpsi.contract.spec_values import dependencies
 from jpsi.model import JobSpec, one_line
 
 #: The setting of an option: a text or a number; True if it has no value; None or False if it is left out; and
@@ -43,7 +43,7 @@ def custom_options(spec: JobSpec, system: str) -> dict[str, Any]:  # Any: whatev
 def _custom_attributes(spec: JobSpec, system: str) -> Iterator[tuple[str, str, Any]]:  # as above
     """Yield the name of each custom attribute for a system as the user wrote it, its option and its value."""
     start = f"{system}."
-    for name, value in (attributes(spec).custom_attributes or {}).items():
+    for name, value in (spec.attributes.custom_attributes or {}).items():
         if name.lower().startswith(start):
             yield name, name[len(start) :], value
 

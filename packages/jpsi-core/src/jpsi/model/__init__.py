@@ -2,7 +2,6 @@
 
 from jpsi.model import serialization
 from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_job_id, is_native_id
-from jpsi.model.durations import parse_duration
 from jpsi.model.errors import (
     BulkException,
     ConfigError,

@@ -16,6 +16,7 @@ from jpsi.contract import (
     Submission,
     dependencies,
     ownership,
+    walltime_limit,
 )
 from jpsi.lazy import lazy_attributes
 from jpsi.model import (
@@ -81,4 +82,5 @@ __all__ = [
     "shape",
     "timed",
     "transitions",
+    "walltime_limit",
 ]

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 
-from jpsi.contract import CommandResult, Failure, FailureKind
-from jpsi.model import parse_duration
+from jpsi.contract import CommandResult, Failure, FailureKind, parse_duration
 
 _DIGITS = re.compile(r"[0-9]+")
 # A tag, or other text that looks like the end of one.
