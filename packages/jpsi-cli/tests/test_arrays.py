@@ -132,8 +132,8 @@ def test_a_converted_script_is_an_array(slurm: Run, fake: FakeScheduler, tmp_pat
 def test_this_machine_limits_how_many_run(run: Run) -> None:
     result = run("submit", "--array", "1-3%1", "--", "sh", "-c", "echo $JPSI_ARRAY_INDEX")
 
-    assert (
-        result.stderr == b"jpsi: this command runs until the last job has started, as not all run at a time\n"
+    assert result.stderr.decode() == (
+        "jpsi: keep this command running until the last job has started: it limits how many run at a time\n"
     )
     array = result.stdout.decode().strip()
     assert run("wait", array).returncode == 0

@@ -32,9 +32,10 @@ def spec(nodes: int | None = None, hours: int | None = None, **attributes: str) 
     )
 
 
-NODES = "--nodes: it asks for 3 nodes and can never start; the queue main has 2, the queue debug has 1"
+NODES = "--nodes: the job requests 3 nodes and can never start; the queue main has 2, the queue debug has 1"
 TIME = (
-    "--time: it asks for 5:00:00 and can never start; the queue main has 4:00:00, the queue debug has 1:00:00"
+    "--time: the job requests 5:00:00 and can never start; "
+    "the queue main has 4:00:00, the queue debug has 1:00:00"
 )
 EXCESS = {
     "no request": (spec(), [MAIN, DEBUG], []),
@@ -46,7 +47,7 @@ EXCESS = {
     "the named queue cannot": (
         spec(hours=2, queue_name="debug"),
         [MAIN, DEBUG],
-        ["--time: it asks for 2:00:00 and can never start; the queue debug has 1:00:00"],
+        ["--time: the job requests 2:00:00 and can never start; the queue debug has 1:00:00"],
     ),
     # batch systems are not asked for a time then, and use their default
     "no limit requested": (spec(hours=0), [DEBUG], []),
@@ -55,7 +56,7 @@ EXCESS = {
     "a queue without a name": (
         spec(3),
         [jpsi.Queue(name="", native_state="", nodes=2)],
-        ["--nodes: it asks for 3 nodes and can never start; there are 2"],
+        ["--nodes: the job requests 3 nodes and can never start; there are 2"],
     ),
     "a reservation": (spec(3, 5, reservation_id="r"), [MAIN], []),
     "no queues": (spec(3, 5), [], []),
@@ -90,11 +91,11 @@ def test_an_element_of_an_array_is_compared_with_the_queues() -> None:
             "more memory than the limit per CPU or node",
             "it never starts like this: lower --memory",
         ),
-        ("no node can ever run it", "it never starts like this: lower what it asks for"),
+        ("no node can ever run it", "it never starts like this: lower its requests"),
         ("the job requests more nodes than its partition allows or has up", None),
         (
             "Can Never Run: Insufficient amount of resource: ncpus (R: 999 A: 4 T: 4)",
-            "it never starts like this: lower what it asks for",
+            "it never starts like this: lower its requests",
         ),
         ("the nodes are in use (Resources)", None),
     ],
@@ -116,18 +117,18 @@ DOCUMENT = """{"version": 1, \
         (
             ["run", "-x", "slurm", "--nodes", "5000", "--", "true"],
             (
-                "--nodes: it asks for 5000 nodes and can never start; "
+                "--nodes: the job requests 5000 nodes and can never start; "
                 "the queue main has 2, the queue debug has 2"
             ),
         ),
         (
             ["submit", "-x", "slurm", "--queue", "debug", "--time", "2d", "--", "true"],
-            "--time: it asks for 2 days, 0:00:00 and can never start; the queue debug has 1:00:00",
+            "--time: the job requests 2 days, 0:00:00 and can never start; the queue debug has 1:00:00",
         ),
         (
             ["submit", "-x", "slurm", "--queue", "debug", "--many", "jobs"],
             (
-                "jobs, line 2 and 1 more: --time: it asks for 2 days, 0:00:00 and can never start; "
+                "jobs, line 2 and 1 more: --time: the job requests 2 days, 0:00:00 and can never start; "
                 "the queue debug has 1:00:00"
             ),
         ),

@@ -1014,7 +1014,7 @@ def test_a_cancel_without_effect_is_asked_for_again_ever_more_rarely(
     (stop,) = [bench.spool.read_stop("a1", 1)]
     assert stop is not None
     assert (stop["why"], stop["repeats"]) == ("cancel", 5)
-    assert [text for text in caplog.messages if f"job a1 ({native_id}) lives on after its cancel" in text]
+    assert [text for text in caplog.messages if f"job a1 ({native_id}) still runs after its cancel" in text]
 
 
 def test_a_job_that_got_the_signal_of_its_cancel_may_take_its_time(bench: Bench) -> None:

@@ -42,7 +42,7 @@ def test_a_deferred_job_is_on_disk_and_not_submitted(executor: jpsi.JobExecutor)
     assert found.spec.attributes.after == [jpsi.Dependency("aaaaaaaa-1", "any")]
     assert found.spec.directory == Path.cwd()
     assert found.remark == (
-        f"it is submitted after aaaaaaaa, but no process waits for that; have one do it: jpsi wait {job.id}"
+        f"it is submitted after aaaaaaaa, but no process waits for that; start one: jpsi wait {job.id}"
     )
     assert executor.recover() == []
 
@@ -189,7 +189,7 @@ def test_a_cancel_that_was_cut_short_is_completed(executor: jpsi.JobExecutor) ->
     Spool(the_only().origin.path).stop(job.id, 1, Stop(CANCEL, datetime.now(UTC)).content)
 
     found = the_only()
-    assert found.remark == "its end was asked for"
+    assert found.remark == "its cancellation was requested"
     assert found.deferral is not None
     assert found.deferral.acknowledge([job.id]) == []
     assert the_only().status.state is jpsi.JobState.CANCELED

@@ -185,7 +185,7 @@ def test_a_plan_is_reported_as_json(run: Run) -> None:
     _, out, _ = run("plan", "--json", "-x", "slurm", str(EXAMPLES / "07-count.yaml"))
 
     (entry,) = json.loads(out)["entries"]
-    assert entry["asks"] == {
+    assert entry["shape"] == {
         "node_count": 4,
         "processes_per_node": 1,
         "cpu_cores_per_process": 4,

@@ -96,7 +96,7 @@ def _reserve_standard_streams() -> None:
 
 def _show_version(ctx: click.Context, _: click.Parameter, is_requested: bool) -> None:  # noqa: FBT001  click's
     if is_requested:
-        from importlib.metadata import version  # noqa: PLC0415  slow to import and rarely asked for
+        from importlib.metadata import version  # noqa: PLC0415  slow to import and rarely used
 
         python = ".".join(map(str, sys.version_info[:3]))
         click.echo(f"jpsi {version('jpsi-cli')} (jpsi-core {version('jpsi-core')}, Python {python})")

@@ -123,7 +123,7 @@ class JobExecutor:
     @property
     def version(self) -> Version:
         """The version of the distribution that the executor came from."""
-        from packaging.version import Version  # noqa: PLC0415  rarely asked for
+        from packaging.version import Version  # noqa: PLC0415  rarely used
 
         return Version(self._assembly.candidate.version)
 
@@ -173,7 +173,7 @@ class JobExecutor:
         check_job(job)
         preview = self._engine.preview(self._validation.submission(job, 1))
         if isinstance(preview, NotOffered):
-            msg = f"the executor {self.name} does not tell what it would submit"
+            msg = f"the executor {self.name} cannot show what it would submit"
             raise SubmitException(msg)
         return preview
 

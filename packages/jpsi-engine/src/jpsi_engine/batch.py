@@ -111,7 +111,7 @@ class BatchEngine(Engine):
         # jobs that were attached to a malformed native id: `track` publishes the reason
         self._malformed: dict[str, str] = {}
         self._throttle = make_throttle(
-            self._backend, SharedPoll(f"{self._spool.root}/room"), self._followed, time.monotonic
+            self._backend, SharedPoll(f"{self._spool.root}/quota"), self._followed, time.monotonic
         )
         shortest = self._config.shortest_interval.total_seconds()
         self._dependency_states = DependencyStates(self._backend, self._spool, self._native_ids, shortest)

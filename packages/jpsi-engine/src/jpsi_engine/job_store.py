@@ -80,7 +80,7 @@ _SHORT = 8
 
 @attrs.frozen
 class Origin:
-    """The executor of a job, and the target by which the user asked for it."""
+    """The executor of a job, and the target that the user named for it."""
 
     executor: str
     #: The name of a configured target, or a URL; empty for an executor of this machine.
@@ -245,7 +245,7 @@ class StoredJob:
         waits = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}"
         if deferral.is_attended:
             return f"{waits}; {deferral.process} waits for that"
-        return f"{waits}, but no process waits for that; have one do it: jpsi wait {self.id}"
+        return f"{waits}, but no process waits for that; start one: jpsi wait {self.id}"
 
     @functools.cached_property
     def deferral(self) -> Deferral | None:
@@ -446,7 +446,7 @@ def _read_folder(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[Stored
             damaged = files.read_damaged(it.job_id, {marker.name: marker for marker in it.markers})
             job = None if damaged is None else _make_job(origin, damaged, codes)
         if job is None:
-            log.warning("job %s in %s cannot be understood", it.job_id, folder.root)
+            log.warning("job %s in %s cannot be parsed", it.job_id, folder.root)
         else:
             yield job
 

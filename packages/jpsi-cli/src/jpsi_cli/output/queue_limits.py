@@ -37,7 +37,7 @@ def describe_never(reason: str) -> str | None:
     if not _NEVER.search(reason) or "or has up" in reason:
         return None
     options = [option for option, words in _OPTIONS if words.search(reason)]
-    return f"it never starts like this: lower {' or '.join(options) or 'what it asks for'}"
+    return f"it never starts like this: lower {' or '.join(options) or 'its requests'}"
 
 
 def excess_over_queues(spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> list[str]:
@@ -60,14 +60,14 @@ def _excess_nodes(spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> Iterator[
     nodes = _requested_nodes(spec)
     limits = {it.name: _min_known(it.nodes, it.max_nodes) for it in queues}
     if nodes is not None and all(it is not None and nodes > it for it in limits.values()):
-        yield f"--nodes: it asks for {nodes} nodes and can never start; {_render_limits(limits)}"
+        yield f"--nodes: the job requests {nodes} nodes and can never start; {_render_limits(limits)}"
 
 
 def _excess_time(duration: timedelta | None, queues: Sequence[jpsi.Queue]) -> Iterator[str]:
     limits = {it.name: it.max_walltime for it in queues}
     # a duration of 0 asks the batch system for no time, so that its default applies
     if duration and all(it and duration > it for it in limits.values()):
-        yield f"--time: it asks for {duration} and can never start; {_render_limits(limits)}"
+        yield f"--time: the job requests {duration} and can never start; {_render_limits(limits)}"
 
 
 def _requested_nodes(spec: jpsi.JobSpec) -> int | None:

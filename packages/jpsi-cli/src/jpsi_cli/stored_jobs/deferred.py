@@ -167,7 +167,7 @@ class _DeferredJobs:
     """The jobs of a deferral, and what is known of the jobs that they wait for."""
 
     _deferral: Deferral
-    #: The name by which the user asked for the executor.
+    #: The name that the user gave the executor.
     _name: str
     #: The ids of jobs by what they wait for.
     _groups: Mapping[tuple[jpsi.Dependency, ...], list[str]]

@@ -86,7 +86,7 @@ def sort_dependencies(
     Args:
         wanted: as `read_dependencies` returns them.
         executor: the executor of the new job.
-        name: the name by which the user asked for it.
+        name: the name that the user gave it.
 
     Raises:
         InvalidJobException: a job ended as it must not; it names all.

@@ -56,7 +56,9 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
         for job in jobs:
             add_dependencies(job, dependencies.native)
         if opened is not system:
-            messages.error("this command runs until the last job has started, as not all run at a time")
+            messages.error(
+                "keep this command running until the last job has started: it limits how many run at a time"
+            )
         code = _submit(jobs, opened, as_json=as_json)
         if any(job.native_id is not None for job in jobs):
             # no other process may be following these jobs, and `jpsi ls` has to know how they ended

@@ -60,7 +60,7 @@ def read_script(
     lost = script.lost
     limit = default_walltime(assembly.config)
     if script.spec.attributes.duration is None and limit is not None:
-        what = "the script sets no time limit: jpsi does not use that of the queue, and gives the job"
+        what = "the script sets no time limit: jpsi gives the job its own default, not that of the queue:"
         lost = (*lost, f"{what} {limit}")
     return Conversion(
         executor=assembly.candidate.canonical,

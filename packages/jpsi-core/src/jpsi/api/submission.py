@@ -54,7 +54,7 @@ class JobSubmitter:
             submissions = self._prepare(request)
             ids = [it.job_id for it in submissions]
             if checks_first and request.failed:
-                why = "it was not submitted, as others cannot be"
+                why = "jpsi did not submit it, because other jobs of the call cannot run"
                 self._fail(request, {request.jobs[job_id]: SubmitException(why) for job_id in ids})
             else:
                 self._engine.submit_many(submissions, functools.partial(self._record, request))
@@ -93,7 +93,7 @@ class JobSubmitter:
     def _register(self, job: Job) -> None:
         with self._lock:
             if self._jobs.setdefault(job.id, job) is not job:
-                msg = f"job {job.id} was recovered twice, and the other one was submitted"
+                msg = f"job {job.id} was recovered twice, and its other Job was submitted; use that one"
                 raise SubmitException(msg)
 
     def _record(self, request: _Request, outcomes: Outcomes, *, is_submitted: bool = True) -> None:

@@ -24,7 +24,7 @@ from jpsi.model import SubmitException
 
 @attrs.frozen(slots=True, kw_only=True)
 class System:
-    """The batch system behind one executor. Each method queries it at once; any thread may call them."""
+    """The batch system behind one executor. Each call of a method queries it; any thread may call them."""
 
     #: The executor's name.
     name: str

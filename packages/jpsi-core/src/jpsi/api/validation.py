@@ -1,4 +1,4 @@
-"""Checks a job before submission with all parts that may refuse it; reports all problems at once."""
+"""Checks a job before submission with all parts that may refuse it; reports all problems together."""
 
 from __future__ import annotations
 

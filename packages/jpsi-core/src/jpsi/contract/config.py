@@ -37,7 +37,7 @@ _shell_lines = _must_be(
 _duration = _must_be(
     "a timedelta that is not negative", lambda it: isinstance(it, timedelta) and it >= timedelta(0)
 )
-_interval = _must_be("a timedelta of some length", lambda it: isinstance(it, timedelta) and it > timedelta(0))
+_interval = _must_be("a timedelta above zero", lambda it: isinstance(it, timedelta) and it > timedelta(0))
 _count = _must_be("a whole number of at least 1", lambda it: isinstance(it, int) and it >= 1)
 
 

@@ -277,7 +277,7 @@ class ExecutorHooks(Protocol):
 
         SubmitException, as `CommandResult.checked` raises it, if the batch system did not answer: then the
         engine learns nothing. A truncated output counts as no answer: raise unless the beginning and the end
-        that `query` asked for (a header, a line of its own) are there and every line between them is
+        that `query` requested (a header, a line of its own) are there and every line between them is
         understood. Skip text of the site before that beginning.
 
         Each observation says which job it is about: `Observation.tag`, and `submitted` where the batch system
@@ -304,8 +304,8 @@ class ExecutorHooks(Protocol):
     def cancel(self, native_ids: Sequence[str], site: Site, seen: Mapping[str, Observation]) -> Command:
         """Return the command that ends these jobs, pending or running.
 
-        `seen` holds what the batch system said a moment before about those of them that it mentioned: they
-        carried their tags then. If the command has options that restrict it to jobs of a given user or name,
+        `seen` has the observations of a poll a moment before, for the jobs that it listed: they carried their
+        tags then. If the command has options that restrict it to jobs of a given user or name,
         use them.
         """
 
@@ -349,7 +349,7 @@ class ExecutorHooks(Protocol):
         """Return the native ids of the jobs that a line of `watch` reports as changed."""
 
     def version(self, site: Site) -> Command | NotOffered:
-        """Return the command that prints the version of the batch system, best without asking its server.
+        """Return the command that prints the version of the batch system, best without a query of its server.
 
         The first line with a digit is shown to users unchanged.
         """

@@ -104,7 +104,7 @@ class Output:
         """Return its content from an offset on; None if there is no such file, or not yet.
 
         To follow a job, read again from the `end` of the last part. A job that runs again starts its output
-        anew: the next part then has the `offset` 0.
+        from the beginning: the next part then has the `offset` 0.
 
         A negative offset is counted from the end; in a shorter file, the part begins at the beginning. The
         part has at most `most` bytes.

@@ -49,7 +49,7 @@ def node_count(resources: ResourceSpecV1) -> int | None:
 
 
 def units(amount: Amount, unit: Amount) -> int:
-    """Convert an amount to whole units, rounded up, so that a job never gets less than it asked for.
+    """Convert an amount to whole units, rounded up, so that a job never gets less than it requested.
 
     >>> units(timedelta(seconds=61), timedelta(minutes=1)), units(1025, 1024)
     (2, 2)

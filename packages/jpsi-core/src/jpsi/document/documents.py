@@ -202,7 +202,7 @@ def _command(command: Value) -> list[str]:
 def _extra_counts(count: Value) -> dict[str, Any]:
     extra = {key: value for key, value in count.mapping().items() if key not in COUNT_KEYS}
     for key, value in extra.items():
-        value.warn(f"has no meaning to jpsi, which only carries it{did_you_mean(key, COUNT_KEYS)}")
+        value.warn(f"is not used by jpsi{did_you_mean(key, COUNT_KEYS)}")
     return {f"count.{key}": value.anything() for key, value in extra.items()}
 
 

@@ -111,8 +111,8 @@ def _resources(value: Value, standard: ResourceSpecV1 | None) -> dict[str, Any] 
         if differing:
             own_text, other_text = (", ".join(f"{it} {of[it]}" for it in differing) for of in (own, other))
             first = f" in {COMPONENTS}[0]" if isinstance(resources, HeterogeneousResources) else ""
-            standard_text = f"the document's resources and tasks come to {other_text}"
-            value.wrong(f"comes to {own_text}{first}, but {standard_text}")
+            standard_text = f"the document's resources and tasks mean {other_text}"
+            value.wrong(f"means {own_text}{first}, but {standard_text}")
     return plain
 
 
@@ -132,7 +132,7 @@ def _custom_attributes(value: Value, plain: dict[str, Any]) -> None:
     standard = plain["attributes"]["custom_attributes"] or {}
     custom = value.free_mapping()
     for name in custom.keys() & standard.keys():
-        value.child(name).wrong("is also said by attributes.system.job or tasks[0].count")
+        value.child(name).wrong("repeats attributes.system.job or tasks[0].count; remove it")
     plain["attributes"]["custom_attributes"] = {**standard, **custom}
 
 

@@ -75,19 +75,19 @@ class HookGuard:
     def refusal(self) -> Function:
         """Return the function to call last, if no layer has a result; it raises PluginError if one must."""
         wrong = None if self.is_of_all else type_problem(None, self.returned)
-        msg = f"the hook {self.hook} of {self.label} answered {wrong}"
+        msg = f"the hook {self.hook} of {self.label} returned {wrong}"
 
         @hookimpl(trylast=True)
         def refuse() -> None:
             if wrong:
-                raise PluginError(msg if self.label else f"there is no plugin that has the hook {self.hook}")
+                raise PluginError(msg if self.label else f"no plugin implements the hook {self.hook}")
 
         return refuse
 
     def _checked(self, answer: object, expected: Any) -> Any:  # noqa: ANN401  an annotation
         """Return a result of this type, or raise PluginError."""
         if self.returned is not None and (wrong := type_problem(answer, expected)):
-            msg = f"the hook {self.hook} of {self.label} answered {wrong}"
+            msg = f"the hook {self.hook} of {self.label} returned {wrong}"
             raise PluginError(msg)
         return answer
 

@@ -142,15 +142,15 @@ def over_nothing(name: str, executors: Collection[str], targets: Collection[str]
     """Return why an override of one file with this name overrides no executor; None if it does.
 
     >>> over_nothing("klep", ["kelp", "local"], [])
-    "lies over nothing: there is no executor 'klep'; did you mean 'kelp'?"
+    "overrides nothing: there is no executor 'klep'; did you mean 'kelp'?"
     """
     if name.lower() in {ALL, *map(str.lower, executors)}:
         return None
     if name.lower() in targets:
-        advice = "; targets cannot be named here, only executors"
+        advice = "; an override is named after an executor, not after a target"
     else:
         advice = did_you_mean(name.lower(), executors)
-    return f"lies over nothing: there is no executor {name!r}{advice}"
+    return f"overrides nothing: there is no executor {name!r}{advice}"
 
 
 def _load_error(plugins: Plugins, candidate: Candidate, folders: Sequence[Path]) -> str | None:

@@ -1,4 +1,4 @@
-"""The rules for valid specs, which hold on any executor; they report all problems at once.
+"""The rules for valid specs, which hold on any executor; they report all problems together.
 
 Every message begins with its field, as `field: sentence` or `field sentence`: the reader of job documents
 parses it to find the line of a problem.

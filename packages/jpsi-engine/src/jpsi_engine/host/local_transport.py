@@ -225,7 +225,7 @@ def _communicate(process: subprocess.Popen[bytes], command: Command, data: bytes
 
 
 def _write_available(process: subprocess.Popen[bytes], data: bytes) -> bytes:
-    """Write as much as the pipe takes at once, and return the rest.
+    """Write as much as the pipe takes without blocking, and return the rest.
 
     If this program were killed between two writes, the command would have read half of a script.
     """

@@ -52,7 +52,7 @@ class Watched:
     has_pidfd_slot: bool = False
     #: Its wait status, as wait(2) reports it.
     status: int | None = None
-    #: The number of times that the kernel may still be asked for the wait status.
+    #: The number of times that the wait status may still be read from the kernel.
     retries: int = _STATUS_RETRIES
     #: The number of times that the sink raised an exception.
     failures: int = 0

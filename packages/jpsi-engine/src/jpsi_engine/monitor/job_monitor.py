@@ -41,7 +41,7 @@ _MAX_ACCOUNTING_QUERIES = 20
 _LONE_POLLS = 2
 # In longest intervals: two polls that are further apart say nothing about the time between them.
 _LAPSE = 4
-# In shortest intervals: how long a cancel may take before the batch system is asked again.
+# In shortest intervals: how long a cancel may take before it is repeated.
 _REPEAT_INTERVALS = 2
 # The most missing jobs of which one poll stores the absence for later processes; each takes a file.
 _MOST_STORED = 1000
@@ -130,7 +130,7 @@ class JobMonitor(Publisher):
         except (KeyError, TypeError, ValueError):
             # a newer jpsi may have written what is there
             job.is_read = True
-            log.warning("job %s: its folder cannot be understood", job.job_id, exc_info=True)
+            log.warning("job %s: its folder cannot be parsed", job.job_id, exc_info=True)
 
     def note_event(self, now: float) -> None:
         """Note that the batch system announced a change by itself; markers may report the same change."""
@@ -237,7 +237,7 @@ class JobMonitor(Publisher):
         return reports and all(job.is_waiting for job in self._followed())
 
     def note_deadline(self, now: float, seconds: float) -> None:
-        """Note that a caller waits for news of a job, for so many seconds at most."""
+        """Note that a caller waits for a status of a job, for so many seconds at most."""
         self._poll_interval.note_deadline(now, seconds)
 
     def _repeat_cancels(self, jobs: Iterable[JobView], now: Callable[[], float]) -> None:
@@ -251,7 +251,7 @@ class JobMonitor(Publisher):
         def is_due(job: JobView, seen: Observation | None) -> bool:
             return self.get(job.job_id) is job and job.needs_cancel(seen, now(), delay, self._grace)
 
-        # first those that were asked for least
+        # first those that were repeated least
         stopped = sorted((it for it in jobs if it.stop is not None), key=lambda it: it.cancel_repeats)
         due = [job for job in stopped if is_due(job, job.queued)][:_MAX_ACCOUNTING_QUERIES]
         try:
@@ -264,7 +264,7 @@ class JobMonitor(Publisher):
                 refused = self._backend.cancel([job.native_id], {job.native_id: seen})
                 job.cancel_repeats += 1
                 log.warning(
-                    "job %s (%s) lives on after its cancel; %s was asked again: %s",
+                    "job %s (%s) still runs after its cancel; jpsi cancelled it on %s again: %s",
                     job.job_id,
                     job.native_id,
                     self._backend.display_name,
@@ -282,7 +282,7 @@ class JobMonitor(Publisher):
     def info(
         self, job: JobView, now: Callable[[], float], sleep: Callable[[float], None]
     ) -> Observation | None:
-        """Return what the batch system said about a job; None if it did not mention the job.
+        """Return the observation of a job; None if the batch system did not list the job.
 
         A snapshot that is younger than the shortest interval is used. If there is none, the batch system is
         polled about every followed job, and what follows from the new snapshot is published.
@@ -425,7 +425,7 @@ class JobMonitor(Publisher):
     def _poll_unverified(self, jobs: Iterable[JobView], now: float) -> None:
         """Poll alone about jobs that were attached and that the last polls did not show.
 
-        Many batch systems say that there is no such job only if they are asked about it alone.
+        Many batch systems say that there is no such job only in answer to a query for it alone.
         """
         unseen = [job for job in jobs if job.is_unverified and 0 < job.absences <= _LONE_POLLS]
         for job in [job for job in unseen if not job.is_denied][:_MAX_ACCOUNTING_QUERIES]:

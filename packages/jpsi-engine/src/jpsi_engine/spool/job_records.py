@@ -1,6 +1,6 @@
 """Reads the files of all jobs in one spool, no matter which process submitted them; changes nothing.
 
-It reads thousands of jobs at once, so it opens only those files that decide what became of a job.
+It may read thousands of jobs in one call, so it opens only those files that decide what became of a job.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class JobRecord:
     #: The time when its runner began, in nanoseconds since 1970; for processes of this machine only.
     started_ns: int | None = None
     markers: Sequence[Marker] = ()
-    #: The record that it was asked to end, with the reason.
+    #: The record of jpsi's request to end it, with the reason.
     stop: Mapping[str, Any] | None = None
     #: The final status, if it does not follow from the markers alone.
     final: Mapping[str, Any] | None = None

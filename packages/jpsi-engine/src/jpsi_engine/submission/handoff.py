@@ -166,7 +166,7 @@ class Handoff:
 
     def _discard_refused(self, attempts: Sequence[JobAttempt], failure: Failure) -> list[JpsiError]:
         """Discard attempts that the batch system refused, or withdraw them; return the error of each."""
-        why = f"{self._backend.display_name} did not take it: {failure.message}"
+        why = f"{self._backend.display_name} did not accept it: {failure.message}"
         discarded = [it for it in attempts if it.discard(why)]
         self._run_host.clean_up(discarded)
         refusals = []
@@ -178,9 +178,9 @@ class Handoff:
     def _refusal_error(self, attempt: JobAttempt, failure: Failure) -> JpsiError:
         if failure.kind is FailureKind.INVALID_JOB:
             return InvalidJobException.of(
-                _SUBJECT, [f"{self._backend.display_name} refuses it: {failure.message}"]
+                _SUBJECT, [f"{self._backend.display_name} rejects it: {failure.message}"]
             )
-        msg = f"{self._backend.display_name} did not take {attempt.name}: {failure.message}"
+        msg = f"{self._backend.display_name} did not accept {attempt.name}: {failure.message}"
         return SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)
 
     def render_script(self, attempt: JobAttempt, spec: JobSpec, context: SubmitContext) -> Script:

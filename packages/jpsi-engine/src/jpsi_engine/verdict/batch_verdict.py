@@ -50,7 +50,7 @@ class Facts:
     markers: Sequence[Marker] = ()
     #: The exit codes after which the batch system may requeue the job.
     requeue_exit_codes: Collection[int] = ()
-    #: The record that jpsi asked the job to end; None if it did not.
+    #: The record of jpsi's request to end the job; None if there was none.
     stop: Stop | None = None
     #: The last observation from the queue, unless it is older than the exit marker.
     queued: Observation | None = None
@@ -155,7 +155,7 @@ def _is_provisional(facts: Facts, exit_marker: Marker) -> bool:
 
 
 def _may_be_requested(stop: Stop | None) -> bool:
-    """Return True if the job may have ended because jpsi asked it to.
+    """Return True if the job may have ended because jpsi cancelled it.
 
     The signal may reach the job before its runner; the job then ends with any code. The function compares no
     clocks, as those of clients, nodes and file servers differ.

@@ -40,7 +40,7 @@ def owner_of(
     Args:
         observation: the batch system's report about the native id of the job.
         tag: the job's tag; None for a job that jpsi did not submit, for which every report is believed.
-        submitted: the time when the batch system accepted the job, as an earlier report with the tag said.
+        submitted: the time when the batch system accepted the job, as an earlier report with the tag has it.
         began: the time of the job's first marker, by which the batch system had accepted it; None if it has
             left none.
         is_requeued: True if the batch system has requeued the job, which on some systems changes the

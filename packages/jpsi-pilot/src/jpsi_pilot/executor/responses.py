@@ -39,7 +39,7 @@ _STATES: Mapping[str, Meaning] = {
 T = TypeVar("T")
 # The key of the agent's answer that lists the ids of no known job.
 _UNKNOWN = "unknown"
-# The exit codes of client.py: the agent did not take the request, or refuses the job.
+# The exit codes of client.py: the agent did not accept the request, or refuses the job.
 _FAILURES = {3: FailureKind.TRANSIENT, 4: FailureKind.INVALID_JOB}
 
 

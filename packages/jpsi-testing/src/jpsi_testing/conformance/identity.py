@@ -148,11 +148,11 @@ class IdentityTests(ExecutorTestBase):
         assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
 
     def _follow_by_time(self, executor: JobExecutor, spec: jpsi.JobSpec) -> Job:
-        """Return a job that runs, of which the batch system tells when it was submitted."""
+        """Return a job that runs and whose time of submission the batch system reports."""
         job = self.start(executor, spec)
         seen = executor.info(job)
         if seen is None or seen.submitted is None:
-            pytest.skip("its answers do not tell when a job was submitted")
+            pytest.skip("it does not report when a job was submitted")
         return job
 
     def _waiting(self, executor: JobExecutor, fake: FakeScheduler, proof: Proof) -> Job:

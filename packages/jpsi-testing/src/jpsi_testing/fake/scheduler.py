@@ -98,8 +98,8 @@ class FakeScheduler(Machine):
     def cancel_all(self, native_ids: Iterable[str]) -> None:
         """End jobs in one request: all before any other starts."""
         with self.lock:
-            heard = [native_id for native_id in native_ids if not self._is_cancel_ignored()]
-            self._end_all(heard, FakeState.CANCELLED)
+            obeyed = [native_id for native_id in native_ids if not self._is_cancel_ignored()]
+            self._end_all(obeyed, FakeState.CANCELLED)
 
     def _is_cancel_ignored(self) -> bool:
         """Return True, and count it, if the next request to cancel a job has no effect."""

@@ -150,7 +150,7 @@ class ScriptForm:
                     adds_up = earlier is not None and value is not None and name in self.joints
                     options[name] = f"{earlier}{self.joints[name]}{value}" if adds_up else value
             except ValueError as e:
-                unread.append(f"the directive {directive!r} is not read to its end: {e}")
+                unread.append(f"the directive {directive!r} was read only in part: {e}")
         draft = Draft(form=self, config=None if site is None else site.config, options=options, lost=unread)
         in_order = sorted(self.options.items(), key=lambda item: item[1].is_read_last)
         readers = {name: option.read for name, option in in_order if option.read is not None}
@@ -177,7 +177,7 @@ class ScriptForm:
         try:
             length = len((text or "").encode())
         except UnicodeEncodeError as e:
-            msg = f"{self.dashes}{option} cannot be {text!r}: it is no text that UTF-8 can express"
+            msg = f"{self.dashes}{option} cannot be {text!r}: it cannot be encoded in UTF-8"
             raise ValueError(msg) from e
         if self.longest is not None and length > self.longest:
             msg = f"{self.dashes}{option} has {length} bytes, more than the {self.longest} that are possible"
@@ -242,5 +242,5 @@ class Draft:
             name, text = self.form.spelled(option, value)
         except ValueError:  # jpsi would refuse to write it
             name, text = option, value
-        said = "" if text is None else f" {text}"
-        self.lost.append(f"{self.form.dashes}{name}{said}: {why}")
+        shown_value = "" if text is None else f" {text}"
+        self.lost.append(f"{self.form.dashes}{name}{shown_value}: {why}")
