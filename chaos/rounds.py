@@ -214,7 +214,7 @@ class Round(abc.ABC):
 
     @abc.abstractmethod
     def foreign_job_facts(self) -> list[ForeignJobFacts]:
-        """Return the facts about strangers' jobs."""
+        """Return the facts about foreign jobs."""
 
     # For faults.
 

@@ -1117,7 +1117,7 @@ def test_no_cancel_is_repeated_for_a_native_id_that_another_job_has(bench: Bench
     bench.scheduler.ignored_cancels = 0
     bench.clock.advance(20)
     answer = bench.engine._backend.query_states([native_id])
-    stranger = bench.scheduler.reuse_native_id(native_id)
+    foreign_job = bench.scheduler.reuse_native_id(native_id)
     monitor, _ = bench.engine._open()
     job = monitor.get("a1")
     assert job is not None
@@ -1126,7 +1126,7 @@ def test_no_cancel_is_repeated_for_a_native_id_that_another_job_has(bench: Bench
     job.observe(answer[native_id], bench.clock())
     monitor._repeat_cancels([job], bench.clock)
 
-    assert (stranger.state.final, bench.calls("tdel")) == (False, 1)
+    assert (foreign_job.state.final, bench.calls("tdel")) == (False, 1)
 
 
 def test_own_cancel_is_remembered_when_the_system_forgets(bench: Bench) -> None:
@@ -2261,8 +2261,8 @@ def test_info_does_not_report_another_job_with_the_native_id(bench: Bench) -> No
 @pytest.mark.parametrize("request_", ["cancel", "hold", "release", "cancel_many"])
 def test_no_request_goes_to_another_job_with_the_native_id(bench: Bench, request_: str) -> None:
     native_id = bench.submit()
-    stranger = bench.scheduler.reuse_native_id(native_id)
-    before = stranger.state
+    foreign_job = bench.scheduler.reuse_native_id(native_id)
+    before = foreign_job.state
 
     if request_ == "cancel_many":
         other = bench.submit("a2")
@@ -2276,7 +2276,7 @@ def test_no_request_goes_to_another_job_with_the_native_id(bench: Bench, request
         error = caught.value
 
     assert f"its native id {native_id} is now another job's" in str(error)
-    assert stranger.state is before
+    assert foreign_job.state is before
     assert bench.spool.read_stop("a1", 1) is None, "no cancellation is recorded"
     assert not any(bench.calls(command) for command in ("thold", "trelease"))
     assert bench.calls("tdel") == (request_ == "cancel_many")

@@ -198,11 +198,11 @@ def test_many_dependencies_on_a_forgotten_job_take_one_accounting_query(
     engine: BatchEngine, scheduler: FakeScheduler
 ) -> None:
     scheduler.keep = 10
-    stranger = scheduler.submit(FakeJob("1700")).native_id
+    foreign_job = scheduler.submit(FakeJob("1700")).native_id
     cast("FakeClock", scheduler.clock).advance(100)
 
     for number in range(COUNT):
-        submit(engine, f"a{number}", after=[stranger])
+        submit(engine, f"a{number}", after=[foreign_job])
 
     queries = [call for call in scheduler.log.of("tstat") if "--finished" in call.invocation.argv]
     assert len(queries) == 1

@@ -92,11 +92,11 @@ MISTAKES = {
         "status_carries",
         "-1; its observation has None",
     ),
-    "a stranger's end is the job's": (
+    "the end of a foreign job is the job's": (
         'tag=extract_tag(row["tag"])',
         'tag="jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"',
         "status_carries",
-        "a job that carries no tag is a stranger's; the tag of its observation is 'jpsi-0b9e6f0e",
+        "a job that carries no tag is a foreign job; the tag of its observation is 'jpsi-0b9e6f0e",
     ),
     "a guessed id": (
         "if len(found) != 1:",

@@ -136,7 +136,7 @@ def type_problem(answer: object, expected: Any) -> str | None:  # noqa: ANN401  
         return None
     hint = "; is `return` missing?" if answer is None else ""
     hint = "; is wrapper=True missing?" if isinstance(answer, Generator) else hint
-    return f"{type(answer).__name__}{_strangers(answer, expected)}, not {spelled(expected)}{hint}"
+    return f"{type(answer).__name__}{_item_types(answer, expected)}, not {spelled(expected)}{hint}"
 
 
 # Hooks are called for each of many jobs, and reading an annotation takes longer than checking a result.
@@ -178,7 +178,7 @@ def spelled(expected: Any) -> str:  # noqa: ANN401  as above
     return "None" if expected is types.NoneType else str(expected.__name__)
 
 
-def _strangers(answer: object, expected: Any) -> str:  # noqa: ANN401  as above
+def _item_types(answer: object, expected: Any) -> str:  # noqa: ANN401  as above
     """Name the types of the items in a list that do not belong there."""
     if typing.get_origin(expected) not in {Sequence, Iterable} or not isinstance(answer, list | tuple):
         return ""

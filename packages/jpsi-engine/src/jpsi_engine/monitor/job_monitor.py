@@ -303,7 +303,7 @@ class JobMonitor(Publisher):
     def query_now(self, jobs: Iterable[JobView]) -> dict[str, Observation]:
         """Return what the batch system says at this moment about the native ids of jobs, by job id.
 
-        The batch system may have given a native id to a stranger's job since: see `JobView.owner_of`.
+        The batch system may have given a native id to a foreign job since: see `JobView.owner_of`.
 
         Raises:
             JpsiError: the batch system did not answer.
@@ -320,7 +320,7 @@ class JobMonitor(Publisher):
         """Return the states of jobs by native id, whichever process follows them.
 
         Jobs that the batch system does not know are left out, and so are native ids that belong to a
-        stranger's job now. A job may be reported as present by a snapshot, or by the success of its submit
+        foreign job now. A job may be reported as present by a snapshot, or by the success of its submit
         command, up to the shortest interval ago. A job is reported as missing only by a snapshot that was
         begun during this call.
 
@@ -499,7 +499,7 @@ class JobMonitor(Publisher):
         """
         sure, left = [], _MAX_ACCOUNTING_QUERIES
         for job in jobs:
-            if job.is_denied or job.stranger is not None or not self.is_lost(job, now):
+            if job.is_denied or job.foreign_job is not None or not self.is_lost(job, now):
                 sure.append(job)
             elif left > 0:
                 left -= 1
@@ -527,9 +527,9 @@ class JobMonitor(Publisher):
         return self._apply_accounting([job], [job.native_id], now)
 
     def _observe(self, job: JobView, seen: Observation | None, now: float) -> None:
-        had_own_id = job.stranger is None
+        had_own_id = job.foreign_job is None
         job.observe(seen, now)
-        if had_own_id and job.stranger is not None:
+        if had_own_id and job.foreign_job is not None:
             log.warning(
                 "job %s: %s has given its native id %s to another job",
                 job.job_id,

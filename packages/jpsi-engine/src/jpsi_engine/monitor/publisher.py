@@ -212,7 +212,7 @@ class Publisher:
             unmentioned=job.absent_since is not None,
             absent=known.answers >= _ANSWERS,
             denied=job.is_denied and known.answers >= _ANSWERS,
-            stranger=job.stranger,
+            foreign_job=job.foreign_job,
             unaccounted=_is_unaccounted(job, is_late, absent_for),
             settled=(known.over or 0.0) >= self._grace,
             overdue=absent_for >= overdue,

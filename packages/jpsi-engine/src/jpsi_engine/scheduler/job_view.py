@@ -97,7 +97,7 @@ class JobView:
     #: When the batch system accepted it, according to an observation that showed its tag.
     submitted: datetime | None = None
     #: The observation of another job, to which the batch system has given the native id.
-    stranger: Observation | None = None
+    foreign_job: Observation | None = None
     #: True if the last snapshot mentioned other elements of its array and not this one.
     is_dropped: bool = False
 
@@ -214,8 +214,8 @@ class JobView:
         return self.absent_since is None and not self.needs_verdict and not self.markers
 
     def own_observation(self, seen: Observation | None) -> Observation | None:
-        """Return an observation if it is about this job; None if it shows a stranger's job or no job."""
-        if seen is None or not seen.exists or self.owner_of(seen) is Owner.STRANGER:
+        """Return an observation if it is about this job; None if it shows a foreign job or no job."""
+        if seen is None or not seen.exists or self.owner_of(seen) is Owner.FOREIGN:
             return None
         return seen
 
@@ -224,7 +224,7 @@ class JobView:
         restarts = 0 if self.queued is None else self.queued.restarts or 0
         is_requeued = bool(restarts or seen.restarts) or restart_count(self.markers) > 0
         # once another job has the native id, a submit time that several jobs may share proves nothing
-        submitted = self.submitted if self.stranger is None or seen.tag else None
+        submitted = self.submitted if self.foreign_job is None or seen.tag else None
         began = min((marker.time for marker in self.markers), default=None)
         return owner_of(seen, self.tag, submitted, began=began, is_requeued=is_requeued)
 
@@ -238,7 +238,7 @@ class JobView:
             return
         self.needs_verdict = self.needs_verdict or self.absent_since is not None or attributed != self.queued
         self.queued, self.absent_since = attributed, None
-        self.absences, self.is_denied, self.stranger = 0, False, None
+        self.absences, self.is_denied, self.foreign_job = 0, False, None
         self.accounted, self.is_unaccounted, self.unaccounted_since = None, False, None
         if not is_final(attributed):
             self.ended_since, self.earlier_absence = None, Absence()
@@ -253,8 +253,8 @@ class JobView:
         if seen is None or not seen.exists:
             return None
         owner = self.owner_of(seen)
-        if owner is Owner.STRANGER:
-            self.stranger = self.stranger if self._is_older_job(seen) else seen
+        if owner is Owner.FOREIGN:
+            self.foreign_job = self.foreign_job if self._is_older_job(seen) else seen
             return None
         if owner is Owner.OWN:
             if seen.tag:
@@ -309,7 +309,7 @@ class JobView:
         """Use another native id from now on; everything that was known under the old one is dropped."""
         self.native_id = native_id
         self.queued = self.accounted = self.absent_since = self.ended_since = self.unaccounted_since = None
-        self.absences, self.is_denied, self.stranger, self.submitted = 0, False, None, None
+        self.absences, self.is_denied, self.foreign_job, self.submitted = 0, False, None, None
         self.earlier_absence = Absence()
         self.accounting_queried = _NEVER
 

@@ -222,7 +222,7 @@ class OutputTests(HookTests):
         )
 
     def test_status_carries_the_tag_of_the_job(self, system: SimulatedSystem) -> None:
-        """An observation has the tag that the job carries; for a stranger's job, an empty one."""
+        """An observation has the tag that the job carries; for a foreign job, an empty one."""
         own, others = system.submit(), system.submit()
         system.scheduler.reuse_native_id(others)
 
@@ -231,7 +231,7 @@ class OutputTests(HookTests):
         for tag in (observed[own].tag, everything[own].tag):
             assert tag == TAG, f"job {own} carries the tag {TAG}; its observation has {tag!r}"
         tag = observed[others].tag
-        assert tag == "", f"a job that carries no tag is a stranger's; the tag of its observation is {tag!r}"
+        assert tag == "", f"a job that carries no tag is a foreign job; the tag of its observation is {tag!r}"
 
     def test_accounting_carries_the_tag_of_the_job(self, system: SimulatedSystem) -> None:
         """An account has the tag, or the time of submission, which the queue reports too."""

@@ -158,7 +158,7 @@ def job_with_reused_id(lost: FakeJob, script: str) -> FakeJob:
     return FakeJob(
         lost.native_id,
         script=script,
-        name="stranger",
+        name="foreign",
         queue=lost.queue,
         project=lost.project,
         environment={name: value for name, value in lost.environment.items() if is_without_tag(value)},
