@@ -49,7 +49,7 @@ EXCESS = {
         [MAIN, DEBUG],
         ["--time: the job requests 2:00:00 and can never start; the queue debug has 1:00:00"],
     ),
-    # batch systems are not asked for a time then, and use their default
+    # jpsi requests no time then, and the batch system uses its default
     "no limit requested": (spec(hours=0), [DEBUG], []),
     "an unknown queue": (spec(3, 5, queue_name="other"), [MAIN, DEBUG], []),
     "an unknown limit": (spec(9, 9), [jpsi.Queue(name="a", native_state="UP")], []),

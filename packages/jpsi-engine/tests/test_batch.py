@@ -1069,13 +1069,13 @@ def test_one_poll_repeats_few_cancels_with_one_query_more(bench: Bench) -> None:
     bench.poll()
     cancels, queries = bench.calls("tdel"), bench.calls("tstat")
 
-    asked = []
+    counts = []
     for _ in range(3):
         bench.clock.advance(5)
         bench.poll()
-        asked.append(bench.calls("tdel") - cancels)
+        counts.append(bench.calls("tdel") - cancels)
 
-    assert (asked, bench.calls("tstat") - queries) == ([20, 40, 60], 6)
+    assert (counts, bench.calls("tstat") - queries) == ([20, 40, 60], 6)
     assert {job.cancel_repeats for job in monitor.all()} == {1, 2}
 
 

@@ -291,7 +291,7 @@ def test_a_damaged_file_never_repeats_a_run(
     is_recovered = "a1" in [job.id for job in jobs]
     if name == "intent.1.json" and damage is not removed:
         assert damaged == ["job a1"]
-        # a spec is decoded only if it is asked for
+        # a spec is decoded only if a caller reads it
         assert damage is overlong or (before.damage and before.remark is not None)
         assert not is_recovered
     if "exit.run.3" in left:

@@ -1,4 +1,4 @@
-"""Jobs that others wait for: one that has said how it ended has ended, whatever the queue still says."""
+"""Jobs that others wait for: one that left its exit marker has ended, even if the queue still lists it."""
 
 from __future__ import annotations
 

@@ -186,8 +186,8 @@ def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> dict[str, 
 
 
 def _answered(result: CommandResult) -> CommandResult:
-    told = result.stderr.splitlines()
-    unknown = told and all(it.endswith(": unknown job") for it in told)
+    lines = result.stderr.splitlines()
+    unknown = lines and all(it.endswith(": unknown job") for it in lines)
     return result if unknown and not result.timed_out else result.checked()
 
 
