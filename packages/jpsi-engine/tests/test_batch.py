@@ -894,7 +894,7 @@ def test_a_poll_that_cannot_start_does_not_hide_a_refusal(
 
     with pytest.raises(SubmitException, match="the server is read-only"):
         bench.engine.cancel("a1")
-    assert "no thread could be started" not in caplog.text
+    assert "jpsi could not start a thread" not in caplog.text
 
 
 def test_a_request_succeeds_though_no_thread_can_be_started(
@@ -909,7 +909,7 @@ def test_a_request_succeeds_though_no_thread_can_be_started(
 
     bench.engine.cancel("a1")
 
-    assert "no thread could be started to follow jobs" in caplog.text
+    assert "jpsi could not start a thread to follow jobs" in caplog.text
 
 
 class BrokenEvents:

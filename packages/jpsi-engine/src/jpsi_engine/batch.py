@@ -276,7 +276,7 @@ class BatchEngine(Engine):
                 it.start()
         except RuntimeError:
             # the batch system has the jobs; the next `track` tries again to start the threads
-            log.warning("no thread could be started to follow jobs", exc_info=True)
+            log.warning("jpsi could not start a thread to follow jobs", exc_info=True)
 
     def note_deadline(self, seconds: float) -> None:
         """Poll more often for a while; see `jpsi.plugin.engine.Engine`."""

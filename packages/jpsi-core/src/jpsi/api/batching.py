@@ -91,7 +91,7 @@ class Batching:
             # a daemon: while its jobs wait for the quota, it must not keep the program from ending
             threading.Thread(target=self._work, args=[jobs], name="jpsi-batching", daemon=True).start()
         except RuntimeError as e:
-            self._end(SubmitException(f"no thread could be started to submit jobs: {e}", e, transient=True))
+            self._end(SubmitException(f"jpsi could not start a thread to submit: {e}", e, transient=True))
 
     def _forget(self) -> None:
         """Drop the references to the loop and the executor if no job is left to submit."""

@@ -35,7 +35,7 @@ _FAILED_SECONDS = 1.0
 _SLOWEST_RETRY = 60
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
 _LONGEST_WAIT_SECONDS = 3600.0
-_FENCE = "following jobs failed once and goes on"
+_FENCE = "an error interrupted the monitoring of jobs; jpsi continues it"
 
 
 @attrs.define(slots=True, eq=False)

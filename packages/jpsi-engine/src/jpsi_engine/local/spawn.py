@@ -79,7 +79,7 @@ def spawn_watchdog(process: ProcessId, duration: timedelta, kill_delay: timedelt
         with contextlib.suppress(ChildProcessError):
             os.waitpid(started, 0)
     except OSError:
-        log.warning("%s: no program could be started that keeps its time limit", stop_file, exc_info=True)
+        log.warning("%s: the program that enforces this time limit did not start", stop_file, exc_info=True)
     finally:
         os.close(runner)
 

@@ -33,7 +33,7 @@ _SCAN_GROWTH = 1.25
 # The longest pause of the polling thread, and the pause after an unexpected error.
 _IDLE_SECONDS = 5.0
 # The log message for an unexpected error in one round.
-_FENCE = "following jobs failed once and goes on"
+_FENCE = "an error interrupted the monitoring of jobs; jpsi continues it"
 
 
 class _WakePipe:
