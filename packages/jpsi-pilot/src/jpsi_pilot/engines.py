@@ -71,7 +71,7 @@ def new_engine(changed: Callable[[], None], settings: Settings) -> PilotEngine:
 
 
 def main() -> int:
-    """Print the version of jpsi-pilot and the engine that the agent would start, or why it cannot start one."""
+    """Print the version, and the engine that the agent would start, or why it cannot start one."""
     try:
         engine = new_engine(lambda: None, Settings.from_dict(json.load(sys.stdin)))
     except EngineMissing as e:

@@ -77,7 +77,7 @@ def cancel(native_ids: Sequence[str], site: Site, seen: Mapping[str, Observation
 
 @hookimpl
 def version(site: Site) -> Command:
-    """Return the command that imports the engine as the agent does; it starts no agent, and prints versions."""
+    """Return the command that imports the engine as the agent does; it starts no agent."""
     config: PilotConfig = site.config
     program = _LOCAL_ENGINES if config.python is None else [config.python, *_REMOTE_ENGINES]
     return Command(program, stdin=json.dumps(pilot_settings(config).to_dict()), unset=_UNSET_VARIABLES)
