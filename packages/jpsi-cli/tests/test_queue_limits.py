@@ -16,9 +16,22 @@ from jpsi_engine import array_specs
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
-MAIN = jpsi.Queue(name="main", native_state="UP", nodes=4, max_nodes=2, max_walltime=timedelta(hours=4))
+MAIN = jpsi.Queue(
+    name="main",
+    native_state="UP",
+    nodes=4,
+    max_nodes=2,
+    node_cores=8,
+    node_memory=8000 * 2**20,
+    max_walltime=timedelta(hours=4),
+)
 DEBUG = jpsi.Queue(name="debug", native_state="UP", nodes=1, max_walltime=timedelta(hours=1))
 OPEN = jpsi.Queue(name="open", native_state="UP", nodes=4, max_walltime=timedelta())
+
+
+def spec_of(*components: jpsi.ResourceSpecV1) -> jpsi.JobSpec:
+    (first, *others) = components
+    return jpsi.JobSpec("true", resources=jpsi.HeterogeneousResources(components) if others else first)
 
 
 def spec(nodes: int | None = None, hours: int | None = None, **attributes: str) -> jpsi.JobSpec:
@@ -32,10 +45,9 @@ def spec(nodes: int | None = None, hours: int | None = None, **attributes: str) 
     )
 
 
-NODES = "--nodes: the job requests 3 nodes and can never start; the queue main has 2, the queue debug has 1"
+NODES = "--nodes: it asks for 3 nodes and can never start; the queue main has 2, the queue debug has 1"
 TIME = (
-    "--time: the job requests 5:00:00 and can never start; "
-    "the queue main has 4:00:00, the queue debug has 1:00:00"
+    "--time: it asks for 5:00:00 and can never start; the queue main has 4:00:00, the queue debug has 1:00:00"
 )
 EXCESS = {
     "no request": (spec(), [MAIN, DEBUG], []),
@@ -47,20 +59,47 @@ EXCESS = {
     "the named queue cannot": (
         spec(hours=2, queue_name="debug"),
         [MAIN, DEBUG],
-        ["--time: the job requests 2:00:00 and can never start; the queue debug has 1:00:00"],
+        ["--time: it asks for 2:00:00 and can never start; the queue debug has 1:00:00"],
     ),
-    # jpsi requests no time then, and the batch system uses its default
+    # batch systems are not asked for a time then, and use their default
     "no limit requested": (spec(hours=0), [DEBUG], []),
     "an unknown queue": (spec(3, 5, queue_name="other"), [MAIN, DEBUG], []),
     "an unknown limit": (spec(9, 9), [jpsi.Queue(name="a", native_state="UP")], []),
     "a queue without a name": (
         spec(3),
         [jpsi.Queue(name="", native_state="", nodes=2)],
-        ["--nodes: the job requests 3 nodes and can never start; there are 2"],
+        ["--nodes: it asks for 3 nodes and can never start; there are 2"],
     ),
     "a reservation": (spec(3, 5, reservation_id="r"), [MAIN], []),
     "no queues": (spec(3, 5), [], []),
 }
+
+
+KIND = jpsi.ResourceSpecV1
+_CORES = "--cores: it asks for {} cores on one node and can never start; the queue main has 8"
+_MEMORY = "--memory: it asks for {} on one node and can never start; the queue main has 8000M"
+GIBIBYTE = 2**30
+ON_ONE_NODE = {
+    "enough": (spec_of(KIND(cpu_cores_per_process=8, memory=8000 * 2**20)), []),
+    "cores": (spec_of(KIND(cpu_cores_per_process=9)), [_CORES.format(9)]),
+    "cores of several processes": (
+        spec_of(KIND(node_count=2, processes_per_node=5, cpu_cores_per_process=2)),
+        [_CORES.format(10)],
+    ),
+    # five on one node and one on the other is the worst of the possible placements, three the best
+    "a placement is open": (spec_of(KIND(process_count=6, node_count=2, cpu_cores_per_process=2)), []),
+    "nodes are open": (spec_of(KIND(process_count=99, cpu_cores_per_process=8)), []),
+    "memory": (spec_of(KIND(memory=8 * GIBIBYTE)), [_MEMORY.format("8G")]),
+    "memory of two nodes": (spec_of(KIND(node_count=2, memory=16 * GIBIBYTE)), [_MEMORY.format("8G")]),
+    "memory, and nodes are open": (spec_of(KIND(process_count=4, memory=16 * GIBIBYTE)), []),
+    "one of several kinds": (spec_of(KIND(), KIND(cpu_cores_per_process=9)), [_CORES.format(9)]),
+}
+
+
+@pytest.mark.parametrize(("job", "expected"), ON_ONE_NODE.values(), ids=ON_ONE_NODE)
+def test_a_job_that_fits_on_no_node_is_refused(job: jpsi.JobSpec, expected: list[str]) -> None:
+    assert excess_over_queues(job, [MAIN]) == expected
+    assert excess_over_queues(job, [MAIN, DEBUG]) == [], "the size of the nodes of DEBUG is not known"
 
 
 @pytest.mark.parametrize(("job", "queues", "expected"), EXCESS.values(), ids=EXCESS)
@@ -91,11 +130,11 @@ def test_an_element_of_an_array_is_compared_with_the_queues() -> None:
             "more memory than the limit per CPU or node",
             "it never starts like this: lower --memory",
         ),
-        ("no node can ever run it", "it never starts like this: lower its requests"),
+        ("no node can ever run it", "it never starts like this: lower what it asks for"),
         ("the job requests more nodes than its partition allows or has up", None),
         (
             "Can Never Run: Insufficient amount of resource: ncpus (R: 999 A: 4 T: 4)",
-            "it never starts like this: lower its requests",
+            "it never starts like this: lower --cores",
         ),
         ("the nodes are in use (Resources)", None),
     ],
@@ -117,18 +156,28 @@ DOCUMENT = """{"version": 1, \
         (
             ["run", "-x", "slurm", "--nodes", "5000", "--", "true"],
             (
-                "--nodes: the job requests 5000 nodes and can never start; "
+                "--nodes: it asks for 5000 nodes and can never start; "
                 "the queue main has 2, the queue debug has 2"
             ),
         ),
         (
+            ["submit", "-x", "slurm", "--cores", "9", "--memory", "8G", "--", "true"],
+            (
+                "the job is not valid:\n  - "
+                "--cores: it asks for 9 cores on one node and can never start; "
+                "the queue main has 8, the queue debug has 8\n"
+                "  - --memory: it asks for 8G on one node and can never start; the queue main has 8000M, "
+                "the queue debug has 8000M"
+            ),
+        ),
+        (
             ["submit", "-x", "slurm", "--queue", "debug", "--time", "2d", "--", "true"],
-            "--time: the job requests 2 days, 0:00:00 and can never start; the queue debug has 1:00:00",
+            "--time: it asks for 2 days, 0:00:00 and can never start; the queue debug has 1:00:00",
         ),
         (
             ["submit", "-x", "slurm", "--queue", "debug", "--many", "jobs"],
             (
-                "jobs, line 2 and 1 more: --time: the job requests 2 days, 0:00:00 and can never start; "
+                "jobs, line 2 and 1 more: --time: it asks for 2 days, 0:00:00 and can never start; "
                 "the queue debug has 1:00:00"
             ),
         ),

@@ -335,7 +335,7 @@ def test_refused_remote_jobs_are_removed_by_one_command(
 ) -> None:
     spec = JobSpec("/bin/true", attributes=jpsi.JobAttributes(queue_name="nowhere"))
 
-    with pytest.raises(BulkException, match="refuses it"):
+    with pytest.raises(BulkException, match="rejects it"):
         remote_toys.submit_many([Job(spec) for _ in range(COUNT)])
 
     assert remote_folders(remote_transport) == []

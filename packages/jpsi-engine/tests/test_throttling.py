@@ -232,7 +232,7 @@ def test_closing_an_executor_ends_waiting_submissions(batch: BatchConfig, fake: 
 
     assert errors[0].done == tuple(jobs[:2])
     assert {str(it).partition("was")[2] for it in errors[0].failed.values()} == {
-        " given up while it waited to be submitted"
+        " cancelled while it waited to be submitted"
     }
     assert [job.status.state for job in jobs] == [JobState.QUEUED] * 2 + [JobState.NEW] * 3
 
@@ -300,7 +300,7 @@ def test_the_log_names_the_jobs_that_fill_the_quota(
     caplog.set_level(logging.INFO, "jpsi_engine.scheduler.submit_queue")
 
     def submit() -> None:
-        with pytest.raises(SubmitException, match="given up"):
+        with pytest.raises(SubmitException, match="cancelled while it waited"):
             toys.submit(*make_jobs(1))
 
     with executor(batch, max_queued=2) as toys:
