@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
@@ -15,12 +15,13 @@ import pytest
 
 import jpsi
 from jpsi import Evidence, Job, JobExecutor, JobSpec, JobState, JobStatus, Reason
-from jpsi.plugin import BatchConfig, ExecutorConfig
+from jpsi.plugin import ExecutorConfig
 from jpsi_engine import job_store
 from jpsi_engine.host.procfs import parse_native_id
 from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes, store_requeue_codes
-from jpsi_testing import PluginDirectory, toy
+from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, FakeState, on_path
+from toys import QUICK, install_toy
 
 PATIENCE = 60.0
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,24 +40,14 @@ def work(state_home: Path) -> Path:
 
 @pytest.fixture
 def fake(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
-    plugin_directory.add(
-        "jpsi-toy",
-        "0.1",
-        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
-        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
-    )
+    install_toy(plugin_directory)
     with FakeScheduler(kill_delay=0.5, slots=8) as scheduler, on_path("toy", scheduler):
         yield scheduler
 
 
 @pytest.fixture
 def toys(fake: FakeScheduler) -> Iterator[JobExecutor]:
-    config = BatchConfig(
-        shortest_interval=timedelta(seconds=0.1),
-        longest_interval=timedelta(seconds=0.3),
-        grace=timedelta(seconds=0.5),
-    )
-    with JobExecutor("toy", config=config) as executor:
+    with JobExecutor("toy", config=QUICK) as executor:
         yield executor
 
 
