@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -162,6 +163,50 @@ def test_queued_elements_are_listed_without_a_query(waiting: list[Job]) -> None:
 
     assert sorted(result.stdout.splitlines()) == sorted(f"{job.id} {job.native_id} QUEUED" for job in waiting)
     assert not any(job.folder.exists() for job in job_store.jobs())
+
+
+def test_rereading_opens_no_files_of_other_jobs(
+    local: JobExecutor, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [Job(JobSpec("/bin/true")) for _ in range(3)]
+    for job in jobs:
+        local.submit(job)
+    before = next(it for it in job_store.jobs() if it.id == jobs[1].id)
+    assert [job.wait(PATIENCE) for job in jobs]
+    listed: list[str] = []
+    list_directory = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or list_directory(path))
+
+    (found,) = job_store.reread([before])
+
+    assert (found.id, found.status.state) == (before.id, JobState.COMPLETED)
+    assert listed == [str(before.folder)]
+
+
+def test_rereading_leaves_out_what_is_gone(local: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/true"))
+    local.submit(job)
+    job.wait(PATIENCE)
+    found = job_store.jobs()
+    shutil.rmtree(found[0].folder)
+
+    assert job_store.reread(found) == []
+
+
+def test_elements_are_reread_before_and_after_they_run(waiting: list[Job], fake: FakeScheduler) -> None:
+    before = next(it for it in job_store.jobs() if it.id == waiting[1].id)
+
+    (queued,) = job_store.reread([before])
+    fake.slots = 8
+    assert all(job.wait(PATIENCE) for job in waiting)
+    (ended,) = job_store.reread([queued])
+
+    assert (queued.id, queued.native_id, queued.status.state) == (
+        before.id,
+        waiting[1].native_id,
+        JobState.QUEUED,
+    )
+    assert (ended.array, ended.status.exit_code) == (before.array, 1)
 
 
 def test_one_job_is_recalled_and_no_other(waiting: list[Job], fake: FakeScheduler) -> None:

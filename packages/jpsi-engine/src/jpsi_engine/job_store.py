@@ -28,12 +28,13 @@ from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
 from jpsi.plugin.engine import decode, dependencies, problems
 from jpsi_engine.array_expansion import array_id, at_a_time, encoded_array_id
 from jpsi_engine.deferral import Deferral, defer, read_deferral
-from jpsi_engine.host import parse_native_id
+from jpsi_engine.host import is_transient, parse_native_id
 from jpsi_engine.runner import RERUN, resolve_streams
 from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 from jpsi_engine.spool import (
     DAMAGE,
     ArrayFiles,
+    ArrayMember,
     ElementIds,
     JobHistory,
     JobRecord,
@@ -67,6 +68,7 @@ __all__ = [
     "damaged",
     "defer",
     "jobs",
+    "reread",
     "shown",
 ]
 
@@ -328,6 +330,19 @@ def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
     return sorted(found, key=lambda job: (job.submitted, job.array or ("", 0), job.id))
 
 
+def reread(found: Iterable[StoredJob]) -> list[StoredJob]:
+    """Return jobs as they are on disk now, without those that are gone; files of other jobs are not opened.
+
+    Raises:
+        SubmitException: a directory cannot be read.
+    """
+    by_origin: dict[Origin, dict[str, ArrayMember | None]] = {}
+    for job in found:
+        place = None if job.array is None else ArrayMember(*job.array)
+        by_origin.setdefault(job.origin, {})[job.id] = place
+    return [job for origin, members in by_origin.items() for job in _read_origin(origin, members)]
+
+
 @attrs.frozen
 class DamagedJob:
     """A job, or an array of jobs, whose files are not as jpsi wrote them."""
@@ -432,13 +447,21 @@ def _read_folder(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[Stored
     executor, _, written_target = folder.name.partition("@")
     known = (name for name in targets if folder_name(executor, name) == folder.name)
     origin = Origin(executor, next(known, unquote(written_target)), Path(folder.root), folder.machine)
-    files = JobRecords(folder.root, _element_ids(origin), are_processes=folder.machine is not None)
+    return _read_origin(origin)
+
+
+def _read_origin(
+    origin: Origin, members: Mapping[str, ArrayMember | None] | None = None
+) -> Iterator[StoredJob]:
+    """Yield the jobs of an executor; see `JobRecords.read`."""
+    root, is_machine = str(origin.path), origin.machine is not None
+    files = JobRecords(root, _element_ids(origin), are_processes=is_machine)
     try:
-        written = files.read()
+        written = files.read(members)
     except OSError as e:
-        msg = f"the jobs in {folder.root} cannot be read: {e}"
-        raise SubmitException(msg, e) from e
-    codes = read_requeue_codes(folder.root) if folder.machine is None else None
+        msg = f"the jobs in {root} cannot be read: {e}"
+        raise SubmitException(msg, e, transient=is_transient(e)) from e
+    codes = None if is_machine else read_requeue_codes(root)
     for it in written:
         job = _make_job(origin, it, codes)
         if job is None:
@@ -446,7 +469,7 @@ def _read_folder(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[Stored
             damaged = files.read_damaged(it.job_id, {marker.name: marker for marker in it.markers})
             job = None if damaged is None else _make_job(origin, damaged, codes)
         if job is None:
-            log.warning("job %s in %s cannot be understood", it.job_id, folder.root)
+            log.warning("job %s in %s cannot be understood", it.job_id, root)
         else:
             yield job
 
