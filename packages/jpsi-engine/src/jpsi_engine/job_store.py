@@ -252,7 +252,19 @@ class StoredJob:
     @functools.cached_property
     def deferral(self) -> Deferral | None:
         """The deferred submission of a job that waits for jobs of other systems; None for any other job."""
-        return read_deferral(self.origin.path, self.id) if self.is_unsent else None
+        return self._read_deferral() if self.is_unsent else None
+
+    @functools.cached_property
+    def unclear_deferral(self) -> Deferral | None:
+        """The deferral whose process has begun to submit the job, if it is not known whether it did.
+
+        If no process attends to the deferral, `recall` finds that out; the job may be deferred again then.
+        """
+        is_unclear = self.status.state is JobState.NEW and not self.is_unsent
+        return self._read_deferral() if is_unclear else None
+
+    def _read_deferral(self) -> Deferral | None:
+        return read_deferral(self.origin.path, self.id, self.origin.machine)
 
     @property
     def is_unsent(self) -> bool:
