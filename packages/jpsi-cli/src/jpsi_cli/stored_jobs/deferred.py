@@ -85,10 +85,10 @@ def await_submission(jobs: Iterable[StoredJob], deadline: float | None = None) -
         due = {job_id: it for job_id, it in deferred.items() if job_id not in held}
         refused = _start_all({it.name: it for it in due.values()}, processes)
         failures |= {job_id: refused[it.name] for job_id, it in due.items() if it.name in refused}
-        seconds_left = _POLL_SECONDS if deadline is None else deadline - time.monotonic()
-        if seconds_left <= 0:
+        seconds_left = None if deadline is None else deadline - time.monotonic()
+        if seconds_left is not None and seconds_left <= 0:
             break
-        time.sleep(min(_POLL_SECONDS, seconds_left))
+        time.sleep(_POLL_SECONDS if seconds_left is None else min(_POLL_SECONDS, seconds_left))
         jobs, gone = _reread(jobs)
         jobs, settled = settle_submissions(jobs)
         submitted_ids |= settled.jobs.keys()
