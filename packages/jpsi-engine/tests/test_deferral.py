@@ -6,6 +6,9 @@ import contextlib
 import errno
 import fcntl
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -297,6 +300,56 @@ def test_all_jobs_are_recorded_or_none(executor: jpsi.JobExecutor) -> None:
         job_store.defer(executor, [job, job])
 
     assert job_store.jobs() == []
+
+
+# Defers a held job, and is killed before or after a call of a function.
+CLIENT = """
+import importlib, os, signal, sys
+import jpsi
+from jpsi_engine import job_store
+
+module, path, when = sys.argv[1:]
+owner = importlib.import_module(module)
+*names, last = path.split(".")
+for name in names:
+    owner = getattr(owner, name)
+original = getattr(owner, last)
+
+def killed(*args, **kwargs):
+    if when == "after":
+        original(*args, **kwargs)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(owner, last, staticmethod(killed) if isinstance(vars(owner)[last], staticmethod) else killed)
+job_store.defer(jpsi.JobExecutor("local"), [jpsi.Job(jpsi.JobSpec("/bin/true"))], is_held=True)
+"""
+STEPS = [
+    ("jpsi_engine.spool.spool", "Spool.reserve", "after"),
+    ("jpsi_engine.spool.spool", "Spool.give_up", "before"),
+    ("jpsi_engine.spool.spool", "Spool.give_up", "after"),
+    ("jpsi_engine.host", "write_new", "before"),
+    ("jpsi_engine.host", "write_new", "after"),
+    ("jpsi_engine.spool.spool", "Spool.revoke", "before"),
+    ("jpsi_engine.spool.spool", "Spool.revoke", "after"),
+    ("jpsi_engine.spool.spool", "Spool.sync", "after"),
+]
+
+
+@pytest.mark.parametrize(("module", "path", "when"), STEPS, ids=[f"{it[2]} {it[1]}" for it in STEPS])
+def test_a_program_killed_while_it_defers_leaves_a_deferred_job_or_none(
+    executor: jpsi.JobExecutor, module: str, path: str, when: str
+) -> None:
+    client = subprocess.run([sys.executable, "-c", CLIENT, module, path, when], check=False)
+    assert client.returncode == -signal.SIGKILL
+
+    # no program submits it
+    assert jpsi.JobExecutor("local").recover() == []
+    assert job_store.damaged() == []
+    for unclear in job_store.jobs():
+        jpsi.JobExecutor("local").recall([unclear.id])
+        (found,) = job_store.reread([unclear])
+        assert found.deferral is not None
+        assert found.deferral.acknowledge([found.id]) == []
 
 
 def test_a_job_is_held_before_it_is_deferred(

@@ -374,14 +374,16 @@ def defer(
                 "directory": str(spec.directory),
                 "spec": serialization.encode(spec),
             }
-            lock = spool.prepare(job_id, _ATTEMPT, intent, preview.run)
+            lock = spool.reserve(job_id, _ATTEMPT)
             undo.callback(spool.discard, job_id, _ATTEMPT)
             try:
-                spool.revoke(job_id, _ATTEMPT)
+                # the request last: if this process is killed before, no program takes it for one to submit
                 spool.give_up(job_id, _ATTEMPT, "")
                 if is_held:
                     host.write(f"{spool.folder(job_id)}/{_HELD}", b"")
                 host.write(f"{spool.folder(job_id)}/{DEFERRED_FILE}", deferral.name.encode("ascii"))
+                spool.write_attempt(lock, job_id, _ATTEMPT, intent, preview.run)
+                spool.revoke(job_id, _ATTEMPT)
                 spool.sync(lock)
             finally:
                 os.close(lock)
