@@ -33,6 +33,8 @@ _PROGRAM = (
 _POLL_SECONDS = 0.5
 # The seconds after which a failed request to a batch system is repeated.
 _RETRY_SECONDS = 15.0
+# How many processes may end, after another process has held their jobs, before the jobs seem not to be found.
+_MOST_ENDS = 3
 
 
 @attrs.frozen
@@ -70,7 +72,7 @@ def await_submission(jobs: Iterable[StoredJob], deadline: float | None = None) -
     they are returned as they are.
     """
     reported: set[str] = set()
-    processes: dict[str, subprocess.Popen[bytes]] = {}
+    processes = _WaitingProcesses()
     jobs, settled = settle_submissions(jobs)
     submitted_ids, failures = set(settled.jobs), dict(settled.failures)
     while deferred := {
@@ -83,12 +85,13 @@ def await_submission(jobs: Iterable[StoredJob], deadline: float | None = None) -
             messages.error(f"job {job_id} is held: jpsi release {job_id}")
         reported |= held
         due = {job_id: it for job_id, it in deferred.items() if job_id not in held}
-        refused = _start_all({it.name: it for it in due.values()}, processes)
+        refused = processes.start(due.values())
         failures |= {job_id: refused[it.name] for job_id, it in due.items() if it.name in refused}
         seconds_left = None if deadline is None else deadline - time.monotonic()
         if seconds_left is not None and seconds_left <= 0:
             break
         time.sleep(_POLL_SECONDS if seconds_left is None else min(_POLL_SECONDS, seconds_left))
+        processes.look()
         jobs, gone = _reread(jobs)
         jobs, settled = settle_submissions(jobs)
         submitted_ids |= settled.jobs.keys()
@@ -101,29 +104,39 @@ def _deferral(job: StoredJob) -> Deferral | None:
     return job.deferral or job.unclear_deferral
 
 
-def _start_all(
-    deferrals: Mapping[str, Deferral], processes: dict[str, subprocess.Popen[bytes]]
-) -> dict[str, jpsi.JpsiError]:
-    """Have a process wait for each deferral; return the errors where that fails.
+@attrs.frozen
+class _WaitingProcesses:
+    """The processes that this one has started to wait and submit jobs, by deferral."""
 
-    Args:
-        deferrals: by name.
-        processes: those that this function has started before, by deferral; it adds further ones.
-    """
-    errors: dict[str, jpsi.JpsiError] = {}
-    for name, deferral in deferrals.items():
-        if name in processes and (processes[name].poll() or 0) > 0:
-            msg = f"the process that was to submit it has failed; {deferral.log} says why"
-            errors[name] = jpsi.SubmitException(msg)
-            continue
-        try:
-            started = start_waiting(deferral)
-        except jpsi.JpsiError as e:
-            errors[name] = e
-            continue
-        if started is not None:
-            processes[name] = started
-    return errors
+    _started: dict[str, list[subprocess.Popen[bytes]]] = attrs.field(factory=dict)
+    _failed: set[str] = attrs.field(factory=set)
+
+    def look(self) -> None:
+        """Note which of them have failed; only jobs that are read after that tell what they have left."""
+        for name, started in self._started.items():
+            codes = [it.poll() for it in started]
+            # a process that was killed says nothing of the next one
+            if (
+                max((code for code in codes if code is not None), default=0) > 0
+                or codes.count(0) > _MOST_ENDS
+            ):
+                self._failed.add(name)
+
+    def start(self, deferrals: Iterable[Deferral]) -> dict[str, jpsi.JpsiError]:
+        """Have a process wait for each deferral; return the errors where that fails, by its name."""
+        errors: dict[str, jpsi.JpsiError] = {}
+        for deferral in {it.name: it for it in deferrals}.values():
+            try:
+                started = None if deferral.name in self._failed else start_waiting(deferral)
+            except jpsi.JpsiError as e:
+                errors[deferral.name] = e
+                continue
+            if started is not None:
+                self._started.setdefault(deferral.name, []).append(started)
+            elif deferral.name in self._failed:
+                msg = f"the process that was to submit it has failed; {deferral.log} says why"
+                errors[deferral.name] = jpsi.SubmitException(msg)
+        return errors
 
 
 def settle_submissions(jobs: Iterable[StoredJob]) -> tuple[list[StoredJob], RecalledJobs]:
@@ -174,14 +187,17 @@ def await_dependencies(
     """
     left = {str(it.job): it for it in wanted}
     followed: dict[str, jpsi.Job] = {}
+    processes = _WaitingProcesses()
     stored = {job.id: job for job in job_store.jobs() if job.id in left}
     retry_at = 0.0
     while left and is_wanted():
         if len(followed) < len(left) and time.monotonic() >= retry_at:
+            processes.look()
             stored = {job.id: job for job in job_store.reread(stored.values())}
             if missing := left.keys() - stored.keys():
                 return [f"the job {it} is not on disk any more" for it in sorted(missing)]
-            is_complete = _follow([it for it in stored.values() if it.id not in followed], followed)
+            unfollowed = [it for it in stored.values() if it.id not in followed]
+            is_complete = _follow(unfollowed, followed, processes)
             retry_at = time.monotonic() + (_POLL_SECONDS if is_complete else _RETRY_SECONDS)
         statuses = {it.id: best_status(it, _status(followed.get(it.id))) for it in stored.values()}
         ended = {job_id: status for job_id, status in statuses.items() if status.final}
@@ -204,14 +220,15 @@ def await_dependencies(
     return None if left else []
 
 
-def _follow(jobs: Sequence[StoredJob], followed: dict[str, jpsi.Job]) -> bool:
+def _follow(jobs: Sequence[StoredJob], followed: dict[str, jpsi.Job], processes: _WaitingProcesses) -> bool:
     """Follow the jobs that were submitted, and have a process submit those that are deferred.
 
     Returns False if that is not possible now for some of them.
     """
     live = [it for it in jobs if not it.status.final]
-    due = [it.deferral for it in live if it.deferral is not None and not it.deferral.is_held(it.id)]
-    errors = _start_all({it.name: it for it in due}, {})
+    errors = processes.start(
+        it.deferral for it in live if it.deferral is not None and not it.deferral.is_held(it.id)
+    )
     recalled = recall_jobs(it for it in live if _deferral(it) is None or _is_cut_short(it))
     followed.update(recalled.jobs)
     return not errors and not recalled.failures
