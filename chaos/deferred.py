@@ -25,6 +25,8 @@ from jpsi_testing.fake import on_path
 # How often a user submits a job again whose `jpsi submit` was killed.
 _MOST_SUBMISSIONS = 5
 _COMMAND_SECONDS = 60.0
+# How long a job that ends soon may keep the next one from being submitted.
+_SUBMISSION_SECONDS = 5.0
 _DISTURBANCES = (
     *("process", "submitting process", "submitting process"),
     *("wait", "wait", "kill wait", "hold", "release"),
@@ -107,9 +109,16 @@ class DeferredRound(fakes.FakeRound):
                 os.kill(int(pid[1]), signal.SIGKILL)
                 self.note("killed waiting process", pid=pid[1])
 
-    def count_ends(self) -> int:
-        """Return the number of jobs that have ended."""
-        return sum(what == "end" for what, _ in proofs.proofs(self.folder))
+    def wait_for_submission(self) -> None:
+        """Wait until a process begins to submit a deferred job, if one waits to do so."""
+        if any(it.deferral is not None for key in range(self.count) for it in self.stored(key)):
+            seen = self._later_attempts()
+            self.wait_until(lambda: self._later_attempts() > seen, _SUBMISSION_SECONDS)
+
+    def _later_attempts(self) -> int:
+        """Return the number of attempts to submit jobs that were deferred; the first ones recorded them."""
+        work = self.folder / "state" / "jpsi" / "work"
+        return sum(1 for _ in work.glob("**/intent.[2-9].json"))
 
     def disturb(self) -> None:
         """Kill, hold or start something."""
@@ -118,9 +127,8 @@ class DeferredRound(fakes.FakeRound):
             case "process":
                 self.kill_waiting_processes()
             case "submitting process":
-                seen = self.count_ends()
-                self.wait_until(lambda: self.count_ends() > seen, 3.0)
-                self.pause(0.0, 1.0)
+                self.wait_for_submission()
+                self.pause(0.0, self.rng.choice([0.0, 0.02, 0.2]))
                 self.kill_waiting_processes()
             case "wait":
                 self._waits.append(self.jpsi("wait", *(it.id for it in self.stored(key))))
@@ -197,7 +205,7 @@ def deferred(round_: DeferredRound) -> None:
         round_.submit(key)
         if round_.chance(0.3):
             round_.kill_waiting_processes()
-    for _ in range(round_.rng.randint(5, 10)):
+    for _ in range(round_.rng.randint(4, 10)):
         round_.disturb()
         round_.pause(0.0, 0.5)
 
