@@ -109,11 +109,16 @@ class DeferredRound(fakes.FakeRound):
                 os.kill(int(pid[1]), signal.SIGKILL)
                 self.note("killed waiting process", pid=pid[1])
 
-    def wait_for_submission(self) -> None:
-        """Wait until a process begins to submit a deferred job, if one waits to do so."""
-        if any(it.deferral is not None for key in range(self.count) for it in self.stored(key)):
-            seen = self._later_attempts()
-            self.wait_until(lambda: self._later_attempts() > seen, _SUBMISSION_SECONDS)
+    def kill_submitting_process(self) -> None:
+        """Kill a process as it submits a deferred job, with or without effect on the batch system."""
+        if not any(it.deferral is not None for key in range(self.count) for it in self.stored(key)):
+            return
+        faults, submit = self.scheduler.faults, self.system.submit
+        self.rng.choice([faults.hang, faults.accept_and_hang, lambda _: None])(submit)
+        seen = self._later_attempts()
+        if self.wait_until(lambda: self._later_attempts() > seen, _SUBMISSION_SECONDS):
+            self.pause(0.0, self.rng.choice([0.0, 0.05, 0.3]))
+            self.kill_waiting_processes()
 
     def _later_attempts(self) -> int:
         """Return the number of attempts to submit jobs that were deferred; the first ones recorded them."""
@@ -127,9 +132,7 @@ class DeferredRound(fakes.FakeRound):
             case "process":
                 self.kill_waiting_processes()
             case "submitting process":
-                self.wait_for_submission()
-                self.pause(0.0, self.rng.choice([0.0, 0.02, 0.2]))
-                self.kill_waiting_processes()
+                self.kill_submitting_process()
             case "wait":
                 self._waits.append(self.jpsi("wait", *(it.id for it in self.stored(key))))
             case "kill wait" if self._waits:
@@ -205,9 +208,10 @@ def deferred(round_: DeferredRound) -> None:
         round_.submit(key)
         if round_.chance(0.3):
             round_.kill_waiting_processes()
-    for _ in range(round_.rng.randint(4, 10)):
+    for _ in range(round_.rng.randint(2, 8)):
         round_.disturb()
         round_.pause(0.0, 0.5)
+    round_.kill_submitting_process()
 
 
 #: The faults by name.
