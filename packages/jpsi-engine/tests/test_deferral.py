@@ -132,7 +132,9 @@ def refuse_submission(executor: jpsi.JobExecutor, job: jpsi.Job) -> Spool:
     spool = Spool(the_only().origin.path)
     intent = spool.intent(job.id, 1)
     assert intent is not None
-    os.close(spool.prepare(job.id, 2, intent.content, ""))
+    # what had to end first has ended
+    spec = {**intent.content["spec"], "attributes": {}}
+    os.close(spool.prepare(job.id, 2, {**intent.content, "spec": spec}, ""))
     spool.discard(job.id, 2, "the controller is busy")
     return spool
 
@@ -142,6 +144,9 @@ def test_a_refused_submission_leaves_it_deferred(executor: jpsi.JobExecutor) -> 
     spool = refuse_submission(executor, job)
 
     found = the_only()
+    assert found.remark == (
+        f"it is yet to be submitted, but no process does that; have one do it: jpsi wait {job.id}"
+    )
     assert found.attempt == 2
     assert found.deferral is not None
     assert found.deferral.acknowledge([job.id]) == [job.id]

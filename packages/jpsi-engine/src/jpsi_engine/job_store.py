@@ -244,10 +244,13 @@ class StoredJob:
             return f"it is held, and not submitted yet: jpsi release {self.id}"
         after = [(it.native_id or "")[:_SHORT] for it in dependencies(self.spec)]
         more = f" and {len(after) - _MAX_NAMED} more" if len(after) > _MAX_NAMED else ""
-        waits = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}"
+        waits, does = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}", "waits for that"
+        if not after:
+            # the jobs that it had to wait for have ended
+            waits, does = "it is yet to be submitted", "does that"
         if deferral.is_attended:
-            return f"{waits}; {deferral.process} waits for that"
-        return f"{waits}, but no process waits for that; have one do it: jpsi wait {self.id}"
+            return f"{waits}; {deferral.process} {does}"
+        return f"{waits}, but no process {does}; have one do it: jpsi wait {self.id}"
 
     @functools.cached_property
     def deferral(self) -> Deferral | None:
