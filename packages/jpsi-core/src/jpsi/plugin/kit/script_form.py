@@ -100,8 +100,7 @@ class ScriptForm:
     options: Mapping[str, Option]
     #: The options that users may set past jpsi.
     custom: CustomOptions
-    #: Returns name and value as the system reads them, from those in `Options`; ValueError for values that it
-    #: would misread.
+    #: Returns name and value of `Options` as the system reads them; ValueError if it would misread them.
     spelled: Spelled = _unchanged
     #: Yields the options in the words of a directive; ValueError for a word that is no option.
     parse: Callable[[Sequence[str]], Iterator[ParsedOption]]
