@@ -120,6 +120,28 @@ def test_an_outage_only_delays_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stored(job).native_id is not None
 
 
+def test_a_long_outage_leaves_few_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (job,) = jobs_after(())
+        deferral = job_store.defer(local, [job])
+    pauses, left = list[float](), iter(range(30))
+    monkeypatch.setattr(deferred, "_RETRY_SECONDS", 15.0)
+    monkeypatch.setattr(deferred, "time", SimpleNamespace(sleep=pauses.append))
+    submit_job = jpsi.JobExecutor.submit
+
+    def submit_later(executor: jpsi.JobExecutor, recalled: jpsi.Job) -> None:
+        if next(left, None) is not None:
+            msg = "no answer"
+            raise jpsi.SubmitException(msg, transient=True)
+        submit_job(executor, recalled)
+
+    monkeypatch.setattr(jpsi.JobExecutor, "submit", submit_later)
+    submit_deferred(deferral.name)
+
+    assert stored(job).native_id is not None
+    assert (pauses[:2], pauses[-1]) == ([15.0, 22.5], 300.0)
+
+
 def test_a_job_that_is_gone_is_reported() -> None:
     with jpsi.JobExecutor("local") as local:
         (job,) = jobs_after(())

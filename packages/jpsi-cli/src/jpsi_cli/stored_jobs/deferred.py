@@ -33,6 +33,10 @@ _PROGRAM = (
 _POLL_SECONDS = 0.5
 # The seconds after which a failed request to a batch system is repeated.
 _RETRY_SECONDS = 15.0
+# The most seconds after which a submission is repeated; each one leaves the files of an attempt.
+_LONGEST_RETRY_SECONDS = 300.0
+# The pauses after which they grow no longer.
+_MOST_PAUSES = 10
 # How many processes may end, after another process has held their jobs, before the jobs seem not to be found.
 _MOST_ENDS = 3
 
@@ -287,6 +291,8 @@ class _DeferredJobs:
     #: The ids of jobs by what they wait for.
     _groups: Mapping[tuple[jpsi.Dependency, ...], list[str]]
     _met: set[jpsi.Dependency] = attrs.field(factory=set, init=False)
+    #: The number of pauses after failed submissions.
+    _pauses: int = attrs.field(default=0, init=False)
 
     def acknowledge(self, job_ids: Iterable[str]) -> list[str]:
         """Return the jobs that are to be submitted now; see `Deferral.acknowledge`.
@@ -326,7 +332,8 @@ class _DeferredJobs:
             else:
                 self._deferral.give_up(job_id, str(why))
         if is_repeated:
-            time.sleep(_RETRY_SECONDS)
+            time.sleep(min(_RETRY_SECONDS * 1.5**self._pauses, _LONGEST_RETRY_SECONDS))
+            self._pauses = min(self._pauses + 1, _MOST_PAUSES)
 
     def _submit_group(
         self, after: Sequence[jpsi.Dependency], job_ids: Sequence[str], executor: jpsi.JobExecutor
