@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -124,22 +125,46 @@ def test_a_long_outage_leaves_few_attempts(monkeypatch: pytest.MonkeyPatch) -> N
     with jpsi.JobExecutor("local") as local:
         (job,) = jobs_after(())
         deferral = job_store.defer(local, [job])
-    pauses, left = list[float](), iter(range(30))
+    clock, times = Clock(), list[float]()
     monkeypatch.setattr(deferred, "_RETRY_SECONDS", 15.0)
-    monkeypatch.setattr(deferred, "time", SimpleNamespace(sleep=pauses.append))
-    submit_job = jpsi.JobExecutor.submit
+    monkeypatch.setattr(deferred, "time", clock)
 
-    def submit_later(executor: jpsi.JobExecutor, recalled: jpsi.Job) -> None:
-        if next(left, None) is not None:
-            msg = "no answer"
-            raise jpsi.SubmitException(msg, transient=True)
-        submit_job(executor, recalled)
+    def refuse(*_: object) -> None:
+        times.append(clock.now)
+        msg = "no answer"
+        raise jpsi.SubmitException(msg, transient=True)
 
-    monkeypatch.setattr(jpsi.JobExecutor, "submit", submit_later)
-    submit_deferred(deferral.name)
+    def cancel_at_last() -> None:
+        if len(times) == 20:
+            assert not deferral.was_cancelled(job.id)
+            with contextlib.suppress(jpsi.SubmitException):
+                deferral.cancel(job.id, iter((0.0, 100.0)).__next__, lambda _: None)
 
-    assert stored(job).native_id is not None
+    monkeypatch.setattr(jpsi.JobExecutor, "submit", refuse)
+    with attended(deferral):
+        clock.at_sleep = cancel_at_last
+        submit_deferred(deferral.name)
+
+    pauses = [after - before for before, after in itertools.pairwise(times)]
     assert (pauses[:2], pauses[-1]) == ([15.0, 22.5], 300.0)
+    # a cancel need not wait for the end of the pause
+    assert stored(job).status.state is jpsi.JobState.CANCELED
+    assert clock.now - times[-1] < 1.0
+
+
+class Clock:
+    """The functions of the module `time`, for a clock that only a sleep advances."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.at_sleep: Callable[[], None] = lambda: None
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.at_sleep()
 
 
 def test_a_job_that_is_gone_is_reported() -> None:

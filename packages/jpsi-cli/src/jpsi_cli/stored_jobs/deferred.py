@@ -332,8 +332,14 @@ class _DeferredJobs:
             else:
                 self._deferral.give_up(job_id, str(why))
         if is_repeated:
-            time.sleep(min(_RETRY_SECONDS * 1.5**self._pauses, _LONGEST_RETRY_SECONDS))
-            self._pauses = min(self._pauses + 1, _MOST_PAUSES)
+            self._pause(errors)
+
+    def _pause(self, job_ids: Collection[str]) -> None:
+        """Wait before jobs are submitted again; meanwhile they may be cancelled or held."""
+        deadline = time.monotonic() + min(_RETRY_SECONDS * 1.5**self._pauses, _LONGEST_RETRY_SECONDS)
+        self._pauses = min(self._pauses + 1, _MOST_PAUSES)
+        while (left := deadline - time.monotonic()) > 0 and self.acknowledge(job_ids):
+            time.sleep(min(_POLL_SECONDS, left))
 
     def _submit_group(
         self, after: Sequence[jpsi.Dependency], job_ids: Sequence[str], executor: jpsi.JobExecutor
