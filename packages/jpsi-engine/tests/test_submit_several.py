@@ -21,6 +21,7 @@ from jpsi_engine.spool.spool import Spool
 from jpsi_engine.submission.dependency_states import DependencyStates
 from jpsi_testing import PluginDirectory, RemoteTransport, toy
 from jpsi_testing.fake import FakeScheduler, on_path
+from toys import QUICK
 
 PATIENCE = 60.0
 COUNT = 4
@@ -113,13 +114,7 @@ def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
         entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
         files={"jpsi_toy.py": text + SEVERAL},
     )
-    return BatchConfig(
-        work_directory=state_home / "work",
-        shortest_interval=timedelta(seconds=0.1),
-        longest_interval=timedelta(seconds=0.3),
-        grace=timedelta(seconds=0.5),
-        command_timeout=timedelta(seconds=5),
-    )
+    return attrs.evolve(QUICK, work_directory=state_home / "work", command_timeout=timedelta(seconds=5))
 
 
 @pytest.fixture

@@ -140,8 +140,7 @@ class JobExecutor:
         Raises:
             InvalidJobException: the job can never run on this backend as it is. Nothing was submitted, the
                 job is unchanged.
-            SubmitException: the job did not reach the backend for another reason. It is still NEW and can be
-                submitted again.
+            SubmitException: the job did not reach the backend for another reason. It is still NEW.
         """
         self._submitter.submit(job)
 

@@ -109,13 +109,17 @@ def _defer(
 ) -> int:
     """Have a process submit jobs once the jobs have ended for which no batch system waits."""
     deferral = job_store.defer(executor, jobs, after.all, is_held=is_held)
-    if not is_held:
-        deferral = start_waiting(deferral)
+    # the user must not lose sight of the jobs, which are on disk now
     _show(jobs, executor, as_json=as_json)
     shown = _shown_id(jobs[0])
     if is_held:
         messages.error(f"jpsi submits it to {executor.name} once it is released: jpsi release {shown}")
         return 0
+    try:
+        start_waiting(deferral)
+    except jpsi.SubmitException as e:
+        messages.error(f"it is on disk and not submitted: {e}; jpsi wait {shown} tries that again")
+        return exit_codes.JPSI
     awaited = after.foreign
     others = f"job {awaited[0].job}" if len(awaited) == 1 else f"{len(awaited)} other jobs"
     messages.error(

@@ -110,8 +110,7 @@ class JobSubmitter:
                     failed[job] = outcome
                     continue
                 if not is_submitted:
-                    # J/PSI 0: attach: a callback registered on the Job MUST NOT fire before the attachment is
-                    # complete
+                    # J/PSI 0: attach: a callback of the Job MUST NOT fire before the attachment is complete
                     job.spec = None
                     with self._lock:
                         self._jobs[job_id] = job

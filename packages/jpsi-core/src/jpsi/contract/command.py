@@ -33,8 +33,7 @@ class Command:
     argv: tuple[str, ...] = attrs.field(converter=_tuple)
     #: Its standard input, encoded as UTF-8; None is /dev/null.
     stdin: str | None = attrs.field(default=None, kw_only=True)
-    #: The time after which it is considered hung and killed; None is the `command_timeout` of the
-    #: configuration.
+    #: The time after which it is considered hung and killed; None is the configured `command_timeout`.
     timeout: timedelta | None = attrs.field(default=None, kw_only=True)
     #: Environment variables to set.
     environment: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)

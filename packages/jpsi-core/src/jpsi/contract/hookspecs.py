@@ -389,8 +389,7 @@ class LauncherHooks(Protocol):
     - `$_jpsi_log`: a file in that directory that does not exist yet. The lines write their own messages to
       it, not those of the job. If it exists at the end, and its last line is not `_PSI_J_LAUNCHER_DONE`, the
       launcher has failed: the job then fails with this text as its message.
-    - `$_jpsi_stdin`: the absolute path of the file that is the job's standard input; `/dev/null` if there is
-      none.
+    - `$_jpsi_stdin`: the absolute path of the file for the job's standard input; `/dev/null` if none is.
 
     The last three are shell variables and not in the environment. Plugins must not use other variables that
     begin with `_jpsi_`.
@@ -410,8 +409,7 @@ class LauncherHooks(Protocol):
     def rank_variables(self) -> Sequence[str] | None:
         """Return patterns, as for fnmatch, of the variables that the launcher sets in each process: `PMI_*`.
 
-        These variables also reach the processes of a job that inherits no environment. None if there are
-        none.
+        These variables also reach the processes of a job that inherits no environment; None for none.
         """
 
     def sources_scripts(self) -> bool | None:

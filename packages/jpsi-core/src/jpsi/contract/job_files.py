@@ -17,8 +17,7 @@ class OutputPart:
     """A part of a file's content."""
 
     data: bytes
-    #: The position in the file at which it begins: 0 if the file is shorter than the requested offset, as
-    #: when a job runs again.
+    #: Where it begins in the file: 0 if the file is shorter than requested, as when a job runs again.
     offset: int
     #: The length of the file at that time.
     size: int

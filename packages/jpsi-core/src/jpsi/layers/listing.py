@@ -43,12 +43,10 @@ class Plugin:
     name: str
     #: The other names of the same plugin.
     aliases: tuple[str, ...]
-    #: The version of its distribution; `-` for an override of one file, which has none. The same for
-    #: `distribution`.
+    #: Its distribution's version; `-`, as in `distribution`, for an override of one file, which has none.
     version: str
     distribution: str
-    #: `environment`, the directory of the plugin path that contains it, or the path of an override of one
-    #: file.
+    #: `environment`, the directory of the plugin path that contains it, or the path of an override.
     origin: str
     #: True if the name resolves to this plugin, under the current configuration.
     chosen: bool

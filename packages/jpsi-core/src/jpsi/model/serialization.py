@@ -21,8 +21,7 @@ from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutF
 #: The only field of resources of several kinds.
 COMPONENTS = "components"
 
-#: The fields of a spec that a batch system does not receive: the hooks that write its scripts do not use
-#: them.
+#: The fields of a spec that a batch system does not receive: no hook that writes its scripts uses them.
 FREE = frozenset(
     {"executable", "arguments", "environment", "stdin_path", "stdout_path", "stderr_path"}
     | {"stage_in", "stage_out", "cleanup", "cleanup_flags"}

@@ -39,12 +39,18 @@ from jpsi.model import (
 )
 
 if TYPE_CHECKING:
+    from jpsi.config import named_file
     from jpsi.layers import assemble, open_transport
     from jpsi.registry import installed, load_plugin
 else:
     # Not every program that reads jobs looks for plugins, which takes time.
     __getattr__, _ = lazy_attributes(
-        __name__, {"jpsi.layers": "assemble open_transport", "jpsi.registry": "installed load_plugin"}
+        __name__,
+        {
+            "jpsi.config": "named_file",
+            "jpsi.layers": "assemble open_transport",
+            "jpsi.registry": "installed load_plugin",
+        },
     )
 
 __all__ = [
@@ -72,6 +78,7 @@ __all__ = [
     "is_native_id",
     "lazy_attributes",
     "load_plugin",
+    "named_file",
     "one_line",
     "open_transport",
     "ownership",

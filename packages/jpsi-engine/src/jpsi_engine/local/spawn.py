@@ -14,7 +14,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from jpsi_engine.host import ProcessId
+from jpsi_engine.host import ProcessId, child_environment
 from jpsi_engine.local import watchdog
 
 log = logging.getLogger(__name__)
@@ -36,12 +36,12 @@ def spawn(command: list[str], inherited_fd: int) -> int:
     Raises:
         OSError: the process could not be started.
     """
-    # The bytes that os.environ holds inside, if it still does: saves decoding and encoding every variable.
-    environment: Any = getattr(os.environ, "_data", os.environ)
+    inherited: Any = child_environment()
     return os.posix_spawn(
         command[0],
         command,
-        environment,
+        # the bytes that os.environ holds inside, if it still does: saves decoding and encoding every one
+        getattr(inherited, "_data", inherited),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
             (os.POSIX_SPAWN_DUP2, 0, 1),

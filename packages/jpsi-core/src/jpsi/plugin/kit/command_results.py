@@ -87,8 +87,7 @@ class SubmitErrors:
     texts: Sequence[tuple[str, FailureKind]]
     #: Exit codes with which it refuses a job in words that are not in `texts`.
     own_codes: Collection[int] = ()
-    #: Words one of which must be in the output for `own_codes` to count: the code alone could come from a
-    #: shell or from ssh.
+    #: Words one of which must be in the output for `own_codes` to count: a shell or ssh may have that code.
     own_words: Sequence[str] = ()
     #: A regular expression for parts of its output to leave out of messages.
     noise: str | None = None
