@@ -10,6 +10,7 @@ def test_the_file_has_all_help_and_messages() -> None:
     recorded, found = parse(FILE.read_text()), sections()
 
     # commands of other packages are compared where these are installed
-    missing = [it for it in recorded if it not in found and it.startswith(("jpsi request ", "jpsi workflow "))]
+    others = ("jpsi request ", "jpsi workflow ")
+    missing = [it for it in recorded if it not in found and it.startswith(others)]
     expected = {heading: text for heading, text in recorded.items() if heading not in missing}
     assert render(found).splitlines() == render(expected).splitlines()
