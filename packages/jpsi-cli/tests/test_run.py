@@ -421,3 +421,16 @@ def test_a_document_without_its_option_is_told_from_a_program(
 
     assert (result.returncode, result.stdout) == (2, b"")
     assert result.stderr.startswith(b"jpsi: job.yaml is no program; if it is a job document: -f job.yaml\n")
+
+
+def test_a_document_that_is_no_lines_of_json_is_told_at_once(
+    run: Callable[..., subprocess.CompletedProcess[bytes]], tmp_path: Path
+) -> None:
+    (tmp_path / "job.yaml").write_text("version: 1\nresources:\n  - {type: slot}\n")
+
+    result = run("submit", "--many", "job.yaml")
+
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert result.stderr == (
+        b"jpsi: job.yaml has no job document in JSON on any line; if it is one document: -f job.yaml\n"
+    )
