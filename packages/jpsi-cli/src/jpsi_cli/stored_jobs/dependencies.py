@@ -81,7 +81,8 @@ def _split_kind(text: str) -> tuple[jpsi.DependencyKind, str]:
 def _ids(word: str, jobs: Sequence[StoredJob]) -> list[str]:
     found = match_jobs(word, jobs)
     left = sum(not job.status.final for job in found)
-    if len(found) > 1 and left:
+    # an array is one thing
+    if left and len({job.array_id or job.id for job in found}) > 1:
         ended = len(found) - left
         awaited = f"the {left} of them that have not ended" if ended else "all of them"
         messages.error(f"--after: {word} stands for {len(found)} jobs; the new job waits for {awaited}")
