@@ -24,9 +24,9 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     """Show the states of a job, and return the exit code for its end; wait for all jobs of an array."""
     with jpsi.JobExecutor(executor) as opened:
         jobs, target = job_store.jobs(), configured_target(executor)
-        known = array_elements(native_id, jobs, opened.name, target) or named_jobs(
-            native_id, jobs, opened.name, target
-        )
+        known = array_elements(native_id, jobs, opened.name, target)
+        if not known and not _may_be_native_id(native_id, opened.system):
+            known = named_jobs(native_id, jobs, opened.name, target)
         if len(known) == 1 and known[0].native_id is not None:
             native_id, known = known[0].native_id, []
         if not known:
@@ -41,10 +41,19 @@ def array_elements(native_id: str, jobs: Iterable[StoredJob], executor: str, tar
     return match_jobs(native_id, [it for it in found if (it.origin.executor, it.origin.target) == own])
 
 
+def _may_be_native_id(word: str, system: jpsi.System) -> bool:
+    try:
+        system.hooks.canonical_id(native_id=word, site=system.site())
+    except ValueError:
+        return False
+    return True
+
+
 def named_jobs(word: str, jobs: Iterable[StoredJob], executor: str, target: str) -> list[StoredJob]:
-    """Return the jobs of an executor that a word means; none if it is a native id there."""
-    own = [it for it in jobs if (it.origin.executor, it.origin.target) == (executor, target)]
-    return [] if any(it.native_id == word for it in own) else match_jobs(word, own)
+    """Return the jobs of an executor that a word means which is no native id there."""
+    return match_jobs(
+        word, [it for it in jobs if (it.origin.executor, it.origin.target) == (executor, target)]
+    )
 
 
 def _follow(executor: jpsi.JobExecutor, native_id: str, name: str, *, as_json: bool) -> int:
