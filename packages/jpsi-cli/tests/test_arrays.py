@@ -74,7 +74,7 @@ def test_an_array_has_one_id_and_one_line(slurm: Run, fake: FakeScheduler, tmp_p
     assert slurm("logs", "1").stdout == b"==> 1_1 <==\n1\n==> 1_2 <==\n2\n==> 1_3 <==\n3\n"
     assert slurm("attach", "1").returncode == 1
     assert len(slurm("attach", "-x", "slurm", "--json", "1").stdout.splitlines()) == 3
-    assert slurm("attach", "sweep").returncode == 125
+    assert slurm("attach", "sweep").returncode == 1
     explained = slurm("explain", array)
     assert explained.stderr == b""
     headings = [line for line in explained.stdout.decode().splitlines() if line.startswith("==>")]
