@@ -145,7 +145,7 @@ def test_a_refused_submission_leaves_it_deferred(executor: jpsi.JobExecutor) -> 
 
     found = the_only()
     assert found.remark == (
-        f"it is yet to be submitted, but no process does that; have one do it: jpsi wait {job.id}"
+        f"it is yet to be submitted, but no process does that; start one: jpsi wait {job.id}"
     )
     assert found.attempt == 2
     assert found.deferral is not None
