@@ -25,6 +25,8 @@ def set_options(options: Options) -> Iterator[tuple[str, str | None]]:
     [('n', '2'), ('x', None), ('l', 'a=1'), ('l', 'b=2')]
     """
     for name, setting in options.items():
+        if setting is None:  # as most are
+            continue
         for value in setting if isinstance(setting, tuple) else (setting,):
             if value is not None and value is not False:
                 yield name, None if value is True else str(value)
