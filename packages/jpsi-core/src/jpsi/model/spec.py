@@ -217,21 +217,16 @@ def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
     if value is None or isinstance(value, str):
         return value
     kind: type = type(value)
-    names = _names(kind)
+    names = _field_names(kind)
     if names is not None:
         # attrs.evolve takes longer
-        return kind(
-            **{
-                name: _copy(getattr(value, name)) if name in _MUTABLE else getattr(value, name)
-                for name in names
-            }
-        )
+        fields = {name: getattr(value, name) for name in names}
+        return kind(**{name: _copy(it) if name in _MUTABLE else it for name, it in fields.items()})
     if isinstance(value, list | tuple):
         return [_copy(it) for it in value]
     return {key: _copy(it) for key, it in value.items()} if isinstance(value, Mapping) else value
 
 
 @functools.cache
-def _names(kind: type) -> Sequence[str] | None:
-    """Return the names of the fields of a spec or of a part of one; None for any other class."""
+def _field_names(kind: type) -> Sequence[str] | None:
     return [field.name for field in attrs.fields(kind)] if issubclass(kind, _PARTS) else None

@@ -23,7 +23,7 @@ from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutF
 from jpsi.model.variable_references import expand
 
 #: The form of an environment variable's name (POSIX 8.1, the names a shell can handle).
-ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 # Yields the problems of a value, given its name for messages.
 _Check = Callable[[str, Any], Iterator[str]]
@@ -210,7 +210,7 @@ def _directory(where: str, path: Path) -> Iterator[str]:
 
 def _variables(where: str, environment: Mapping[object, object]) -> Iterator[str]:
     for name, value in environment.items():
-        if not isinstance(name, str) or not ENVIRONMENT_NAME.match(name):
+        if not isinstance(name, str) or not VARIABLE_NAME.match(name):
             yield (
                 f"{where} has the name {name!r}; names consist of letters, digits and _ "
                 "and do not start with a digit"

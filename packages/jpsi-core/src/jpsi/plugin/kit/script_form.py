@@ -111,7 +111,6 @@ class ScriptForm:
 
     @functools.cached_property
     def _constants(self) -> Options:
-        """The settings of all options; None for those that differ between jobs."""
         return {name: None if callable(it.write) else it.write for name, it in self.options.items()}
 
     @functools.cached_property
