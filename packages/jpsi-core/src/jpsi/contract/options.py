@@ -50,6 +50,10 @@ def _custom_attributes(spec: JobSpec, system: str) -> Iterator[tuple[str, str, A
             yield name, name[len(start) :], value
 
 
+def _compiled(text: str) -> re.Pattern[str]:
+    return re.compile(text)
+
+
 @attrs.frozen(slots=True, kw_only=True)
 class CustomOptions:
     """Pass-through options: those that users may give directly to the submit command.
@@ -60,7 +64,7 @@ class CustomOptions:
     #: The prefixes of the attributes; case does not matter.
     systems: tuple[str, ...] = attrs.field(converter=tuple[str, ...])
     #: The pattern that the whole name of an option matches.
-    name: re.Pattern[str] = attrs.field(converter=re.compile)
+    name: re.Pattern[str] = attrs.field(converter=_compiled)
     #: A valid option name, for messages.
     example: str
     #: Options that would break what jpsi guarantees, each with what to do instead.

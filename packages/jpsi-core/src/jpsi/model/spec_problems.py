@@ -198,10 +198,6 @@ def _path_text(where: str, path: Path) -> Iterator[str]:
     return _text(where, str(path))
 
 
-def _executable(where: str, value: object) -> Iterator[str]:
-    return iter([f"{where} is missing"]) if value is None or value == "" else _text(where, value)
-
-
 def _directory(where: str, path: Path) -> Iterator[str]:
     yield from _path_text(where, path)
     if not path.is_absolute() and path.parts[:1] != ("~",):
@@ -322,7 +318,7 @@ _RESOURCES: Mapping[str, _Check] = {
 _STAGE_IN = {"source": _text, "target": _path, "mode": _mode}
 _STAGE_OUT = {"source": _path, "target": _text, "mode": _mode, "flags": _flags}
 _SPEC: Mapping[str, _Check] = {
-    "executable": _executable,
+    "executable": lambda where, it: iter([f"{where} is missing"]) if it in (None, "") else _text(where, it),
     "arguments": _list_of("texts", _text),
     "name": _text,
     "launcher": _text,

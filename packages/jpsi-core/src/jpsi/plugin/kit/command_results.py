@@ -25,6 +25,10 @@ _PRINTED_LENGTH = 500
 _NOT_FOUND = frozenset({126, 127})
 
 
+def _compiled(text: str) -> re.Pattern[str]:
+    return re.compile(text)
+
+
 @attrs.frozen(slots=True)
 class IdForm:
     r"""The form of one system's native ids, which keeps other text from being taken for one.
@@ -37,7 +41,7 @@ class IdForm:
     #: The system's name, as users know it.
     system: str
     #: A pattern for the whole id; if an id has several parts, the first is a number.
-    pattern: re.Pattern[str] = attrs.field(converter=re.compile)
+    pattern: re.Pattern[str] = attrs.field(converter=_compiled)
     #: The largest number of an id: many commands truncate larger ones to 32 bits, which are other ids.
     largest: int | None = attrs.field(default=None, kw_only=True)
 
