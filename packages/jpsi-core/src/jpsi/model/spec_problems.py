@@ -96,7 +96,8 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
         return
     environment = spec.environment or {}
     others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in environment]
-    total = sum(_size(text) + _POINTER_BYTES for text in (*(text for _, text in texts), *others))
+    every = [*(text for _, text in texts), *others]
+    total = _size("".join(every)) - 1 + len(every) * (1 + _POINTER_BYTES)
     if total > (most := all_bytes()):
         besides = f", {len(others)} of them inherited," if others else ""
         yield (
