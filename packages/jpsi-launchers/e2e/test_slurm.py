@@ -283,13 +283,26 @@ def test_ranks_of_all_components_are_one_world(site: Site) -> None:
     if site.launcher != "srun":
         pytest.skip("of these launchers srun alone starts processes in all components of Slurm")
 
-    job = site.completed(site.spec(resources=KINDS))
+    job = Job(site.spec(resources=KINDS))
+    site.executor.submit(job)
 
-    found = parse_ranks(_text(job, "stdout"))
+    # not the end of the job: after all processes of several components have ended, srun of Slurm 22.05 may
+    # hang in its PMIx plugin (pmixp_abort_agent_stop), as a loop of srun alone, without jpsi, shows
+    _until(lambda: len(_ranks_printed(job)) == 4)
+    job.cancel()
+    found = _ranks_printed(job)
     assert [(rank, size) for rank, size, _, _ in found] == [(rank, 4) for rank in range(4)]
     first, *others = (node for _, _, node, _ in found)
     assert {first, *others} == {"node01", "node02"}
     assert len({*others}) == 1
+
+
+def _ranks_printed(job: Job) -> list[tuple[int, int, str, str]]:
+    """Return the ranks whose lines the job has printed; none while its output does not exist."""
+    if job.streams is None or not job.streams.stdout.exists():
+        return []
+    whole_lines, _, _ = _text(job, "stdout").rpartition("\n")
+    return parse_ranks(whole_lines)
 
 
 def test_a_process_that_fails_in_the_last_component_fails_the_job(

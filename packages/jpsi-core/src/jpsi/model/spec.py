@@ -219,7 +219,6 @@ def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
     kind: type = type(value)
     names = _field_names(kind)
     if names is not None:
-        # attrs.evolve takes longer
         fields = {name: getattr(value, name) for name in names}
         return kind(**{name: _copy(it) if name in _MUTABLE else it for name, it in fields.items()})
     if isinstance(value, list | tuple):
