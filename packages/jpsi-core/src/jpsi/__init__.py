@@ -38,7 +38,6 @@ from jpsi.model import (
     TransferError,
     TransportError,
     UnreachableStateException,
-    escape,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from jpsi.futures import wait_all
     from jpsi.launcher import Launcher
     from jpsi.layers import Plugin, plugins
-    from jpsi.model import StagingProgress
+    from jpsi.model import StagingProgress, escape
 else:
     # Programs import jpsi long before they run jobs, or never run any: the engine is imported on first use.
     from jpsi.lazy import lazy_attributes
@@ -66,7 +65,7 @@ else:
             "jpsi.futures": "wait_all",
             "jpsi.launcher": "Launcher",
             "jpsi.layers": "Plugin plugins",
-            "jpsi.model": "StagingProgress",
+            "jpsi.model": "StagingProgress escape",
         },
     )
 
@@ -123,7 +122,4 @@ __all__ = [
     "wait_all",
     "write_document",
 ]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy

@@ -29,7 +29,6 @@ from jpsi.model import (
 if TYPE_CHECKING:
     from jpsi.contract import Output, Stream, Streams
 
-
 #: A `JobExecutor`: that class is in a higher layer than this module.
 AnyExecutor = Any
 

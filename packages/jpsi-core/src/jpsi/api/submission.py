@@ -13,7 +13,16 @@ from jpsi import notifier
 from jpsi.api.validation import CheckCache, Validation
 from jpsi.contract import Engine, ObserverHooks, Outcomes, Recovered, Submission
 from jpsi.job import AnyExecutor, Job
-from jpsi.model import BulkException, JobSpec, JobState, JobStatus, JpsiError, SubmitException, copy_spec
+from jpsi.model import (
+    TIME_SOURCE,
+    BulkException,
+    JobSpec,
+    JobState,
+    JobStatus,
+    JpsiError,
+    SubmitException,
+    copy_spec,
+)
 
 #: Called with the outcomes of some jobs: the error of each, or None for a job that was submitted.
 Report = Callable[[Mapping[Job, JpsiError | None]], None]
@@ -101,7 +110,7 @@ class JobSubmitter:
 
         The outcomes are those of some jobs of the request. Attached jobs, not `is_submitted`, stay NEW.
         """
-        bound, queued = list[str](), JobStatus(JobState.QUEUED)
+        bound, queued = list[str](), JobStatus(JobState.QUEUED, metadata={TIME_SOURCE: "observation"})
         failed: dict[Job, JpsiError] = {}
         try:
             for job_id, outcome in outcomes.items():

@@ -24,7 +24,7 @@ def set_options(options: Options) -> Iterator[tuple[str, str | None]]:
     >>> list(set_options({"n": 2, "x": True, "q": None, "l": ("a=1", "b=2")}))
     [('n', '2'), ('x', None), ('l', 'a=1'), ('l', 'b=2')]
     """
-    for name, setting in options.items():
+    for name, setting in [it for it in options.items() if it[1] is not None]:
         for value in setting if isinstance(setting, tuple) else (setting,):
             if value is not None and value is not False:
                 yield name, None if value is True else str(value)

@@ -147,8 +147,6 @@ _CODECS: Mapping[str, _Codec] = {
         _encode_after, lambda it: it if isinstance(it, str) else Dependency(it["job"], it["kind"])
     ),
 }
-_SPEC_DEFAULTS = {field.name: field.default for field in attrs.fields(JobSpec)} | {
-    "attributes": JobAttributes()
-}
+_SPEC_DEFAULTS = {it.name: it.default for it in attrs.fields(JobSpec)} | {"attributes": JobAttributes()}
 _RESOURCE_DEFAULTS = {field.name: field.default for field in attrs.fields(ResourceSpecV1)}
 _ATTRIBUTE_DEFAULTS = {field.name: None for field in attrs.fields(JobAttributes)}

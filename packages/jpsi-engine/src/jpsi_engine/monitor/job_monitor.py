@@ -5,7 +5,6 @@ The module has no clock of its own: the caller passes the time.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -155,16 +154,16 @@ class JobMonitor(Publisher):
             return
         spool_ids = {job.spool_id for job in followed}
 
-        # usually none of many jobs has left anything, so this is built only when it is needed
-        @functools.cache
-        def by_spool_id() -> Mapping[str, Sequence[JobView]]:
-            found: dict[str, list[JobView]] = {}
-            for job in followed:
-                found.setdefault(job.spool_id, []).append(job)
-            return found
+        by_spool_id: dict[str, list[JobView]] = {}
+
+        def jobs_of(spool_id: str) -> Sequence[JobView]:
+            # usually none of many jobs has left anything, so this is filled only when it is needed
+            if not by_spool_id:
+                by_spool_id.update(_by_spool_id(followed))
+            return by_spool_id[spool_id]
 
         def enter(spool_id: str) -> None:
-            for job in by_spool_id()[spool_id]:
+            for job in jobs_of(spool_id):
                 self.make_folder(job)
 
         new = self._spool.collect(spool_ids, only_new=True, enter=enter)
@@ -175,7 +174,7 @@ class JobMonitor(Publisher):
             new[spool_id] = self._spool.consumed(spool_id)
         for spool_id, found in new.items():
             self._poll_interval.note_marker(now)
-            for job in by_spool_id()[spool_id]:
+            for job in jobs_of(spool_id):
                 self._take_markers_safely(job, job.own_markers(found), now)
 
     def _take_markers_safely(self, job: JobView, markers: list[Marker], now: float) -> None:
@@ -631,3 +630,10 @@ class JobMonitor(Publisher):
                     job.change_native_id(native_id)
                 self._renamed(job.job_id, native_id)
         return right
+
+
+def _by_spool_id(jobs: Iterable[JobView]) -> dict[str, list[JobView]]:
+    found: dict[str, list[JobView]] = {}
+    for job in jobs:
+        found.setdefault(job.spool_id, []).append(job)
+    return found

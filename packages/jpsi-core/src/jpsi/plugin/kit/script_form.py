@@ -6,6 +6,7 @@ and how it is read back from a script that was not written by jpsi.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -38,7 +39,7 @@ class JobRequest:
     spec: JobSpec
     context: SubmitContext
 
-    @property
+    @functools.cached_property
     def resources(self) -> ResourceSpecV1:
         """The resources of a spec with slots of one kind."""
         return resources_of(self.spec)
@@ -104,6 +105,14 @@ class ScriptForm:
     #: For options whose values add up, the separator between them.
     joints: Mapping[str, str] = attrs.field(factory=dict)
 
+    @functools.cached_property
+    def _constants(self) -> Options:
+        return {name: None if callable(it.write) else it.write for name, it in self.options.items()}
+
+    @functools.cached_property
+    def _writers(self) -> Mapping[str, Writer]:
+        return {name: it.write for name, it in self.options.items() if callable(it.write)}
+
     def render(self, spec: JobSpec, context: SubmitContext) -> Script:
         """Return the directives for a spec.
 
@@ -162,10 +171,7 @@ class ScriptForm:
 
     def _settings(self, spec: JobSpec, context: SubmitContext) -> Options:
         request = JobRequest(spec, context)
-        return {
-            name: option.write(request) if callable(option.write) else option.write
-            for name, option in self.options.items()
-        }
+        return {**self._constants, **{name: write(request) for name, write in self._writers.items()}}
 
     def _directive(self, name: str, value: str | None) -> Directive:
         option, text = self.spelled(name, value)
