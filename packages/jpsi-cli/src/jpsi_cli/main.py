@@ -17,7 +17,7 @@ from .entry_points import CommandLine
 from .installation import CONFIG, PLUGINS
 from .jobs import CANCEL, EXPLAIN, HOLD, LOGS, LS, RELEASE, SHOW, TOP, WAIT
 from .options import SETTINGS
-from .submission import CONVERT, RUN, SCRIPT, SUBMIT, VALIDATE
+from .submission import CONVERT, RESUBMIT, RUN, SCRIPT, SUBMIT, VALIDATE
 
 _NAME = "jpsi"
 # Set by click's shell completion scripts.
@@ -71,9 +71,21 @@ def _report_bug() -> int:
 
 
 def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
-    text = error.format_message()
-    messages.error(f"{text[:1].lower()}{text[1:]}\nTry: {_command_path(error, arguments)} --help")
+    path = _command_path(error, arguments)
+    text = _owner(error, path) or error.format_message()
+    messages.error(f"{text[:1].lower()}{text[1:]}\nTry: {path} --help")
     return exit_codes.USAGE
+
+
+def _owner(error: click.UsageError, path: str) -> str:
+    """Return a hint if an option is that of `jpsi submit`, and the command is one for a single job."""
+    if not isinstance(error, click.NoSuchOption) or path not in {
+        f"{_NAME} {RUN.name}",
+        f"{_NAME} {SCRIPT.name}",
+    }:
+        return ""
+    has_it = any(error.option_name in it.opts for it in SUBMIT.params)
+    return f"no such option {error.option_name!r}; jpsi submit has it" if has_it else ""
 
 
 def _command_path(error: click.UsageError, arguments: list[str]) -> str:
@@ -137,7 +149,7 @@ def cli(ctx: click.Context) -> int:
 
 
 for command in (
-    *(RUN, SUBMIT, SCRIPT, VALIDATE, CONVERT),
+    *(RUN, SUBMIT, RESUBMIT, SCRIPT, VALIDATE, CONVERT),
     *(LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP),
     *(QUEUES, ATTACH, FAKE, PLUGINS, CONFIG, DOCTOR),
 ):
