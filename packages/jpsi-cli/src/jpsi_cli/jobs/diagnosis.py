@@ -190,7 +190,7 @@ def _advice_after_end(facts: JobFacts) -> Iterator[str]:
 
 _REASONS = {
     jpsi.Reason.TIMEOUT: (
-        "give it more time{time}: jpsi resubmit --time TIME {job}; or have it save its state and go on from there"
+        "give it more time{time}: jpsi resubmit --time TIME {job}; or have it save its state and resume"
     ),
     jpsi.Reason.OUT_OF_MEMORY: "give it more memory{memory}: jpsi resubmit --memory SIZE {job}",
     jpsi.Reason.SETUP: "fix what the message names, and submit it again; --create-dir makes a directory",
