@@ -80,7 +80,7 @@ def test_an_array_has_one_id_and_one_line(slurm: Run, fake: FakeScheduler, tmp_p
     explained = slurm("explain", array)
     assert explained.stderr == b""
     headings = [line for line in explained.stdout.decode().splitlines() if line.startswith("==>")]
-    assert headings == ["==> index 1 (1_1) and 1 more like it <==", "==> index 2 (1_2) <=="]
+    assert headings == ["==> index 1 (1_1) and 1 more like it, index 3 <==", "==> index 2 (1_2) <=="]
     assert b"returned exit code 1" in explained.stdout
     lines = slurm("explain", "--json", array).stdout.splitlines()
     assert [json.loads(line)["state"] for line in lines] == ["COMPLETED", "FAILED"]
@@ -108,6 +108,16 @@ def test_the_index_that_the_user_gave_is_shown_everywhere(slurm: Run, fake: Fake
     shown = dict(line.split(maxsplit=1) for line in slurm("show", "1_3").stdout.decode().splitlines()[:6])
     assert (shown["array:"], shown["index:"]) == (array, "2")
     assert slurm("show", "--json", shown["array:"]).returncode == 0
+
+
+def test_all_elements_that_failed_are_named(run: Run) -> None:
+    array = printed(run("submit", "-a", "0-9:3,20", "--", "sh", "-c", "exit $((JPSI_ARRAY_INDEX > 0))"))
+    run("wait", array)
+
+    assert run("ls").stdout.decode().endswith(" failed: exit code 1; also index 6,9,20\n")
+    headings = [it for it in run("explain", array).stdout.decode().splitlines() if it.startswith("==>")]
+    assert headings[1].startswith("==> index 3 (")
+    assert headings[1].endswith(") and 3 more like it, index 6,9,20 <==")
 
 
 def test_this_machine_shows_the_index_without_a_native_id(run: Run) -> None:

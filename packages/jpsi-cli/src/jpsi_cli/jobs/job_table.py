@@ -16,7 +16,7 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..output import COLOURS, Paint, plain, summarize_states
-from ..stored_jobs import job_title
+from ..stored_jobs import index_list, job_title
 
 _GAP = "  "
 # Columns of this rank are left out before any column is shortened.
@@ -168,6 +168,8 @@ def _array_cells(row: Row, now: datetime) -> dict[str, str]:
         code = f": exit code {status.exit_code}" if not failure and status.exit_code is not None else ""
         shown_id = next(it.id for it in row.members if it.job is row.job)
         failure = f"{job_title(row.job, shown_id)} failed{code}{f': {failure}' if failure else ''}"
+        failed = [it.job for it in row.members if it.status.state is status.state and it.job is not row.job]
+        failure += index_list(failed, "; also ")
     return {
         **_job_cells(row, now),
         "NATIVE ID": (native_ids.pop() if len(native_ids) == 1 else None) or "-",

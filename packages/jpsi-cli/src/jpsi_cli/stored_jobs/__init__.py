@@ -20,6 +20,7 @@ from .recall import (
     report_failures,
 )
 from .selection import (
+    index_list,
     job_title,
     job_with_index,
     match_jobs,

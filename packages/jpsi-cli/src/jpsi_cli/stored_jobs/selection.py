@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from jpsi.plugin.kit import read_indices
+from jpsi.plugin.kit import read_indices, write_indices
 
 from ..error_boundary import SelectionError
 
@@ -177,6 +177,12 @@ def job_title(job: StoredJob, shown_id: str | None = None) -> str:
     is_process = job.native_id is None or job.origin.machine is not None
     known = (shown_id or job.id) if is_process else job.native_id
     return str(known) if job.array_index is None else f"index {job.array_index} ({known})"
+
+
+def index_list(jobs: Iterable[StoredJob], beginning: str) -> str:
+    """Return the indices of elements after a beginning, such as `, index 3,5-9`; empty if they have none."""
+    indices = [job.array_index for job in jobs if job.array_index is not None]
+    return f"{beginning}index {write_indices(indices)}" if indices else ""
 
 
 def job_with_index(job: StoredJob) -> str:
