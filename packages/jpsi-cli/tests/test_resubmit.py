@@ -118,6 +118,26 @@ def test_dependencies_are_left_out(slurm: Run, fake: FakeScheduler) -> None:
     assert "after:" not in slurm("show", again).stdout.decode()
 
 
+def test_a_job_that_was_submitted_held_is_repeated_at_once(slurm: Run) -> None:
+    job = printed(slurm("submit", "--hold", "--", "false"))
+    slurm("release", job)
+    slurm("wait", job)
+
+    again = printed(slurm("resubmit", job))
+    assert slurm("wait", "--timeout", "30", again).returncode == 1
+
+
+def test_the_new_job_may_wait_for_others(run: Run) -> None:
+    job = printed(run("submit", "--", "false"))
+    run("wait", job)
+    held = run("submit", "--hold", "--", "true").stdout.decode().strip()
+
+    again = run("resubmit", "--after", held, job).stdout.decode().strip()
+    (shown,) = json.loads(run("show", "--json", again).stdout)
+    assert (shown["state"], shown["remark"].startswith(f"it is submitted after {held[:8]}")) == ("NEW", True)
+    assert run("cancel", again, held).returncode == 0
+
+
 def test_a_job_that_has_not_ended_is_not_repeated(run: Run) -> None:
     job = run("submit", "--hold", "--", "true").stdout.decode().strip()
 

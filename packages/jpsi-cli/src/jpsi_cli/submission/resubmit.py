@@ -44,7 +44,11 @@ def resubmit(
             jpsi.Job(spec): job_with_index(job) for job, spec in zip(originals, repeated, strict=True)
         }
         name, _ = origin.asked_for
-        codes.append(submit_to(origin.open(), name, locations, wanted, is_held=False, as_json=as_json))
+        executor = origin.open()
+        for spec in repeated:
+            # the old job was released
+            (spec.attributes.custom_attributes or {}).pop(executor.system.capabilities.hold_option, None)
+        codes.append(submit_to(executor, name, locations, wanted, is_held=False, as_json=as_json))
     return max(codes, default=0)
 
 
