@@ -212,15 +212,19 @@ def test_a_mistake_submits_nothing(run: Run, text: str) -> None:
     )
 
 
-@pytest.mark.parametrize("option", ["--array=0-3", "-a"])
+@pytest.mark.parametrize(
+    ("option", "commands"), [("--array=0-3", "jpsi submit"), ("-a", "jpsi submit and jpsi ls")]
+)
 @pytest.mark.parametrize("command", ["run", "script"])
-def test_commands_for_one_job_say_which_takes_arrays(run: Run, command: str, option: str) -> None:
+def test_commands_for_one_job_say_which_takes_arrays(
+    run: Run, command: str, option: str, commands: str
+) -> None:
     result = run(command, option, "--", "true")
 
     assert result.returncode == 2
     name = option.partition("=")[0]
     first = result.stderr.decode().splitlines()[0]
-    assert first == f"jpsi: no such option '{name}'; it is one of jpsi submit"
+    assert first == f"jpsi: no such option '{name}'; it is one of {commands}"
 
 
 def test_other_unknown_options_are_of_no_command(run: Run) -> None:
