@@ -23,8 +23,8 @@ from .submission import CONVERT, RUN, SCRIPT, SUBMIT, VALIDATE
 _NAME = "jpsi"
 # Set by click's shell completion scripts.
 _COMPLETION = "_JPSI_COMPLETE"
-# The number of new objects after which garbage is collected. The interpreter's own number has it look again and
-# again through the modules that a command imports, where it finds nothing.
+# The number of new objects after which garbage is collected. By default it is so small that the interpreter
+# searches the modules that a command imports again and again, where it finds nothing.
 _COLLECTED_AFTER = 100_000
 
 

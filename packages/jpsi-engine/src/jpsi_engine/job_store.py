@@ -23,13 +23,12 @@ from urllib.parse import unquote
 
 import attrs
 
-from jpsi import JobStatus, Streams, configuration
+from jpsi import JobStatus, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
-from jpsi.plugin.engine import decode, dependencies, problems
+from jpsi.plugin.engine import decode, problems
 from jpsi_engine.array_expansion import array_id, at_a_time, encoded_array_id
 from jpsi_engine.deferral import Deferral, defer, read_deferral
 from jpsi_engine.host import parse_native_id
-from jpsi_engine.runner import RERUN, resolve_streams
 from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 from jpsi_engine.spool import (
     DAMAGE,
@@ -53,7 +52,7 @@ from jpsi_engine.spool import (
 
 # Listing jobs takes no executor, so its modules are imported only where they are needed.
 if TYPE_CHECKING:
-    from jpsi import JobExecutor, JobFiles, Output
+    from jpsi import JobExecutor, JobFiles, Output, Streams
     from jpsi.plugin.engine import Stream
 
 __all__ = [
@@ -240,6 +239,8 @@ class StoredJob:
             return self._history.remark(is_gone=self._has_ended)
         if deferral.is_held(self.id):
             return f"it is held, and not submitted yet: jpsi release {self.id}"
+        from jpsi.plugin.engine import dependencies  # noqa: PLC0415
+
         after = [(it.native_id or "")[:_SHORT] for it in dependencies(self.spec)]
         more = f" and {len(after) - _MAX_NAMED} more" if len(after) > _MAX_NAMED else ""
         waits = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}"
@@ -280,6 +281,8 @@ class StoredJob:
     @property
     def reruns(self) -> int:
         """The number of times that the job was started again after its end; those runs did nothing."""
+        from jpsi_engine.runner import RERUN  # noqa: PLC0415
+
         try:
             return len((self.folder / f"{RERUN}.{self.attempt}").read_bytes().splitlines())
         except OSError:
@@ -288,6 +291,8 @@ class StoredJob:
     @property
     def streams(self) -> Streams:
         """The paths of the job's output, as far as the record can be read."""
+        from jpsi_engine.runner import resolve_streams  # noqa: PLC0415
+
         try:
             return resolve_streams(self._history.record.intent, str(self.folder))
         except DAMAGE:

@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from jpsi.plugin.kit import read_indices
-
 from ..error_boundary import SelectionError
 
 if TYPE_CHECKING:
@@ -146,6 +144,8 @@ def _array_ids(job: StoredJob) -> set[str]:
 
 
 def _read_indices(text: str) -> list[range]:
+    from jpsi.plugin.kit import read_indices  # noqa: PLC0415  few words are indices
+
     try:
         return read_indices(text)
     except ValueError:

@@ -5,79 +5,74 @@
 
 from typing import TYPE_CHECKING
 
-from jpsi.contract import (
-    NOT_OFFERED,
-    RANK_VARIABLES,
-    Arrays,
-    BatchConfig,
-    BytesResult,
-    BytesTransport,
-    Capabilities,
-    Command,
-    CommandResult,
-    CustomOptions,
-    Directive,
-    ExecutorConfig,
-    ExecutorHooks,
-    Failure,
-    FailureKind,
-    FileTransport,
-    ForeignScript,
-    LauncherHooks,
-    Lines,
-    LineTransport,
-    Meaning,
-    NotOffered,
-    Observation,
-    ObserverHooks,
-    Options,
-    Queue,
-    RemoteDirectories,
-    Script,
-    ShellLine,
-    Site,
-    SubmitContext,
-    Transport,
-    TransportHooks,
-    attributes,
-    custom_options,
-    hookimpl,
-    line,
-    node_count,
-    resources,
-    set_options,
-    units,
-    walltime,
-    word,
-)
-from jpsi.lazy import lazy_attributes
-from jpsi.model import (
-    ConfigError,
-    Dependency,
-    DependencyKind,
-    Evidence,
-    HeterogeneousResources,
-    InvalidJobException,
-    JobAttributes,
-    JobSpec,
-    JobState,
-    JpsiError,
-    PluginError,
-    Reason,
-    ResourceSpec,
-    ResourceSpecV1,
-    SubmitException,
-    TransportError,
-    components,
-    parse_duration,
-    printable,
-)
-
 if TYPE_CHECKING:
+    from jpsi.contract import (
+        NOT_OFFERED,
+        RANK_VARIABLES,
+        Arrays,
+        BatchConfig,
+        BytesResult,
+        BytesTransport,
+        Capabilities,
+        Command,
+        CommandResult,
+        CustomOptions,
+        Directive,
+        ExecutorConfig,
+        ExecutorHooks,
+        Failure,
+        FailureKind,
+        FileTransport,
+        ForeignScript,
+        LauncherHooks,
+        Lines,
+        LineTransport,
+        Meaning,
+        NotOffered,
+        Observation,
+        ObserverHooks,
+        Options,
+        Queue,
+        RemoteDirectories,
+        Script,
+        ShellLine,
+        Site,
+        SubmitContext,
+        Transport,
+        TransportHooks,
+        attributes,
+        custom_options,
+        hookimpl,
+        line,
+        node_count,
+        resources,
+        set_options,
+        units,
+        walltime,
+        word,
+    )
+    from jpsi.model import (
+        ConfigError,
+        Dependency,
+        DependencyKind,
+        Evidence,
+        HeterogeneousResources,
+        InvalidJobException,
+        JobAttributes,
+        JobSpec,
+        JobState,
+        JpsiError,
+        PluginError,
+        Reason,
+        ResourceSpec,
+        ResourceSpecV1,
+        SubmitException,
+        TransportError,
+        components,
+        parse_duration,
+        printable,
+    )
     from jpsi.registry import install_command
-else:
-    # As in `engine`: hooks and fakes need no registry.
-    __getattr__, _ = lazy_attributes(__name__, {"jpsi.registry": "install_command"})
 
 __all__ = [
     "NOT_OFFERED",
@@ -144,3 +139,21 @@ __all__ = [
     "walltime",
     "word",
 ]
+
+if not TYPE_CHECKING:
+    # Programs that list jobs need the values only, and hooks and fakes need no registry.
+    from jpsi.lazy import lazy_attributes
+
+    __getattr__, _ = lazy_attributes(
+        __name__,
+        {
+            "jpsi.contract": " ".join(__all__),  # all that is in none of those below
+            "jpsi.model": (
+                "ConfigError Dependency DependencyKind Evidence HeterogeneousResources "
+                "InvalidJobException JobAttributes JobSpec JobState JpsiError PluginError Reason "
+                "ResourceSpec ResourceSpecV1 SubmitException TransportError components parse_duration "
+                "printable"
+            ),
+            "jpsi.registry": "install_command",
+        },
+    )

@@ -2,49 +2,44 @@
 
 from typing import TYPE_CHECKING
 
-from jpsi.contract import (
-    SOME_TAG,
-    Engine,
-    EngineHooks,
-    EngineSetup,
-    InterruptedSubmission,
-    Outcomes,
-    Preview,
-    Progress,
-    Recovered,
-    Stream,
-    Submission,
-    dependencies,
-    ownership,
-)
 from jpsi.lazy import lazy_attributes
-from jpsi.model import (
-    TIME_SOURCE,
-    Reference,
-    decode,
-    exec_limits,
-    expand,
-    has_reference,
-    has_staging,
-    is_native_id,
-    one_line,
-    pieces,
-    problems,
-    process_count,
-    serialization,
-    shape,
-    timed,
-    transitions,
-)
 
 if TYPE_CHECKING:
-    from jpsi.layers import assemble, open_transport
-    from jpsi.registry import installed, load_plugin
-else:
-    # Not every program that reads jobs looks for plugins, which takes time.
-    __getattr__, _ = lazy_attributes(
-        __name__, {"jpsi.layers": "assemble open_transport", "jpsi.registry": "installed load_plugin"}
+    from jpsi.contract import (
+        SOME_TAG,
+        Engine,
+        EngineHooks,
+        EngineSetup,
+        InterruptedSubmission,
+        Outcomes,
+        Preview,
+        Progress,
+        Recovered,
+        Stream,
+        Submission,
+        dependencies,
+        ownership,
     )
+    from jpsi.layers import assemble, open_transport
+    from jpsi.model import (
+        TIME_SOURCE,
+        Reference,
+        decode,
+        exec_limits,
+        expand,
+        has_reference,
+        has_staging,
+        is_native_id,
+        one_line,
+        pieces,
+        problems,
+        process_count,
+        serialization,
+        shape,
+        timed,
+        transitions,
+    )
+    from jpsi.registry import installed, load_plugin
 
 __all__ = [
     "SOME_TAG",
@@ -82,3 +77,18 @@ __all__ = [
     "timed",
     "transitions",
 ]
+
+if not TYPE_CHECKING:
+    # Not every program that reads jobs needs hooks or looks for plugins, which takes time.
+    __getattr__, _ = lazy_attributes(
+        __name__,
+        {
+            "jpsi.model": " ".join(__all__),  # all that is in none of those below
+            "jpsi.contract": (
+                "SOME_TAG Engine EngineHooks EngineSetup InterruptedSubmission Outcomes Preview Progress "
+                "Recovered Stream Submission dependencies ownership"
+            ),
+            "jpsi.layers": "assemble open_transport",
+            "jpsi.registry": "installed load_plugin",
+        },
+    )

@@ -38,7 +38,7 @@ from jpsi_engine.local.slots import Slots, core_count
 from jpsi_engine.local.spawn import spawn, spawn_watchdog
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
 from jpsi_engine.runner import ProcessFrame, Run, local_problems, render_runner, resolve_streams
-from jpsi_engine.scheduler import SubmissionCancelled, SubmitQueue, not_admitted_error, warn_of_damage
+from jpsi_engine.scheduler import SubmissionCancelled, SubmitQueue, not_admitted_error
 from jpsi_engine.verdict import CANCEL, datetime_from_ns, has_exit_marker, never_ran_status
 
 log = logging.getLogger(__name__)
@@ -268,6 +268,8 @@ class LocalEngine(Engine):
         return self._recover_jobs(job_ids, is_settled=lambda _: False)
 
     def _recover_jobs(self, job_ids: Iterable[str], is_settled: Callable[[str], bool]) -> list[Recovered]:
+        from jpsi_engine.scheduler import warn_of_damage  # noqa: PLC0415  with all of the queue, for few programs
+
         found = []
         for job_id in job_ids:
             if self._supervisor.get(job_id) is not None:
