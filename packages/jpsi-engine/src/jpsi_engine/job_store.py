@@ -18,7 +18,7 @@ import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import attrs
@@ -49,6 +49,7 @@ from jpsi_engine.spool import (
     target_name,
     work_directory,
 )
+from jpsi_engine.verdict import failed_staging_phase
 
 # Listing jobs takes no executor, so its modules are imported only where they are needed.
 if TYPE_CHECKING:
@@ -208,6 +209,13 @@ class StoredJob:
             return None
         return tag(self.id, self.attempt) if self.array is None else array_tag(self.array[0])
 
+    @property
+    def user_attributes(self) -> Mapping[str, Any]:
+        """The user's own attributes in the job's spec, which need not be decoded for that."""
+        attributes = self._history.record.intent["spec"].get("attributes")
+        found = attributes.get("user") if isinstance(attributes, dict) else None
+        return found if isinstance(found, dict) else {}
+
     @functools.cached_property
     def spec(self) -> JobSpec:
         """The job's spec; an empty one if its record is damaged."""
@@ -219,6 +227,8 @@ class StoredJob:
 
     def _explain(self, status: JobStatus) -> JobStatus:
         if not status.final or not status.metadata or self._history.record.final is not None:
+            return status
+        if status.state is JobState.COMPLETED and not failed_staging_phase(status):
             return status
         from jpsi_engine.runner import add_failure_details  # noqa: PLC0415
         from jpsi_engine.spool import Spool  # noqa: PLC0415
