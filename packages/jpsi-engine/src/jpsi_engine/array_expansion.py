@@ -7,7 +7,6 @@ the id of the array and its limit instead, and its index as a variable of its en
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import attrs
 
 from jpsi import JobSpec
+from jpsi.plugin.kit import read_indices
 
 #: The custom attribute with the indices of an array, in a spec that stands for several jobs.
 ARRAY = "jpsi.array"
@@ -53,14 +53,14 @@ def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
     text = own if indices is None else indices
     if text is None:
         return [spec]
-    from jpsi.plugin.kit import read_indices  # noqa: PLC0415  for few jobs, with all that plugins need
-
     match = _INDICES.fullmatch(str(text))
     ranges = [] if match is None else read_indices(match["indices"])
     found = list(dict.fromkeys(index for it in ranges for index in it[: _MAX_ELEMENTS + 1]))
     if match is None or not found or len(found) > _MAX_ELEMENTS:
         msg = f"{text!r} names no indices of an array, such as 1-100, 0-9:3,20 or 1-100%10"
         raise ValueError(msg)
+    import uuid  # noqa: PLC0415  for arrays alone
+
     custom[ARRAY_ID] = str(uuid.uuid4())
     if match["limit"] is not None and int(match["limit"]) < len(found):
         custom[AT_A_TIME] = int(match["limit"])

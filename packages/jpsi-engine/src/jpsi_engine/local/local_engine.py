@@ -268,7 +268,7 @@ class LocalEngine(Engine):
         return self._recover_jobs(job_ids, is_settled=lambda _: False)
 
     def _recover_jobs(self, job_ids: Iterable[str], is_settled: Callable[[str], bool]) -> list[Recovered]:
-        from jpsi_engine.scheduler import warn_of_damage  # noqa: PLC0415  with all of the queue, for few programs
+        from jpsi_engine.scheduler import warn_of_damage  # noqa: PLC0415  brings what batch systems need
 
         found = []
         for job_id in job_ids:

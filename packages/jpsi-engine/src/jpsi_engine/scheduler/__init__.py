@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         not_admitted_error,
     )
 else:
-    # The engine for processes of this machine needs the submit queue alone.
     from jpsi.plugin.engine import lazy_attributes
 
     __getattr__, __dir__ = lazy_attributes(
