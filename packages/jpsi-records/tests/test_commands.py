@@ -50,7 +50,8 @@ def test_listing_loads_no_database_before_anything_was_recorded(tmp_path: Path) 
         for more in ([], ["--json"])
     )
 
-    assert table.startswith("REQUEST") and json.loads(document) == []
+    assert table.startswith("REQUEST")
+    assert json.loads(document) == []
     assert not (tmp_path / "nowhere").exists()
 
 
