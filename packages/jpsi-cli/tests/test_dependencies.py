@@ -142,6 +142,24 @@ def test_a_job_whose_dependency_fails_never_starts(run: Run, gate: Path, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
+def test_a_name_stands_for_all_jobs_that_have_it(run: Run, gate: Path, tmp_path: Path) -> None:
+    ids = [submitted(run, "--name", "prepare", "--", "sh", "-c", f"cat '{gate}'") for _ in range(2)]
+    earlier = submitted(run, "--name", "prepare", "--", "true")
+    assert run("wait", earlier).returncode == 0
+    result = run("submit", "--after", "prepare", "--", "sh", "-c", "echo done >out")
+    last = result.stdout.decode().strip()
+
+    counted, process = result.stderr.decode().splitlines()
+    assert counted == (
+        "jpsi: --after: prepare stands for 3 jobs; the new job waits for the 2 of them that have not ended"
+    )
+    assert process.startswith("jpsi: local cannot wait for 2 other jobs, so process ")
+    assert re.match("it is submitted after .{8}, .{8};", str(only(run, last)["remark"]))
+    gate.write_text("")
+    assert run("wait", last, *ids).returncode == 0
+    assert (tmp_path / "out").read_text() == "done\n"
+
+
 def test_run_waits_itself(run: Run, gate: Path, start: Callable[..., object]) -> None:
     first = submitted(run, "--", "sh", "-c", f"cat '{gate}'")
     started = start("run", "--after", first, "--", "echo", "ran")
@@ -188,7 +206,8 @@ def test_the_batch_system_waits_for_its_own_jobs(run: Run, environment: dict[str
         ids = []
         for arguments in ((), ("--after", "one"), ("--after", "afterany:1,notok:one")):
             result = run("submit", "-x", "slurm", "--name", "one", *arguments, "--", "true", env=here)
-            assert (result.returncode, result.stderr) == (0, b"")
+            many = b"jpsi: --after: one stands for 2 jobs; the new job waits for all of them\n"
+            assert (result.returncode, result.stderr) == (0, many if len(ids) > 1 else b"")
             ids.append(result.stdout.decode().strip())
         local = run("submit", "--after", ids[0], "--", "true", env=here)
         script = run("script", "-x", "slurm", "--after", ids[0], "--", "true", env=here).stdout.decode()

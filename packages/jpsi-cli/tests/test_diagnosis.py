@@ -108,7 +108,7 @@ WAITS = {
     "the job asks for more time than its partition allows (X)": "never starts like this: lower --time",
     "the job requests more nodes than its partition allows or has up (X)": "ask for less",
     "a limit of the quality of service is reached (QOSMaxJobsPerUserLimit)": "wait until other jobs of yours",
-    "the account is invalid (InvalidAccount)": "name a project",
+    "the account is invalid (InvalidAccount)": "name another project",
     "a licence is not free (Licenses)": "when a licence is free",
     "a node that the job needs is not available (ReqNodeNotAvail)": "try another queue",
 }

@@ -171,7 +171,7 @@ def test_attaching_to_an_unknown_job_warns_immediately(run: Run) -> None:
 
     messages = result.stderr.decode().splitlines()
     assert result.returncode == 125
-    assert messages[0] == "jpsi: warning: toy knows no job 99; jpsi queries it again before it gives up"
+    assert messages[0] == "jpsi: warning: toy knows no job 99; jpsi asks again before it gives up"
     assert messages[1].startswith("jpsi: job failed: the batch system does not know the native id")
 
 
@@ -180,7 +180,7 @@ def test_attaching_to_an_unknown_job_warns_immediately_on_a_terminal(
 ) -> None:
     started = start_on_terminal("attach", "99")
 
-    started.wait_for(b"jpsi: warning: toy knows no job 99; jpsi queries it again before it gives up")
+    started.wait_for(b"jpsi: warning: toy knows no job 99; jpsi asks again before it gives up")
     assert started.end()[0] == 125
 
 

@@ -61,4 +61,4 @@ def read_quietly(text: str) -> JobSpec:
     """Return the spec of a document with unknown keys."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DocumentWarning)
-        return read_document(text)
+        return read_document(text, lenient=True)

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner, Result
 
+import jpsi
 from jobspec_support import EXAMPLES, example
 from jpsi import Launcher
 from jpsi.plugin import install_command
@@ -393,6 +394,17 @@ def test_a_workflow_survives_a_round_trip_through_jobspecs(run: Run) -> None:
 
     assert code == 0
     assert run("plan", flow(back))[1].splitlines()[1] == "  a: job, 1 slot anywhere, 1 core each"
+
+
+def test_unknown_keys_of_a_job_document_are_errors_unless_the_user_means_them(run: Run) -> None:
+    text = jpsi.write_document(jpsi.JobSpec("a")).replace("  system:\n", "  system:\n    enviroment: {}\n")
+    Path("job.yaml").write_text(text)
+
+    refused, accepted = run("convert", "job.yaml"), run("convert", "--lenient", "job.yaml")
+
+    unknown = "attributes.system.enviroment: is not known and has no effect; did you mean 'environment'?"
+    assert (refused[0], accepted[0]) == (2, 0)
+    assert all(unknown in err for _, _, err in (refused, accepted))
 
 
 def test_a_submit_script_becomes_a_workflow_and_losses_are_listed(run: Run) -> None:

@@ -583,15 +583,24 @@ def test_a_document_of_another_language_names_the_command_that_takes_it(text: st
     assert document_problems(text) == [f"1: is no job document; `{command}` takes it"]
 
 
-# --------------------------------------------------------------------------------------- warnings
+# ----------------------------------------------------------------------------------- unknown keys
+
+
+def test_unknown_keys_are_problems() -> None:
+    text = system("enviroment: {}").replace("per_slot: 1", "per_slot: 1\n      totl: 2")
+
+    assert document_problems(text) == [
+        "14: tasks[0].count.totl: has no meaning to jpsi, which only carries it; did you mean 'total'?",
+        "18: attributes.system.enviroment: is not known and has no effect; did you mean 'environment'?",
+    ]
 
 
 @pytest.mark.clause("document-system-unknown")
-def test_unknown_system_attributes_give_one_warning() -> None:
+def test_unknown_system_attributes_give_one_warning_if_lenient() -> None:
     text = system("walltime: 5\nenviroment: {}\nqueue_name: debug")
 
     with pytest.warns(DocumentWarning) as caught:
-        spec = read_document(text, "job.yaml")
+        spec = read_document(text, "job.yaml", lenient=True)
 
     assert spec == read_document(DOCUMENT)
     (warning,) = caught
@@ -613,11 +622,11 @@ def test_unknown_system_attributes_give_one_warning() -> None:
 
 
 @pytest.mark.clause("document-task-count")
-def test_extra_task_counts_are_kept_with_one_warning() -> None:
+def test_extra_task_counts_are_kept_with_one_warning_if_lenient() -> None:
     text = changed("per_slot: 1", "per_slot: 1\n      per_gpu: 2\n      totl: [a]")
 
     with pytest.warns(DocumentWarning) as caught:
-        spec = read_document(text, "job.yaml")
+        spec = read_document(text, "job.yaml", lenient=True)
 
     (warning,) = caught
     assert str(warning.message).splitlines() == [

@@ -64,4 +64,4 @@ def _warn_if_not_found(executor: jpsi.JobExecutor, job: jpsi.Job, native_id: str
             messages.warning(f"{name}: {e}")
         return
     if not is_mentioned and not job.status.final:
-        messages.warning(f"{name} knows no job {native_id}; jpsi queries it again before it gives up")
+        messages.warning(f"{name} knows no job {native_id}; jpsi asks again before it gives up")

@@ -55,8 +55,8 @@ QUEUES = command(
     help="""Show the queues or partitions of a batch system, one a line, as it describes them now.
 
     A star marks the default queue, which gets jobs that name no queue. MAX TIME is the time limit of a job,
-    DEFAULT TIME the limit of a job that requests none; jpsi always requests one. Columns without any value
-    are left out.
+    DEFAULT TIME the limit of a job that requests none; jpsi always requests one. CORES and MEMORY are those
+    of the largest node. Columns without any value are left out.
     """,
     epilog="""\b
 Examples:

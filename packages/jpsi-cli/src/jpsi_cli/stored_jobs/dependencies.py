@@ -9,6 +9,7 @@ import attrs
 
 import jpsi
 
+from .. import messages
 from ..error_boundary import SelectionError
 from .selection import match_jobs, no_match
 
@@ -81,8 +82,14 @@ def _split_kind(text: str) -> tuple[jpsi.DependencyKind, str]:
 
 
 def _ids(word: str, jobs: Sequence[StoredJob]) -> list[str]:
+    found = match_jobs(word, jobs)
+    if len(found) > 1:
+        left = sum(not job.status.final for job in found)
+        ended = len(found) - left
+        awaited = f"the {left} of them that have not ended" if ended else "all of them"
+        messages.error(f"--after: {word} stands for {len(found)} jobs; the new job waits for {awaited}")
     # a word that means no job of jpsi's may be a native id
-    return [job.id for job in match_jobs(word, jobs)] or [word]
+    return [job.id for job in found] or [word]
 
 
 def sort_dependencies(

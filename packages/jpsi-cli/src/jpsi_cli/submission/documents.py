@@ -129,7 +129,7 @@ def _parse_spec(text: str, name: str, *, is_lenient: bool, is_line: bool = False
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", jpsi.DocumentWarning)
         try:
-            spec: jpsi.JobSpec | None = jpsi.read_document(text, name)
+            spec: jpsi.JobSpec | None = jpsi.read_document(text, name, lenient=True)
             problems: Sequence[str] = ()
         except jpsi.InvalidJobException as e:
             spec, problems = None, e.problems

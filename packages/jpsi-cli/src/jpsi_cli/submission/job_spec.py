@@ -85,7 +85,7 @@ def _resources(spec: jpsi.JobSpec) -> jpsi.ResourceSpec:
         spec.resources = jpsi.ResourceSpecV1()
     # the command line cannot say which of several kinds of slots it means
     if not isinstance(spec.resources, jpsi.ResourceSpecV1):
-        msg = "the document asks for slots of several kinds, which are changed there"
+        msg = "the document asks for slots of several kinds: change them in the document, not by an option"
         raise ValueError(msg)  # noqa: TRY004  a mistake of the user
     return spec.resources
 

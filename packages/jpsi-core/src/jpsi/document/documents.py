@@ -52,18 +52,18 @@ from jpsi.model import (
 )
 
 
-def read_document(text: str, source: str = "<document>") -> JobSpec:
+def read_document(text: str, source: str = "<document>", *, lenient: bool = False) -> JobSpec:
     """Return the spec of a job document, YAML or JSON; `source` is its name in messages.
 
-    Unknown keys of attributes.system and of tasks[0].count cause one DocumentWarning that lists them all.
+    With `lenient`, unknown keys of attributes.system and tasks[0].count cause one DocumentWarning for all.
 
     Raises:
-        DocumentError: The document has problems; the message names all of them, each with its line and its
-            keys.
+        DocumentError: The document has problems; the message names all of them, each with its line and keys.
     """
     document = parse(text, source)
-    spec = _to_spec(document)
     reported = document.problems
+    reported.is_lenient = lenient
+    spec = _to_spec(document)
     if reported.warnings:
         warnings.warn("\n".join(reported.warnings), DocumentWarning, stacklevel=2)
     for problem in problems(spec):
@@ -202,7 +202,7 @@ def _command(command: Value) -> list[str]:
 def _extra_counts(count: Value) -> dict[str, Any]:
     extra = {key: value for key, value in count.mapping().items() if key not in COUNT_KEYS}
     for key, value in extra.items():
-        value.warn(f"has no meaning to jpsi, which only carries it{did_you_mean(key, COUNT_KEYS)}")
+        value.unknown(f"has no meaning to jpsi, which only carries it{did_you_mean(key, COUNT_KEYS)}")
     return {f"count.{key}": value.anything() for key, value in extra.items()}
 
 
@@ -213,7 +213,7 @@ def _system(system: Value) -> dict[str, Value]:
     for key in [key for key in found if key not in known]:
         # J/PSI A: "unrecognized words SHALL trigger no more than a warning"
         hint = did_you_mean(key, suggested) or f"; known are {', '.join(known)}"
-        found.pop(key).warn(f"is not known and has no effect{hint}")
+        found.pop(key).unknown(f"is not known and has no effect{hint}")
     # J/PSI A: "Most system attributes are optional, but the duration attribute is required."
     if "duration" not in found:
         found["duration"] = system.child("duration")
@@ -241,12 +241,9 @@ def _duration(duration: Value) -> float:
         duration.must_be("a finite number of seconds, at least 0", "; 0 is unlimited")
     else:
         # Clamp: a tiny duration must not round to 0, which is unlimited; `problems` reports an overlong one.
-        return max(_SHORTEST, min(seconds, _LONGEST)) if seconds else 0
+        shortest, longest = timedelta.resolution.total_seconds(), timedelta.max // timedelta(seconds=1)
+        return max(shortest, min(seconds, longest)) if seconds else 0
     return DURATION
-
-
-_SHORTEST = timedelta.resolution.total_seconds()
-_LONGEST = timedelta.max // timedelta(seconds=1)
 
 
 # An index or a quoted key, as between the brackets of `attributes.user['a'][0]`; names are the other steps.

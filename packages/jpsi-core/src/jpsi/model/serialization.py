@@ -124,10 +124,6 @@ def _encode_after(item: Dependency | OtherJob | str) -> Any:  # noqa: ANN401  te
     return {"job": dependency.native_id, "kind": dependency.kind.value}
 
 
-def _decode_after(plain: Any) -> Dependency | str:  # noqa: ANN401  text or a mapping
-    return plain if isinstance(plain, str) else Dependency(plain["job"], plain["kind"])
-
-
 def _each(encode_item: Callable[[Any], Any], decode_item: Callable[[Any], Any]) -> _Codec:
     return lambda items: list(map(encode_item, items)), lambda items: list(map(decode_item, items))
 
@@ -148,7 +144,9 @@ _CODECS: Mapping[str, _Codec] = {
     "flags": (encode_flags, decode_flags),
     "mode": (operator.attrgetter("value"), StagingMode),
     "duration": (timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
-    "after": _each(_encode_after, _decode_after),
+    "after": _each(
+        _encode_after, lambda it: it if isinstance(it, str) else Dependency(it["job"], it["kind"])
+    ),
 }
 _SPEC_DEFAULTS = {field.name: field.default for field in attrs.fields(JobSpec)} | {
     "attributes": JobAttributes()

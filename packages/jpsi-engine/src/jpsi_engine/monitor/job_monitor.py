@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import attrs
 
 from jpsi.plugin import JobState, JpsiError, Observation
-from jpsi_engine.monitor.publisher import Publisher
+from jpsi_engine.monitor.publisher import ANSWERS, Publisher
 from jpsi_engine.scheduler import (
     Absences,
     JobView,
@@ -403,8 +403,7 @@ class JobMonitor(Publisher):
                 )
                 self._observe(job, seen, now)
             self._load_absences([job for job, _ in observed], snapshot)
-        if len(followed) > 1:
-            self._poll_unverified(jobs, now)
+        self._poll_unverified(jobs, now, is_listed=len(followed) > 1)
         # Markers that came during the poll count, whatever the snapshot says; and a job whose markers tell
         # how it ended needs no accounting query.
         try:
@@ -422,13 +421,15 @@ class JobMonitor(Publisher):
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
         self._store_absences(followed, snapshot, now)
 
-    def _poll_unverified(self, jobs: Iterable[JobView], now: float) -> None:
+    def _poll_unverified(self, jobs: Iterable[JobView], now: float, *, is_listed: bool) -> None:
         """Poll alone about jobs that were attached and that the last polls did not show.
 
-        Many batch systems say that there is no such job only if they are asked about it alone.
+        Many batch systems say that there is no such job only if they are asked about it alone, so that a job
+        which was `is_listed` with others is polled again; and one that was denied once, as two answers count.
         """
         unseen = [job for job in jobs if job.is_unverified and 0 < job.absences <= _LONE_POLLS]
-        for job in [job for job in unseen if not job.is_denied][:_MAX_ACCOUNTING_QUERIES]:
+        doubtful = [job for job in unseen if (job.absences < ANSWERS if job.is_denied else is_listed)]
+        for job in doubtful[:_MAX_ACCOUNTING_QUERIES]:
             try:
                 seen = self.query_now([job]).get(job.job_id)
             except JpsiError as e:

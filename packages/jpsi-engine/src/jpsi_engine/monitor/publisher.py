@@ -25,8 +25,8 @@ from jpsi_engine.verdict import Facts, Marker, Stop, active_status, is_conclusiv
 
 log = logging.getLogger(__name__)
 
-# So many complete snapshots of the queue in a row must leave a job out before it counts as gone.
-_ANSWERS = 2
+#: So many complete snapshots of the queue in a row must leave a job out before it counts as gone.
+ANSWERS = 2
 # So long must the queue leave out a job that the accounting calls waiting or running.
 _CONTRADICTED_SECONDS = 3600.0
 
@@ -210,8 +210,8 @@ class Publisher:
             queued=job.queued,
             accounted=job.accounted,
             unmentioned=job.absent_since is not None,
-            absent=known.answers >= _ANSWERS,
-            denied=job.is_denied and known.answers >= _ANSWERS,
+            absent=known.answers >= ANSWERS,
+            denied=job.is_denied and known.answers >= ANSWERS,
             stranger=job.stranger,
             unaccounted=_is_unaccounted(job, is_late, absent_for),
             settled=(known.over or 0.0) >= self._grace,
@@ -219,7 +219,7 @@ class Publisher:
             dropped=(
                 job.is_dropped
                 and job.is_unaccounted
-                and known.answers >= _ANSWERS
+                and known.answers >= ANSWERS
                 and absent_for >= self._grace
             ),
             timeout_seconds=overdue,
@@ -249,7 +249,7 @@ class Publisher:
 
     def is_lost(self, job: JobView, now: float) -> bool:
         """Return True if a job would be judged lost, as the batch system has not mentioned it."""
-        if self.absence(job, now).answers < _ANSWERS:
+        if self.absence(job, now).answers < ANSWERS:
             return False
         status = judge(self._facts(job, now))
         return status is not None and status.final and status.evidence is Evidence.ABSENCE

@@ -76,10 +76,6 @@ class Option:
     is_read_last: bool = attrs.field(default=False, kw_only=True)
 
 
-def _unchanged(name: str, value: str | None) -> tuple[str, str | None]:
-    return name, value
-
-
 @attrs.frozen(slots=True, kw_only=True)
 class ScriptForm:
     """The form of one batch system's scripts: for `check_spec`, `render_script` and `read_script`."""
@@ -102,7 +98,7 @@ class ScriptForm:
     custom: CustomOptions
     #: Returns name and value as the system reads them, from those in `Options`; ValueError for values that it
     #: would misread.
-    spelled: Spelled = _unchanged
+    spelled: Spelled = lambda name, value: (name, value)
     #: Yields the options in the words of a directive; ValueError for a word that is no option.
     parse: Callable[[Sequence[str]], Iterator[ParsedOption]]
     #: For options whose values add up, the separator between them.
