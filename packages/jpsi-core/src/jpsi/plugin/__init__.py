@@ -5,6 +5,29 @@
 
 from typing import TYPE_CHECKING
 
+from jpsi.lazy import lazy_attributes
+from jpsi.model import (
+    ConfigError,
+    Dependency,
+    DependencyKind,
+    Evidence,
+    HeterogeneousResources,
+    InvalidJobException,
+    JobAttributes,
+    JobSpec,
+    JobState,
+    JpsiError,
+    PluginError,
+    Reason,
+    ResourceSpec,
+    ResourceSpecV1,
+    SubmitException,
+    TransportError,
+    components,
+    parse_duration,
+    printable,
+)
+
 if TYPE_CHECKING:
     from jpsi.contract import (
         NOT_OFFERED,
@@ -51,109 +74,25 @@ if TYPE_CHECKING:
         walltime,
         word,
     )
-    from jpsi.model import (
-        ConfigError,
-        Dependency,
-        DependencyKind,
-        Evidence,
-        HeterogeneousResources,
-        InvalidJobException,
-        JobAttributes,
-        JobSpec,
-        JobState,
-        JpsiError,
-        PluginError,
-        Reason,
-        ResourceSpec,
-        ResourceSpecV1,
-        SubmitException,
-        TransportError,
-        components,
-        parse_duration,
-        printable,
-    )
     from jpsi.registry import install_command
 
+# fmt: off
 __all__ = [
-    "NOT_OFFERED",
-    "RANK_VARIABLES",
-    "Arrays",
-    "BatchConfig",
-    "BytesResult",
-    "BytesTransport",
-    "Capabilities",
-    "Command",
-    "CommandResult",
-    "ConfigError",
-    "CustomOptions",
-    "Dependency",
-    "DependencyKind",
-    "Directive",
-    "Evidence",
-    "ExecutorConfig",
-    "ExecutorHooks",
-    "Failure",
-    "FailureKind",
-    "FileTransport",
-    "ForeignScript",
-    "HeterogeneousResources",
-    "InvalidJobException",
-    "JobAttributes",
-    "JobSpec",
-    "JobState",
-    "JpsiError",
-    "LauncherHooks",
-    "LineTransport",
-    "Lines",
-    "Meaning",
-    "NotOffered",
-    "Observation",
-    "ObserverHooks",
-    "Options",
-    "PluginError",
-    "Queue",
-    "Reason",
-    "RemoteDirectories",
-    "ResourceSpec",
-    "ResourceSpecV1",
-    "Script",
-    "ShellLine",
-    "Site",
-    "SubmitContext",
-    "SubmitException",
-    "Transport",
-    "TransportError",
-    "TransportHooks",
-    "attributes",
-    "components",
-    "custom_options",
-    "hookimpl",
-    "install_command",
-    "line",
-    "node_count",
-    "parse_duration",
-    "printable",
-    "resources",
-    "set_options",
-    "units",
-    "walltime",
-    "word",
+    "NOT_OFFERED", "RANK_VARIABLES", "Arrays", "BatchConfig", "BytesResult", "BytesTransport",
+    "Capabilities", "Command", "CommandResult", "ConfigError", "CustomOptions", "Dependency",
+    "DependencyKind", "Directive", "Evidence", "ExecutorConfig", "ExecutorHooks", "Failure", "FailureKind",
+    "FileTransport", "ForeignScript", "HeterogeneousResources", "InvalidJobException", "JobAttributes",
+    "JobSpec", "JobState", "JpsiError", "LauncherHooks", "LineTransport", "Lines", "Meaning", "NotOffered",
+    "Observation", "ObserverHooks", "Options", "PluginError", "Queue", "Reason", "RemoteDirectories",
+    "ResourceSpec", "ResourceSpecV1", "Script", "ShellLine", "Site", "SubmitContext", "SubmitException",
+    "Transport", "TransportError", "TransportHooks", "attributes", "components", "custom_options",
+    "hookimpl", "install_command", "line", "node_count", "parse_duration", "printable", "resources",
+    "set_options", "units", "walltime", "word",
 ]
+# fmt: on
 
 if not TYPE_CHECKING:
-    # Programs that list jobs need the values only, and hooks and fakes need no registry.
-    from jpsi.lazy import lazy_attributes
-
+    # Programs that list jobs need the values of jobs only, and hooks and fakes need no registry.
     __getattr__, _ = lazy_attributes(
-        __name__,
-        {
-            "jpsi.contract": " ".join(__all__),  # all that is in none of those below
-            "jpsi.model": (
-                "ConfigError Dependency DependencyKind Evidence HeterogeneousResources "
-                "InvalidJobException JobAttributes JobSpec JobState JpsiError PluginError Reason "
-                "ResourceSpec ResourceSpecV1 SubmitException TransportError components parse_duration "
-                "printable"
-            ),
-            "jpsi.registry": "install_command",
-        },
+        __name__, {"jpsi.contract": " ".join(__all__), "jpsi.registry": "install_command"}
     )

@@ -3,6 +3,24 @@
 from typing import TYPE_CHECKING
 
 from jpsi.lazy import lazy_attributes
+from jpsi.model import (
+    TIME_SOURCE,
+    Reference,
+    decode,
+    exec_limits,
+    expand,
+    has_reference,
+    has_staging,
+    is_native_id,
+    one_line,
+    pieces,
+    problems,
+    process_count,
+    serialization,
+    shape,
+    timed,
+    transitions,
+)
 
 if TYPE_CHECKING:
     from jpsi.contract import (
@@ -21,24 +39,6 @@ if TYPE_CHECKING:
         ownership,
     )
     from jpsi.layers import assemble, open_transport
-    from jpsi.model import (
-        TIME_SOURCE,
-        Reference,
-        decode,
-        exec_limits,
-        expand,
-        has_reference,
-        has_staging,
-        is_native_id,
-        one_line,
-        pieces,
-        problems,
-        process_count,
-        serialization,
-        shape,
-        timed,
-        transitions,
-    )
     from jpsi.registry import installed, load_plugin
 
 __all__ = [
@@ -83,11 +83,7 @@ if not TYPE_CHECKING:
     __getattr__, _ = lazy_attributes(
         __name__,
         {
-            "jpsi.model": " ".join(__all__),  # all that is in none of those below
-            "jpsi.contract": (
-                "SOME_TAG Engine EngineHooks EngineSetup InterruptedSubmission Outcomes Preview Progress "
-                "Recovered Stream Submission dependencies ownership"
-            ),
+            "jpsi.contract": " ".join(__all__),
             "jpsi.layers": "assemble open_transport",
             "jpsi.registry": "installed load_plugin",
         },
