@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import job_json
     from .array_limit import limit_arrays
-    from .deferred import await_dependencies, await_submission, start_waiting, submit_deferred
+    from .deferred import (
+        await_dependencies,
+        await_submission,
+        settle_submissions,
+        start_waiting,
+        submit_deferred,
+    )
     from .dependencies import Dependencies, configured_target, read_dependencies, sort_dependencies
     from .recall import (
         RecalledJobs,
@@ -32,7 +38,9 @@ else:
         {
             ".": "job_json",
             ".array_limit": "limit_arrays",
-            ".deferred": "await_dependencies await_submission start_waiting submit_deferred",
+            ".deferred": (
+                "await_dependencies await_submission settle_submissions start_waiting submit_deferred"
+            ),
             ".dependencies": "Dependencies configured_target read_dependencies sort_dependencies",
             ".recall": (
                 "RecalledJobs best_status listed_jobs recall_jobs recover_remote_jobs refresh_statuses "

@@ -6,6 +6,9 @@ checks of file ownership, and helpers for specs.
 
 from typing import TYPE_CHECKING
 
+# not below, as its module has the same name
+from jpsi.contract.walltime import default_walltime, parse_duration, walltime, walltime_limit
+
 if TYPE_CHECKING:
     from jpsi.contract import ownership
     from jpsi.contract.command import BytesResult, Command, CommandResult
@@ -46,15 +49,7 @@ if TYPE_CHECKING:
     )
     from jpsi.contract.options import CustomOptions, Options, Setting, custom_options, set_options
     from jpsi.contract.shell import Directive, Script, ShellLine, line, word
-    from jpsi.contract.spec_values import (
-        RANK_VARIABLES,
-        attributes,
-        dependencies,
-        node_count,
-        resources,
-        units,
-        walltime,
-    )
+    from jpsi.contract.spec_values import RANK_VARIABLES, dependencies, node_count, resources, units
     from jpsi.contract.transport import (
         BytesTransport,
         FileTransport,
@@ -84,7 +79,7 @@ else:
             ".observation": "NOT_OFFERED Failure FailureKind Meaning NotOffered Observation Queue",
             ".options": "CustomOptions Options Setting custom_options set_options",
             ".shell": "Directive Script ShellLine line word",
-            ".spec_values": "RANK_VARIABLES attributes dependencies node_count resources units walltime",
+            ".spec_values": "RANK_VARIABLES dependencies node_count resources units",
             ".transport": (
                 "BytesTransport FileTransport Lines LineTransport RemoteDirectories Transport "
                 "directories_command read_directories"

@@ -24,7 +24,6 @@ from jpsi.model import (
     SubmitException,
     TransportError,
     components,
-    parse_duration,
     printable,
 )
 
@@ -63,11 +62,11 @@ if TYPE_CHECKING:
         SubmitContext,
         Transport,
         TransportHooks,
-        attributes,
         custom_options,
         hookimpl,
         line,
         node_count,
+        parse_duration,
         resources,
         set_options,
         units,
@@ -85,9 +84,9 @@ __all__ = [
     "JobSpec", "JobState", "JpsiError", "LauncherHooks", "LineTransport", "Lines", "Meaning", "NotOffered",
     "Observation", "ObserverHooks", "Options", "PluginError", "Queue", "Reason", "RemoteDirectories",
     "ResourceSpec", "ResourceSpecV1", "Script", "ShellLine", "Site", "SubmitContext", "SubmitException",
-    "Transport", "TransportError", "TransportHooks", "attributes", "components", "custom_options",
-    "hookimpl", "install_command", "line", "node_count", "parse_duration", "printable", "resources",
-    "set_options", "units", "walltime", "word",
+    "Transport", "TransportError", "TransportHooks", "components", "custom_options", "hookimpl",
+    "install_command", "line", "node_count", "parse_duration", "printable", "resources", "set_options",
+    "units", "walltime", "word",
 ]
 # fmt: on
 

@@ -23,6 +23,7 @@ from jpsi.model import (
 )
 
 if TYPE_CHECKING:
+    from jpsi.config import named_file
     from jpsi.contract import (
         SOME_TAG,
         Engine,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         Submission,
         dependencies,
         ownership,
+        walltime_limit,
     )
     from jpsi.layers import assemble, open_transport
     from jpsi.registry import installed, load_plugin
@@ -66,6 +68,7 @@ __all__ = [
     "is_native_id",
     "lazy_attributes",
     "load_plugin",
+    "named_file",
     "one_line",
     "open_transport",
     "ownership",
@@ -76,6 +79,7 @@ __all__ = [
     "shape",
     "timed",
     "transitions",
+    "walltime_limit",
 ]
 
 if not TYPE_CHECKING:
@@ -84,6 +88,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "jpsi.contract": " ".join(__all__),
+            "jpsi.config": "named_file",
             "jpsi.layers": "assemble open_transport",
             "jpsi.registry": "installed load_plugin",
         },

@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+# not below, as its module has the same name
+from jpsi_engine.host.child_environment import child_environment
+
 if TYPE_CHECKING:
     from jpsi_engine.host import pidfd
     from jpsi_engine.host.concurrency import concurrently

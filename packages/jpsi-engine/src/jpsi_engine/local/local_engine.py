@@ -13,13 +13,13 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
 
 from jpsi import JobStatus, Streams
-from jpsi.plugin import BatchConfig, JobSpec, JobState, Observation, SubmitException
+from jpsi.plugin import JobSpec, JobState, Observation, SubmitException
 from jpsi.plugin.engine import (
     Engine,
     EngineSetup,
@@ -30,6 +30,7 @@ from jpsi.plugin.engine import (
     exec_limits,
     process_count,
     serialization,
+    walltime_limit,
 )
 from jpsi_engine import host, spool
 from jpsi_engine.array_expansion import array_problems
@@ -145,7 +146,7 @@ class LocalEngine(Engine):
         }
         # No fsync: a crash of the machine, which could lose this file, ends the job as well.
         lock = self._spool.prepare(job_id, submission.attempt, intent, render_runner(run))
-        duration = self._duration(spec)
+        duration = walltime_limit(spec, self._setup.config)
         try:
             process = self._spawn(submission, lock)
         finally:
@@ -332,7 +333,7 @@ class LocalEngine(Engine):
             process,
             is_child=False,
             started=datetime.now(UTC) if claim is None else datetime_from_ns(claim.time_ns),
-            duration=self._duration(serialization.decode(intent.content["spec"])),
+            duration=walltime_limit(serialization.decode(intent.content["spec"]), self._setup.config),
         )
 
     def native_ids(self) -> list[str]:
@@ -373,10 +374,3 @@ class LocalEngine(Engine):
         return Observation(
             state=JobState.ACTIVE, native_state="running", time=job.started, nodes=(platform.node(),)
         )
-
-    def _duration(self, spec: JobSpec) -> timedelta | None:
-        """Return a job's walltime limit: its own, else the configured default; None for no limit."""
-        config, asked = self._setup.config, spec.attributes.duration
-        if asked is None and isinstance(config, BatchConfig):
-            asked = config.default_duration
-        return asked or None  # zero means no limit
