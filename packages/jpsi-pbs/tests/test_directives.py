@@ -138,13 +138,13 @@ def test_time_is_whole_seconds_and_never_too_few(
             {"process_count": 10, "processes_per_node": 3},
             "3:ncpus=3:mpiprocs=3:ompthreads=1+1:ncpus=1:mpiprocs=1",
             "scatter",
-            "3:ppn=3+1:ppn=1",
+            "4:ppn=3",
         ),
         (
             {"process_count": 9, "node_count": 4},
             "1:ncpus=3:mpiprocs=3:ompthreads=1+3:ncpus=2:mpiprocs=2:ompthreads=1",
             "scatter",
-            "1:ppn=3+3:ppn=2",
+            "4:ppn=3",
         ),
         (
             {"process_count": 3, "processes_per_node": 5, "cpu_cores_per_process": 2},
@@ -177,7 +177,7 @@ def test_resources(resources: dict[str, Any], select: str, place: str | None, no
     ("resources", "cores_per_node", "options"),
     [
         ({"process_count": 40}, None, {"-l procs": "40"}),
-        ({"process_count": 40}, 16, {"-l nodes": "2:ppn=16+1:ppn=8"}),
+        ({"process_count": 40}, 16, {"-l nodes": "3:ppn=16"}),
         ({"process_count": 40}, 40, {"-l procs": "40"}),
         ({"process_count": 8, "cpu_cores_per_process": 4}, 16, {"-l nodes": "2:ppn=16"}),
         ({"process_count": 8, "cpu_cores_per_process": 6}, 16, {"-l nodes": "4:ppn=12"}),
@@ -247,16 +247,17 @@ def test_slots_of_several_kinds_are_chunks_on_nodes_of_their_own(
 @pytest.mark.parametrize(
     ("kinds", "expected"),
     [
-        ([_READER, _SOLVERS], {"-l nodes": "1:ppn=2+2:ppn=4:gpus=4", "-l mem": "83886080kb"}),
+        ([_READER, _SOLVERS], {"-l nodes": "3:ppn=4:gpus=4", "-l mem": "83886080kb"}),
         (
             [{"process_count": 3, "exclusive_node_use": True}, {"process_count": 3, "processes_per_node": 2}],
-            {"-l nodes": "1:ppn=3+1:ppn=2+1:ppn=1", "-n": ""},
+            {"-l nodes": "3:ppn=3", "-n": ""},
         ),
     ],
 )
-def test_slots_of_several_kinds_are_nodes_of_torque(
+def test_slots_of_several_kinds_are_nodes_of_torque_that_are_alike(
     kinds: list[dict[str, Any]], expected: dict[str, str]
 ) -> None:
+    """Torque may place nodes of several kinds on one host, where the job never starts."""
     requested = spec_of_kinds(*kinds)
 
     assert _problems(requested, TORQUE) == []
