@@ -47,8 +47,9 @@ def test_torque_has_a_line_for_each_core(
 
 
 def test_surplus_cores_are_ignored(tmp_path: Path) -> None:
-    """A queue with default nodes allocates these in addition to `procs`."""
-    spec = JobSpec("/bin/true", resources=ResourceSpecV1(process_count=3))
+    """A queue with default nodes allocates these in addition to `procs` of a user."""
+    custom = JobAttributes(custom_attributes={"torque.l.procs": 3})
+    spec = JobSpec("/bin/true", resources=ResourceSpecV1(process_count=3), attributes=custom)
 
     assert _printed(torque.hooks.nodes(spec, SITE), "aabb", tmp_path) == "aab"
 

@@ -1,4 +1,4 @@
-"""Writes and reads the resources of jobs for Torque: `-l nodes`, `procs` and `mem`.
+"""Writes and reads the resources of jobs for Torque: `-l nodes` and `mem`; reads `-l procs`.
 
 Only the executor `torque` uses it; the executor `pbs` has `chunks`.
 """
@@ -22,8 +22,8 @@ UNITS = {"": 1, "b": 1, "B": 1} | {
     for unit, size in (("b", 1), ("w", 8))
     for spelling in (f"{prefix}{unit}", f"{prefix}{unit}".upper())
 }
-# The options that request nodes; jpsi sets `procs` only if the user sets neither.
-_NODE_OPTIONS = frozenset({"l.nodes", "l.procs"})
+# The options by which users request nodes themselves, or cores on any nodes.
+_NODES, _PROCS = "l.nodes", "l.procs"
 
 #: The custom attributes of the executor `torque`.
 CUSTOM = system_options(("torque", "pbs_classic"))
@@ -40,10 +40,12 @@ class _Node(NamedTuple):
 def _write_nodes(request: JobRequest) -> str | None:
     """Return the nodes, with a virtual processor per core; "Requesting Resources" in the Torque manual.
 
-    All nodes are alike: Torque 6.1.3 may place several kinds, as in `1:ppn=2+1:ppn=1`, on one host, where
-    the job never starts (src/server/node_manager.c, select_from_all_nodes).
+    Processes without a layout are not `procs`, which only Moab and Maui can place: pbs_sched of Torque 6.1.3
+    never starts such a job. All nodes are alike: Torque 6.1.3 may place several kinds, as in
+    `1:ppn=2+1:ppn=1`, on one host, where the job never starts (src/server/node_manager.c,
+    select_from_all_nodes).
     """
-    if _write_procs(request) is not None:
+    if _PROCS in CUSTOM.of(request.spec):
         return None
     nodes = _nodes(_spread_layouts(request.spec, request.config.cores_per_node))
     gpus = max(it.processes * it.gpus for it in nodes)
@@ -65,22 +67,6 @@ def _nodes(layouts: Sequence[Layout]) -> list[_Node]:
         for part in parts or [Part(1, it.computed_process_count)]
         for _ in range(part.nodes)
     ]
-
-
-def _write_procs(request: JobRequest) -> int | None:
-    """Return the number of single-core processes that Torque may place on any free cores, or None."""
-    requested, parts = _spread_layouts(request.spec, request.config.cores_per_node)[0]
-    has_own = bool(_NODE_OPTIONS & CUSTOM.of(request.spec).keys())
-    anywhere = parts is None and not has_own and _may_run_anywhere(request.spec)
-    return requested.computed_process_count if anywhere else None
-
-
-def _may_run_anywhere(spec: JobSpec) -> bool:
-    """Return True if a job is a number of single-core processes that may run on any node."""
-    layouts = lay_out(spec)
-    requested, parts = layouts[0]
-    cores, gpus = requested.cpu_cores_per_process or 1, requested.gpu_cores_per_process or 0
-    return len(layouts) == 1 and parts is None and cores == 1 and not gpus
 
 
 def _spread_layouts(spec: JobSpec, cores_per_node: int | None) -> list[Layout]:
@@ -156,10 +142,11 @@ def process_lines(spec: JobSpec, cores_per_node: int | None) -> ShellLine:
     core_counts = [
         (it.computed_process_count, it.cpu_cores_per_process or 1) for it in components(spec.resources)
     ]
-    if _may_run_anywhere(spec):
+    custom = CUSTOM.of(spec)
+    if _PROCS in custom and core_counts[0][1] == len(core_counts) == 1:
         # the file has one line more if the queue has a default for nodes, which Torque adds to procs
         awk = f"NR <= {core_counts[0][0]}"
-    elif len(set(nodes)) > 1 and not _NODE_OPTIONS & CUSTOM.of(spec).keys():
+    elif len(set(nodes)) > 1 and not {_NODES, _PROCS} & custom.keys():
         awk = _awk_of_nodes(nodes)
     elif len(core_counts) == 1:
         awk = f"NR % {core_counts[0][1]} == 0"
@@ -210,8 +197,8 @@ def _report_select(draft: Draft, value: str) -> None:
 #: The options for resources, in the order in which they are written and read.
 RESOURCE_OPTIONS: Mapping[str, Option] = {
     # it may have nodes of several kinds, which the other readers cannot handle
-    "l.nodes": Option(_write_nodes, read_nodes, is_read_last=True),
-    "l.procs": count_option("process_count", _write_procs),
+    _NODES: Option(_write_nodes, read_nodes, is_read_last=True),
+    _PROCS: count_option("process_count", lambda _: None),
     "l.mem": Option(_write_memory, read_memory),
     "n": Option(
         lambda it: any(kind.exclusive_node_use for kind in components(it.spec.resources)), read_exclusive
