@@ -114,7 +114,11 @@ def test_a_wrong_answer_changes_no_outcome(
 def test_a_killed_server_loses_no_job(
     executor: JobExecutor, control: Callable[[str], None], tmp_path: Path, round_: int
 ) -> None:
-    """It is killed with -9 and started again while 50 jobs are there and 20 more are submitted."""
+    """It is killed with -9 and started again while 50 jobs are there and 20 more are submitted.
+
+    An element that OpenPBS 23.06.06 was starting may then be R with the substate 41 for ever, and never run;
+    even qdel waits for ever. jpsi reports it as PBS does.
+    """
     jobs = Jobs(tmp_path)
     members = [jobs.job(number) for number in range(70)]
     executor.submit_many(members[:50])
@@ -144,5 +148,16 @@ def test_a_killed_server_loses_no_job(
         thread.join(PATIENCE)
     jobs.gate.open()
 
-    assert exit_codes(members) == list(range(70)), errors
-    assert jobs.runs == list(range(70))
+    codes = exit_codes([it for it in members if not _is_stuck(executor, it)])
+    stuck = [number for number, it in enumerate(members) if not it.status.final]
+    others = [number for number in range(70) if number not in stuck]
+    assert len(stuck) <= 1, errors
+    assert codes == jobs.runs == others, errors
+
+
+def _is_stuck(executor: JobExecutor, job: Job) -> bool:
+    """Return True if PBS shows a job in the state that it had when its server was killed."""
+    if executor.name != "pbs" or job.wait(PATIENCE / 2) is not None:
+        return False
+    found = executor.info(job)
+    return found is not None and found.details.get("pbs.substate") == "41"
