@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from jpsi_cli.cluster.attach import array_elements
+import pytest
+
+from jpsi_cli.cluster.attach import array_elements, named_jobs
 from jpsi_engine.job_store import Origin
 from jpsi_engine.spool import ArrayMember
 from stored_jobs import stored_job
@@ -22,3 +27,35 @@ def test_an_array_is_followed_on_its_own_executor_only() -> None:
     assert array_elements("1", [ours, *others], "slurm", "cluster") == others[:1]
     assert array_elements("1", [ours, *others], "local", "") == []
     assert array_elements("one", [ours, *others], "slurm", "") == []
+
+
+def test_a_job_is_followed_by_its_name_too() -> None:
+    ours = [stored_job("aaaaaaaa1", "one", "7"), stored_job("aaaaaaaa2", "two", "8")]
+
+    assert named_jobs("one", ours, "slurm", "") == ours[:1]
+    assert named_jobs("aaaaaaaa2", ours, "slurm", "") == ours[1:2]
+    assert named_jobs("one", ours, "slurm", "cluster") == []
+
+
+_UNKNOWN = {"slurm": "999", "pbs": "999.fake", "torque": "999.fake", "lsf": "999", "flux": "ƒabc"}
+
+
+@pytest.mark.parametrize("system", _UNKNOWN)
+def test_an_id_that_the_system_calls_unknown_is_reported_at_once(
+    run: Callable[..., subprocess.CompletedProcess[bytes]],
+    environment: dict[str, str],
+    system: str,
+) -> None:
+    config = Path(environment["XDG_CONFIG_HOME"], "jpsi/config.yaml")
+    config.parent.mkdir()
+    config.write_text(
+        f"executors: {{{system}: {{config: {{shortest_interval: 1h, longest_interval: 1h}}}}}}\n"
+    )
+    command = [sys.executable, "-m", "jpsi_cli", "attach", "-x", system, _UNKNOWN[system]]
+
+    done = run("fake", system, "--", *command, timeout=60)
+
+    assert done.returncode == 125
+    assert done.stderr.decode() == (
+        "jpsi: job failed: the batch system does not know the native id that was attached to\n"
+    )

@@ -128,7 +128,12 @@ _TABLE: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("accounting", {"is_accounted": _SILENT}, WARNING, "no answer"),
     ("accounting", {"probes": {}}, SKIPPED, ""),
     ("accounting", {"probes": {PLAIN: _REFUSED}}, SKIPPED, ""),
-    ("names", {"probes": {PLAIN: _ran(), NAMED: _REFUSED}}, WARNING, "refuses a long name of any letters"),
+    (
+        "names",
+        {"probes": {PLAIN: _ran(), NAMED: _REFUSED}},
+        WARNING,
+        "refuses a long name with letters of any alphabet",
+    ),
     (
         "memory",
         {"probes": {PLAIN: _ran(), SIZED: _REFUSED}},

@@ -73,6 +73,29 @@ def test_the_check_names_executors_with_wrong_values(run: Run, config: Path) -> 
     assert result.stderr.startswith(b"jpsi: local: ")
 
 
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [
+        ("", "slurm: the command scontrol was not found on PATH"),
+        ("#!/bin/sh\necho 'no libslurm.so' >&2\nexit 1\n", "slurm: no libslurm.so"),
+        ("#!/bin/sh\necho 'slurm 22.05'\n", ""),
+    ],
+    ids=["missing", "broken", "usable"],
+)
+def test_the_check_calls_the_commands_of_the_batch_system(
+    run: Run, environment: dict[str, str], config: Path, tmp_path: Path, program: str, problem: str
+) -> None:
+    config.write_text("executors: {slurm: {}}\n")
+    (tmp_path / "bin").mkdir()
+    if program:
+        (tmp_path / "bin/scontrol").write_text(program)
+        (tmp_path / "bin/scontrol").chmod(0o755)
+
+    result = run("config", "check", env={**environment, "PATH": str(tmp_path / "bin")})
+
+    assert (result.returncode, result.stderr.decode()) == ((1, f"jpsi: {problem}\n") if problem else (0, ""))
+
+
 def test_a_malformed_file_is_reported_in_a_sentence(run: Run, config: Path) -> None:
     config.write_text("executor: {}\n")
 

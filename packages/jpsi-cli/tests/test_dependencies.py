@@ -106,7 +106,7 @@ def test_another_process_takes_the_place_of_a_killed_one(run: Run, gate: Path, t
         os.kill(int(pid), signal.SIGKILL)
         process.wait()
     remark = str(only(run, second)["remark"])
-    assert remark.endswith(f"but no process waits for that; have one do it: jpsi wait {second}")
+    assert remark.endswith(f"but no process waits for that; start one: jpsi wait {second}")
 
     gate.write_text("")
     assert run("wait", second).returncode == 0
@@ -142,6 +142,24 @@ def test_a_job_whose_dependency_fails_never_starts(run: Run, gate: Path, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
+def test_a_name_stands_for_all_jobs_that_have_it(run: Run, gate: Path, tmp_path: Path) -> None:
+    ids = [submitted(run, "--name", "prepare", "--", "sh", "-c", f"cat '{gate}'") for _ in range(2)]
+    earlier = submitted(run, "--name", "prepare", "--", "true")
+    assert run("wait", earlier).returncode == 0
+    result = run("submit", "--after", "prepare", "--", "sh", "-c", "echo done >out")
+    last = result.stdout.decode().strip()
+
+    counted, process = result.stderr.decode().splitlines()
+    assert counted == (
+        "jpsi: --after: prepare stands for 3 jobs; the new job waits for the 2 of them that have not ended"
+    )
+    assert process.startswith("jpsi: local cannot wait for 2 other jobs, so process ")
+    assert re.match("it is submitted after .{8}, .{8};", str(only(run, last)["remark"]))
+    gate.write_text("")
+    assert run("wait", last, *ids).returncode == 0
+    assert (tmp_path / "out").read_text() == "done\n"
+
+
 def test_run_waits_itself(run: Run, gate: Path, start: Callable[..., object]) -> None:
     first = submitted(run, "--", "sh", "-c", f"cat '{gate}'")
     started = start("run", "--after", first, "--", "echo", "ran")
@@ -149,7 +167,8 @@ def test_run_waits_itself(run: Run, gate: Path, start: Callable[..., object]) ->
     gate.write_text("")
 
     code, out, _ = started.end()  # type: ignore[attr-defined]
-    assert line.decode() == f"jpsi: waiting until job {first} has ended, as local cannot; Ctrl-C gives up\n"
+    waits = f"jpsi: local cannot wait, so jpsi waits here until job {first} has ended; Ctrl-C stops that\n"
+    assert line.decode() == waits
     assert (code, out) == (0, b"ran\n")
 
 
@@ -169,7 +188,7 @@ class PidFd:
 
 MISTAKES = {
     "unknown": ("nosuch", "no job has the id, native id or name 'nosuch'; jpsi ls --all shows all"),
-    "no kind": ("well:first", "no job has the id, native id or name 'well'; jpsi ls --all shows all"),
+    "no kind": ("well:first", "--after: 'well' is none of ok, any and notok, nor is it a job"),
     "nothing": ("", "--after: '' is not of the form [KIND:]JOB with KIND one of ok, any, notok"),
     "a kind alone": ("ok:", "--after: 'ok:' is not of the form [KIND:]JOB with KIND one of ok, any, notok"),
 }
@@ -188,7 +207,8 @@ def test_the_batch_system_waits_for_its_own_jobs(run: Run, environment: dict[str
         ids = []
         for arguments in ((), ("--after", "one"), ("--after", "afterany:1,notok:one")):
             result = run("submit", "-x", "slurm", "--name", "one", *arguments, "--", "true", env=here)
-            assert (result.returncode, result.stderr) == (0, b"")
+            many = b"jpsi: --after: one stands for 2 jobs; the new job waits for all of them\n"
+            assert (result.returncode, result.stderr) == (0, many if len(ids) > 1 else b"")
             ids.append(result.stdout.decode().strip())
         local = run("submit", "--after", ids[0], "--", "true", env=here)
         script = run("script", "-x", "slurm", "--after", ids[0], "--", "true", env=here).stdout.decode()

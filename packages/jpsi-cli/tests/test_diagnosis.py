@@ -108,7 +108,7 @@ WAITS = {
     "the job asks for more time than its partition allows (X)": "never starts like this: lower --time",
     "the job requests more nodes than its partition allows or has up (X)": "ask for less",
     "a limit of the quality of service is reached (QOSMaxJobsPerUserLimit)": "wait until other jobs of yours",
-    "the account is invalid (InvalidAccount)": "name a project",
+    "the account is invalid (InvalidAccount)": "name another project",
     "a licence is not free (Licenses)": "when a licence is free",
     "a node that the job needs is not available (ReqNodeNotAvail)": "try another queue",
 }
@@ -154,10 +154,10 @@ def test_position_and_start_estimate_are_reported() -> None:
         ),
         (
             JobState.QUEUED,
-            "its end was asked for",
+            "its cancellation was requested",
             (
                 "it was submitted 1m5s ago; now slurm does not mention it, and it has left no exit code; "
-                "its end was asked for"
+                "its cancellation was requested"
             ),
         ),
     ],

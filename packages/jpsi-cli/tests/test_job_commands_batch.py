@@ -113,7 +113,7 @@ def test_refreshing_a_target_finds_jobs_of_other_hosts(
     run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
 ) -> None:
     config = Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml")
-    url = f"elsewhere://{tmp_path}/remote home"
+    url = f"remote://{tmp_path}/remote home"
     config.write_text(f"{CONFIG}targets:\n  cluster: {{executor: toy, url: '{url}'}}\n")
     free_slots(fake)
     sign = tmp_path / "sign"
@@ -171,7 +171,7 @@ def test_attaching_to_an_unknown_job_warns_immediately(run: Run) -> None:
 
     messages = result.stderr.decode().splitlines()
     assert result.returncode == 125
-    assert messages[0] == "jpsi: warning: toy knows no job 99; jpsi queries it again before it gives up"
+    assert messages[0] == "jpsi: warning: toy knows no job 99; jpsi asks again before it gives up"
     assert messages[1].startswith("jpsi: job failed: the batch system does not know the native id")
 
 
@@ -180,7 +180,7 @@ def test_attaching_to_an_unknown_job_warns_immediately_on_a_terminal(
 ) -> None:
     started = start_on_terminal("attach", "99")
 
-    started.wait_for(b"jpsi: warning: toy knows no job 99; jpsi queries it again before it gives up")
+    started.wait_for(b"jpsi: warning: toy knows no job 99; jpsi asks again before it gives up")
     assert started.end()[0] == 125
 
 

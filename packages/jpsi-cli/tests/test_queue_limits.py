@@ -16,9 +16,22 @@ from jpsi_engine import array_specs
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
-MAIN = jpsi.Queue(name="main", native_state="UP", nodes=4, max_nodes=2, max_walltime=timedelta(hours=4))
+MAIN = jpsi.Queue(
+    name="main",
+    native_state="UP",
+    nodes=4,
+    max_nodes=2,
+    node_cores=8,
+    node_memory=8000 * 2**20,
+    max_walltime=timedelta(hours=4),
+)
 DEBUG = jpsi.Queue(name="debug", native_state="UP", nodes=1, max_walltime=timedelta(hours=1))
 OPEN = jpsi.Queue(name="open", native_state="UP", nodes=4, max_walltime=timedelta())
+
+
+def spec_of(*components: jpsi.ResourceSpecV1) -> jpsi.JobSpec:
+    (first, *others) = components
+    return jpsi.JobSpec("true", resources=jpsi.HeterogeneousResources(components) if others else first)
 
 
 def spec(nodes: int | None = None, hours: int | None = None, **attributes: str) -> jpsi.JobSpec:
@@ -62,6 +75,33 @@ EXCESS = {
 }
 
 
+KIND = jpsi.ResourceSpecV1
+_CORES = "--cores: it asks for {} cores on one node and can never start; the queue main has 8"
+_MEMORY = "--memory: it asks for {} on one node and can never start; the queue main has 8000M"
+GIBIBYTE = 2**30
+ON_ONE_NODE = {
+    "enough": (spec_of(KIND(cpu_cores_per_process=8, memory=8000 * 2**20)), []),
+    "cores": (spec_of(KIND(cpu_cores_per_process=9)), [_CORES.format(9)]),
+    "cores of several processes": (
+        spec_of(KIND(node_count=2, processes_per_node=5, cpu_cores_per_process=2)),
+        [_CORES.format(10)],
+    ),
+    # five on one node and one on the other is the worst of the possible placements, three the best
+    "a placement is open": (spec_of(KIND(process_count=6, node_count=2, cpu_cores_per_process=2)), []),
+    "nodes are open": (spec_of(KIND(process_count=99, cpu_cores_per_process=8)), []),
+    "memory": (spec_of(KIND(memory=8 * GIBIBYTE)), [_MEMORY.format("8G")]),
+    "memory of two nodes": (spec_of(KIND(node_count=2, memory=16 * GIBIBYTE)), [_MEMORY.format("8G")]),
+    "memory, and nodes are open": (spec_of(KIND(process_count=4, memory=16 * GIBIBYTE)), []),
+    "one of several kinds": (spec_of(KIND(), KIND(cpu_cores_per_process=9)), [_CORES.format(9)]),
+}
+
+
+@pytest.mark.parametrize(("job", "expected"), ON_ONE_NODE.values(), ids=ON_ONE_NODE)
+def test_a_job_that_fits_on_no_node_is_refused(job: jpsi.JobSpec, expected: list[str]) -> None:
+    assert excess_over_queues(job, [MAIN]) == expected
+    assert excess_over_queues(job, [MAIN, DEBUG]) == [], "the size of the nodes of DEBUG is not known"
+
+
 @pytest.mark.parametrize(("job", "queues", "expected"), EXCESS.values(), ids=EXCESS)
 def test_only_what_no_queue_can_start_is_refused(
     job: jpsi.JobSpec, queues: list[jpsi.Queue], expected: list[str]
@@ -94,7 +134,7 @@ def test_an_element_of_an_array_is_compared_with_the_queues() -> None:
         ("the job requests more nodes than its partition allows or has up", None),
         (
             "Can Never Run: Insufficient amount of resource: ncpus (R: 999 A: 4 T: 4)",
-            "it never starts like this: lower what it asks for",
+            "it never starts like this: lower --cores",
         ),
         ("the nodes are in use (Resources)", None),
     ],
@@ -118,6 +158,16 @@ DOCUMENT = """{"version": 1, \
             (
                 "--nodes: it asks for 5000 nodes and can never start; "
                 "the queue main has 2, the queue debug has 2"
+            ),
+        ),
+        (
+            ["submit", "-x", "slurm", "--cores", "9", "--memory", "8G", "--", "true"],
+            (
+                "the job is not valid:\n  - "
+                "--cores: it asks for 9 cores on one node and can never start; "
+                "the queue main has 8, the queue debug has 8\n"
+                "  - --memory: it asks for 8G on one node and can never start; the queue main has 8000M, "
+                "the queue debug has 8000M"
             ),
         ),
         (

@@ -34,9 +34,9 @@ def test_without_json_queues_are_a_table(run: Run) -> None:
     done = _show_queues(run, "slurm")
 
     assert done.stdout.decode().splitlines() == [
-        "QUEUE   TAKES JOBS  STARTS JOBS  MAX TIME  DEFAULT TIME  NODES  STATE",
-        "main *  yes         yes          no limit  1:00:00       2      UP",
-        "debug   yes         yes          1:00:00   0:10:00       2      UP",
+        "QUEUE   TAKES JOBS  STARTS JOBS  MAX TIME  DEFAULT TIME  NODES  CORES  MEMORY  STATE",
+        "main *  yes         yes          no limit  1:00:00       2      8      8000M   UP",
+        "debug   yes         yes          1:00:00   0:10:00       2      8      8000M   UP",
     ]
 
 

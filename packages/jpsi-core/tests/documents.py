@@ -1,4 +1,4 @@
-"""A small job document, and ways to change it and to see what is said about it."""
+"""A small job document, and ways to change it and to see its problems."""
 
 from __future__ import annotations
 
@@ -61,4 +61,4 @@ def read_quietly(text: str) -> JobSpec:
     """Return the spec of a document with unknown keys."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DocumentWarning)
-        return read_document(text)
+        return read_document(text, lenient=True)

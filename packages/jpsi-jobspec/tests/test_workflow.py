@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner, Result
 
+import jpsi
 from jobspec_support import EXAMPLES, example
 from jpsi import Launcher
 from jpsi.plugin import install_command
@@ -185,7 +186,7 @@ def test_a_plan_is_reported_as_json(run: Run) -> None:
     _, out, _ = run("plan", "--json", "-x", "slurm", str(EXAMPLES / "07-count.yaml"))
 
     (entry,) = json.loads(out)["entries"]
-    assert entry["asks"] == {
+    assert entry["shape"] == {
         "node_count": 4,
         "processes_per_node": 1,
         "cpu_cores_per_process": 4,
@@ -267,7 +268,7 @@ def test_parameters_are_options_of_the_run(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["status", "never.yaml"], "was never run; "),
+        (["status", "never.yaml"], "never.yaml was never run here, and does not exist"),
         (["plan", "nowhere.yaml"], "cannot be read: No such file"),
         (["plan", "--set", "x", "flow.yaml"], "'x' is not NAME=VALUE"),
         (["plan", "--set", "x=1", "flow.yaml"], "no parameter 'x'"),
@@ -393,6 +394,28 @@ def test_a_workflow_survives_a_round_trip_through_jobspecs(run: Run) -> None:
 
     assert code == 0
     assert run("plan", flow(back))[1].splitlines()[1] == "  a: job, 1 slot anywhere, 1 core each"
+
+
+def test_a_task_that_wrote_to_standard_error_only_has_logs_there(run: Run) -> None:
+    file = flow(f"{HEAD}- {{name: a, command: [sh, -c, 'echo no >&2; exit 3'], resources: r}}\n")
+    assert run("run", file)[0] == 3
+
+    assert run("logs", file, "a")[1:] == (
+        "",
+        "jpsi: a has written nothing to standard output; --stderr shows standard error\n",
+    )
+    assert run("logs", "--stderr", file, "a")[1:] == ("no\n", "")
+
+
+def test_unknown_keys_of_a_job_document_are_errors_unless_the_user_means_them(run: Run) -> None:
+    text = jpsi.write_document(jpsi.JobSpec("a")).replace("  system:\n", "  system:\n    enviroment: {}\n")
+    Path("job.yaml").write_text(text)
+
+    refused, accepted = run("convert", "job.yaml"), run("convert", "--lenient", "job.yaml")
+
+    unknown = "attributes.system.enviroment: is not known and has no effect; did you mean 'environment'?"
+    assert (refused[0], accepted[0]) == (2, 0)
+    assert all(unknown in err for _, _, err in (refused, accepted))
 
 
 def test_a_submit_script_becomes_a_workflow_and_losses_are_listed(run: Run) -> None:

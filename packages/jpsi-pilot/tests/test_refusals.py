@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,8 +14,10 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState
+from jpsi.plugin import Site
 from jpsi_pilot import client
 from jpsi_pilot.config import PilotConfig
+from jpsi_pilot.executor.commands import version
 from jpsi_pilot.executor.requirements import pilot_settings
 from jpsi_pilot.protocol.values import Need
 from jpsi_testing.waiting import eventually
@@ -42,6 +46,29 @@ def test_submit_fails_if_the_engine_is_not_installed(work_directory: Path) -> No
         executor.submit(job)
 
     assert job.status.state is JobState.NEW
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_usable", "output"),
+    [
+        ({"engine": "dask"}, True, r"jpsi-pilot [0-9].*, engine dask\n"),
+        ({"engine": "abacus"}, False, "no pilot engine 'abacus'; installed: dask, flux\n"),
+        ({"engine": "dask", "python": None}, False, ".*No module named 'jpsi_pilot'.*\n"),
+    ],
+    ids=["usable", "unknown", "another Python"],
+)
+def test_the_version_names_the_engine_or_why_it_cannot_be_used(
+    settings: dict[str, Any], is_usable: bool, output: str, tmp_path: Path
+) -> None:
+    (tmp_path / "python").write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    (tmp_path / "python").chmod(0o755)
+    settings = {name: it or str(tmp_path / "python") for name, it in settings.items()}
+    command = version(Site(config=PilotConfig(**settings)))
+
+    done = subprocess.run(command.argv, input=command.stdin, capture_output=True, text=True, check=False)
+
+    assert (done.returncode == 0) is is_usable
+    assert re.fullmatch(output, done.stdout + done.stderr)
 
 
 @pytest.mark.parametrize("has_launcher", [False, True])
@@ -130,9 +157,7 @@ def test_a_target_in_which_no_pilot_can_start_is_refused_at_creation(
 
 def test_on_another_machine_a_python_must_be_named(work_directory: Path) -> None:
     with pytest.raises(jpsi.ConfigError, match="must name, as `python`"):
-        JobExecutor.get_instance(
-            "pilot", url="elsewhere:///", config=PilotConfig(work_directory=work_directory)
-        )
+        JobExecutor.get_instance("pilot", url="remote:///", config=PilotConfig(work_directory=work_directory))
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o755], ids=oct)

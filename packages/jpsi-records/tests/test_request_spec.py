@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from jpsi import DocumentWarning
 from jpsi_records.errors import InvalidRequestError
 from jpsi_records.model.request_spec import read_request_spec, write_request_spec
 from jpsi_testing import PYTHON_WORDS, corrupted_documents
@@ -90,6 +91,23 @@ def test_each_problem_is_reported(document: Any, message: str) -> None:
 
 
 @pytest.mark.clause("records-arvados")
+def test_unknown_keys_are_ignored_with_a_warning_for_each_if_lenient() -> None:
+    document = {"command": ["a"], "muonts": {}, "placement": {"gpus": 2, "durration": 3}}
+
+    with pytest.raises(InvalidRequestError, match="muonts"):
+        read_request_spec(document)
+    with pytest.warns(DocumentWarning) as caught:
+        spec = read_request_spec(document, lenient=True)
+
+    assert spec == read_request_spec({"command": ["a"], "placement": {"gpus": 2}})
+    assert [str(it.message) for it in caught] == [
+        "muonts is not a key of a request; did you mean 'mounts'?",
+        "placement.durration is not a key of a request; did you mean 'duration'?",
+    ]
+    assert {it.filename for it in caught} == {__file__}
+    assert "muonts" in document, "the document is not changed"
+
+
 def test_the_words_of_the_draft_are_understood() -> None:
     spec = read_request_spec(
         {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from jpsi import SubmitException
 from jpsi.plugin import CommandResult, Queue
 from jpsi_slurm import fake, hooks
 from jpsi_testing import command_result
-from jpsi_testing.fake import FakeScheduler, Invocation, answer
+from jpsi_testing.fake import FakeScheduler, Invocation, answer, on_path
 from slurm_support import SITE, recordings
 
 _HOUR = timedelta(hours=1)
@@ -28,6 +30,8 @@ def _queue(
         max_walltime=max_walltime,
         default_walltime=default_walltime,
         nodes=2,
+        node_cores=8,
+        node_memory=8000 * 2**20,
         details={"slurm.TRES": "cpu=16,mem=16000M,node=2,billing=16"},
     )
 
@@ -40,16 +44,48 @@ _EXPECTED = [
 
 def test_partitions_of_a_real_slurm() -> None:
     (recording,) = [it for it in recordings("version") if it.argv[1:] == ("show", "partition", "-o")]
+    sizes = "main|8|8000\ndebug|8|8000\n"
 
-    assert hooks.parse_queues(recording.result) == _EXPECTED
+    assert hooks.parse_queues(command_result(recording.result.stdout + sizes)) == _EXPECTED
 
 
 def test_the_fake_prints_the_same_partitions() -> None:
-    with FakeScheduler() as scheduler:
-        command = hooks.queues(SITE)
-        result = answer(scheduler, fake, Invocation(argv=command.argv))
+    with FakeScheduler() as scheduler, on_path("slurm", scheduler):
+        done = subprocess.run(hooks.queues(SITE).argv, capture_output=True, text=True, check=True)
 
-    assert hooks.parse_queues(result) == _EXPECTED
+    assert hooks.parse_queues(command_result(done.stdout)) == _EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "nodes", "expected"),
+    [
+        ("", "a|8|8000\na|16|4000\nb|64|64000\n", (16, 8000)),
+        ("MaxCPUsPerNode=4 MaxMemPerNode=1000", "a|8|8000\n", (4, 1000)),
+        ("MaxCPUsPerNode=UNLIMITED MaxMemPerNode=UNLIMITED", "a|8+|8000+\n", (8, 8000)),
+        ("MaxCPUsPerNode=4", "", (4, None)),
+        ("", "sinfo: error\n", (None, None)),
+    ],
+)
+def test_the_largest_node_of_a_partition_within_its_limits(
+    fields: str, nodes: str, expected: tuple[int | None, int | None]
+) -> None:
+    (queue,) = hooks.parse_queues(command_result(f"PartitionName=a {fields}\n{nodes}"))
+    cores, megabytes = expected
+
+    assert (queue.node_cores, queue.node_memory) == (cores, megabytes and megabytes * 2**20)
+
+
+def test_partitions_are_an_answer_without_the_sizes_of_nodes(tmp_path: Path) -> None:
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho PartitionName=a\n")
+    (tmp_path / "sinfo").write_text("#!/bin/sh\nexit 1\n")
+    for it in tmp_path.iterdir():
+        it.chmod(0o755)
+
+    done = subprocess.run(
+        hooks.queues(SITE).argv, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True
+    )
+
+    assert hooks.parse_queues(command_result(done.stdout)) == [Queue(name="a", native_state="")]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ UNUSED = {
 # Commands that this package never calls.
 NEVER_CALLED = {
     "/bin/sh": "test_identity.py reads what jpsi asks itself",
-    "sinfo": "queues are not listed yet",
+    "sinfo": "test_partitions.py reads the sizes of nodes, in one command with the partitions",
     "salloc": "jobs are submitted by sbatch",
     "srun": "the launcher's, and the fake's",
     "sacctmgr": "accounts are not listed",

@@ -13,7 +13,7 @@ from . import exit_codes, messages
 
 
 class SelectionError(Exception):
-    """A JOB argument that matches no job, or several."""
+    """A JOB argument that means no job, or is not unique."""
 
 
 def run_reporting_errors(command: Callable[[], int]) -> int:

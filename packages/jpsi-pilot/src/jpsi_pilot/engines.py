@@ -1,15 +1,18 @@
 """Finds the engines that run jobs inside pilots, by entry points of the group `jpsi.pilot_engines`.
 
-The agent starts by it the engine that the settings of a pilot name.
+The agent starts by it the engine that the settings of a pilot name. As a program, the module checks if the
+engine of the settings on standard input can be used.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import cast
 
-from importlib_metadata import entry_points
+from importlib_metadata import entry_points, version
 
 from jpsi.plugin import install_command
 
@@ -65,3 +68,18 @@ def new_engine(changed: Callable[[], None], settings: Settings) -> PilotEngine:
     except ImportError as e:
         msg = f"the pilot engine {name!r} cannot be used: {e}; try: {install_command(f'jpsi-pilot[{name}]')}"
         raise EngineMissing(msg) from e
+
+
+def main() -> int:
+    """Print the version, and the engine that the agent would start, or why it cannot start one."""
+    try:
+        engine = new_engine(lambda: None, Settings.from_dict(json.load(sys.stdin)))
+    except EngineMissing as e:
+        sys.stderr.write(f"{e}\n")
+        return 1
+    sys.stdout.write(f"jpsi-pilot {version('jpsi-pilot')}, engine {engine.name}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,4 +20,5 @@ from .executor import (
     query,
     render_script,
     submit,
+    version,
 )

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping
 
 from jpsi.plugin import Command, Site
 
-# squeue(1), sacct(1), scancel(1), scontrol(1): ENVIRONMENT VARIABLES. They choose columns, hide jobs, ask
-# questions, or lead to another cluster.
+# squeue(1), sacct(1), scancel(1), scontrol(1), sinfo(1): ENVIRONMENT VARIABLES. They choose columns, hide
+# jobs, ask questions, or lead to another cluster.
 _CLIENT_VARIABLES = (
     "SQUEUE_*",
     "SACCT_*",
     "SCANCEL_*",
     "SCONTROL_*",
+    "SINFO_*",
     "SLURM_BITSTR_LEN",
     "SLURM_CLUSTERS",
     "SLURM_DEBUG_FLAGS",

@@ -55,8 +55,8 @@ QUEUES = command(
     help="""Show the queues or partitions of a batch system, one a line, as it describes them now.
 
     A star marks the default queue, which gets jobs that name no queue. MAX TIME is the time limit of a job,
-    DEFAULT TIME the limit of a job that requests none; jpsi always requests one. Columns without any value
-    are left out.
+    DEFAULT TIME the limit of a job that requests none; jpsi always requests one. CORES and MEMORY are those
+    of the largest node. Columns without any value are left out.
     """,
     epilog="""\b
 Examples:
@@ -80,8 +80,8 @@ ATTACH = command(
     short_help="Follow any job of a batch system by its native id.",
     help="""Follow a job of a batch system to its end, and exit with its exit code.
 
-    jpsi need not have submitted the job. On a terminal its states are shown. Ctrl-C stops following and does
-    not cancel the job.
+    jpsi need not have submitted the job; a job that it submitted there has its name and jpsi's id, too. On a
+    terminal its states are shown. Ctrl-C stops following and does not cancel the job.
     """,
     epilog="""\b
 Examples:

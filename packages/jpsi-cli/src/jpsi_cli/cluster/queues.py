@@ -11,6 +11,7 @@ import attrs
 import jpsi
 
 from .. import messages
+from ..output import format_size
 
 # The mark of the default queue.
 _DEFAULT = "*"
@@ -57,6 +58,8 @@ def _cells(queue: jpsi.Queue) -> dict[str, str]:
         "MAX TIME": _format_limit(queue.max_walltime),
         "DEFAULT TIME": _format_limit(queue.default_walltime),
         "NODES": _nodes(queue),
+        "CORES": _format_count(queue.node_cores),
+        "MEMORY": _UNKNOWN if queue.node_memory is None else format_size(queue.node_memory),
         "WAIT": _format_count(queue.pending),
         "RUN": _format_count(queue.running),
         "STATE": " ".join(queue.native_state.split()) or _UNKNOWN,

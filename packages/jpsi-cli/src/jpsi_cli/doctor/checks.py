@@ -105,7 +105,7 @@ def _check_time_limit(facts: Facts) -> _Result:
     queues = () if isinstance(facts.queues, jpsi.JpsiError) else facts.queues
     default = next((it for it in queues if it.is_default), None)
     if default is None or facts.default_duration is None:
-        return Verdict.SKIPPED, "there is no limit of a queue to compare with"
+        return Verdict.SKIPPED, "the limit of the default queue is not known"
     rule = f"the time limit of a job that requests none is {facts.default_duration or 'no limit'}"
     if default.max_walltime and (not facts.default_duration or facts.default_duration > default.max_walltime):
         advice = {"config": {"default_duration": int(default.max_walltime.total_seconds())}}
@@ -158,11 +158,11 @@ def _check_accounting(facts: Facts) -> _Result:
 def _compare_with_plain(facts: Facts, *, name: str, good: str, what: str) -> _Result:
     plain, probe = facts.probes.get(PLAIN), facts.probes.get(name)
     if plain is None or probe is None or plain.refusal is not None:
-        return Verdict.SKIPPED, "there is nothing to compare with"
+        return Verdict.SKIPPED, "the simplest job did not run, so that this says nothing"
     if probe.refusal is not None:
         return Verdict.WARNING, f"the batch system refuses {what}: {shorten(probe.refusal, _MAX_LENGTH)}"
     if plain.status is None or plain.status.state is not jpsi.JobState.COMPLETED:
-        return Verdict.SKIPPED, "there is nothing to compare with"
+        return Verdict.SKIPPED, "the simplest job did not run, so that this says nothing"
     if probe.status is None or probe.status.state is not jpsi.JobState.COMPLETED:
         return Verdict.WARNING, f"{what} does not run, unlike one without: {_describe_status(probe)}"
     return Verdict.OK, good
@@ -196,8 +196,8 @@ _CHECKS: Mapping[str, Callable[[Facts], _Result]] = {
     "names": partial(
         _compare_with_plain,
         name=NAMED,
-        good="long names with any letters are accepted",
-        what="a long name of any letters",
+        good="long names with letters of any alphabet are accepted",
+        what="a long name with letters of any alphabet",
     ),
     "memory": partial(
         _compare_with_plain,

@@ -63,7 +63,8 @@ CONFIG = click.Group(
             [json_option()],
             short_help="Check whether the configuration can be used.",
             help="Check whether every configured executor and target can be used: connect to remote hosts, "
-            "and check the simplest job. This submits no job, and queries no batch system.",
+            "call the commands of batch systems, have pilots import their engine, check the simplest job. "
+            "This submits no job.",
             epilog="""\b
 Exit codes:
   0  all can be used

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import jpsi
-from jpsi.plugin import Command
+from jpsi.plugin import Command, NotOffered
 
 from .. import exit_codes, messages
 
@@ -76,11 +76,18 @@ def check(*, as_json: bool) -> int:
 
 
 def _problem(name: str) -> str | None:
-    """Return why a job could not be submitted; connect to remote hosts, and check the simplest job."""
+    """Return why a job could not be submitted, if anything shows it without one.
+
+    It connects to remote hosts, calls the batch system's commands, and checks the simplest job.
+    """
     try:
         with jpsi.JobExecutor(name) as executor:
             if executor.system.is_remote:
                 executor.system.run(Command([_SHELL, "-c", ":"]))
+            version = executor.system.hooks.version(site=executor.system.site())
+            if not isinstance(version, NotOffered):
+                # of pilots, it imports the engine
+                executor.system.query(version).checked()
             with contextlib.suppress(jpsi.SubmitException):
                 # an executor without previews, or whose batch system does not answer now, has no problem
                 executor.preview(jpsi.Job(jpsi.JobSpec("true")))

@@ -20,7 +20,8 @@ from ..options import (
 )
 
 _JOB_HELP = """JOB is the id of a job or a prefix of it, a native id, or a name. jpsi looks among the jobs of
-    all your programs, executors and targets. If several jobs match, it names them and does nothing."""
+    all your programs, executors and targets. A name stands for all jobs that have it, and the id of an
+    array for all its jobs. If the beginning of an id fits several, jpsi names them and does nothing."""
 
 
 def _check_ls(
@@ -92,7 +93,7 @@ SHOW = command(
     epilog="""\b
 Exit codes:
   0  the jobs were shown
-  2  a mistake in the command line: JOB matches no job, or several
+  2  a mistake in the command line: JOB means no job, or is not unique
   125  jpsi failed
 """,
 )
@@ -116,7 +117,7 @@ EXPLAIN = command(
     epilog="""\b
 Exit codes:
   0  the job was explained
-  2  a mistake in the command line: JOB matches no job, or several
+  2  a mistake in the command line: JOB means no job, or is not unique
   125  jpsi failed
 """,
 )
@@ -136,7 +137,7 @@ WAIT = command(
     epilog="""\b
 Exit codes, besides those of the jobs, which are as for jpsi run:
   0  all jobs completed
-  2  a mistake in the command line: JOB matches no job, or several
+  2  a mistake in the command line: JOB means no job, or is not unique
   124  --timeout has passed, or a job exceeded its time limit
   125  jpsi failed, or lost a job without an exit code
   130  a job was cancelled, or Ctrl-C stopped the waiting
@@ -158,7 +159,7 @@ CANCEL = command(
     epilog="""\b
 Exit codes:
   0  all jobs were cancelled, or had already ended
-  2  a mistake in the command line: JOB matches no job, or several; nothing was done
+  2  a mistake in the command line: JOB means no job, or is not unique; nothing was done
   125  a job could not be cancelled
 """,
 )
@@ -166,7 +167,7 @@ Exit codes:
 _CONTROL_EXIT_CODES = """\b
 Exit codes:
   0  all jobs were changed
-  2  a mistake in the command line: JOB matches no job, or several; nothing was done
+  2  a mistake in the command line: JOB means no job, or is not unique; nothing was done
   125  a job could not be changed: it runs or has ended, or its batch system refuses
 """
 
@@ -209,7 +210,7 @@ LOGS = command(
     epilog="""\b
 Exit codes:
   0  the output was shown, or the job has written nothing yet
-  2  a mistake in the command line: JOB matches no job, or several
+  2  a mistake in the command line: JOB means no job, or is not unique
   125  there is no output, or it cannot be read
 """,
 )

@@ -112,11 +112,11 @@ _WAIT_REASONS = (
     (r"no node satisfies", "all nodes that fit are in use or down: wait, or {less}"),
     (
         r"account",
-        "name a project that may be used here, --project, or wait until other jobs of it have ended",
+        "name another project with --project, or wait until other jobs of this one have ended",
     ),
     (r"quality of service|limit", "wait until other jobs of yours have ended, or {less}"),
     (r"licen[cs]e", "it starts when a licence is free"),
-    (r"reservation", "wait for the reservation, or submit it without: --reservation"),
+    (r"reservation", "wait until the reservation begins, or submit the job without --reservation"),
     (
         r"down|not available|inactive|failed",
         "the administrators have to repair that; meanwhile try another queue: --queue",
@@ -195,7 +195,7 @@ _REASONS = {
     jpsi.Reason.STAGING: "check the files that the message names: their paths, the disk, and the permissions",
     jpsi.Reason.EXECUTABLE: "name the program by its path, or have --pre-launch put it on PATH",
     jpsi.Reason.PRE_LAUNCH: "look at that script, which runs before the command: jpsi logs --stderr {job}",
-    jpsi.Reason.LAUNCH: "look at the launcher, --launcher, and at what it says: jpsi show {job}",
+    jpsi.Reason.LAUNCH: "check the launcher, --launcher, and what it printed: jpsi logs --stderr {job}",
     jpsi.Reason.NODE_FAIL: "the job is not to blame: submit it again",
     jpsi.Reason.PREEMPTED: "submit it again, to a queue without preemption: --queue",
     jpsi.Reason.DEADLINE: "submit it again with a later deadline, or less time: --time",
@@ -216,7 +216,7 @@ _SIGNALS = {
     "SIGFPE": "the program divided by zero or did similar arithmetic: a bug in it, or bad input",
     "SIGILL": "the program was made for another kind of processor than the node has",
     "SIGTERM": "another process ended it: the batch system at the time limit, or a user",
-    "SIGXCPU": "it exceeded its limit of CPU time: --time",
+    "SIGXCPU": "it used up its CPU time: a limit of the site, or of its shell (ulimit -t)",
     "SIGPIPE": "it wrote to a pipe whose reader had ended",
 }
 

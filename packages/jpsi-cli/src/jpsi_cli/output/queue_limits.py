@@ -6,10 +6,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
+from typing import Any
+
+import attrs
 
 import jpsi
+from jpsi.plugin import components
+
+from .quantities import format_size
 
 # The reasons of batch systems, in the words of their plugins, for which a job never starts.
 _NEVER = re.compile(
@@ -22,8 +28,8 @@ _OWN_ATTRIBUTES = "jpsi."
 _OPTIONS = (
     ("--nodes", re.compile(r"\bnodes\b", re.IGNORECASE)),
     ("--time", re.compile(r"\btime\b", re.IGNORECASE)),
-    ("--memory", re.compile(r"\bmemory\b", re.IGNORECASE)),
-    ("--cores", re.compile(r"\b(cores|processors|CPUs)\b", re.IGNORECASE)),
+    ("--memory", re.compile(r"\b(memory|mem)\b", re.IGNORECASE)),
+    ("--cores", re.compile(r"\b(cores|processors|CPUs|ncpus)\b", re.IGNORECASE)),
 )
 
 
@@ -53,21 +59,31 @@ def excess_over_queues(spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> list
     named = [it for it in queues if attributes.queue_name in {None, it.name}]
     if not named:
         return []
-    return [*_excess_nodes(spec, named), *_excess_time(attributes.duration, named)]
+    return [problem for it in _REQUESTS for problem in it.excess(spec, named)]
 
 
-def _excess_nodes(spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> Iterator[str]:
-    nodes = _requested_nodes(spec)
-    limits = {it.name: _min_known(it.nodes, it.max_nodes) for it in queues}
-    if nodes is not None and all(it is not None and nodes > it for it in limits.values()):
-        yield f"--nodes: it asks for {nodes} nodes and can never start; {_render_limits(limits)}"
+@attrs.frozen(slots=True)
+class _Request:
+    """A request of a job that queues limit."""
 
+    option: str
+    text: str
+    of_job: Callable[[jpsi.JobSpec], Any]
+    of_queue: Callable[[jpsi.Queue], Any]
+    render: Callable[[Any], str] = str
 
-def _excess_time(duration: timedelta | None, queues: Sequence[jpsi.Queue]) -> Iterator[str]:
-    limits = {it.name: it.max_walltime for it in queues}
-    # a duration of 0 asks the batch system for no time, so that its default applies
-    if duration and all(it and duration > it for it in limits.values()):
-        yield f"--time: it asks for {duration} and can never start; {_render_limits(limits)}"
+    def excess(self, spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> Iterator[str]:
+        """Yield that the job can never start, with the numbers, if each queue has a lower limit."""
+        requested, limits = self.of_job(spec), {it.name: self.of_queue(it) for it in queues}
+        # a duration of 0 asks the batch system for no time, so that its default applies
+        if requested and all(it is not None and requested > it for it in limits.values()):
+            yield (
+                f"{self.option}: it asks for {self.text.format(self.render(requested))} and can never start; "
+                + ", ".join(
+                    f"the queue {name} has {self.render(it)}" if name else f"there are {self.render(it)}"
+                    for name, it in limits.items()
+                )
+            )
 
 
 def _requested_nodes(spec: jpsi.JobSpec) -> int | None:
@@ -78,14 +94,48 @@ def _requested_nodes(spec: jpsi.JobSpec) -> int | None:
     return resources.computed_node_count if is_counted else None
 
 
+def _requested_cores(spec: jpsi.JobSpec) -> int:
+    """Return the cores that the job has on one of its nodes at least."""
+    # the batch system may place the processes of a job without a number of nodes as it likes
+    return max(
+        (it.cpu_cores_per_process or 1) * -(-it.computed_process_count // _most_nodes(it))
+        for it in components(spec.resources)
+    )
+
+
+def _requested_memory(spec: jpsi.JobSpec) -> int:
+    """Return the memory that the job has on one of its nodes at least."""
+    return max(-(-(it.memory or 0) // _most_nodes(it)) for it in components(spec.resources))
+
+
+def _most_nodes(kind: jpsi.ResourceSpecV1) -> int:
+    return _requested_nodes(jpsi.JobSpec(resources=kind)) or kind.computed_process_count
+
+
 def _min_known(*numbers: int | None) -> int | None:
     return min((it for it in numbers if it is not None), default=None)
 
 
-def _render_limits(limits: Mapping[str, object]) -> str:
-    return ", ".join(
-        f"the queue {name} has {limit}" if name else f"there are {limit}" for name, limit in limits.items()
-    )
+def _format_memory(size: int) -> str:
+    """Return a size in whole mebibytes or more, as far as it is a number of them.
+
+    >>> _format_memory(10**9), _format_memory(2**34)
+    ('954M', '16G')
+    """
+    return format_size(-(-size // _MEBIBYTE) * _MEBIBYTE)
+
+
+def _max_walltime(queue: jpsi.Queue) -> timedelta | None:
+    return queue.max_walltime or None
+
+
+_MEBIBYTE = 2**20
+_REQUESTS = (
+    _Request("--nodes", "{} nodes", _requested_nodes, lambda it: _min_known(it.nodes, it.max_nodes)),
+    _Request("--cores", "{} cores on one node", _requested_cores, lambda it: it.node_cores),
+    _Request("--memory", "{} on one node", _requested_memory, lambda it: it.node_memory, _format_memory),
+    _Request("--time", "{}", lambda it: it.attributes.duration, _max_walltime),
+)
 
 
 def require_fit(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:
@@ -119,4 +169,5 @@ def _render_locations(locations: Iterable[str]) -> str:
 
 
 def _has_limited_request(spec: jpsi.JobSpec) -> bool:
-    return bool(spec.attributes.duration) or (_requested_nodes(spec) or 1) > 1
+    # the least request, which any queue can start, is not worth a query
+    return any((it.of_job(spec) or 1) != 1 for it in _REQUESTS)

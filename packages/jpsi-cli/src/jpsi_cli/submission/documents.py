@@ -69,6 +69,9 @@ def read_json_lines(file: str, *, is_lenient: bool) -> list[tuple[str, jpsi.JobS
         InvalidJobException: the file cannot be read, or its content is wrong; it names all that is wrong.
     """
     name, text = _read(file)
+    if text.strip() and "{" not in {line.lstrip()[:1] for line in text.split("\n")}:
+        msg = f"{name} has no job document in JSON on any line; if it is one document: -f {file}"
+        raise jpsi.InvalidJobException(msg)
     specs, problems = [], list[str]()
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -129,7 +132,7 @@ def _parse_spec(text: str, name: str, *, is_lenient: bool, is_line: bool = False
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", jpsi.DocumentWarning)
         try:
-            spec: jpsi.JobSpec | None = jpsi.read_document(text, name)
+            spec: jpsi.JobSpec | None = jpsi.read_document(text, name, lenient=True)
             problems: Sequence[str] = ()
         except jpsi.InvalidJobException as e:
             spec, problems = None, e.problems

@@ -134,6 +134,9 @@ class Queue:
     max_nodes: int | None = None
     #: The number of its nodes.
     nodes: int | None = None
+    #: The most cores, and bytes of memory, that a job can have on one of its nodes.
+    node_cores: int | None = None
+    node_memory: int | None = None
     #: The numbers of jobs that wait in it, and that run.
     pending: int | None = None
     running: int | None = None

@@ -40,30 +40,29 @@ from jpsi.document.jpsi_attributes import DURATION, KEYS, read_extension, standa
 from jpsi.document.text import dump_json, dump_yaml, parse
 from jpsi.document.values import Value, ValuePath, did_you_mean, format_path, inexpressible, shown
 from jpsi.model import (
-    ENVIRONMENT_NAME,
+    VARIABLE_NAME,
     Dependency,
     DocumentWarning,
     InvalidJobException,
     JobSpec,
     components,
-    decode,
-    encode_resources,
     problems,
+    serialization,
 )
 
 
-def read_document(text: str, source: str = "<document>") -> JobSpec:
+def read_document(text: str, source: str = "<document>", *, lenient: bool = False) -> JobSpec:
     """Return the spec of a job document, YAML or JSON; `source` is its name in messages.
 
-    Unknown keys of attributes.system and of tasks[0].count cause one DocumentWarning that lists them all.
+    With `lenient`, unknown keys of attributes.system and tasks[0].count cause one DocumentWarning for all.
 
     Raises:
-        DocumentError: The document has problems; the message names all of them, each with its line and its
-            keys.
+        DocumentError: The document has problems; the message names all of them, each with its line and keys.
     """
     document = parse(text, source)
-    spec = _to_spec(document)
     reported = document.problems
+    reported.is_lenient = lenient
+    spec = _to_spec(document)
     if reported.warnings:
         warnings.warn("\n".join(reported.warnings), DocumentWarning, stacklevel=2)
     for problem in problems(spec):
@@ -171,7 +170,7 @@ def _to_spec(document: Value) -> JobSpec:
         "name": job.get("name"),
         "environment": _environment(system["environment"]) if "environment" in system else None,
         "directory": system["cwd"].text() if "cwd" in system else None,
-        "resources": None if resources is None else encode_resources(resources),
+        "resources": None if resources is None else serialization.encode_resources(resources),
         "attributes": {
             "duration": _duration(system["duration"]),
             "user": attributes["user"].free_mapping() if "user" in attributes else None,
@@ -180,7 +179,7 @@ def _to_spec(document: Value) -> JobSpec:
     }
     if "jpsi" in system:
         read_extension(system["jpsi"], plain, resources)
-    return decode(plain)
+    return serialization.decode(plain)
 
 
 def _check_version(version: Value) -> None:
@@ -202,7 +201,7 @@ def _command(command: Value) -> list[str]:
 def _extra_counts(count: Value) -> dict[str, Any]:
     extra = {key: value for key, value in count.mapping().items() if key not in COUNT_KEYS}
     for key, value in extra.items():
-        value.warn(f"has no meaning to jpsi, which only carries it{did_you_mean(key, COUNT_KEYS)}")
+        value.unknown(f"is not used by jpsi{did_you_mean(key, COUNT_KEYS)}")
     return {f"count.{key}": value.anything() for key, value in extra.items()}
 
 
@@ -213,7 +212,7 @@ def _system(system: Value) -> dict[str, Value]:
     for key in [key for key in found if key not in known]:
         # J/PSI A: "unrecognized words SHALL trigger no more than a warning"
         hint = did_you_mean(key, suggested) or f"; known are {', '.join(known)}"
-        found.pop(key).warn(f"is not known and has no effect{hint}")
+        found.pop(key).unknown(f"is not known and has no effect{hint}")
     # J/PSI A: "Most system attributes are optional, but the duration attribute is required."
     if "duration" not in found:
         found["duration"] = system.child("duration")
@@ -224,7 +223,7 @@ def _system(system: Value) -> dict[str, Value]:
 def _environment(environment: Value) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for name, value in environment.mapping().items():
-        if ENVIRONMENT_NAME.match(name):
+        if VARIABLE_NAME.match(name):
             # J/PSI A: "A null value represents unsetting the environment variable given by key."
             found[name] = None if value.raw is None else value.text()
         else:
@@ -241,12 +240,9 @@ def _duration(duration: Value) -> float:
         duration.must_be("a finite number of seconds, at least 0", "; 0 is unlimited")
     else:
         # Clamp: a tiny duration must not round to 0, which is unlimited; `problems` reports an overlong one.
-        return max(_SHORTEST, min(seconds, _LONGEST)) if seconds else 0
+        shortest, longest = timedelta.resolution.total_seconds(), timedelta.max // timedelta(seconds=1)
+        return max(shortest, min(seconds, longest)) if seconds else 0
     return DURATION
-
-
-_SHORTEST = timedelta.resolution.total_seconds()
-_LONGEST = timedelta.max // timedelta(seconds=1)
 
 
 # An index or a quoted key, as between the brackets of `attributes.user['a'][0]`; names are the other steps.

@@ -29,6 +29,8 @@ class Problems:
     source: str
     #: The line, from 1, of a value or its key, if it is known.
     lines: dict[ValuePath, int] = attrs.field(factory=dict)
+    #: True if unknown keys are warnings, not problems.
+    is_lenient: bool = False
     warnings: list[str] = attrs.field(factory=list)
     _found: list[tuple[int, str]] = attrs.field(factory=list)
     _wrong: set[ValuePath] = attrs.field(factory=set)
@@ -88,9 +90,12 @@ class Value:
         """Note that this value is wrong."""
         self.problems.add(self.path, sentence)
 
-    def warn(self, sentence: str) -> None:
-        """Note a warning about this value."""
-        self.problems.warnings.append(self.located(sentence))
+    def unknown(self, sentence: str) -> None:
+        """Note that the key of this value has no effect."""
+        if self.problems.is_lenient:
+            self.problems.warnings.append(self.located(sentence))
+        else:
+            self.wrong(sentence)
 
     def must_be(self, what: str, hint: str = "") -> None:
         """Note that this value has the wrong type or content."""

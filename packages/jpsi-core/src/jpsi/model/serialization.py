@@ -21,8 +21,7 @@ from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutF
 #: The only field of resources of several kinds.
 COMPONENTS = "components"
 
-#: The fields of a spec that a batch system does not receive: the hooks that write its scripts do not use
-#: them.
+#: The fields of a spec that a batch system does not receive: no hook that writes its scripts uses them.
 FREE = frozenset(
     {"executable", "arguments", "environment", "stdin_path", "stdout_path", "stderr_path"}
     | {"stage_in", "stage_out", "cleanup", "cleanup_flags"}
@@ -124,10 +123,6 @@ def _encode_after(item: Dependency | OtherJob | str) -> Any:  # noqa: ANN401  te
     return {"job": dependency.native_id, "kind": dependency.kind.value}
 
 
-def _decode_after(plain: Any) -> Dependency | str:  # noqa: ANN401  text or a mapping
-    return plain if isinstance(plain, str) else Dependency(plain["job"], plain["kind"])
-
-
 def _each(encode_item: Callable[[Any], Any], decode_item: Callable[[Any], Any]) -> _Codec:
     return lambda items: list(map(encode_item, items)), lambda items: list(map(decode_item, items))
 
@@ -148,10 +143,10 @@ _CODECS: Mapping[str, _Codec] = {
     "flags": (encode_flags, decode_flags),
     "mode": (operator.attrgetter("value"), StagingMode),
     "duration": (timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
-    "after": _each(_encode_after, _decode_after),
+    "after": _each(
+        _encode_after, lambda it: it if isinstance(it, str) else Dependency(it["job"], it["kind"])
+    ),
 }
-_SPEC_DEFAULTS = {field.name: field.default for field in attrs.fields(JobSpec)} | {
-    "attributes": JobAttributes()
-}
+_SPEC_DEFAULTS = {it.name: it.default for it in attrs.fields(JobSpec)} | {"attributes": JobAttributes()}
 _RESOURCE_DEFAULTS = {field.name: field.default for field in attrs.fields(ResourceSpecV1)}
 _ATTRIBUTE_DEFAULTS = {field.name: None for field in attrs.fields(JobAttributes)}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import attrs
 import click
 import yaml
 
-from jpsi import Job, JobExecutor, read_document, read_script
+from jpsi import DocumentWarning, Job, JobExecutor, read_document, read_script
 
 from ..conversion import Converted, from_canonical, from_job, to_canonical
 from ..document import WorkflowError
@@ -121,7 +122,11 @@ def _convert(arguments: Arguments, direction: str) -> Converted:
     if direction == "from-flux":
         return from_canonical(text, arguments.file)
     if direction == "from-jpsi":
-        return from_job(read_document(text, arguments.file))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", DocumentWarning)
+            spec = read_document(text, arguments.file, lenient=arguments.is_lenient)
+        made = from_job(spec)
+        return attrs.evolve(made, lost=(*(str(it.message) for it in caught), *made.lost))
     script = read_script(text, Path(arguments.file).absolute(), Path.cwd(), arguments.executor)
     made = from_job(script.spec)
     return attrs.evolve(made, lost=(*script.lost, *made.lost))

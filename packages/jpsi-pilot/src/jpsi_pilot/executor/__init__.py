@@ -5,7 +5,7 @@ and the shell by which it finds its nodes (`requirements`), the agent's answers 
 of the pilots' target (`target_check`).
 """
 
-from .commands import arrays_of, cancel, canonical_id, find, query, submit
+from .commands import arrays_of, cancel, canonical_id, find, query, submit, version
 from .requirements import check_spec, nodes, render_script
 from .responses import classify_failure, parse_cancel, parse_find, parse_status, parse_submit
 from .target_check import make_engine

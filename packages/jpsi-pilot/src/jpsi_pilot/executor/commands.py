@@ -32,6 +32,9 @@ canonical_id, arrays_of = IDS.canonical_id, IDS.arrays_of
 # The quickest command on this machine; on a remote host the path of client.py is not known.
 _CLIENT = [sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "client.py")]
 _REMOTE_CLIENT = ["-P", "-m", "jpsi_pilot.client"]
+_ENGINES = "import sys; sys.path.append(sys.argv[1]); from jpsi_pilot.engines import main; sys.exit(main())"
+_LOCAL_ENGINES = [sys.executable, "-c", _ENGINES, str(Path(__file__).parents[2])]
+_REMOTE_ENGINES = ["-P", "-m", "jpsi_pilot.engines"]
 _UNSET_VARIABLES = ("JPSI_PILOT_*", *RANK_VARIABLES)
 
 
@@ -70,6 +73,14 @@ def cancel(native_ids: Sequence[str], site: Site, seen: Mapping[str, Observation
     """Return the command that cancels jobs; the ones that were seen only if they still carry the same tag."""
     tags = {it: seen[it].tag for it in native_ids if it in seen and seen[it].tag}
     return _render_request(site, "cancel", ids=list(native_ids), tags=tags)
+
+
+@hookimpl
+def version(site: Site) -> Command:
+    """Return the command that imports the engine as the agent does; it starts no agent."""
+    config: PilotConfig = site.config
+    program = _LOCAL_ENGINES if config.python is None else [config.python, *_REMOTE_ENGINES]
+    return Command(program, stdin=json.dumps(pilot_settings(config).to_dict()), unset=_UNSET_VARIABLES)
 
 
 def _render_request(site: Site, request: str, **values: Any) -> Command:  # noqa: ANN401  as JSON has it

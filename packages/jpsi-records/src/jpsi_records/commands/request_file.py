@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
 
+from jpsi import DocumentWarning
+
 from ..errors import InvalidRequestError
 from ..formatting import printable
-from ..model import RequestSpec, read_request_spec, unknown_keys
+from ..model import RequestSpec, read_request_spec
 
 # The keys at the beginning of a problem: `mounts: /in ...`, `placement.nodes ...`, `'a' ...`.
 _STEP = re.compile(r"[^\s.:']+")
@@ -37,16 +40,23 @@ def read_file(file: str, *, is_lenient: bool = False) -> RequestSpec:
     except (OSError, UnicodeError, ValueError, yaml.YAMLError) as e:
         msg = f"{file} cannot be read: {e}"
         raise InvalidRequestError(msg, e) from e
-    unknown = {} if not isinstance(document, dict) else {it: path for path, it in unknown_keys(document)}
-    for sentence, path in unknown.items() if is_lenient else ():
-        click.echo(f"jpsi: warning: {printable(_locate(sentence, file, lines))}", err=True)
-        del (document if len(path) == 1 else document[path[0]])[path[-1]]
-    try:
-        return read_request_spec(document)
-    except InvalidRequestError as e:
-        problems = [f"{it} (--lenient ignores it)" if it in unknown else it for it in e.problems]
-        problems = [_locate(it, file, lines) for it in problems]
-        raise InvalidRequestError.of(problems) from e
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DocumentWarning)
+        try:
+            spec: RequestSpec | None = read_request_spec(document, lenient=True)
+            problems: Sequence[str] = ()
+        except InvalidRequestError as e:
+            spec, problems = None, e.problems
+    unknown = [str(it.message) for it in caught]
+    if is_lenient:
+        for it in unknown:
+            click.echo(f"jpsi: warning: {printable(_locate(it, file, lines))}", err=True)
+    else:
+        # first, since an unknown key may be the whole reason for the other problems
+        problems = [*(f"{it} (--lenient ignores it)" for it in unknown), *problems]
+    if spec is None or problems:
+        raise InvalidRequestError.of([_locate(it, file, lines) for it in problems])
+    return spec
 
 
 def _key_lines(text: str) -> Mapping[tuple[str, ...], int]:

@@ -43,7 +43,6 @@ from .request_spec import (
     Reuse,
     check_request_spec,
     read_request_spec,
-    unknown_keys,
     with_absolute_urls,
     write_request_spec,
 )

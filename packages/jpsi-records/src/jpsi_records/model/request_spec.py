@@ -8,13 +8,14 @@ from __future__ import annotations
 import difflib
 import enum
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
 import attrs
 
-from jpsi import document_command
+from jpsi import DocumentWarning, document_command
 
 from ..errors import InvalidRequestError
 from . import computation as computations
@@ -181,8 +182,12 @@ _TERMS = {it.name for it in attrs.fields(RequestSpec)} - {"computation", "placem
 _ENUMS = {"topology": Topology, "purity": Purity, "reuse": Reuse}
 
 
-def read_request_spec(document: Any) -> RequestSpec:  # noqa: ANN401  any YAML value
+def read_request_spec(document: Any, *, lenient: bool = False) -> RequestSpec:  # noqa: ANN401  any YAML
     """Return the request spec that a document describes.
+
+    Args:
+        document: the document; it is not changed.
+        lenient: True to ignore unknown keys, each with a DocumentWarning.
 
     Raises:
         InvalidRequestError: the document is not valid; the message names every problem.
@@ -190,6 +195,8 @@ def read_request_spec(document: Any) -> RequestSpec:  # noqa: ANN401  any YAML v
     command = document_command(document)
     if command not in {None, "jpsi request run"}:
         raise InvalidRequestError.of([f"this is no request; `{command}` takes it"])
+    if lenient and isinstance(document, Mapping):
+        document = _without_unknown_keys(document)
     spec = recorded_request_spec(document)
     check_request_spec(spec)
     return spec
@@ -207,7 +214,7 @@ def recorded_request_spec(document: Any) -> RequestSpec:  # noqa: ANN401  as abo
     members = {key: _member(key, value, found) for key, value in document.items()}
     placement = members.pop("placement", {})
     found += _missing(members)
-    found += [sentence for _, sentence in unknown_keys(document)]
+    found += [sentence for _, sentence in _unknown_keys(document)]
     if found:
         raise InvalidRequestError.of(found)
     return RequestSpec(
@@ -217,7 +224,18 @@ def recorded_request_spec(document: Any) -> RequestSpec:  # noqa: ANN401  as abo
     )
 
 
-def unknown_keys(document: Mapping[Any, Any]) -> Iterator[tuple[tuple[Any, ...], str]]:
+def _without_unknown_keys(document: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    known = dict(document)
+    for path, sentence in _unknown_keys(document):
+        warnings.warn(sentence, DocumentWarning, stacklevel=3)
+        if len(path) == 1:
+            del known[path[0]]
+        else:
+            known[path[0]] = {key: it for key, it in known[path[0]].items() if key != path[1]}
+    return known
+
+
+def _unknown_keys(document: Mapping[Any, Any]) -> Iterator[tuple[tuple[Any, ...], str]]:
     """Yield the path of each key of a document that a request does not have, with a sentence about it."""
     placement = document.get("placement")
     for prefix, content, known in (

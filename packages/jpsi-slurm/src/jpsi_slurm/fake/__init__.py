@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from jpsi.plugin import CommandResult
 from jpsi_testing.fake import CommandFunction
 
-from .control import scancel, scontrol
+from .control import scancel, scontrol, sinfo
 from .listing import sacct, squeue
 from .srun import srun
 from .submit import sbatch
@@ -22,6 +22,7 @@ commands: Mapping[str, CommandFunction] = {
     "sacct": sacct,
     "scancel": scancel,
     "scontrol": scontrol,
+    "sinfo": sinfo,
     "srun": srun,
 }
 
@@ -32,6 +33,7 @@ _UNREACHABLE = {
     "sacct": (1, "sacct: error: Problem talking to the database: Connection refused\n"),
     "scancel": (8, f"scancel: error: {_NO_CONTACT}\n"),
     "scontrol": (1, f"slurm_load_ctl_conf error: {_NO_CONTACT}\n"),
+    "sinfo": (1, f"slurm_load_partitions: {_NO_CONTACT}\n"),
     "srun": (1, f"srun: error: Unable to allocate resources: {_NO_CONTACT}\n"),
 }
 

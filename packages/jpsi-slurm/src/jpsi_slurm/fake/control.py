@@ -1,4 +1,4 @@
-"""`scancel` and `scontrol` of the fake of Slurm.
+"""`scancel`, `scontrol` and `sinfo` of the fake of Slurm.
 
 Tests and `jpsi fake` run jobs on the fake, without a real Slurm.
 """
@@ -26,6 +26,12 @@ _SCONTROL = OptionTable(
     unknown=(1, "scontrol: unrecognized option '{}'\n"),
     abbreviates=True,
 )
+_SINFO = OptionTable(
+    flags="all|a exact|e noheader|h",
+    valued="clusters|M format|o",
+    unknown=(1, "sinfo: unrecognized option '{}'\n"),
+    abbreviates=True,
+)
 _VERSION = "22.05.8"
 # From Slurm 22.05, without fields that jpsi does not read
 _PARTITIONS = """\
@@ -36,6 +42,8 @@ PartitionName=debug AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=AL
 DefaultTime=00:10:00 MaxNodes=UNLIMITED MaxTime=01:00:00 MinNodes=0 Nodes=node[01-02] State=UP TotalCPUs=16 \
 TotalNodes=2 DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED TRES=cpu=16,mem=16000M,node=2,billing=16
 """
+# The lines of `sinfo --exact --format=%R|%c|%m`
+_NODES = "main|8|8000\ndebug|8|8000\n"
 _DENIED = 210
 
 
@@ -71,6 +79,12 @@ def scontrol(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult 
     refuse_if({f"invalid keyword: {verb}": verb not in _VERBS}, 1)
     errors = [_change_job(scheduler, verb, native_id) for native_id in words[1:]]
     return CommandResult(returncode=1 if any(errors) else 0, stderr="".join(errors))
+
+
+def sinfo(_: FakeScheduler, invocation: Invocation) -> str:
+    """List the partitions with the size of their nodes, whatever the format."""
+    _SINFO.parse(invocation.arguments, permutes=True)
+    return _NODES
 
 
 _VERBS: dict[str, Callable[[FakeScheduler, str], object]] = {

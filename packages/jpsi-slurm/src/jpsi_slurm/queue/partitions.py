@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from jpsi.plugin import Command, CommandResult, Queue, Site, hookimpl
+import attrs
+
+from jpsi.plugin import Command, CommandResult, Queue, Site, hookimpl, line
 from jpsi.plugin.kit import parse_count, parse_limit
 
 from ..commands import slurm_command
@@ -16,6 +19,10 @@ from ..custom_options import parse_time
 
 _FIELD = re.compile(r"(\S+?)=(\S*)")
 _NAME = "PartitionName"
+# sinfo(1), --format: the partition, and the CPUs and the megabytes of one of its nodes
+_NODE_FIELDS = "%R|%c|%m"
+_NODE = re.compile(r"^(.+)\|([0-9]+)\+?\|([0-9]+)\+?$", re.MULTILINE)
+_MEBIBYTE = 2**20
 # slurm.conf(5), State: (the partition accepts jobs, the partition starts jobs)
 _STATES: Mapping[str, tuple[bool, bool]] = {
     "UP": (True, True),
@@ -38,18 +45,31 @@ def version(site: Site) -> Command:
 
 @hookimpl
 def queues(site: Site) -> Command:
-    """Return the command that prints one line per partition, including hidden ones."""
-    return slurm_command(site, "scontrol", "--all", "--oneliner", "show", "partition")
+    """Return the command that prints one line per partition, including hidden ones, and per kind of node.
+
+    Partitions alone are an answer, too.
+    """
+    partitions = slurm_command(site, "scontrol", "--all", "--oneliner", "show", "partition")
+    nodes = slurm_command(site, "sinfo", "--all", "--noheader", "--exact", f"--format={_NODE_FIELDS}")
+    script = f"{line(*partitions.argv)} || exit; {line(*nodes.argv)}; true"
+    return attrs.evolve(partitions, argv=["/bin/sh", "-c", script])
 
 
 @hookimpl
 def parse_queues(result: CommandResult) -> Sequence[Queue]:
-    """Return the partitions in the output of `scontrol show partition`."""
-    lines = (dict(_FIELD.findall(line)) for line in result.checked().stdout.splitlines())
-    return [_parse_partition(fields) for fields in lines if fields.get(_NAME)]
+    """Return the partitions in the output of `scontrol show partition`, with the largest nodes of each."""
+    text = result.checked().stdout
+    sizes: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for name, cpus, megabytes in _NODE.findall(text):
+        sizes[name].append((int(cpus), int(megabytes)))
+    partitions = (dict(_FIELD.findall(it)) for it in text.splitlines())
+    return [_parse_partition(it, sizes[it[_NAME]]) for it in partitions if it.get(_NAME)]
 
 
-def _parse_partition(fields: Mapping[str, str]) -> Queue:
+def _parse_partition(fields: Mapping[str, str], sizes: Sequence[tuple[int, int]]) -> Queue:
+    """Return a partition with these fields, whose nodes have these CPUs and megabytes."""
+    cores = _smallest(max((it[0] for it in sizes), default=None), fields.get("MaxCPUsPerNode"))
+    megabytes = _smallest(max((it[1] for it in sizes), default=None), fields.get("MaxMemPerNode"))
     native_state = fields.get("State", "")
     is_open, is_started = _STATES.get(native_state, (None, None))
     return Queue(
@@ -62,5 +82,11 @@ def _parse_partition(fields: Mapping[str, str]) -> Queue:
         default_walltime=parse_limit(fields.get("DefaultTime"), parse_time),
         max_nodes=parse_count(fields.get("MaxNodes")),
         nodes=parse_count(fields.get("TotalNodes")),
+        node_cores=cores,
+        node_memory=None if megabytes is None else megabytes * _MEBIBYTE,
         details={f"slurm.{it}": fields[it] for it in _DETAIL_FIELDS if fields.get(it, "") not in _NO_VALUES},
     )
+
+
+def _smallest(largest_node: int | None, limit: str | None) -> int | None:
+    return min((it for it in (largest_node, parse_count(limit)) if it is not None), default=None)
