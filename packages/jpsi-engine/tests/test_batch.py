@@ -2387,6 +2387,35 @@ def test_a_job_is_queried_alone_before_it_is_lost(bench: Bench) -> None:
     assert bench.last("a1") == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
 
 
+def test_elements_of_one_array_are_confirmed_lost_by_one_query(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query names the array, whichever of its elements it is about."""
+    bench.scheduler.accounting = False
+    bench.scheduler.outcome = Outcome(seconds=1e6)
+    elements = [f"e{number}" for number in range(60)]
+    bench.engine.submit_many([bench.submission(it) for it in elements], lambda _: None)
+    for it in elements:
+        bench.follow(it)
+    for job in list(bench.scheduler.jobs):
+        bench.scheduler.vanish(job.native_id)
+    bench.poll()
+    bench.clock.advance(GRACE)
+    queries: list[Sequence[str]] = []
+    states = bench.engine._backend.query_states
+
+    def counting(native_ids: Sequence[str]) -> dict[str, Observation]:
+        queries.append(native_ids)
+        return states(native_ids)
+
+    monkeypatch.setattr(bench.engine._backend, "query_states", counting)
+
+    bench.poll()
+
+    assert {bench.last(it)[2] for it in elements} == {Reason.LOST}
+    assert len(queries) == 2
+
+
 def test_a_job_is_not_lost_while_the_query_of_it_alone_fails(bench: Bench) -> None:
     bench.scheduler.accounting = False
     native_id = bench.submit()

@@ -89,6 +89,19 @@ set -- /bin/sh -c 'export {rank}=$JPSI_RANK; unset JPSI_RANK JPSI_SIZE; exec "$@
 {several}"""
 
 
+#: The program of a fake pbsdsh. The process has neither the environment nor the streams of its caller, begins
+#: in another directory and ignores HUP and QUIT. The exit code is 0 whatever that of the process is.
+PBSDSH = """\
+[ "$1 $3" = '-n --' ] || exit 2
+shift 3
+cd / && umask 077
+trap '' HUP QUIT
+setsid /usr/bin/env -i HOME="$HOME" PATH=/usr/bin:/bin PBS_TASKNUM=$$ "$@" </dev/null >/dev/null 2>&1 &
+trap 'kill -s TERM -- "-$!"; exit 1' TERM INT
+wait "$!" || echo "pbsdsh(): task 0 exit status $?" >&2
+exit 0"""
+
+
 def run(script: Path, *command: str, path: Path | None = None, **environment: str) -> list[str]:
     """Run a script of these lines, and return the lines that it printed."""
     places = os.environ["PATH"] if path is None else f"{path}:{os.environ['PATH']}"

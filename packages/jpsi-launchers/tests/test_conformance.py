@@ -12,10 +12,11 @@ import jpsi_launchers.flux
 import jpsi_launchers.jsrun
 import jpsi_launchers.mpirun
 import jpsi_launchers.multiple
+import jpsi_launchers.pbsdsh
 import jpsi_launchers.script
 import jpsi_launchers.srun
 from jpsi_testing import LauncherConformance
-from launchers_support import RECORDINGS, make_fake_launcher, program
+from launchers_support import PBSDSH, RECORDINGS, make_fake_launcher, program
 
 
 class TestMultiple(LauncherConformance):
@@ -70,6 +71,19 @@ class TestFlux(_FakeProgramConformance):
     program = "flux"
     rank = "FLUX_TASK_RANK"
     plugin = jpsi_launchers.flux
+
+
+class TestPbsdsh(LauncherConformance):
+    launcher_name = "pbsdsh"
+    program = "pbsdsh"
+    max_processes = 3
+    plugin = jpsi_launchers.pbsdsh
+
+    @pytest.fixture(autouse=True)
+    def _install_fake(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Put a fake on PATH that is like those of Torque 6.1.3 and OpenPBS 23.06."""
+        program(tmp_path / "bin" / "pbsdsh", PBSDSH)
+        monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
 
 
 class TestIntelMpi(_FakeProgramConformance):

@@ -74,7 +74,7 @@ LAST = {
 }
 EVERY = [
     (name, shape)
-    for name in ("multiple", "mpirun", "mpiexec", "srun", "jsrun", "aprun", "flux", "script")
+    for name in ("multiple", "pbsdsh", "mpirun", "mpiexec", "srun", "jsrun", "aprun", "flux", "script")
     for shape in SHAPES
 ]
 # What the runner sets before the lines; exported, as not all is used by each launcher.

@@ -49,14 +49,14 @@ for job in jobs:
 
 
 @pytest.fixture
-def executor(system: str, tmp_path: Path) -> Iterator[JobExecutor]:
+def executor(server_system: str, tmp_path: Path) -> Iterator[JobExecutor]:
     config = PbsConfig(
         work_directory=tmp_path / "work",
         shortest_interval=timedelta(seconds=0.5),
         longest_interval=timedelta(seconds=1),
         grace=timedelta(seconds=15),
     )
-    with JobExecutor.get_instance(system, config=config) as executor:
+    with JobExecutor.get_instance(server_system, config=config) as executor:
         yield executor
 
 
@@ -156,13 +156,15 @@ def test_an_element_of_another_client_can_be_attached_to(executor: JobExecutor, 
     assert exit_codes(jobs) == [1, 2, 3]
 
 
-def test_killed_client_loses_no_element_and_runs_none_twice(system: str, tmp_path: Path) -> None:
+def test_killed_client_loses_no_element_and_runs_none_twice(
+    server_system: str, tmp_path: Path, is_long: bool
+) -> None:
     instants = random.Random(20261122)
     rounds = []
-    for round_ in range(6):
+    for round_ in range(100 if is_long else 6):
         root = tmp_path / str(round_)
         root.mkdir()
-        rounds.append(_crash(system, root, instants.uniform(0.0, 0.15)))
+        rounds.append(_crash(server_system, root, instants.uniform(0.0, 0.15)))
 
     assert [line for line in rounds if "!" in line] == []
 

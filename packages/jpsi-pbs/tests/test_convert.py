@@ -188,18 +188,18 @@ def test_memory_of_a_whole_job_is_shared_by_its_processes() -> None:
 
 
 @pytest.mark.parametrize(
-    "resources",
+    ("resources", "nodes"),
     [
-        {"process_count": 10, "processes_per_node": 3, "memory": 10 * _GIB},
-        {"process_count": 9, "node_count": 4, "cpu_cores_per_process": 2},
+        ({"process_count": 10, "processes_per_node": 3, "memory": 10 * _GIB}, "3:ppn=3+1:ppn=1,mem=10gb"),
+        ({"process_count": 9, "node_count": 4}, "1:ppn=3+3:ppn=2"),
     ],
 )
-@_BOTH
-def test_nodes_that_are_filled_unevenly_are_of_one_kind(hooks: Hooks, resources: dict[str, Any]) -> None:
-    requested = {**resources, "cpu_cores_per_process": None} if hooks is TORQUE else resources
-    script = hooks.read_script(hooks.render_script(spec(requested), CONTEXT).text)
+def test_nodes_that_are_filled_unevenly_are_of_one_kind(resources: dict[str, Any], nodes: str) -> None:
+    requested = {**resources, "cpu_cores_per_process": 2}
+    chunks = PBS.read_script(PBS.render_script(spec(requested), CONTEXT).text)
 
-    assert script.spec.resources == ResourceSpecV1(**requested)
+    assert chunks.spec.resources == ResourceSpecV1(**requested)
+    assert _read(TORQUE, f"-l nodes={nodes}").spec.resources == ResourceSpecV1(**resources)
 
 
 @given(heterogeneous_resources())

@@ -132,19 +132,19 @@ def test_time_is_whole_seconds_and_never_too_few(
     ("resources", "select", "place", "nodes"),
     [
         ({}, "1:ncpus=1:mpiprocs=1", None, "1:ppn=1"),
-        ({"process_count": 10}, "10:ncpus=1:mpiprocs=1", None, None),
+        ({"process_count": 10}, "10:ncpus=1:mpiprocs=1", None, "1:ppn=10"),
         ({"node_count": 4}, "4:ncpus=1:mpiprocs=1", "scatter", "4:ppn=1"),
         (
             {"process_count": 10, "processes_per_node": 3},
             "3:ncpus=3:mpiprocs=3:ompthreads=1+1:ncpus=1:mpiprocs=1",
             "scatter",
-            "3:ppn=3+1:ppn=1",
+            "4:ppn=3",
         ),
         (
             {"process_count": 9, "node_count": 4},
             "1:ncpus=3:mpiprocs=3:ompthreads=1+3:ncpus=2:mpiprocs=2:ompthreads=1",
             "scatter",
-            "1:ppn=3+3:ppn=2",
+            "4:ppn=3",
         ),
         (
             {"process_count": 3, "processes_per_node": 5, "cpu_cores_per_process": 2},
@@ -161,7 +161,7 @@ def test_time_is_whole_seconds_and_never_too_few(
             "1:ppn=2:gpus=4",
         ),
         ({"memory": 1}, "1:ncpus=1:mpiprocs=1:mem=1kb", None, "1:ppn=1"),
-        ({"memory": 4096, "process_count": 4}, "4:ncpus=1:mpiprocs=1:mem=1kb", None, None),
+        ({"memory": 4096, "process_count": 4}, "4:ncpus=1:mpiprocs=1:mem=1kb", None, "1:ppn=4"),
     ],
     ids=str,
 )
@@ -176,9 +176,9 @@ def test_resources(resources: dict[str, Any], select: str, place: str | None, no
 @pytest.mark.parametrize(
     ("resources", "cores_per_node", "options"),
     [
-        ({"process_count": 40}, None, {"-l procs": "40"}),
-        ({"process_count": 40}, 16, {"-l nodes": "2:ppn=16+1:ppn=8"}),
-        ({"process_count": 40}, 40, {"-l procs": "40"}),
+        ({"process_count": 40}, None, {"-l nodes": "1:ppn=40"}),
+        ({"process_count": 40}, 16, {"-l nodes": "3:ppn=16"}),
+        ({"process_count": 40}, 40, {"-l nodes": "1:ppn=40"}),
         ({"process_count": 8, "cpu_cores_per_process": 4}, 16, {"-l nodes": "2:ppn=16"}),
         ({"process_count": 8, "cpu_cores_per_process": 6}, 16, {"-l nodes": "4:ppn=12"}),
         ({"process_count": 2, "cpu_cores_per_process": 4}, None, {"-l nodes": "1:ppn=8"}),
@@ -187,9 +187,10 @@ def test_resources(resources: dict[str, Any], select: str, place: str | None, no
     ],
     ids=str,
 )
-def test_torque_processes_are_requested_as_procs_or_nodes(
+def test_torque_processes_are_requested_as_nodes(
     resources: dict[str, Any], cores_per_node: int | None, options: dict[str, str]
 ) -> None:
+    """Torque's own scheduler never starts a job with `procs`, and qsub refuses nodes that are too large."""
     context = attrs.evolve(CONTEXT, site=site(cores_per_node=cores_per_node))
 
     found = _options(spec(resources), TORQUE, context)
@@ -197,13 +198,15 @@ def test_torque_processes_are_requested_as_procs_or_nodes(
     assert {name: it for name, it in found.items() if name in {"-l nodes", "-l procs"}} == options
 
 
-def test_nodes_of_a_user_replace_procs() -> None:
+@pytest.mark.parametrize(("attribute", "value"), [("torque.l.nodes", "5:ppn=8"), ("torque.l.procs", 40)])
+def test_resources_of_a_user_replace_nodes(attribute: str, value: Any) -> None:
     requested = spec({"process_count": 40})
-    requested.attributes.set_custom_attribute("torque.l.nodes", "5:ppn=8")
+    requested.attributes.set_custom_attribute(attribute, value)
 
     options = _options(requested, TORQUE)
 
-    assert (options["-l nodes"], options.get("-l procs")) == ("5:ppn=8", None)
+    found = {name: it for name, it in options.items() if name in {"-l nodes", "-l procs"}}
+    assert found == {attribute.replace("torque.l.", "-l "): str(value)}
 
 
 def test_an_uneven_last_node_has_its_share_of_the_memory() -> None:
@@ -247,16 +250,17 @@ def test_slots_of_several_kinds_are_chunks_on_nodes_of_their_own(
 @pytest.mark.parametrize(
     ("kinds", "expected"),
     [
-        ([_READER, _SOLVERS], {"-l nodes": "1:ppn=2+2:ppn=4:gpus=4", "-l mem": "83886080kb"}),
+        ([_READER, _SOLVERS], {"-l nodes": "3:ppn=4:gpus=4", "-l mem": "83886080kb"}),
         (
             [{"process_count": 3, "exclusive_node_use": True}, {"process_count": 3, "processes_per_node": 2}],
-            {"-l nodes": "1:ppn=3+1:ppn=2+1:ppn=1", "-n": ""},
+            {"-l nodes": "3:ppn=3", "-n": ""},
         ),
     ],
 )
-def test_slots_of_several_kinds_are_nodes_of_torque(
+def test_slots_of_several_kinds_are_nodes_of_torque_that_are_alike(
     kinds: list[dict[str, Any]], expected: dict[str, str]
 ) -> None:
+    """Torque may place nodes of several kinds on one host, where the job never starts."""
     requested = spec_of_kinds(*kinds)
 
     assert _problems(requested, TORQUE) == []

@@ -478,7 +478,7 @@ def test_a_script_can_be_a_file(scheduler: FakeScheduler, tmp_path: Path, name: 
 def test_slots_of_several_kinds_have_their_nodes(
     scheduler: FakeScheduler, transport: FakeTransport, hooks: Hooks
 ) -> None:
-    scheduler.slots = 8
+    scheduler.slots = 9
     requested = spec_of_kinds({"process_count": 2}, {"node_count": 2, "processes_per_node": 3})
     script = attrs.evolve(hooks.render_script(requested, CONTEXT), run=ShellLine("true"))
 

@@ -1,4 +1,4 @@
-"""Writes and reads the resources of jobs for Torque: `-l nodes`, `procs` and `mem`.
+"""Writes and reads the resources of jobs for Torque: `-l nodes` and `mem`; reads `-l procs`.
 
 Only the executor `torque` uses it; the executor `pbs` has `chunks`.
 """
@@ -6,6 +6,7 @@ Only the executor `torque` uses it; the executor `pbs` has `chunks`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, components, units
 from jpsi.plugin.kit import Draft, JobRequest, Option, count_option, read_amount, read_count, read_exclusive
@@ -21,52 +22,56 @@ UNITS = {"": 1, "b": 1, "B": 1} | {
     for unit, size in (("b", 1), ("w", 8))
     for spelling in (f"{prefix}{unit}", f"{prefix}{unit}".upper())
 }
-# The options that request nodes; jpsi sets `procs` only if the user sets neither.
-_NODE_OPTIONS = frozenset({"l.nodes", "l.procs"})
+# The options by which users request nodes themselves, or cores on any nodes.
+_NODES, _PROCS = "l.nodes", "l.procs"
 
 #: The custom attributes of the executor `torque`.
 CUSTOM = system_options(("torque", "pbs_classic"))
 
 
+class _Node(NamedTuple):
+    """The processes of a job on one of its nodes, and the resources of each."""
+
+    processes: int
+    cores: int
+    gpus: int
+
+
 def _write_nodes(request: JobRequest) -> str | None:
-    """Return the nodes, with a virtual processor per core; "Requesting Resources" in the Torque manual."""
-    if _write_procs(request) is not None:
+    """Return the nodes, with a virtual processor per core; "Requesting Resources" in the Torque manual.
+
+    Processes without a layout are not `procs`, which only Moab and Maui can place: pbs_sched of Torque 6.1.3
+    never starts such a job. All nodes are alike: Torque 6.1.3 may place several kinds, as in
+    `1:ppn=2+1:ppn=1`, on one host, where the job never starts (src/server/node_manager.c,
+    select_from_all_nodes).
+    """
+    if _PROCS in CUSTOM.of(request.spec):
         return None
-    return "+".join(
-        f"{it.nodes}:{_node_request(requested, it.processes)}"
-        for requested, parts in _spread_layouts(request)
-        # Torque cannot choose the number of nodes: it is one, or follows from `cores_per_node`.
-        for it in parts or [Part(1, requested.computed_process_count)]
-    )
+    nodes = _nodes(_spread_layouts(request.spec, request.config.cores_per_node))
+    gpus = max(it.processes * it.gpus for it in nodes)
+    return f"{len(nodes)}:ppn={_cores_per_node(nodes)}{f':gpus={gpus}' if gpus else ''}"
 
 
-def _node_request(requested: ResourceSpecV1, processes: int) -> str:
-    parts = [f"ppn={processes * (requested.cpu_cores_per_process or 1)}"]
-    if requested.gpu_cores_per_process:
-        parts.append(f"gpus={processes * requested.gpu_cores_per_process}")
-    return ":".join(parts)
+def _cores_per_node(nodes: Sequence[_Node]) -> int:
+    return max(it.processes * it.cores for it in nodes)
 
 
-def _write_procs(request: JobRequest) -> int | None:
-    """Return the number of single-core processes that Torque may place on any free cores, or None."""
-    requested, parts = _spread_layouts(request)[0]
-    has_own = bool(_NODE_OPTIONS & CUSTOM.of(request.spec).keys())
-    anywhere = parts is None and not has_own and _may_run_anywhere(request.spec)
-    return requested.computed_process_count if anywhere else None
+def _nodes(layouts: Sequence[Layout]) -> list[_Node]:
+    """Return the nodes of a job in the order of the ranks.
+
+    Torque cannot choose the number of nodes: it is one, or follows from `cores_per_node`.
+    """
+    return [
+        _Node(part.processes, it.cpu_cores_per_process or 1, it.gpu_cores_per_process or 0)
+        for it, parts in layouts
+        for part in parts or [Part(1, it.computed_process_count)]
+        for _ in range(part.nodes)
+    ]
 
 
-def _may_run_anywhere(spec: JobSpec) -> bool:
-    """Return True if a job is a number of single-core processes that may run on any node."""
-    layouts = lay_out(spec)
-    requested, parts = layouts[0]
-    cores, gpus = requested.cpu_cores_per_process or 1, requested.gpu_cores_per_process or 0
-    return len(layouts) == 1 and parts is None and cores == 1 and not gpus
-
-
-def _spread_layouts(request: JobRequest) -> list[Layout]:
+def _spread_layouts(spec: JobSpec, cores_per_node: int | None) -> list[Layout]:
     """Return the components, spread over as many nodes of `cores_per_node` cores as they need."""
-    cores = request.config.cores_per_node
-    return [it if cores is None else _spread_layout(it, cores) for it in lay_out(request.spec)]
+    return [it if cores_per_node is None else _spread_layout(it, cores_per_node) for it in lay_out(spec)]
 
 
 def _spread_layout(layout: Layout, cores_per_node: int) -> Layout:
@@ -131,20 +136,45 @@ def _shares(memory: int | None, kinds: Sequence[ResourceSpecV1]) -> Iterator[int
         start = end
 
 
-def process_lines(spec: JobSpec) -> ShellLine:
+def process_lines(spec: JobSpec, cores_per_node: int | None) -> ShellLine:
     """Return shell that picks one line per process from the node file, which has one line per core."""
+    nodes = _nodes(_spread_layouts(spec, cores_per_node))
     core_counts = [
         (it.computed_process_count, it.cpu_cores_per_process or 1) for it in components(spec.resources)
     ]
-    awk = f"NR % {core_counts[0][1]} == 0" if len(core_counts) == 1 else _awk_rules(core_counts)
-    if _may_run_anywhere(spec):
+    custom = CUSTOM.of(spec)
+    if _PROCS in custom and core_counts[0][1] == len(core_counts) == 1:
         # the file has one line more if the queue has a default for nodes, which Torque adds to procs
         awk = f"NR <= {core_counts[0][0]}"
+    elif len(set(nodes)) > 1 and not {_NODES, _PROCS} & custom.keys():
+        awk = _awk_of_nodes(nodes)
+    elif len(core_counts) == 1:
+        awk = f"NR % {core_counts[0][1]} == 0"
+    else:
+        awk = _awk_rules(core_counts)
     return ShellLine(f"awk '{awk}' \"$PBS_NODEFILE\"")
+
+
+def _awk_of_nodes(nodes: Sequence[_Node]) -> str:
+    """Return awk that picks the lines of the processes from those of nodes that are alike.
+
+    >>> _awk_of_nodes([_Node(2, 2, 0), _Node(1, 1, 0)])
+    '{ n = (NR - 1) % 4 + 1 } NR <= 4 { if (n <= 4 && n % 2 == 0) print; next } \
+NR <= 8 { if (n <= 1 && n % 1 == 0) print; next }'
+    """
+    size, rules = _cores_per_node(nodes), []
+    for number, it in enumerate(nodes, 1):
+        if number < len(nodes) and nodes[number] == it:
+            continue
+        picked = f"n <= {it.processes * it.cores} && n % {it.cores} == 0"
+        rules.append(f"NR <= {number * size} {{ if ({picked}) print; next }}")
+    return " ".join([f"{{ n = (NR - 1) % {size} + 1 }}", *rules])
 
 
 def _awk_rules(core_counts: Sequence[tuple[int, int]]) -> str:
     """Return awk that picks one line per process from the lines per core, component by component.
+
+    It is for nodes that the user has requested by a custom attribute.
 
     >>> _awk_rules([(1, 4), (2, 1)])
     'NR <= 4 { if ((NR - 0) % 4 == 0) print; next } NR <= 6 { if ((NR - 4) % 1 == 0) print; next }'
@@ -167,8 +197,8 @@ def _report_select(draft: Draft, value: str) -> None:
 #: The options for resources, in the order in which they are written and read.
 RESOURCE_OPTIONS: Mapping[str, Option] = {
     # it may have nodes of several kinds, which the other readers cannot handle
-    "l.nodes": Option(_write_nodes, read_nodes, is_read_last=True),
-    "l.procs": count_option("process_count", _write_procs),
+    _NODES: Option(_write_nodes, read_nodes, is_read_last=True),
+    _PROCS: count_option("process_count", lambda _: None),
     "l.mem": Option(_write_memory, read_memory),
     "n": Option(
         lambda it: any(kind.exclusive_node_use for kind in components(it.spec.resources)), read_exclusive

@@ -125,9 +125,9 @@ class Torque(Hooks):
         return queue.change_by_ranges("qrls", native_ids)
 
     @hookimpl
-    def nodes(self, spec: JobSpec) -> list[ShellLine]:
+    def nodes(self, spec: JobSpec, site: Site) -> list[ShellLine]:
         """Return shell that picks one line per process from the node file, which has one line per core."""
-        return [process_lines(spec)]
+        return [process_lines(spec, site.config.cores_per_node)]
 
     def queue_problems(self, requested: JobAttributes) -> Sequence[str]:
         """Return a problem if the job has a reservation, which Torque does not offer."""

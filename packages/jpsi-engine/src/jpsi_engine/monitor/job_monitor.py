@@ -495,36 +495,42 @@ class JobMonitor(Publisher):
         """Return the jobs that may be judged now; each that would be judged lost is polled once more, alone.
 
         To a query about one job alone, a batch system answers with the state or says that there is no such
-        job. The answer to a query about many jobs may leave out a job by mistake.
+        job. The answer to a query about many jobs may leave out a job by mistake. Elements of one array are
+        polled together, unless a query can name a single one.
         """
-        sure, left = [], _MAX_ACCOUNTING_QUERIES
+        sure, lost = list[JobView](), list[JobView]()
         for job in jobs:
-            if job.is_denied or job.foreign_job is not None or not self.is_lost(job, now):
-                sure.append(job)
-            elif left > 0:
-                left -= 1
-                if self._poll_alone(job, now):
-                    sure.append(job)
-                else:
-                    left = 0
+            is_sure = job.is_denied or job.foreign_job is not None or not self.is_lost(job, now)
+            (sure if is_sure else lost).append(job)
+        queries = self._backend.names_for_one([job.native_id for job in lost])
+        groups: dict[str, list[JobView]] = {}
+        for job in lost:
+            groups.setdefault(queries[job.native_id], []).append(job)
+        for group in itertools.islice(groups.values(), _MAX_ACCOUNTING_QUERIES):
+            if not self._poll_alone(group, now):
+                break
+            sure += group
         if len(sure) < len(jobs):
             self._poll_interval.request_poll(now, is_urgent=True)
         return sure
 
-    def _poll_alone(self, job: JobView, now: float) -> bool:
-        """Poll about one job; return False if the batch system did not answer."""
+    def _poll_alone(self, jobs: Sequence[JobView], now: float) -> bool:
+        """Poll about one job, or elements of one array; return False if the batch system did not answer."""
         try:
-            seen = self.query_now([job]).get(job.job_id)
+            seen = self.query_now(jobs)
         except JpsiError as e:
             log_failed_query(self._backend.display_name, e)
             return False
         with self.session():
-            self._observe(job, seen, now)
-            job.is_denied = job.absent_since is not None
-        # an answer about an array may have left out this element
-        if not job.is_denied or job.has_no_accounting or not self._backend.arrays_of([job.native_id]):
-            return True
-        return self._apply_accounting([job], [job.native_id], now)
+            for job in jobs:
+                self._observe(job, seen.get(job.job_id), now)
+                job.is_denied = job.absent_since is not None
+        # an answer about an array may have left out these elements
+        elements = self._backend.arrays_of([job.native_id for job in jobs])
+        left = [
+            job for job in jobs if job.is_denied and not job.has_no_accounting and job.native_id in elements
+        ]
+        return not left or self._apply_accounting(left, [job.native_id for job in left], now)
 
     def _observe(self, job: JobView, seen: Observation | None, now: float) -> None:
         had_own_id = job.foreign_job is None

@@ -466,13 +466,17 @@ class Backend:
     ) -> Iterator[tuple[Sequence[str], list[str]]]:
         """Yield at most `limit` names at a time, arrays in place of elements, and the jobs meant by them."""
         jobs: dict[str, list[str]] = {}
-        offered = self.capabilities.arrays
-        is_one = len(native_ids) == 1 and offered is not None and offered.names_elements
-        arrays = {} if is_one else self.arrays_of(native_ids)
+        arrays = self.names_for_one(native_ids) if len(native_ids) == 1 else self.arrays_of(native_ids)
         for native_id in native_ids:
             jobs.setdefault(arrays.get(native_id, native_id), []).append(native_id)
         for names in _split(list(jobs), limit):
             yield names, [native_id for name in names for native_id in jobs[name]]
+
+    def names_for_one(self, native_ids: Sequence[str]) -> dict[str, str]:
+        """Return, by native id, the name of a query about that job alone: the id of its array or its own."""
+        offered = self.capabilities.arrays
+        arrays = {} if offered is not None and offered.names_elements else self.arrays_of(native_ids)
+        return {native_id: arrays.get(native_id, native_id) for native_id in native_ids}
 
     def arrays_of(self, native_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the native id of the array of each of these jobs that is an element of one."""

@@ -7,7 +7,7 @@ import os
 import re
 import select
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
-from jpsi.plugin import BatchConfig, ExecutorConfig
+from jpsi.plugin import BatchConfig, ExecutorConfig, ResourceSpec, components
 from jpsi_testing.fake import FakeScheduler, FakeSystem, on_path
 
 # Settings that make a real batch system, and the jobs on it, quick enough for tests.
@@ -98,6 +98,14 @@ class ExecutorTestBase:
         return scheduler
 
     @pytest.fixture
+    def node_cores(self) -> Sequence[int] | None:
+        """Return the cores of each node of a real batch system, or None if jobs of any size can start.
+
+        Tests whose jobs do not fit are skipped; override it, as such jobs would wait for ever.
+        """
+        return None
+
+    @pytest.fixture
     def executor(self, scheduler: FakeScheduler | None, config: ExecutorConfig) -> Iterator[JobExecutor]:
         """Yield the executor under test."""
         with self.new_executor(config) as executor:
@@ -159,6 +167,23 @@ class ExecutorTestBase:
             else "jpsi has logged no warnings"
         )
         return f"{job!r} {what} in {self.timeout_seconds:g} s; {logged}"
+
+
+def require_room(resources: ResourceSpec | None, node_cores: Sequence[int] | None) -> None:
+    """Skip a test if the nodes with so many cores each are too few or too small for its job."""
+    needed: list[int] = []
+    for it in components(resources):
+        nodes, cores = it.computed_node_count, it.cpu_cores_per_process or 1
+        needed += [-(-it.computed_process_count // nodes) * cores] * nodes
+    needed.sort(reverse=True)
+    found = sorted(node_cores or (), reverse=True)
+    if node_cores is not None and (
+        len(found) < len(needed) or any(a < b for a, b in zip(found, needed, strict=False))
+    ):
+        pytest.skip(
+            f"its job needs nodes with {', '.join(map(str, needed))} cores; the batch system has nodes with "
+            f"{', '.join(map(str, found)) or 'none'}"
+        )
 
 
 # The loggers of jpsi and of its distributions, such as jpsi_engine.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from jpsi import InvalidJobException, Job, JobExecutor, JobSpec, JobState
 from jpsi.plugin import BatchConfig, HeterogeneousResources, ResourceSpecV1
-from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof, shell
+from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof, require_room, shell
 from jpsi_testing.plugin_directory import PluginDirectory
 
 # Runs the command of a job once, however many processes the job has: these tests do not look at processes.
@@ -58,10 +59,16 @@ class NodeTests(ExecutorTestBase):
     @pytest.mark.clause("resources-nodes")
     @pytest.mark.parametrize("layout_name", _LAYOUTS)
     def test_each_process_has_its_node_in_a_file(
-        self, lead: str, executor: JobExecutor, tmp_path: Path, layout_name: str
+        self,
+        lead: str,
+        executor: JobExecutor,
+        tmp_path: Path,
+        node_cores: Sequence[int] | None,
+        layout_name: str,
     ) -> None:
         """`JPSI_NODEFILE` has a line for each process."""
         resources, layouts = _LAYOUTS[layout_name]
+        require_room(resources, node_cores)
 
         found = self.nodes(executor, tmp_path, resources=resources, launcher=lead)
 
@@ -109,10 +116,11 @@ class ComponentTests(ExecutorTestBase):
     """Tests of `HeterogeneousResources`, and of the capability `heterogeneous`."""
 
     @pytest.fixture
-    def heterogeneous_executor(self, executor: JobExecutor) -> JobExecutor:
-        """Return the executor, or skip the test if it refuses such jobs."""
+    def heterogeneous_executor(self, executor: JobExecutor, node_cores: Sequence[int] | None) -> JobExecutor:
+        """Return the executor, or skip the test if it refuses such jobs or has no room for them."""
         if not executor.system.capabilities.heterogeneous:
             pytest.skip("its capabilities are for one kind of slot")
+        require_room(_KINDS, node_cores)
         return executor
 
     def test_slots_of_several_kinds_are_refused_without_the_capability(self, executor: JobExecutor) -> None:
