@@ -61,6 +61,30 @@ def flow(text: str) -> str:
     return "flow.yaml"
 
 
+def test_a_task_that_no_queue_can_ever_start_is_refused_before_the_first_submission(
+    run: Run, fake_commands: Callable[..., FakeScheduler]
+) -> None:
+    fake = fake_commands("slurm")
+    file = flow(
+        "version: 1\nresources:\n  one: {type: node, count: 1}\n  seven: {type: node, count: 7}\n"
+        "  thick: {type: node, count: 1, with: [{type: core, count: 99}]}\ntasks:\n"
+        "- {name: a, command: ior, resources: one}\n"
+        "- {name: b, command: ior, resources: seven, depends_on: [a]}\n"
+        "- {name: c, command: ior, resources: seven, replicas: 9, depends_on: [a]}\n"
+        "- {name: d, command: ior, resources: thick}\n"
+    )
+
+    code, out, err = run("run", "-x", "slurm", file)
+
+    assert (code, out) == (2, "")
+    assert err == (
+        "jpsi: b, c: it asks for 7 nodes and can never start; the queue main has 2, the queue debug has 2\n"
+        "jpsi: d: it asks for 99 cores on one node and can never start; "
+        "the queue main has 8, the queue debug has 8\n"
+    )
+    assert not fake.jobs
+
+
 def test_all_problems_of_all_jobs_are_reported_before_the_first_submission(
     run: Run, log: Log, fake_commands: Callable[..., FakeScheduler]
 ) -> None:

@@ -11,5 +11,4 @@ from .follower import Follower
 from .outcome import describe_end, status_json
 from .progress import summarize_states
 from .quantities import format_size
-from .queue_limits import describe_never, excess_over_queues, require_fit
 from .terminal import Paint, plain

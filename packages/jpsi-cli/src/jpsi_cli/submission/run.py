@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import jpsi
 
 from .. import messages
-from ..output import choose_display, require_fit
+from ..output import choose_display
 from ..stored_jobs import Dependencies, await_dependencies, read_dependencies, sort_dependencies
 from . import documents, staging_progress
 from .foreground import Foreground
+from .job_limits import require_fit
 from .job_spec import OptionValue
 from .submit import add_dependencies
 
