@@ -20,11 +20,12 @@ from ..run_store import DEPENDENCY_FAILED, LOST, NO_LONGER_NEEDED, NO_ROOM, Even
 from .dependencies import DependencyHandoff
 from .executor import Executor
 from .live_output import LiveOutput, Show
-from .next_step import combined_state
+from .next_step import Next, combined_state
 from .outcome import cleans_up, end_event_for_job
 from .probes import Probes
 from .starter import Starter
 from .submissions import Report, SubmissionResult, Submissions
+from .wait_reasons import WaitReasons
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +95,7 @@ class Driver:
         self._jobs_of_earlier_start = set(self._journaled_jobs) if is_restarted else set()
         self._probes = Probes(lambda: executor.files, lambda job_id: self._updates.put((job_id, None)))
         self._live_output = LiveOutput(show)
+        self._wait_reasons = WaitReasons(report, self._is_dependent, clock)
         self._shown: dict[str, JobState] = {}
         # why the driver ended jobs, by their ids
         self._why_ended: dict[str, str] = {}
@@ -119,6 +121,7 @@ class Driver:
             self._handle_result(self._submissions.retry())
             self._fail_blocked_entries()
             self._live_output.update()
+            self._report_wait_reasons()
             self._process_updates()
         self._live_output.update()
 
@@ -296,6 +299,14 @@ class Driver:
         if self._shown.get(name) is not state:
             self._shown[name] = state
             self._on_state(self._entries[name], state)
+
+    def _report_wait_reasons(self) -> None:
+        """Report why jobs wait; inside of a group they wait for each other, as its resources demand."""
+        if not self._is_group_run:
+            self._wait_reasons.update((it, self._part(it)) for it in self._jobs)
+
+    def _is_dependent(self, part: Part) -> bool:
+        return self._handoff.steps([part]) != [Next.START]
 
     def _fail_blocked_entries(self) -> None:
         """Fail entries that wait for room which services keep, since services end last.

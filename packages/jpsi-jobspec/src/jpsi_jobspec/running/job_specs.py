@@ -112,7 +112,7 @@ def check_jobs(plan: Plan) -> None:
         found |= {it.sentence: ids for it, ids in find_excess(executor, specs).items()}
     if found:
         raise InvalidJobException.of(
-            plan.source, [f"{_render_names(ids)}: {problem}" for problem, ids in found.items()]
+            plan.source, [f"{render_names(ids)}: {problem}" for problem, ids in found.items()]
         )
 
 
@@ -138,7 +138,7 @@ def _find_problems(entry: Entry, executor: JobExecutor) -> Sequence[str]:
     return ()
 
 
-def _render_names(ids: Sequence[str]) -> str:
+def render_names(ids: Sequence[str]) -> str:
     """Return the names of entries, only the first ones of many."""
     more = len(ids) - _MAX_NAMES
     return ", ".join(ids[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
