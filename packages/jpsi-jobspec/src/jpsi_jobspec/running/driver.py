@@ -237,9 +237,13 @@ class Driver:
         """End jobs; return the entries of those that the batch system never got."""
         live = [it for it in jobs if not self._part(it).state.final]
         self._why_ended |= {it.id: why for it in live}
-        never_submitted = self._submissions.cancel(live)
+        is_dependent = why == DEPENDENCY_FAILED
+        unmet = {it.id: self._handoff.describe_unmet(self._part(it)) for it in live if is_dependent}
+        never_submitted = self._submissions.cancel(live, unmet)
         state = JobState.FAILED if why == NO_ROOM else JobState.CANCELED
-        self._journal.append([it.end_event(state, why) for it in never_submitted])
+        messages = [self._handoff.describe_unmet(it) if is_dependent else None for it in never_submitted]
+        ends = zip(never_submitted, messages, strict=True)
+        self._journal.append([it.end_event(state, why, message) for it, message in ends])
         affected = dict.fromkeys(it.entry.id for it in never_submitted)
         for name in affected:
             self._starter.release(name)
@@ -292,7 +296,11 @@ class Driver:
             self._starter.waiting[part.entry.id] = None
             return part.event(job=None, state=JobState.NEW.value)
         why = self._why_ended.get(job_id)
-        return end_event_for_job(part, status, self._journal, why, is_group_run=self._is_group_run)
+        event = end_event_for_job(part, status, self._journal, why, is_group_run=self._is_group_run)
+        if event["reason"] == DEPENDENCY_FAILED:
+            # the same words on every system
+            event["message"] = self._handoff.describe_unmet(part) or event["message"]
+        return event
 
     def _show(self, name: str) -> None:
         state = combined_state([it.state for it in self._journal.parts[name]])
