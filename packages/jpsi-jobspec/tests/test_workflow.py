@@ -231,11 +231,12 @@ def test_status_logs_and_a_repeated_run_report_the_run(run: Run) -> None:
 
     assert first[0] == again[0] == 3
     # without a terminal, only failures are reported
-    assert first[2] == "b: FAILED: exit code 3\n"
+    job = json.loads(run("status", "--json", file)[1])[1]["job"][:8]
+    assert first[2] == f"b: FAILED: exit code 3 (job {job})\n"
     assert again[2] == "jpsi: this run is over; --again begins a new one\n"
     assert run("status", file)[1].splitlines() == [
         "COMPLETED  a",
-        f"FAILED     {'b':<30}  exit code 3",
+        f"FAILED     {'b':<30}  exit code 3 (job {job})",
     ]
     assert [it["exit_code"] for it in json.loads(run("status", "--json", file)[1])] == [0, 3]
     assert run("logs", file, "a")[1] == "hello\n"
