@@ -190,7 +190,7 @@ class JobExecutor:
     def cancel_many(self, jobs: Iterable[Job], *, unmet: str = "") -> None:
         """Request the end of many jobs with few requests; final ones are skipped.
 
-        With `unmet`, their statuses say by it which dependency was not met.
+        With `unmet`, the statuses of batch jobs say by it which dependency was not met.
 
         Raises:
             BulkException: the request failed for some jobs; it has the error of each, as `cancel` raises it.

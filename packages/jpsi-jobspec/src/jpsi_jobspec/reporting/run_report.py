@@ -106,8 +106,8 @@ def explain_failures(parts: Iterable[Part]) -> str:
 
 
 def _render_job(part: Part) -> str:
-    """Return the job of a single replica for commands about jobs, to which a name stands for all runs."""
-    is_single = part.entry.kind in {Kind.JOB, Kind.ALLOCATION} and part.entry.replicas == 1
+    """Return the id of a failed job for other commands, to which a name stands for the jobs of all runs."""
+    is_single = part.entry.kind in {Kind.JOB, Kind.ALLOCATION} and part.state is JobState.FAILED
     return f" (job {part.job_id[:_SHORT]})" if part.job_id and is_single else ""
 
 
