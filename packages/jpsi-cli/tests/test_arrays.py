@@ -74,7 +74,7 @@ def test_an_array_has_one_id_and_one_line(slurm: Run, fake: FakeScheduler, tmp_p
     assert slurm("logs", "1").stdout == b"==> 1_1 <==\n1\n==> 1_2 <==\n2\n==> 1_3 <==\n3\n"
     assert slurm("attach", "1").returncode == 1
     assert len(slurm("attach", "-x", "slurm", "--json", "1").stdout.splitlines()) == 3
-    assert slurm("attach", "sweep").returncode == 125
+    assert slurm("attach", "sweep").returncode == 1
     explained = slurm("explain", array)
     assert explained.stderr == b""
     headings = [line for line in explained.stdout.decode().splitlines() if line.startswith("==>")]
@@ -132,8 +132,8 @@ def test_a_converted_script_is_an_array(slurm: Run, fake: FakeScheduler, tmp_pat
 def test_this_machine_limits_how_many_run(run: Run) -> None:
     result = run("submit", "--array", "1-3%1", "--", "sh", "-c", "echo $JPSI_ARRAY_INDEX")
 
-    assert (
-        result.stderr == b"jpsi: this command runs until the last job has started, as not all run at a time\n"
+    assert result.stderr.decode() == (
+        "jpsi: keep this command running until the last job has started: it limits how many run at a time\n"
     )
     array = result.stdout.decode().strip()
     assert run("wait", array).returncode == 0

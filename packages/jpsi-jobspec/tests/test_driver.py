@@ -240,13 +240,13 @@ def test_a_task_that_is_ending_is_not_cancelled_again_with_the_next_one(
     ending: list[Job] = []
     cancel_many = executor.cancel_many
 
-    def cancel(jobs: Sequence[Job]) -> None:
+    def cancel(jobs: Sequence[Job], *, unmet: str) -> None:
         names.append([str(it.spec and it.spec.name) for it in jobs])
         ending.extend(jobs)
         if len(names) == 1:
             journal.cancel("b")
         else:
-            cancel_many(dict.fromkeys(ending))
+            cancel_many(dict.fromkeys(ending), unmet=unmet)
 
     monkeypatch.setattr(executor, "cancel_many", cancel)
     Driver(journal, executor, lambda *_: journal.cancel("a")).run()

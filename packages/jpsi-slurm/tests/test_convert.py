@@ -155,10 +155,10 @@ def test_without_an_error_file_both_streams_go_to_the_output_file() -> None:
 @pytest.mark.parametrize(
     ("directive", "why"),
     [
-        ("-o slurm-%j.out", "--output slurm-%j.out: a path of jpsi has no patterns"),
+        ("-o slurm-%j.out", "--output slurm-%j.out: jpsi has no patterns in paths"),
         ("--export=NONE", "--export NONE: the job has the whole environment"),
         ("--wait", "--wait: sbatch would not return"),
-        ("hetjob", "the directive 'hetjob' is not read to its end: the parts of a heterogeneous job"),
+        ("hetjob", "the directive 'hetjob' was read only in part: the parts of a heterogeneous job"),
     ],
 )
 def test_lost_options_are_reported(directive: str, why: str) -> None:

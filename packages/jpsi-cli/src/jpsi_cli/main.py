@@ -72,8 +72,25 @@ def _report_bug() -> int:
 
 def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     text = error.format_message()
-    messages.error(f"{text[:1].lower()}{text[1:]}\nTry: {_command_path(error, arguments)} --help")
+    text = f"{text[:1].lower()}{text[1:]}"
+    options = [] if error.ctx is None else [name for it in error.ctx.command.params for name in it.opts]
+    if text.startswith("got unexpected extra argument") and "--file" in options:
+        text += "; name a document by -f"
+    if others := _commands_with(error):
+        text = f"{text.removesuffix('.')}; {' and '.join(f'jpsi {name}' for name in others)} can have it"
+    messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
+
+
+def _commands_with(error: click.UsageError) -> list[str]:
+    """Return the commands that have the option which was typed after another, if that has none like it."""
+    if not isinstance(error, click.NoSuchOption) or error.possibilities:
+        return []
+    return [
+        name
+        for name, it in cli.commands.items()
+        if any(error.option_name in parameter.opts for parameter in it.params)
+    ]
 
 
 def _command_path(error: click.UsageError, arguments: list[str]) -> str:
@@ -96,7 +113,7 @@ def _reserve_standard_streams() -> None:
 
 def _show_version(ctx: click.Context, _: click.Parameter, is_requested: bool) -> None:  # noqa: FBT001  click's
     if is_requested:
-        from importlib.metadata import version  # noqa: PLC0415  slow to import and rarely asked for
+        from importlib.metadata import version  # noqa: PLC0415  slow to import and rarely used
 
         python = ".".join(map(str, sys.version_info[:3]))
         click.echo(f"jpsi {version('jpsi-cli')} (jpsi-core {version('jpsi-core')}, Python {python})")

@@ -7,7 +7,6 @@ the id of the array and its limit instead, and its index as a variable of its en
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -60,6 +59,8 @@ def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
     if match is None or not found or len(found) > _MAX_ELEMENTS:
         msg = f"{text!r} names no indices of an array, such as 1-100, 0-9:3,20 or 1-100%10"
         raise ValueError(msg)
+    import uuid  # noqa: PLC0415  for arrays alone
+
     custom[ARRAY_ID] = str(uuid.uuid4())
     if match["limit"] is not None and int(match["limit"]) < len(found):
         custom[AT_A_TIME] = int(match["limit"])

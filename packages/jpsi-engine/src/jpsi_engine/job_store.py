@@ -28,12 +28,13 @@ from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
 from jpsi.plugin.engine import decode, dependencies, problems
 from jpsi_engine.array_expansion import array_id, at_a_time, encoded_array_id
 from jpsi_engine.deferral import Deferral, defer, read_deferral
-from jpsi_engine.host import parse_native_id
+from jpsi_engine.host import is_transient, parse_native_id
 from jpsi_engine.runner import RERUN, resolve_streams
 from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 from jpsi_engine.spool import (
     DAMAGE,
     ArrayFiles,
+    ArrayMember,
     ElementIds,
     JobHistory,
     JobRecord,
@@ -67,6 +68,7 @@ __all__ = [
     "damaged",
     "defer",
     "jobs",
+    "reread",
     "shown",
 ]
 
@@ -80,7 +82,7 @@ _SHORT = 8
 
 @attrs.frozen
 class Origin:
-    """The executor of a job, and the target by which the user asked for it."""
+    """The executor of a job, and the target that the user named for it."""
 
     executor: str
     #: The name of a configured target, or a URL; empty for an executor of this machine.
@@ -242,15 +244,30 @@ class StoredJob:
             return f"it is held, and not submitted yet: jpsi release {self.id}"
         after = [(it.native_id or "")[:_SHORT] for it in dependencies(self.spec)]
         more = f" and {len(after) - _MAX_NAMED} more" if len(after) > _MAX_NAMED else ""
-        waits = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}"
+        waits, does = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}", "waits for that"
+        if not after:
+            # the jobs that it had to wait for have ended
+            waits, does = "it is yet to be submitted", "does that"
         if deferral.is_attended:
-            return f"{waits}; {deferral.process} waits for that"
-        return f"{waits}, but no process waits for that; have one do it: jpsi wait {self.id}"
+            return f"{waits}; {deferral.process} {does}"
+        return f"{waits}, but no process {does}; start one: jpsi wait {self.id}"
 
     @functools.cached_property
     def deferral(self) -> Deferral | None:
         """The deferred submission of a job that waits for jobs of other systems; None for any other job."""
-        return read_deferral(self.origin.path, self.id) if self.is_unsent else None
+        return self._read_deferral() if self.is_unsent else None
+
+    @functools.cached_property
+    def unclear_deferral(self) -> Deferral | None:
+        """The deferral whose process has begun to submit the job, if it is not known whether it did.
+
+        If no process attends to the deferral, `recall` finds that out; the job may be deferred again then.
+        """
+        is_unclear = self.status.state is JobState.NEW and not self.is_unsent
+        return self._read_deferral() if is_unclear else None
+
+    def _read_deferral(self) -> Deferral | None:
+        return read_deferral(self.origin.path, self.id, self.origin.machine)
 
     @property
     def is_unsent(self) -> bool:
@@ -326,6 +343,19 @@ def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
     targets = list(configuration().targets)
     found = [job for folder in _spools(also) for job in _read_folder(folder, targets)]
     return sorted(found, key=lambda job: (job.submitted, job.array or ("", 0), job.id))
+
+
+def reread(found: Iterable[StoredJob]) -> list[StoredJob]:
+    """Return jobs as they are on disk now, without those that are gone; files of other jobs are not opened.
+
+    Raises:
+        SubmitException: a directory cannot be read.
+    """
+    by_origin: dict[Origin, dict[str, ArrayMember | None]] = {}
+    for job in found:
+        place = None if job.array is None else ArrayMember(*job.array)
+        by_origin.setdefault(job.origin, {})[job.id] = place
+    return [job for origin, members in by_origin.items() for job in _read_origin(origin, members)]
 
 
 @attrs.frozen
@@ -432,13 +462,21 @@ def _read_folder(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[Stored
     executor, _, written_target = folder.name.partition("@")
     known = (name for name in targets if folder_name(executor, name) == folder.name)
     origin = Origin(executor, next(known, unquote(written_target)), Path(folder.root), folder.machine)
-    files = JobRecords(folder.root, _element_ids(origin), are_processes=folder.machine is not None)
+    return _read_origin(origin)
+
+
+def _read_origin(
+    origin: Origin, members: Mapping[str, ArrayMember | None] | None = None
+) -> Iterator[StoredJob]:
+    """Yield the jobs of an executor; see `JobRecords.read`."""
+    root, is_machine = str(origin.path), origin.machine is not None
+    files = JobRecords(root, _element_ids(origin), are_processes=is_machine)
     try:
-        written = files.read()
+        written = files.read(members)
     except OSError as e:
-        msg = f"the jobs in {folder.root} cannot be read: {e}"
-        raise SubmitException(msg, e) from e
-    codes = read_requeue_codes(folder.root) if folder.machine is None else None
+        msg = f"the jobs in {root} cannot be read: {e}"
+        raise SubmitException(msg, e, transient=is_transient(e)) from e
+    codes = None if is_machine else read_requeue_codes(root)
     for it in written:
         job = _make_job(origin, it, codes)
         if job is None:
@@ -446,7 +484,7 @@ def _read_folder(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[Stored
             damaged = files.read_damaged(it.job_id, {marker.name: marker for marker in it.markers})
             job = None if damaged is None else _make_job(origin, damaged, codes)
         if job is None:
-            log.warning("job %s in %s cannot be understood", it.job_id, folder.root)
+            log.warning("job %s in %s cannot be parsed", it.job_id, root)
         else:
             yield job
 

@@ -903,7 +903,7 @@ def leave_a_marker(client: Client) -> None:
 
 
 def change_boot_id(client: Client) -> None:
-    (folder,) = Path(client.root).glob("**/asking/*/missing")
+    (folder,) = Path(client.root).glob("**/shared_poll/*/missing")
     folder.rename(folder.with_name("of another boot"))
 
 

@@ -93,7 +93,7 @@ def _components(spec: JobSpec) -> list[tuple[JobSpec, kit.ScriptForm]]:
     has_memory_per_node = all(kind.memory is not None and _known_nodes(kind) for kind in kinds)
     return [
         (
-            attrs.evolve(spec, resources=kind),
+            attrs.evolve(spec, resources=kind) if len(kinds) > 1 else spec,
             _FORM if len(kinds) == 1 or has_memory_per_node or not _known_nodes(kind) else _CPU_MEMORY_FORM,
         )
         for kind in kinds

@@ -23,10 +23,15 @@ _POLL_SECONDS = 1.0
 def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     """Show the states of a job, and return the exit code for its end; wait for all jobs of an array."""
     with jpsi.JobExecutor(executor) as opened:
-        elements = array_elements(native_id, job_store.jobs(), opened.name, configured_target(executor))
-        if not elements:
+        jobs, target = job_store.jobs(), configured_target(executor)
+        known = array_elements(native_id, jobs, opened.name, target)
+        if not known and not _may_be_native_id(native_id, opened.system):
+            known = named_jobs(native_id, jobs, opened.name, target)
+        if len(known) == 1 and known[0].native_id is not None:
+            native_id, known = known[0].native_id, []
+        if not known:
             return _follow(opened, native_id, executor or opened.name, as_json=as_json)
-    return wait_for_ends(elements, None, as_json=as_json)
+    return wait_for_ends(known, None, as_json=as_json)
 
 
 def array_elements(native_id: str, jobs: Iterable[StoredJob], executor: str, target: str) -> list[StoredJob]:
@@ -34,6 +39,21 @@ def array_elements(native_id: str, jobs: Iterable[StoredJob], executor: str, tar
     own = (executor, target)
     found = [job for job in jobs if job.array_native_id == native_id]
     return match_jobs(native_id, [it for it in found if (it.origin.executor, it.origin.target) == own])
+
+
+def _may_be_native_id(word: str, system: jpsi.System) -> bool:
+    try:
+        system.hooks.canonical_id(native_id=word, site=system.site())
+    except ValueError:
+        return False
+    return True
+
+
+def named_jobs(word: str, jobs: Iterable[StoredJob], executor: str, target: str) -> list[StoredJob]:
+    """Return the jobs of an executor that a word means which is no native id there."""
+    return match_jobs(
+        word, [it for it in jobs if (it.origin.executor, it.origin.target) == (executor, target)]
+    )
 
 
 def _follow(executor: jpsi.JobExecutor, native_id: str, name: str, *, as_json: bool) -> int:

@@ -80,8 +80,8 @@ ATTACH = command(
     short_help="Follow any job of a batch system by its native id.",
     help="""Follow a job of a batch system to its end, and exit with its exit code.
 
-    jpsi need not have submitted the job. On a terminal its states are shown. Ctrl-C stops following and does
-    not cancel the job.
+    jpsi need not have submitted the job; a job that it submitted there has its name and jpsi's id, too. On a
+    terminal its states are shown. Ctrl-C stops following and does not cancel the job.
     """,
     epilog="""\b
 Examples:

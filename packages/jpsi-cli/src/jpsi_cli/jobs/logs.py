@@ -8,7 +8,7 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
 from ..output import Follower
-from ..stored_jobs import await_submission, recall_jobs, select_job, select_jobs
+from ..stored_jobs import await_submission, recall_jobs, report_failures, select_job, select_jobs
 
 # The seconds between two checks if the output can still be written.
 _POLL_SECONDS = 0.5
@@ -49,7 +49,11 @@ def _copy(job: StoredJob, output: jpsi.Output, tail: int | None) -> int:
 
 def _follow(job: StoredJob, *, is_stderr: bool, tail: int | None) -> int:
     if not job.status.final:
-        (job,) = await_submission([job])
+        awaited = await_submission([job])
+        (job,) = awaited.jobs
+        if awaited.failures:
+            report_failures(awaited.failures)
+            return exit_codes.JPSI
     output = _output(job, is_stderr=is_stderr)
     if job.status.final:
         return _copy(job, output, tail)

@@ -58,7 +58,7 @@ def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str
     yield from _field("stderr", f"{job.streams.stderr}{_size(job, 'stderr')}")
     yield from _field("files", str(job.folder) if job.folder.exists() else None)
     document = job_json.render_document(job)
-    yield "asked for:\n" if document else ""
+    yield "requested:\n" if document else ""
     for text in document.splitlines():
         yield f"  {messages.printable(text)}\n"
 

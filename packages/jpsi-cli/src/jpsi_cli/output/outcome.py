@@ -9,7 +9,7 @@ import jpsi
 
 
 def explain_end(job: jpsi.Job, status: jpsi.JobStatus) -> str:
-    """Return the message of the status, and the file that may tell more."""
+    """Return the message of the status, and the file that may show more."""
     return _message(status) + _point_to_file(job, status)
 
 

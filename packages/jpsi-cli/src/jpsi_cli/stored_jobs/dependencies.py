@@ -62,6 +62,10 @@ def _split(text: str, jobs: Sequence[StoredJob]) -> Iterator[tuple[jpsi.Dependen
         return
     for part in text.split(","):
         kind, words = _split_kind(part)
+        head, colon, _ = words.partition(":")
+        if colon and head.isalpha() and not match_jobs(head, jobs):
+            msg = f"--after: {head!r} is none of ok, any and notok, nor is it a job"
+            raise SelectionError(msg)
         for word in words.split(":"):
             if not word:
                 msg = f"--after: {text!r} is not of the form [KIND:]JOB with KIND one of ok, any, notok"
@@ -76,8 +80,9 @@ def _split_kind(text: str) -> tuple[jpsi.DependencyKind, str]:
 
 def _ids(word: str, jobs: Sequence[StoredJob]) -> list[str]:
     found = match_jobs(word, jobs)
-    if len(found) > 1:
-        left = sum(not job.status.final for job in found)
+    left = sum(not job.status.final for job in found)
+    # an array is one thing
+    if left and len({job.array_id or job.id for job in found}) > 1:
         ended = len(found) - left
         awaited = f"the {left} of them that have not ended" if ended else "all of them"
         messages.error(f"--after: {word} stands for {len(found)} jobs; the new job waits for {awaited}")
@@ -93,7 +98,7 @@ def sort_dependencies(
     Args:
         wanted: as `read_dependencies` returns them.
         executor: the executor of the new job.
-        name: the name by which the user asked for it.
+        name: the name that the user gave it.
 
     Raises:
         InvalidJobException: a job ended as it must not; it names all.

@@ -6,7 +6,9 @@ usage error (exit code 2).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -30,6 +32,8 @@ def _check_job(*, command: tuple[str, ...], file: str | None, expand: bool, **op
         return "no command to run; type it after --, or name a job document: -f FILE"
     if file is not None and command:
         return f"-f {file} and the command {command[0]!r} are two jobs; use one of them"
+    if command and _is_document(command[0]):
+        return f"{command[0]} is no program; if it is a job document: -f {command[0]}"
     return _EXPAND_NEEDS_COMMAND if file is not None and expand else _check_times(**options)
 
 
@@ -44,7 +48,18 @@ def _check_jobs(
         return "no command to submit; type it after --, or name a job document: -f FILE"
     if len(named) > 1:
         return f"{' and '.join(named)} are different jobs; use one of them"
+    if command and _is_document(command[0]):
+        return f"{command[0]} is no program; if it is a job document: -f {command[0]}"
     return _EXPAND_NEEDS_COMMAND if expand and not command else _check_stdin(files) or _check_times(**options)
+
+
+def _is_document(program: str) -> bool:
+    """Return True if a program is a file of YAML or JSON that cannot be executed."""
+    return (
+        program.endswith((".yaml", ".yml", ".json"))
+        and Path(program).is_file()
+        and not os.access(program, os.X_OK)
+    )
 
 
 def _check_documents(*, files: tuple[str, ...], many: str | None, **_: object) -> str | None:

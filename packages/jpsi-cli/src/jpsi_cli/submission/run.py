@@ -52,7 +52,9 @@ def _wait(
     """Wait for the jobs for which no batch system waits; return the dependencies that are left then."""
     count = len(dependencies.foreign)
     awaited = f"job {dependencies.foreign[0].job} has" if count == 1 else f"{count} jobs have"
-    messages.error(f"waiting until {awaited} ended, as {executor.name} cannot; Ctrl-C gives up")
+    messages.error(
+        f"{executor.name} cannot wait, so jpsi waits here until {awaited} ended; Ctrl-C stops that"
+    )
     unmet = await_dependencies(dependencies.foreign)
     if unmet:
         raise jpsi.InvalidJobException.of(_SUBJECT, unmet)

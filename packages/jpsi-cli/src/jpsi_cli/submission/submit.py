@@ -56,7 +56,9 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
         for job in jobs:
             add_dependencies(job, dependencies.native)
         if opened is not system:
-            messages.error("this command runs until the last job has started, as not all run at a time")
+            messages.error(
+                "keep this command running until the last job has started: it limits how many run at a time"
+            )
         code = _submit(jobs, opened, as_json=as_json)
         if any(job.native_id is not None for job in jobs):
             # no other process may be following these jobs, and `jpsi ls` has to know how they ended
@@ -107,13 +109,17 @@ def _defer(
 ) -> int:
     """Have a process submit jobs once the jobs have ended for which no batch system waits."""
     deferral = job_store.defer(executor, jobs, after.all, is_held=is_held)
-    if not is_held:
-        deferral = start_waiting(deferral)
+    # the user must not lose sight of the jobs, which are on disk now
     _show(jobs, executor, as_json=as_json)
     shown = _shown_id(jobs[0])
     if is_held:
         messages.error(f"jpsi submits it to {executor.name} once it is released: jpsi release {shown}")
         return 0
+    try:
+        start_waiting(deferral)
+    except jpsi.SubmitException as e:
+        messages.error(f"it is on disk and not submitted: {e}; jpsi wait {shown} tries that again")
+        return exit_codes.JPSI
     awaited = after.foreign
     others = f"job {awaited[0].job}" if len(awaited) == 1 else f"{len(awaited)} other jobs"
     messages.error(

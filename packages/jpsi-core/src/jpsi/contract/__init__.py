@@ -43,15 +43,7 @@ from jpsi.contract.observation import (
 )
 from jpsi.contract.options import CustomOptions, Options, Setting, custom_options, set_options
 from jpsi.contract.shell import Directive, Script, ShellLine, line, word
-from jpsi.contract.spec_values import (
-    RANK_VARIABLES,
-    attributes,
-    dependencies,
-    node_count,
-    resources,
-    units,
-    walltime,
-)
+from jpsi.contract.spec_values import RANK_VARIABLES, dependencies, node_count, resources, units
 from jpsi.contract.transport import (
     BytesTransport,
     FileTransport,
@@ -62,3 +54,4 @@ from jpsi.contract.transport import (
     directories_command,
     read_directories,
 )
+from jpsi.contract.walltime import default_walltime, parse_duration, walltime, walltime_limit

@@ -39,11 +39,11 @@ from jpsi.contract import (
     SubmitContext,
     Transport,
     TransportHooks,
-    attributes,
     custom_options,
     hookimpl,
     line,
     node_count,
+    parse_duration,
     resources,
     set_options,
     units,
@@ -69,7 +69,6 @@ from jpsi.model import (
     SubmitException,
     TransportError,
     components,
-    parse_duration,
     printable,
 )
 
@@ -129,7 +128,6 @@ __all__ = [
     "Transport",
     "TransportError",
     "TransportHooks",
-    "attributes",
     "components",
     "custom_options",
     "hookimpl",

@@ -16,6 +16,7 @@ from jpsi.contract import (
     Submission,
     dependencies,
     ownership,
+    walltime_limit,
 )
 from jpsi.lazy import lazy_attributes
 from jpsi.model import (
@@ -38,12 +39,18 @@ from jpsi.model import (
 )
 
 if TYPE_CHECKING:
+    from jpsi.config import named_file
     from jpsi.layers import assemble, open_transport
     from jpsi.registry import installed, load_plugin
 else:
     # Not every program that reads jobs looks for plugins, which takes time.
     __getattr__, _ = lazy_attributes(
-        __name__, {"jpsi.layers": "assemble open_transport", "jpsi.registry": "installed load_plugin"}
+        __name__,
+        {
+            "jpsi.config": "named_file",
+            "jpsi.layers": "assemble open_transport",
+            "jpsi.registry": "installed load_plugin",
+        },
     )
 
 __all__ = [
@@ -71,6 +78,7 @@ __all__ = [
     "is_native_id",
     "lazy_attributes",
     "load_plugin",
+    "named_file",
     "one_line",
     "open_transport",
     "ownership",
@@ -81,4 +89,5 @@ __all__ = [
     "shape",
     "timed",
     "transitions",
+    "walltime_limit",
 ]

@@ -150,12 +150,12 @@ jpsi_lead() {
 @MARK@
 }
 if command -v setsid >/dev/null 2>&1; then
-  jpsi_said=$(jpsi_lead setsid)
+  jpsi_output=$(jpsi_lead setsid)
 else
-  jpsi_said=$(set -m; jpsi_lead env)
+  jpsi_output=$(set -m; jpsi_lead env)
 fi
-case $jpsi_said in
-  'started '*) printf '%s\n' "$jpsi_said" ;;
+case $jpsi_output in
+  'started '*) printf '%s\n' "$jpsi_output" ;;
   'no group') echo 'there is neither setsid(1) nor a /bin/sh with job control' >&2; exit 3 ;;
   *) exit 1 ;;
 esac
@@ -253,7 +253,7 @@ def render_query() -> str:
     """Return the program that prints the state of the jobs whose native ids are its arguments.
 
     It prints `here`, the machine and its boot; a line `process PID STATE START` for each process; `ended WHY
-    ID` for each job whose leader was asked to end it, with `timeout` or `cancel` for WHY; and `end`.
+    ID` for each job that was ended, with `timeout` or `cancel` for WHY; and `end`.
     """
     return _program(_MACHINE + _PRINT_HOST + _QUERY + _END)
 

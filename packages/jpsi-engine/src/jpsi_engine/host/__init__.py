@@ -1,6 +1,7 @@
 """This machine: files, processes, and the transport that runs commands on it."""
 
 from jpsi_engine.host import pidfd
+from jpsi_engine.host.child_environment import child_environment
 from jpsi_engine.host.concurrency import concurrently
 from jpsi_engine.host.directory_watcher import MarkerWatch
 from jpsi_engine.host.file_errors import (

@@ -35,7 +35,7 @@ MAX_DETAIL_BYTES = 4096
 
 
 def add_failure_details(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> JobStatus:
-    """Return a final status whose message names the cause, if the job's folder tells it.
+    """Return a final status whose message names the cause, if the job's folder shows it.
 
     The cause is the field of the spec that could not be used, the output of the launcher or of the staging
     commands, or the marker that is missing. A stage-out or cleanup that failed is added.

@@ -59,6 +59,8 @@ def logs(arguments: Arguments, *, tasks: Sequence[str], is_stderr: bool) -> int:
         while (chunk := output.read(offset)) is not None and chunk.data:
             click.echo(chunk.data, nl=False)
             offset = chunk.end
+        if offset == 0 and not is_stderr and len(chosen) == 1:
+            print_errors([f"{name} has written nothing to standard output; --stderr shows standard error"])
     return EXIT_DONE
 
 
