@@ -144,7 +144,7 @@ def requests(
         priority = "-" if it.priority is None else f"{it.priority:g}"
         execution = executions.get(it.execution or "")
         execution_id, result_text = ("-", "-") if execution is None else (execution.id, state(execution))
-        if execution is not None and execution.state.ended:
+        if execution is not None and execution.state is model.ExecutionState.COMPLETE:
             result_text = f"{'computed' if it.id in computed else 'reused'}: {result_text}"
         computation = it.spec.computation
         command = it.name or " ".join(computation.command) or computation.container_image or ""
