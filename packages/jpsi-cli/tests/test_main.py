@@ -62,7 +62,7 @@ USAGE_ERRORS = {
     "unknown option": (["run", "--nodess", "3", "--", "true"], "jpsi: no such option"),
     "option of another command": (
         ["run", "--array", "1-3", "--", "true"],
-        "jpsi: no such option '--array'; jpsi submit can have it",
+        "jpsi: no such option '--array'; it is one of jpsi submit",
     ),
     "document as an argument": (
         ["validate", "a.yaml"],

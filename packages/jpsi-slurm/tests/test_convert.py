@@ -196,6 +196,44 @@ def test_the_resources_that_jpsi_renders_are_read_again(spec: JobSpec) -> None:
     assert (read.memory or 0) >= (rendered.memory or 0)
 
 
+def test_the_index_in_the_paths_of_an_array_is_retained() -> None:
+    script = _read("--array=0-9 --output=out-%a.txt --input=in.%a")
+
+    assert script.lost == ()
+    assert [script.spec.stdin_path, script.spec.stdout_path, script.spec.stderr_path] == [
+        Path(name) for name in ("in.%a", "out-%a.txt", "out-%a.txt")
+    ]
+
+
+@pytest.mark.parametrize("directives", ["--output=out-%a.txt", "--array=1-2 --chdir=run-%a"])
+def test_an_index_that_jpsi_would_not_replace_is_lost(directives: str) -> None:
+    (lost,) = _read(directives).lost
+
+    assert "a path of jpsi has no patterns" in lost
+
+
+@pytest.mark.parametrize(
+    ("path", "rest"),
+    [
+        (
+            "out-%A_%a.txt",
+            ": out-%a.txt is such a path; without one the output is kept in the job's own folder",
+        ),
+        (
+            "logs/%x.%j.%5a.%a",
+            ": logs/%a is such a path; without one the output is kept in the job's own folder",
+        ),
+        ("out-%A.txt", "; without one the output is kept in the job's own folder"),
+    ],
+)
+def test_other_patterns_in_the_paths_of_an_array_are_lost(path: str, rest: str) -> None:
+    script = _read(f"--array=0-9 --error={path}")
+
+    beginning = f"--error {path}: a path of jpsi has no pattern but %a, the index of a job of an array"
+    assert script.lost == (beginning + rest,)
+    assert script.spec.stderr_path is None
+
+
 def test_an_array_is_retained() -> None:
     script = _read("--array=0-9:3%2")
 

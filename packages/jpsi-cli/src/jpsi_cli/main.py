@@ -17,7 +17,7 @@ from .entry_points import CommandLine
 from .installation import CONFIG, PLUGINS
 from .jobs import CANCEL, EXPLAIN, HOLD, LOGS, LS, RELEASE, SHOW, TOP, WAIT
 from .options import SETTINGS
-from .submission import CONVERT, RUN, SCRIPT, SUBMIT, VALIDATE
+from .submission import CONVERT, RESUBMIT, RUN, SCRIPT, SUBMIT, VALIDATE
 
 _NAME = "jpsi"
 # Set by click's shell completion scripts.
@@ -77,7 +77,7 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     if text.startswith("got unexpected extra argument") and "--file" in options:
         text += "; name a document by -f"
     if others := _commands_with(error):
-        text = f"{text.removesuffix('.')}; {' and '.join(f'jpsi {name}' for name in others)} can have it"
+        text = f"{text.removesuffix('.')}; it is one of {' and '.join(f'jpsi {name}' for name in others)}"
     messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
 
@@ -154,7 +154,7 @@ def cli(ctx: click.Context) -> int:
 
 
 for command in (
-    *(RUN, SUBMIT, SCRIPT, VALIDATE, CONVERT),
+    *(RUN, SUBMIT, RESUBMIT, SCRIPT, VALIDATE, CONVERT),
     *(LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP),
     *(QUEUES, ATTACH, FAKE, PLUGINS, CONFIG, DOCTOR),
 ):

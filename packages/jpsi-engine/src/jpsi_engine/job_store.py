@@ -26,7 +26,16 @@ import attrs
 from jpsi import JobStatus, Streams, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
 from jpsi.plugin.engine import decode, dependencies, problems
-from jpsi_engine.array_expansion import array_id, at_a_time, encoded_array_id
+from jpsi_engine.array_expansion import (
+    ARRAY_ID,
+    REPEATS,
+    array_id,
+    array_index,
+    at_a_time,
+    encoded_attribute,
+    repeated_specs,
+    single_spec,
+)
 from jpsi_engine.deferral import Deferral, defer, read_deferral
 from jpsi_engine.host import is_transient, parse_native_id
 from jpsi_engine.runner import RERUN, resolve_streams
@@ -64,12 +73,15 @@ __all__ = [
     "ShownJob",
     "StoredJob",
     "array_id",
+    "array_index",
     "at_a_time",
     "damaged",
     "defer",
     "jobs",
+    "repeated_specs",
     "reread",
     "shown",
+    "single_spec",
 ]
 
 log = logging.getLogger(__name__)
@@ -200,9 +212,23 @@ class StoredJob:
 
         If the batch system takes smaller arrays only, or none, the jobs of one array are in several, or none.
         """
-        return encoded_array_id(self._history.record.intent["spec"]) or (
+        return encoded_attribute(self._history.record.intent["spec"], ARRAY_ID) or (
             None if self.array is None else self.array[0]
         )
+
+    @functools.cached_property
+    def array_index(self) -> int | None:
+        """The index that the user gave the job in its array; None for a job without one.
+
+        It is not the index by which the batch system knows the job, which counts from 1.
+        """
+        environment = self._history.record.intent["spec"].get("environment")
+        return array_index(environment) if isinstance(environment, Mapping) else None
+
+    @property
+    def repeats(self) -> str | None:
+        """The id of the job that this one repeats, as `repeated_specs` made it; None for any other job."""
+        return encoded_attribute(self._history.record.intent["spec"], REPEATS)
 
     @property
     def tag(self) -> str | None:

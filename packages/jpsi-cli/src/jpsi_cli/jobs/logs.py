@@ -8,7 +8,14 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
 from ..output import Follower
-from ..stored_jobs import await_submission, recall_jobs, report_failures, select_job, select_jobs
+from ..stored_jobs import (
+    await_submission,
+    job_title,
+    recall_jobs,
+    report_failures,
+    select_job,
+    select_jobs,
+)
 
 # The seconds between two checks if the output can still be written.
 _POLL_SECONDS = 0.5
@@ -26,8 +33,7 @@ def logs(*, job: str, is_following: bool, is_stderr: bool, tail: int | None) -> 
     codes = []
     for it in found:
         if len(found) > 1:
-            name = it.native_id if it.native_id is not None and it.origin.machine is None else it.id
-            messages.show(f"==> {name} <==\n")
+            messages.show(messages.printable(f"==> {job_title(it)} <==\n"))
         codes.append(_copy(it, _output(it, is_stderr=is_stderr), tail))
     return max(codes)
 

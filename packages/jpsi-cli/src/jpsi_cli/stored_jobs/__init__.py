@@ -18,11 +18,21 @@ from .dependencies import Dependencies, configured_target, read_dependencies, so
 from .recall import (
     RecalledJobs,
     best_status,
+    group_by_origin,
     listed_jobs,
     recall_jobs,
     recover_remote_jobs,
     refresh_statuses,
     report_failures,
 )
-from .selection import match_jobs, select_job, select_jobs, select_live_jobs, short_ids
+from .selection import (
+    index_list,
+    job_title,
+    job_with_index,
+    match_jobs,
+    select_job,
+    select_jobs,
+    select_live_jobs,
+    short_ids,
+)
 from .waiting import wait_for_ends

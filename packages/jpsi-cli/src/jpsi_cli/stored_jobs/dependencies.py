@@ -196,6 +196,8 @@ def _check_native_id(word: str, kind: jpsi.DependencyKind, executor: jpsi.JobExe
 def describe_unmet(kind: jpsi.DependencyKind, job: StoredJob, status: jpsi.JobStatus) -> str:
     """Return why a job can never start that waits for a job which ended in this way."""
     required = "complete" if kind is _OK else "fail"
-    named = f"{job.id} ({job.name})" if job.name else job.id
+    index = "" if job.array_index is None else f"index {job.array_index}"
+    details = ", ".join(filter(None, [job.name, index]))
+    named = f"{job.id} ({details})" if details else job.id
     code = "" if status.exit_code is None else f" with exit code {status.exit_code}"
     return f"the job {named} was to {required} first, but it is {status.state}{code}"

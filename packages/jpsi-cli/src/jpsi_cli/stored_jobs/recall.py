@@ -58,7 +58,7 @@ def recall_jobs(jobs: Iterable[StoredJob]) -> RecalledJobs:
             failures[job.id] = jpsi.SubmitException(f"job {job.id} is {job.remark}")
         else:
             recallable.append(job)
-    for origin, origin_jobs in _group_by_origin(recallable).items():
+    for origin, origin_jobs in group_by_origin(recallable).items():
         ids = [job.id for job in origin_jobs]
         try:
             found |= {job.id: job for job in origin.open().recall(ids)}
@@ -76,7 +76,8 @@ def recall_jobs(jobs: Iterable[StoredJob]) -> RecalledJobs:
     return RecalledJobs({job.id: job for job in found.values() if job.id not in failures}, failures)
 
 
-def _group_by_origin(jobs: Iterable[StoredJob]) -> dict[Origin, list[StoredJob]]:
+def group_by_origin(jobs: Iterable[StoredJob]) -> dict[Origin, list[StoredJob]]:
+    """Return jobs by their executor or target."""
     found: dict[Origin, list[StoredJob]] = {}
     for job in jobs:
         found.setdefault(job.origin, []).append(job)

@@ -14,6 +14,7 @@ from ..output import describe_end
 from . import job_json
 from .deferred import await_submission
 from .recall import recall_jobs, report_failures
+from .selection import job_with_index
 
 
 def wait_for_ends(jobs: Sequence[StoredJob], deadline: float | None, *, as_json: bool) -> int:
@@ -49,6 +50,6 @@ def _report_ends(jobs: Sequence[StoredJob], ends: Mapping[str, jpsi.JobStatus], 
         if as_json:
             messages.show_json(job_json.summary_json(job, status), indent=None)
         elif not status.final:
-            messages.error(f"job {job.id} has not ended: it is {status.state}")
+            messages.error(f"{job_with_index(job)} has not ended: it is {status.state}")
         elif status.state is not jpsi.JobState.COMPLETED:
-            messages.error(f"job {job.id}: {describe_end(status)}")
+            messages.error(f"{job_with_index(job)}: {describe_end(status)}")

@@ -14,6 +14,7 @@ import click
 
 from .. import exit_codes
 from ..options import (
+    RESUBMIT_PARAMETERS,
     RUN_PARAMETERS,
     SCRIPT_PARAMETERS,
     SUBMIT_PARAMETERS,
@@ -134,6 +135,34 @@ Examples:
 Exit codes:
   0  all jobs were submitted
   2  a mistake in the command line or a document; nothing was submitted
+  125  jobs could not be submitted; the ids of those that were are printed
+""",
+)
+
+#: `jpsi resubmit`
+RESUBMIT = command(
+    "resubmit",
+    "submission.resubmit:resubmit",
+    RESUBMIT_PARAMETERS,
+    check=_check_times,
+    usages=["[OPTIONS] JOB..."],
+    short_help="Submit jobs again, or those of an array that failed.",
+    help="""Submit new jobs with the requests of jobs that have ended, print their ids, and exit.
+
+    JOB is an id, a native id or a name; the id of an array, and a name, stand for all their jobs. The new
+    jobs go to the executor of the old ones, run in the same directory, and wait for no other jobs. The
+    elements of an array keep their indices, and become an array of their own. Options override the requests.
+    """,
+    epilog="""\b
+Examples:
+  jpsi resubmit --failed sweep
+  jpsi resubmit --failed --time 4h sweep
+  jpsi resubmit 4711_3
+
+\b
+Exit codes:
+  0  all jobs were submitted, or with --failed there were none
+  2  a mistake in the command line, or a job has not ended; nothing was submitted
   125  jobs could not be submitted; the ids of those that were are printed
 """,
 )

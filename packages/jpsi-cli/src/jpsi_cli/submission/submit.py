@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import jpsi
 from jpsi_engine import array_specs, job_store
-from jpsi_engine.job_store import array_id
+from jpsi_engine.job_store import array_id, array_index
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
@@ -44,15 +44,36 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     for location, document in specs:
         spec = make_spec(document, command, options, is_expanding=expand)
         jobs |= {jpsi.Job(it): location for it in make_elements(spec, array)}
+    return submit_to(jpsi.JobExecutor(executor), executor, jobs, wanted, is_held=hold, as_json=as_json)
+
+
+def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
+    system: jpsi.JobExecutor,
+    name: str | None,
+    jobs: Mapping[jpsi.Job, str],
+    wanted: Sequence[jpsi.Dependency],
+    *,
+    is_held: bool,
+    as_json: bool,
+) -> int:
+    """Submit jobs, print their ids, and return the exit code.
+
+    Args:
+        system: the executor.
+        name: the name by which the user asked for it.
+        jobs: the jobs, each with where it was requested, for messages.
+        wanted: what they wait for, as `read_dependencies` returns it.
+        is_held: True if they start only once they are released.
+        as_json: True to print JSON instead of ids.
+    """
     elements = [job.spec for job in jobs if job.spec is not None]
-    system = jpsi.JobExecutor(executor)
-    with limit_arrays(system, executor, elements) as opened:
+    with limit_arrays(system, name, elements) as opened:
         require_fit(opened, [(location, job.spec) for job, location in jobs.items()])
         staging_progress.show(opened)
-        dependencies = sort_dependencies(wanted, opened, executor)
-        is_deferred = bool(dependencies.foreign) or (hold and not _hold(jobs, opened))
+        dependencies = sort_dependencies(wanted, opened, name)
+        is_deferred = bool(dependencies.foreign) or (is_held and not _hold(jobs, opened))
         if is_deferred:
-            return _defer(list(jobs), opened, dependencies, is_held=hold, as_json=as_json)
+            return _defer(list(jobs), opened, dependencies, is_held=is_held, as_json=as_json)
         for job in jobs:
             add_dependencies(job, dependencies.native)
         if opened is not system:
@@ -175,7 +196,14 @@ def _show(jobs: Sequence[jpsi.Job], executor: jpsi.JobExecutor, *, as_json: bool
         return
     for job in jobs:
         name = None if job.spec is None else job.spec.name
-        content = {"id": job.id, "native_id": job.native_id, "name": name, "executor": executor.name}
+        content = {
+            "id": job.id,
+            "native_id": job.native_id,
+            "name": name,
+            "executor": executor.name,
+            "array_id": None if job.spec is None else array_id(job.spec),
+            "array_index": None if job.spec is None else array_index(job.spec.environment),
+        }
         messages.show_json(content, indent=None)
 
 
