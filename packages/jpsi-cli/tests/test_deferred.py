@@ -397,7 +397,7 @@ def test_jpsi_waits_for_more_jobs_than_a_directive_takes(
 ) -> None:
     found = [stored_job(f"job{index}", native_id=f"{index}") for index in range(1, 52)]
     wanted = [jpsi.Dependency(job.id) for job in found]
-    monkeypatch.setattr(dependencies.job_store, "jobs", lambda: found)
+    monkeypatch.setattr(job_store, "jobs", lambda: found)
     slurm.submit(jpsi.Job(jpsi.JobSpec("/bin/true")))
 
     few = dependencies.sort_dependencies(wanted[1:], slurm, "slurm")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 import traceback
@@ -22,14 +23,21 @@ from .submission import CONVERT, RESUBMIT, RUN, SCRIPT, SUBMIT, VALIDATE
 _NAME = "jpsi"
 # Set by click's shell completion scripts.
 _COMPLETION = "_JPSI_COMPLETE"
+# The number of new objects after which garbage is collected. By default it is so small that the interpreter
+# searches the modules that a command imports again and again, where it finds nothing.
+_COLLECTED_AFTER = 100_000
 
 
 def main() -> NoReturn:
     """Run the command line and exit; the entry point of `jpsi`."""
+    gc.set_threshold(_COLLECTED_AFTER)
     _reserve_standard_streams()
     if _COMPLETION in os.environ:
         cli.main(prog_name=_NAME)
-    sys.exit(_run_command_line(sys.argv[1:]))
+    code = _run_command_line(sys.argv[1:])
+    # the process ends, so that nothing is worth a search for garbage; a tenth of the time of `jpsi ls`
+    gc.freeze()
+    sys.exit(code)
 
 
 def _run_command_line(arguments: list[str]) -> int:

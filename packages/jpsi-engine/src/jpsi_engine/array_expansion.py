@@ -17,7 +17,6 @@ from typing import Any
 import attrs
 
 from jpsi import JobSpec
-from jpsi.plugin.kit import read_indices
 
 #: The custom attribute with the indices of an array, in a spec that stands for several jobs.
 ARRAY = "jpsi.array"
@@ -59,6 +58,8 @@ def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
     text = own if indices is None else indices
     if text is None:
         return [spec]
+    from jpsi.plugin.kit import read_indices  # noqa: PLC0415  for few jobs, with all that plugins need
+
     match = _INDICES.fullmatch(str(text))
     ranges = [] if match is None else read_indices(match["indices"])
     found = list(dict.fromkeys(index for it in ranges for index in it[: _MAX_ELEMENTS + 1]))

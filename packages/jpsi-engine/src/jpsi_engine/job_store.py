@@ -18,14 +18,14 @@ import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import attrs
 
-from jpsi import JobStatus, Streams, configuration
+from jpsi import JobStatus, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
-from jpsi.plugin.engine import decode, dependencies, problems
+from jpsi.plugin.engine import decode, problems
 from jpsi_engine.array_expansion import (
     ARRAY_ID,
     REPEATS,
@@ -38,7 +38,6 @@ from jpsi_engine.array_expansion import (
 )
 from jpsi_engine.deferral import Deferral, defer, read_deferral
 from jpsi_engine.host import is_transient, parse_native_id
-from jpsi_engine.runner import RERUN, resolve_streams
 from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 from jpsi_engine.spool import (
     DAMAGE,
@@ -60,10 +59,11 @@ from jpsi_engine.spool import (
     target_name,
     work_directory,
 )
+from jpsi_engine.verdict import failed_staging_phase
 
 # Listing jobs takes no executor, so its modules are imported only where they are needed.
 if TYPE_CHECKING:
-    from jpsi import JobExecutor, JobFiles, Output
+    from jpsi import JobExecutor, JobFiles, Output, Streams
     from jpsi.plugin.engine import Stream
 
 __all__ = [
@@ -237,6 +237,13 @@ class StoredJob:
             return None
         return tag(self.id, self.attempt) if self.array is None else array_tag(self.array[0])
 
+    @property
+    def user_attributes(self) -> Mapping[str, Any]:
+        """The user's own attributes in the job's spec, which need not be decoded for that."""
+        attributes = self._history.record.intent["spec"].get("attributes")
+        found = attributes.get("user") if isinstance(attributes, dict) else None
+        return found if isinstance(found, dict) else {}
+
     @functools.cached_property
     def spec(self) -> JobSpec:
         """The job's spec; an empty one if its record is damaged."""
@@ -248,6 +255,8 @@ class StoredJob:
 
     def _explain(self, status: JobStatus) -> JobStatus:
         if not status.final or not status.metadata or self._history.record.final is not None:
+            return status
+        if status.state is JobState.COMPLETED and not failed_staging_phase(status):
             return status
         from jpsi_engine.runner import add_failure_details  # noqa: PLC0415
         from jpsi_engine.spool import Spool  # noqa: PLC0415
@@ -268,6 +277,8 @@ class StoredJob:
             return self._history.remark(is_gone=self._has_ended)
         if deferral.is_held(self.id):
             return f"it is held, and not submitted yet: jpsi release {self.id}"
+        from jpsi.plugin.engine import dependencies  # noqa: PLC0415
+
         after = [(it.native_id or "")[:_SHORT] for it in dependencies(self.spec)]
         more = f" and {len(after) - _MAX_NAMED} more" if len(after) > _MAX_NAMED else ""
         waits, does = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}", "waits for that"
@@ -323,6 +334,8 @@ class StoredJob:
     @property
     def reruns(self) -> int:
         """The number of times that the job was started again after its end; those runs did nothing."""
+        from jpsi_engine.runner import RERUN  # noqa: PLC0415
+
         try:
             return len((self.folder / f"{RERUN}.{self.attempt}").read_bytes().splitlines())
         except OSError:
@@ -331,6 +344,8 @@ class StoredJob:
     @property
     def streams(self) -> Streams:
         """The paths of the job's output, as far as the record can be read."""
+        from jpsi_engine.runner import resolve_streams  # noqa: PLC0415
+
         try:
             return resolve_streams(self._history.record.intent, str(self.folder))
         except DAMAGE:

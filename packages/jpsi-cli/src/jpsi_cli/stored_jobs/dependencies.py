@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
 import jpsi
-from jpsi_engine import job_store
-from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..error_boundary import SelectionError
 from .selection import match_jobs, no_match
+
+# Most jobs have no dependencies, and are submitted without a look at others.
+if TYPE_CHECKING:
+    from jpsi_engine.job_store import StoredJob
 
 # Users of Slurm and PBS type `afterok`.
 _KINDS = {word: kind for kind in jpsi.DependencyKind for word in (kind.value, f"after{kind.value}")}
@@ -45,7 +48,11 @@ def read_dependencies(texts: Iterable[str]) -> list[jpsi.Dependency]:
         SelectionError: a text is not of this form, or a word may mean several jobs.
     """
     typed = list(texts)
-    jobs = job_store.jobs() if typed else []
+    if not typed:
+        return []
+    from jpsi_engine import job_store  # noqa: PLC0415
+
+    jobs = job_store.jobs()
     return [
         jpsi.Dependency(it, kind)
         for text in typed
@@ -107,6 +114,8 @@ def sort_dependencies(
     wanted = list(wanted)
     if not wanted:
         return Dependencies()
+    from jpsi_engine import job_store  # noqa: PLC0415
+
     jobs = {job.id: job for job in job_store.jobs()}
     is_native = _NativeDependencies(executor, _names(executor.name), configured_target(name))
     foreign, problems = list[jpsi.Dependency](), list[str]()

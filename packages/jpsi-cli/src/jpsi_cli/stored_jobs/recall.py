@@ -44,7 +44,7 @@ class RecalledJobs:
 
 def listed_jobs() -> list[StoredJob]:
     """Return all jobs on disk without the probe jobs of `jpsi doctor`, which no user has submitted."""
-    return [job for job in job_store.jobs() if messages.PROBE_MARK not in (job.spec.attributes.user or {})]
+    return [job for job in job_store.jobs() if messages.PROBE_MARK not in job.user_attributes]
 
 
 def recall_jobs(jobs: Iterable[StoredJob]) -> RecalledJobs:

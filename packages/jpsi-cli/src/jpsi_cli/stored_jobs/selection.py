@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from jpsi.plugin.kit import read_indices, write_indices
-
 from ..error_boundary import SelectionError
 
 if TYPE_CHECKING:
@@ -146,6 +144,8 @@ def _array_ids(job: StoredJob) -> set[str]:
 
 
 def _read_indices(text: str) -> list[range]:
+    from jpsi.plugin.kit import read_indices  # noqa: PLC0415  few words are indices
+
     try:
         return read_indices(text)
     except ValueError:
@@ -181,6 +181,8 @@ def job_title(job: StoredJob, shown_id: str | None = None) -> str:
 
 def index_list(jobs: Iterable[StoredJob], beginning: str) -> str:
     """Return the indices of elements after a beginning, such as `, index 3,5-9`; empty if they have none."""
+    from jpsi.plugin.kit import write_indices  # noqa: PLC0415  few jobs have indices
+
     indices = [job.array_index for job in jobs if job.array_index is not None]
     return f"{beginning}index {write_indices(indices)}" if indices else ""
 

@@ -50,6 +50,12 @@ def make_spec(
     return spec
 
 
+def add_dependencies(job: jpsi.Job, after: Sequence[jpsi.Dependency]) -> None:
+    """Have a job wait for further jobs."""
+    if after and job.spec is not None:
+        job.spec.attributes.after = [*(job.spec.attributes.after or ()), *after]
+
+
 @dataclass(frozen=True)
 class _Text:
     """An option with one value, the field that it sets, and the function that reads the value."""

@@ -13,7 +13,7 @@ from ..error_boundary import translate_to_options
 from ..stored_jobs import Dependencies, limit_arrays, read_dependencies, sort_dependencies, start_waiting
 from . import documents, staging_progress
 from .job_limits import require_fit
-from .job_spec import OptionValue, make_spec
+from .job_spec import OptionValue, add_dependencies, make_spec
 
 # How many jobs with the same reason a message names.
 _MAX_NAMED = 5
@@ -112,12 +112,6 @@ def _hold(jobs: Iterable[jpsi.Job], executor: jpsi.JobExecutor) -> bool:
         if option and job.spec is not None:
             job.spec.attributes.set_custom_attribute(option, value=True)
     return bool(option)
-
-
-def add_dependencies(job: jpsi.Job, after: Sequence[jpsi.Dependency]) -> None:
-    """Have a job wait for further jobs."""
-    if after and job.spec is not None:
-        job.spec.attributes.after = [*(job.spec.attributes.after or ()), *after]
 
 
 def _defer(

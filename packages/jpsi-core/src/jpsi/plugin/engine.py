@@ -2,22 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from jpsi.contract import (
-    SOME_TAG,
-    Engine,
-    EngineHooks,
-    EngineSetup,
-    InterruptedSubmission,
-    Outcomes,
-    Preview,
-    Progress,
-    Recovered,
-    Stream,
-    Submission,
-    dependencies,
-    ownership,
-    walltime_limit,
-)
 from jpsi.lazy import lazy_attributes
 from jpsi.model import (
     TIME_SOURCE,
@@ -40,18 +24,24 @@ from jpsi.model import (
 
 if TYPE_CHECKING:
     from jpsi.config import named_file
+    from jpsi.contract import (
+        SOME_TAG,
+        Engine,
+        EngineHooks,
+        EngineSetup,
+        InterruptedSubmission,
+        Outcomes,
+        Preview,
+        Progress,
+        Recovered,
+        Stream,
+        Submission,
+        dependencies,
+        ownership,
+        walltime_limit,
+    )
     from jpsi.layers import assemble, open_transport
     from jpsi.registry import installed, load_plugin
-else:
-    # Not every program that reads jobs looks for plugins, which takes time.
-    __getattr__, _ = lazy_attributes(
-        __name__,
-        {
-            "jpsi.config": "named_file",
-            "jpsi.layers": "assemble open_transport",
-            "jpsi.registry": "installed load_plugin",
-        },
-    )
 
 __all__ = [
     "SOME_TAG",
@@ -91,3 +81,15 @@ __all__ = [
     "transitions",
     "walltime_limit",
 ]
+
+if not TYPE_CHECKING:
+    # Not every program that reads jobs needs hooks or looks for plugins, which takes time.
+    __getattr__, _ = lazy_attributes(
+        __name__,
+        {
+            "jpsi.contract": " ".join(__all__),
+            "jpsi.config": "named_file",
+            "jpsi.layers": "assemble open_transport",
+            "jpsi.registry": "installed load_plugin",
+        },
+    )

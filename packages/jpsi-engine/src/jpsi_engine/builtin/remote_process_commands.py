@@ -16,7 +16,6 @@ reuses a pid alone.
 from __future__ import annotations
 
 from jpsi.plugin import word
-from jpsi.plugin.kit import unignore_signals
 
 #: The variable that holds the job's native id in its environment.
 ID_VARIABLE = "JPSI_PROCESS"
@@ -242,6 +241,8 @@ def render_start(script: str, tag: str, *, limit: int, delay: int) -> str:
         limit: the time limit in seconds; 0 is no limit.
         delay: the seconds between TERM and KILL.
     """
+    from jpsi.plugin.kit import unignore_signals  # noqa: PLC0415  with tools that processes here do not need
+
     leader = _MACHINE + _LEADER.replace("@HEED@", "\n".join(unignore_signals()))
     leader = leader.replace("@LIMIT@", str(limit)).replace("@DELAY@", str(delay))
     leader = leader.replace("@SCRIPT@", word(script))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from jpsi import JobStatus
-from jpsi.plugin import Evidence, JobState, Observation, Reason
+from jpsi.plugin import Evidence, JobState, Reason
 from jpsi.plugin.engine import timed
 from jpsi_engine.verdict.exit_phases import SETUP_CODE
 from jpsi_engine.verdict.marker_verdict import (
@@ -30,6 +30,9 @@ from jpsi_engine.verdict.marker_verdict import (
     was_signalled_before,
 )
 from jpsi_engine.verdict.markers import Marker, of_last_run
+
+if TYPE_CHECKING:
+    from jpsi.plugin import Observation
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # Reasons that only repeat the exit code; any other reason is known to the batch system alone.

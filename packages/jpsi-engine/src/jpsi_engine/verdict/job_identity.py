@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import enum
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from jpsi.plugin import JobState, Observation
+from jpsi.plugin import JobState
+
+if TYPE_CHECKING:
+    from jpsi.plugin import Observation
 
 # Systems print the time of a submission in whole seconds, rounded by some and truncated by others.
 _SAME_TIME = timedelta(seconds=1)
