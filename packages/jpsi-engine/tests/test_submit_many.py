@@ -31,6 +31,7 @@ from jpsi import (
 from jpsi.contract.observation import Observation
 from jpsi.model.states import Evidence
 from jpsi.plugin import BatchConfig
+from jpsi_engine import job_store
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember
 from jpsi_engine.spool.job_records import JobRecords
@@ -631,6 +632,23 @@ def test_the_first_cancellation_does_not_wait_for_the_records_of_all_others(
         status = job.wait(PATIENCE)
         assert status is not None
         assert status.state is JobState.CANCELED
+
+
+def test_jobs_that_are_cancelled_for_a_dependency_say_which(
+    batch: BatchConfig, toys: JobExecutor, fake: FakeScheduler
+) -> None:
+    fake.slots = 0
+    jobs = [job_with_exit_code(code) for code in range(2)]
+    toys.submit_many(jobs)
+
+    toys.cancel_many(jobs, unmet="fit has not completed")
+
+    statuses = [job.wait(PATIENCE) for job in jobs]
+    assert [it and (it.state, it.reason, it.message) for it in statuses] == [
+        (JobState.CANCELED, Reason.DEPENDENCY, "fit has not completed")
+    ] * 2
+    stored = [it.status.message for it in job_store.jobs(also=[Path(str(batch.work_directory))])]
+    assert stored == ["fit has not completed"] * 2
 
 
 @pytest.mark.clause("cancel-race")

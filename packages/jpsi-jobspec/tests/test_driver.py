@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from jobspec_support import SYSTEMS, begin_run, drive_run
-from jpsi import Job, JobExecutor, JobState
+from jpsi import Job, JobExecutor, JobState, Reason
+from jpsi_engine import job_store
+from jpsi_jobspec.reporting import explain_failure
 from jpsi_jobspec.run_store import journal as journals
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.running.driver import Driver
@@ -61,7 +63,13 @@ def test_dependents_of_a_failure_never_run_and_report_it(
         "other": "COMPLETED",
     }
     assert journal.parts["bad"][0].exit_code == 1
-    assert {journal.parts[name][0].reason for name in ("never", "neither")} == {"dependency_failed"}
+    assert {name: explain_failure(journal.parts[name][0]) for name in ("never", "neither")} == {
+        "never": "dependency_failed: bad has not completed",
+        "neither": "dependency_failed: never has not completed",
+    }
+    stored = {it.name: it.status for it in job_store.jobs()}
+    if "never" in stored:
+        assert stored["never"].reason is Reason.DEPENDENCY
     assert {line.split()[1] for line in log()} == {"mend", "other"}
 
 
@@ -232,13 +240,13 @@ def test_a_task_that_is_ending_is_not_cancelled_again_with_the_next_one(
     ending: list[Job] = []
     cancel_many = executor.cancel_many
 
-    def cancel(jobs: Sequence[Job]) -> None:
+    def cancel(jobs: Sequence[Job], *, unmet: str) -> None:
         names.append([str(it.spec and it.spec.name) for it in jobs])
         ending.extend(jobs)
         if len(names) == 1:
             journal.cancel("b")
         else:
-            cancel_many(dict.fromkeys(ending))
+            cancel_many(dict.fromkeys(ending), unmet=unmet)
 
     monkeypatch.setattr(executor, "cancel_many", cancel)
     Driver(journal, executor, lambda *_: journal.cancel("a")).run()

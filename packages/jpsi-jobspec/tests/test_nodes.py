@@ -224,7 +224,7 @@ class FakePilot:
         for job in jobs:
             self._callback(job, JobStatus(JobState.QUEUED if _task(job) == "g/big" else JobState.ACTIVE))
 
-    def cancel_many(self, jobs: Iterable[Job]) -> None:
+    def cancel_many(self, jobs: Iterable[Job], *, unmet: str = "") -> None:
         pass
 
     def info(self, job: Job) -> SimpleNamespace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -174,6 +175,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Log) -> Callable[.
     return run
 
 
+def run_all(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(WORKFLOW, list(arguments), standalone_mode=False)
+    assert result.exception is None
+    return result.return_value, result.stdout, result.stderr
+
+
 def test_replicas_are_named_and_shown_as_those_of_their_task(
     run: Callable[..., tuple[int, str]], tmp_path: Path, log: Log
 ) -> None:
@@ -190,6 +197,18 @@ def test_replicas_are_named_and_shown_as_those_of_their_task(
     assert run("logs", "flow.yaml", "many")[1] == (
         "==> many.1 <==\nmany 1\n==> many.2 <==\nmany 2\n==> many.3 <==\nmany 3\n"
     )
+
+
+def test_a_replica_that_fails_is_named(run: Callable[..., tuple[int, str]], tmp_path: Path, log: Log) -> None:
+    task = MANY.replace("ior", "exit $((JPSI_REPLICA % 2))").replace("3", "4")
+    (tmp_path / "flow.yaml").write_text(f"{HEAD}tasks:\n{task}")
+
+    code, _, err = run_all("run", "flow.yaml")
+
+    assert (code, err) == (1, "many: FAILED: replicas 1, 3: exit code 1\n")
+    outer, inner = run("status", "flow.yaml")[1].splitlines()
+    assert re.fullmatch(r"FAILED     many +exit code 1 \(job [0-9a-f]{8}\)", outer)
+    assert inner == f"FAILED     {'many/many':<30} 4 of 4 have ended  replicas 1, 3: exit code 1"
 
 
 def test_a_canonical_jobspec_describes_one_replica() -> None:

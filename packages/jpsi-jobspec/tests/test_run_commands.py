@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from jobspec_support import begin_run, drive_run
 from jpsi import JobState
+from jpsi_engine import job_store
 from jpsi_jobspec.commands import WORKFLOW
 from jpsi_jobspec.planning.plan import Entry, Kind
 from jpsi_jobspec.run_store import runs
@@ -59,6 +60,30 @@ def client(*arguments: str, **more: object) -> subprocess.Popen[str]:
 def flow(text: str) -> str:
     Path("flow.yaml").write_text(text)
     return "flow.yaml"
+
+
+def test_a_task_that_no_queue_can_ever_start_is_refused_before_the_first_submission(
+    run: Run, fake_commands: Callable[..., FakeScheduler]
+) -> None:
+    fake = fake_commands("slurm")
+    file = flow(
+        "version: 1\nresources:\n  one: {type: node, count: 1}\n  seven: {type: node, count: 7}\n"
+        "  thick: {type: node, count: 1, with: [{type: core, count: 99}]}\ntasks:\n"
+        "- {name: a, command: ior, resources: one}\n"
+        "- {name: b, command: ior, resources: seven, depends_on: [a]}\n"
+        "- {name: c, command: ior, resources: seven, replicas: 9, depends_on: [a]}\n"
+        "- {name: d, command: ior, resources: thick}\n"
+    )
+
+    code, out, err = run("run", "-x", "slurm", file)
+
+    assert (code, out) == (2, "")
+    assert err == (
+        "jpsi: b, c: it asks for 7 nodes and can never start; the queue main has 2, the queue debug has 2\n"
+        "jpsi: d: it asks for 99 cores on one node and can never start; "
+        "the queue main has 8, the queue debug has 8\n"
+    )
+    assert not fake.jobs
 
 
 def test_all_problems_of_all_jobs_are_reported_before_the_first_submission(
@@ -348,6 +373,32 @@ def test_the_output_of_all_replicas_is_shown_with_their_names(run: Run) -> None:
 
     assert run("logs", file, "a")[1] == "==> a.1 <==\n1\n==> a.2 <==\n2\n"
     assert run("logs", file, "a.2")[1] == "2\n"
+
+
+def test_the_output_of_all_tasks_is_shown(run: Run) -> None:
+    file = flow(
+        f"{HEAD}- {{name: a, command: [sh, -c, echo $JPSI_REPLICA], resources: r, replicas: 2}}\n"
+        "- {name: b, command: [sh, -c, echo b; exit 3], resources: r}\n"
+        "- {name: c, command: [echo, c], resources: r, depends_on: [b]}\n"
+        "groups: [{name: g, resources: r, tasks: [{name: d, command: [sh, -c, echo d]}]}]\n"
+    )
+    assert run("run", file)[0] == 3
+
+    assert run("logs", file)[1] == ("==> a.1 <==\n1\n==> a.2 <==\n2\n==> b <==\nb\n==> g/d <==\nd\n")
+    assert run("logs", file, "b", "a.1")[1] == "==> b <==\nb\n==> a.1 <==\n1\n"
+
+
+def test_a_failure_names_the_job_and_the_tasks_of_a_group(run: Run) -> None:
+    file = flow(
+        "version: 1\nresources: {r: {type: core, count: 1}}\ntasks:\n"
+        "- {name: b, command: exit 3, resources: r}\n"
+        "groups: [{name: g, resources: r, tasks: [{name: d, command: exit 4}, {name: e, command: exit 0}]}]\n"
+    )
+
+    lines = sorted(run("run", file)[2].splitlines())
+
+    job = next(it.id for it in job_store.jobs() if it.name == "b")
+    assert lines == [f"b: FAILED: exit code 3 (job {job[:8]})", "g: FAILED: d: exit code 4"]
 
 
 ENTRY = Entry(id="a", kind=Kind.JOB)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -75,7 +76,8 @@ def test_a_run_with_unknown_keys_goes_on(run: Run) -> None:
 def test_a_task_with_exit_code_2_is_no_mistake_in_the_document(run: Run) -> None:
     code, _, err = run("run", flow(f"{HEAD}- {{name: a, command: [sh, -c, exit 2], resources: r}}\n"))
 
-    assert (code, err) == (1, "a: FAILED: exit code 2\n")
+    assert code == 1
+    assert re.fullmatch(r"a: FAILED: exit code 2 \(job [0-9a-f]{8}\)\n", err)
 
 
 @pytest.mark.parametrize(
@@ -231,11 +233,12 @@ def test_status_logs_and_a_repeated_run_report_the_run(run: Run) -> None:
 
     assert first[0] == again[0] == 3
     # without a terminal, only failures are reported
-    assert first[2] == "b: FAILED: exit code 3\n"
+    job = json.loads(run("status", "--json", file)[1])[1]["job"][:8]
+    assert first[2] == f"b: FAILED: exit code 3 (job {job})\n"
     assert again[2] == "jpsi: this run is over; --again begins a new one\n"
     assert run("status", file)[1].splitlines() == [
         "COMPLETED  a",
-        f"FAILED     {'b':<30}  exit code 3",
+        f"FAILED     {'b':<30}  exit code 3 (job {job})",
     ]
     assert [it["exit_code"] for it in json.loads(run("status", "--json", file)[1])] == [0, 3]
     assert run("logs", file, "a")[1] == "hello\n"

@@ -67,7 +67,28 @@ def test_an_existing_result_is_shown_and_not_recomputed(run: Run, tmp_path: Path
     assert re.fullmatch(reused, second.stderr)
     (one, other) = json.loads(run("ls", "--json").stdout)
     assert one["execution"] == other["execution"]
-    assert len(run("ls").stdout.splitlines()) == 3
+    heading, *rows = run("ls").stdout.splitlines()
+    assert heading.split() == ["REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "RESULT", "COMMAND"]
+    assert [execution in it for it in rows] == [True, True]
+    assert [re.search(r"(computed|reused): complete", it)[1] for it in rows] == ["computed", "reused"]
+
+
+def test_the_output_of_an_old_request_is_shown(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "both.yaml").write_text('command: [sh, -c, "echo out; echo err >&2"]\n')
+    request = json.loads(run("run", "both.yaml", "--json").stdout)["request"]["id"]
+
+    assert run("logs", request).stdout == "out\n"
+    assert run("logs", "--stderr", request).stdout == "err\n"
+    execution = json.loads(run("show", request, "--json").stdout)["execution"]["id"]
+    assert run("logs", execution).stdout == "out\n"
+
+
+def test_a_request_without_output_says_so(run: Run) -> None:
+    draft = json.loads(run("draft", "words.yaml", "--json").stdout)["id"]
+    queued = json.loads(run("submit", "words.yaml", "--json").stdout)["id"]
+
+    assert run("logs", draft, code=2).stderr == f"jpsi: request {draft} has no execution: it is draft\n"
+    assert "has not begun" in run("logs", queued, code=2).stderr
 
 
 def test_a_preview_can_be_submitted_as_long_as_it_holds(run: Run) -> None:

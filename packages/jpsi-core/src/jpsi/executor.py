@@ -186,15 +186,16 @@ class JobExecutor:
         if not job.status.final:
             self._engine.cancel(job.id)
 
-    def cancel_many(self, jobs: Iterable[Job]) -> None:
+    def cancel_many(self, jobs: Iterable[Job], *, unmet: str = "") -> None:
         """Request the end of many jobs with few requests; final ones are skipped.
 
+        With `unmet`, the statuses of batch jobs say by it which dependency was not met.
+
         Raises:
-            BulkException: the request failed for some jobs; it names them, each with the error that `cancel`
-                would have raised.
+            BulkException: the request failed for some jobs; it has the error of each, as `cancel` raises it.
             ValueError: a job is given twice; nothing was requested.
         """
-        self._submitter.cancel_many(jobs)
+        self._submitter.cancel_many(jobs, unmet)
 
     def attach(self, job: Job, native_id: str) -> None:
         """Attach a NEW job to a job that the backend already has.

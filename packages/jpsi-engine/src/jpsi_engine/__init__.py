@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         open_private,
     )
     from jpsi_engine.local import LocalEngine
+    from jpsi_engine.queue_limits import Excess, describe_never, excess_over_queues, find_excess
 else:
     from jpsi.plugin.engine import lazy_attributes
 
@@ -32,15 +33,20 @@ else:
                 "open_private"
             ),
             ".local": "LocalEngine",
+            ".queue_limits": "Excess describe_never excess_over_queues find_excess",
         },
     )
 
 __all__ = [
     "BatchEngine",
+    "Excess",
     "LocalEngine",
     "array_specs",
     "check_private_directory",
     "check_way",
+    "describe_never",
+    "excess_over_queues",
+    "find_excess",
     "is_on_network",
     "job_store",
     "make_directory",

@@ -358,7 +358,7 @@ class BatchEngine(Engine):
         for error in self.cancel_many([job_id]).values():
             raise error
 
-    def cancel_many(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
+    def cancel_many(self, job_ids: Sequence[str], unmet: str = "") -> Mapping[str, JpsiError]:
         """Ask jobs to end; see `jpsi.plugin.engine.Engine`."""
         monitor, _ = self._open()
         refused: dict[str, JpsiError] = {}
@@ -370,7 +370,7 @@ class BatchEngine(Engine):
             elif not self._spool.is_final(job_id, self._is_conclusive):
                 msg = f"job {job_id} is followed by another process; attach to it or recover it to cancel it"
                 refused[job_id] = SubmitException(msg)
-        return refused | self._control().cancel(jobs)
+        return refused | self._control().cancel(jobs, unmet)
 
     def _control(self) -> Control:
         return Control(self._backend, self._open()[0], self._start_threads, self._run_host.share_files)

@@ -407,3 +407,18 @@ def test_final_verdict_does_not_depend_on_the_order_of_the_evidence(
 def outcome(status: JobStatus | None) -> tuple[object, ...]:
     assert status is not None
     return status.state, status.exit_code, status.reason
+
+
+def test_a_job_cancelled_since_a_dependency_was_not_met_says_so() -> None:
+    stop = Stop(CANCEL, NOW, unmet="fit has not completed")
+
+    status = judge(facts(stop=Stop.from_content(stop.content), queued=observed(CANCELED), settled=True))
+
+    assert status is not None
+    assert (status.state, status.reason, status.message) == (
+        *(CANCELED, Reason.DEPENDENCY),
+        "fit has not completed",
+    )
+    completed = judge(facts(stop=stop, markers=ended("run.0"), queued=observed(COMPLETED), settled=True))
+    assert completed is not None
+    assert (completed.state, completed.reason) == (COMPLETED, None)

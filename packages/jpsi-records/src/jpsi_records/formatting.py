@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -135,17 +135,21 @@ def cancelled(found: model.Request, execution: model.Execution | None) -> str:
     return f"request {found.id}:{assigned} cancelled{more}{back}"
 
 
-def requests(found: Iterable[model.Request], executions: Mapping[str, model.Execution]) -> str:
-    """Return a table of requests, with the executions that they have."""
-    rows = [("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "COMMAND")]
+def requests(
+    found: Iterable[model.Request], executions: Mapping[str, model.Execution], computed: Container[str]
+) -> str:
+    """Return a table of requests, with their executions, which those in `computed` have caused."""
+    rows = [("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "RESULT", "COMMAND")]
     for it in found:
         priority = "-" if it.priority is None else f"{it.priority:g}"
         execution = executions.get(it.execution or "")
-        execution_state = "-" if execution is None else state(execution)
+        execution_id, result_text = ("-", "-") if execution is None else (execution.id, state(execution))
+        if execution is not None and execution.state is model.ExecutionState.COMPLETE:
+            result_text = f"{'computed' if it.id in computed else 'reused'}: {result_text}"
         computation = it.spec.computation
         command = it.name or " ".join(computation.command) or computation.container_image or ""
         request_state = it.outcome or it.state.value
-        rows.append((it.id, request_state, priority, it.owner, execution_state, printable(command)))
+        rows.append((it.id, request_state, priority, it.owner, execution_id, result_text, printable(command)))
     return table(rows)
 
 

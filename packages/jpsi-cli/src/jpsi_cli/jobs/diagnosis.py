@@ -13,8 +13,9 @@ from datetime import timedelta
 import attrs
 
 import jpsi
+from jpsi_engine import describe_never
 
-from ..output import describe_never, format_size
+from ..output import format_size
 from .job_table import format_age
 
 
@@ -139,7 +140,7 @@ def _advice_before_end(facts: JobFacts) -> Iterator[str]:
         yield "query the batch system: jpsi ls --refresh"
     elif facts.status.state is jpsi.JobState.QUEUED:
         text = facts.status.message or ""
-        never = facts.excess or [it for it in [describe_never(text)] if it is not None]
+        never = facts.excess or [it for it in [describe_never(text, "--")] if it is not None]
         if never:
             yield from never
             return

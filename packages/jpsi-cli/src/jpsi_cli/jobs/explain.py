@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 
 import jpsi
 from jpsi.plugin import Observation
-from jpsi_engine import job_store
+from jpsi_engine import excess_over_queues, job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
-from ..output import excess_over_queues
 from ..stored_jobs import best_status, index_list, job_title, recall_jobs, select_job, select_jobs
 from .diagnosis import Diagnosis, JobFacts, diagnose
 
@@ -90,9 +89,10 @@ def _facts(job: StoredJob) -> JobFacts:
 def _excess(job: StoredJob, executor: jpsi.JobExecutor) -> Sequence[str]:
     """Return for which requests no queue of the batch system can ever start a job."""
     try:
-        return excess_over_queues(job.spec, executor.system.queues())
+        found = excess_over_queues(job.spec, executor.system.queues())
     except jpsi.JpsiError:
         return ()
+    return [f"--{it.request}: {it.sentence}" for it in found]
 
 
 def _query(

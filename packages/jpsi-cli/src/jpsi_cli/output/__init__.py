@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .outcome import describe_end, status_json
     from .progress import summarize_states
     from .quantities import format_size
-    from .queue_limits import describe_never, excess_over_queues, require_fit
     from .terminal import Paint, plain
 else:
     # Each command uses a part of it.
@@ -29,7 +28,6 @@ else:
             ".outcome": "describe_end status_json",
             ".progress": "summarize_states",
             ".quantities": "format_size",
-            ".queue_limits": "describe_never excess_over_queues require_fit",
             ".terminal": "Paint plain",
         },
     )

@@ -11,9 +11,10 @@ import sys
 from typing import Literal
 
 import jpsi
+from jpsi_engine import describe_never
 
 from .. import messages
-from . import outcome, queue_limits
+from . import outcome
 
 
 class Display:
@@ -160,7 +161,7 @@ _CHECKS_BEFORE_REASON = 5
 
 
 def _with_advice(reason: str) -> str:
-    return "; ".join(filter(None, [reason, queue_limits.describe_never(reason)]))
+    return "; ".join(filter(None, [reason, describe_never(reason, "--")]))
 
 
 _DETAIL_COLUMN = len("jpsi: COMPLETED  ")

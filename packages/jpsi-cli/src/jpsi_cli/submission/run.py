@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import jpsi
 
 from .. import messages
-from ..output import choose_display, require_fit
+from ..output import choose_display
 from ..stored_jobs import read_dependencies, sort_dependencies
 from . import documents, staging_progress
 from .foreground import Foreground
+from .job_limits import require_fit
 from .job_spec import OptionValue, add_dependencies
 
 if TYPE_CHECKING:

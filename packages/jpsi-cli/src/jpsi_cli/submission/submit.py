@@ -10,9 +10,9 @@ from jpsi_engine.job_store import array_id, array_index
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
-from ..output import require_fit
 from ..stored_jobs import Dependencies, limit_arrays, read_dependencies, sort_dependencies, start_waiting
 from . import documents, staging_progress
+from .job_limits import require_fit
 from .job_spec import OptionValue, add_dependencies, make_spec
 
 # How many jobs with the same reason a message names.

@@ -9,8 +9,8 @@ import jpsi
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
-from ..output import require_fit
 from . import documents
+from .job_limits import require_fit
 from .submit import make_elements
 
 

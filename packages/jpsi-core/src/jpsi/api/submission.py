@@ -166,13 +166,13 @@ class JobSubmitter:
                 self._observers.forget_job(job.id)
         job._release(attempt)  # noqa: SLF001
 
-    def cancel_many(self, jobs: Iterable[Job]) -> None:
+    def cancel_many(self, jobs: Iterable[Job], unmet: str) -> None:
         """Request the end of many jobs."""
         request = _Request(by_id(jobs))
         own = {it.id: it for it in request.jobs.values() if it.executor is self._executor}
         request.failed.update({it: self.foreign(it) for it in request.jobs.values() if it.id not in own})
-        running = [job_id for job_id, job in own.items() if not job.status.final]
-        request.failed.update({own[job_id]: e for job_id, e in self._engine.cancel_many(running).items()})
+        failed = self._engine.cancel_many([it for it, job in own.items() if not job.status.final], unmet)
+        request.failed.update({own[job_id]: e for job_id, e in failed.items()})
         request.check("cancelled")
 
     def foreign(self, job: Job) -> SubmitException:

@@ -35,8 +35,13 @@ class Control:
     #: See `RunHost`.
     _share_files: Callable[[Collection[str]], None]
 
-    def cancel(self, jobs: Sequence[JobView]) -> dict[str, JpsiError]:
-        """Cancel jobs; return, by job id, the errors of those that were not cancelled."""
+    def cancel(self, jobs: Sequence[JobView], unmet: str = "") -> dict[str, JpsiError]:
+        """Cancel jobs; return, by job id, the errors of those that were not cancelled.
+
+        Args:
+            jobs: those to cancel.
+            unmet: why a dependency of all of them cannot be met; empty if that is not why they are to end.
+        """
         refused: dict[str, JpsiError] = {}
         parts = iter(self._backend.split_for_requests(jobs))
         for part in parts:
@@ -44,14 +49,14 @@ class Control:
             # request does not wait for all records.
             left = [job for job in part if self._monitor.get(job.job_id) is job]
             try:
-                refused |= self._cancel_jobs(left)
+                refused |= self._cancel_jobs(left, unmet)
             except JpsiError as e:
                 # a batch system that does not answer would not answer for the other parts either
                 refused |= {job.job_id: e for job in (*left, *itertools.chain.from_iterable(parts))}
         self._request_poll([job for job in jobs if job.job_id not in refused])
         return refused
 
-    def _record_stops(self, jobs: Sequence[JobView]) -> dict[str, JpsiError]:
+    def _record_stops(self, jobs: Sequence[JobView], unmet: str) -> dict[str, JpsiError]:
         """Record the stops of jobs, also for other machines; return the errors of those that failed.
 
         A client that sees the end of a job must know that the user wanted it.
@@ -60,22 +65,22 @@ class Control:
         for job in jobs:
             try:
                 with convert_os_errors(f"job {job.job_id} could not be cancelled"):
-                    self._monitor.record_stop(job, Stop(CANCEL, datetime.now(UTC)))
+                    self._monitor.record_stop(job, Stop(CANCEL, datetime.now(UTC), unmet=unmet))
             except SubmitException as e:
                 failed[job.job_id] = e
         stopped = [job for job in jobs if job.has_runner and job.job_id not in failed]
         self._share_files([stop_file(job.spool_id, job.attempt) for job in stopped])
         return failed
 
-    def _cancel_jobs(self, jobs: Sequence[JobView]) -> dict[str, JpsiError]:
+    def _cancel_jobs(self, jobs: Sequence[JobView], unmet: str) -> dict[str, JpsiError]:
         """Cancel jobs with one request; return the errors of those that were not cancelled."""
         try:
             own, seen, refused = self._split_by_owner(jobs, "cancelled")
         except JpsiError:
             # without an answer, at least record that the user wanted the end
-            self._record_stops(jobs)
+            self._record_stops(jobs, unmet)
             raise
-        failed = self._record_stops(own)
+        failed = self._record_stops(own, unmet)
         stopped = [job for job in own if job.job_id not in failed]
         if stopped:
             refused |= _refusals(stopped, "cancelled", self._backend.cancel(_ids(stopped), seen))

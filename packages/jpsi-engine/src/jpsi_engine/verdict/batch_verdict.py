@@ -113,6 +113,9 @@ def judge(facts: Facts) -> JobStatus | None:
     status = _decide_status(facts)
     if status is not None and status.final and facts.exit_marker is not None:
         status = add_staging_outcome(status, facts.exit_marker.detail)
+    unmet = "" if facts.stop is None else facts.stop.unmet
+    if status is not None and status.state is JobState.CANCELED and unmet:
+        status = attrs.evolve(status, message=unmet, reason=Reason.DEPENDENCY)
     if status is not None:
         status = timed(status, _time_source(facts, status.time))
     if status is None or not any(marker.restart for marker in facts.markers):

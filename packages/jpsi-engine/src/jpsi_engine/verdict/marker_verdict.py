@@ -40,6 +40,8 @@ class Stop:
     is_late: bool = False
     #: How often jpsi repeated the cancel, as the job still ran.
     repeats: int = 0
+    #: Why a dependency of the job cannot be met, if that is why it was to end.
+    unmet: str = ""
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Stop:
@@ -50,14 +52,16 @@ class Stop:
         """
         why = TIMEOUT if content.get("why") == TIMEOUT else CANCEL
         time, repeats = datetime.fromisoformat(content["time"]), int(content.get("repeats", 0))
-        return cls(why, time, is_late=content.get("late") is True, repeats=repeats)
+        is_late, unmet = content.get("late") is True, str(content.get("unmet", ""))
+        return cls(why, time, is_late=is_late, repeats=repeats, unmet=unmet)
 
     @property
     def content(self) -> dict[str, Any]:
         """The record, as it is written to the spool."""
         late = {"late": True} if self.is_late else {}
         repeats = {"repeats": self.repeats} if self.repeats else {}
-        return {"why": self.why, "time": self.time.isoformat(), **late, **repeats}
+        unmet = {"unmet": self.unmet} if self.unmet else {}
+        return {"why": self.why, "time": self.time.isoformat(), **late, **repeats, **unmet}
 
 
 @attrs.frozen(slots=True)

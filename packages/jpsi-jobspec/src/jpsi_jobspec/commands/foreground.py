@@ -24,7 +24,7 @@ from jpsi import JobExecutor, JobState
 
 from ..groups import end_orphans
 from ..planning import Entry
-from ..reporting import explain_failure, is_unsuccessful, run_records
+from ..reporting import explain_end, run_records
 from ..run_store import Journal, read_run
 from ..running import EXIT_CANCELLED, EXIT_TIMEOUT, Driver, exit_code_of
 from .messages import print_errors
@@ -91,12 +91,9 @@ def _drive(journal: Journal, options: Waiting) -> Journal:
     is_terminal = sys.stderr.isatty()
 
     def report_state(entry: Entry, state: JobState) -> None:
-        parts = journal.parts[entry.id]
-        worst = next(filter(is_unsuccessful, parts), None) if state.final else None
-        if is_terminal or worst is not None:
-            click.echo(
-                f"{entry.id}: {state.value}" + (f": {explain_failure(worst)}" if worst else ""), err=True
-            )
+        why = explain_end(journal, entry) if state.final else ""
+        if is_terminal or why:
+            click.echo(f"{entry.id}: {state.value}" + (f": {why}" if why else ""), err=True)
 
     def report(sentence: str) -> None:
         print_errors([sentence])

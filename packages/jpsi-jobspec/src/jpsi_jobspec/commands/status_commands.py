@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
 from jpsi import InvalidJobException
 from jpsi_engine import job_store
 
+from ..planning import Kind
 from ..reporting import group_journals, refresh_states, render_entry, run_records
 from ..run_store import Journal, Part
 from ..running import EXIT_DONE
@@ -35,11 +36,17 @@ def status(arguments: Arguments, *, as_json: bool) -> int:
     return EXIT_DONE
 
 
-def logs(arguments: Arguments, *, task: str, is_stderr: bool) -> int:
-    """Show the output of a task, and return the exit code."""
+def logs(arguments: Arguments, *, tasks: Sequence[str], is_stderr: bool) -> int:
+    """Show the output of tasks, without names that of all, and return the exit code."""
     last = last_run(arguments.file)
     journals = (last, *group_journals(last))
-    chosen = _select_replicas(task, _replicas_by_name(last, journals))
+    parts = _replicas_by_name(last, journals)
+    inside = {it.id for entry in last.plan.entries if (it := entry.replicated) is not None}
+    # the replicas of a task are among them by the name of the task
+    names = tasks or [it for it in parts if it not in inside and _is_begun_task(parts[it])]
+    if not names:
+        print_errors(["no task has begun"])
+    chosen = {name: part for it in names for name, part in _select_replicas(it, parts).items()}
     jobs = {it.id: it for it in job_store.jobs(also=[it.work for it in journals])}
     for name, part in chosen.items():
         job = jobs.get(part.job_id or "")
@@ -52,9 +59,14 @@ def logs(arguments: Arguments, *, task: str, is_stderr: bool) -> int:
         while (chunk := output.read(offset)) is not None and chunk.data:
             click.echo(chunk.data, nl=False)
             offset = chunk.end
-        if offset == 0 and not is_stderr:
+        if offset == 0 and not is_stderr and len(chosen) == 1:
             print_errors([f"{name} has written nothing to standard output; --stderr shows standard error"])
     return EXIT_DONE
+
+
+def _is_begun_task(parts: Iterable[Part]) -> bool:
+    """Return True if an entry is no group, and has a job."""
+    return any(it.job_id is not None and it.entry.kind is not Kind.ALLOCATION for it in parts)
 
 
 def _replicas_by_name(last: Journal, journals: Iterable[Journal]) -> dict[str, list[Part]]:

@@ -220,11 +220,11 @@ Exit codes:
         ),
         _command(
             "logs",
-            "Show the output of a task of the last run.",
-            "Show the output of a task of the last run; TASK.3 is its third replica alone.",
+            "Show the output of the last run.",
+            "Show the output of the last run, or of some of its tasks; TASK.3 is the third replica alone.",
             [
                 _FILE,
-                click.Argument(["task"]),
+                _TASKS,
                 click.Option(["--stderr", "is_stderr"], is_flag=True, help="Show standard error."),
             ],
         ),

@@ -151,11 +151,11 @@ class SplitExecutor:
         if self._launcher and (resources.node_count or 1) > 1:
             launch_on_nodes(spec, self._launcher)
 
-    def cancel_many(self, jobs: Iterable[Job]) -> None:
-        """Cancel jobs."""
+    def cancel_many(self, jobs: Iterable[Job], *, unmet: str = "") -> None:
+        """Cancel jobs, with `unmet` because a dependency of them cannot be met, for that reason."""
         to_cancel = list(jobs)
-        self._first.cancel_many([it for it in to_cancel if it.executor is self._first])
-        self._nodes.cancel_many([it for it in to_cancel if it.executor is self._nodes])
+        self._first.cancel_many([it for it in to_cancel if it.executor is self._first], unmet=unmet)
+        self._nodes.cancel_many([it for it in to_cancel if it.executor is self._nodes], unmet=unmet)
 
     def info(self, job: Job) -> JobDetails | None:
         """Return what the executor of a job knows of it."""

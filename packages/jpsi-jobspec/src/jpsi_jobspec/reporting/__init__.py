@@ -5,9 +5,9 @@ from __future__ import annotations
 from .plan_svg import render_svg
 from .plan_text import plan_to_dict, render_plan, render_tree
 from .run_report import (
+    explain_end,
     explain_failure,
     group_journals,
-    is_unsuccessful,
     refresh_states,
     render_entry,
     run_records,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
@@ -13,12 +13,15 @@ from jpsi import JobState, Reason
 from jpsi_engine import job_store
 
 from ..groups import mark_lost
-from ..planning import Kind
+from ..planning import Entry, Kind
 from ..run_store import Journal, Part, inner_journal
 from ..running import combined_state
 from .plan_text import COLOURS
 
 _NAME_WIDTH = 30
+# The most replicas that a message names, and how much of an id it shows.
+_MAX_REPLICAS = 5
+_SHORT = 8
 
 
 def run_records(run: Journal) -> Iterator[dict[str, object]]:
@@ -46,8 +49,8 @@ def render_entry(parts: list[Part], *, is_coloured: bool) -> str:
     if len(parts) > 1:
         ended = sum(it.state.final for it in parts)
         counts = f" {ended} of {len(parts)} have ended"
-    worst = next(filter(is_unsuccessful, parts), None)
-    explanation = "" if worst is None else f"  {explain_failure(worst)}"
+    explanation = explain_failures(parts)
+    explanation = f"  {explanation}" if explanation else ""
     return f"{state_text}  {parts[0].entry.id:<{_NAME_WIDTH}}{counts}{explanation}".rstrip()
 
 
@@ -76,6 +79,44 @@ def refresh_states(last: Journal) -> None:
 def is_unsuccessful(part: Part) -> bool:
     """Return True if a replica has ended, and has not completed."""
     return part.state.final and part.state is not JobState.COMPLETED
+
+
+def explain_end(run: Journal, entry: Entry) -> str:
+    """Return why an entry of a run has not completed, with its replicas or tasks that failed; or nothing."""
+    (*_, last) = parts = run.parts[entry.id]
+    own = explain_failures(parts)
+    if entry.kind is not Kind.ALLOCATION or last.state is not JobState.FAILED:
+        return own
+    inside = inner_journal(run.path, entry).parts.values()
+    failed = [explain_failures([it for it in parts if it.state is JobState.FAILED]) for parts in inside]
+    named = [
+        why if it[0].entry.task else f"{it[0].entry.name}: {why}"
+        for it, why in zip(inside, failed, strict=True)
+        if why
+    ]
+    return "; ".join(named if named and last.reason == Reason.EXIT_CODE.value else [own, *named])
+
+
+def explain_failures(parts: Iterable[Part]) -> str:
+    """Return why replicas of an entry have not completed, with their numbers or the job; or nothing."""
+    by_reason: dict[str, list[Part]] = {}
+    for part in filter(is_unsuccessful, parts):
+        by_reason.setdefault(explain_failure(part), []).append(part)
+    return "; ".join(f"{_render_replicas(it)}{why}{_render_job(it[0])}" for why, it in by_reason.items())
+
+
+def _render_job(part: Part) -> str:
+    """Return the id of a failed job for other commands, to which a name stands for the jobs of all runs."""
+    is_single = part.entry.kind in {Kind.JOB, Kind.ALLOCATION} and part.state is JobState.FAILED
+    return f" (job {part.job_id[:_SHORT]})" if part.job_id and is_single else ""
+
+
+def _render_replicas(parts: Sequence[Part]) -> str:
+    if parts[0].entry.replicas == 1:
+        return ""
+    numbers = ", ".join(str(it.replica) for it in parts[:_MAX_REPLICAS])
+    more = f" and {len(parts) - _MAX_REPLICAS} more" if len(parts) > _MAX_REPLICAS else ""
+    return f"replica{'s' if len(parts) > 1 else ''} {numbers}{more}: "
 
 
 def explain_failure(part: Part) -> str:

@@ -13,7 +13,15 @@ from jpsi import Dependency, DependencyKind, Job, JobState
 from ..planning import Entry, Kind
 from ..run_store import Journal, Part
 from .executor import Executor
-from .next_step import Next, States, dependency_step, next_step, select_replicas, service_state
+from .next_step import (
+    Next,
+    States,
+    dependency_step,
+    describe_unmet,
+    next_step,
+    select_replicas,
+    service_state,
+)
 from .submissions import Submissions
 
 # Directives have limits: the driver, not the batch system, waits for more jobs than these.
@@ -65,6 +73,10 @@ class DependencyHandoff:
         ]
         steps = self._steps([part for _, part in waiting])
         return [job for (job, _), step in zip(waiting, steps, strict=True) if step is Next.NEVER]
+
+    def describe_unmet(self, part: Part) -> str:
+        """Return why a replica can never start, as a clause."""
+        return describe_unmet(part.entry, self._states(part.entry), part.replica)
 
     def _steps(self, parts: Sequence[Part]) -> list[Next]:
         if not parts:

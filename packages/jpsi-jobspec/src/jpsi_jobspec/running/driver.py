@@ -20,11 +20,12 @@ from ..run_store import DEPENDENCY_FAILED, LOST, NO_LONGER_NEEDED, NO_ROOM, Even
 from .dependencies import DependencyHandoff
 from .executor import Executor
 from .live_output import LiveOutput, Show
-from .next_step import combined_state
+from .next_step import Next, combined_state
 from .outcome import cleans_up, end_event_for_job
 from .probes import Probes
 from .starter import Starter
 from .submissions import Report, SubmissionResult, Submissions
+from .wait_reasons import WaitReasons
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +95,7 @@ class Driver:
         self._jobs_of_earlier_start = set(self._journaled_jobs) if is_restarted else set()
         self._probes = Probes(lambda: executor.files, lambda job_id: self._updates.put((job_id, None)))
         self._live_output = LiveOutput(show)
+        self._wait_reasons = WaitReasons(report, self._is_dependent, clock)
         self._shown: dict[str, JobState] = {}
         # why the driver ended jobs, by their ids
         self._why_ended: dict[str, str] = {}
@@ -119,6 +121,7 @@ class Driver:
             self._handle_result(self._submissions.retry())
             self._fail_blocked_entries()
             self._live_output.update()
+            self._report_wait_reasons()
             self._process_updates()
         self._live_output.update()
 
@@ -234,9 +237,13 @@ class Driver:
         """End jobs; return the entries of those that the batch system never got."""
         live = [it for it in jobs if not self._part(it).state.final]
         self._why_ended |= {it.id: why for it in live}
-        never_submitted = self._submissions.cancel(live)
+        is_dependent = why == DEPENDENCY_FAILED
+        unmet = {it.id: self._handoff.describe_unmet(self._part(it)) for it in live if is_dependent}
+        never_submitted = self._submissions.cancel(live, unmet)
         state = JobState.FAILED if why == NO_ROOM else JobState.CANCELED
-        self._journal.append([it.end_event(state, why) for it in never_submitted])
+        messages = [self._handoff.describe_unmet(it) if is_dependent else None for it in never_submitted]
+        ends = zip(never_submitted, messages, strict=True)
+        self._journal.append([it.end_event(state, why, message) for it, message in ends])
         affected = dict.fromkeys(it.entry.id for it in never_submitted)
         for name in affected:
             self._starter.release(name)
@@ -289,13 +296,25 @@ class Driver:
             self._starter.waiting[part.entry.id] = None
             return part.event(job=None, state=JobState.NEW.value)
         why = self._why_ended.get(job_id)
-        return end_event_for_job(part, status, self._journal, why, is_group_run=self._is_group_run)
+        event = end_event_for_job(part, status, self._journal, why, is_group_run=self._is_group_run)
+        if event["reason"] == DEPENDENCY_FAILED:
+            # the same words on every system
+            event["message"] = self._handoff.describe_unmet(part) or event["message"]
+        return event
 
     def _show(self, name: str) -> None:
         state = combined_state([it.state for it in self._journal.parts[name]])
         if self._shown.get(name) is not state:
             self._shown[name] = state
             self._on_state(self._entries[name], state)
+
+    def _report_wait_reasons(self) -> None:
+        """Report why jobs wait; inside of a group they wait for each other, as its resources demand."""
+        if not self._is_group_run:
+            self._wait_reasons.update((it, self._part(it)) for it in self._jobs)
+
+    def _is_dependent(self, part: Part) -> bool:
+        return self._handoff.steps([part]) != [Next.START]
 
     def _fail_blocked_entries(self) -> None:
         """Fail entries that wait for room which services keep, since services end last.

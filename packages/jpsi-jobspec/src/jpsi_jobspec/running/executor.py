@@ -39,8 +39,8 @@ class Executor(Protocol):
     def submit_many(self, jobs: Sequence[Job]) -> None:
         """Submit jobs."""
 
-    def cancel_many(self, jobs: Iterable[Job]) -> None:
-        """Cancel jobs."""
+    def cancel_many(self, jobs: Iterable[Job], *, unmet: str = "") -> None:
+        """Cancel jobs, with `unmet` because a dependency of them cannot be met, for that reason."""
 
     def info(self, job: Job) -> JobDetails | None:
         """Return what the executor knows of a job now."""

@@ -22,6 +22,7 @@ from jpsi import (
     SubmitException,
     escape,
 )
+from jpsi_engine import find_excess
 
 from ..document import ONE_SLOT, as_resources
 from ..planning import Entry, Kind, Plan
@@ -90,7 +91,7 @@ def job_spec(
 
 
 def check_jobs(plan: Plan) -> None:
-    """Raise if a job of a plan cannot be submitted.
+    """Raise if a job of a plan cannot be submitted, or can never start in any queue.
 
     Entries that differ only in the arguments of their commands are checked once.
 
@@ -107,9 +108,11 @@ def check_jobs(plan: Plan) -> None:
                 known[key] = _find_problems(entry, executor)
             for problem in known[key]:
                 found.setdefault(problem, []).append(entry.id)
+        specs = [(it.id, submitted_spec(it)) for it in plan.entries]
+        found |= {it.sentence: ids for it, ids in find_excess(executor, specs).items()}
     if found:
         raise InvalidJobException.of(
-            plan.source, [f"{_render_names(ids)}: {problem}" for problem, ids in found.items()]
+            plan.source, [f"{render_names(ids)}: {problem}" for problem, ids in found.items()]
         )
 
 
@@ -135,7 +138,7 @@ def _find_problems(entry: Entry, executor: JobExecutor) -> Sequence[str]:
     return ()
 
 
-def _render_names(ids: Sequence[str]) -> str:
+def render_names(ids: Sequence[str]) -> str:
     """Return the names of entries, only the first ones of many."""
     more = len(ids) - _MAX_NAMES
     return ", ".join(ids[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -6,7 +6,7 @@ The driver asks it which entries can start, and `dependencies` which of them the
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from jpsi import JobState
@@ -70,6 +70,31 @@ def dependency_step(after: After, states: States, replica: int | None = None) ->
     # a batch system can wait for all of them, but not for the first one that fails
     can_wait = after.when != "failed" or len(dependency_states) == 1
     return Next.HAND_OVER if can_wait and JobState.NEW not in dependency_states else Next.WAIT
+
+
+def describe_unmet(entry: Entry, states: States, replica: int) -> str:
+    """Return why a replica can never start, as a clause: its dependencies that are not met.
+
+    A batch system may report the end of a job before that of the job which is its cause: then any dependency
+    that is not met yet may be the cause.
+    """
+    steps = {it: dependency_step(it, states, replica) for it in entry.after}
+    unmet = [it for it, step in steps.items() if step is Next.NEVER] or [
+        it for it, step in steps.items() if step is not Next.START
+    ]
+    return render_unmet(unmet)
+
+
+def render_unmet(unmet: Iterable[After]) -> str:
+    """Return a clause about dependencies that are not met.
+
+    >>> render_unmet([After("fit"), After("mend", "failed")])
+    'fit has not completed and mend has not failed'
+    """
+    return " and ".join(f"{it.id} {_UNMET.get(it.when, 'has not ended')}" for it in unmet)
+
+
+_UNMET = {"ok": "has not completed", "failed": "has not failed", "started": "has not started"}
 
 
 def _started_step(dependency_states: Sequence[JobState]) -> Next:

@@ -53,7 +53,9 @@ class Starter:
             starting = [part for part, step in steps if step in {Next.START, Next.HAND_OVER}]
         else:
             never, starting = new, []
-        self._record_end(never, JobState.CANCELED, why_not or DEPENDENCY_FAILED)
+        for part in never:
+            unmet = None if why_not else self._handoff.describe_unmet(part) or None
+            self._record_end([part], JobState.CANCELED, why_not or DEPENDENCY_FAILED, unmet)
         if starting and self._capacity is not None and not self._capacity.can_ever_fit(entry):
             self._record_end(starting, JobState.FAILED, NO_ROOM, "it needs more than the group has")
             return {}, True

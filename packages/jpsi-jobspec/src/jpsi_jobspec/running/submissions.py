@@ -16,6 +16,7 @@ from jpsi_engine import job_store
 
 from ..run_store import DEPENDENCY_FAILED, LOST, Event, Journal, Part
 from .executor import Executor
+from .next_step import render_unmet
 
 #: Called with a sentence for the user who watches the run.
 Report = Callable[[str], None]
@@ -77,6 +78,8 @@ class Submissions:
         self._to_recover: dict[str, Part] = {}
         self._unsent: dict[str, Job] = {}
         self._unended: dict[str, Job] = {}
+        # why dependencies of jobs that are to end cannot be met, by the ids of the jobs
+        self._unmet: dict[str, str] = {}
 
     def recover(self, wanted: Mapping[str, Part]) -> SubmissionResult:
         """Find the jobs with these ids again, which an earlier process journaled."""
@@ -103,9 +106,15 @@ class Submissions:
         """Forget a job that has ended."""
         del self.jobs[job_id], self.parts[job_id]
 
-    def cancel(self, jobs: Iterable[Job]) -> list[Part]:
-        """Have `retry` cancel jobs; return the replicas of those that were never submitted."""
+    def cancel(self, jobs: Iterable[Job], unmet: Mapping[str, str]) -> list[Part]:
+        """Have `retry` cancel jobs; return the replicas of those that were never submitted.
+
+        Args:
+            jobs: those to cancel.
+            unmet: why a dependency of a job cannot be met, by job id, if that is why the job is to end.
+        """
         never_submitted = []
+        self._unmet |= unmet
         for job in jobs:
             if job.executor is None:
                 never_submitted.append(self.parts[job.id])
@@ -198,14 +207,15 @@ class Submissions:
         self._journal.append(events)
         return [f"{waiting[0]}; {len(waiting)} jobs wait to be submitted"] if len(waiting) > 1 else waiting
 
-    @staticmethod
-    def _refusal_event(job: Job, part: Part, error: JpsiError, result: SubmissionResult) -> Event:
+    def _refusal_event(self, job: Job, part: Part, error: JpsiError, result: SubmissionResult) -> Event:
         """Return the event to journal for a job that was refused."""
         needed = [Dependency.of(it) for it in (job.spec and job.spec.attributes.after) or ()]
         for it in needed:
             # the dependency has ended since the driver looked
             if isinstance(it.job, Job) and it.kind.is_met(it.job.status.state) is False:
-                return part.end_event(JobState.CANCELED, DEPENDENCY_FAILED)
+                other = self.parts[it.job.id].entry.id
+                unmet = render_unmet(after for after in part.entry.after if after.id == other)
+                return part.end_event(JobState.CANCELED, DEPENDENCY_FAILED, unmet)
         if needed and isinstance(error, InvalidJobException):
             # a batch system cannot wait for every kind of job, such as array elements: the driver waits then
             result.held.add(part.entry.id)
@@ -214,17 +224,21 @@ class Submissions:
 
     def _cancel_unended(self) -> list[str]:
         """Cancel the jobs that are to end; return why that failed for now."""
-        unended = [it for it in self._unended.values() if not it.status.final]
-        self._unended = {}
-        try:
-            self._executor.cancel_many(unended)
-        except BulkException as e:
-            transient = {it: why for it, why in e.failed.items() if _is_transient(why)}
-            self._unended = {it.id: it for it in transient}
-            for why in dict.fromkeys(str(it) for job, it in e.failed.items() if job not in transient):
-                self._report(why)
-            return list(map(str, transient.values()))[:1]
-        return []
+        by_reason: dict[str, list[Job]] = {}
+        for job in self._unended.values():
+            if not job.status.final:
+                by_reason.setdefault(self._unmet.get(job.id, ""), []).append(job)
+        failed: dict[Job, JpsiError] = {}
+        for unmet, jobs in by_reason.items():
+            try:
+                self._executor.cancel_many(jobs, unmet=unmet)
+            except BulkException as e:
+                failed |= e.failed
+        transient = {it: why for it, why in failed.items() if _is_transient(why)}
+        self._unended = {it.id: it for it in transient}
+        for why in dict.fromkeys(str(it) for job, it in failed.items() if job not in transient):
+            self._report(why)
+        return list(map(str, transient.values()))[:1]
 
 
 def _is_transient(error: JpsiError) -> bool:

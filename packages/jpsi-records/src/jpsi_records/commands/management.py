@@ -11,7 +11,7 @@ import click
 from .. import formatting
 from ..errors import AmbiguousError, InvalidRequestError, NotFoundError
 from ..inbox import Inbox, Report
-from ..model import Request, RequestState
+from ..model import Execution, Request, RequestState
 from . import in_job
 from .command import EXECUTION, JSON, REQUEST, Output, command
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
         help="List only those in this state.",
     ),
     JSON,
-    when_empty=lambda: Output(formatting.requests([], {}), formatting.as_json([])),
+    when_empty=lambda: Output(formatting.requests([], {}, ()), formatting.as_json([])),
 )
 def ls(records: Records, *, is_all: bool, state: str | None) -> Output:
     """Return the requests."""
     wanted = None if state is None else RequestState(state)
     found = records.requests(owner=None if is_all else records.user, state=wanted)
     executions = records.executions([it.execution for it in found if it.execution is not None])
-    return Output(formatting.requests(found, executions), formatting.as_json(found))
+    computed = {it for it, event in records.assignments().items() if event.data.get("is_new")}
+    return Output(formatting.requests(found, executions, computed), formatting.as_json(found))
 
 
-@command("Show everything about a request or an execution.", click.Argument(["subject"], metavar="ID"), JSON)
-def show(records: Records, subject: str) -> Output:
-    """Return everything about a request or an execution."""
+def _find(records: Records, subject: str) -> tuple[Request | None, Execution | None]:
+    """Return the request with an id and its execution, or the execution with that id."""
     try:
         request: Request | None = records.request(subject)
     except AmbiguousError:
@@ -48,7 +48,36 @@ def show(records: Records, subject: str) -> Output:
     except NotFoundError:
         request = None
     wanted = subject if request is None else request.execution
-    execution = None if wanted is None else records.execution(wanted)
+    return request, None if wanted is None else records.execution(wanted)
+
+
+@command(
+    "Show the output of the job of a request or an execution.",
+    click.Argument(["subject"], metavar="ID"),
+    click.Option(["--stderr", "is_stderr"], is_flag=True, help="Show standard error."),
+)
+def logs(records: Records, subject: str, *, is_stderr: bool) -> int:
+    """Write the output of the last attempt."""
+    from ..records import read_log  # noqa: PLC0415  a job must not load the database
+
+    request, execution = _find(records, subject)
+    if execution is None:
+        state = "" if request is None else f"{request.outcome or request.state.value}"
+        msg = f"request {subject} has no execution: it is {state}"
+        raise NotFoundError(msg)
+    attempts = records.attempts(execution.id)
+    if not attempts:
+        msg = f"execution {execution.id} has not begun: it is {formatting.state(execution)}"
+        raise NotFoundError(msg)
+    content, _ = read_log(records, execution, attempts[-1], "stderr" if is_stderr else "stdout")
+    click.echo(content, nl=False)
+    return 0
+
+
+@command("Show everything about a request or an execution.", click.Argument(["subject"], metavar="ID"), JSON)
+def show(records: Records, subject: str) -> Output:
+    """Return everything about a request or an execution."""
+    request, execution = _find(records, subject)
     attempts = [] if execution is None else records.attempts(execution.id)
     found = [] if request is None else records.events(request=request.id)
     found += [] if execution is None else records.events(execution=execution.id)

@@ -2,9 +2,10 @@
 
 `Records` makes and changes requests; `RecordsReader` has the queries and previews only. `copies` writes a
 copy of each record beside the files of the jobs; `jpsi request reindex` restores a lost database from these
-copies.
+copies. `read_log` reads what their jobs have printed.
 """
 
 from .copies import reindex, write_copy
+from .logs import LOG_NAMES, read_log
 from .queries import RecordsReader
 from .records import Records

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ..errors import NotFoundError, StoreError
 from ..formatting import assignment
 from ..model import Attempt, Event, Execution, ExecutionState, Request, RequestState, write_request_spec
-from ..records import Records
+from ..records import LOG_NAMES, Records, read_log
 from .components import (
     accounting,
     code,
@@ -29,7 +29,6 @@ from .components import (
 from .html import Content, Html, element, facts, joined, lines, listing, table
 from .layout import Site, page
 from .list_pages import MAX_INTERVALS
-from .logs import NAMES, read_log
 
 # The largest numbers of output files, and of bytes of a log.
 _MAX_FILES = 100
@@ -154,7 +153,7 @@ def _hint(execution: Execution) -> Html | None:
 
 
 def _logs(records: Records, site: Site, execution: Execution, last: Attempt) -> Iterator[Content]:
-    for name in NAMES:
+    for name in LOG_NAMES:
         try:
             content, skipped = read_log(records, execution, last, name, _MAX_LOG_BYTES)
         except (NotFoundError, StoreError):

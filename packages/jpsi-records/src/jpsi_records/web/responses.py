@@ -14,13 +14,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import attrs
 
 from ..errors import NotFoundError
-from ..records import Records
+from ..records import LOG_NAMES, Records, read_log
 from . import layout
 from .access import PARAMETER, Key, refused, token_in
 from .detail_pages import execution_page, request_page
 from .layout import Site
 from .list_pages import accounting_page, execution_list, request_list
-from .logs import NAMES, read_log
 
 _HTML, _PLAIN = "text/html; charset=utf-8", "text/plain; charset=utf-8"
 # The browser loads resources from this server only, and runs nothing that is inline.
@@ -117,7 +116,7 @@ def _page(records: Records, site: Site, parts: Sequence[str], query: Mapping[str
 def _resource(records: Records, parts: Sequence[str]) -> Answer | None:
     """Return a response that is no page: a log, or a file of the pages."""
     match parts:
-        case ["log", execution_id, number, name] if name in NAMES:
+        case ["log", execution_id, number, name] if name in LOG_NAMES:
             execution = records.execution(execution_id)
             for attempt in records.attempts(execution_id):
                 if str(attempt.number) == number:

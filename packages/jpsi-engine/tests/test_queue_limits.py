@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 import jpsi
-from jpsi_cli.output.queue_limits import describe_never, excess_over_queues
-from jpsi_engine import array_specs
-
-Run = Callable[..., subprocess.CompletedProcess[bytes]]
+from jpsi_engine import Excess, array_specs, describe_never, excess_over_queues
 
 MAIN = jpsi.Queue(
     name="main",
@@ -45,9 +38,12 @@ def spec(nodes: int | None = None, hours: int | None = None, **attributes: str) 
     )
 
 
-NODES = "--nodes: it asks for 3 nodes and can never start; the queue main has 2, the queue debug has 1"
-TIME = (
-    "--time: it asks for 5:00:00 and can never start; the queue main has 4:00:00, the queue debug has 1:00:00"
+NODES = Excess(
+    "nodes", "it asks for 3 nodes and can never start; the queue main has 2, the queue debug has 1"
+)
+TIME = Excess(
+    "time",
+    "it asks for 5:00:00 and can never start; the queue main has 4:00:00, the queue debug has 1:00:00",
 )
 EXCESS = {
     "no request": (spec(), [MAIN, DEBUG], []),
@@ -59,7 +55,7 @@ EXCESS = {
     "the named queue cannot": (
         spec(hours=2, queue_name="debug"),
         [MAIN, DEBUG],
-        ["--time: it asks for 2:00:00 and can never start; the queue debug has 1:00:00"],
+        [Excess("time", "it asks for 2:00:00 and can never start; the queue debug has 1:00:00")],
     ),
     # batch systems are not asked for a time then, and use their default
     "no limit requested": (spec(hours=0), [DEBUG], []),
@@ -68,7 +64,7 @@ EXCESS = {
     "a queue without a name": (
         spec(3),
         [jpsi.Queue(name="", native_state="", nodes=2)],
-        ["--nodes: it asks for 3 nodes and can never start; there are 2"],
+        [Excess("nodes", "it asks for 3 nodes and can never start; there are 2")],
     ),
     "a reservation": (spec(3, 5, reservation_id="r"), [MAIN], []),
     "no queues": (spec(3, 5), [], []),
@@ -76,35 +72,40 @@ EXCESS = {
 
 
 KIND = jpsi.ResourceSpecV1
-_CORES = "--cores: it asks for {} cores on one node and can never start; the queue main has 8"
-_MEMORY = "--memory: it asks for {} on one node and can never start; the queue main has 8000M"
+
+
+def _cores(count: int) -> Excess:
+    return Excess("cores", f"it asks for {count} cores on one node and can never start; the queue main has 8")
+
+
+MEMORY = Excess("memory", "it asks for 8G on one node and can never start; the queue main has 8000M")
 GIBIBYTE = 2**30
 ON_ONE_NODE = {
     "enough": (spec_of(KIND(cpu_cores_per_process=8, memory=8000 * 2**20)), []),
-    "cores": (spec_of(KIND(cpu_cores_per_process=9)), [_CORES.format(9)]),
+    "cores": (spec_of(KIND(cpu_cores_per_process=9)), [_cores(9)]),
     "cores of several processes": (
         spec_of(KIND(node_count=2, processes_per_node=5, cpu_cores_per_process=2)),
-        [_CORES.format(10)],
+        [_cores(10)],
     ),
     # five on one node and one on the other is the worst of the possible placements, three the best
     "a placement is open": (spec_of(KIND(process_count=6, node_count=2, cpu_cores_per_process=2)), []),
     "nodes are open": (spec_of(KIND(process_count=99, cpu_cores_per_process=8)), []),
-    "memory": (spec_of(KIND(memory=8 * GIBIBYTE)), [_MEMORY.format("8G")]),
-    "memory of two nodes": (spec_of(KIND(node_count=2, memory=16 * GIBIBYTE)), [_MEMORY.format("8G")]),
+    "memory": (spec_of(KIND(memory=8 * GIBIBYTE)), [MEMORY]),
+    "memory of two nodes": (spec_of(KIND(node_count=2, memory=16 * GIBIBYTE)), [MEMORY]),
     "memory, and nodes are open": (spec_of(KIND(process_count=4, memory=16 * GIBIBYTE)), []),
-    "one of several kinds": (spec_of(KIND(), KIND(cpu_cores_per_process=9)), [_CORES.format(9)]),
+    "one of several kinds": (spec_of(KIND(), KIND(cpu_cores_per_process=9)), [_cores(9)]),
 }
 
 
 @pytest.mark.parametrize(("job", "expected"), ON_ONE_NODE.values(), ids=ON_ONE_NODE)
-def test_a_job_that_fits_on_no_node_is_refused(job: jpsi.JobSpec, expected: list[str]) -> None:
+def test_a_job_that_fits_on_no_node_is_refused(job: jpsi.JobSpec, expected: list[Excess]) -> None:
     assert excess_over_queues(job, [MAIN]) == expected
     assert excess_over_queues(job, [MAIN, DEBUG]) == [], "the size of the nodes of DEBUG is not known"
 
 
 @pytest.mark.parametrize(("job", "queues", "expected"), EXCESS.values(), ids=EXCESS)
 def test_only_what_no_queue_can_start_is_refused(
-    job: jpsi.JobSpec, queues: list[jpsi.Queue], expected: list[str]
+    job: jpsi.JobSpec, queues: list[jpsi.Queue], expected: list[Excess]
 ) -> None:
     assert excess_over_queues(job, queues) == expected
 
@@ -140,55 +141,4 @@ def test_an_element_of_an_array_is_compared_with_the_queues() -> None:
     ],
 )
 def test_reasons_for_which_a_job_never_starts_say_what_to_lower(reason: str, expected: str | None) -> None:
-    assert describe_never(reason) == expected
-
-
-DOCUMENT = """{"version": 1, \
-"resources": [{"type": "slot", "label": "s", "count": 1, "with": [{"type": "core", "count": 1}]}], \
-"tasks": [{"command": ["true"], "slot": "s", "count": {"total": 1}}], \
-"attributes": {"system": {"duration": %s}}}
-"""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (
-            ["run", "-x", "slurm", "--nodes", "5000", "--", "true"],
-            (
-                "--nodes: it asks for 5000 nodes and can never start; "
-                "the queue main has 2, the queue debug has 2"
-            ),
-        ),
-        (
-            ["submit", "-x", "slurm", "--cores", "9", "--memory", "8G", "--", "true"],
-            (
-                "the job is not valid:\n  - "
-                "--cores: it asks for 9 cores on one node and can never start; "
-                "the queue main has 8, the queue debug has 8\n"
-                "  - --memory: it asks for 8G on one node and can never start; the queue main has 8000M, "
-                "the queue debug has 8000M"
-            ),
-        ),
-        (
-            ["submit", "-x", "slurm", "--queue", "debug", "--time", "2d", "--", "true"],
-            "--time: it asks for 2 days, 0:00:00 and can never start; the queue debug has 1:00:00",
-        ),
-        (
-            ["submit", "-x", "slurm", "--queue", "debug", "--many", "jobs"],
-            (
-                "jobs, line 2 and 1 more: --time: it asks for 2 days, 0:00:00 and can never start; "
-                "the queue debug has 1:00:00"
-            ),
-        ),
-    ],
-)
-def test_a_job_that_can_never_start_is_refused_at_submission(
-    run: Run, tmp_path: Path, arguments: list[str], sentence: str
-) -> None:
-    hour, days = (DOCUMENT % seconds for seconds in (3600, 172800))
-    (tmp_path / "jobs").write_text(f"{hour}{days}{days}")
-    done = run("fake", "slurm", "--", sys.executable, "-m", "jpsi_cli", *arguments)
-
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.decode() == f"jpsi: {sentence}\n"
+    assert describe_never(reason, "--") == expected

@@ -1,4 +1,4 @@
-"""Reads the logs of jobs for the web pages: standard output and error of an attempt.
+"""Reads the logs of jobs, for `jpsi request logs` and the web pages: standard output and error of an attempt.
 
 While a job runs, they are files of its attempt, which the job controls; once it has ended, the last attempt's
 are in the blob store.
@@ -12,16 +12,23 @@ from ..errors import NotFoundError
 from ..files import open_untrusted
 from ..jobs import AttemptFiles
 from ..model import Attempt, Execution
-from ..records import RecordsReader
+from .queries import RecordsReader
 
-#: The logs that have pages.
-NAMES = ("stdout", "stderr")
+#: The names of the logs.
+LOG_NAMES = ("stdout", "stderr")
 
 
 def read_log(
-    records: RecordsReader, execution: Execution, attempt: Attempt, name: str, most: int
+    records: RecordsReader, execution: Execution, attempt: Attempt, name: str, most: int | None = None
 ) -> tuple[bytes, int]:
-    """Return the last bytes of an attempt's standard output or error, and the number of bytes before them.
+    """Return an attempt's standard output or error, and the number of bytes before what is returned.
+
+    Args:
+        records: those of the execution.
+        execution: the execution of the attempt.
+        attempt: the attempt.
+        name: one of `LOG_NAMES`.
+        most: the most bytes to return, the last ones; None is all.
 
     Raises:
         NotFoundError: the file does not exist or cannot be read.
@@ -35,9 +42,9 @@ def read_log(
         path = files.stdout if name == "stdout" else files.stderr
     try:
         with open_untrusted(path) as file:
-            skipped = max(0, os.fstat(file.fileno()).st_size - most)
+            skipped = 0 if most is None else max(0, os.fstat(file.fileno()).st_size - most)
             file.seek(skipped)
-            return file.read(most), skipped
+            return file.read(-1 if most is None else most), skipped
     except OSError as e:
         msg = f"there is no {path.name} that can be read: {e.strerror}"
         raise NotFoundError(msg, e) from e

@@ -1,21 +1,21 @@
 """Finds jobs that can never start, from the limits of all queues and from the reasons why jobs wait.
 
-`jpsi run`, `submit` and `validate` refuse such jobs; `run` and `explain` say by it what would have to change.
+The commands that submit jobs refuse such jobs by it, and say of jobs that wait what would have to change.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
 import jpsi
 from jpsi.plugin import components
 
-from .quantities import format_size
+T = TypeVar("T", bound=Hashable)
 
 # The reasons of batch systems, in the words of their plugins, for which a job never starts.
 _NEVER = re.compile(
@@ -25,29 +25,43 @@ _NEVER = re.compile(
 )
 # The beginning of the names of custom attributes that are no options of a batch system.
 _OWN_ATTRIBUTES = "jpsi."
-_OPTIONS = (
-    ("--nodes", re.compile(r"\bnodes\b", re.IGNORECASE)),
-    ("--time", re.compile(r"\btime\b", re.IGNORECASE)),
-    ("--memory", re.compile(r"\b(memory|mem)\b", re.IGNORECASE)),
-    ("--cores", re.compile(r"\b(cores|processors|CPUs|ncpus)\b", re.IGNORECASE)),
+_WORDS = (
+    ("nodes", re.compile(r"\bnodes\b", re.IGNORECASE)),
+    ("time", re.compile(r"\btime\b", re.IGNORECASE)),
+    ("memory", re.compile(r"\b(memory|mem)\b", re.IGNORECASE)),
+    ("cores", re.compile(r"\b(cores|processors|CPUs|ncpus)\b", re.IGNORECASE)),
 )
 
 
-def describe_never(reason: str) -> str | None:
+def describe_never(reason: str, prefix: str = "") -> str | None:
     """Return what to change, if a job that waits for this reason never starts; None if it may start.
 
-    >>> describe_never("the job requests more time than its partition allows")
+    >>> describe_never("the job requests more time than its partition allows", "--")
     'it never starts like this: lower --time'
+
+    Args:
+        reason: why the job waits, in the words of a plugin.
+        prefix: of the names of requests, such as that of the options of a command.
     """
     # a partition with nodes that are down may have enough of them later
     if not _NEVER.search(reason) or "or has up" in reason:
         return None
-    options = [option for option, words in _OPTIONS if words.search(reason)]
-    return f"it never starts like this: lower {' or '.join(options) or 'what it asks for'}"
+    requests = [f"{prefix}{it}" for it, words in _WORDS if words.search(reason)]
+    return f"it never starts like this: lower {' or '.join(requests) or 'what it asks for'}"
 
 
-def excess_over_queues(spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> list[str]:
-    """Return for which requests no queue can ever start a job, with the numbers; none if one may.
+@attrs.frozen(slots=True)
+class Excess:
+    """A request of a job with which no queue can ever start it."""
+
+    #: `nodes`, `cores`, `memory` or `time`.
+    request: str
+    #: The sentence about it, with the numbers.
+    sentence: str
+
+
+def excess_over_queues(spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> list[Excess]:
+    """Return for which requests no queue can ever start a job; none if one may.
 
     A job that names its queue is compared with that alone. Limits that are not known exclude nothing, nor do
     any if the job has options of the batch system, which may lift them.
@@ -66,24 +80,23 @@ def excess_over_queues(spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> list
 class _Request:
     """A request of a job that queues limit."""
 
-    option: str
+    name: str
     text: str
     of_job: Callable[[jpsi.JobSpec], Any]
     of_queue: Callable[[jpsi.Queue], Any]
     render: Callable[[Any], str] = str
 
-    def excess(self, spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> Iterator[str]:
+    def excess(self, spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> Iterator[Excess]:
         """Yield that the job can never start, with the numbers, if each queue has a lower limit."""
         requested, limits = self.of_job(spec), {it.name: self.of_queue(it) for it in queues}
         # a duration of 0 asks the batch system for no time, so that its default applies
         if requested and all(it is not None and requested > it for it in limits.values()):
-            yield (
-                f"{self.option}: it asks for {self.text.format(self.render(requested))} and can never start; "
-                + ", ".join(
-                    f"the queue {name} has {self.render(it)}" if name else f"there are {self.render(it)}"
-                    for name, it in limits.items()
-                )
+            queue_limits = ", ".join(
+                f"the queue {name} has {self.render(it)}" if name else f"there are {self.render(it)}"
+                for name, it in limits.items()
             )
+            request = self.text.format(self.render(requested))
+            yield Excess(self.name, f"it asks for {request} and can never start; {queue_limits}")
 
 
 def _requested_nodes(spec: jpsi.JobSpec) -> int | None:
@@ -122,7 +135,12 @@ def _format_memory(size: int) -> str:
     >>> _format_memory(10**9), _format_memory(2**34)
     ('954M', '16G')
     """
-    return format_size(-(-size // _MEBIBYTE) * _MEBIBYTE)
+    count = -(-size // _MEBIBYTE)
+    for unit in "MGT":
+        if count % 1024:
+            return f"{count}{unit}"
+        count //= 1024
+    return f"{count}P"
 
 
 def _max_walltime(queue: jpsi.Queue) -> timedelta | None:
@@ -131,41 +149,37 @@ def _max_walltime(queue: jpsi.Queue) -> timedelta | None:
 
 _MEBIBYTE = 2**20
 _REQUESTS = (
-    _Request("--nodes", "{} nodes", _requested_nodes, lambda it: _min_known(it.nodes, it.max_nodes)),
-    _Request("--cores", "{} cores on one node", _requested_cores, lambda it: it.node_cores),
-    _Request("--memory", "{} on one node", _requested_memory, lambda it: it.node_memory, _format_memory),
-    _Request("--time", "{}", lambda it: it.attributes.duration, _max_walltime),
+    _Request("nodes", "{} nodes", _requested_nodes, lambda it: _min_known(it.nodes, it.max_nodes)),
+    _Request("cores", "{} cores on one node", _requested_cores, lambda it: it.node_cores),
+    _Request("memory", "{} on one node", _requested_memory, lambda it: it.node_memory, _format_memory),
+    _Request("time", "{}", lambda it: it.attributes.duration, _max_walltime),
 )
 
 
-def require_fit(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:
-    """Raise InvalidJobException if a job can never start in any queue; a failed query excludes nothing.
+def find_excess(
+    executor: jpsi.JobExecutor, specs: Iterable[tuple[T, jpsi.JobSpec | None]]
+) -> dict[Excess, list[T]]:
+    """Return the requests of jobs with which no queue can ever start them; a failed query excludes nothing.
 
     Args:
         executor: the executor of the jobs.
-        specs: for each job, the file and line of its document, or an empty text, and its spec.
+        specs: for each job, a word for it, and its spec.
+
+    Returns:
+        for each such request, the words of all jobs that have it.
     """
-    counted = [(place, it) for place, it in specs if it is not None and _has_limited_request(it)]
+    counted = [(word, it) for word, it in specs if it is not None and _has_limited_request(it)]
     if not counted or not executor.system.has_commands:
-        return
+        return {}
     try:
         queues = executor.system.queues()
     except jpsi.JpsiError:
-        return
-    problems: dict[str, list[str]] = {}
-    for location, spec in counted:
-        for problem in excess_over_queues(spec, queues):
-            problems.setdefault(problem, []).append(location)
-    if problems:
-        subject = "the job"
-        described = [f"{_render_locations(places)}{problem}" for problem, places in problems.items()]
-        raise jpsi.InvalidJobException.of(subject, described)
-
-
-def _render_locations(locations: Iterable[str]) -> str:
-    # the jobs of an array have one document
-    first, *others = dict.fromkeys(locations)
-    return f"{first}{f' and {len(others)} more' if others else ''}: " if first else ""
+        return {}
+    found: dict[Excess, list[T]] = {}
+    for word, spec in counted:
+        for excess in excess_over_queues(spec, queues):
+            found.setdefault(excess, []).append(word)
+    return found
 
 
 def _has_limited_request(spec: jpsi.JobSpec) -> bool:

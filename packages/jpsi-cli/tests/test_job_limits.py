@@ -1,0 +1,62 @@
+"""A job that no queue can ever start is refused with the numbers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+
+DOCUMENT = """{"version": 1, \
+"resources": [{"type": "slot", "label": "s", "count": 1, "with": [{"type": "core", "count": 1}]}], \
+"tasks": [{"command": ["true"], "slot": "s", "count": {"total": 1}}], \
+"attributes": {"system": {"duration": %s}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["run", "-x", "slurm", "--nodes", "5000", "--", "true"],
+            (
+                "--nodes: it asks for 5000 nodes and can never start; "
+                "the queue main has 2, the queue debug has 2"
+            ),
+        ),
+        (
+            ["submit", "-x", "slurm", "--cores", "9", "--memory", "8G", "--", "true"],
+            (
+                "the job is not valid:\n  - "
+                "--cores: it asks for 9 cores on one node and can never start; "
+                "the queue main has 8, the queue debug has 8\n"
+                "  - --memory: it asks for 8G on one node and can never start; the queue main has 8000M, "
+                "the queue debug has 8000M"
+            ),
+        ),
+        (
+            ["submit", "-x", "slurm", "--queue", "debug", "--time", "2d", "--", "true"],
+            "--time: it asks for 2 days, 0:00:00 and can never start; the queue debug has 1:00:00",
+        ),
+        (
+            ["submit", "-x", "slurm", "--queue", "debug", "--many", "jobs"],
+            (
+                "jobs, line 2 and 1 more: --time: it asks for 2 days, 0:00:00 and can never start; "
+                "the queue debug has 1:00:00"
+            ),
+        ),
+    ],
+)
+def test_a_job_that_can_never_start_is_refused_at_submission(
+    run: Run, tmp_path: Path, arguments: list[str], sentence: str
+) -> None:
+    hour, days = (DOCUMENT % seconds for seconds in (3600, 172800))
+    (tmp_path / "jobs").write_text(f"{hour}{days}{days}")
+    done = run("fake", "slurm", "--", sys.executable, "-m", "jpsi_cli", *arguments)
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == f"jpsi: {sentence}\n"
