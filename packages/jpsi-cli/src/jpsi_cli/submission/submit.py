@@ -13,6 +13,7 @@ from ..error_boundary import translate_to_options
 from ..output import require_fit
 from ..stored_jobs import Dependencies, limit_arrays, read_dependencies, sort_dependencies, start_waiting
 from . import documents, staging_progress
+from .foreign_directives import warn_of_directives
 from .job_spec import OptionValue, make_spec
 
 # How many jobs with the same reason a message names.
@@ -43,6 +44,7 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     jobs: dict[jpsi.Job, str] = {}
     for location, document in specs:
         spec = make_spec(document, command, options, is_expanding=expand)
+        warn_of_directives(command, spec.directory)
         jobs |= {jpsi.Job(it): location for it in make_elements(spec, array)}
     elements = [job.spec for job in jobs if job.spec is not None]
     system = jpsi.JobExecutor(executor)
