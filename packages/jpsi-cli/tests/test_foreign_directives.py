@@ -36,8 +36,8 @@ def test_a_script_with_directives_is_named_with_the_command_that_converts_it(
 
     assert (done.returncode, done.stdout) == (0, b"ran\n")
     assert done.stderr.decode() == (
-        f"jpsi: warning: ./my.sbatch has directives of {executor}, which jpsi ignores here. To submit it with "
-        "them: jpsi convert my.sbatch > job.yaml, then jpsi submit -f job.yaml\n"
+        f"jpsi: warning: ./my.sbatch has directives of {executor}, which jpsi ignores here. To submit it "
+        "with them: jpsi convert my.sbatch > job.yaml, then jpsi submit -f job.yaml\n"
     )
 
 

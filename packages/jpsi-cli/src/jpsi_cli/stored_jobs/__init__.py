@@ -8,7 +8,13 @@ from __future__ import annotations
 from . import job_json
 from .array_limit import limit_arrays
 from .deferred import await_dependencies, await_submission, start_waiting, submit_deferred
-from .dependencies import Dependencies, configured_target, read_dependencies, sort_dependencies
+from .dependencies import (
+    Dependencies,
+    configured_target,
+    describe_dependencies,
+    read_dependencies,
+    sort_dependencies,
+)
 from .recall import (
     RecalledJobs,
     best_status,

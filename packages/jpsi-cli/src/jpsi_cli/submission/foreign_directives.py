@@ -1,4 +1,7 @@
-"""Warns of a command that is a script with directives of a batch system, such as `#SBATCH`: jpsi ignores them."""
+"""Warns of a command that is a script with directives of a batch system, such as `#SBATCH`.
+
+jpsi runs a command as it is, and would ignore them in silence.
+"""
 
 from __future__ import annotations
 
