@@ -13,6 +13,7 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
+from ..error_boundary import SelectionError
 from ..output import choose_display
 from ..stored_jobs import configured_target, match_jobs, wait_for_ends
 
@@ -22,11 +23,32 @@ _POLL_SECONDS = 1.0
 
 def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     """Show the states of a job, and return the exit code for its end; wait for all jobs of an array."""
+    stored = [it for it in job_store.jobs() if native_id in {it.native_id, it.array_native_id}]
+    if executor is None:
+        executor = executor_of(native_id, stored)
     with jpsi.JobExecutor(executor) as opened:
-        elements = array_elements(native_id, job_store.jobs(), opened.name, configured_target(executor))
+        elements = array_elements(native_id, stored, opened.name, configured_target(executor))
         if not elements:
-            return _follow(opened, native_id, executor or opened.name, as_json=as_json)
+            if stored and not as_json:
+                messages.error(f"its states are shown, not its output: jpsi logs -f {native_id} follows that")
+            code = _follow(opened, native_id, executor or opened.name, as_json=as_json)
+            if executor is None and code == exit_codes.JPSI:
+                messages.error(f"jpsi looked on {opened.name}; -x names another executor or target")
+            return code
     return wait_for_ends(elements, None, as_json=as_json)
+
+
+def executor_of(native_id: str, jobs: Iterable[StoredJob]) -> str | None:
+    """Return the executor or target of the stored jobs with a native id; None if there are none.
+
+    Raises:
+        SelectionError: several executors or targets gave this native id.
+    """
+    names = sorted({job.origin.asked_for[0] for job in jobs})
+    if len(names) > 1:
+        msg = f"{' and '.join(names)} gave the native id {native_id!r}; name one of them with -x"
+        raise SelectionError(msg)
+    return names[0] if names else None
 
 
 def array_elements(native_id: str, jobs: Iterable[StoredJob], executor: str, target: str) -> list[StoredJob]:

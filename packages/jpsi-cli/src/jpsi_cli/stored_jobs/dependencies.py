@@ -62,7 +62,12 @@ def _split(text: str, jobs: Sequence[StoredJob]) -> Iterator[tuple[jpsi.Dependen
         return
     for part in text.split(","):
         kind, words = _split_kind(part)
-        for word in words.split(":"):
+        first, *more = words.split(":")
+        # native ids have digits
+        if more and first.isalpha() and not match_jobs(first, jobs):
+            msg = f"--after: there is no kind {first!r} and no such job; the kinds are ok, any and notok"
+            raise SelectionError(msg)
+        for word in (first, *more):
             if not word:
                 msg = f"--after: {text!r} is not of the form [KIND:]JOB with KIND one of ok, any, notok"
                 raise SelectionError(msg)
