@@ -187,7 +187,10 @@ class PidFd:
 
 MISTAKES = {
     "unknown": ("nosuch", "no job has the id, native id or name 'nosuch'; jpsi ls --all shows all"),
-    "no kind": ("anny:first", "there is no kind 'anny' and no such job; the kinds are ok, any and notok"),
+    "no kind": (
+        "anny:first",
+        "--after: there is no kind 'anny' and no such job; the kinds are ok, any and notok",
+    ),
     "nothing": ("", "--after: '' is not of the form [KIND:]JOB with KIND one of ok, any, notok"),
     "a kind alone": ("ok:", "--after: 'ok:' is not of the form [KIND:]JOB with KIND one of ok, any, notok"),
 }

@@ -356,7 +356,7 @@ USAGE_ERRORS = {
     "standard input twice": (["submit", "-f", "-", "-f", "-"], 2, "standard input can be read once only"),
     "no such document": (["submit", "-f", "gone"], 2, "gone cannot be read: No such file or directory"),
     "no jobs in a file": (["submit", "--many", os.devnull], 2, "/dev/null has no job in it"),
-    "no such executor": (["submit", "-x", "nosuch", "--", "true"], 125, "no executor 'nosuch'"),
+    "no such executor": (["submit", "-x", "nosuch", "--", "true"], 2, "no executor 'nosuch'"),
     "no JOB": (["show"], 2, "name a job by its id, its native id or its name"),
     "no such JOB": (["cancel", "nosuch"], 2, "no job has the id, native id or name 'nosuch'"),
     "two forms": (["ls", "--json", "--ids"], 2, "--ids, --json and --watch exclude each other"),

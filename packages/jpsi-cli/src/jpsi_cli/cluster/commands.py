@@ -67,7 +67,7 @@ Examples:
 Exit codes:
   0  the queues were shown
   2  a mistake in the command line
-  125  jpsi failed: no such executor, it has no queues, or the batch system does not answer
+  125  jpsi failed: the executor has no queues, or the batch system does not answer
 """,
 )
 

@@ -16,7 +16,7 @@ import jpsi
 from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
-from ..error_boundary import SelectionError
+from ..error_boundary import SelectionError, executor_names
 from ..output import quantities, summarize_states, terminal
 from ..stored_jobs import (
     best_status,
@@ -143,10 +143,7 @@ def ls(  # noqa: PLR0913  the options
 
 def _check_executor(name: str) -> None:
     """Raise SelectionError if no executor and no target has this name, nor any job on disk."""
-    known = {
-        word for it in jpsi.plugins(load=False) if it.kind == "executor" for word in (it.name, *it.aliases)
-    }
-    known |= jpsi.configuration().targets.keys()
+    known = executor_names()
     if name.lower() in known:
         return
     known |= {word for job in listed_jobs() for word in (job.origin.name.lower(), job.origin.executor)}
