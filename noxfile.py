@@ -479,7 +479,7 @@ def chaos(session: nox.Session) -> None:
     systems = {after.partition(":")[0] for word, after in words if word == "--only"}
     is_clean = True
     if systems != {"real"}:
-        _install(session, *_BACKENDS)
+        _install(session, *_BACKENDS, "jpsi-cli")
         is_clean = _succeeds(session, "python", "-m", "chaos", *session.posargs, env=_private_homes(session))
     if not systems or systems & {"", "real"}:
         if os.geteuid() == 0:

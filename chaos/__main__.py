@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import itertools
 import json
 import multiprocessing
 import os
@@ -16,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos import fakes, rounds, selftest, slurm
+from chaos import deferred, fakes, rounds, selftest, slurm
 from chaos.referee import Kind, Verdict
 from chaos.rounds import Result, Trial
 from chaos.systems import SYSTEMS
@@ -46,6 +47,7 @@ class Stage:
 
 
 FAKES = Stage(tuple(SYSTEMS), tuple(fakes.FAULTS), fakes.play, short=24, long=1000)
+DEFERRED = Stage(tuple(SYSTEMS), tuple(deferred.FAULTS), deferred.play, short=2, long=40)
 REAL = Stage((slurm.NAME,), tuple(slurm.FAULTS), slurm.play, short=4, long=300, alone=slurm.ALONE)
 
 
@@ -55,21 +57,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if failures := selftest.failures():
         print("the self-test of the referee failed:", *failures, sep="\n  ")
         return 1
-    stage = REAL if options.real else FAKES
+    stages = [REAL] if options.real else [FAKES, DEFERRED]
     seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
-    count = options.rounds or (stage.long if options.long else stage.short)
-    trials = list(draw(stage, seed, count, options.only))
-    if not trials:
+    trials = {
+        stage.play: list(
+            draw(stage, seed, options.rounds or (stage.long if options.long else stage.short), options.only)
+        )
+        for stage in stages
+    }
+    count = sum(map(len, trials.values()))
+    if not count:
         print(f"no system or fault is called {' or '.join(options.only)}")
-        print(f"systems: {', '.join(stage.systems)}; faults: {', '.join(stage.faults)}")
+        names = [fault for stage in stages for fault in stage.faults]
+        print(f"systems: {', '.join(stages[0].systems)}; faults: {', '.join(names)}")
         return 2
     keep = Path(options.directory or tempfile.gettempdir()) / f"jpsi-chaos-seed-{seed}"
-    print(f"chaos: seed {seed}, {len(trials)} rounds, {options.at_a_time} at a time", flush=True)
+    print(f"chaos: seed {seed}, {count} rounds, {options.at_a_time} at a time", flush=True)
     begun = time.monotonic()
     results: list[Result] = []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("chaos: terminated"))
     try:
-        for result in play_all(stage, trials, options.at_a_time, keep, keeps_files=options.keep):
+        for result in itertools.chain.from_iterable(
+            play_all(stage, trials[stage.play], options.at_a_time, keep, keeps_files=options.keep)
+            for stage in stages
+        ):
             results.append(result)
             if len(results) % _PROGRESS_INTERVAL == 0:
                 print(f"chaos: {len(results)} rounds in {time.monotonic() - begun:.0f} s", flush=True)

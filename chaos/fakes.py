@@ -17,7 +17,7 @@ from chaos.systems import SYSTEMS, GarblingFake, toy_plugin
 from chaos.tampering import garblings
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, on_path
 
-_STRANGERS = ("exit 0", "exit 3", "sleep 300 & wait $!", "sleep 0.3; exit 0")
+_FOREIGN_SCRIPTS = ("exit 0", "exit 3", "sleep 300 & wait $!", "sleep 0.3; exit 0")
 # The seconds by which a restart of the controller takes longer on its own clock than in real time.
 _RESTART_SECONDS = (1.5, 5.0)
 
@@ -37,7 +37,7 @@ class FakeRound(Round):
             kill_delay=0.5,
         )
         self.garbling_fake = GarblingFake(self.system)
-        self.strangers: list[FakeJob] = []
+        self.foreign_jobs: list[FakeJob] = []
 
     def has_submitted(self, count: int) -> bool:
         """See `Round`."""
@@ -70,7 +70,7 @@ class FakeRound(Round):
 
     def foreign_job_facts(self) -> list[ForeignJobFacts]:
         """See `Round`."""
-        return [ForeignJobFacts(it.native_id, _effect_of_command(it)) for it in self.strangers]
+        return [ForeignJobFacts(it.native_id, _effect_of_command(it)) for it in self.foreign_jobs]
 
     def own_jobs(self) -> list[tuple[int, FakeJob]]:
         """Return the jobs that the batch system has, with their keys if these are known."""
@@ -81,7 +81,7 @@ class FakeRound(Round):
         for job in self.scheduler.jobs:
             name = job.name[-1] if job.name[:-1] == self.plan["name"] and job.name[-1].isdigit() else None
             key = reported.get(job.native_id, None if name is None else int(name))
-            if key is not None and job not in self.strangers:
+            if key is not None and job not in self.foreign_jobs:
                 found.append((key, job))
         return found
 
@@ -100,12 +100,12 @@ class FakeRound(Round):
         self.scheduler.faults.up()
 
     def reuse_native_id(self, key: int, job: FakeJob, script: str) -> None:
-        """Let the batch system forget a job, and give its native id to a stranger's job."""
+        """Let the batch system forget a job, and give its native id to a foreign job."""
         with self.scheduler.lock:
             self._forget(key, job)
-            number = len(self.strangers)
-            text = proofs.STRANGER.format(number=number, proof=self.folder / "proof", command=script)
-            self.strangers.append(self.scheduler.reuse_native_id(job.native_id, text))
+            number = len(self.foreign_jobs)
+            text = proofs.FOREIGN_SCRIPT.format(number=number, proof=self.folder / "proof", command=script)
+            self.foreign_jobs.append(self.scheduler.reuse_native_id(job.native_id, text))
 
     def vanish(self, key: int, job: FakeJob) -> None:
         """Let the batch system forget a job."""
@@ -119,10 +119,10 @@ class FakeRound(Round):
             self.note("killed", key)
 
 
-def _effect_of_command(stranger: FakeJob) -> str:
-    """Return the effect on a stranger's job that only a command can have had."""
+def _effect_of_command(foreign_job: FakeJob) -> str:
+    """Return the effect on a foreign job that only a command can have had."""
     ended = {FakeState.CANCELLED: "cancelled", FakeState.HELD: "held"}
-    return ended.get(stranger.state) or ended.get(stranger.ending or FakeState.PENDING, "")
+    return ended.get(foreign_job.state) or ended.get(foreign_job.ending or FakeState.PENDING, "")
 
 
 def controller(round_: FakeRound) -> None:
@@ -143,7 +143,7 @@ def controller(round_: FakeRound) -> None:
         for key, job in round_.own_jobs():
             if round_.chance(0.6):
                 if round_.chance(0.8):
-                    round_.reuse_native_id(key, job, rng.choice(_STRANGERS))
+                    round_.reuse_native_id(key, job, rng.choice(_FOREIGN_SCRIPTS))
                 else:
                     round_.vanish(key, job)
     round_.scheduler.slots = 8

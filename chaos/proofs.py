@@ -27,8 +27,8 @@ echo "end $1" >>"$4"
 exit "$2"
 """
 
-#: The script of a stranger's job, with the file of proofs and its own number.
-STRANGER = """\
+#: The script of a foreign job, with the file of proofs and its own number.
+FOREIGN_SCRIPT = """\
 #!/bin/sh
 trap 'echo "reached {number} by TERM" >>{proof}; exit 143' TERM
 {command}
@@ -65,7 +65,7 @@ def proofs(folder: Path) -> list[tuple[str, int]]:
 
 
 def reached(folder: Path) -> list[str]:
-    """Return the signals that have reached strangers' jobs, as these recorded them."""
+    """Return the signals that have reached foreign jobs, as these recorded them."""
     path = folder / "proof"
     lines = path.read_text().splitlines() if path.exists() else []
     return [line for line in lines if line.startswith("reached ")]

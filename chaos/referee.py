@@ -2,7 +2,7 @@
 
 It counts four kinds of findings. A job is *lost* if it ran and its end was not reported, or reported as LOST;
 *doubled* if it ran more often than was requested; *wrong* if its outcome is not its own, if CANCELED was
-reported without a request, or if a command reached a stranger's job; *stuck* if it is not final in bounded
+reported without a request, or if a command reached a foreign job; *stuck* if it is not final in bounded
 time.
 """
 
@@ -146,15 +146,15 @@ class Verdict:
         return len({it.about for it in self.findings if it.kind is kind})
 
 
-def judge(jobs: Iterable[JobFacts], strangers: Iterable[ForeignJobFacts] = ()) -> Verdict:
+def judge(jobs: Iterable[JobFacts], foreign_jobs: Iterable[ForeignJobFacts] = ()) -> Verdict:
     """Return the findings about the jobs of a round."""
     jobs = list(jobs)
     findings = [finding for job in jobs for finding in _find_in_job(job)]
     findings += [
         Finding(
-            Kind.WRONG, f"stranger {it.native_id}", f"a command reached it: {it.reached}", truth="not ours"
+            Kind.WRONG, f"foreign job {it.native_id}", f"a command reached it: {it.reached}", truth="not ours"
         )
-        for it in strangers
+        for it in foreign_jobs
         if it.reached
     ]
     return Verdict(len(jobs), findings)

@@ -168,14 +168,15 @@ class Round(abc.ABC):
             "tricks": {},
             "name": "c",
             "work": str(folder / "work"),
-            "jobs": [self._job(key, rng.choice([0.0, 0.1, 0.4, 0.9])) for key in range(self.count)],
+            "jobs": [self.job(key, rng.choice([0.0, 0.1, 0.4, 0.9])) for key in range(self.count)],
         }
         self.environment = self._environment(client.paths)
         self.clients = Clients(folder, [sys.executable], self.environment)
         self._undo: list[Callable[[], object]] = []
         self._last: list[Callable[[], object]] = []
 
-    def _job(self, key: int, seconds: float) -> dict[str, Any]:
+    def job(self, key: int, seconds: float) -> dict[str, Any]:
+        """Return the plan of a job."""
         words = [
             "/bin/sh",
             "-c",
@@ -214,7 +215,7 @@ class Round(abc.ABC):
 
     @abc.abstractmethod
     def foreign_job_facts(self) -> list[ForeignJobFacts]:
-        """Return the facts about strangers' jobs."""
+        """Return the facts about foreign jobs."""
 
     # For faults.
 
@@ -277,7 +278,7 @@ class Round(abc.ABC):
     def seconds(self, least: float, most: float) -> None:
         """Give every job a random duration between these, in seconds."""
         for key in range(self.count):
-            self.plan["jobs"][key] = self._job(key, self.rng.uniform(least, most))
+            self.plan["jobs"][key] = self.job(key, self.rng.uniform(least, most))
 
     def at_end_of_fault(self, call: Callable[[], object]) -> None:
         """Call a function when the fault is over, even if the trial fails."""

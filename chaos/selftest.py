@@ -52,7 +52,7 @@ WRONG: Sequence[tuple[str, Kind, JobFacts]] = [
     ("another's code", Kind.WRONG, JobFacts(1, 21, _RAN, [ReportedStatus("client", "FAILED", 22)])),
     ("a code, and not run", Kind.WRONG, JobFacts(1, 21, (), [_OWN])),
     (
-        "a stranger's code",
+        "the code of a foreign job",
         Kind.WRONG,
         JobFacts(1, 21, (), [ReportedStatus("client", "FAILED", 3)], is_forgotten=True),
     ),
@@ -90,5 +90,5 @@ def failures() -> list[str]:
         if counts != {**dict.fromkeys(Kind, 0), kind: 1}:
             found.append(f"{name}: {kind.value}, but counted as {counts}")
     if judge([], [ForeignJobFacts("17", "cancelled"), ForeignJobFacts("18")]).count(Kind.WRONG) != 1:
-        found.append("a stranger's job was cancelled: not seen")
+        found.append("a foreign job was cancelled: not seen")
     return found

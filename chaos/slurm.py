@@ -34,8 +34,8 @@ _SECONDS = {
 # Slurm holds a job that it could not start, such as after the controller was killed, until its owner releases
 # it.
 _HELD_BY_SLURM = "launch failed requeued held"
-# A job without markers whose native id a stranger's job has got may wait for the end of that job.
-_STRANGERS = ("exit 0", "exit 0", "sleep 60 & wait $!", "sleep 60 & wait $!", "exit 3")
+# A job without markers whose native id a foreign job has got may wait for the end of that job.
+_FOREIGN_SCRIPTS = ("exit 0", "exit 0", "sleep 60 & wait $!", "sleep 60 & wait $!", "exit 3")
 
 
 class SlurmRound(Round):
@@ -48,7 +48,7 @@ class SlurmRound(Round):
         client = Client("slurm", "jpsi_slurm.config:SlurmConfig", {}, _SECONDS)
         super().__init__(trial, folder, client)
         self.plan["name"] = f"r{os.getpid()}x{time.monotonic_ns()}x"
-        self.strangers: list[str] = []
+        self.foreign_jobs: list[str] = []
 
     def names(self) -> dict[str, int]:
         """Return the keys of the jobs of this round, by the jobs' names in Slurm."""
@@ -87,21 +87,21 @@ class SlurmRound(Round):
         return {self.names()[row[0]]: row[1] for row in rows if len(row) > 1 and row[0] in self.names()}
 
     def submit_foreign_jobs(self, count: int) -> None:
-        """Submit strangers' jobs, which get the native ids of forgotten jobs."""
+        """Submit foreign jobs, which get the native ids of forgotten jobs."""
         for number in range(count):
-            command = self.rng.choice(_STRANGERS)
-            text = proofs.STRANGER.format(number=number, proof=self.folder / "proof", command=command)
+            command = self.rng.choice(_FOREIGN_SCRIPTS)
+            text = proofs.FOREIGN_SCRIPT.format(number=number, proof=self.folder / "proof", command=command)
             options = ("--parsable", "--chdir=/", "--output=/dev/null", "--time=10")
             submitted = _run("sbatch", *options, stdin=text)
             if submitted.returncode == 0:
-                self.strangers.append(submitted.stdout.strip())
-                self.note("stranger", native_id=self.strangers[-1], command=command)
+                self.foreign_jobs.append(submitted.stdout.strip())
+                self.note("foreign job", native_id=self.foreign_jobs[-1], command=command)
 
     def foreign_job_facts(self) -> list[ForeignJobFacts]:
         """See `Round`."""
         reported = {line.split()[1] for line in proofs.reached(self.folder)}
         found = []
-        for number, native_id in enumerate(self.strangers):
+        for number, native_id in enumerate(self.foreign_jobs):
             state = _run("squeue", "-h", "-t", "all", "-j", native_id, "-o", "%T").stdout.strip()
             reached = "cancelled" if state == "CANCELLED" else "signalled" if str(number) in reported else ""
             found.append(ForeignJobFacts(native_id, reached))
@@ -109,8 +109,8 @@ class SlurmRound(Round):
 
     def clear(self) -> None:
         """Cancel all jobs of the round."""
-        if self.strangers:
-            _run("scancel", *self.strangers)
+        if self.foreign_jobs:
+            _run("scancel", *self.foreign_jobs)
         _run("scancel", "--me", "-n", ",".join(self.names()))
 
 
@@ -141,7 +141,7 @@ def _unfinished(round_: SlurmRound) -> set[int]:
 
 
 def controller(round_: SlurmRound) -> None:
-    """Kill the controller right after submissions, and restart it; strangers' jobs get the native ids."""
+    """Kill the controller right after submissions, and restart it; foreign jobs get the native ids."""
     if round_.chance(0.6):
         for job in round_.plan["jobs"]:
             job["options"] = {"slurm.begin": "now+1hour"}

@@ -79,7 +79,7 @@ class _Made(Directive):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Return what stands there, and have each build read the page anew: no file of its own changes."""
+        """Return the content, and have each build read the page again: no file of its own changes."""
         self.state.document.settings.env.note_reread()
         return self.made(self.arguments[0])
 

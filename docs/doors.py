@@ -65,12 +65,14 @@ def entries(door: str) -> list[Entry]:
 
 
 def entry(door: str, name: str) -> Entry:
-    """Return what is said of a name where it is defined."""
+    """Return the first sentence of a name's documentation."""
     module = origin(door, name)
-    said = (
-        said_of(module, name) if module.rpartition(".")[2] != name else ast.get_docstring(tree(module)) or ""
+    text = (
+        documentation(module, name)
+        if module.rpartition(".")[2] != name
+        else ast.get_docstring(tree(module)) or ""
     )
-    return Entry(name, module, first_sentence(said))
+    return Entry(name, module, first_sentence(text))
 
 
 def purpose(module: str) -> str:
@@ -133,7 +135,7 @@ def origin(module: str, name: str) -> str:
     return module
 
 
-def said_of(module: str, name: str) -> str:
+def documentation(module: str, name: str) -> str:
     """Return the docstring of a class or function, or what `#:` or a string says of a value; else nothing."""
     body = list(definitions(tree(module)))
     for number, node in enumerate(body):

@@ -83,7 +83,7 @@ INTRODUCTION = """\
 *For: people who want to see the directives that jpsi writes.*
 
 For each spec, what the backends tell their batch systems beyond what they tell of `JobSpec("solve")`. This
-page is made by asking them. [The table of fields](backends.md) says the rest in words.
+page is generated from them. [The table of fields](backends.md) describes the rest.
 
 Grid Engine is configured here: {configured}.
 Dependencies are native ids that the batch system knows."""
@@ -113,20 +113,20 @@ def page() -> str:
 
 
 def first() -> str:
-    """What is said of any job."""
+    """Return the directives of any job."""
     rows = [f"| {name} | {code(lines(name, JobSpec('solve')))} |" for name in BACKENDS]
     return "\n".join(['## `JobSpec("solve")`\n', "| executor | |\n|---|---|", *rows])
 
 
 def section(example: str) -> str:
-    """What is said of one example by each backend."""
+    """Return the directives of one example by each backend."""
     spec: JobSpec = eval(example, NAMES)  # noqa: S307  those above
-    rows = [f"| {name} | {said(name, spec)} |" for name in BACKENDS]
+    rows = [f"| {name} | {difference(name, spec)} |" for name in BACKENDS]
     return "\n".join([f"## `{example}`\n", "| executor | |\n|---|---|", *rows])
 
 
-def said(name: str, spec: JobSpec) -> str:
-    """What a backend says of a job beyond what it says of any, or why it refuses it."""
+def difference(name: str, spec: JobSpec) -> str:
+    """Return the directives of a job beyond those of any job, or why the backend refuses it."""
     try:
         here = lines(name, spec)
     except ValueError as e:

@@ -153,7 +153,7 @@ def shown(*arguments: str) -> str:
     """What a command has written to a terminal when it has ended."""
     with terminal(*arguments) as (process, ours):
         seen = b""
-        # Linux says EIO once nobody has the other end any more.
+        # Linux returns EIO once no process has the other end open.
         with contextlib.suppress(OSError):
             while piece := os.read(ours, 65536):
                 seen += piece

@@ -39,7 +39,7 @@ class Bar:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_STATE_HOME"] = folder
-        PICTURE.write_text(drawn(*told(run(Path(folder)))), encoding="utf-8")
+        PICTURE.write_text(drawn(*bars_of(run(Path(folder)))), encoding="utf-8")
 
 
 def run(folder: Path) -> list[dict[str, Any]]:
@@ -64,8 +64,8 @@ def run(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def told(events: Iterable[dict[str, Any]]) -> tuple[dict[str, Bar], dict[str, list[Bar]]]:
-    """The pilots by name, and the jobs of each."""
+def bars_of(events: Iterable[dict[str, Any]]) -> tuple[dict[str, Bar], dict[str, list[Bar]]]:
+    """Return the bars of the pilots by name, and those of the jobs of each."""
     pilots: dict[str, Bar] = {}
     jobs: dict[str, list[Bar]] = {}
     begun: dict[str, tuple[str, float]] = {}
@@ -85,7 +85,7 @@ def told(events: Iterable[dict[str, Any]]) -> tuple[dict[str, Bar], dict[str, li
 
 
 def lanes(bars: Iterable[Bar]) -> list[list[Bar]]:
-    """The bars in rows, so that none lies upon another.
+    """The bars in rows, so that none overlaps another.
 
     >>> [len(lane) for lane in lanes([Bar(0, 2), Bar(1, 3), Bar(2, 4)])]
     [2, 1]

@@ -221,13 +221,13 @@ def picture(what: str) -> str:
     _order(rows)
     width, height = _place(rows)
     boxes = [box for row in rows for box in row if box.lines]
-    floors_said = [", ".join(sorted(it for it in depths if depths[it] == n)) for n in range(len(rows))]
-    said = f"{what}, from the top floor to the ground floor: {'; '.join(floors_said)}"
+    floor_names = [", ".join(sorted(it for it in depths if depths[it] == n)) for n in range(len(rows))]
+    label = f"{what}, from the top floor to the ground floor: {'; '.join(floor_names)}"
     return "\n".join(
         [
             (
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
-                f'style="max-width:{width:.0f}px;width:100%" aria-label="{escape(said)}">'
+                f'style="max-width:{width:.0f}px;width:100%" aria-label="{escape(label)}">'
             ),
             *(_arrow(box, low) for box in boxes for low in box.down),
             *map(_drawn, boxes),

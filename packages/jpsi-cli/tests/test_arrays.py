@@ -70,18 +70,80 @@ def test_an_array_has_one_id_and_one_line(slurm: Run, fake: FakeScheduler, tmp_p
     assert [slurm("wait", word).returncode for word in ("1_1", "1_[1,3]", "1_[1-2%2]")] == [0, 0, 1]
     assert [(tmp_path / f"out-{index}").read_text() for index in (1, 2, 3)] == ["1\n", "2\n", "3\n"]
     assert "2 COMPLETED, 1 FAILED" in slurm("ls").stdout.decode()
-    assert "1_2 failed: exit code 1" in slurm("ls").stdout.decode()
-    assert slurm("logs", "1").stdout == b"==> 1_1 <==\n1\n==> 1_2 <==\n2\n==> 1_3 <==\n3\n"
+    assert "index 2 (1_2) failed: exit code 1" in slurm("ls").stdout.decode()
+    assert slurm("logs", "1").stdout.decode().splitlines() == [
+        *("==> index 1 (1_1) <==", "1", "==> index 2 (1_2) <==", "2", "==> index 3 (1_3) <==", "3")
+    ]
     assert slurm("attach", "1").returncode == 1
     assert len(slurm("attach", "-x", "slurm", "--json", "1").stdout.splitlines()) == 3
-    assert slurm("attach", "sweep").returncode == 125
+    assert slurm("attach", "sweep").returncode == 1
     explained = slurm("explain", array)
     assert explained.stderr == b""
     headings = [line for line in explained.stdout.decode().splitlines() if line.startswith("==>")]
-    assert headings == ["==> 1_1 and 1 more like it <==", "==> 1_2 <=="]
+    assert headings == ["==> index 1 (1_1) and 1 more like it, index 3 <==", "==> index 2 (1_2) <=="]
     assert b"returned exit code 1" in explained.stdout
     lines = slurm("explain", "--json", array).stdout.splitlines()
     assert [json.loads(line)["state"] for line in lines] == ["COMPLETED", "FAILED"]
+
+
+def test_the_index_that_the_user_gave_is_shown_everywhere(slurm: Run, fake: FakeScheduler) -> None:
+    """The batch system counts from 1, so its id alone would name another element."""
+    free_slots(fake)
+    array = printed(slurm("submit", "-a", "0-3", "--", "sh", "-c", "exit $((JPSI_ARRAY_INDEX == 2))"))
+
+    waited = slurm("wait", array)
+    job = json.loads(slurm("ls", "--json", "--state", "failed").stdout)[0]
+    assert waited.stderr.decode() == (
+        f"jpsi: job {job['id']} (index 2, native id 1_3): FAILED: the executable returned exit code 1\n"
+    )
+    assert (job["array_id"], job["array_index"]) == (array, 2)
+    assert "index 2 (1_3) failed" in slurm("ls").stdout.decode()
+    heading, line = slurm("ls", "--members", "--state", "failed").stdout.decode().splitlines()
+    assert heading.split()[:4] == ["ID", "NATIVE", "ID", "INDEX"]
+    assert line.split()[1:3] == ["1_3", "2"]
+    assert "==> index 2 (1_3) <==" in slurm("explain", array).stdout.decode()
+    assert "==> index 2 (1_3) <==" in slurm("explain", "1_3").stdout.decode()
+    assert "==> index 2 (1_3) <==" in slurm("logs", array).stdout.decode()
+    assert "1_3  -  slurm  FAILED  index 2\n" in slurm("logs", "-f", array).stderr.decode()
+    shown = dict(line.split(maxsplit=1) for line in slurm("show", "1_3").stdout.decode().splitlines()[:6])
+    assert (shown["array:"], shown["index:"]) == (array, "2")
+    assert slurm("show", "--json", shown["array:"]).returncode == 0
+
+
+def test_all_elements_that_failed_are_named(run: Run) -> None:
+    array = printed(run("submit", "-a", "0-9:3,20", "--", "sh", "-c", "exit $((JPSI_ARRAY_INDEX > 0))"))
+    run("wait", array)
+
+    assert run("ls").stdout.decode().endswith(" failed: exit code 1; also index 6,9,20\n")
+    headings = [it for it in run("explain", array).stdout.decode().splitlines() if it.startswith("==>")]
+    assert headings[1].startswith("==> index 3 (")
+    assert headings[1].endswith(") and 3 more like it, index 6,9,20 <==")
+
+
+def test_this_machine_shows_the_index_without_a_native_id(run: Run) -> None:
+    array = printed(run("submit", "-a", "7,8", "--", "sh", "-c", "exit $((JPSI_ARRAY_INDEX == 8))"))
+
+    assert run("wait", array).stderr.decode().partition(": ")[2].split(": ")[0].endswith(" (index 8)")
+    (failed,) = printed(run("ls", "--ids", "--state", "failed")).split()
+    assert f"index 8 ({failed[:8]}) failed: exit code 1" in run("ls").stdout.decode()
+    assert f"==> index 8 ({failed}) <==" in run("explain", array).stdout.decode()
+
+
+def test_submitted_elements_are_described_in_json(slurm: Run) -> None:
+    lines = printed(slurm("submit", "--json", "-a", "0,5", "--", "true")).splitlines()
+
+    assert [json.loads(line)["array_index"] for line in lines] == [0, 5]
+    assert {json.loads(line)["array_id"] for line in lines} != {None}
+
+
+def test_the_id_of_an_array_of_one_is_the_one_that_is_listed(slurm: Run) -> None:
+    job = printed(slurm("submit", "--array", "13", "--", "true"))
+
+    assert printed(slurm("ls", "--ids")) == job
+    heading, line = slurm("ls").stdout.decode().splitlines()
+    assert heading.split()[3] == "INDEX"
+    assert line.split()[:3] == [job[:8], "1", "13"]
+    assert slurm("cancel", job).returncode == 0
 
 
 def test_the_verbs_take_arrays(slurm: Run, fake: FakeScheduler) -> None:
@@ -90,7 +152,7 @@ def test_the_verbs_take_arrays(slurm: Run, fake: FakeScheduler) -> None:
     assert slurm("hold", "1").returncode == 0
     free_slots(fake)
     assert set(states(slurm).values()) == {"QUEUED"}
-    after = printed(slurm("submit", "--after", array, "--", "true"))
+    after = slurm("submit", "--after", array, "--", "true").stdout.decode().strip()
     assert slurm("release", array).returncode == 0
     assert slurm("wait", after).returncode == 0
     assert set(states(slurm).values()) == {"COMPLETED"}
@@ -132,8 +194,8 @@ def test_a_converted_script_is_an_array(slurm: Run, fake: FakeScheduler, tmp_pat
 def test_this_machine_limits_how_many_run(run: Run) -> None:
     result = run("submit", "--array", "1-3%1", "--", "sh", "-c", "echo $JPSI_ARRAY_INDEX")
 
-    assert (
-        result.stderr == b"jpsi: this command runs until the last job has started, as not all run at a time\n"
+    assert result.stderr.decode() == (
+        "jpsi: keep this command running until the last job has started: it limits how many run at a time\n"
     )
     array = result.stdout.decode().strip()
     assert run("wait", array).returncode == 0
@@ -148,6 +210,28 @@ def test_a_mistake_submits_nothing(run: Run, text: str) -> None:
     assert result.stderr.decode() == (
         f"jpsi: --array: {text!r} names no indices of an array, such as 1-100, 0-9:3,20 or 1-100%10\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("option", "commands"), [("--array=0-3", "jpsi submit"), ("-a", "jpsi submit and jpsi ls")]
+)
+@pytest.mark.parametrize("command", ["run", "script"])
+def test_commands_for_one_job_say_which_takes_arrays(
+    run: Run, command: str, option: str, commands: str
+) -> None:
+    result = run(command, option, "--", "true")
+
+    assert result.returncode == 2
+    name = option.partition("=")[0]
+    first = result.stderr.decode().splitlines()[0]
+    assert first == f"jpsi: no such option '{name}'; it is one of {commands}"
+
+
+def test_other_unknown_options_are_of_no_command(run: Run) -> None:
+    result = run("run", "--quux", "--", "true")
+
+    assert b"no such option '--quux'" in result.stderr
+    assert b"it is one of" not in result.stderr
 
 
 def test_a_job_is_submitted_held(slurm: Run, fake: FakeScheduler) -> None:

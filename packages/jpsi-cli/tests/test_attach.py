@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_cli.cluster.attach import array_elements, executor_of
+from jpsi_cli.cluster.attach import array_elements, executor_of, named_jobs
 from jpsi_cli.error_boundary import SelectionError
 from jpsi_engine.job_store import Origin
 from jpsi_engine.spool import ArrayMember
@@ -28,6 +28,14 @@ def test_an_array_is_followed_on_its_own_executor_only() -> None:
     assert array_elements("1", [ours, *others], "slurm", "cluster") == others[:1]
     assert array_elements("1", [ours, *others], "local", "") == []
     assert array_elements("one", [ours, *others], "slurm", "") == []
+
+
+def test_a_job_is_followed_by_its_name_too() -> None:
+    ours = [stored_job("aaaaaaaa1", "one", "7"), stored_job("aaaaaaaa2", "two", "8")]
+
+    assert named_jobs("one", ours, "slurm", "") == ours[:1]
+    assert named_jobs("aaaaaaaa2", ours, "slurm", "") == ours[1:2]
+    assert named_jobs("one", ours, "slurm", "cluster") == []
 
 
 _UNKNOWN = {"slurm": "999", "pbs": "999.fake", "torque": "999.fake", "lsf": "999", "flux": "ƒabc"}

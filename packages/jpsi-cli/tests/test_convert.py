@@ -53,8 +53,8 @@ def test_losses_are_reported_on_standard_error(run: Run, tmp_path: Path) -> None
     assert done.stderr.decode().splitlines() == [
         ("jpsi: warning: --wait: sbatch would not return before the job has ended; use Job.wait"),
         (
-            "jpsi: warning: the script sets no time limit: jpsi does not use that of the queue, "
-            "and gives the job 0:10:00"
+            "jpsi: warning: the script sets no time limit: jpsi gives the job its own default, "
+            "not that of the queue: 0:10:00"
         ),
     ]
     jpsi.read_document(done.stdout.decode())

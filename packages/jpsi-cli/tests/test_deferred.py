@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import jpsi
 from jpsi_cli.stored_jobs import deferred, dependencies
+from jpsi_cli.submission import submit
 from jpsi_engine import job_store
+from jpsi_engine.spool import Spool
 from jpsi_testing.fake import FakeScheduler, on_path
 from stored_jobs import stored_job
 
@@ -63,13 +71,13 @@ def test_a_job_released_during_the_submission_is_submitted(monkeypatch: pytest.M
         one, two = jobs_after((), ())
         deferral = job_store.defer(local, [one, two], is_held=True)
     deferral.release(one.id)
-    submit = deferred._submit
+    submit = deferred._DeferredJobs._submit
 
     def submit_and_release(*arguments: Any) -> None:
         submit(*arguments)
         deferral.release(two.id)
 
-    monkeypatch.setattr(deferred, "_submit", submit_and_release)
+    monkeypatch.setattr(deferred._DeferredJobs, "_submit", submit_and_release)
     submit_deferred(deferral.name)
 
     assert [stored(it).deferral for it in (one, two)] == [None, None]
@@ -113,15 +121,275 @@ def test_an_outage_only_delays_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stored(job).native_id is not None
 
 
+def test_a_long_outage_leaves_few_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (job,) = jobs_after(())
+        deferral = job_store.defer(local, [job])
+    clock, times = Clock(), list[float]()
+    monkeypatch.setattr(deferred, "_RETRY_SECONDS", 15.0)
+    monkeypatch.setattr(deferred, "time", clock)
+
+    def refuse(*_: object) -> None:
+        times.append(clock.now)
+        msg = "no answer"
+        raise jpsi.SubmitException(msg, transient=True)
+
+    def cancel_at_last() -> None:
+        if len(times) == 20:
+            assert not deferral.was_cancelled(job.id)
+            with contextlib.suppress(jpsi.SubmitException):
+                deferral.cancel(job.id, iter((0.0, 100.0)).__next__, lambda _: None)
+
+    monkeypatch.setattr(jpsi.JobExecutor, "submit", refuse)
+    with attended(deferral):
+        clock.at_sleep = cancel_at_last
+        submit_deferred(deferral.name)
+
+    pauses = [after - before for before, after in itertools.pairwise(times)]
+    assert (pauses[:2], pauses[-1]) == ([15.0, 22.5], 300.0)
+    # a cancel need not wait for the end of the pause
+    assert stored(job).status.state is jpsi.JobState.CANCELED
+    assert clock.now - times[-1] < 1.0
+
+
+class Clock:
+    """The functions of the module `time`, for a clock that only a sleep advances."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.at_sleep: Callable[[], None] = lambda: None
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.at_sleep()
+
+
 def test_a_job_that_is_gone_is_reported() -> None:
     with jpsi.JobExecutor("local") as local:
         (job,) = jobs_after(())
         deferral = job_store.defer(local, [job], [jpsi.Dependency("nosuch")])
 
-    with pytest.raises(Exception, match="no job has the id"):
-        submit_deferred(deferral.name)
+    submit_deferred(deferral.name)
 
     assert "no job has the id, native id or name 'nosuch'" in str(stored(job).remark)
+
+
+def refused(*_: object) -> None:
+    msg = "no such account"
+    raise jpsi.SubmitException(msg)
+
+
+def test_a_refused_job_keeps_no_other_from_being_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with jpsi.JobExecutor("local") as local:
+        one, two = jobs_after((), ())
+        deferral = job_store.defer(local, [one, two])
+    # each waits for others
+    monkeypatch.setattr(deferred, "_group", lambda _: {(): [one.id], (jpsi.Dependency("x"),): [two.id]})
+    monkeypatch.setattr(deferred, "sort_dependencies", lambda *_: dependencies.Dependencies())
+    submit_job = jpsi.JobExecutor.submit
+    monkeypatch.setattr(
+        jpsi.JobExecutor, "submit", lambda it, job: (refused if job.id == one.id else submit_job)(it, job)
+    )
+
+    submit_deferred(deferral.name)
+
+    assert stored(one).remark == "it was not submitted, and cannot run: no such account"
+    assert stored(two).native_id is not None
+
+
+def test_jobs_refused_together_are_judged_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with jpsi.JobExecutor("local") as local:
+        one, two = jobs_after((), ())
+        deferral = job_store.defer(local, [one, two])
+
+    def refuse_both(_: jpsi.JobExecutor, jobs: Sequence[jpsi.Job]) -> None:
+        reasons = {
+            one.id: jpsi.SubmitException("no such account"),
+            two.id: jpsi.SubmitException("the controller is busy", transient=True),
+        }
+        failed = {job: reasons[job.id] for job in jobs}
+        raise jpsi.BulkException("2 jobs could not be submitted", failed=failed)  # noqa: EM101, TRY003  of a test
+
+    monkeypatch.setattr(jpsi.JobExecutor, "submit_many", refuse_both)
+    submit_deferred(deferral.name)
+
+    assert stored(one).remark == "it was not submitted, and cannot run: no such account"
+    assert stored(two).native_id is not None
+
+
+def test_a_full_disk_only_delays_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (job,) = jobs_after(())
+        deferral = job_store.defer(local, [job])
+    failures = [jpsi.SubmitException("No space left on device", transient=True)]
+    acknowledge = job_store.Deferral.acknowledge
+
+    def fail_once(self: job_store.Deferral, job_ids: Iterable[str]) -> list[str]:
+        if failures:
+            raise failures.pop()
+        return acknowledge(self, job_ids)
+
+    monkeypatch.setattr(job_store.Deferral, "acknowledge", fail_once)
+    submit_deferred(deferral.name)
+
+    assert stored(job).native_id is not None
+
+
+def test_a_job_cancelled_while_its_submission_waits_is_cancelled(slurm: jpsi.JobExecutor) -> None:
+    (job,) = jobs_after(())
+    deferral = job_store.defer(slurm, [job])
+    submit_job = jpsi.JobExecutor.submit
+
+    def submit_late(executor: jpsi.JobExecutor, recalled: jpsi.Job) -> None:
+        with pytest.raises(jpsi.SubmitException, match="does not react"):
+            deferral.cancel(job.id, iter((0.0, 100.0)).__next__, lambda _: None)
+        submit_job(executor, recalled)
+
+    with pytest.MonkeyPatch.context() as patch, attended(deferral):
+        patch.setattr(jpsi.JobExecutor, "submit", submit_late)
+        submit_deferred(deferral.name)
+    (recalled,) = slurm.recall([job.id])
+
+    status = recalled.wait(60.0)
+    assert status is not None
+    assert status.state is jpsi.JobState.CANCELED
+
+
+@contextlib.contextmanager
+def attended(deferral: job_store.Deferral) -> Iterator[None]:
+    """Hold the lock of a deferral, as a process that waits does."""
+    with deferral.log.with_suffix("").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def test_a_wait_reads_no_other_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (held,) = jobs_after(())
+        deferral = job_store.defer(local, [held], is_held=True)
+    listings, list_jobs = list[int](), job_store.jobs
+    monkeypatch.setattr(job_store, "jobs", lambda: listings.append(1) or list_jobs())
+    monkeypatch.setattr(deferred, "_POLL_SECONDS", 0.0)
+    looks = iter(range(5))
+
+    unmet = deferred.await_dependencies(
+        [jpsi.Dependency(held.id)], lambda: next(looks, None) is not None or deferral.cancel(held.id)
+    )
+
+    assert unmet is not None
+    assert "it is CANCELED" in unmet[0]
+    assert len(listings) == 1
+
+
+def test_a_deferred_job_that_is_waited_for_gets_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (first,) = jobs_after(())
+        deferral = job_store.defer(local, [first])
+    monkeypatch.setattr(deferred, "_POLL_SECONDS", 0.0)
+    # in this process
+    monkeypatch.setattr(deferred, "start_waiting", lambda it: submit_deferred(it.name))
+
+    assert deferred.await_dependencies([jpsi.Dependency(first.id)]) == []
+    assert deferral.process == "a process"
+
+
+def cut_short(job: jpsi.Job) -> None:
+    """Leave what a process leaves that is killed as it begins to submit a deferred job."""
+    os.close(Spool(stored(job).origin.path).reserve(job.id, 2))
+
+
+def test_the_first_wait_goes_on_after_a_submission_that_was_cut_short(run: Any, tmp_path: Path) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (job,) = jobs_after(())
+        job_store.defer(local, [job])
+    cut_short(job)
+
+    result = run("wait", job.id)
+
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert stored(job).status.state is jpsi.JobState.COMPLETED
+
+
+@pytest.mark.parametrize(("command", "state"), [("cancel", "CANCELED"), ("hold", "NEW")])
+def test_a_job_whose_submission_was_cut_short_is_controlled(run: Any, command: str, state: str) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (job,) = jobs_after(())
+        deferral = job_store.defer(local, [job])
+    cut_short(job)
+
+    assert run(command, job.id).returncode == 0
+    assert stored(job).status.state.name == state
+    assert deferral.is_held(job.id) is (command == "hold")
+
+
+def test_a_job_that_vanishes_ends_the_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (job,) = jobs_after(())
+        job_store.defer(local, [job], is_held=True)
+    found = stored(job)
+    assert found.deferral is not None
+    shutil.rmtree(found.folder)
+    monkeypatch.setattr(deferred, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(deferred, "start_waiting", lambda _: None)
+
+    awaited = deferred.await_submission([found])
+
+    assert str(awaited.failures[job.id]) == "it is not on disk any more"
+
+
+def test_a_process_that_fails_is_not_started_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (job,) = jobs_after(())
+        deferral = job_store.defer(local, [job])
+    monkeypatch.setattr(deferred, "_POLL_SECONDS", 0.0)
+    started = list[str]()
+
+    def start(it: job_store.Deferral) -> Any:
+        started.append(it.name)
+        # killed at first; a process that was killed says nothing of the next one
+        return SimpleNamespace(poll=lambda: -9 if len(started) == 1 else 1)
+
+    monkeypatch.setattr(deferred, "start_waiting", start)
+    awaited = deferred.await_submission([stored(job)])
+
+    assert str(awaited.failures[job.id]).endswith(f"{deferral.log} says why")
+    assert len(started) == 2
+
+
+def test_only_its_own_machine_submits_a_process(run: Any) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (job,) = jobs_after(())
+        job_store.defer(local, [job], is_held=True)
+    root = stored(job).origin.path
+    root.rename(root.with_name("elsewhere"))
+
+    released, waited = run("release", job.id), run("wait", job.id)
+
+    refusal = b"only elsewhere, whose processes they are to be, can submit the deferred jobs"
+    assert [it.returncode for it in (released, waited)] == [125, 125]
+    assert refusal in released.stderr
+    assert refusal in waited.stderr
+    found = stored(job)
+    assert found.deferral is not None
+    assert found.is_unsent
+
+
+def test_the_ids_of_jobs_are_shown_although_no_process_can_be_started(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(submit, "start_waiting", refused)
+    jobs = jobs_after(())
+    with jpsi.JobExecutor("local") as local:
+        code = submit._defer(jobs, local, dependencies.Dependencies(), is_held=False, as_json=False)
+
+    out, err = capfd.readouterr()
+    assert (code, out) == (125, f"{jobs[0].id}\n")
+    assert err == (
+        f"jpsi: it is on disk and not submitted: no such account; jpsi wait {jobs[0].id} tries that again\n"
+    )
 
 
 def test_jpsi_waits_for_more_jobs_than_a_directive_takes(
@@ -129,7 +397,7 @@ def test_jpsi_waits_for_more_jobs_than_a_directive_takes(
 ) -> None:
     found = [stored_job(f"job{index}", native_id=f"{index}") for index in range(1, 52)]
     wanted = [jpsi.Dependency(job.id) for job in found]
-    monkeypatch.setattr(dependencies.job_store, "jobs", lambda: found)
+    monkeypatch.setattr(job_store, "jobs", lambda: found)
     slurm.submit(jpsi.Job(jpsi.JobSpec("/bin/true")))
 
     few = dependencies.sort_dependencies(wanted[1:], slurm, "slurm")

@@ -106,7 +106,7 @@ def test_another_process_takes_the_place_of_a_killed_one(run: Run, gate: Path, t
         os.kill(int(pid), signal.SIGKILL)
         process.wait()
     remark = str(only(run, second)["remark"])
-    assert remark.endswith(f"but no process waits for that; have one do it: jpsi wait {second}")
+    assert remark.endswith(f"but no process waits for that; start one: jpsi wait {second}")
 
     gate.write_text("")
     assert run("wait", second).returncode == 0
@@ -167,7 +167,8 @@ def test_run_waits_itself(run: Run, gate: Path, start: Callable[..., object]) ->
     gate.write_text("")
 
     code, out, _ = started.end()  # type: ignore[attr-defined]
-    assert line.decode() == f"jpsi: waiting until job {first} has ended, as local cannot; Ctrl-C gives up\n"
+    waits = f"jpsi: local cannot wait, so jpsi waits here until job {first} has ended; Ctrl-C stops that\n"
+    assert line.decode() == waits
     assert (code, out) == (0, b"ran\n")
 
 
@@ -187,10 +188,7 @@ class PidFd:
 
 MISTAKES = {
     "unknown": ("nosuch", "no job has the id, native id or name 'nosuch'; jpsi ls --all shows all"),
-    "no kind": (
-        "anny:first",
-        "--after: there is no kind 'anny' and no such job; the kinds are ok, any and notok",
-    ),
+    "no kind": ("well:first", "--after: 'well' is none of ok, any and notok, nor is it a job"),
     "nothing": ("", "--after: '' is not of the form [KIND:]JOB with KIND one of ok, any, notok"),
     "a kind alone": ("ok:", "--after: 'ok:' is not of the form [KIND:]JOB with KIND one of ok, any, notok"),
 }

@@ -167,10 +167,10 @@ def test_position_and_start_estimate_are_reported() -> None:
         ),
         (
             JobState.QUEUED,
-            "its end was asked for",
+            "its cancellation was requested",
             (
                 "it was submitted 1m5s ago; now slurm does not mention it, and it has left no exit code; "
-                "its end was asked for"
+                "its cancellation was requested"
             ),
         ),
     ],

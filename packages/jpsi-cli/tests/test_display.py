@@ -50,6 +50,13 @@ def test_the_quiet_display_explains_other_failures(job: jpsi.Job) -> None:
     assert Quiet().status(job, CANCELED) == "jpsi: job cancelled: the job was cancelled\n"
 
 
+def test_the_element_of_an_array_is_named_by_its_index(job: jpsi.Job) -> None:
+    assert job.spec is not None
+    job.spec.environment = {"JPSI_ARRAY_INDEX": "13"}
+
+    assert Quiet().status(job, NOT_FOUND) == "jpsi: job failed: index 13: not found\n"
+
+
 def test_the_quiet_display_says_once_why_a_job_waits_after_some_seconds() -> None:
     display = Quiet()
     waits = attrs.evolve(QUEUED, message="the job requests more time than its partition allows")

@@ -113,7 +113,7 @@ def test_refreshing_a_target_finds_jobs_of_other_hosts(
     run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
 ) -> None:
     config = Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml")
-    url = f"elsewhere://{tmp_path}/remote home"
+    url = f"remote://{tmp_path}/remote home"
     config.write_text(f"{CONFIG}targets:\n  cluster: {{executor: toy, url: '{url}'}}\n")
     free_slots(fake)
     sign = tmp_path / "sign"

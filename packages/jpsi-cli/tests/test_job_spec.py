@@ -242,6 +242,6 @@ def test_an_executor_without_a_name_is_a_mistake(arguments: list[str]) -> None:
 def test_slots_of_several_kinds_are_changed_in_their_document(name: str, value: str | bool) -> None:
     kinds = jpsi.HeterogeneousResources([jpsi.ResourceSpecV1(), jpsi.ResourceSpecV1()])
 
-    message = f"--{name}: the document asks for slots of several kinds"
+    message = f"--{name}: the document requests slots of several kinds"
     with pytest.raises(jpsi.InvalidJobException, match=message):
         make_spec(jpsi.JobSpec("a", resources=kinds), [], {name: value}, is_expanding=False)

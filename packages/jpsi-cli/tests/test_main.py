@@ -60,6 +60,14 @@ USAGE_ERRORS = {
     "no command": (["run"], "jpsi: no command to run"),
     "unknown command": (["walk"], "jpsi: no such command 'walk'"),
     "unknown option": (["run", "--nodess", "3", "--", "true"], "jpsi: no such option"),
+    "option of another command": (
+        ["run", "--array", "1-3", "--", "true"],
+        "jpsi: no such option '--array'; it is one of jpsi submit",
+    ),
+    "document as an argument": (
+        ["validate", "a.yaml"],
+        "jpsi: got unexpected extra argument (a.yaml); name a",
+    ),
     "option without value": (["run", "--queue", "--", "true"], "jpsi: --queue needs a value"),
     "empty executor": (["run", "-x", "", "--", "true"], "jpsi: --executor needs a value"),
     "document and command": (["run", "-f", "a.yaml", "--", "true"], "jpsi: -f a.yaml and the command 'true'"),

@@ -409,3 +409,28 @@ def test_a_closed_error_stream_changes_nothing(start: Callable[..., Started]) ->
     )
 
     assert started.end() == (3, b"x\n", b"")
+
+
+@pytest.mark.parametrize("command", ["run", "submit"])
+def test_a_document_without_its_option_is_told_from_a_program(
+    run: Callable[..., subprocess.CompletedProcess[bytes]], tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "job.yaml").write_text("version: 1\n")
+
+    result = run(command, "job.yaml")
+
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert result.stderr.startswith(b"jpsi: job.yaml is no program; if it is a job document: -f job.yaml\n")
+
+
+def test_a_document_that_is_no_lines_of_json_is_told_at_once(
+    run: Callable[..., subprocess.CompletedProcess[bytes]], tmp_path: Path
+) -> None:
+    (tmp_path / "job.yaml").write_text("version: 1\nresources:\n  - {type: slot}\n")
+
+    result = run("submit", "--many", "job.yaml")
+
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert result.stderr == (
+        b"jpsi: job.yaml has no job document in JSON on any line; if it is one document: -f job.yaml\n"
+    )

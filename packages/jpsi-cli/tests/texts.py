@@ -2,7 +2,8 @@
 
     python packages/jpsi-cli/tests/texts.py
 
-writes `texts.txt` beside it, which a test compares. Help of commands of other packages is in it, too.
+writes `texts.txt` beside it, which a test compares. Help of commands of other packages is in it, too, where
+these are installed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from unittest.mock import patch
 
 import click
 
@@ -60,7 +62,9 @@ def _helps(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tupl
         parent = click.Context(click.Group(name), info_name=name, parent=parent)
     name = path[-1] if path else "jpsi"
     ctx = click.Context(command, info_name=name, parent=parent if path else None, **settings)
-    yield path, command.get_help(ctx)
+    with patch("jpsi_cli.entry_points._command_entry_points", return_value={}):
+        # the list of all commands has those of this package only
+        yield path, command.get_help(ctx)
     if isinstance(command, click.Group):
         for name in command.list_commands(ctx):
             inner = command.get_command(ctx, name)

@@ -1,4 +1,4 @@
-"""A small job document, and ways to change it and to see what is said about it."""
+"""A small job document, and ways to change it and to see its problems."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def test_an_override_file_for_a_target_is_listed_as_unused(
 
     (it,) = [it for it in jpsi.plugins() if it.kind == "override"]
 
-    assert (it.chosen, "targets cannot be named here" in (it.why_not or "")) == (False, True)
+    assert (it.chosen, "not after a target" in (it.why_not or "")) == (False, True)
 
 
 BAD_HOOKS = f"""{HOOKS}
@@ -274,7 +274,7 @@ def test_a_failing_hook_is_reported_with_its_plugin(tmp_path: Path, place: Path)
     assert (
         str(failed.value) == f"the hook check_spec of the executor 'bad' of bad 1.2 in {place} {what} {where}"
     )
-    what = "answered str, not Iterable[str]"
+    what = "returned str, not Iterable[str]"
     assert str(answered.value) == f"the hook check_spec of the override {overrides}/toy_x.py {what}"
 
 

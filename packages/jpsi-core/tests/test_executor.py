@@ -55,7 +55,7 @@ def test_the_error_for_a_missing_executor_names_the_installed_ones() -> None:
 def test_a_url_needs_a_transport() -> None:
     with pytest.raises(jpsi.PluginError, match=r"no transport 'ssh'; .*try: .*install jpsi-ssh"):
         JobExecutor.get_instance("local", url="ssh://x")
-    with pytest.raises(jpsi.ConfigError, match=r"a URL looks like ssh://.*; .* mend `url` of the target"):
+    with pytest.raises(jpsi.ConfigError, match=r"a URL looks like ssh://.*; .* correct `url` of the target"):
         JobExecutor.get_instance("local", url="cluster.example.org")
 
 

@@ -215,7 +215,7 @@ def test_launcher_for_one_kind_of_slot_names_those_for_several(executor: JobExec
         executor.submit(Job(shell("true", resources=SEVERAL, launcher="twice")))
 
     message = str(caught.value)
-    assert "the launcher twice starts processes of one kind; those of several: " in message
+    assert "the launcher twice cannot start several kinds of processes; these can: " in message
     assert "single" in message.rpartition(": ")[2].split(", ")
     assert "twice" not in message.rpartition(": ")[2]
 

@@ -266,25 +266,25 @@ def test_a_call_that_raises_does_not_affect_others(
 
 
 def test_delivering_threads_have_a_name(notifier: Notifier) -> None:
-    said: list[bool] = []
+    found: list[bool] = []
 
-    post_all(notifier, Lane(), [lambda: said.append(is_delivering())])
+    post_all(notifier, Lane(), [lambda: found.append(is_delivering())])
 
-    assert said == [True]
+    assert found == [True]
     assert not is_delivering()
 
 
 def test_thread_that_a_call_starts_does_not_deliver(notifier: Notifier) -> None:
-    said: list[bool] = []
+    found: list[bool] = []
 
     def call() -> None:
-        thread = threading.Thread(target=lambda: said.append(is_delivering()))
+        thread = threading.Thread(target=lambda: found.append(is_delivering()))
         thread.start()
         thread.join(PATIENCE)
 
     post_all(notifier, Lane(), [call])
 
-    assert said == [False]
+    assert found == [False]
 
 
 def test_process_has_one_notifier() -> None:

@@ -283,7 +283,7 @@ def test_users_version_beats_the_sites_of_the_same_number(installed: Path, tmp_p
     origins = [(it.version, it.chosen, it.why_not) for it in jpsi.plugins() if it.name == "torque"]
     assert origins == [
         ("0.2", True, None),
-        ("0.2", False, "the same version stands in a place that comes first"),
+        ("0.2", False, "the same version comes earlier on the search path"),
         ("0.1", False, "0.2 is higher"),
     ]
 

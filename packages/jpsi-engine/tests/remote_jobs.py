@@ -5,20 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import attrs
+
 from jpsi import Job, JobExecutor, JobStatus
 from jpsi.plugin import BatchConfig
 from jpsi_testing import RemoteTransport
+from toys import QUICK
 
 #: Seconds after which a waiting test fails.
 PATIENCE = 60.0
 #: The configuration of the executor if a test needs no other.
-CONFIG = BatchConfig(
-    command_timeout=timedelta(seconds=10),
-    shortest_interval=timedelta(seconds=0.1),
-    longest_interval=timedelta(seconds=0.3),
-    grace=timedelta(seconds=0.5),
-    kill_delay=timedelta(seconds=0.5),
-)
+CONFIG = attrs.evolve(QUICK, command_timeout=timedelta(seconds=10), kill_delay=timedelta(seconds=0.5))
 
 
 def executor_of(remote_transport: RemoteTransport, config: BatchConfig = CONFIG) -> JobExecutor:

@@ -6,7 +6,14 @@ import pytest
 
 import jpsi
 from jpsi_engine import array_specs
-from jpsi_engine.array_expansion import ARRAY, array_id, at_a_time
+from jpsi_engine.array_expansion import (
+    ARRAY,
+    array_id,
+    array_index,
+    at_a_time,
+    repeated_specs,
+    single_spec,
+)
 
 
 def test_each_element_has_its_index_and_the_id_of_the_array() -> None:
@@ -67,3 +74,42 @@ def test_an_array_is_no_single_job() -> None:
 
     with jpsi.JobExecutor("local") as executor, pytest.raises(jpsi.InvalidJobException, match="several jobs"):
         executor.submit(jpsi.Job(spec))
+
+
+def test_an_array_of_one_is_a_job_with_an_index() -> None:
+    (found,) = array_specs(jpsi.JobSpec("run"), "13")
+
+    assert array_id(found) is None
+    assert array_index(found.environment) == 13
+
+
+@pytest.mark.parametrize("value", ["", "x", "-1", "1" * 19, 13])
+def test_a_variable_that_is_no_index_is_none(value: object) -> None:
+    assert array_index({"JPSI_ARRAY_INDEX": value}) is None
+
+
+def test_repeated_elements_are_an_array_of_their_own() -> None:
+    first, _, third = array_specs(jpsi.JobSpec("run"), "0-2%2")
+    alone = array_specs(jpsi.JobSpec("run"), "5-6")[1]
+    third.attributes.after = [jpsi.Dependency("17")]
+
+    found = repeated_specs({"a": first, "b": third, "c": alone})
+
+    assert [array_index(it.environment) for it in found] == [0, 2, 6]
+    assert array_id(found[0]) == array_id(found[1]) not in {None, array_id(first)}
+    assert [at_a_time(it) for it in found] == [None] * 3
+    assert found[2].attributes.custom_attributes == {"jpsi.repeats": "c"}
+    assert [it.attributes.after for it in found] == [None] * 3
+    assert third.attributes.after == [jpsi.Dependency("17")]
+
+
+def test_repeated_elements_keep_the_limit_of_their_array() -> None:
+    found = repeated_specs(dict(zip("abc", array_specs(jpsi.JobSpec("run"), "0-2%2"), strict=True)))
+
+    assert {at_a_time(it) for it in found} == {2}
+
+
+def test_the_spec_of_a_single_job_belongs_to_no_array() -> None:
+    (repeated, *_) = repeated_specs(dict(zip("ab", array_specs(jpsi.JobSpec("run"), "7-8"), strict=True)))
+
+    assert single_spec(repeated) == jpsi.JobSpec("run", environment={"JPSI_ARRAY_INDEX": "7"})

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import attrs
 import pytest
 
 from jpsi import (
@@ -22,9 +23,9 @@ from jpsi import (
     ResourceSpecV1,
     UnreachableStateException,
 )
-from jpsi.plugin import BatchConfig
-from jpsi_testing import PluginDirectory, toy
+from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeJob, FakeScheduler, Outcome, on_path
+from toys import QUICK, install_toy
 
 PATIENCE = 60.0
 
@@ -37,19 +38,8 @@ def fake() -> Iterator[FakeScheduler]:
 
 @pytest.fixture
 def toys(state_home: Path, plugin_directory: PluginDirectory, fake: FakeScheduler) -> Iterator[JobExecutor]:
-    plugin_directory.add(
-        "jpsi-toy",
-        "0.1",
-        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
-        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
-    )
-    config = BatchConfig(
-        work_directory=state_home / "work",
-        shortest_interval=timedelta(seconds=0.1),
-        longest_interval=timedelta(seconds=0.3),
-        grace=timedelta(seconds=0.5),
-        command_timeout=timedelta(seconds=3),
-    )
+    install_toy(plugin_directory)
+    config = attrs.evolve(QUICK, work_directory=state_home / "work", command_timeout=timedelta(seconds=3))
     with JobExecutor("toy", config=config) as executor:
         yield executor
 

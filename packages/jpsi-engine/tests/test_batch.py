@@ -894,7 +894,7 @@ def test_a_poll_that_cannot_start_does_not_hide_a_refusal(
 
     with pytest.raises(SubmitException, match="the server is read-only"):
         bench.engine.cancel("a1")
-    assert "no thread could be started" not in caplog.text
+    assert "jpsi could not start a thread" not in caplog.text
 
 
 def test_a_request_succeeds_though_no_thread_can_be_started(
@@ -909,7 +909,7 @@ def test_a_request_succeeds_though_no_thread_can_be_started(
 
     bench.engine.cancel("a1")
 
-    assert "no thread could be started to follow jobs" in caplog.text
+    assert "jpsi could not start a thread to follow jobs" in caplog.text
 
 
 class BrokenEvents:
@@ -1014,7 +1014,7 @@ def test_a_cancel_without_effect_is_asked_for_again_ever_more_rarely(
     (stop,) = [bench.spool.read_stop("a1", 1)]
     assert stop is not None
     assert (stop["why"], stop["repeats"]) == ("cancel", 5)
-    assert [text for text in caplog.messages if f"job a1 ({native_id}) lives on after its cancel" in text]
+    assert [text for text in caplog.messages if f"job a1 ({native_id}) still runs after its cancel" in text]
 
 
 def test_a_job_that_got_the_signal_of_its_cancel_may_take_its_time(bench: Bench) -> None:
@@ -1069,13 +1069,13 @@ def test_one_poll_repeats_few_cancels_with_one_query_more(bench: Bench) -> None:
     bench.poll()
     cancels, queries = bench.calls("tdel"), bench.calls("tstat")
 
-    asked = []
+    counts = []
     for _ in range(3):
         bench.clock.advance(5)
         bench.poll()
-        asked.append(bench.calls("tdel") - cancels)
+        counts.append(bench.calls("tdel") - cancels)
 
-    assert (asked, bench.calls("tstat") - queries) == ([20, 40, 60], 6)
+    assert (counts, bench.calls("tstat") - queries) == ([20, 40, 60], 6)
     assert {job.cancel_repeats for job in monitor.all()} == {1, 2}
 
 
@@ -1117,7 +1117,7 @@ def test_no_cancel_is_repeated_for_a_native_id_that_another_job_has(bench: Bench
     bench.scheduler.ignored_cancels = 0
     bench.clock.advance(20)
     answer = bench.engine._backend.query_states([native_id])
-    stranger = bench.scheduler.reuse_native_id(native_id)
+    foreign_job = bench.scheduler.reuse_native_id(native_id)
     monitor, _ = bench.engine._open()
     job = monitor.get("a1")
     assert job is not None
@@ -1126,7 +1126,7 @@ def test_no_cancel_is_repeated_for_a_native_id_that_another_job_has(bench: Bench
     job.observe(answer[native_id], bench.clock())
     monitor._repeat_cancels([job], bench.clock)
 
-    assert (stranger.state.final, bench.calls("tdel")) == (False, 1)
+    assert (foreign_job.state.final, bench.calls("tdel")) == (False, 1)
 
 
 def test_own_cancel_is_remembered_when_the_system_forgets(bench: Bench) -> None:
@@ -2261,8 +2261,8 @@ def test_info_does_not_report_another_job_with_the_native_id(bench: Bench) -> No
 @pytest.mark.parametrize("request_", ["cancel", "hold", "release", "cancel_many"])
 def test_no_request_goes_to_another_job_with_the_native_id(bench: Bench, request_: str) -> None:
     native_id = bench.submit()
-    stranger = bench.scheduler.reuse_native_id(native_id)
-    before = stranger.state
+    foreign_job = bench.scheduler.reuse_native_id(native_id)
+    before = foreign_job.state
 
     if request_ == "cancel_many":
         other = bench.submit("a2")
@@ -2276,7 +2276,7 @@ def test_no_request_goes_to_another_job_with_the_native_id(bench: Bench, request
         error = caught.value
 
     assert f"its native id {native_id} is now another job's" in str(error)
-    assert stranger.state is before
+    assert foreign_job.state is before
     assert bench.spool.read_stop("a1", 1) is None, "no cancellation is recorded"
     assert not any(bench.calls(command) for command in ("thold", "trelease"))
     assert bench.calls("tdel") == (request_ == "cancel_many")

@@ -15,13 +15,14 @@ import pytest
 import jpsi
 from jpsi import JobExecutor, JobState
 from jpsi.model import serialization
-from jpsi.plugin import BatchConfig, ExecutorConfig
+from jpsi.plugin import ExecutorConfig
 from jpsi_engine import job_store
 from jpsi_engine.host.procfs import boot_id
 from jpsi_engine.spool import encode_status
 from jpsi_engine.spool.spool import Spool
-from jpsi_testing import PluginDirectory, toy
+from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, on_path
+from toys import QUICK, install_toy
 
 PATIENCE = 60.0
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -221,19 +222,9 @@ def work(
     if request.param == "local":
         yield Work("local", home / "local" / os.uname().nodename, ExecutorConfig(), None)
         return
-    plugin_directory.add(
-        "jpsi-toy",
-        "0.1",
-        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
-        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
-    )
-    config = BatchConfig(
-        shortest_interval=timedelta(seconds=0.1),
-        longest_interval=timedelta(seconds=0.3),
-        grace=timedelta(seconds=0.5),
-    )
+    install_toy(plugin_directory)
     with FakeScheduler(slots=0) as scheduler, on_path("toy", scheduler):
-        yield Work("toy", home / "toy", config, scheduler)
+        yield Work("toy", home / "toy", QUICK, scheduler)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -291,7 +282,7 @@ def test_a_damaged_file_never_repeats_a_run(
     is_recovered = "a1" in [job.id for job in jobs]
     if name == "intent.1.json" and damage is not removed:
         assert damaged == ["job a1"]
-        # a spec is decoded only if it is asked for
+        # a spec is decoded only if a caller reads it
         assert damage is overlong or (before.damage and before.remark is not None)
         assert not is_recovered
     if "exit.run.3" in left:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import os
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 import jpsi
@@ -42,7 +49,7 @@ def test_a_deferred_job_is_on_disk_and_not_submitted(executor: jpsi.JobExecutor)
     assert found.spec.attributes.after == [jpsi.Dependency("aaaaaaaa-1", "any")]
     assert found.spec.directory == Path.cwd()
     assert found.remark == (
-        f"it is submitted after aaaaaaaa, but no process waits for that; have one do it: jpsi wait {job.id}"
+        f"it is submitted after aaaaaaaa, but no process waits for that; start one: jpsi wait {job.id}"
     )
     assert executor.recover() == []
 
@@ -125,7 +132,9 @@ def refuse_submission(executor: jpsi.JobExecutor, job: jpsi.Job) -> Spool:
     spool = Spool(the_only().origin.path)
     intent = spool.intent(job.id, 1)
     assert intent is not None
-    os.close(spool.prepare(job.id, 2, intent.content, ""))
+    # what had to end first has ended
+    spec = {**intent.content["spec"], "attributes": {}}
+    os.close(spool.prepare(job.id, 2, {**intent.content, "spec": spec}, ""))
     spool.discard(job.id, 2, "the controller is busy")
     return spool
 
@@ -135,6 +144,9 @@ def test_a_refused_submission_leaves_it_deferred(executor: jpsi.JobExecutor) -> 
     spool = refuse_submission(executor, job)
 
     found = the_only()
+    assert found.remark == (
+        f"it is yet to be submitted, but no process does that; start one: jpsi wait {job.id}"
+    )
     assert found.attempt == 2
     assert found.deferral is not None
     assert found.deferral.acknowledge([job.id]) == [job.id]
@@ -189,7 +201,7 @@ def test_a_cancel_that_was_cut_short_is_completed(executor: jpsi.JobExecutor) ->
     Spool(the_only().origin.path).stop(job.id, 1, Stop(CANCEL, datetime.now(UTC)).content)
 
     found = the_only()
-    assert found.remark == "its end was asked for"
+    assert found.remark == "its cancellation was requested"
     assert found.deferral is not None
     assert found.deferral.acknowledge([job.id]) == []
     assert the_only().status.state is jpsi.JobState.CANCELED
@@ -295,6 +307,56 @@ def test_all_jobs_are_recorded_or_none(executor: jpsi.JobExecutor) -> None:
     assert job_store.jobs() == []
 
 
+# Defers a held job, and is killed before or after a call of a function.
+CLIENT = """
+import importlib, os, signal, sys
+import jpsi
+from jpsi_engine import job_store
+
+module, path, when = sys.argv[1:]
+owner = importlib.import_module(module)
+*names, last = path.split(".")
+for name in names:
+    owner = getattr(owner, name)
+original = getattr(owner, last)
+
+def killed(*args, **kwargs):
+    if when == "after":
+        original(*args, **kwargs)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(owner, last, staticmethod(killed) if isinstance(vars(owner)[last], staticmethod) else killed)
+job_store.defer(jpsi.JobExecutor("local"), [jpsi.Job(jpsi.JobSpec("/bin/true"))], is_held=True)
+"""
+STEPS = [
+    ("jpsi_engine.spool.spool", "Spool.reserve", "after"),
+    ("jpsi_engine.spool.spool", "Spool.give_up", "before"),
+    ("jpsi_engine.spool.spool", "Spool.give_up", "after"),
+    ("jpsi_engine.host", "write_new", "before"),
+    ("jpsi_engine.host", "write_new", "after"),
+    ("jpsi_engine.spool.spool", "Spool.revoke", "before"),
+    ("jpsi_engine.spool.spool", "Spool.revoke", "after"),
+    ("jpsi_engine.spool.spool", "Spool.sync", "after"),
+]
+
+
+@pytest.mark.parametrize(("module", "path", "when"), STEPS, ids=[f"{it[2]} {it[1]}" for it in STEPS])
+def test_a_program_killed_while_it_defers_leaves_a_deferred_job_or_none(
+    executor: jpsi.JobExecutor, module: str, path: str, when: str
+) -> None:
+    client = subprocess.run([sys.executable, "-c", CLIENT, module, path, when], check=False)
+    assert client.returncode == -signal.SIGKILL
+
+    # no program submits it
+    assert jpsi.JobExecutor("local").recover() == []
+    assert job_store.damaged() == []
+    for unclear in job_store.jobs():
+        jpsi.JobExecutor("local").recall([unclear.id])
+        (found,) = job_store.reread([unclear])
+        assert found.deferral is not None
+        assert found.deferral.acknowledge([found.id]) == []
+
+
 def test_a_job_is_held_before_it_is_deferred(
     executor: jpsi.JobExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,7 +405,7 @@ def test_a_damaged_name_is_of_no_deferral(executor: jpsi.JobExecutor, content: b
     assert (found.deferral, found.remark) == (None, "it was not submitted, and cannot run")
 
 
-def test_a_hold_that_comes_too_late_is_refused(executor: jpsi.JobExecutor) -> None:
+def test_a_hold_that_comes_too_late_is_for_the_executor(executor: jpsi.JobExecutor) -> None:
     job = deferred(executor)
     deferral = the_only().deferral
     assert deferral is not None
@@ -352,11 +414,138 @@ def test_a_hold_that_comes_too_late_is_refused(executor: jpsi.JobExecutor) -> No
     recalled.spec.attributes.after = None
     executor.submit(recalled)
 
-    with pytest.raises(jpsi.SubmitException, match="was submitted meanwhile"):
-        deferral.hold(job.id)
-
+    assert not deferral.hold(job.id)
     assert not deferral.is_held(job.id)
     recalled.wait()
+
+
+@contextlib.contextmanager
+def attended(deferral: job_store.Deferral) -> Iterator[None]:
+    """Hold the lock of a deferral, as a process that waits does."""
+    with files_of(deferral).open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def test_a_hold_counts_once_the_process_that_submits_has_seen_it(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    pending: list[list[str]] = []
+
+    with attended(deferral):
+        # what it has decided before the request is not taken back
+        assert deferral.acknowledge([job.id]) == [job.id]
+        sleep: Any = lambda _: pending.append(deferral.acknowledge([job.id]))  # noqa: E731
+        is_held = deferral.hold(job.id, lambda: 0.0, sleep)
+
+    assert is_held
+    assert pending == [[]]
+    assert deferral.is_held(job.id)
+
+
+def test_a_hold_is_refused_if_the_job_is_submitted_before_the_process_sees_it(
+    executor: jpsi.JobExecutor,
+) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    spool = Spool(the_only().origin.path)
+    intent = spool.intent(job.id, 1)
+    assert intent is not None
+
+    with attended(deferral):
+        # its decision to submit the job comes before the request, the submission after it
+        sleep: Any = lambda _: os.close(spool.prepare(job.id, 2, intent.content, ""))  # noqa: E731
+        is_held = deferral.hold(job.id, lambda: 0.0, sleep)
+
+    assert not is_held
+    # nor does it count later, if the submission fails
+    spool.discard(job.id, 2, "the controller is busy")
+    assert deferral.acknowledge([job.id]) == [job.id]
+
+
+@pytest.mark.parametrize("request_of", [job_store.Deferral.hold, job_store.Deferral.cancel])
+def test_a_process_that_does_not_react_is_an_error(executor: jpsi.JobExecutor, request_of: Any) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    clock = iter(range(0, 10_000, 60))
+
+    with attended(deferral), pytest.raises(jpsi.SubmitException, match="does not react"):
+        request_of(deferral, job.id, lambda: float(next(clock)), lambda _: None)
+
+    assert not deferral.is_held(job.id)
+
+
+def test_a_held_job_is_not_recovered(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    spool = refuse_submission(executor, job)
+    # the process was killed, and another found that nothing was submitted
+    Path(spool.folder(job.id), "unsent.2").unlink()
+    deferral = the_only().deferral
+    assert deferral is not None
+
+    assert deferral.hold(job.id)
+
+    assert executor.recover() == []
+
+
+FULL: dict[str, Callable[[job_store.Deferral, str], object]] = {
+    "hold": job_store.Deferral.hold,
+    "cancel": job_store.Deferral.cancel,
+    "end": lambda deferral, job_id: deferral.end([job_id], "the other job failed"),
+    "give up": lambda deferral, job_id: deferral.give_up(job_id, "the queue is gone"),
+}
+
+
+@pytest.mark.parametrize("act", FULL.values(), ids=FULL)
+def test_a_full_disk_only_delays(
+    executor: jpsi.JobExecutor,
+    act: Callable[[job_store.Deferral, str], object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jpsi_engine.host.files.write_all", full)
+        with pytest.raises(jpsi.SubmitException, match="No space left") as refused:
+            act(deferral, job.id)
+
+    assert refused.value.transient
+    assert deferral.acknowledge([job.id]) == [job.id]
+
+
+def test_only_the_machine_of_its_processes_submits_a_job(executor: jpsi.JobExecutor) -> None:
+    deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+    elsewhere = attrs.evolve(deferral, machine="elsewhere")
+
+    with pytest.raises(jpsi.SubmitException, match="only elsewhere"):
+        elsewhere.start(["/bin/true"])
+    with attended(deferral):
+        assert elsewhere.start(["/bin/true"], iter(range(9)).__next__, lambda _: None) is None
+
+
+def test_a_job_whose_submission_was_cut_short_names_its_deferral(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    spool = Spool(the_only().origin.path)
+    os.close(spool.reserve(job.id, 2))
+
+    unclear = the_only()
+    assert (unclear.is_unsent, unclear.deferral) == (False, None)
+    assert unclear.unclear_deferral is not None
+    executor.recall([job.id])
+
+    settled = the_only()
+    assert settled.unclear_deferral is None
+    assert settled.deferral == unclear.unclear_deferral
 
 
 def test_pruning_removes_deferrals_without_jobs(executor: jpsi.JobExecutor) -> None:

@@ -30,7 +30,8 @@ from jpsi import (
 )
 from jpsi.contract.options import CustomOptions
 from jpsi.model.errors import one_line, printable
-from jpsi_testing import PluginDirectory, toy
+from jpsi_testing import PluginDirectory
+from toys import install_toy
 
 # Controls, an ANSI escape, marks that turn the direction of writing, line ends of all kinds, lone surrogates.
 NASTY = ["\x00", "\x07", "\x1b[31m", "\r", "\n", "\t", "\x7f", "\x85", "\x9b", "\u2028", "\u202e", "\u2066"]
@@ -126,12 +127,7 @@ def executor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> JobExecutor:
     """Return an executor that runs all checks, and then starts nothing."""
-    plugin_directory.add(
-        "jpsi-toy",
-        "0.1",
-        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
-        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
-    )
+    install_toy(plugin_directory)
     executor = JobExecutor(request.param)
 
     def refused(*_: object) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
@@ -15,12 +16,13 @@ import pytest
 
 import jpsi
 from jpsi import Evidence, Job, JobExecutor, JobSpec, JobState, JobStatus, Reason
-from jpsi.plugin import BatchConfig, ExecutorConfig
+from jpsi.plugin import ExecutorConfig
 from jpsi_engine import job_store
 from jpsi_engine.host.procfs import parse_native_id
 from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes, store_requeue_codes
-from jpsi_testing import PluginDirectory, toy
+from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, FakeState, on_path
+from toys import QUICK, install_toy
 
 PATIENCE = 60.0
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,24 +41,14 @@ def work(state_home: Path) -> Path:
 
 @pytest.fixture
 def fake(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
-    plugin_directory.add(
-        "jpsi-toy",
-        "0.1",
-        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
-        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
-    )
+    install_toy(plugin_directory)
     with FakeScheduler(kill_delay=0.5, slots=8) as scheduler, on_path("toy", scheduler):
         yield scheduler
 
 
 @pytest.fixture
 def toys(fake: FakeScheduler) -> Iterator[JobExecutor]:
-    config = BatchConfig(
-        shortest_interval=timedelta(seconds=0.1),
-        longest_interval=timedelta(seconds=0.3),
-        grace=timedelta(seconds=0.5),
-    )
-    with JobExecutor("toy", config=config) as executor:
+    with JobExecutor("toy", config=QUICK) as executor:
         yield executor
 
 
@@ -171,6 +163,50 @@ def test_queued_elements_are_listed_without_a_query(waiting: list[Job]) -> None:
 
     assert sorted(result.stdout.splitlines()) == sorted(f"{job.id} {job.native_id} QUEUED" for job in waiting)
     assert not any(job.folder.exists() for job in job_store.jobs())
+
+
+def test_rereading_opens_no_files_of_other_jobs(
+    local: JobExecutor, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [Job(JobSpec("/bin/true")) for _ in range(3)]
+    for job in jobs:
+        local.submit(job)
+    before = next(it for it in job_store.jobs() if it.id == jobs[1].id)
+    assert [job.wait(PATIENCE) for job in jobs]
+    listed: list[str] = []
+    list_directory = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or list_directory(path))
+
+    (found,) = job_store.reread([before])
+
+    assert (found.id, found.status.state) == (before.id, JobState.COMPLETED)
+    assert listed == [str(before.folder)]
+
+
+def test_rereading_leaves_out_what_is_gone(local: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/true"))
+    local.submit(job)
+    job.wait(PATIENCE)
+    found = job_store.jobs()
+    shutil.rmtree(found[0].folder)
+
+    assert job_store.reread(found) == []
+
+
+def test_elements_are_reread_before_and_after_they_run(waiting: list[Job], fake: FakeScheduler) -> None:
+    before = next(it for it in job_store.jobs() if it.id == waiting[1].id)
+
+    (queued,) = job_store.reread([before])
+    fake.slots = 8
+    assert all(job.wait(PATIENCE) for job in waiting)
+    (ended,) = job_store.reread([queued])
+
+    assert (queued.id, queued.native_id, queued.status.state) == (
+        before.id,
+        waiting[1].native_id,
+        JobState.QUEUED,
+    )
+    assert (ended.array, ended.status.exit_code) == (before.array, 1)
 
 
 def test_one_job_is_recalled_and_no_other(waiting: list[Job], fake: FakeScheduler) -> None:

@@ -376,9 +376,9 @@ def test_one_error_names_all_problems(no_launchers: None, executor: JobExecutor)
     with pytest.raises(jpsi.InvalidJobException) as caught:
         executor.submit(Job(spec))
 
-    said = str(caught.value)
+    message = str(caught.value)
     for part in ("/no/such/dir", "nope.sh", "cleanup", "2 nodes", "multiple"):
-        assert part in said
+        assert part in message
 
 
 @pytest.mark.clause("attach-returns", "attach-discards")

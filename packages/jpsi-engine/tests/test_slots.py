@@ -248,7 +248,7 @@ def test_closing_an_executor_ends_waiting_submissions(executor: JobExecutor, rel
     release_file.touch()
     assert [len(it.done) for it in errors] == [2]
     assert {str(it).partition("was")[2] for it in errors[0].failed.values()} == {
-        " given up while it waited to be submitted"
+        " cancelled while it waited to be submitted"
     }
     assert {job.status.state for job in errors[0].failed} == {JobState.NEW}
     jpsi.wait_all(errors[0].done, PATIENCE)

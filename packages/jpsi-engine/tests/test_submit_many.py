@@ -43,6 +43,7 @@ from jpsi_testing import PluginDirectory, toy
 from jpsi_testing.conformance.base import Sign
 from jpsi_testing.fake import FakeScheduler, FakeState, Outcome, on_path
 from jpsi_testing.waiting import eventually
+from toys import QUICK, install_toy
 
 PATIENCE = 60.0
 COUNT = 5
@@ -97,19 +98,8 @@ STEPS = [
 
 @pytest.fixture
 def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
-    plugin_directory.add(
-        "jpsi-toy",
-        "0.1",
-        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
-        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
-    )
-    return BatchConfig(
-        work_directory=state_home / "work",
-        shortest_interval=timedelta(seconds=0.1),
-        longest_interval=timedelta(seconds=0.3),
-        grace=timedelta(seconds=0.5),
-        command_timeout=timedelta(seconds=3),
-    )
+    install_toy(plugin_directory)
+    return attrs.evolve(QUICK, work_directory=state_home / "work", command_timeout=timedelta(seconds=3))
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from jpsi_engine.spool.spool import Spool
 from jpsi_engine.submission.dependency_states import DependencyStates
 from jpsi_testing import PluginDirectory, RemoteTransport, toy
 from jpsi_testing.fake import FakeScheduler, on_path
+from toys import QUICK
 
 PATIENCE = 60.0
 COUNT = 4
@@ -113,13 +114,7 @@ def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
         entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
         files={"jpsi_toy.py": text + SEVERAL},
     )
-    return BatchConfig(
-        work_directory=state_home / "work",
-        shortest_interval=timedelta(seconds=0.1),
-        longest_interval=timedelta(seconds=0.3),
-        grace=timedelta(seconds=0.5),
-        command_timeout=timedelta(seconds=5),
-    )
+    return attrs.evolve(QUICK, work_directory=state_home / "work", command_timeout=timedelta(seconds=5))
 
 
 @pytest.fixture
@@ -335,7 +330,7 @@ def test_refused_remote_jobs_are_removed_by_one_command(
 ) -> None:
     spec = JobSpec("/bin/true", attributes=jpsi.JobAttributes(queue_name="nowhere"))
 
-    with pytest.raises(BulkException, match="refuses it"):
+    with pytest.raises(BulkException, match="rejects it"):
         remote_toys.submit_many([Job(spec) for _ in range(COUNT)])
 
     assert remote_folders(remote_transport) == []

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import attrs
@@ -15,25 +14,16 @@ import pytest
 import jpsi
 from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState, JobStatus, SubmitException, aio
 from jpsi.contract.config import BatchConfig
-from jpsi_testing import PluginDirectory, toy
+from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeJob, FakeScheduler, on_path
 from manual_executor import PATIENCE
+from toys import QUICK, install_toy
 
 
 @pytest.fixture
 def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
-    plugin_directory.add(
-        "jpsi-toy",
-        "0.1",
-        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
-        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
-    )
-    return BatchConfig(
-        work_directory=state_home / "work",
-        shortest_interval=timedelta(seconds=0.1),
-        longest_interval=timedelta(seconds=0.3),
-        grace=timedelta(seconds=0.5),
-    )
+    install_toy(plugin_directory)
+    return attrs.evolve(QUICK, work_directory=state_home / "work")
 
 
 @pytest.fixture
@@ -232,7 +222,7 @@ def test_closing_an_executor_ends_waiting_submissions(batch: BatchConfig, fake: 
 
     assert errors[0].done == tuple(jobs[:2])
     assert {str(it).partition("was")[2] for it in errors[0].failed.values()} == {
-        " given up while it waited to be submitted"
+        " cancelled while it waited to be submitted"
     }
     assert [job.status.state for job in jobs] == [JobState.QUEUED] * 2 + [JobState.NEW] * 3
 
@@ -300,7 +290,7 @@ def test_the_log_names_the_jobs_that_fill_the_quota(
     caplog.set_level(logging.INFO, "jpsi_engine.scheduler.submit_queue")
 
     def submit() -> None:
-        with pytest.raises(SubmitException, match="given up"):
+        with pytest.raises(SubmitException, match="cancelled while it waited"):
             toys.submit(*make_jobs(1))
 
     with executor(batch, max_queued=2) as toys:

@@ -7,9 +7,9 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
 from pathlib import Path
 
+import attrs
 import pytest
 
 import jpsi
@@ -19,10 +19,11 @@ from jpsi_engine import job_store
 from jpsi_engine.spool import encode_status
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.verdict.marker_verdict import never_ran_status
-from jpsi_testing import PluginDirectory, toy
+from jpsi_testing import PluginDirectory
 from jpsi_testing.conformance.base import Proof
 from jpsi_testing.conformance.base import shell as shell_spec
 from jpsi_testing.fake import FakeScheduler, on_path
+from toys import QUICK, install_toy
 
 PATIENCE = 60.0
 CODE = 3
@@ -58,18 +59,8 @@ else:
 
 @pytest.fixture
 def config(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
-    plugin_directory.add(
-        "jpsi-toy",
-        "0.1",
-        entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
-        files={"jpsi_toy.py": Path(toy.__file__).read_text()},
-    )
-    return BatchConfig(
-        work_directory=state_home / "work",
-        shortest_interval=timedelta(seconds=0.1),
-        longest_interval=timedelta(seconds=0.3),
-        grace=timedelta(seconds=0.5),
-    )
+    install_toy(plugin_directory)
+    return attrs.evolve(QUICK, work_directory=state_home / "work")
 
 
 @pytest.fixture

@@ -91,9 +91,9 @@ def test_options_that_jpsi_cannot_express_become_custom_attributes(directives: s
 @pytest.mark.parametrize(
     ("directive", "why"),
     [
-        ("--output=out.{{id}}", "--output out.{{id}}: a path of jpsi has no patterns"),
+        ("--output=out.{{id}}", "--output out.{{id}}: jpsi has no patterns in paths"),
         ("--wait", "--wait: the submission would not return"),
-        ("-N 2-4", "--nodes 2-4: '2-4' is not one number"),
+        ("-N 2-4", "--nodes 2-4: '2-4' is not a single whole number"),
         ("--env=-*", "--env -*: the job has the whole environment"),
         ("--setattr=a=1 --setattr=b=2", "--setattr b=2: one of them can be carried over"),
         ('--setattr=a="""', "the directive"),

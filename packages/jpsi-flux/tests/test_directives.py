@@ -207,7 +207,10 @@ def test_custom_attributes() -> None:
         ({"project_name": "true"}, "would read 'true' as a JSON value"),
         ({"project_name": 'a"b'}, "--setattr cannot be"),
         ({"custom_attributes": {"flux.cwd": "/x"}}, "flux.cwd cannot be set: set JobSpec.directory"),
-        ({"custom_attributes": {"flux.out": "x"}}, "flux.out cannot be set: it may count as output"),
+        (
+            {"custom_attributes": {"flux.out": "x"}},
+            "flux.out cannot be set: the command may read it as output",
+        ),
         ({"custom_attributes": {"flux.N": 2}}, "an option's whole name is needed, such as flux.requires"),
         ({"custom_attributes": {"flux.urgency": []}}, "must be text, a number"),
         ({"custom_attributes": {"flux.requires": "a\nb"}}, "--requires cannot be"),

@@ -197,7 +197,7 @@ def test_an_option_uses_one_of_the_executors_names() -> None:
     spec = _spec(custom_attributes={"gridengine.l": "a=1", "sge.l": "b=1"})
 
     assert hooks.check_spec(spec, SITE) == [
-        "custom attribute sge.l cannot be given beside gridengine.l, which is the same"
+        "custom attribute sge.l is the same option as gridengine.l; give only one of them"
     ]
 
 

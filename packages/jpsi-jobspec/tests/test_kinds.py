@@ -119,7 +119,7 @@ def test_the_executor_is_queried_and_the_run_stores_the_result(
 def test_a_plan_lists_the_resources_of_each_piece() -> None:
     (entry,) = plan_to_dict(planned(TASK, ABLE))["entries"]
 
-    first, second = entry["asks"]["components"]
+    first, second = entry["shape"]["components"]
     assert (first["cpu_cores_per_process"], second["node_count"]) == (4, 2)
 
 
@@ -127,7 +127,7 @@ def test_a_jobspec_of_flux_has_the_first_piece_only_with_a_note() -> None:
     converted = to_canonical(planned(TASK, ABLE).entries[0])
 
     assert [it["type"] for it in converted.content["resources"]] == ["slot"]
-    assert any(it.startswith("of its pieces only the first is asked for") for it in converted.lost)
+    assert any(it.startswith("only the first of its pieces is requested") for it in converted.lost)
 
 
 def test_a_job_with_slots_of_several_kinds_becomes_a_workflow_with_the_same_requests() -> None:

@@ -227,7 +227,7 @@ def test_resources_that_jobs_cannot_request_are_noted() -> None:
         "tasks: [{command: a, resources: r}]\n"
     )
 
-    assert plan.entries[0].lost == ("racks are not asked for: jobs do not name them",)
+    assert plan.entries[0].lost == ("racks are not requested: jobs do not name them",)
 
 
 @pytest.mark.clause("ng-attributes")

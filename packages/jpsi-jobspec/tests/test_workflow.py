@@ -186,7 +186,7 @@ def test_a_plan_is_reported_as_json(run: Run) -> None:
     _, out, _ = run("plan", "--json", "-x", "slurm", str(EXAMPLES / "07-count.yaml"))
 
     (entry,) = json.loads(out)["entries"]
-    assert entry["asks"] == {
+    assert entry["shape"] == {
         "node_count": 4,
         "processes_per_node": 1,
         "cpu_cores_per_process": 4,
@@ -268,7 +268,7 @@ def test_parameters_are_options_of_the_run(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["status", "never.yaml"], "was never run; "),
+        (["status", "never.yaml"], "never.yaml was never run here, and does not exist"),
         (["plan", "nowhere.yaml"], "cannot be read: No such file"),
         (["plan", "--set", "x", "flow.yaml"], "'x' is not NAME=VALUE"),
         (["plan", "--set", "x=1", "flow.yaml"], "no parameter 'x'"),
@@ -394,6 +394,17 @@ def test_a_workflow_survives_a_round_trip_through_jobspecs(run: Run) -> None:
 
     assert code == 0
     assert run("plan", flow(back))[1].splitlines()[1] == "  a: job, 1 slot anywhere, 1 core each"
+
+
+def test_a_task_that_wrote_to_standard_error_only_has_logs_there(run: Run) -> None:
+    file = flow(f"{HEAD}- {{name: a, command: [sh, -c, 'echo no >&2; exit 3'], resources: r}}\n")
+    assert run("run", file)[0] == 3
+
+    assert run("logs", file, "a")[1:] == (
+        "",
+        "jpsi: a has written nothing to standard output; --stderr shows standard error\n",
+    )
+    assert run("logs", "--stderr", file, "a")[1:] == ("no\n", "")
 
 
 def test_unknown_keys_of_a_job_document_are_errors_unless_the_user_means_them(run: Run) -> None:

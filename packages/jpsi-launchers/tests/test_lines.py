@@ -251,7 +251,9 @@ def test_an_option_of_srun_that_would_break_the_job_is_refused_however_abbreviat
     """The beginning of a name is enough for srun."""
     (problem,) = srun.check_spec(srun_spec(**{name: "x"}))
 
-    assert problem.startswith(f"custom attribute srun.{name} cannot be set: it may count as {whole}: ")
+    assert problem.startswith(
+        f"custom attribute srun.{name} cannot be set: the command may read it as {whole}: "
+    )
 
 
 def test_an_option_of_srun_that_would_break_the_job_is_refused() -> None:

@@ -259,7 +259,7 @@ PMI_RANK=1; "$@"; exit $((code | $?))"""
 def test_the_code_of_hydra_is_that_of_the_process_that_failed_first(
     tmp_path: Path, name: str, command: str, code: int
 ) -> None:
-    """Hydra itself says 3 where they say 1 and 2; nothing is left of what an earlier job said."""
+    """Hydra itself says 3 where they say 1 and 2; nothing is left of the output of an earlier job."""
     (tmp_path / f"{name}.failed").write_text("77\n")
     program(tmp_path / "bin" / name, _HYDRA.format(version=RECORDINGS / f"{HYDRA[0]}.txt"))
     script = script_of(lines_of(spec_of(name, process_count=2)), tmp_path / "launch")

@@ -127,7 +127,7 @@ def test_script_has_streams_and_scripts_and_sources_them_once(bench: RunnerBench
 
 @pytest.mark.clause("python-launcher-done")
 @pytest.mark.parametrize(
-    ("text", "marker", "said"),
+    ("text", "marker", "expected"),
     [
         ("echo no mpirun; exit 4", "exit.launch.4", ["no mpirun"]),
         ("echo no mpirun", "exit.launch.125", ["no mpirun"]),
@@ -139,12 +139,12 @@ def test_script_has_streams_and_scripts_and_sources_them_once(bench: RunnerBench
     ],
 )
 def test_script_that_is_not_done_has_failed(
-    bench: RunnerBench, text: str, marker: str, said: list[str] | None
+    bench: RunnerBench, text: str, marker: str, expected: list[str] | None
 ) -> None:
     ended = run_launcher(bench, shell_job("exit 9"), text)
 
     assert ended.markers == [marker]
-    assert log(bench) == said if said is not None else log(bench)
+    assert log(bench) == expected if expected is not None else log(bench)
 
 
 @pytest.mark.parametrize("text", ["exit 3", "false", "return 5"])

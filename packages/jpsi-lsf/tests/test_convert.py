@@ -183,12 +183,12 @@ def test_memory_without_a_unit_is_in_that_of_the_site() -> None:
 @pytest.mark.parametrize(
     ("directive", "why"),
     [
-        ("-o out.%J", "-o out.%J: a path of jpsi has no patterns"),
+        ("-o out.%J", "-o out.%J: jpsi has no patterns in paths"),
         ("-K", "-K: bsub would not return"),
         ("-u me@example.org", "-u me@example.org: it is for mail"),
         ("-u 'a  b'", "-u a  b: it is for mail"),
         ("-env A=1", "-env A=1: the job has the whole environment"),
-        ("-Y", "the directive '-Y' is not read to its end: '-Y' is no option"),
+        ("-Y", "the directive '-Y' was read only in part: '-Y' is no option"),
     ],
 )
 def test_lost_options_are_reported(directive: str, why: str) -> None:

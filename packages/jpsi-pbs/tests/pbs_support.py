@@ -76,7 +76,7 @@ SERVER = "Server: node01\n    server_state = Active\n\n"
 
 
 def observed(hooks: Hooks, result: CommandResult) -> dict[str, Observation]:
-    """Return the Observations of all jobs in a listing, whoever owns them."""
+    """Return the Observations of all jobs in a listing, of all owners."""
     jobs = hooks.parse_jobs(result)
     return observe_jobs(((job, [job.native_id]) for job in jobs), hooks.name, hooks.derive_end)
 

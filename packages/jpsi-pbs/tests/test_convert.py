@@ -137,7 +137,7 @@ def test_options_that_jpsi_cannot_express_become_custom_attributes(directive: st
 @pytest.mark.parametrize(
     ("directive", "why"),
     [
-        ("-o out.$PBS_JOBID", "-o out.$PBS_JOBID: a path of jpsi has no patterns"),
+        ("-o out.$PBS_JOBID", "-o out.$PBS_JOBID: jpsi has no patterns in paths"),
         ("-o out/", "-o out/: a path of jpsi is that of a file"),
         ("-W block=true", "-W block=true: qsub would not return"),
         ("-z", "-z: qsub would not print the job's id"),

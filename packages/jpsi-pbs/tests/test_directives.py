@@ -314,7 +314,7 @@ def test_every_process_gets_its_requested_resources(spec: JobSpec) -> None:
 def test_a_reservation_is_a_queue() -> None:
     assert _options(spec(reservation_id="R12.server"))["-q"] == "R12"
     assert _problems(spec(reservation_id="R12", queue_name="main")) == [
-        "attributes.queue_name and reservation_id cannot be given both: a reservation is a queue"
+        "attributes.queue_name and reservation_id cannot both be set: a reservation is a queue"
     ]
     assert "Torque has no reservations" in _problems(spec(reservation_id="R12"), TORQUE)[0]
 
@@ -349,7 +349,10 @@ def test_dependencies_that_pbs_cannot_express(hooks: Hooks) -> None:
         hooks.canonical_id("7,afterany:8", SITE)
     both = spec(after=["7"], custom_attributes={f"{hooks.name}.W.depend": "on:1"})
     assert _problems(both, hooks) == [
-        f"attributes.after and the custom attribute {hooks.name}.W.depend cannot be given both"
+        (
+            f"attributes.after and the custom attribute {hooks.name}.W.depend both set the dependencies; "
+            "give one of them"
+        )
     ]
 
 
@@ -426,7 +429,7 @@ def test_nothing_is_added_to_chunks_that_are_replaced(name: str) -> None:
     (problem,) = _problems(spec(custom_attributes={"pbs.chunk": "ib=true", f"pbs.{name}": "2"}))
 
     assert problem == (
-        f"custom attributes pbs.chunk and pbs.{name} cannot be given both: the one adds to the chunks that "
+        f"custom attributes pbs.chunk and pbs.{name} cannot both be set: the one adds to the chunks that "
         "jpsi requests, and the other replaces them"
     )
 

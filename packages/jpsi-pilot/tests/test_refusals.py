@@ -157,9 +157,7 @@ def test_a_target_in_which_no_pilot_can_start_is_refused_at_creation(
 
 def test_on_another_machine_a_python_must_be_named(work_directory: Path) -> None:
     with pytest.raises(jpsi.ConfigError, match="must name, as `python`"):
-        JobExecutor.get_instance(
-            "pilot", url="elsewhere:///", config=PilotConfig(work_directory=work_directory)
-        )
+        JobExecutor.get_instance("pilot", url="remote:///", config=PilotConfig(work_directory=work_directory))
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o755], ids=oct)

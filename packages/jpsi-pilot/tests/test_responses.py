@@ -127,13 +127,6 @@ def test_a_malformed_response_is_refused(jobs: dict[str, Any], unknown: Any) -> 
     assert found["a-1"].exists is ("a-1" in jobs)
 
 
-def test_the_response_of_an_earlier_agent_is_read() -> None:
-    """It has the state of a job as `word`."""
-    result = command_result(json.dumps({"jobs": {"a-1": {"word": "running", "tag": "t"}}, "unknown": []}))
-
-    assert hooks.parse_status(result, ["a-1"])["a-1"].state is JobState.ACTIVE
-
-
 def test_only_a_job_with_the_same_tag_is_cancelled(handler: RequestHandler) -> None:
     job, array = submit(handler, "jpsi-1-1"), submit(handler, "jpsi-2-1", 2)
     seen = hooks.parse_status(command_result(observations(handler, None)), None)

@@ -56,14 +56,6 @@ def test_a_job_goes_from_waiting_to_running_to_its_end() -> None:
     assert (job.state, job.code, agent_state.unfinished) == ("failed", 3, [])
 
 
-def test_a_journal_of_an_earlier_agent_is_read() -> None:
-    """Its events have the state of a job as `word`."""
-    event = ended("abcdefgh-1", "failed", 3)
-    event["word"] = event.pop("state")
-
-    assert state(submission_event(), event).jobs["abcdefgh-1"].state == "failed"
-
-
 def test_elements_of_an_array_are_jobs_of_their_own() -> None:
     agent_state = state(submission_event(elements=3))
 

@@ -41,6 +41,20 @@ def run(tmp_path: Path) -> Run:
     return run_
 
 
+def test_listing_loads_no_database_before_anything_was_recorded(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['sqlalchemy'] = None; from jpsi_cli.main import main; main()"
+    command = [sys.executable, "-c", program, "request", "ls", "--records", "nowhere"]
+
+    table, document = (
+        subprocess.run([*command, *more], check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+        for more in ([], ["--json"])
+    )
+
+    assert table.startswith("REQUEST")
+    assert json.loads(document) == []
+    assert not (tmp_path / "nowhere").exists()
+
+
 def test_an_existing_result_is_shown_and_not_recomputed(run: Run, tmp_path: Path) -> None:
     first, second = run("run", "words.yaml"), run("run", "words.yaml")
 
@@ -105,7 +119,7 @@ def test_the_executor_and_the_time_limit_are_options(run: Run, tmp_path: Path) -
     assert "no executor 'nosuch'" in run("run", "-x", "nosuch", "words.yaml", code=2).stderr
     assert "--time: 'soon' is not a time" in run("run", "--time", "soon", "words.yaml", code=2).stderr
     submitted = json.loads(run("submit", "-x", "local", "--time", "1m", "--json", "words.yaml").stdout)
-    assert submitted["wish"]["placement"] == {"executor": "local", "duration": 60.0}
+    assert submitted["request_spec"]["placement"] == {"executor": "local", "duration": 60.0}
     assert run("run", "-x", "local", "--time", "1", "slow.yaml", code=125).stdout == ""
 
 

@@ -129,7 +129,7 @@ def test_a_request_that_is_recorded_and_no_longer_valid_is_shown_and_refused(rec
     document = {"command": ["a"], "mounts": {"/a": {"kind": "blob", "digest": None}}}
     with records.database.writing() as tx:
         for it in (draft, waiting):
-            requests.change(tx, it.id, wish=document)
+            requests.change(tx, it.id, request_spec=document)
 
     assert sorted(it.spec.computation.command for it in records.requests()) == [("a",), ("a",), ("c",)]
     with pytest.raises(InvalidRequestError, match="digest must be"):
@@ -164,7 +164,7 @@ def test_a_user_without_permission_to_dispatch_gets_a_hint(records: Records, rol
         "satisfy a draft": lambda: ca.satisfy(draft.id),
         "reset a draft": lambda: ca.reset(draft.id),
         "invalidate an execution": lambda: ca.invalidate(execution),
-        "tell the progress of an execution": lambda: ca.set_progress(execution, 0.5),
+        "report the progress of an execution": lambda: ca.set_progress(execution, 0.5),
     }
     for what, call in calls.items():
         with pytest.raises(StateError, match=f"the role {ca.user} may not {what}: only jpsi may"):
@@ -197,7 +197,7 @@ def test_every_call_for_drafts_is_a_command(run: Run) -> None:
     assert "cancelled (unwanted)" in run("show", made)
     changed = run("update", draft, "b.yaml", "--label", "a=b", "--json")
     assert (changed["name"], changed["labels"]) == ("x", {"a": "b"})
-    assert changed["wish"]["command"] == ["echo", "b"]
+    assert changed["request_spec"]["command"] == ["echo", "b"]
     assert "already" in run("satisfy", run("satisfy", draft, "--json")["id"], code=125)
     assert run("commit", draft, "--priority", "3", "--json")["priority"] == 3
     assert "was made for it" in run("explain", draft)

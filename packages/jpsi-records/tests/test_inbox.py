@@ -16,7 +16,7 @@ import pytest
 from fake_dispatcher import spec
 from jpsi_records.errors import InvalidRequestError, StateError, StoreError
 from jpsi_records.inbox import inbox as inboxes
-from jpsi_records.inbox.inbox import Asked, Inbox
+from jpsi_records.inbox.inbox import Inbox, InboxRequest
 from jpsi_records.inbox.reports import NO_REPORT, Report, read_progress
 from jpsi_records.model.entities import About
 from jpsi_records.records.records import Records
@@ -140,7 +140,7 @@ def test_a_missing_inbox_variable_is_named(environment: dict[str, str]) -> None:
 
 WHOLE = json.loads(
     inboxes.write_request(
-        Asked(id=ID, spec=spec("compute"), more=About(name="a", parent="parent"), priority=1)
+        InboxRequest(id=ID, spec=spec("compute"), more=About(name="a", parent="parent"), priority=1)
     )
 )
 
@@ -149,16 +149,16 @@ WHOLE = json.loads(
     ("change", "message"),
     [
         ({"v": 2}, "that this version knows"),
-        ({"wish": {"command": []}}, "command must be a list of texts"),
-        ({"wish": None}, "a request is a mapping"),
+        ({"request_spec": {"command": []}}, "command must be a list of texts"),
+        ({"request_spec": None}, "a request is a mapping"),
         ({"priority": None}, "finite number"),
         ({"priority": True}, "finite number"),
-        ({"name": 1}, "no text"),
-        ({"name": "a\0"}, "no text"),
+        ({"name": 1}, "must be text"),
+        ({"name": "a\0"}, "must be text"),
         ({"name": "\ud800"}, "no JSON"),
-        ({"parent": None}, "no text"),
+        ({"parent": None}, "must be text"),
         ({"labels": []}, "no mapping"),
-        ({"labels": {"a": 1}}, "no text"),
+        ({"labels": {"a": 1}}, "must be text"),
         ({"expires_at": "soon"}, "no time"),
         ({"expires_at": 1}, "no time"),
     ],

@@ -129,7 +129,7 @@ def _a_directory(inbox: Path, parent: str, records: Records) -> None:
 @pytest.mark.parametrize(
     ("leave", "why"),
     [
-        (_of_another_parent, "the child of another execution, another"),
+        (_of_another_parent, "another execution as its parent, another"),
         (_of_another_users_output, "there is no request"),
         (_after_nothing, "there is no request none"),
         (_truncated, "it is not whole"),

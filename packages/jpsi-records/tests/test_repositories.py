@@ -314,7 +314,7 @@ def test_a_relative_repository_is_that_of_the_submitting_job(
         found = [records.request(it.id).execution or "" for it in (waits, draft, changed)]
         tree = records.repositories.resolve(GitTree(url="../one/r", commit="main"))[0].tree or ""
         assert [tree in records.execution(it).preimage for it in found] == [True, True, True]
-        assert document["wish"]["mounts"]["/src"]["url"] == str(tmp_path / "one" / "r")
+        assert document["request_spec"]["mounts"]["/src"]["url"] == str(tmp_path / "one" / "r")
 
 
 def test_refs_that_git_writes_for_itself_are_no_commits_of_the_repository(

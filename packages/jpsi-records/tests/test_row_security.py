@@ -153,7 +153,7 @@ WRITES = {
     "whose it is": "UPDATE request SET owner = 'cb'",
     "what satisfies it": "UPDATE request SET execution = id",
     "its end by hand": "UPDATE request SET state = 'final'",
-    "what was committed": "UPDATE request SET wish = '{}'",
+    "what was committed": "UPDATE request SET request_spec = '{}'",
     "back to a draft": "UPDATE request SET state = 'draft'",
     "a request for ever": "DELETE FROM request",
     "what happened": "UPDATE event SET kind = 'x'",

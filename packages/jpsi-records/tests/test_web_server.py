@@ -107,5 +107,5 @@ def test_unreadable_records_are_reported(server: Server, records: Records) -> No
 def test_a_port_in_use_is_reported(server: Server, records: Records) -> None:
     port = server.server_address[1]
 
-    with pytest.raises(StoreError, match=f"port {port} cannot be listened to"):
+    with pytest.raises(StoreError, match=f"the server cannot listen on port {port}"):
         Server(records, port)

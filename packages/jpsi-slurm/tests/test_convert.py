@@ -155,10 +155,10 @@ def test_without_an_error_file_both_streams_go_to_the_output_file() -> None:
 @pytest.mark.parametrize(
     ("directive", "why"),
     [
-        ("-o slurm-%j.out", "--output slurm-%j.out: a path of jpsi has no patterns"),
+        ("-o slurm-%j.out", "--output slurm-%j.out: jpsi has no patterns in paths"),
         ("--export=NONE", "--export NONE: the job has the whole environment"),
         ("--wait", "--wait: sbatch would not return"),
-        ("hetjob", "the directive 'hetjob' is not read to its end: the parts of a heterogeneous job"),
+        ("hetjob", "the directive 'hetjob' was read only in part: the parts of a heterogeneous job"),
     ],
 )
 def test_lost_options_are_reported(directive: str, why: str) -> None:
@@ -194,6 +194,44 @@ def test_the_resources_that_jpsi_renders_are_read_again(spec: JobSpec) -> None:
     assert read.exclusive_node_use == rendered.exclusive_node_use
     assert (read.memory is None) == (rendered.memory is None)
     assert (read.memory or 0) >= (rendered.memory or 0)
+
+
+def test_the_index_in_the_paths_of_an_array_is_retained() -> None:
+    script = _read("--array=0-9 --output=out-%a.txt --input=in.%a")
+
+    assert script.lost == ()
+    assert [script.spec.stdin_path, script.spec.stdout_path, script.spec.stderr_path] == [
+        Path(name) for name in ("in.%a", "out-%a.txt", "out-%a.txt")
+    ]
+
+
+@pytest.mark.parametrize("directives", ["--output=out-%a.txt", "--array=1-2 --chdir=run-%a"])
+def test_an_index_that_jpsi_would_not_replace_is_lost(directives: str) -> None:
+    (lost,) = _read(directives).lost
+
+    assert "a path of jpsi has no patterns" in lost
+
+
+@pytest.mark.parametrize(
+    ("path", "rest"),
+    [
+        (
+            "out-%A_%a.txt",
+            ": out-%a.txt is such a path; without one the output is kept in the job's own folder",
+        ),
+        (
+            "logs/%x.%j.%5a.%a",
+            ": logs/%a is such a path; without one the output is kept in the job's own folder",
+        ),
+        ("out-%A.txt", "; without one the output is kept in the job's own folder"),
+    ],
+)
+def test_other_patterns_in_the_paths_of_an_array_are_lost(path: str, rest: str) -> None:
+    script = _read(f"--array=0-9 --error={path}")
+
+    beginning = f"--error {path}: a path of jpsi has no pattern but %a, the index of a job of an array"
+    assert script.lost == (beginning + rest,)
+    assert script.spec.stderr_path is None
 
 
 def test_an_array_is_retained() -> None:

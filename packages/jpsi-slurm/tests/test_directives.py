@@ -323,7 +323,7 @@ def test_a_value_that_no_text_or_line_can_hold_is_refused(value: object) -> None
     ("name", "reason"),
     [
         ("a\x1bb", "no control characters can stand in a directive"),
-        ("a\udc80b", "no text that UTF-8 can express"),
+        ("a\udc80b", "cannot be encoded in UTF-8"),
     ],
     ids=["control", "byte"],
 )
@@ -347,4 +347,4 @@ def test_an_abbreviation_of_an_option_that_jpsi_sets_is_refused(option: str) -> 
     """The last option wins; such an abbreviation would replace the tag, for example."""
     (problem,) = hooks.check_spec(_spec(custom_attributes={f"slurm.{option}": "x"}), SITE)
 
-    assert f"slurm.{option} may count as" in problem
+    assert f"slurm.{option} is ambiguous, the command may read it as" in problem

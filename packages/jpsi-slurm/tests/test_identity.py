@@ -29,7 +29,7 @@ _TAGS = {
     "failed": "jpsi-failed-1",
     "lines": "jpsi-lines-1",
     "newline": "",
-    "strangers": "",
+    "foreign job": "",
     "cancelled": "jpsi-cancelled-1",
     "het": "jpsi-het-1",
     "array": "jpsi-array-1",

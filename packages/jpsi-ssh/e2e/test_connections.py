@@ -177,14 +177,14 @@ def test_passwords_are_prompted_on_the_terminal(runtime: Path) -> None:
     if pid == 0:
         os.execv(sys.executable, [sys.executable, "-c", _PROMPT_SCRIPT])
 
-    said = _read(terminal, "(yes/no/[fingerprint])? ")
+    shown = _read(terminal, "(yes/no/[fingerprint])? ")
     os.write(terminal, b"no\n")
-    said += _read(terminal, "Host key verification failed.")
+    shown += _read(terminal, "Host key verification failed.")
     os.close(terminal)
     os.waitpid(pid, 0)
 
-    assert "SHA256:" in said
-    assert "error: the host key of cluster-unknown is not known yet" in said
+    assert "SHA256:" in shown
+    assert "error: the host key of cluster-unknown is not known yet" in shown
 
 
 def _read(terminal: int, end: str) -> str:

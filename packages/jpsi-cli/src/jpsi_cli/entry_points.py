@@ -41,7 +41,7 @@ class CommandLine(click.Group):
 
 
 def _command_entry_points() -> Mapping[str, EntryPoint]:
-    from importlib.metadata import entry_points  # noqa: PLC0415  slow to import, and rarely asked for
+    from importlib.metadata import entry_points  # noqa: PLC0415  slow to import, and rarely used
 
     return {it.name: it for it in entry_points(group=GROUP)}
 

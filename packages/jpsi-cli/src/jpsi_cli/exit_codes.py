@@ -20,12 +20,12 @@ USAGE = 2
 TIMEOUT = 124
 # A failure of jpsi, or of the batch system.
 JPSI = 125
-# Of `jpsi fake`, as shells have them.
+# Of `jpsi fake`, with the codes of a shell.
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 # As shells report a program that Ctrl-C has ended: 128 + SIGINT.
 CANCELLED = 130
-# What a shell reports of a program that wrote to a closed pipe: 128 + SIGPIPE.
+# As shells report a program that wrote to a closed pipe: 128 + SIGPIPE.
 BROKEN_PIPE = 141
 
 #: The exit codes of `jpsi run` that are not the job's, for its help text.

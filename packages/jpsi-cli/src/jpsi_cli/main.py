@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 import traceback
@@ -17,19 +18,26 @@ from .entry_points import CommandLine
 from .installation import CONFIG, PLUGINS
 from .jobs import CANCEL, EXPLAIN, HOLD, LOGS, LS, RELEASE, SHOW, TOP, WAIT
 from .options import SETTINGS
-from .submission import CONVERT, RUN, SCRIPT, SUBMIT, VALIDATE
+from .submission import CONVERT, RESUBMIT, RUN, SCRIPT, SUBMIT, VALIDATE
 
 _NAME = "jpsi"
 # Set by click's shell completion scripts.
 _COMPLETION = "_JPSI_COMPLETE"
+# The number of new objects after which garbage is collected. By default it is so small that the interpreter
+# searches the modules that a command imports again and again, where it finds nothing.
+_COLLECTED_AFTER = 100_000
 
 
 def main() -> NoReturn:
     """Run the command line and exit; the entry point of `jpsi`."""
+    gc.set_threshold(_COLLECTED_AFTER)
     _reserve_standard_streams()
     if _COMPLETION in os.environ:
         cli.main(prog_name=_NAME)
-    sys.exit(_run_command_line(sys.argv[1:]))
+    code = _run_command_line(sys.argv[1:])
+    # the process ends, so that nothing is worth a search for garbage; a tenth of the time of `jpsi ls`
+    gc.freeze()
+    sys.exit(code)
 
 
 def _run_command_line(arguments: list[str]) -> int:
@@ -72,8 +80,25 @@ def _report_bug() -> int:
 
 def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     text = error.format_message()
-    messages.error(f"{text[:1].lower()}{text[1:]}\nTry: {_command_path(error, arguments)} --help")
+    text = f"{text[:1].lower()}{text[1:]}"
+    options = [] if error.ctx is None else [name for it in error.ctx.command.params for name in it.opts]
+    if text.startswith("got unexpected extra argument") and "--file" in options:
+        text += "; name a document by -f"
+    if others := _commands_with(error):
+        text = f"{text.removesuffix('.')}; it is one of {' and '.join(f'jpsi {name}' for name in others)}"
+    messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
+
+
+def _commands_with(error: click.UsageError) -> list[str]:
+    """Return the commands that have the option which was typed after another, if that has none like it."""
+    if not isinstance(error, click.NoSuchOption) or error.possibilities:
+        return []
+    return [
+        name
+        for name, it in cli.commands.items()
+        if any(error.option_name in parameter.opts for parameter in it.params)
+    ]
 
 
 def _command_path(error: click.UsageError, arguments: list[str]) -> str:
@@ -96,7 +121,7 @@ def _reserve_standard_streams() -> None:
 
 def _show_version(ctx: click.Context, _: click.Parameter, is_requested: bool) -> None:  # noqa: FBT001  click's
     if is_requested:
-        from importlib.metadata import version  # noqa: PLC0415  slow to import and rarely asked for
+        from importlib.metadata import version  # noqa: PLC0415  slow to import and rarely used
 
         python = ".".join(map(str, sys.version_info[:3]))
         click.echo(f"jpsi {version('jpsi-cli')} (jpsi-core {version('jpsi-core')}, Python {python})")
@@ -137,7 +162,7 @@ def cli(ctx: click.Context) -> int:
 
 
 for command in (
-    *(RUN, SUBMIT, SCRIPT, VALIDATE, CONVERT),
+    *(RUN, SUBMIT, RESUBMIT, SCRIPT, VALIDATE, CONVERT),
     *(LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP),
     *(QUEUES, ATTACH, FAKE, PLUGINS, CONFIG, DOCTOR),
 ):

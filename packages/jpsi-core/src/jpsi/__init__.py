@@ -38,19 +38,18 @@ from jpsi.model import (
     TransferError,
     TransportError,
     UnreachableStateException,
-    escape,
 )
 
 if TYPE_CHECKING:
     from jpsi.api import Conversion, System, read_script
     from jpsi.config import Configuration, Configured, configuration
-    from jpsi.contract import ExecutorConfig, JobFiles, Output, OutputPart, Queue, Streams
+    from jpsi.contract import ExecutorConfig, JobFiles, Output, OutputPart, Queue, Streams, parse_duration
     from jpsi.document import document_command, read_document, write_document
     from jpsi.executor import JobExecutor
     from jpsi.futures import wait_all
     from jpsi.launcher import Launcher
     from jpsi.layers import Plugin, plugins
-    from jpsi.model import StagingProgress, parse_duration
+    from jpsi.model import StagingProgress, escape
 else:
     # Programs import jpsi long before they run jobs, or never run any: the engine is imported on first use.
     from jpsi.lazy import lazy_attributes
@@ -60,13 +59,13 @@ else:
         {
             "jpsi.api": "Conversion System read_script",
             "jpsi.config": "Configuration Configured configuration",
-            "jpsi.contract": "ExecutorConfig JobFiles Output OutputPart Queue Streams",
+            "jpsi.contract": "ExecutorConfig JobFiles Output OutputPart Queue Streams parse_duration",
             "jpsi.document": "document_command read_document write_document",
             "jpsi.executor": "JobExecutor",
             "jpsi.futures": "wait_all",
             "jpsi.launcher": "Launcher",
             "jpsi.layers": "Plugin plugins",
-            "jpsi.model": "StagingProgress parse_duration",
+            "jpsi.model": "StagingProgress escape",
         },
     )
 
@@ -123,7 +122,4 @@ __all__ = [
     "wait_all",
     "write_document",
 ]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy

@@ -123,7 +123,7 @@ class JobExecutor:
     @property
     def version(self) -> Version:
         """The version of the distribution that the executor came from."""
-        from packaging.version import Version  # noqa: PLC0415  rarely asked for
+        from packaging.version import Version  # noqa: PLC0415  rarely used
 
         return Version(self._assembly.candidate.version)
 
@@ -140,8 +140,7 @@ class JobExecutor:
         Raises:
             InvalidJobException: the job can never run on this backend as it is. Nothing was submitted, the
                 job is unchanged.
-            SubmitException: the job did not reach the backend for another reason. It is still NEW and can be
-                submitted again.
+            SubmitException: the job did not reach the backend for another reason. It is still NEW.
         """
         self._submitter.submit(job)
 
@@ -173,7 +172,7 @@ class JobExecutor:
         check_job(job)
         preview = self._engine.preview(self._validation.submission(job, 1))
         if isinstance(preview, NotOffered):
-            msg = f"the executor {self.name} does not tell what it would submit"
+            msg = f"the executor {self.name} cannot show what it would submit"
             raise SubmitException(msg)
         return preview
 

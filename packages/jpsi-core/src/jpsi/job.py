@@ -29,7 +29,6 @@ from jpsi.model import (
 if TYPE_CHECKING:
     from jpsi.contract import Output, Stream, Streams
 
-
 #: A `JobExecutor`: that class is in a higher layer than this module.
 AnyExecutor = Any
 
@@ -207,7 +206,7 @@ class Job:
             return self._entered(targets)
 
     def _note_deadline(self, limit: float | None) -> None:
-        """Have the engine look for news more often if a caller waits for so many seconds at most."""
+        """Have the engine poll more often if a caller waits for so many seconds at most."""
         executor = self.executor
         if limit and executor is not None and not self.status.final:
             executor._engine.note_deadline(limit)  # noqa: SLF001

@@ -40,7 +40,7 @@ class Launcher:
     @property
     def version(self) -> Version:
         """The version of the distribution that the launcher came from."""
-        from packaging.version import Version  # noqa: PLC0415  rarely asked for
+        from packaging.version import Version  # noqa: PLC0415  rarely used
 
         return Version(self._version)
 
@@ -90,7 +90,7 @@ class Launchers:
         launcher = self._loaded[name]
         if isinstance(spec.resources, HeterogeneousResources) and not launcher.heterogeneous:
             others = ", ".join(self._heterogeneous()) or "none that is installed"
-            return None, [f"the launcher {name} starts processes of one kind; those of several: {others}"]
+            return None, [f"the launcher {name} cannot start several kinds of processes; these can: {others}"]
         return launcher, []
 
     def _heterogeneous(self) -> Iterator[str]:

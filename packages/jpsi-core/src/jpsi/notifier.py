@@ -132,7 +132,7 @@ def _started(work: Call) -> bool:
     try:
         threading.Thread(target=work, name="jpsi-callbacks", daemon=True).start()
     except RuntimeError:
-        _log().warning("no thread could be started to call status callbacks", exc_info=True)
+        _log().warning("jpsi could not start a thread to call status callbacks", exc_info=True)
         return False
     return True
 

@@ -462,6 +462,6 @@ def test_jobs_of_local_run(tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def _no_leftovers() -> Iterator[None]:
     yield
-    for thread in [it for it in threading.enumerate() if it.name == "jpsi-combining"]:
+    for thread in [it for it in threading.enumerate() if it.name == "jpsi-batching"]:
         thread.join(PATIENCE)
         assert not thread.is_alive()

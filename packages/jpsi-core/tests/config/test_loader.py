@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -51,8 +52,9 @@ def test_relative_paths_are_those_beside_the_file_and_stay_so(
     assert config.work_directory == file.parent / "work"
     # readers of the values as they are in the file look in the same place
     assert configuration().executors["x"].config["work_directory"] == str(file.parent / "work")
-    # this process and its children find the file, in whichever directory they are
+    # this process finds the file in any directory, and its environment is as the user set it
     assert loader.files()[0] == file
+    assert os.environ["JPSI_CONFIG"] == file.name
 
 
 def test_without_files_the_configuration_is_empty() -> None:

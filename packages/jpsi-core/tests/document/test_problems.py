@@ -114,7 +114,7 @@ CHANGES = [
     (
         "count: 2",
         "count: 2\n        with: []",
-        "9: resources[0].with[0].with: is not possible here: a core contains nothing",
+        "9: resources[0].with[0].with: is not allowed here: a core cannot contain anything",
     ),
     ("      - type: core\n        count: 2\n", "      []\n", "6: resources[0].with: must contain a core"),
     (
@@ -277,7 +277,7 @@ SYSTEM = [
     ("job: {a: [b]}", "17: job.a: must be text, not a list"),
     (
         "job: {a: b}\njpsi: {custom_attributes: {job.a: b}}",
-        "18: jpsi.custom_attributes['job.a']: is also said by attributes.system.job or tasks[0].count",
+        "18: jpsi.custom_attributes['job.a']: repeats attributes.system.job or tasks[0].count; remove it",
     ),
 ]
 #: Lines in attributes.system.jpsi.
@@ -333,8 +333,8 @@ JPSI = [
     (
         "resources: {components: [{cpu_cores_per_process: 2}, {process_count: 4}]}",
         (
-            "18: resources: comes to process_count 1, processes_per_node 1 in components[0], but the "
-            "document's resources and tasks come to process_count 4, processes_per_node 4"
+            "18: resources: means process_count 1, processes_per_node 1 in components[0], but the "
+            "document's resources and tasks mean process_count 4, processes_per_node 4"
         ),
     ),
     ("resources: {cores: 1}", "18: resources.cores: is not known here"),
@@ -352,15 +352,15 @@ JPSI = [
     (
         "resources: {process_count: 8}",
         (
-            "18: resources: comes to process_count 8, processes_per_node 8, but the document's "
-            "resources and tasks come to process_count 4, processes_per_node 4"
+            "18: resources: means process_count 8, processes_per_node 8, but the document's "
+            "resources and tasks mean process_count 4, processes_per_node 4"
         ),
     ),
     (
         "resources: null",
         (
-            "18: resources: comes to process_count 1, processes_per_node 1, cpu_cores_per_process 1, "
-            "but the document's resources and tasks come to process_count 4, processes_per_node 4, "
+            "18: resources: means process_count 1, processes_per_node 1, cpu_cores_per_process 1, "
+            "but the document's resources and tasks mean process_count 4, processes_per_node 4, "
             "cpu_cores_per_process 2"
         ),
     ),
@@ -590,7 +590,7 @@ def test_unknown_keys_are_problems() -> None:
     text = system("enviroment: {}").replace("per_slot: 1", "per_slot: 1\n      totl: 2")
 
     assert document_problems(text) == [
-        "14: tasks[0].count.totl: has no meaning to jpsi, which only carries it; did you mean 'total'?",
+        "14: tasks[0].count.totl: is not used by jpsi; did you mean 'total'?",
         "18: attributes.system.enviroment: is not known and has no effect; did you mean 'environment'?",
     ]
 
@@ -630,11 +630,8 @@ def test_extra_task_counts_are_kept_with_one_warning_if_lenient() -> None:
 
     (warning,) = caught
     assert str(warning.message).splitlines() == [
-        "job.yaml:14: tasks[0].count.per_gpu: has no meaning to jpsi, which only carries it",
-        (
-            "job.yaml:15: tasks[0].count.totl: has no meaning to jpsi, which only carries it; did you mean "
-            "'total'?"
-        ),
+        "job.yaml:14: tasks[0].count.per_gpu: is not used by jpsi",
+        "job.yaml:15: tasks[0].count.totl: is not used by jpsi; did you mean 'total'?",
     ]
     assert spec.attributes is not None
     assert spec.attributes.custom_attributes == {"count.per_gpu": 2, "count.totl": ["a"]}

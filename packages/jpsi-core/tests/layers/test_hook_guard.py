@@ -75,7 +75,7 @@ def test_a_result_of_a_wrong_type_is_reported_with_its_plugin(
     with pytest.raises(PluginError) as caught:
         getattr(hook_caller(plugin(**{hook: lambda: result})), hook)(**dict.fromkeys(names))
 
-    assert str(caught.value) == f"the hook {hook} of plugin A answered {expected}"
+    assert str(caught.value) == f"the hook {hook} of plugin A returned {expected}"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_valid_result_is_returned_unchanged(hook: str, result: object) -> None
 def test_lines_of_a_launcher_are_no_text() -> None:
     hooks = hook_caller(plugin(launch=lambda: "srun x"), specifications=(LauncherHooks,))
 
-    with pytest.raises(PluginError, match=r"hook launch of plugin A answered str, not Sequence\[ShellLine\]"):
+    with pytest.raises(PluginError, match=r"hook launch of plugin A returned str, not Sequence\[ShellLine\]"):
         hooks.launch(spec=None)
 
 
@@ -114,9 +114,9 @@ def test_the_error_names_the_layer_that_returned_the_result() -> None:
 
     hooks = hook_caller(sound, wrong, silent)
 
-    with pytest.raises(PluginError, match=r"\Athe hook capabilities of plugin B answered dict, not Cap"):
+    with pytest.raises(PluginError, match=r"\Athe hook capabilities of plugin B returned dict, not Cap"):
         hooks.capabilities(site=None)
-    with pytest.raises(PluginError, match=r"\Athe hook check_spec of plugin B answered list of int, not "):
+    with pytest.raises(PluginError, match=r"\Athe hook check_spec of plugin B returned list of int, not "):
         hooks.check_spec(spec=None, site=None)
 
 
@@ -136,7 +136,7 @@ def test_the_error_names_a_wrapper_that_returns_nothing() -> None:
         lambda: hooks.render_script(spec=None, context=None),
         lambda: hooks.check_spec(spec=None, site=None),
     ):
-        with pytest.raises(PluginError, match=r"of plugin B answered NoneType, .* is `return` missing"):
+        with pytest.raises(PluginError, match=r"of plugin B returned NoneType, .* is `return` missing"):
             call()
 
 
@@ -144,14 +144,14 @@ def test_the_error_names_a_layer_with_different_results_each_time() -> None:
     answers = iter([7])
     hooks = hook_caller(plugin(query=lambda: None), plugin(query=lambda: next(answers)))
 
-    with pytest.raises(PluginError, match="the hook query of plugin B answered int, not Command"):
+    with pytest.raises(PluginError, match="the hook query of plugin B returned int, not Command"):
         hooks.query(native_ids=None, site=None)
 
 
 def test_the_error_names_all_layers_if_none_has_a_result() -> None:
     hooks = hook_caller(plugin(query=lambda: None), plugin(query=lambda: None))
 
-    with pytest.raises(PluginError, match="of plugin A or plugin B answered NoneType, not Command"):
+    with pytest.raises(PluginError, match="of plugin A or plugin B returned NoneType, not Command"):
         hooks.query(native_ids=None, site=None)
 
 
@@ -161,14 +161,14 @@ def test_no_layer_is_called_twice() -> None:
         plugin(make_engine=lambda: None), plugin(make_engine=lambda: calls.append(1) or (_ for _ in ()))
     )
 
-    with pytest.raises(PluginError, match="of plugin B answered generator"):
+    with pytest.raises(PluginError, match="of plugin B returned generator"):
         hooks.make_engine(setup=None)
 
     assert calls == [1]
 
 
 def test_a_hook_without_implementation_is_an_error() -> None:
-    with pytest.raises(PluginError, match="there is no plugin that has the hook query"):
+    with pytest.raises(PluginError, match="no plugin implements the hook query"):
         hook_caller(plugin(probe=lambda: None)).query(native_ids=None, site=None)
 
 
@@ -195,7 +195,7 @@ def test_layers_without_result_below_a_wrapper_are_named() -> None:
     def query():  # type: ignore[no-untyped-def]  # noqa: ANN202  a generator
         return (yield)
 
-    with pytest.raises(PluginError, match="the hook query of plugin A answered NoneType, not Command"):
+    with pytest.raises(PluginError, match="the hook query of plugin A returned NoneType, not Command"):
         hook_caller(plugin(query=lambda: None), SimpleNamespace(query=query)).query(
             native_ids=None, site=None
         )

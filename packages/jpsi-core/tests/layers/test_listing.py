@@ -80,7 +80,7 @@ def test_an_invalid_version_is_the_reason(tmp_path: Path, group: str) -> None:
 
     (it,) = [it for it in listing(installed([tmp_path]), {}) if it.origin == str(tmp_path)]
 
-    assert it.why_not == "its version 'newest' is none by the rules of PEP 440"
+    assert it.why_not == "its version 'newest' is not valid by PEP 440"
 
 
 def test_load_errors_are_listed_on_request(tmp_path: Path) -> None:
@@ -210,13 +210,13 @@ def test_an_override_file_without_executor_is_not_chosen(tmp_path: Path) -> None
     listed = listing(installed([tmp_path / "place"]), {}, [tmp_path / "config"], ["reef"], load=True)
     listed_plugins = {it.name: (it.why_not, it.load_error) for it in listed if it.kind == "override"}
 
-    nothing = "lies over nothing: there is no executor"
+    nothing = "overrides nothing: there is no executor"
     assert listed_plugins == {
         "all": (None, None),
         "KELP": (None, None),
         "klep": (f"{nothing} 'klep'; did you mean 'kelp'?", None),
         "nothing": (f"{nothing} 'nothing'", None),
-        "Reef": (f"{nothing} 'Reef'; targets cannot be named here, only executors", None),
+        "Reef": (f"{nothing} 'Reef'; an override is named after an executor, not after a target", None),
     }
 
 

@@ -119,7 +119,7 @@ def test_latest_version_of_an_override_counts(tmp_path: Path, place: Path) -> No
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("raise ValueError('x')\n", "overrides/toy.py cannot be loaded: ValueError: x; mend or remove it"),
+        ("raise ValueError('x')\n", "overrides/toy.py cannot be loaded: ValueError: x; repair or remove it"),
         ("def", r"overrides/toy.py cannot be loaded: SyntaxError: .*line 1"),
         ("raise SystemExit\n", "cannot be loaded: SystemExit"),
         ("x = 1\n", r"overrides/toy.py cannot be used: it implements no hook \(is `@hookimpl` missing\?\)"),
@@ -155,7 +155,9 @@ def test_a_refused_override_is_never_skipped(place: Path) -> None:
         overrides={"toy": "policy"},
     )
 
-    with pytest.raises(PluginError, match="is refused, and it may be a policy: it requires jpsi-core>=99"):
+    with pytest.raises(
+        PluginError, match="was not loaded, and it may be a policy: it requires jpsi-core>=99"
+    ):
         make_layers(place)
 
 

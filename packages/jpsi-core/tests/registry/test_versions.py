@@ -232,7 +232,7 @@ def test_refusals_are_reported_if_there_is_no_other_candidate(constraint: str | 
 
     message = str(caught.value)
     assert "jpsi-pbs 2 in /place/1: it is cursed" in message
-    assert "jpsi-pbs x: its version 'x' is none by the rules of PEP 440" in message
+    assert "jpsi-pbs x: its version 'x' is not valid by PEP 440" in message
 
 
 def test_verdicts_have_the_reasons_of_refusals() -> None:
@@ -247,12 +247,12 @@ def test_verdicts_have_the_reasons_of_refusals() -> None:
     ]
 
     assert [why_not for _, why_not in verdicts(installed, "< 9")] == [
-        "the same version stands in a place that comes first",
+        "the same version comes earlier on the search path",
         None,
         "0.2 is higher",
         "it is a pre-release",
         "its version is not < 9",
-        "its version 'what' is none by the rules of PEP 440",
+        "its version 'what' is not valid by PEP 440",
         "refused",
     ]
 
@@ -303,7 +303,7 @@ def test_the_first_unmet_requirement_is_reported(requires: list[str], expected: 
 def test_an_invalid_requirement_is_reported() -> None:
     assert (
         unmet_requirement(["jpsi-core>>1"], {"jpsi-core": "1"})
-        == "its requirement 'jpsi-core>>1' cannot be understood"
+        == "its requirement 'jpsi-core>>1' cannot be parsed"
     )
 
 

@@ -2,12 +2,14 @@
 
 The custom attribute `jpsi.array` of a spec has the indices, such as `1-100%10`. The spec of an element has
 the id of the array and its limit instead, and its index as a variable of its environment.
+
+If jobs are submitted again, they keep their indices, and become an array of their own.
 """
 
 from __future__ import annotations
 
 import re
-import uuid
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,6 @@ from typing import Any
 import attrs
 
 from jpsi import JobSpec
-from jpsi.plugin.kit import read_indices
 
 #: The custom attribute with the indices of an array, in a spec that stands for several jobs.
 ARRAY = "jpsi.array"
@@ -23,10 +24,13 @@ ARRAY = "jpsi.array"
 ARRAY_ID = "jpsi.array_id"
 #: The custom attribute with the number of elements that may run at a time.
 AT_A_TIME = "jpsi.at_a_time"
+#: The custom attribute with the id of the job that a job repeats.
+REPEATS = "jpsi.repeats"
 #: The environment variable with the index of an element.
 INDEX_VARIABLE = "JPSI_ARRAY_INDEX"
 
 _INDICES = re.compile(r"(?P<indices>[0-9][0-9,:-]*)(?:%(?P<limit>[1-9][0-9]{0,8}))?")
+_INDEX = re.compile(r"[0-9]{1,18}")
 # `$${...}` is no reference.
 _REFERENCE = re.compile(rf"(?<!\$)\$\{{{INDEX_VARIABLE}\}}")
 # No batch system takes more; a typing error must not fill the memory.
@@ -54,13 +58,16 @@ def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
     text = own if indices is None else indices
     if text is None:
         return [spec]
+    from jpsi.plugin.kit import read_indices  # noqa: PLC0415  for few jobs, with all that plugins need
+
     match = _INDICES.fullmatch(str(text))
     ranges = [] if match is None else read_indices(match["indices"])
     found = list(dict.fromkeys(index for it in ranges for index in it[: _MAX_ELEMENTS + 1]))
     if match is None or not found or len(found) > _MAX_ELEMENTS:
         msg = f"{text!r} names no indices of an array, such as 1-100, 0-9:3,20 or 1-100%10"
         raise ValueError(msg)
-    custom[ARRAY_ID] = str(uuid.uuid4())
+    if len(found) > 1:
+        custom[ARRAY_ID] = _new_array_id()
     if match["limit"] is not None and int(match["limit"]) < len(found):
         custom[AT_A_TIME] = int(match["limit"])
     return [
@@ -100,12 +107,58 @@ def array_id(spec: JobSpec) -> str | None:
     return _text((spec.attributes.custom_attributes or {}).get(ARRAY_ID))
 
 
-def encoded_array_id(plain: Mapping[str, Any]) -> str | None:
-    """Return the same for an encoded spec."""
+def encoded_attribute(plain: Mapping[str, Any], name: str) -> str | None:
+    """Return a custom attribute of an encoded spec that is a text; None if it has no such attribute."""
     try:
-        return _text(plain["attributes"]["custom_attributes"][ARRAY_ID])
+        return _text(plain["attributes"]["custom_attributes"][name])
     except (KeyError, TypeError):
         return None
+
+
+def array_index(environment: Mapping[str, Any] | None) -> int | None:
+    """Return the index of a job from the environment in its spec; None for a job without one."""
+    text = _text((environment or {}).get(INDEX_VARIABLE))
+    return int(text) if text is not None and _INDEX.fullmatch(text) else None
+
+
+def single_spec(spec: JobSpec) -> JobSpec:
+    """Return the spec of an element as that of a job that belongs to no array; it keeps its index."""
+    custom = {
+        name: value
+        for name, value in (spec.attributes.custom_attributes or {}).items()
+        if name not in {ARRAY_ID, AT_A_TIME, REPEATS}
+    }
+    return attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, custom_attributes=custom or None))
+
+
+def _new_array_id() -> str:
+    import uuid  # noqa: PLC0415  for arrays alone
+
+    return str(uuid.uuid4())
+
+
+def repeated_specs(specs: Mapping[str, JobSpec]) -> list[JobSpec]:
+    """Return the specs of new jobs that repeat jobs; elements of one array are the elements of a new one.
+
+    The new jobs keep their indices, and wait for no other jobs.
+
+    Args:
+        specs: the specs of the jobs that are repeated, by id.
+    """
+    counts = Counter(map(array_id, specs.values()))
+    new_ids = {it: _new_array_id() for it, count in counts.items() if it is not None and count > 1}
+    found = []
+    for job_id, spec in specs.items():
+        single = single_spec(spec)
+        single.attributes.after = None
+        single.attributes.set_custom_attribute(REPEATS, job_id)
+        old_id, limit = array_id(spec), at_a_time(spec)
+        if old_id in new_ids:
+            single.attributes.set_custom_attribute(ARRAY_ID, new_ids[old_id])
+            if limit is not None and limit < counts[old_id]:
+                single.attributes.set_custom_attribute(AT_A_TIME, limit)
+        found.append(single)
+    return found
 
 
 def _text(found: object) -> str | None:

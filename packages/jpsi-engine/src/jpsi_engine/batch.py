@@ -111,7 +111,7 @@ class BatchEngine(Engine):
         # jobs that were attached to a malformed native id: `track` publishes the reason
         self._malformed: dict[str, str] = {}
         self._throttle = make_throttle(
-            self._backend, SharedPoll(f"{self._spool.root}/room"), self._followed, time.monotonic
+            self._backend, SharedPoll(f"{self._spool.root}/quota"), self._followed, time.monotonic
         )
         shortest = self._config.shortest_interval.total_seconds()
         self._dependency_states = DependencyStates(self._backend, self._spool, self._native_ids, shortest)
@@ -276,7 +276,7 @@ class BatchEngine(Engine):
                 it.start()
         except RuntimeError:
             # the batch system has the jobs; the next `track` tries again to start the threads
-            log.warning("no thread could be started to follow jobs", exc_info=True)
+            log.warning("jpsi could not start a thread to follow jobs", exc_info=True)
 
     def note_deadline(self, seconds: float) -> None:
         """Poll more often for a while; see `jpsi.plugin.engine.Engine`."""

@@ -6,6 +6,9 @@ lists it, none takes it for submitted, and `recall` and `submit` submit it once.
 deferral that it belongs to. If its submission fails and may succeed later, it stays deferred. The process
 that waits for the other jobs holds the lock on the file of the deferral; if it is killed, another process can
 take its place.
+
+Only the process that has the lock decides whether a job is submitted. Other processes leave a request to
+cancel or to hold a job beside it, and wait until that process has seen the request.
 """
 
 from __future__ import annotations
@@ -39,11 +42,14 @@ if TYPE_CHECKING:
 
 # The attempt that is recorded; each attempt to submit the job is a further one.
 _ATTEMPT = 1
-# The seconds for which a cancel waits for the process that may be submitting the job.
-_PATIENCE_SECONDS = 30.0
+# The seconds for which a request waits for the process that may be submitting the job. On a network file
+# system, that process sees the request up to a minute late.
+_PATIENCE_SECONDS = 90.0
 _POLL_SECONDS = 0.05
 # Longer than a process that does not wait for other jobs has the lock.
 _LOCK_SECONDS = 0.1
+# The names of files in the folder of a job: another process asks that it be held; it is held.
+_HOLD, _HELD = "hold", "held"
 
 
 @attrs.frozen(slots=True)
@@ -52,6 +58,8 @@ class Deferral:
 
     _root: Path
     name: str
+    #: The machine whose processes the jobs are to be; None for jobs of a batch system.
+    machine: str | None = None
 
     @property
     def process(self) -> str:
@@ -60,6 +68,11 @@ class Deferral:
         with contextlib.suppress(OSError):
             content = host.read_json(f"{self._path}.process")
         return "a process" if content is None else str(content.get("process"))
+
+    @property
+    def log(self) -> Path:
+        """The file to which the process that waits writes its errors."""
+        return Path(f"{self._path}.log")
 
     @property
     def _spool(self) -> Spool:
@@ -79,14 +92,15 @@ class Deferral:
         command: Sequence[str],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-    ) -> Deferral:
-        """Start a process that waits and submits the jobs, unless there is one; return this deferral.
+    ) -> subprocess.Popen[bytes] | None:
+        """Start a process that waits and submits the jobs, and return it; None if there is one already.
 
         It runs in the directory of the program that deferred the jobs, and gets a copy of the lock, which it
         holds until it ends; the last argument is the number of its file descriptor.
 
         Raises:
             OSError: it cannot be started.
+            SubmitException: it would have to run on another machine.
         """
         try:
             directory = Path(json.loads(host.read_text(self._path))["directory"])
@@ -95,12 +109,16 @@ class Deferral:
         lock = host.open_private(self._path, os.O_RDWR)
         try:
             if not host.take_lock(lock, _LOCK_SECONDS, clock, sleep):
-                return self
-            log = host.open_private(f"{self._path}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+                return None
+            if self.machine not in {None, platform.node()}:
+                msg = f"only {self.machine}, whose processes they are to be, can submit the deferred jobs"
+                raise SubmitException(msg)
+            log = host.open_private(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
                 process = subprocess.Popen(  # noqa: S603  no shell
                     [*command, str(lock)],
                     cwd=directory,
+                    env=host.child_environment(),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -115,69 +133,145 @@ class Deferral:
                 host.write(f"{self._path}.process", json.dumps(content).encode("ascii"))
         finally:
             os.close(lock)
-        return self
+        return process
 
-    def cancel(self, job_id: str) -> bool:
+    def cancel(
+        self,
+        job_id: str,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> bool:
         """Have a job never be submitted; return False if it was submitted already.
 
         Raises:
             SubmitException: the process that may be submitting it does not react.
         """
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+
+        def stop(attempt: int) -> None:
+            self._spool.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)).content)
+
+        with self._convert_errors():
+            return self._request(job_id, stop, self._has_ended, clock, sleep)
+
+    def _request(
+        self,
+        job_id: str,
+        leave: Callable[[int], None],
+        has_happened: Callable[[str], bool],
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+    ) -> bool:
+        """Leave a request for a job, and wait until it is met; return False if the job was submitted instead.
+
+        `leave` writes the request, given the last attempt of the job; `has_happened` is true once it is met.
+        """
+        deadline = clock() + _PATIENCE_SECONDS
         # a submission that fails meanwhile leaves a further attempt, of a job that is deferred again
         while (attempt := self._spool.deferred_attempt(job_id)) is not None:
-            self._spool.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)).content)
-            with host.hold_lock(self._path, 0.0) as is_held:
+            leave(attempt)
+            with host.hold_lock(self._path, 0.0) as is_locked:
                 # no process submits it now
-                if is_held is not False:
+                if is_locked is not False:
                     self.acknowledge([job_id])
-            if self._has_ended(job_id):
+            if has_happened(job_id):
                 break
-            if time.monotonic() > deadline:
+            if clock() > deadline:
                 msg = f"{self.process}, which submits it, does not react"
                 raise SubmitException(msg)
-            time.sleep(_POLL_SECONDS)
-        return self._has_ended(job_id)
+            sleep(_POLL_SECONDS)
+        return has_happened(job_id)
+
+    def _convert_errors(self) -> contextlib.AbstractContextManager[None]:
+        return host.convert_os_errors("the deferred jobs cannot be read or changed", str(self._root))
 
     def _has_ended(self, job_id: str) -> bool:
         return self._spool.read_final(job_id, self._spool.last_attempt(job_id)) is not None
 
     def is_held(self, job_id: str) -> bool:
         """Return True if a job is not submitted before it is released."""
-        return host.exists(self._held_path(job_id))
+        return host.exists(self._file(job_id, _HELD))
 
-    def hold(self, job_id: str) -> None:
-        """Keep a job from being submitted until it is released.
+    def hold(
+        self,
+        job_id: str,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> bool:
+        """Keep a job from being submitted until it is released; return False if it was submitted already.
 
         Raises:
-            SubmitException: it is not deferred any more.
+            SubmitException: the process that may be submitting it does not react; then the job is not held.
         """
-        host.write(self._held_path(job_id), b"")
-        if self._spool.deferred_attempt(job_id) is None:
-            self.release(job_id)
-            msg = f"job {job_id} cannot be held any more: it was submitted meanwhile, or has ended"
-            raise SubmitException(msg)
+        is_held = False
+        with self._convert_errors():
+            try:
+                is_held = self.is_held(job_id) or self._request(
+                    job_id,
+                    lambda _: host.write(self._file(job_id, _HOLD), b""),
+                    self.is_held,
+                    clock,
+                    sleep,
+                )
+            finally:
+                if not is_held:
+                    self.release(job_id)
+        return is_held
 
-    def release(self, job_id: str) -> None:
-        """Let a held job be submitted; the caller then starts a process that does."""
-        host.forget(self._held_path(job_id))
+    def release(self, job_id: str) -> bool:
+        """Let a held job be submitted, and return True; the caller then starts a process that does.
 
-    def _held_path(self, job_id: str) -> str:
-        return f"{self._spool.folder(job_id)}/held"
+        Raises:
+            SubmitException: that cannot be recorded.
+        """
+        with self._convert_errors():
+            for name in (_HOLD, _HELD):
+                _remove(self._file(job_id, name))
+        return True
+
+    def _file(self, job_id: str, name: str) -> str:
+        return f"{self._spool.folder(job_id)}/{name}"
+
+    def was_cancelled(self, job_id: str) -> bool:
+        """Return True if a process has requested the end of a job, whether or not it is deferred any more."""
+        with self._convert_errors():
+            return self._spool.was_stopped(job_id)
 
     def acknowledge(self, job_ids: Iterable[str]) -> list[str]:
-        """Record the end of those jobs that were cancelled; return those that are to be submitted now.
+        """Record that jobs were cancelled or held, as requested; return those that are to be submitted now.
 
-        The process that waits calls this.
+        Only a process that has the lock calls this. It submits no job that this method has left out since.
+
+        Raises:
+            SubmitException: the jobs cannot be read or changed.
         """
-        deferred_ids = [it for it in job_ids if self._spool.deferred_attempt(it) is not None]
-        stopped_ids = {it for it in deferred_ids if self._spool.was_stopped(it)}
-        for job_id in stopped_ids:
-            self._finish(job_id, never_ran_status())
-        return [it for it in deferred_ids if it not in stopped_ids and not self.is_held(it)]
+        pending = []
+        with self._convert_errors():
+            for job_id in job_ids:
+                attempt = self._spool.deferred_attempt(job_id)
+                if attempt is None:
+                    continue
+                if self._spool.was_stopped(job_id):
+                    self._finish(job_id, never_ran_status())
+                elif not self._accept_hold(job_id, attempt):
+                    pending.append(job_id)
+        return pending
+
+    def _accept_hold(self, job_id: str, attempt: int) -> bool:
+        """Hold a job if that was requested; return True if it is held."""
+        if host.exists(self._file(job_id, _HOLD)):
+            # an attempt whose submission was cut short is not recovered, and so submitted, by other programs
+            self._spool.give_up(job_id, attempt, "")
+            # the request may be withdrawn meanwhile
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(self._file(job_id, _HOLD), self._file(job_id, _HELD))  # noqa: PTH104
+        return self.is_held(job_id)
 
     def end(self, job_ids: Iterable[str], why: str) -> None:
-        """Record that jobs can never start, as a job that they wait for did not end as required."""
+        """Record that jobs can never start, as a job that they wait for did not end as required.
+
+        Raises:
+            SubmitException: that cannot be recorded.
+        """
         status = JobStatus(
             JobState.CANCELED,
             time=datetime.now(UTC),
@@ -185,8 +279,9 @@ class Deferral:
             reason=Reason.DEPENDENCY,
             evidence=Evidence.ABSENCE,
         )
-        for job_id in job_ids:
-            self._finish(job_id, status)
+        with self._convert_errors():
+            for job_id in job_ids:
+                self._finish(job_id, status)
 
     def _finish(self, job_id: str, status: JobStatus) -> None:
         attempt = self._spool.deferred_attempt(job_id)
@@ -195,20 +290,32 @@ class Deferral:
             self._spool.finish(job_id, attempt, encode_status(status))
 
     def give_up(self, job_id: str, why: str) -> None:
-        """Record that the submission of a job has failed, and is not deferred any more."""
-        folder, attempt = self._spool.folder(job_id), self._spool.deferred_attempt(job_id)
-        if attempt is not None:
-            host.write(f"{folder}/unsent.{attempt}", json.dumps(one_line(why)).encode("ascii"))
-            host.forget(f"{folder}/{DEFERRED_FILE}")
+        """Record that the submission of a job has failed, and is not deferred any more.
+
+        Raises:
+            SubmitException: that cannot be recorded.
+        """
+        with self._convert_errors():
+            attempt = self._spool.deferred_attempt(job_id)
+            if attempt is not None:
+                reason = json.dumps(one_line(why)).encode("ascii")
+                host.write(self._file(job_id, f"unsent.{attempt}"), reason)
+                _remove(self._file(job_id, DEFERRED_FILE))
 
 
-def read_deferral(root: Path, job_id: str) -> Deferral | None:
-    """Return the deferral of a job that was not submitted; None if its submission is not deferred."""
+def read_deferral(root: Path, job_id: str, machine: str | None) -> Deferral | None:
+    """Return the deferral that a job of a machine or a batch system belongs to; None if there is none."""
     try:
         # it becomes part of a path
-        return Deferral(root, str(uuid.UUID(Spool(root).read_deferral_name(job_id))))
+        return Deferral(root, str(uuid.UUID(Spool(root).read_deferral_name(job_id))), machine)
     except (OSError, *DAMAGE):
         return None
+
+
+def _remove(path: str) -> None:
+    """Remove a file that may be gone already."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108  text, as in the spool
 
 
 def defer(
@@ -267,14 +374,16 @@ def defer(
                 "directory": str(spec.directory),
                 "spec": serialization.encode(spec),
             }
-            lock = spool.prepare(job_id, _ATTEMPT, intent, preview.run)
+            lock = spool.reserve(job_id, _ATTEMPT)
             undo.callback(spool.discard, job_id, _ATTEMPT)
             try:
-                spool.revoke(job_id, _ATTEMPT)
+                # the request last: if this process is killed before, no program takes it for one to submit
                 spool.give_up(job_id, _ATTEMPT, "")
                 if is_held:
-                    host.write(deferral._held_path(job_id), b"")  # noqa: SLF001  its own
+                    host.write(f"{spool.folder(job_id)}/{_HELD}", b"")
                 host.write(f"{spool.folder(job_id)}/{DEFERRED_FILE}", deferral.name.encode("ascii"))
+                spool.write_attempt(lock, job_id, _ATTEMPT, intent, preview.run)
+                spool.revoke(job_id, _ATTEMPT)
                 spool.sync(lock)
             finally:
                 os.close(lock)

@@ -18,22 +18,31 @@ import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import attrs
 
-from jpsi import JobStatus, Streams, configuration
+from jpsi import JobStatus, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
-from jpsi.plugin.engine import decode, dependencies, problems
-from jpsi_engine.array_expansion import array_id, at_a_time, encoded_array_id
+from jpsi.plugin.engine import decode, problems
+from jpsi_engine.array_expansion import (
+    ARRAY_ID,
+    REPEATS,
+    array_id,
+    array_index,
+    at_a_time,
+    encoded_attribute,
+    repeated_specs,
+    single_spec,
+)
 from jpsi_engine.deferral import Deferral, defer, read_deferral
-from jpsi_engine.host import parse_native_id
-from jpsi_engine.runner import RERUN, resolve_streams
+from jpsi_engine.host import is_transient, parse_native_id
 from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 from jpsi_engine.spool import (
     DAMAGE,
     ArrayFiles,
+    ArrayMember,
     ElementIds,
     JobHistory,
     JobRecord,
@@ -50,10 +59,11 @@ from jpsi_engine.spool import (
     target_name,
     work_directory,
 )
+from jpsi_engine.verdict import failed_staging_phase
 
 # Listing jobs takes no executor, so its modules are imported only where they are needed.
 if TYPE_CHECKING:
-    from jpsi import JobExecutor, JobFiles, Output
+    from jpsi import JobExecutor, JobFiles, Output, Streams
     from jpsi.plugin.engine import Stream
 
 __all__ = [
@@ -63,11 +73,15 @@ __all__ = [
     "ShownJob",
     "StoredJob",
     "array_id",
+    "array_index",
     "at_a_time",
     "damaged",
     "defer",
     "jobs",
+    "repeated_specs",
+    "reread",
     "shown",
+    "single_spec",
 ]
 
 log = logging.getLogger(__name__)
@@ -80,7 +94,7 @@ _SHORT = 8
 
 @attrs.frozen
 class Origin:
-    """The executor of a job, and the target by which the user asked for it."""
+    """The executor of a job, and the target that the user named for it."""
 
     executor: str
     #: The name of a configured target, or a URL; empty for an executor of this machine.
@@ -198,9 +212,23 @@ class StoredJob:
 
         If the batch system takes smaller arrays only, or none, the jobs of one array are in several, or none.
         """
-        return encoded_array_id(self._history.record.intent["spec"]) or (
+        return encoded_attribute(self._history.record.intent["spec"], ARRAY_ID) or (
             None if self.array is None else self.array[0]
         )
+
+    @functools.cached_property
+    def array_index(self) -> int | None:
+        """The index that the user gave the job in its array; None for a job without one.
+
+        It is not the index by which the batch system knows the job, which counts from 1.
+        """
+        environment = self._history.record.intent["spec"].get("environment")
+        return array_index(environment) if isinstance(environment, Mapping) else None
+
+    @property
+    def repeats(self) -> str | None:
+        """The id of the job that this one repeats, as `repeated_specs` made it; None for any other job."""
+        return encoded_attribute(self._history.record.intent["spec"], REPEATS)
 
     @property
     def tag(self) -> str | None:
@@ -208,6 +236,13 @@ class StoredJob:
         if self.origin.machine is not None:
             return None
         return tag(self.id, self.attempt) if self.array is None else array_tag(self.array[0])
+
+    @property
+    def user_attributes(self) -> Mapping[str, Any]:
+        """The user's own attributes in the job's spec, which need not be decoded for that."""
+        attributes = self._history.record.intent["spec"].get("attributes")
+        found = attributes.get("user") if isinstance(attributes, dict) else None
+        return found if isinstance(found, dict) else {}
 
     @functools.cached_property
     def spec(self) -> JobSpec:
@@ -220,6 +255,8 @@ class StoredJob:
 
     def _explain(self, status: JobStatus) -> JobStatus:
         if not status.final or not status.metadata or self._history.record.final is not None:
+            return status
+        if status.state is JobState.COMPLETED and not failed_staging_phase(status):
             return status
         from jpsi_engine.runner import add_failure_details  # noqa: PLC0415
         from jpsi_engine.spool import Spool  # noqa: PLC0415
@@ -240,17 +277,34 @@ class StoredJob:
             return self._history.remark(is_gone=self._has_ended)
         if deferral.is_held(self.id):
             return f"it is held, and not submitted yet: jpsi release {self.id}"
+        from jpsi.plugin.engine import dependencies  # noqa: PLC0415
+
         after = [(it.native_id or "")[:_SHORT] for it in dependencies(self.spec)]
         more = f" and {len(after) - _MAX_NAMED} more" if len(after) > _MAX_NAMED else ""
-        waits = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}"
+        waits, does = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}", "waits for that"
+        if not after:
+            # the jobs that it had to wait for have ended
+            waits, does = "it is yet to be submitted", "does that"
         if deferral.is_attended:
-            return f"{waits}; {deferral.process} waits for that"
-        return f"{waits}, but no process waits for that; have one do it: jpsi wait {self.id}"
+            return f"{waits}; {deferral.process} {does}"
+        return f"{waits}, but no process {does}; start one: jpsi wait {self.id}"
 
     @functools.cached_property
     def deferral(self) -> Deferral | None:
         """The deferred submission of a job that waits for jobs of other systems; None for any other job."""
-        return read_deferral(self.origin.path, self.id) if self.is_unsent else None
+        return self._read_deferral() if self.is_unsent else None
+
+    @functools.cached_property
+    def unclear_deferral(self) -> Deferral | None:
+        """The deferral whose process has begun to submit the job, if it is not known whether it did.
+
+        If no process attends to the deferral, `recall` finds that out; the job may be deferred again then.
+        """
+        is_unclear = self.status.state is JobState.NEW and not self.is_unsent
+        return self._read_deferral() if is_unclear else None
+
+    def _read_deferral(self) -> Deferral | None:
+        return read_deferral(self.origin.path, self.id, self.origin.machine)
 
     @property
     def is_unsent(self) -> bool:
@@ -280,6 +334,8 @@ class StoredJob:
     @property
     def reruns(self) -> int:
         """The number of times that the job was started again after its end; those runs did nothing."""
+        from jpsi_engine.runner import RERUN  # noqa: PLC0415
+
         try:
             return len((self.folder / f"{RERUN}.{self.attempt}").read_bytes().splitlines())
         except OSError:
@@ -288,6 +344,8 @@ class StoredJob:
     @property
     def streams(self) -> Streams:
         """The paths of the job's output, as far as the record can be read."""
+        from jpsi_engine.runner import resolve_streams  # noqa: PLC0415
+
         try:
             return resolve_streams(self._history.record.intent, str(self.folder))
         except DAMAGE:
@@ -326,6 +384,19 @@ def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
     targets = list(configuration().targets)
     found = [job for folder in _spools(also) for job in _read_folder(folder, targets)]
     return sorted(found, key=lambda job: (job.submitted, job.array or ("", 0), job.id))
+
+
+def reread(found: Iterable[StoredJob]) -> list[StoredJob]:
+    """Return jobs as they are on disk now, without those that are gone; files of other jobs are not opened.
+
+    Raises:
+        SubmitException: a directory cannot be read.
+    """
+    by_origin: dict[Origin, dict[str, ArrayMember | None]] = {}
+    for job in found:
+        place = None if job.array is None else ArrayMember(*job.array)
+        by_origin.setdefault(job.origin, {})[job.id] = place
+    return [job for origin, members in by_origin.items() for job in _read_origin(origin, members)]
 
 
 @attrs.frozen
@@ -432,13 +503,21 @@ def _read_folder(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[Stored
     executor, _, written_target = folder.name.partition("@")
     known = (name for name in targets if folder_name(executor, name) == folder.name)
     origin = Origin(executor, next(known, unquote(written_target)), Path(folder.root), folder.machine)
-    files = JobRecords(folder.root, _element_ids(origin), are_processes=folder.machine is not None)
+    return _read_origin(origin)
+
+
+def _read_origin(
+    origin: Origin, members: Mapping[str, ArrayMember | None] | None = None
+) -> Iterator[StoredJob]:
+    """Yield the jobs of an executor; see `JobRecords.read`."""
+    root, is_machine = str(origin.path), origin.machine is not None
+    files = JobRecords(root, _element_ids(origin), are_processes=is_machine)
     try:
-        written = files.read()
+        written = files.read(members)
     except OSError as e:
-        msg = f"the jobs in {folder.root} cannot be read: {e}"
-        raise SubmitException(msg, e) from e
-    codes = read_requeue_codes(folder.root) if folder.machine is None else None
+        msg = f"the jobs in {root} cannot be read: {e}"
+        raise SubmitException(msg, e, transient=is_transient(e)) from e
+    codes = None if is_machine else read_requeue_codes(root)
     for it in written:
         job = _make_job(origin, it, codes)
         if job is None:
@@ -446,7 +525,7 @@ def _read_folder(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[Stored
             damaged = files.read_damaged(it.job_id, {marker.name: marker for marker in it.markers})
             job = None if damaged is None else _make_job(origin, damaged, codes)
         if job is None:
-            log.warning("job %s in %s cannot be understood", it.job_id, folder.root)
+            log.warning("job %s in %s cannot be parsed", it.job_id, root)
         else:
             yield job
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from jpsi.plugin import NotOffered, Site, line
-
+# Listing jobs imports this module, and needs none of the hooks.
 if TYPE_CHECKING:
     from jpsi import System
+    from jpsi.plugin import Site
 
 # The number of jobs in one command if the plugin sets no limit
 _JOBS = 200
@@ -43,6 +43,8 @@ def query_shown_jobs(system: System, wanted: Mapping[str, tuple[str, str | None]
         SubmitException: the batch system does not answer.
         TransportError: the command could not be run.
     """
+    from jpsi.plugin import line  # noqa: PLC0415
+
     hooks, site, limit = system.hooks, system.site(), system.capabilities.ids_per_query
     ids, size = list(wanted), limit or _JOBS
     found: dict[str, ShownJob] = {}
@@ -69,6 +71,8 @@ def query_shown_jobs(system: System, wanted: Mapping[str, tuple[str, str | None]
 
 
 def _find(system: System, tags: Sequence[str], site: Site) -> Mapping[str, str]:
+    from jpsi.plugin import NotOffered  # noqa: PLC0415
+
     command = system.hooks.find(tags=tags, site=site)
     if isinstance(command, NotOffered):
         return {}

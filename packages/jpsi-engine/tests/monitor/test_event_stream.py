@@ -92,7 +92,7 @@ class FakeSource:
 
 def join_threads() -> None:
     for thread in threading.enumerate():
-        if thread.name == "jpsi-hear":
+        if thread.name == "jpsi-event-stream":
             thread.join(PATIENCE)
 
 

@@ -903,7 +903,7 @@ def leave_a_marker(client: Client) -> None:
 
 
 def change_boot_id(client: Client) -> None:
-    (folder,) = Path(client.root).glob("**/asking/*/missing")
+    (folder,) = Path(client.root).glob("**/shared_poll/*/missing")
     folder.rename(folder.with_name("of another boot"))
 
 
@@ -1081,3 +1081,31 @@ def test_a_caller_with_a_timeout_gets_an_end_from_outside(full: Client) -> None:
     poll_until(full, full.clock() + 60.0)
 
     assert full.states("a1")[-1] is JobState.CANCELED
+
+
+@pytest.mark.parametrize("seconds", [30.0, 300.0])
+def test_jobs_cancelled_from_outside_are_final_within_three_seconds_and_two_polls(
+    client: Client, clock: FakeClock, seconds: float
+) -> None:
+    """Those that run leave markers; of those that wait, only the queue tells."""
+    names = [f"a{number}" for number in range(40)]
+    running = names[:5]
+    with FakeScheduler(clock, outcome=Outcome(seconds=3600), slots=len(running)) as scheduler:
+        client = Client(client.root, scheduler, clock)
+        jobs = client.submit(*names)
+        for job_id in running:
+            client.leave(job_id, "active")
+        client.monitor.collect_markers(clock())
+        poll_until(client, clock() + seconds)
+        asked, begun = len(queries(client)), clock()
+
+        scheduler.cancel_all([job.native_id for job in jobs])
+        for marker in ("signalled", "exit.run.143"):
+            for job_id in running:
+                client.leave(job_id, marker)
+            client.monitor.collect_markers(clock())
+            clock.advance(0.1)
+        poll_until(client, begun + 3)
+
+    assert {job_id: client.states(job_id)[-1] for job_id in names} == dict.fromkeys(names, JobState.CANCELED)
+    assert len(queries(client)) - asked <= 2

@@ -136,10 +136,10 @@ def test_unrequested_text_is_ignored(name: str) -> None:
 @pytest.mark.parametrize("length", range(0, 80, 7))
 def test_truncated_output_is_ignored(root: Path, length: int) -> None:
     (root / "jobs/a1/claim.1").write_text("17\n")
-    said = _run(render_content(str(root), ["jobs/a1"]))
-    assert length < len(said) - 2
+    output = _run(render_content(str(root), ["jobs/a1"]))
+    assert length < len(output) - 2
 
-    assert parse_folders(said[:length]) is None
+    assert parse_folders(output[:length]) is None
     assert parse_listing("jobs/a1\njobs/") is None
     assert parse_listing("") is None
 

@@ -81,7 +81,7 @@ ENDED: dict[str, tuple[Sequence[str], int, tuple[int, int]]] = {
     "the count of before a preemption": (["start.1.0=0", "active", "signalled", "exit.run.143"], 0, (143, 0)),
     "the count from before its requeue code": (["start.1.0=0", "active", "exit.run.99"], 0, (99, 0)),
     "the count of before a kill": (["start.1.0=0", "active", "exit.run.137"], 0, (137, 0)),
-    "published by what the system said": (
+    "published by the report of the system": (
         ["start.1.0=0", "active", "signalled", "exit.run.143", "final.1.json={}"],
         1,
         (143, 0),

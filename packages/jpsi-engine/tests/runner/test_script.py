@@ -207,20 +207,20 @@ _jpsi_is_over() {
   case $_jpsi_line in
   '{"requeue_exit_codes": ['*']}') _jpsi_codes=${_jpsi_line#*[[]} _jpsi_codes=${_jpsi_codes%]*} ;;
   esac
-  case ", $_jpsi_codes," in *", $_jpsi_code,"*) _jpsi_asks=1 ;; *) _jpsi_asks='' ;; esac
-  # A client has published its end, or has asked it to end, and it has ended.
+  case ", $_jpsi_codes," in *", $_jpsi_code,"*) _jpsi_requests=1 ;; *) _jpsi_requests='' ;; esac
+  # A client has published its end, or has cancelled it, and it has ended.
   if [ -e "$_jpsi_folder/final.$1.json" ] || [ -e "$_jpsi_folder/stop.$1.json" ]; then
     # With an exit code that requests a requeue, it would be requeued for ever.
-    [ -z "$_jpsi_asks" ] || _jpsi_code=125
+    [ -z "$_jpsi_requests" ] || _jpsi_code=125
     return 0
   fi
   # The batch system may have ended the job to requeue it, or requeues it because of its exit code.
-  [ "$_jpsi_code" -le 128 ] && [ -z "$_jpsi_asks" ] || return 1
+  [ "$_jpsi_code" -le 128 ] && [ -z "$_jpsi_requests" ] || return 1
   [ "$_jpsi_codes" != any ] || [ "$_jpsi_code" -eq 0 ] || return 1
   [ -e "$_jpsi_exit" ] || _jpsi_exit=$_jpsi_folder/${_jpsi_exit##*/}
-  for _jpsi_told in "$_jpsi_run.signalled" "$_jpsi_folder/${_jpsi_run##*/}.signalled"; do
+  for _jpsi_signal_mark in "$_jpsi_run.signalled" "$_jpsi_folder/${_jpsi_run##*/}.signalled"; do
     # A signal that came after the end did not cause it.
-    [ ! -e "$_jpsi_told" ] || [ "$_jpsi_exit" -ot "$_jpsi_told" ] || return 1
+    [ ! -e "$_jpsi_signal_mark" ] || [ "$_jpsi_exit" -ot "$_jpsi_signal_mark" ] || return 1
   done
 }
 _jpsi_restart=0 _jpsi_run=$_jpsi_mark _jpsi_count=${SLURM_RESTART_COUNT:-0} _jpsi_over=''
@@ -250,8 +250,8 @@ _jpsi_pass() {
   # shellcheck disable=SC2086  # several words
   [ -z "$_jpsi_pids" ] || kill -s "$1" $_jpsi_pids 2>/dev/null || :
 }
-# A signal ends `wait` early; asked again about a process whose end it told just then, it says 127. Of
-# one that ended as the signal came, bash 5.2 may have lost the code, and says -1.
+# A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127. If
+# the process ended as the signal came, bash 5.2 may have lost the exit code, and returns -1.
 _jpsi_wait() {
   # One that came while processes were started may have missed some: right after its start, dash loses them.
   if [ -n "$_jpsi_got" ]; then

@@ -76,7 +76,7 @@ def test_jobs_without_staging_have_the_script_that_they_would_have_without_it() 
     )
 
     assert "stage" not in text
-    assert "told" not in text
+    assert "_jpsi_signalled" not in text
 
 
 # ------------------------------------------------------------------------------------------------ stage in

@@ -348,7 +348,7 @@ def test_a_process_that_waits_for_the_lock_uses_the_snapshot_of_its_holder(simul
 
 
 def test_processes_that_cannot_write_the_folder_poll_alone(tmp_path: Path) -> None:
-    (tmp_path / "asking").write_text("in the way")
+    (tmp_path / "shared_poll").write_text("in the way")
     simulation = Simulation(str(tmp_path))
     first, second = simulation.process(), simulation.process()
     first.submit("1")

@@ -230,7 +230,7 @@ def test_an_outage_is_reported(queue: Queue) -> None:
 
 
 def test_an_old_snapshot_serves_though_nothing_can_be_shared(queue: Queue, tmp_path: Path) -> None:
-    (tmp_path / "asking").touch()
+    (tmp_path / "shared_poll").touch()
     program = queue.program(queued=3)
 
     program.submit("1")

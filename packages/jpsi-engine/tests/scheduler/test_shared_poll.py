@@ -41,11 +41,11 @@ def another_process(root: Path) -> SharedPoll:
 
 
 def folder(root: Path) -> Path:
-    return root / "asking" / boot_id()
+    return root / "shared_poll" / boot_id()
 
 
 def write(root: Path, content: Mapping[str, Any]) -> None:
-    (folder(root) / "answer.json").write_text(json.dumps(content))
+    (folder(root) / "snapshot.json").write_text(json.dumps(content))
 
 
 # -------------------------------------------------------------------------------------- the snapshot
@@ -101,7 +101,7 @@ def test_a_snapshot_of_another_version_is_ignored(
     assert shared_poll.read_snapshot("it", NOW) is None
 
 
-@pytest.mark.parametrize("field", ["begun", "ended", "asked", "said", "seen", "system"])
+@pytest.mark.parametrize("field", ["begun", "ended", "queried", "observations", "native_ids", "system"])
 def test_an_incomplete_snapshot_is_ignored(tmp_path: Path, shared_poll: SharedPoll, field: str) -> None:
     content = {"version": 3, "system": "it", **encode(SNAPSHOT)}
     del content[field]
@@ -118,13 +118,13 @@ TEXT = json.dumps({"version": 3, "system": "it", **encode(SNAPSHOT)}).encode()
 def test_torn_and_malformed_snapshots_are_ignored(
     tmp_path: Path, shared_poll: SharedPoll, content: bytes
 ) -> None:
-    (folder(tmp_path) / "answer.json").write_bytes(content)
+    (folder(tmp_path) / "snapshot.json").write_bytes(content)
 
     assert shared_poll.read_snapshot("it", NOW) is None
 
 
 def test_a_removed_folder_is_made_again(tmp_path: Path, shared_poll: SharedPoll) -> None:
-    shutil.rmtree(tmp_path / "asking")
+    shutil.rmtree(tmp_path / "shared_poll")
     shared_poll.announce("it", frozenset({"1"}), NOW, 10)
 
     shared_poll.announce("it", frozenset({"1"}), NOW, 10)
@@ -133,7 +133,7 @@ def test_a_removed_folder_is_made_again(tmp_path: Path, shared_poll: SharedPoll)
 
 
 def test_an_unreadable_snapshot_is_ignored(tmp_path: Path, shared_poll: SharedPoll) -> None:
-    (folder(tmp_path) / "answer.json").mkdir()
+    (folder(tmp_path) / "snapshot.json").mkdir()
 
     assert shared_poll.read_snapshot("it", NOW) is None
 
@@ -154,7 +154,7 @@ def test_files_are_private_and_no_drafts_are_left(tmp_path: Path, shared_poll: S
     files = list(folder(tmp_path).iterdir())
     assert len(files) == 3
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
-    assert {it.stat().st_mode & 0o777 for it in (folder(tmp_path), tmp_path / "asking")} == {0o700}
+    assert {it.stat().st_mode & 0o777 for it in (folder(tmp_path), tmp_path / "shared_poll")} == {0o700}
 
 
 def test_nothing_is_shared_without_a_boot_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +229,7 @@ def test_a_process_does_not_wait_on_a_file_system_without_locks(
 
 
 def test_a_process_that_cannot_write_the_folder_polls_alone(tmp_path: Path) -> None:
-    (tmp_path / "asking").write_text("in the way")
+    (tmp_path / "shared_poll").write_text("in the way")
     shared_poll = another_process(tmp_path)
 
     with shared_poll.lock_polling() as is_ours:
@@ -299,10 +299,10 @@ def test_a_malformed_announcement_is_ignored(tmp_path: Path, shared_poll: Shared
 
 
 def test_folders_of_old_boots_are_removed(tmp_path: Path) -> None:
-    old, young = tmp_path / "asking" / "0ld", tmp_path / "asking" / "y0ung"
+    old, young = tmp_path / "shared_poll" / "0ld", tmp_path / "shared_poll" / "y0ung"
     for it in (old, young):
         it.mkdir(parents=True)
-        (it / "answer.json").touch()
+        (it / "snapshot.json").touch()
     os.utime(old, (1, 1))
 
     another_process(tmp_path)

@@ -80,7 +80,7 @@ def test_every_field_of_an_observation_is_encoded() -> None:
 
     plain = encode(Snapshot(begun=1, ended=2, queried=None, seen={"1": full}))
 
-    assert plain["said"][0].keys() == {field.name for field in attrs.fields(Observation)}
+    assert plain["observations"][0].keys() == {field.name for field in attrs.fields(Observation)}
 
 
 def test_an_observation_shared_by_many_jobs_is_written_once() -> None:
@@ -88,7 +88,7 @@ def test_an_observation_shared_by_many_jobs_is_written_once() -> None:
 
     plain = encode(Snapshot(begun=1, ended=2, queried=None, seen={"1": one, "2": other, "3": one}))
 
-    assert len(plain["said"]) == 2
+    assert len(plain["observations"]) == 2
     observations = decode(plain).seen
     assert observations == {"1": one, "2": other, "3": one}
     assert observations["1"] is observations["3"]
@@ -114,7 +114,9 @@ def test_an_equal_observation_is_reused_unless_it_is_an_end() -> None:
     assert found.seen["3"] is snapshot.seen["3"]
 
 
-@given(st.dictionaries(st.sampled_from(["begun", "ended", "asked", "said", "seen"]), json_values))
+@given(
+    st.dictionaries(st.sampled_from(["begun", "ended", "queried", "observations", "native_ids"]), json_values)
+)
 def test_json_that_is_no_snapshot_is_refused(plain: dict[str, Any]) -> None:
     try:
         snapshot = decode(plain)
@@ -142,13 +144,21 @@ def test_json_that_is_no_snapshot_is_refused(plain: dict[str, Any]) -> None:
 )
 def test_a_malformed_observation_is_refused(fields: Any) -> None:
     with pytest.raises(REFUSED):
-        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [fields], "seen": [["1"]]})
+        decode({"begun": 1.0, "ended": 2.0, "queried": None, "observations": [fields], "native_ids": [["1"]]})
 
 
 @pytest.mark.parametrize("seen", [[], [["1"], ["2"]], [[1]], [[None, "1"]], ["1"], {"1": 0}, None], ids=str)
 def test_observations_without_matching_jobs_are_refused(seen: Any) -> None:
     with pytest.raises(REFUSED):
-        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [{"native_state": "w"}], "seen": seen})
+        decode(
+            {
+                "begun": 1.0,
+                "ended": 2.0,
+                "queried": None,
+                "observations": [{"native_state": "w"}],
+                "native_ids": seen,
+            }
+        )
 
 
 def test_a_snapshot_covers_queried_jobs_followed_before_its_start() -> None:

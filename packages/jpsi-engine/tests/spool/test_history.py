@@ -74,8 +74,8 @@ def test_the_last_status_ends_the_history(written: JobRecord, codes: Any, is_gon
 @pytest.mark.parametrize(
     ("more", "remark"),
     [
-        ({}, "its end was asked for"),
-        ({"repeats": 2}, "its end was asked for, and 2 more times as it lived on"),
+        ({}, "its cancellation was requested"),
+        ({"repeats": 2}, "its cancellation was requested, and 2 more times, as it still ran"),
     ],
     ids=["once", "again"],
 )

@@ -819,7 +819,7 @@ def test_markers_that_cannot_be_moved_are_returned_nevertheless(
     assert found == [{"a1": ["a1.1.active", EXIT]}] * 3
     assert [it.levelname for it in caplog.records].count("WARNING") == 1
     assert marker_names(spool.collect(["a1"])) == {"a1": ["a1.1.active", EXIT]}
-    assert spool.news({"a1"}) == []
+    assert spool.new_markers({"a1"}) == []
     assert caplog.messages[-1] == f"{spool.root} can be written to again"
 
 

@@ -1,4 +1,4 @@
-"""Jobs that others wait for: one that has said how it ended has ended, whatever the queue still says."""
+"""Jobs that others wait for: one that left its exit marker has ended, even if the queue still lists it."""
 
 from __future__ import annotations
 
@@ -198,11 +198,11 @@ def test_many_dependencies_on_a_forgotten_job_take_one_accounting_query(
     engine: BatchEngine, scheduler: FakeScheduler
 ) -> None:
     scheduler.keep = 10
-    stranger = scheduler.submit(FakeJob("1700")).native_id
+    foreign_job = scheduler.submit(FakeJob("1700")).native_id
     cast("FakeClock", scheduler.clock).advance(100)
 
     for number in range(COUNT):
-        submit(engine, f"a{number}", after=[stranger])
+        submit(engine, f"a{number}", after=[foreign_job])
 
     queries = [call for call in scheduler.log.of("tstat") if "--finished" in call.invocation.argv]
     assert len(queries) == 1

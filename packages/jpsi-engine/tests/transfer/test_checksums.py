@@ -28,9 +28,9 @@ def test_a_checksum_equals_that_of_the_program(tool: Tool, data: bytes) -> None:
     if shutil.which(tool) is None:
         pytest.skip(f"there is no {tool}")
 
-    said = subprocess.run([tool], input=data, capture_output=True, check=True).stdout.decode()
+    output = subprocess.run([tool], input=data, capture_output=True, check=True).stdout.decode()
 
-    assert checksum(data, tool) == said.split()[0]
+    assert checksum(data, tool) == output.split()[0]
 
 
 @pytest.mark.parametrize("tool", Tool)

@@ -65,7 +65,7 @@ def test_the_root_is_the_first_entry(path: str) -> None:
 
 
 def test_a_name_is_that_of_one_thing() -> None:
-    """A link that is said to be a directory as well would have what is in that written where it leads."""
+    """A link that is listed as a directory as well would have the content of that written to its target."""
     link = _record("/r/a", "lrwxrwxrwx 1 0 0 1 Nov 22 03:00 /r/a -> /etc\n", "/etc\n.")
     directory = _record("/r/a", "drwxr-xr-x 2 0 0 4096 Nov 22 03:00 /r/a\n")
 

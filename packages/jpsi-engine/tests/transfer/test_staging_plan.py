@@ -62,12 +62,12 @@ def test_a_slash_at_the_end_of_a_target_makes_it_a_directory() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("https://example.org/a", "https: is not offered; it can be a path or a file: URL of this machine"),
-        ("s3://bucket/a", "s3: is not offered"),
+        ("https://example.org/a", "https: is not supported; use a path or a file: URL of this machine"),
+        ("s3://bucket/a", "s3: is not supported"),
         ("file://otherhost/a", "is on the machine otherhost"),
         ("file:a", "is no absolute path"),
         ("file:///a%00", "is no absolute path"),
-        ("file:///a#b", "has a \\? or #, which are %3F and %23"),
+        ("file:///a#b", "has a \\? or #; in the name of a file write %3F and %23"),
         ("file:///a?b", "has a \\? or #"),
     ],
 )

@@ -47,7 +47,7 @@ STARTED = left("active", 1)
 TERM = left("signalled", 2)
 GONE = {"unmentioned": True, "absent": True, "unaccounted": True}
 # The observation of another job that has the native id now.
-STRANGER = Observation(state=COMPLETED, native_state="DONE", tag="", exit_code=0)
+FOREIGN_JOB = Observation(state=COMPLETED, native_state="DONE", tag="", exit_code=0)
 LONG_GONE = {**GONE, "overdue": True}
 
 
@@ -245,17 +245,17 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
         {"markers": stopped("run.0"), "unmentioned": True, "unaccounted": True, "overdue": True},
         (ACTIVE, None, None, MARKER),
     ),
-    "its native id is a stranger's": (
-        {**LONG_GONE, "stranger": STRANGER},
+    "its native id is a foreign job's": (
+        {**LONG_GONE, "foreign_job": FOREIGN_JOB},
         (FAILED, None, Reason.LOST, ABSENCE),
     ),
-    "its native id is a stranger's for a moment": ({**GONE, "stranger": STRANGER}, None),
+    "its native id is a foreign job's for a moment": ({**GONE, "foreign_job": FOREIGN_JOB}, None),
     "cancelled, and its native id was reused": (
-        {**LONG_GONE, "stranger": STRANGER, "stop": STOP},
+        {**LONG_GONE, "foreign_job": FOREIGN_JOB, "stop": STOP},
         (FAILED, None, Reason.LOST, ABSENCE),
     ),
-    "ended by itself, and its native id is a stranger's": (
-        {**LONG_GONE, "stranger": STRANGER, "markers": ended("run.7")},
+    "ended by itself, and its native id is a foreign job's": (
+        {**LONG_GONE, "foreign_job": FOREIGN_JOB, "markers": ended("run.7")},
         (FAILED, 7, Reason.EXIT_CODE, MARKER),
     ),
 }
@@ -290,14 +290,14 @@ def test_failed_stage_out_is_in_the_metadata_for_any_end_of_the_job() -> None:
 
 @pytest.mark.clause("state-metadata")
 def test_status_names_the_job_that_has_the_native_id_now() -> None:
-    stranger = Observation(state=ACTIVE, native_state="RUNNING", tag="", submitted=NOW)
+    foreign_job = Observation(state=ACTIVE, native_state="RUNNING", tag="", submitted=NOW)
 
-    status = judge(facts(**LONG_GONE, stranger=stranger))
+    status = judge(facts(**LONG_GONE, foreign_job=foreign_job))
 
     assert status is not None
     assert status.message is not None
     assert "its native id now belongs to another job, submitted at 2026-01-01T00:00:00" in status.message
-    assert status.metadata["sys.stranger.state"] == "RUNNING"
+    assert status.metadata["sys.foreign_job.state"] == "RUNNING"
 
 
 def test_the_native_state_is_kept() -> None:

@@ -29,14 +29,14 @@ def reported(
     [
         pytest.param(reported(TAG), None, False, Owner.OWN, id="its tag"),
         pytest.param(reported(TAG, LATER), THEN, False, Owner.OWN, id="its tag, whatever the time"),
-        pytest.param(reported(""), None, False, Owner.STRANGER, id="no tag"),
-        pytest.param(reported("jpsi-b2-1"), None, False, Owner.STRANGER, id="another's tag"),
-        pytest.param(reported("jpsi-a1-2"), None, False, Owner.STRANGER, id="the tag of another attempt"),
+        pytest.param(reported(""), None, False, Owner.FOREIGN, id="no tag"),
+        pytest.param(reported("jpsi-b2-1"), None, False, Owner.FOREIGN, id="another's tag"),
+        pytest.param(reported("jpsi-a1-2"), None, False, Owner.FOREIGN, id="the tag of another attempt"),
         pytest.param(
-            reported("jpsi-b2-1", THEN), THEN, False, Owner.STRANGER, id="another's tag, at its time"
+            reported("jpsi-b2-1", THEN), THEN, False, Owner.FOREIGN, id="another's tag, at its time"
         ),
-        pytest.param(reported("", THEN), THEN, False, Owner.STRANGER, id="no tag, at its time"),
-        pytest.param(reported("", LATER), THEN, False, Owner.STRANGER, id="no tag, later"),
+        pytest.param(reported("", THEN), THEN, False, Owner.FOREIGN, id="no tag, at its time"),
+        pytest.param(reported("", LATER), THEN, False, Owner.FOREIGN, id="no tag, later"),
         pytest.param(reported(None, THEN), THEN, False, Owner.OWN, id="its time"),
         pytest.param(
             reported(None, THEN + timedelta(seconds=1)),
@@ -45,10 +45,10 @@ def reported(
             Owner.OWN,
             id="its time, but for rounding",
         ),
-        pytest.param(reported(None, LATER), THEN, False, Owner.STRANGER, id="later"),
+        pytest.param(reported(None, LATER), THEN, False, Owner.FOREIGN, id="later"),
         pytest.param(reported(None, LATER), THEN, True, Owner.UNKNOWN, id="later, after a requeue"),
         pytest.param(reported("", LATER), THEN, True, Owner.UNKNOWN, id="no tag, later, after a requeue"),
-        pytest.param(reported(""), THEN, True, Owner.STRANGER, id="no tag and no time, after a requeue"),
+        pytest.param(reported(""), THEN, True, Owner.FOREIGN, id="no tag and no time, after a requeue"),
         pytest.param(reported(None, THEN), None, False, Owner.UNKNOWN, id="a time alone"),
         pytest.param(reported(None), THEN, False, Owner.UNKNOWN, id="nothing"),
     ],
@@ -66,7 +66,7 @@ def test_owner(
         (JobState.COMPLETED, False, Owner.UNKNOWN),
         (JobState.QUEUED, True, Owner.UNKNOWN),
         # it has begun, and does not wait again
-        (JobState.QUEUED, False, Owner.STRANGER),
+        (JobState.QUEUED, False, Owner.FOREIGN),
     ],
 )
 def test_a_job_that_has_run_may_be_the_own_one_though_its_tag_was_removed(
@@ -77,7 +77,7 @@ def test_a_job_that_has_run_may_be_the_own_one_though_its_tag_was_removed(
         for submitted in (THEN, LATER)
     ]
 
-    assert found == [expected, Owner.UNKNOWN if is_requeued else Owner.STRANGER]
+    assert found == [expected, Owner.UNKNOWN if is_requeued else Owner.FOREIGN]
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_a_job_that_has_run_may_be_the_own_one_though_its_tag_was_removed(
     [
         (0, False, Owner.UNKNOWN),
         (1, False, Owner.UNKNOWN),
-        (2, False, Owner.STRANGER),
+        (2, False, Owner.FOREIGN),
         (2, True, Owner.UNKNOWN),
     ],
 )
-def test_job_without_a_tag_that_began_later_is_a_stranger(
+def test_job_without_a_tag_that_began_later_is_foreign(
     began_after: int, is_requeued: bool, expected: Owner
 ) -> None:
     observed = attrs.evolve(reported("", THEN, JobState.ACTIVE), time=THEN + timedelta(seconds=began_after))
@@ -101,11 +101,11 @@ def test_job_without_a_tag_that_began_later_is_a_stranger(
     ("observation", "is_requeued", "expected"),
     [
         pytest.param(reported("", THEN), False, Owner.UNKNOWN, id="taken before it began"),
-        pytest.param(reported("", LATER), False, Owner.STRANGER, id="taken after it had begun"),
+        pytest.param(reported("", LATER), False, Owner.FOREIGN, id="taken after it had begun"),
         pytest.param(reported("", LATER), True, Owner.UNKNOWN, id="taken after it had begun, and put back"),
-        pytest.param(reported(""), False, Owner.STRANGER, id="no time"),
+        pytest.param(reported(""), False, Owner.FOREIGN, id="no time"),
         pytest.param(reported(None, THEN), False, Owner.UNKNOWN, id="tag not reported"),
-        pytest.param(reported("jpsi-b2-1", THEN), False, Owner.STRANGER, id="another's tag"),
+        pytest.param(reported("jpsi-b2-1", THEN), False, Owner.FOREIGN, id="another's tag"),
     ],
 )
 def test_a_process_that_never_observed_the_tag_uses_the_markers_of_the_job(
@@ -124,8 +124,8 @@ def test_a_process_that_never_observed_the_tag_uses_the_markers_of_the_job(
         (None, Owner.OWN, False),
         (None, Owner.UNKNOWN, False),
         ("", Owner.UNKNOWN, True),
-        ("", Owner.STRANGER, True),
-        (None, Owner.STRANGER, True),
+        ("", Owner.FOREIGN, True),
+        (None, Owner.FOREIGN, True),
     ],
 )
 def test_a_request_to_a_job_that_may_be_another_users_is_refused(
@@ -146,7 +146,7 @@ def test_every_observation_of_a_foreign_job_counts() -> None:
         (reported(""), False),
         (reported(None), True),
     ],
-    ids=["not mentioned", "denied", "a stranger's", "it does not say"],
+    ids=["not mentioned", "denied", "a foreign job's", "it does not say"],
 )
 def test_observations_that_may_be_about_the_own_job(observation: Observation | None, expected: bool) -> None:
     assert is_own(observation, TAG) is expected
@@ -195,7 +195,7 @@ def test_the_time_of_an_observation_with_the_tag_identifies_later_ones() -> None
 
     job.observe(None, 2.0)
     job.apply_accounting({"17": reported(None, LATER)}, 2.0)
-    assert (job.accounted, job.stranger) == (None, reported(None, LATER))
+    assert (job.accounted, job.foreign_job) == (None, reported(None, LATER))
 
 
 def test_accounting_at_the_time_of_a_tagged_observation_counts_unless_another_job_has_the_id() -> None:
@@ -218,7 +218,7 @@ def test_the_accounting_record_of_an_older_job_with_the_native_id_is_ignored() -
 
     job.apply_accounting({"17": reported("jpsi-b2-1", THEN)}, 2.0)
 
-    assert (job.accounted, job.stranger, job.is_unaccounted) == (None, None, True)
+    assert (job.accounted, job.foreign_job, job.is_unaccounted) == (None, None, True)
 
 
 def test_an_element_has_the_tag_of_its_array() -> None:

@@ -14,7 +14,7 @@ from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Dependency
 from .commands import gridengine_command
 
 # The name of a cell that no site has: the error message about it contains the directory of the cells.
-_NO_CELL = "jpsi-asks-where"
+_NO_CELL = "jpsi-no-cell"
 _SCRIPT = f"SGE_CELL={_NO_CELL} qacct -j 0; exec qconf -sconf"
 _ROOT = re.compile(rf'cell directory "(.+)/{_NO_CELL}" doesn\'t exist')
 # sge_conf(5) of 8.1.9; 0 is no limit

@@ -146,9 +146,9 @@ def to_canonical(entry: Entry, user: object = None) -> Converted:
     lost += [f"its dependency is left out: {it.id} ({it.when})" for it in entry.after]
     lost += [f"the option {name} is left out" for name in (*entry.constraints, *attributes.options)]
     if shape.pieces:
-        lost.append(f"of its pieces only the first is asked for: {shape}")
+        lost.append(f"only the first of its pieces is requested: {shape}")
         shape = shape.pieces[0]
-    lost += ["memory is not asked for"] if shape.memory else []
+    lost += ["memory is not requested"] if shape.memory else []
     lost += [replicas] if replicas else []
     lost += ["its steps are not done"] if entry.steps else []
     system: dict[str, Any] = {
@@ -264,7 +264,7 @@ def _job_resource(requested: ResourceSpecV1, lost: list[str]) -> dict[str, Any]:
         lost.append(f"{processes} processes become {nodes * each}, {each} on each of {nodes} nodes")
         processes = nodes * each
     if requested.memory is not None:
-        # rounded up: the job has no less than it asked for
+        # rounded up: the job has no less than it requested
         inside.append({"type": "memory", "size": -(-requested.memory // processes)})
     slot = {"type": "slot", "count": each if has_nodes else processes, "with": inside}
     outer = {"type": "node", "count": nodes, "with": [slot]} if has_nodes else slot

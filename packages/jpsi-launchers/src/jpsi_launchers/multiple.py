@@ -1,4 +1,4 @@
-"""The launcher `multiple`: runs several copies of the command at once, on the node of the job script."""
+"""The launcher `multiple`: runs several copies of the command side by side, on the node of the job script."""
 
 from __future__ import annotations
 

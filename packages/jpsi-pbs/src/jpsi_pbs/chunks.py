@@ -100,7 +100,7 @@ def _chunk_resources(custom: Mapping[str, Any]) -> list[str]:  # Any: whatever u
     )
     if replacement is not None:
         msg = (
-            f"custom attributes pbs.{_CHUNK} and pbs.{replacement} cannot be given both: the one adds to the "
+            f"custom attributes pbs.{_CHUNK} and pbs.{replacement} cannot both be set: the one adds to the "
             "chunks that jpsi requests, and the other replaces them"
         )
         raise ValueError(msg)

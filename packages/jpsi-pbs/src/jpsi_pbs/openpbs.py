@@ -78,7 +78,7 @@ class OpenPbs(Hooks):
         """Return a problem if the job has both a queue and a reservation."""
         if requested.reservation_id is None or requested.queue_name is None:
             return []
-        return ["attributes.queue_name and reservation_id cannot be given both: a reservation is a queue"]
+        return ["attributes.queue_name and reservation_id cannot both be set: a reservation is a queue"]
 
     def arrays(self, site: Site) -> Arrays | None:
         """Return the capabilities for arrays; None if jobs may not be rerun, which PBS arrays require."""

@@ -4,8 +4,8 @@
 
 It runs for every submission, so that it has to be quick: it is run by its path, without site-packages, and
 with as little of the standard library as it can. The agent's `server` answers it. Its
-exit code is 3 if the agent did not take the request, 4 if the agent refuses it, and 1 if an agent that ended
-without an answer may have taken it.
+exit code is 3 if the agent did not accept the request, 4 if the agent refuses it, and 1 if an agent that
+ended without an answer may have taken it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def enter_directory(folder: str) -> None:
 
 
 def process_name(pid: int) -> str:
-    """Return a unique name of a process: its pid, and its start time where /proc tells it."""
+    """Return a unique name of a process: its pid, and its start time where /proc shows it."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123
             return f"{pid}.{file.read().rpartition(')')[2].split()[19]}"

@@ -1,6 +1,7 @@
-"""Checks if the engine `flux` can be used on this machine.
+"""Checks if the engine `flux` of pilots can be used on this machine.
 
-`engines` asks before it starts the engine: without a usable Flux it takes `dask`, or says what is missing.
+The module `engines` calls it before it starts an engine: without a usable Flux it starts the engine `dask`,
+or reports what is missing. `flux.node` checks the Flux of each node.
 """
 
 from __future__ import annotations

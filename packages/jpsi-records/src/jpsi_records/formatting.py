@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .reuse import NearMiss, Plan
 
 # The keys of the JSON output that differ from the names of fields
-_KEYS = {"spec": "wish"}
+_KEYS = {"spec": "request_spec"}
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401  records, or lists of them

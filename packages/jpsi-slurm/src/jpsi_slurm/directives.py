@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 import attrs
 
@@ -59,6 +60,8 @@ _FLAGS = frozenset(
 )
 # sbatch(1): FILENAME PATTERN
 _path = partial(kit.read_path, patterns=re.compile("%"))
+# The patterns but `%a`, which is the index for jpsi, too; with the separator that follows.
+_OTHER_PATTERN = re.compile(r"%(?!a)[0-9]*.?[._-]?")
 
 
 @hookimpl
@@ -93,7 +96,7 @@ def _components(spec: JobSpec) -> list[tuple[JobSpec, kit.ScriptForm]]:
     has_memory_per_node = all(kind.memory is not None and _known_nodes(kind) for kind in kinds)
     return [
         (
-            attrs.evolve(spec, resources=kind),
+            attrs.evolve(spec, resources=kind) if len(kinds) > 1 else spec,
             _FORM if len(kinds) == 1 or has_memory_per_node or not _known_nodes(kind) else _CPU_MEMORY_FORM,
         )
         for kind in kinds
@@ -179,6 +182,28 @@ def _read_export(draft: kit.Draft, value: str) -> None:
         draft.lose("export", value, reason)
 
 
+def _stream_reader(make: Callable[[Callable[[str], Path]], kit.Reader]) -> kit.Reader:
+    """Return the reader of a stream's path; `make` returns it for the function that reads paths."""
+
+    def read(draft: kit.Draft, value: str) -> None:
+        make(_path_in_array if "array" in draft.options else _path)(draft, value)
+
+    return read
+
+
+def _path_in_array(value: str) -> Path:
+    """Return a path in which `%a` is the index; ValueError if it has other patterns."""
+    if value and not _OTHER_PATTERN.search(value):
+        return Path(value)
+    rest = _OTHER_PATTERN.sub("", value)
+    instead = f": {rest} is such a path" if "%a" in rest else ""
+    msg = (
+        f"a path of jpsi has no pattern but %a, the index of a job of an array{instead}; "
+        "without one the output is kept in the job's own folder"
+    )
+    raise ValueError(msg)
+
+
 def _dependency(request: kit.JobRequest) -> str | None:
     """Return the dependencies, all of which must be satisfied."""
     return ",".join(f"after{it.kind.value}:{it.native_id}" for it in request.context.after) or None
@@ -193,9 +218,12 @@ _OPTIONS = {
     # The runner opens the job's streams. A directory or file that Slurm cannot open would end the job before
     # it starts, without any message.
     "chdir": kit.Option("/", kit.path_reader("directory", _path)),
-    "input": kit.Option(None, kit.path_reader("stdin_path", _path)),
-    "output": kit.Option("/dev/null", kit.output_reader(_path, lambda draft: "error" not in draft.options)),
-    "error": kit.Option("/dev/null", kit.path_reader("stderr_path", _path)),
+    "input": kit.Option(None, _stream_reader(partial(kit.path_reader, "stdin_path"))),
+    "output": kit.Option(
+        "/dev/null",
+        _stream_reader(partial(kit.output_reader, is_joined=lambda draft: "error" not in draft.options)),
+    ),
+    "error": kit.Option("/dev/null", _stream_reader(partial(kit.path_reader, "stderr_path"))),
     # Any other value than ALL runs a login shell and sets SLURM_EXPORT_ENV, through which srun's tasks lose
     # their environment; and sbatch cuts values with commas in this option.
     "export": kit.Option("ALL", _read_export),

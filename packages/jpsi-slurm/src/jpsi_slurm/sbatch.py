@@ -51,11 +51,11 @@ _ID = re.compile(
 # its plain name; then the lines do not run scontrol, which may not work on the node.
 # Each component of a heterogeneous job has its own variables, whose names end with its number.
 _NODES = """\
-nodes=${SLURM_JOB_NODELIST%(of)s:?Slurm tells no nodes}
+nodes=${SLURM_JOB_NODELIST%(of)s:?Slurm reports no nodes}
 case $nodes in
 *[[,]*) nodes=$(scontrol show hostnames "$nodes") || exit ;;
 esac"""
-_TASKS = "tasks=${SLURM_TASKS_PER_NODE%(of)s:?Slurm tells no tasks}"
+_TASKS = "tasks=${SLURM_TASKS_PER_NODE%(of)s:?Slurm reports no tasks}"
 _LINES = """\
 echo "$nodes" | awk -v tasks="$tasks" '
   BEGIN {

@@ -108,7 +108,7 @@ class Connection:
     def _run(self, channel: Channel, command: Command, data: bytes | None) -> BytesResult:
         request_to_run = request(command, _nonce(), data=data)
         deadline = None if command.timeout is None else time.monotonic() + command.timeout.total_seconds()
-        response = channel.ask(request_to_run, deadline)
+        response = channel.exchange(request_to_run, deadline)
         if response.is_refused:
             reason = response.err.text.decode(errors="replace").strip()
             msg = f"{self._address} has no disk space for the input of {command.argv[0]}: {reason}"

@@ -30,6 +30,7 @@ from jpsi.plugin import (
     SubmitException,
     components,
     hookimpl,
+    walltime,
 )
 from jpsi.plugin.kit import extract_tag, parse_time, read_indices
 
@@ -107,13 +108,12 @@ def render_script(spec: JobSpec, context: SubmitContext) -> Script:
 
 def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str | None]]:
     attributes = spec.attributes
-    duration = context.site.config.default_duration if attributes.duration is None else attributes.duration
+    seconds = walltime(spec, context.site.config, _SECOND)
     yield "tag", context.tag
     yield "name", spec.name or None
     yield "queue", attributes.queue_name
     yield "project", attributes.project_name
-    # rounded up: -(-a // b)
-    yield "seconds", str(-(-duration // _SECOND)) if duration else None
+    yield "seconds", None if seconds is None else str(seconds)
     if spec.resources is not None:
         yield (
             "slots",

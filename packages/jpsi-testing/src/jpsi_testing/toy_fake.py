@@ -55,6 +55,8 @@ def _tsubmit(scheduler: FakeScheduler, invocation: Invocation) -> str:
     options = _directives(invocation.stdin)
     count = int(options.get("elements", "0"))
     refusals = {
+        # as from a client that was killed before it sent the script
+        "the script is empty": not invocation.stdin,
         f"unknown option {min(options.keys() - _OPTIONS, default='')}": options.keys() - _OPTIONS,
         f"no queue {options.get('queue')!r}": options.get("queue", "") not in _QUEUES,
         "the name is too long": len(options.get("name", "")) > _LONGEST_NAME,

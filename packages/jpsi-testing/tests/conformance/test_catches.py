@@ -92,11 +92,11 @@ MISTAKES = {
         "status_carries",
         "-1; its observation has None",
     ),
-    "a stranger's end is the job's": (
+    "the end of a foreign job is the job's": (
         'tag=extract_tag(row["tag"])',
         'tag="jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"',
         "status_carries",
-        "a job that carries no tag is a stranger's; the tag of its observation is 'jpsi-0b9e6f0e",
+        "a job that carries no tag is a foreign job; the tag of its observation is 'jpsi-0b9e6f0e",
     ),
     "a guessed id": (
         "if len(found) != 1:",
@@ -111,8 +111,8 @@ MISTAKES = {
         "a hook takes values and returns values, and does nothing else",
     ),
     "a changed spec": (
-        "    attributes = spec.attributes\n    duration",
-        "    spec.name = 'x'\n    attributes = spec.attributes\n    duration",
+        "    attributes = spec.attributes\n    seconds",
+        "    spec.name = 'x'\n    attributes = spec.attributes\n    seconds",
         "found_by_its_tag",
         "the hook render_script changed its arguments",
     ),
@@ -144,7 +144,7 @@ DROPPED = {
     ),
     "resources.exclusive_node_use": ("any(it.exclusive_node_use for it in slots)", "False"),
     "resources.memory": ("any(it.memory is not None for it in slots)", "False"),
-    "attributes.duration": ("str(-(-duration // _SECOND)) if duration else None", "None"),
+    "attributes.duration": ("None if seconds is None else str(seconds)", "None"),
     "attributes.queue_name": ('    yield "queue", attributes.queue_name\n', ""),
     "attributes.project_name": ('    yield "project", attributes.project_name\n', ""),
     "attributes.reservation_id": ("attributes.reservation_id is not None", "False"),
@@ -186,8 +186,8 @@ def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> dict[str, 
 
 
 def _answered(result: CommandResult) -> CommandResult:
-    told = result.stderr.splitlines()
-    unknown = told and all(it.endswith(": unknown job") for it in told)
+    lines = result.stderr.splitlines()
+    unknown = lines and all(it.endswith(": unknown job") for it in lines)
     return result if unknown and not result.timed_out else result.checked()
 
 

@@ -119,7 +119,9 @@ class TestLocalOnRemoteHost(ExecutorConformance):
 def _following(others: Collection[threading.Thread]) -> list[str]:
     """Return the threads that follow jobs, without these others."""
     names = [it.name for it in threading.enumerate() if it not in others]
-    return [it for it in names if it in {"jpsi-batch-see", "jpsi-batch-ask", "jpsi-hear", "jpsi-prune"}]
+    return [
+        it for it in names if it in {"jpsi-batch-scan", "jpsi-batch-poll", "jpsi-event-stream", "jpsi-prune"}
+    ]
 
 
 def wait_until_killed(native_id: str, seconds: float) -> bool:

@@ -75,7 +75,7 @@ def test_variables_are_exported_and_a_failure_ends_all(scheduler: FakeScheduler)
         (["-n", "4", "true"], "not enough slots available in the system: 4 were requested, 3 exist"),
         (["--nonsense", "true"], "no option nonsense"),
         (["-n", "x", "true"], "invalid literal"),
-        (["-n"], "the option n lacks its value"),
+        (["-n"], "the option n needs a value"),
         (["-n", "1"], "no program"),
         (["--hostfile", "/nothing", "true"], "No such file"),
     ],

@@ -23,19 +23,24 @@ _POLL_SECONDS = 1.0
 
 def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     """Show the states of a job, and return the exit code for its end; wait for all jobs of an array."""
-    stored = [it for it in job_store.jobs() if native_id in {it.native_id, it.array_native_id}]
+    jobs = job_store.jobs()
     if executor is None:
-        executor = executor_of(native_id, stored)
+        executor = executor_of(native_id, jobs)
     with jpsi.JobExecutor(executor) as opened:
-        elements = array_elements(native_id, stored, opened.name, configured_target(executor))
-        if not elements:
-            if stored and not as_json:
+        target = configured_target(executor)
+        known = array_elements(native_id, jobs, opened.name, target)
+        if not known and not _may_be_native_id(native_id, opened.system):
+            known = named_jobs(native_id, jobs, opened.name, target)
+        if len(known) == 1 and known[0].native_id is not None:
+            native_id, known = known[0].native_id, []
+        if not known:
+            if any(native_id == it.native_id for it in jobs) and not as_json:
                 messages.error(f"its states are shown, not its output: jpsi logs -f {native_id} follows that")
             code = _follow(opened, native_id, executor or opened.name, as_json=as_json)
             if executor is None and code == exit_codes.JPSI:
                 messages.error(f"jpsi looked on {opened.name}; -x names another executor or target")
             return code
-    return wait_for_ends(elements, None, as_json=as_json)
+    return wait_for_ends(known, None, as_json=as_json)
 
 
 def executor_of(native_id: str, jobs: Iterable[StoredJob]) -> str | None:
@@ -44,7 +49,8 @@ def executor_of(native_id: str, jobs: Iterable[StoredJob]) -> str | None:
     Raises:
         SelectionError: several executors or targets gave this native id.
     """
-    names = sorted({job.origin.asked_for[0] for job in jobs})
+    found = [job for job in jobs if native_id in {job.native_id, job.array_native_id}]
+    names = sorted({job.origin.asked_for[0] for job in found})
     if len(names) > 1:
         msg = f"{' and '.join(names)} gave the native id {native_id!r}; name one of them with -x"
         raise SelectionError(msg)
@@ -56,6 +62,21 @@ def array_elements(native_id: str, jobs: Iterable[StoredJob], executor: str, tar
     own = (executor, target)
     found = [job for job in jobs if job.array_native_id == native_id]
     return match_jobs(native_id, [it for it in found if (it.origin.executor, it.origin.target) == own])
+
+
+def _may_be_native_id(word: str, system: jpsi.System) -> bool:
+    try:
+        system.hooks.canonical_id(native_id=word, site=system.site())
+    except ValueError:
+        return False
+    return True
+
+
+def named_jobs(word: str, jobs: Iterable[StoredJob], executor: str, target: str) -> list[StoredJob]:
+    """Return the jobs of an executor that a word means which is no native id there."""
+    return match_jobs(
+        word, [it for it in jobs if (it.origin.executor, it.origin.target) == (executor, target)]
+    )
 
 
 def _follow(executor: jpsi.JobExecutor, native_id: str, name: str, *, as_json: bool) -> int:

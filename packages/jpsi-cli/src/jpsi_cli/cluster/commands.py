@@ -80,8 +80,8 @@ ATTACH = command(
     short_help="Follow any job of a batch system by its native id.",
     help="""Follow a job of a batch system to its end, and exit with its exit code.
 
-    jpsi need not have submitted the job; if it has, it knows its executor. On a terminal the states of the
-    job are shown; its output is not: jpsi logs -f follows that of a job that jpsi has submitted.
+    jpsi need not have submitted the job; of a job that it submitted, it knows the executor, the name and the
+    ids. On a terminal the states of the job are shown; its output is not: jpsi logs -f follows that.
     Ctrl-C stops following and does not cancel the job.
     """,
     epilog="""\b

@@ -13,7 +13,7 @@ from ..options import (
     JSON,
     LOGS_PARAMETERS,
     LS_PARAMETERS,
-    REFRESH,
+    SHOW_PARAMETERS,
     WAIT_PARAMETERS,
     command,
     json_option,
@@ -85,9 +85,11 @@ Exit codes:
 SHOW = command(
     "show",
     "jobs.show:show",
-    [JSON, REFRESH, JOBS],
+    SHOW_PARAMETERS,
     short_help="Show everything that is known about jobs.",
     help=f"""Show everything that is known about jobs: states with times, ids, files, and the request.
+
+    With --document, show the request alone, as a job document.
 
     {_JOB_HELP}
     """,
@@ -111,14 +113,15 @@ EXPLAIN = command(
     help=f"""Say in a sentence why a job waits, or ended as it did, and what to change.
 
     It uses the batch system's reason, the exit code or signal, the resources that were requested, and the
-    last lines of standard error. If the job has not ended, it queries the batch system.
+    last lines of standard error. If the job has not ended, it queries the batch system. Of several jobs, it
+    explains one of those that have the same state, reason and exit code.
 
     {_JOB_HELP}
     """,
     epilog="""\b
 Exit codes:
-  0  the job was explained
-  2  a mistake in the command line: JOB means no job, or is not unique
+  0  the job or jobs were explained
+  2  a mistake in the command line: JOB means no job, or is the beginning of several ids
   125  jpsi failed
 """,
 )

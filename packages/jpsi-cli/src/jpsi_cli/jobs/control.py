@@ -20,6 +20,7 @@ from ..stored_jobs import (
     report_failures,
     select_jobs,
     select_live_jobs,
+    settle_submissions,
     start_waiting,
 )
 
@@ -48,8 +49,8 @@ def cancel(*, jobs: Sequence[str], as_json: bool) -> int:
 
 def cancel_jobs(jobs: Iterable[StoredJob]) -> tuple[RecalledJobs, Mapping[str, jpsi.JpsiError]]:
     """Cancel jobs; return those that had not ended, and the errors by job id."""
-    live = [job for job in jobs if not job.status.final]
-    failures: dict[str, jpsi.JpsiError] = {}
+    live, settled = settle_submissions(job for job in jobs if not job.status.final)
+    failures = dict(settled.failures)
     for job in live:
         try:
             if job.deferral is not None and job.deferral.cancel(job.id):
@@ -94,28 +95,18 @@ def _release(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
 def _control_each(
     words: Sequence[str],
     act: Callable[[jpsi.JobExecutor, jpsi.Job], None],
-    act_on_deferred: Callable[[Deferral, str], None],
+    act_on_deferred: Callable[[Deferral, str], bool],
     conclude: Callable[[Deferral], object] = lambda _: None,
 ) -> int:
-    failures: dict[str, jpsi.JpsiError] = {}
-    deferrals: dict[str, tuple[Deferral, str]] = {}
-    jobs = select_live_jobs(words, job_store.jobs())
-    for job in jobs:
-        if job.status.final:
-            failures[job.id] = jpsi.SubmitException(f"it has ended: {job.status.state}")
-        elif job.deferral is not None:
-            try:
-                act_on_deferred(job.deferral, job.id)
-                deferrals[job.deferral.name] = job.deferral, job.id
-            except jpsi.JpsiError as e:
-                failures[job.id] = e
-    for deferral, job_id in deferrals.values():
-        try:
-            conclude(deferral)
-        except jpsi.JpsiError as e:
-            failures[job_id] = e
-    live = [job for job in jobs if job.id not in failures and job.deferral is None]
-    recalled = recall_jobs(live)
+    jobs, settled = settle_submissions(select_live_jobs(words, job_store.jobs()))
+    failures = dict(settled.failures)
+    failures |= {
+        it.id: jpsi.SubmitException(f"it has ended: {it.status.state}") for it in jobs if it.status.final
+    }
+    done, failed = _control_deferred(jobs, act_on_deferred, conclude)
+    failures |= failed
+    # a deferred one may have been submitted meanwhile
+    recalled = recall_jobs(job for job in jobs if job.id not in failures and job.id not in done)
     failures |= recalled.failures
     for followed in recalled.jobs.values():
         try:
@@ -125,3 +116,25 @@ def _control_each(
             failures[followed.id] = e
     report_failures(failures)
     return exit_codes.JPSI if failures else 0
+
+
+def _control_deferred(
+    jobs: Iterable[StoredJob],
+    act: Callable[[Deferral, str], bool],
+    conclude: Callable[[Deferral], object],
+) -> tuple[set[str], dict[str, jpsi.JpsiError]]:
+    """Control the deferred ones of some jobs; return the ids of those that are done, and the errors by id."""
+    done: dict[str, Deferral] = {}
+    failures: dict[str, jpsi.JpsiError] = {}
+    for job in jobs:
+        try:
+            if not job.status.final and job.deferral is not None and act(job.deferral, job.id):
+                done[job.id] = job.deferral
+        except jpsi.JpsiError as e:
+            failures[job.id] = e
+    for job_id, deferral in {it.name: (job_id, it) for job_id, it in done.items()}.values():
+        try:
+            conclude(deferral)
+        except jpsi.JpsiError as e:
+            failures[job_id] = e
+    return set(done), failures

@@ -192,15 +192,17 @@ def _advice_after_end(facts: JobFacts) -> Iterator[str]:
 
 
 _REASONS = {
-    jpsi.Reason.TIMEOUT: "give it more time{time}: --time, or have it save its state and go on from there",
-    jpsi.Reason.OUT_OF_MEMORY: "give it more memory{memory}: --memory, or more nodes",
+    jpsi.Reason.TIMEOUT: (
+        "give it more time{time}: jpsi resubmit --time TIME {job}; or have it save its state and resume"
+    ),
+    jpsi.Reason.OUT_OF_MEMORY: "give it more memory{memory}: jpsi resubmit --memory SIZE {job}",
     jpsi.Reason.SETUP: "fix what the message names, and submit it again; --create-dir makes a directory",
     jpsi.Reason.STAGING: "check the files that the message names: their paths, the disk, and the permissions",
     jpsi.Reason.EXECUTABLE: "name the program by its path, or have --pre-launch put it on PATH",
     jpsi.Reason.PRE_LAUNCH: "look at that script, which runs before the command: jpsi logs --stderr {job}",
     jpsi.Reason.LAUNCH: "check the launcher, --launcher, and what it printed: jpsi logs --stderr {job}",
-    jpsi.Reason.NODE_FAIL: "the job is not to blame: submit it again",
-    jpsi.Reason.PREEMPTED: "submit it again, to a queue without preemption: --queue",
+    jpsi.Reason.NODE_FAIL: "the job is not to blame, submit it again: jpsi resubmit {job}",
+    jpsi.Reason.PREEMPTED: "submit it to a queue without preemption: jpsi resubmit --queue QUEUE {job}",
     jpsi.Reason.DEADLINE: "submit it again with a later deadline, or less time: --time",
     jpsi.Reason.DEPENDENCY: "check the job that it waited for; --after any:ID waits for any end",
     jpsi.Reason.REQUEUED: "wait: it runs again",

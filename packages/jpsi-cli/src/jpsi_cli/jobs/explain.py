@@ -16,7 +16,15 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..output import excess_over_queues
-from ..stored_jobs import best_status, describe_dependencies, recall_jobs, select_job, select_jobs
+from ..stored_jobs import (
+    best_status,
+    describe_dependencies,
+    index_list,
+    job_title,
+    recall_jobs,
+    select_job,
+    select_jobs,
+)
 from .diagnosis import Diagnosis, JobFacts, diagnose
 
 # How much of standard error is read, and how many lines of it are shown.
@@ -31,10 +39,10 @@ def explain_job(*, job: str, as_json: bool) -> int:
         status = it.status
         groups.setdefault((status.state, status.reason, status.exit_code), []).append(it)
     for alike in groups.values():
-        others = f" and {len(alike) - 1} more like it" if len(alike) > 1 else ""
-        if not as_json and (len(groups) > 1 or others):
-            name = alike[0].native_id if alike[0].origin.machine is None else None
-            messages.show(messages.printable(f"==> {name or alike[0].id}{others} <==\n"))
+        more = f" and {len(alike) - 1} more like it{index_list(alike[1:], ', ')}"
+        others = more if len(alike) > 1 else ""
+        if not as_json and (len(groups) > 1 or others or alike[0].array_index is not None):
+            messages.show(messages.printable(f"==> {job_title(alike[0])}{others} <==\n"))
         _explain(alike[0], as_json=as_json)
     return 0
 

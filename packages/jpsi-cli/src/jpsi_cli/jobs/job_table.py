@@ -16,6 +16,7 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..output import COLOURS, Paint, plain, summarize_states
+from ..stored_jobs import index_list, job_title
 
 _GAP = "  "
 # Columns of this rank are left out before any column is shortened.
@@ -133,6 +134,7 @@ def table_cells(rows: Sequence[Row], now: datetime) -> tuple[Sequence[str], Sequ
 _RANKS: Mapping[str, tuple[int, int | None]] = {
     "ID": (0, None),
     "NATIVE ID": (3, 12),
+    "INDEX": (1, None),
     "NAME": (1, 12),
     "EXECUTOR": (4, 10),
     "STATE": (0, None),
@@ -164,10 +166,14 @@ def _array_cells(row: Row, now: datetime) -> dict[str, str]:
     status, failure = row.status, note(row)
     if status.state is jpsi.JobState.FAILED:
         code = f": exit code {status.exit_code}" if not failure and status.exit_code is not None else ""
-        failure = f"{row.job.native_id or row.job.id} failed{code}{f': {failure}' if failure else ''}"
+        shown_id = next(it.id for it in row.members if it.job is row.job)
+        failure = f"{job_title(row.job, shown_id)} failed{code}{f': {failure}' if failure else ''}"
+        failed = [it.job for it in row.members if it.status.state is status.state and it.job is not row.job]
+        failure += index_list(failed, "; also ")
     return {
         **_job_cells(row, now),
         "NATIVE ID": (native_ids.pop() if len(native_ids) == 1 else None) or "-",
+        "INDEX": "",
         "STATE": summarize_states(counts),
         "CODE": "",
         "RAN": "",
@@ -180,6 +186,7 @@ def _job_cells(row: Row, now: datetime) -> dict[str, str]:
     return {
         "ID": row.id,
         "NATIVE ID": job.native_id or "-",
+        "INDEX": "" if job.array_index is None else str(job.array_index),
         "NAME": job.name or "-",
         "EXECUTOR": job.origin.name,
         "STATE": status.state.value,

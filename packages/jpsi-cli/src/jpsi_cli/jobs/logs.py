@@ -11,7 +11,14 @@ from jpsi_engine.job_store import StoredJob
 from .. import exit_codes, messages
 from ..error_boundary import SelectionError
 from ..output import Follower
-from ..stored_jobs import await_submission, recall_jobs, select_job, select_jobs
+from ..stored_jobs import (
+    await_submission,
+    job_title,
+    recall_jobs,
+    report_failures,
+    select_job,
+    select_jobs,
+)
 
 # The seconds between two checks if the output can still be written.
 _POLL_SECONDS = 0.5
@@ -32,8 +39,7 @@ def logs(*, jobs: Sequence[str], is_following: bool, is_stderr: bool, tail: int 
     codes = []
     for it in found:
         if len(found) > 1:
-            name = it.native_id if it.native_id is not None and it.origin.machine is None else it.id
-            messages.show(f"==> {name} <==\n")
+            messages.show(messages.printable(f"==> {job_title(it)} <==\n"))
         codes.append(_copy(it, _output(it, is_stderr=is_stderr), tail))
     return max(codes)
 
@@ -55,7 +61,11 @@ def _copy(job: StoredJob, output: jpsi.Output, tail: int | None) -> int:
 
 def _follow(job: StoredJob, *, is_stderr: bool, tail: int | None) -> int:
     if not job.status.final:
-        (job,) = await_submission([job])
+        awaited = await_submission([job])
+        (job,) = awaited.jobs
+        if awaited.failures:
+            report_failures(awaited.failures)
+            return exit_codes.JPSI
     output = _output(job, is_stderr=is_stderr)
     if job.status.final:
         return _copy(job, output, tail)

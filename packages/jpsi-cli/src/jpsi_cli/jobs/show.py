@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -11,14 +12,17 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
+from ..error_boundary import SelectionError
 from ..output import COLOURS, Paint, terminal
 from ..stored_jobs import best_status, job_json, refresh_statuses, select_jobs
 from .job_table import format_age
 
 
-def show(jobs: Sequence[str], *, as_json: bool, is_refreshing: bool) -> int:
+def show(jobs: Sequence[str], *, is_document: bool, as_json: bool, is_refreshing: bool) -> int:
     """Show jobs and return the exit code."""
     found = select_jobs(jobs, job_store.jobs())
+    if is_document:
+        return _show_documents(found, as_json=as_json)
     statuses = refresh_statuses(found) if is_refreshing else {}
     if is_refreshing:
         found = select_jobs([job.id for job in found], job_store.jobs())
@@ -32,6 +36,23 @@ def show(jobs: Sequence[str], *, as_json: bool, is_refreshing: bool) -> int:
     return 0
 
 
+def _show_documents(jobs: Sequence[StoredJob], *, as_json: bool) -> int:
+    """Show the requests alone: one as a document, or with `as_json` each on a line."""
+    if len(jobs) > 1 and not as_json:
+        msg = (
+            f"these are {len(jobs)} jobs, and a document is one; --json writes a document on each line, "
+            "for: jpsi submit --many -"
+        )
+        raise SelectionError(msg)
+    documents = [job_json.render_document(job, as_json=as_json) for job in jobs]
+    for job, document in zip(jobs, documents, strict=True):
+        if not document:
+            msg = f"no document can express the request of job {job.id}"
+            raise jpsi.SubmitException(msg)
+    messages.show("".join(f"{json.dumps(json.loads(it))}\n" if as_json else it for it in documents))
+    return 0
+
+
 def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str]:
     for name, value in (
         ("job", job.id),
@@ -39,7 +60,8 @@ def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str
         ("executor", job.origin.name),
         ("machine", job.origin.machine),
         ("native id", job.native_id),
-        ("array", None if job.array is None else f"{job.array[0]}, element {job.array[1]}"),
+        ("array", job.array_id),
+        ("index", None if job.array_index is None else str(job.array_index)),
         ("command", line(job.spec.executable, *(job.spec.arguments or ())) if job.spec.executable else None),
         ("attempt", str(job.attempt) if job.attempt > 1 else None),
     ):
@@ -58,7 +80,7 @@ def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str
     yield from _field("stderr", f"{job.streams.stderr}{_size(job, 'stderr')}")
     yield from _field("files", str(job.folder) if job.folder.exists() else None)
     document = job_json.render_document(job)
-    yield "asked for:\n" if document else ""
+    yield "requested:\n" if document else ""
     for text in document.splitlines():
         yield f"  {messages.printable(text)}\n"
 

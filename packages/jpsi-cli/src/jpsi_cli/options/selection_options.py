@@ -65,6 +65,7 @@ def _override(replacements: Mapping[str | None, click.Parameter]) -> list[click.
     return [replacements.get(it.name, it) for it in RUN_PARAMETERS]
 
 
+_JSON_LINES = grouped_flag(_STREAM, "--json as_json", "Write a line of JSON for each job instead of its id.")
 _SUBMIT = _override(
     {
         **_STREAMS,
@@ -75,9 +76,7 @@ _SUBMIT = _override(
             "input. Can be repeated. Other options override the documents.",
             multiple=True,
         ),
-        "as_json": grouped_flag(
-            _STREAM, "--json as_json", "Write a line of JSON for each job instead of its id."
-        ),
+        "as_json": _JSON_LINES,
     }
 )
 _MANY_OPTION = _file_option(
@@ -95,6 +94,18 @@ _ARRAY_OPTION = _file_option(
 _HOLD_FLAG = grouped_flag("Batch system", "--hold", "Submit the jobs held: they start after jpsi release.")
 #: Of `jpsi submit`.
 SUBMIT_PARAMETERS = (*_SUBMIT[:2], _MANY_OPTION, _ARRAY_OPTION, *_SUBMIT[2:-1], _HOLD_FLAG, _SUBMIT[-1])
+
+#: Of `jpsi resubmit`: what the same job may need more of, or elsewhere.
+RESUBMIT_PARAMETERS = (
+    grouped_flag(
+        "What runs where",
+        "--failed only_failed",
+        "Submit only the jobs that have failed or were cancelled, and that were not resubmitted before.",
+    ),
+    *(it for it in RUN_PARAMETERS if getattr(it, "group", "") in {"Resources", "Batch system"}),
+    _JSON_LINES,
+    JOBS,
+)
 
 #: Of `jpsi script`.
 SCRIPT_PARAMETERS = _override(
@@ -156,6 +167,18 @@ LS_PARAMETERS: tuple[click.Parameter, ...] = (
     REFRESH,
     flag("--watch -w is_watching", "Show the jobs on the whole terminal and update them until Ctrl-C."),
     click.Argument(["jobs"], nargs=-1, metavar="[JOB]...", shell_complete=completion.jobs),
+)
+
+#: Of `jpsi show`.
+SHOW_PARAMETERS: tuple[click.Parameter, ...] = (
+    flag(
+        "--document is_document",
+        "Show only the job document, for jpsi run -f -, or with --json one on each line, for "
+        "jpsi submit --many -.",
+    ),
+    JSON,
+    REFRESH,
+    JOBS,
 )
 
 #: Of `jpsi wait`.

@@ -5,11 +5,31 @@ A command imports this package only when it runs, since it imports the library.
 
 from __future__ import annotations
 
-from . import quantities, terminal
-from .display import COLOURS, Display, Quiet, choose_display
-from .follower import Follower
-from .outcome import describe_end, status_json
-from .progress import summarize_states
-from .quantities import format_size
-from .queue_limits import describe_never, excess_over_queues, require_fit
-from .terminal import Paint, plain
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import quantities, terminal
+    from .display import COLOURS, Display, Quiet, choose_display
+    from .follower import Follower
+    from .outcome import describe_end, status_json
+    from .progress import summarize_states
+    from .quantities import format_size
+    from .queue_limits import describe_never, excess_over_queues, require_fit
+    from .terminal import Paint, plain
+else:
+    # Each command uses a part of it.
+    from jpsi.plugin.engine import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            ".": "quantities terminal",
+            ".display": "COLOURS Display Quiet choose_display",
+            ".follower": "Follower",
+            ".outcome": "describe_end status_json",
+            ".progress": "summarize_states",
+            ".quantities": "format_size",
+            ".queue_limits": "describe_never excess_over_queues require_fit",
+            ".terminal": "Paint plain",
+        },
+    )

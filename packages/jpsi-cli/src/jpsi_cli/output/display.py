@@ -155,7 +155,7 @@ class Terminal(Display):
         return captured.get()
 
 
-# A display is asked about once a second whether the reason why a job waits has changed.
+# A display checks about once a second whether the reason why a job waits has changed.
 _CHECKS_BEFORE_REASON = 5
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import jpsi
 
-# The largest number of bytes that are read at once.
+# The largest number of bytes in one read.
 _CHUNK = 1 << 18
 # The least and most seconds between two reads: of a local file (True), and of a remote one. The pauses grow
 # while a job writes nothing, so that it costs nothing; users do not notice the delay.

@@ -6,11 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import jpsi
+from jpsi_engine.job_store import array_index
 
 
 def explain_end(job: jpsi.Job, status: jpsi.JobStatus) -> str:
-    """Return the message of the status, and the file that may tell more."""
-    return _message(status) + _point_to_file(job, status)
+    """Return the message of the status, and the file that may tell more; first the index of an element."""
+    index = None if job.spec is None else array_index(job.spec.environment)
+    element = "" if index is None else f"index {index}: "
+    return element + _message(status) + _point_to_file(job, status)
 
 
 def describe_end(status: jpsi.JobStatus) -> str:

@@ -5,24 +5,69 @@ A command imports this package only when it runs, since it imports the library.
 
 from __future__ import annotations
 
-from . import job_json
-from .array_limit import limit_arrays
-from .deferred import await_dependencies, await_submission, start_waiting, submit_deferred
-from .dependencies import (
-    Dependencies,
-    configured_target,
-    describe_dependencies,
-    read_dependencies,
-    sort_dependencies,
-)
-from .recall import (
-    RecalledJobs,
-    best_status,
-    listed_jobs,
-    recall_jobs,
-    recover_remote_jobs,
-    refresh_statuses,
-    report_failures,
-)
-from .selection import match_jobs, select_job, select_jobs, select_live_jobs, short_ids
-from .waiting import wait_for_ends
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import job_json
+    from .array_limit import limit_arrays
+    from .deferred import (
+        await_dependencies,
+        await_submission,
+        settle_submissions,
+        start_waiting,
+        submit_deferred,
+    )
+    from .dependencies import (
+        Dependencies,
+        configured_target,
+        describe_dependencies,
+        read_dependencies,
+        sort_dependencies,
+    )
+    from .recall import (
+        RecalledJobs,
+        best_status,
+        group_by_origin,
+        listed_jobs,
+        recall_jobs,
+        recover_remote_jobs,
+        refresh_statuses,
+        report_failures,
+    )
+    from .selection import (
+        index_list,
+        job_title,
+        job_with_index,
+        match_jobs,
+        select_job,
+        select_jobs,
+        select_live_jobs,
+        short_ids,
+    )
+    from .waiting import wait_for_ends
+else:
+    # Most commands use a part of it, and `jpsi run` hardly any.
+    from jpsi.plugin.engine import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            ".": "job_json",
+            ".array_limit": "limit_arrays",
+            ".deferred": (
+                "await_dependencies await_submission settle_submissions start_waiting submit_deferred"
+            ),
+            ".dependencies": (
+                "Dependencies configured_target describe_dependencies read_dependencies sort_dependencies"
+            ),
+            ".recall": (
+                "RecalledJobs best_status group_by_origin listed_jobs recall_jobs recover_remote_jobs "
+                "refresh_statuses report_failures"
+            ),
+            ".selection": (
+                "index_list job_title job_with_index match_jobs select_job select_jobs select_live_jobs "
+                "short_ids"
+            ),
+            ".waiting": "wait_for_ends",
+        },
+    )

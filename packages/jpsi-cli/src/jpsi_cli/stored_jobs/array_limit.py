@@ -20,7 +20,7 @@ def limit_arrays(
 
     Args:
         executor: the executor to which the jobs are submitted.
-        name: the name by which the user asked for it.
+        name: the name that the user gave it.
         specs: the jobs.
 
     Raises:
@@ -32,9 +32,8 @@ def limit_arrays(
         return executor
     config = executor.system.site().config
     if executor.name != _LOCAL or executor.system.is_remote or not isinstance(config, BatchConfig):
-        msg = (
-            f"{executor.name} cannot limit how many of {len(specs)} jobs run at once: leave out %{limits[0]}"
-        )
+        what = f"{executor.name} cannot limit how many of {len(specs)} jobs run at the same time"
+        msg = f"{what}: leave out %{limits[0]}"
         raise jpsi.InvalidJobException(msg)
     most = min(filter(None, (limits[0] * max(map(_core_count, specs)), config.max_active)))
     return jpsi.JobExecutor(name, config=attrs.evolve(config, max_active=most))

@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -22,7 +23,7 @@ from .. import messages
 from ..error_boundary import SelectionError
 from .array_limit import limit_arrays
 from .dependencies import describe_unmet, sort_dependencies
-from .recall import best_status, recall_jobs
+from .recall import RecalledJobs, best_status, recall_jobs
 
 _PROGRAM = (
     "from sys import argv; from jpsi_cli.stored_jobs import submit_deferred; "
@@ -32,10 +33,28 @@ _PROGRAM = (
 _POLL_SECONDS = 0.5
 # The seconds after which a failed request to a batch system is repeated.
 _RETRY_SECONDS = 15.0
+# The most seconds after which a submission is repeated; each one leaves the files of an attempt.
+_LONGEST_RETRY_SECONDS = 300.0
+# The pauses after which they grow no longer.
+_MOST_PAUSES = 10
+# How many processes may end, after another process has held their jobs, before the jobs seem not to be found.
+_MOST_ENDS = 3
 
 
-def start_waiting(deferral: Deferral) -> Deferral:
-    """Have a process wait and submit the jobs of a deferral, unless there is one.
+@attrs.frozen
+class AwaitedJobs:
+    """Jobs after the wait for the submission of those that were deferred."""
+
+    #: All of them, as they are on disk now.
+    jobs: Sequence[StoredJob]
+    #: The ids of those that are still deferred.
+    deferred_ids: Collection[str]
+    #: The errors of those that no process submits, by job id.
+    failures: Mapping[str, jpsi.JpsiError]
+
+
+def start_waiting(deferral: Deferral) -> subprocess.Popen[bytes] | None:
+    """Have a process wait and submit the jobs of a deferral, and return it; None if there is one already.
 
     Raises:
         SubmitException: the process cannot be started.
@@ -48,7 +67,7 @@ def start_waiting(deferral: Deferral) -> Deferral:
         raise jpsi.SubmitException(msg, e) from e
 
 
-def await_submission(jobs: Sequence[StoredJob], deadline: float | None = None) -> list[StoredJob]:
+def await_submission(jobs: Iterable[StoredJob], deadline: float | None = None) -> AwaitedJobs:
     """Return the jobs once those that are deferred were submitted, or can never be.
 
     A held one is submitted once another process has released it.
@@ -57,21 +76,105 @@ def await_submission(jobs: Sequence[StoredJob], deadline: float | None = None) -
     they are returned as they are.
     """
     reported: set[str] = set()
-    while deferred := {job.id: job.deferral for job in jobs if job.deferral is not None}:
+    processes = _WaitingProcesses()
+    jobs, settled = settle_submissions(jobs)
+    submitted_ids, failures = set(settled.jobs), dict(settled.failures)
+    while deferred := {
+        it.id: deferral
+        for it in jobs
+        if it.id not in submitted_ids | failures.keys() and (deferral := _deferral(it)) is not None
+    }:
         held = {job_id for job_id, deferral in deferred.items() if deferral.is_held(job_id)}
         for job_id in sorted(held - reported):
             messages.error(f"job {job_id} is held: jpsi release {job_id}")
         reported |= held
-        due = {it.name: it for job_id, it in deferred.items() if job_id not in held}
-        for deferral in due.values():
-            start_waiting(deferral)
-        seconds_left = _POLL_SECONDS if deadline is None else deadline - time.monotonic()
-        if seconds_left <= 0:
+        due = {job_id: it for job_id, it in deferred.items() if job_id not in held}
+        refused = processes.start(due.values())
+        failures |= {job_id: refused[it.name] for job_id, it in due.items() if it.name in refused}
+        seconds_left = None if deadline is None else deadline - time.monotonic()
+        if seconds_left is not None and seconds_left <= 0:
             break
-        time.sleep(min(_POLL_SECONDS, seconds_left))
-        found = {job.id: job for job in job_store.jobs()}
-        jobs = [found.get(job.id, job) for job in jobs]
-    return list(jobs)
+        time.sleep(_POLL_SECONDS if seconds_left is None else min(_POLL_SECONDS, seconds_left))
+        processes.look()
+        jobs, gone = _reread(jobs)
+        jobs, settled = settle_submissions(jobs)
+        submitted_ids |= settled.jobs.keys()
+        failures |= {**gone, **settled.failures}
+    return AwaitedJobs(jobs, deferred.keys() - failures.keys(), failures)
+
+
+def _deferral(job: StoredJob) -> Deferral | None:
+    """Return the deferral of a job that may not have been submitted yet."""
+    return job.deferral or job.unclear_deferral
+
+
+@attrs.frozen
+class _WaitingProcesses:
+    """The processes that this one has started to wait and submit jobs, by deferral."""
+
+    _started: dict[str, list[subprocess.Popen[bytes]]] = attrs.field(factory=dict)
+    _failed: set[str] = attrs.field(factory=set)
+
+    def look(self) -> None:
+        """Note which of them have failed; only jobs that are read after that tell what they have left."""
+        for name, started in self._started.items():
+            codes = [it.poll() for it in started]
+            # a process that was killed says nothing of the next one
+            if (
+                max((code for code in codes if code is not None), default=0) > 0
+                or codes.count(0) > _MOST_ENDS
+            ):
+                self._failed.add(name)
+
+    def start(self, deferrals: Iterable[Deferral]) -> dict[str, jpsi.JpsiError]:
+        """Have a process wait for each deferral; return the errors where that fails, by its name."""
+        errors: dict[str, jpsi.JpsiError] = {}
+        for deferral in {it.name: it for it in deferrals}.values():
+            try:
+                started = None if deferral.name in self._failed else start_waiting(deferral)
+            except jpsi.JpsiError as e:
+                errors[deferral.name] = e
+                continue
+            if started is not None:
+                self._started.setdefault(deferral.name, []).append(started)
+            elif deferral.name in self._failed:
+                msg = f"the process that was to submit it has failed; {deferral.log} says why"
+                errors[deferral.name] = jpsi.SubmitException(msg)
+        return errors
+
+
+def settle_submissions(jobs: Iterable[StoredJob]) -> tuple[list[StoredJob], RecalledJobs]:
+    """Find out whether deferred jobs were submitted whose process was killed while it submitted them.
+
+    Returns:
+        The jobs as they are then. Of those, the ones that were submitted, and the errors of those for which
+        that is not known yet.
+    """
+    jobs = list(jobs)
+    unclear = [it for it in jobs if _is_cut_short(it)]
+    if not unclear:
+        return jobs, RecalledJobs({}, {})
+    recalled = recall_jobs(unclear)
+    jobs, failures = _reread(jobs)
+    failures |= {
+        it.id: recalled.failures[it.id] for it in jobs if it.id in recalled.failures and _is_cut_short(it)
+    }
+    return jobs, RecalledJobs(recalled.jobs, failures)
+
+
+def _is_cut_short(job: StoredJob) -> bool:
+    return job.unclear_deferral is not None and not job.unclear_deferral.is_attended
+
+
+def _reread(jobs: Sequence[StoredJob]) -> tuple[list[StoredJob], dict[str, jpsi.JpsiError]]:
+    """Return the jobs as they are on disk now; those that are gone as they were, with an error by job id."""
+    found = {job.id: job for job in job_store.reread(jobs)}
+    gone = {
+        job.id: jpsi.SubmitException("it is not on disk any more")
+        for job in jobs
+        if job.id not in found and not job.status.final
+    }
+    return [found.get(job.id, job) for job in jobs], dict(gone)
 
 
 def await_dependencies(
@@ -79,7 +182,8 @@ def await_dependencies(
 ) -> list[str] | None:
     """Wait until jobs have ended as they must; return why they did not, as soon as that is certain.
 
-    The result is None if the wait has ended before that, and an empty list if they all did.
+    The result is None if the wait has ended before that, and an empty list if they all did. If one of them is
+    deferred itself and no process waits to submit it, one is started.
 
     Args:
         wanted: the jobs, by the ids that jpsi gave them.
@@ -87,17 +191,18 @@ def await_dependencies(
     """
     left = {str(it.job): it for it in wanted}
     followed: dict[str, jpsi.Job] = {}
-    stored: dict[str, StoredJob] = {}
+    processes = _WaitingProcesses()
+    stored = {job.id: job for job in job_store.jobs() if job.id in left}
     retry_at = 0.0
     while left and is_wanted():
         if len(followed) < len(left) and time.monotonic() >= retry_at:
-            stored = {job.id: job for job in job_store.jobs() if job.id in left}
+            processes.look()
+            stored = {job.id: job for job in job_store.reread(stored.values())}
             if missing := left.keys() - stored.keys():
                 return [f"the job {it} is not on disk any more" for it in sorted(missing)]
-            recallable = [it for it in stored.values() if not it.status.final and it.deferral is None]
-            recalled = recall_jobs(it for it in recallable if it.id not in followed)
-            followed |= recalled.jobs
-            retry_at = time.monotonic() + (_RETRY_SECONDS if recalled.failures else _POLL_SECONDS)
+            unfollowed = [it for it in stored.values() if it.id not in followed]
+            is_complete = _follow(unfollowed, followed, processes)
+            retry_at = time.monotonic() + (_POLL_SECONDS if is_complete else _RETRY_SECONDS)
         statuses = {it.id: best_status(it, _status(followed.get(it.id))) for it in stored.values()}
         ended = {job_id: status for job_id, status in statuses.items() if status.final}
         unmet = [
@@ -119,6 +224,20 @@ def await_dependencies(
     return None if left else []
 
 
+def _follow(jobs: Sequence[StoredJob], followed: dict[str, jpsi.Job], processes: _WaitingProcesses) -> bool:
+    """Follow the jobs that were submitted, and have a process submit those that are deferred.
+
+    Returns False if that is not possible now for some of them.
+    """
+    live = [it for it in jobs if not it.status.final]
+    errors = processes.start(
+        it.deferral for it in live if it.deferral is not None and not it.deferral.is_held(it.id)
+    )
+    recalled = recall_jobs(it for it in live if _deferral(it) is None or _is_cut_short(it))
+    followed.update(recalled.jobs)
+    return not errors and not recalled.failures
+
+
 def _status(job: jpsi.Job | None) -> jpsi.JobStatus | None:
     return None if job is None else job.status
 
@@ -130,6 +249,8 @@ def submit_deferred(name: str, lock: int) -> None:
         name: the name of the deferral.
         lock: the file descriptor by which this process holds the lock of the deferral.
     """
+    # the processes that it starts must not hold the lock as well
+    os.set_inheritable(lock, False)  # noqa: FBT003  it takes no keyword
     jobs = {job.id: job for job in job_store.jobs() if job.deferral is not None and job.deferral.name == name}
     if not jobs:
         return
@@ -139,14 +260,12 @@ def submit_deferred(name: str, lock: int) -> None:
     specs = [job.spec for job in jobs.values()]
     asked_for = origin.asked_for[0]
     deferred_jobs = _DeferredJobs(deferral, asked_for, _group(jobs.values()))
-    try:
-        while deferral.acknowledge(jobs):
-            with _retrying(), limit_arrays(origin.open(), asked_for, specs) as executor:
+    while deferred_jobs.acknowledge(jobs):
+        try:
+            with limit_arrays(origin.open(), asked_for, specs) as executor:
                 deferred_jobs.submit_when_due(executor)
-    except (jpsi.JpsiError, SelectionError) as e:
-        for job_id in deferral.acknowledge(jobs):
-            deferral.give_up(job_id, str(e))
-        raise
+        except jpsi.JpsiError as e:
+            deferred_jobs.judge_error(jobs, e)
     os.close(lock)
     if deferral.acknowledge(jobs):
         # the user has released them since, and this process still seemed to wait for them
@@ -167,59 +286,108 @@ class _DeferredJobs:
     """The jobs of a deferral, and what is known of the jobs that they wait for."""
 
     _deferral: Deferral
-    #: The name by which the user asked for the executor.
+    #: The name that the user gave the executor.
     _name: str
     #: The ids of jobs by what they wait for.
     _groups: Mapping[tuple[jpsi.Dependency, ...], list[str]]
     _met: set[jpsi.Dependency] = attrs.field(factory=set, init=False)
+    #: The number of pauses after failed submissions.
+    _pauses: int = attrs.field(default=0, init=False)
+
+    def acknowledge(self, job_ids: Iterable[str]) -> list[str]:
+        """Return the jobs that are to be submitted now; see `Deferral.acknowledge`.
+
+        Raises:
+            SubmitException: their files cannot be read or changed, and repetitions do not help.
+        """
+        ids = list(job_ids)
+        while True:
+            try:
+                return self._deferral.acknowledge(ids)
+            except jpsi.SubmitException as e:
+                if not e.transient:
+                    raise
+                _log(e)
+                time.sleep(_RETRY_SECONDS)
 
     def submit_when_due(self, executor: jpsi.JobExecutor) -> None:
         """Submit the jobs that wait for no others, unless held or cancelled; wait once for the rest."""
         for after, job_ids in self._groups.items():
-            pending = self._deferral.acknowledge(job_ids)
-            if not pending:
-                continue
-            left = [it for it in after if it not in self._met]
             try:
-                dependencies = sort_dependencies(left, executor, self._name)
-            except jpsi.InvalidJobException as e:
-                self._deferral.end(pending, "; ".join(e.problems))
-                continue
-            if not dependencies.foreign:
-                _submit(pending, executor, dependencies.native)
-                continue
-            unmet = await_dependencies(
-                dependencies.foreign, functools.partial(self._deferral.acknowledge, job_ids)
-            )
-            if unmet:
-                self._deferral.end(self._deferral.acknowledge(job_ids), "; ".join(unmet))
-            elif unmet is not None:
-                # jobs of its own batch system may have ended meanwhile
-                self._met.update(dependencies.foreign)
+                self._submit_group(after, job_ids, executor)
+            except (jpsi.JpsiError, SelectionError) as e:
+                self.judge_error(job_ids, e)
+
+    def judge_error(self, job_ids: Iterable[str], error: jpsi.JpsiError | SelectionError) -> None:
+        """Give up those jobs that can never be submitted, and wait before the others are submitted again."""
+        _log(error)
+        errors: dict[str, Exception] = dict.fromkeys(job_ids, error)
+        if isinstance(error, jpsi.BulkException):
+            errors = {job.id: it for job, it in error.failed.items()}
+        is_repeated = False
+        for job_id in self.acknowledge(errors):
+            why = errors[job_id]
+            if isinstance(why, jpsi.SubmitException) and why.transient:
+                is_repeated = True
+            else:
+                self._deferral.give_up(job_id, str(why))
+        if is_repeated:
+            self._pause(errors)
+
+    def _pause(self, job_ids: Collection[str]) -> None:
+        """Wait before jobs are submitted again; meanwhile they may be cancelled or held."""
+        deadline = time.monotonic() + min(_RETRY_SECONDS * 1.5**self._pauses, _LONGEST_RETRY_SECONDS)
+        self._pauses = min(self._pauses + 1, _MOST_PAUSES)
+        while (left := deadline - time.monotonic()) > 0 and self.acknowledge(job_ids):
+            time.sleep(min(_POLL_SECONDS, left))
+
+    def _submit_group(
+        self, after: Sequence[jpsi.Dependency], job_ids: Sequence[str], executor: jpsi.JobExecutor
+    ) -> None:
+        pending = self.acknowledge(job_ids)
+        if not pending:
+            return
+        left = [it for it in after if it not in self._met]
+        try:
+            dependencies = sort_dependencies(left, executor, self._name)
+        except jpsi.InvalidJobException as e:
+            self._deferral.end(pending, "; ".join(e.problems))
+            return
+        if not dependencies.foreign:
+            self._submit(pending, executor, dependencies.native)
+            return
+        unmet = await_dependencies(dependencies.foreign, functools.partial(self.acknowledge, job_ids))
+        if unmet:
+            self._deferral.end(self.acknowledge(job_ids), "; ".join(unmet))
+        elif unmet is not None:
+            # jobs of its own batch system may have ended meanwhile
+            self._met.update(dependencies.foreign)
+
+    def _submit(
+        self, job_ids: Sequence[str], executor: jpsi.JobExecutor, after: Sequence[jpsi.Dependency]
+    ) -> None:
+        found = [job for job in executor.recall(job_ids) if job.native_id is None]
+        if not found:
+            msg = f"{executor.name} does not find deferred jobs: another process may be submitting them"
+            raise jpsi.SubmitException(msg, transient=True)
+        for job in found:
+            if job.spec is not None:
+                job.spec.attributes.after = list(after)
+        try:
+            if len(found) == 1:
+                executor.submit(found[0])
+            else:
+                executor.submit_many(found)
+        finally:
+            for job in found:
+                # the submission may have waited for the quota, or for a free slot
+                if job.native_id is not None and self._deferral.was_cancelled(job.id):
+                    job.cancel()
+        executor.record_site_policy()
 
 
-@contextlib.contextmanager
-def _retrying() -> Iterator[None]:
-    """Write a transient error to the log, and wait some time after it."""
-    try:
-        yield
-    except jpsi.SubmitException as e:
-        if not e.transient:
-            raise
-        sys.stderr.write(f"{e}\n")
-        time.sleep(_RETRY_SECONDS)
-
-
-def _submit(job_ids: Sequence[str], executor: jpsi.JobExecutor, after: Sequence[jpsi.Dependency]) -> None:
-    found = [job for job in executor.recall(job_ids) if job.native_id is None]
-    if not found:
-        msg = f"{executor.name} does not find deferred jobs: another process may be submitting them"
-        raise jpsi.SubmitException(msg, transient=True)
-    for job in found:
-        if job.spec is not None:
-            job.spec.attributes.after = list(after)
-    if len(found) == 1:
-        executor.submit(found[0])
-    else:
-        executor.submit_many(found)
-    executor.record_site_policy()
+def _log(error: Exception) -> None:
+    """Write an error to the log, if its disk is not full."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{error}\n")
+        sys.stderr.flush()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
 import jpsi
-from jpsi_engine import job_store
-from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..error_boundary import SelectionError
 from .selection import match_jobs, no_match
+
+# Most jobs have no dependencies, and are submitted without a look at others.
+if TYPE_CHECKING:
+    from jpsi_engine.job_store import StoredJob
 
 # Users of Slurm and PBS type `afterok`.
 _KINDS = {word: kind for kind in jpsi.DependencyKind for word in (kind.value, f"after{kind.value}")}
@@ -45,7 +48,11 @@ def read_dependencies(texts: Iterable[str]) -> list[jpsi.Dependency]:
         SelectionError: a text is not of this form, or a word may mean several jobs.
     """
     typed = list(texts)
-    jobs = job_store.jobs() if typed else []
+    if not typed:
+        return []
+    from jpsi_engine import job_store  # noqa: PLC0415
+
+    jobs = job_store.jobs()
     return [
         jpsi.Dependency(it, kind)
         for text in typed
@@ -62,12 +69,11 @@ def _split(text: str, jobs: Sequence[StoredJob]) -> Iterator[tuple[jpsi.Dependen
         return
     for part in text.split(","):
         kind, words = _split_kind(part)
-        first, *more = words.split(":")
-        # native ids have digits
-        if more and first.isalpha() and not match_jobs(first, jobs):
-            msg = f"--after: there is no kind {first!r} and no such job; the kinds are ok, any and notok"
+        head, colon, _ = words.partition(":")
+        if colon and head.isalpha() and not match_jobs(head, jobs):
+            msg = f"--after: {head!r} is none of ok, any and notok, nor is it a job"
             raise SelectionError(msg)
-        for word in (first, *more):
+        for word in words.split(":"):
             if not word:
                 msg = f"--after: {text!r} is not of the form [KIND:]JOB with KIND one of ok, any, notok"
                 raise SelectionError(msg)
@@ -81,8 +87,9 @@ def _split_kind(text: str) -> tuple[jpsi.DependencyKind, str]:
 
 def _ids(word: str, jobs: Sequence[StoredJob]) -> list[str]:
     found = match_jobs(word, jobs)
-    if len(found) > 1:
-        left = sum(not job.status.final for job in found)
+    left = sum(not job.status.final for job in found)
+    # an array is one thing
+    if left and len({job.array_id or job.id for job in found}) > 1:
         ended = len(found) - left
         awaited = f"the {left} of them that have not ended" if ended else "all of them"
         messages.error(f"--after: {word} stands for {len(found)} jobs; the new job waits for {awaited}")
@@ -98,7 +105,7 @@ def sort_dependencies(
     Args:
         wanted: as `read_dependencies` returns them.
         executor: the executor of the new job.
-        name: the name by which the user asked for it.
+        name: the name that the user gave it.
 
     Raises:
         InvalidJobException: a job ended as it must not; it names all.
@@ -107,6 +114,8 @@ def sort_dependencies(
     wanted = list(wanted)
     if not wanted:
         return Dependencies()
+    from jpsi_engine import job_store  # noqa: PLC0415
+
     jobs = {job.id: job for job in job_store.jobs()}
     is_native = _NativeDependencies(executor, _names(executor.name), configured_target(name))
     foreign, problems = list[jpsi.Dependency](), list[str]()
@@ -204,6 +213,8 @@ def describe_dependencies(job: StoredJob) -> list[str]:
     wanted = {str(jpsi.Dependency.of(it).job) for it in job.spec.attributes.after or ()}
     if not wanted:
         return []
+    from jpsi_engine import job_store  # noqa: PLC0415  most commands name no dependencies
+
     own = [it for it in job_store.jobs() if it.origin == job.origin and it.submitted <= job.submitted]
     # a batch system may have given a native id again: the job waits for the last that had it
     found = {it.native_id: it for it in sorted(own, key=lambda it: it.submitted) if it.native_id in wanted}
@@ -214,7 +225,9 @@ def describe_dependencies(job: StoredJob) -> list[str]:
 
 
 def _describe_name(job: StoredJob) -> str:
-    return f"{job.id} ({job.name})" if job.name else job.id
+    index = "" if job.array_index is None else f"index {job.array_index}"
+    details = ", ".join(filter(None, [job.name, index]))
+    return f"{job.id} ({details})" if details else job.id
 
 
 def _describe_state(status: jpsi.JobStatus) -> str:

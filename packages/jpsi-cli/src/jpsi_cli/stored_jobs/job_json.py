@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 import jpsi
+from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from ..output import status_json
@@ -22,6 +23,8 @@ def summary_json(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[s
         "id": job.id,
         "native_id": job.native_id,
         "name": job.name,
+        "array_id": job.array_id,
+        "array_index": job.array_index,
         "executor": origin.executor,
         "target": origin.target or None,
         "machine": origin.machine,
@@ -39,7 +42,7 @@ def details_json(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[s
     return {
         **summary_json(job, status),
         "attempt": job.attempt,
-        "array": None if array is None else {"id": array[0], "index": array[1]},
+        "array": None if array is None else {"id": job.array_id, "index": array[1]},
         "history": [status_json(it) for it in job.history],
         "directory": str(job.directory),
         "stdout": str(job.streams.stdout),
@@ -50,9 +53,9 @@ def details_json(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[s
 
 
 def render_document(job: StoredJob, *, as_json: bool = False) -> str:
-    """Return the spec as a job document; empty if a document cannot express it."""
+    """Return the spec as the document of a single job; empty if a document cannot express it."""
     try:
-        return jpsi.write_document(job.spec, as_json=as_json)
+        return jpsi.write_document(job_store.single_spec(job.spec), as_json=as_json)
     except jpsi.InvalidJobException:
         return ""
 

@@ -44,7 +44,7 @@ class RecalledJobs:
 
 def listed_jobs() -> list[StoredJob]:
     """Return all jobs on disk without the probe jobs of `jpsi doctor`, which no user has submitted."""
-    return [job for job in job_store.jobs() if messages.PROBE_MARK not in (job.spec.attributes.user or {})]
+    return [job for job in job_store.jobs() if messages.PROBE_MARK not in job.user_attributes]
 
 
 def recall_jobs(jobs: Iterable[StoredJob]) -> RecalledJobs:
@@ -58,7 +58,7 @@ def recall_jobs(jobs: Iterable[StoredJob]) -> RecalledJobs:
             failures[job.id] = jpsi.SubmitException(f"job {job.id} is {job.remark}")
         else:
             recallable.append(job)
-    for origin, origin_jobs in _group_by_origin(recallable).items():
+    for origin, origin_jobs in group_by_origin(recallable).items():
         ids = [job.id for job in origin_jobs]
         try:
             found |= {job.id: job for job in origin.open().recall(ids)}
@@ -70,11 +70,14 @@ def recall_jobs(jobs: Iterable[StoredJob]) -> RecalledJobs:
             "no longer configured"
         )
         failures |= {job_id: missing for job_id in ids if job_id not in found}
-    failures |= _unsubmitted_errors([job.id for job in found.values() if job.native_id is None])
+    failures |= _unsubmitted_errors(
+        [job for job in recallable if job.id in found and found[job.id].native_id is None]
+    )
     return RecalledJobs({job.id: job for job in found.values() if job.id not in failures}, failures)
 
 
-def _group_by_origin(jobs: Iterable[StoredJob]) -> dict[Origin, list[StoredJob]]:
+def group_by_origin(jobs: Iterable[StoredJob]) -> dict[Origin, list[StoredJob]]:
+    """Return jobs by their executor or target."""
     found: dict[Origin, list[StoredJob]] = {}
     for job in jobs:
         found.setdefault(job.origin, []).append(job)
@@ -88,12 +91,10 @@ def _recall_error(job: StoredJob, error: jpsi.JpsiError) -> jpsi.JpsiError:
     return jpsi.SubmitException(f"{job.remark}; and jpsi cannot find that out now: {error}", error)
 
 
-def _unsubmitted_errors(ids: Collection[str]) -> dict[str, jpsi.JpsiError]:
+def _unsubmitted_errors(jobs: Collection[StoredJob]) -> dict[str, jpsi.JpsiError]:
     """Return why jobs were not submitted, and so cannot be followed; the recall may have found that out."""
-    if not ids:
-        return {}
-    remarks = {job.id: job.remark for job in job_store.jobs() if job.is_unsent}
-    return {it: jpsi.SubmitException(remarks.get(it) or "it was not submitted") for it in ids}
+    remarks = {job.id: job.remark for job in job_store.reread(jobs) if job.is_unsent}
+    return {it.id: jpsi.SubmitException(remarks.get(it.id) or "it was not submitted") for it in jobs}
 
 
 def refresh_statuses(jobs: Collection[StoredJob]) -> Mapping[str, jpsi.JobStatus]:

@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from jpsi.plugin.kit import read_indices
-
 from ..error_boundary import SelectionError
 
 if TYPE_CHECKING:
@@ -149,6 +147,8 @@ def _array_ids(job: StoredJob) -> set[str]:
 
 
 def _read_indices(text: str) -> list[range]:
+    from jpsi.plugin.kit import read_indices  # noqa: PLC0415  few words are indices
+
     try:
         return read_indices(text)
     except ValueError:
@@ -162,11 +162,40 @@ def _has_index(job: StoredJob, indices: Sequence[range]) -> bool:
 def _describe_ambiguity(beginning: str, jobs: Sequence[StoredJob], command: str = "") -> str:
     lines = [
         f"  {job.id}  {job.native_id or '-'}  {job.name or '-'}  {job.origin.name}  {job.status.state}"
+        f"{'' if job.array_index is None else f'  index {job.array_index}'}"
         for job in jobs[-_MAX_NAMED:]
     ]
     more = [f"  and {len(jobs) - _MAX_NAMED} older ones"] if len(jobs) > _MAX_NAMED else []
     example = f", such as: {command} {jobs[-1].id}" if command else ""
     return "\n".join([f"{beginning} {len(jobs)} jobs; name one of them by its id{example}", *lines, *more])
+
+
+def job_title(job: StoredJob, shown_id: str | None = None) -> str:
+    """Return a short text for one job among others: its index in an array, and an id that users can type.
+
+    Args:
+        job: the job.
+        shown_id: its id as shown, if it is not shown in full.
+    """
+    is_process = job.native_id is None or job.origin.machine is not None
+    known = (shown_id or job.id) if is_process else job.native_id
+    return str(known) if job.array_index is None else f"index {job.array_index} ({known})"
+
+
+def index_list(jobs: Iterable[StoredJob], beginning: str) -> str:
+    """Return the indices of elements after a beginning, such as `, index 3,5-9`; empty if they have none."""
+    from jpsi.plugin.kit import write_indices  # noqa: PLC0415  few jobs have indices
+
+    indices = [job.array_index for job in jobs if job.array_index is not None]
+    return f"{beginning}index {write_indices(indices)}" if indices else ""
+
+
+def job_with_index(job: StoredJob) -> str:
+    """Return a text for a job in a sentence: its id, and for the element of an array its index."""
+    if job.array_index is None:
+        return f"job {job.id}"
+    native = "" if job.native_id is None or job.origin.machine is not None else f", native id {job.native_id}"
+    return f"job {job.id} (index {job.array_index}{native})"
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:

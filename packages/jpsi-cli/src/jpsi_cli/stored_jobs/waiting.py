@@ -13,7 +13,8 @@ from .. import exit_codes, messages
 from ..output import describe_end
 from . import job_json
 from .deferred import await_submission
-from .recall import recall_jobs
+from .recall import recall_jobs, report_failures
+from .selection import job_with_index
 
 
 def wait_for_ends(jobs: Sequence[StoredJob], deadline: float | None, *, as_json: bool) -> int:
@@ -24,16 +25,18 @@ def wait_for_ends(jobs: Sequence[StoredJob], deadline: float | None, *, as_json:
         deadline: when to stop waiting, in seconds of the monotonic clock; None is never.
         as_json: True to write each job as JSON to standard output.
     """
-    jobs = await_submission(jobs, deadline)
-    recalled = recall_jobs(job for job in jobs if not job.status.final and job.deferral is None)
-    recalled.report_failures()
+    awaited = await_submission(jobs, deadline)
+    jobs, left_out = awaited.jobs, {*awaited.deferred_ids, *awaited.failures}
+    recalled = recall_jobs(job for job in jobs if not job.status.final and job.id not in left_out)
+    failures = {**awaited.failures, **recalled.failures}
+    report_failures(failures)
     has_bar = os.isatty(messages.STDERR) and bool(recalled.jobs)
     seconds_left = None if deadline is None else max(0.0, deadline - time.monotonic())
     jpsi.wait_all(recalled.jobs.values(), seconds_left, progress=has_bar)
     ends = {job.id: recalled.best_status(job) for job in jobs}
-    reported = [job for job in jobs if as_json or job.id not in recalled.failures]
+    reported = [job for job in jobs if as_json or job.id not in failures]
     _report_ends(reported, ends, as_json=as_json)
-    if recalled.failures:
+    if failures:
         return exit_codes.JPSI
     if not all(it.final for it in ends.values()):
         return exit_codes.TIMEOUT
@@ -47,6 +50,6 @@ def _report_ends(jobs: Sequence[StoredJob], ends: Mapping[str, jpsi.JobStatus], 
         if as_json:
             messages.show_json(job_json.summary_json(job, status), indent=None)
         elif not status.final:
-            messages.error(f"job {job.id} has not ended: it is {status.state}")
+            messages.error(f"{job_with_index(job)} has not ended: it is {status.state}")
         elif status.state is not jpsi.JobState.COMPLETED:
-            messages.error(f"job {job.id}: {describe_end(status)}")
+            messages.error(f"{job_with_index(job)}: {describe_end(status)}")

@@ -6,12 +6,15 @@ usage error (exit code 2).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from .. import exit_codes
 from ..options import (
+    RESUBMIT_PARAMETERS,
     RUN_PARAMETERS,
     SCRIPT_PARAMETERS,
     SUBMIT_PARAMETERS,
@@ -30,6 +33,8 @@ def _check_job(*, command: tuple[str, ...], file: str | None, expand: bool, **op
         return "no command to run; type it after --, or name a job document: -f FILE"
     if file is not None and command:
         return f"-f {file} and the command {command[0]!r} are two jobs; use one of them"
+    if command and _is_document(command[0]):
+        return f"{command[0]} is no program; if it is a job document: -f {command[0]}"
     return _EXPAND_NEEDS_COMMAND if file is not None and expand else _check_times(**options)
 
 
@@ -44,7 +49,18 @@ def _check_jobs(
         return "no command to submit; type it after --, or name a job document: -f FILE"
     if len(named) > 1:
         return f"{' and '.join(named)} are different jobs; use one of them"
+    if command and _is_document(command[0]):
+        return f"{command[0]} is no program; if it is a job document: -f {command[0]}"
     return _EXPAND_NEEDS_COMMAND if expand and not command else _check_stdin(files) or _check_times(**options)
+
+
+def _is_document(program: str) -> bool:
+    """Return True if a program is a file of YAML or JSON that cannot be executed."""
+    return (
+        program.endswith((".yaml", ".yml", ".json"))
+        and Path(program).is_file()
+        and not os.access(program, os.X_OK)
+    )
 
 
 def _check_documents(*, files: tuple[str, ...], many: str | None, **_: object) -> str | None:
@@ -119,6 +135,34 @@ Examples:
 Exit codes:
   0  all jobs were submitted
   2  a mistake in the command line or a document; nothing was submitted
+  125  jobs could not be submitted; the ids of those that were are printed
+""",
+)
+
+#: `jpsi resubmit`
+RESUBMIT = command(
+    "resubmit",
+    "submission.resubmit:resubmit",
+    RESUBMIT_PARAMETERS,
+    check=_check_times,
+    usages=["[OPTIONS] JOB..."],
+    short_help="Submit jobs again, or those of an array that failed.",
+    help="""Submit new jobs with the requests of jobs that have ended, print their ids, and exit.
+
+    JOB is an id, a native id or a name; the id of an array, and a name, stand for all their jobs. The new
+    jobs go to the executor of the old ones, run in the same directory, and wait for no other jobs. The
+    elements of an array keep their indices, and become an array of their own. Options override the requests.
+    """,
+    epilog="""\b
+Examples:
+  jpsi resubmit --failed sweep
+  jpsi resubmit --failed --time 4h sweep
+  jpsi resubmit 4711_3
+
+\b
+Exit codes:
+  0  all jobs were submitted, or with --failed there were none
+  2  a mistake in the command line, or a job has not ended; nothing was submitted
   125  jobs could not be submitted; the ids of those that were are printed
 """,
 )

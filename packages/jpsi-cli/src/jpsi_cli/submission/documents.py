@@ -72,6 +72,9 @@ def read_json_lines(file: str, *, is_lenient: bool) -> list[tuple[str, jpsi.JobS
         InvalidJobException: the file cannot be read, or its content is wrong; it names all that is wrong.
     """
     name, text = _read(file)
+    if text.strip() and "{" not in {line.lstrip()[:1] for line in text.split("\n")}:
+        msg = f"{name} has no job document in JSON on any line; if it is one document: -f {file}"
+        raise jpsi.InvalidJobException(msg)
     specs, problems = [], list[str]()
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():

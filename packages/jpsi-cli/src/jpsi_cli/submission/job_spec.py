@@ -1,7 +1,6 @@
 """Sets the fields of a job spec from options of the command line.
 
-`jpsi run`, `submit` and `script` use it. All values that cannot be read are reported at once, by the names of
-their options.
+`jpsi run`, `submit` and `script` use it. It reports all wrong values together, by the names of their options.
 """
 
 from __future__ import annotations
@@ -51,6 +50,12 @@ def make_spec(
     return spec
 
 
+def add_dependencies(job: jpsi.Job, after: Sequence[jpsi.Dependency]) -> None:
+    """Have a job wait for further jobs."""
+    if after and job.spec is not None:
+        job.spec.attributes.after = [*(job.spec.attributes.after or ()), *after]
+
+
 @dataclass(frozen=True)
 class _Text:
     """An option with one value, the field that it sets, and the function that reads the value."""
@@ -79,7 +84,7 @@ def _resources(spec: jpsi.JobSpec) -> jpsi.ResourceSpec:
         spec.resources = jpsi.ResourceSpecV1()
     # the command line cannot say which of several kinds of slots it means
     if not isinstance(spec.resources, jpsi.ResourceSpecV1):
-        msg = "the document asks for slots of several kinds: change them in the document, not by an option"
+        msg = "the document requests slots of several kinds: change them in the document, not by an option"
         raise ValueError(msg)  # noqa: TRY004  a mistake of the user
     return spec.resources
 

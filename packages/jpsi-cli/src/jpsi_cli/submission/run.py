@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import jpsi
 
 from .. import messages
 from ..output import choose_display, require_fit
-from ..stored_jobs import Dependencies, await_dependencies, read_dependencies, sort_dependencies
+from ..stored_jobs import read_dependencies, sort_dependencies
 from . import documents, staging_progress
 from .foreground import Foreground
-from .job_spec import OptionValue
-from .submit import add_dependencies
+from .job_spec import OptionValue, add_dependencies
+
+if TYPE_CHECKING:
+    from ..stored_jobs import Dependencies
 
 _SUBJECT = "the job"
 
@@ -49,9 +52,13 @@ def _wait(
     name: str | None,
 ) -> Dependencies:
     """Wait for the jobs for which no batch system waits; return the dependencies that are left then."""
+    from ..stored_jobs import await_dependencies  # noqa: PLC0415  with all that recalls jobs
+
     count = len(dependencies.foreign)
     awaited = f"job {dependencies.foreign[0].job} has" if count == 1 else f"{count} jobs have"
-    messages.error(f"waiting until {awaited} ended, as {executor.name} cannot; Ctrl-C gives up")
+    messages.error(
+        f"{executor.name} cannot wait, so jpsi waits here until {awaited} ended; Ctrl-C stops that"
+    )
     unmet = await_dependencies(dependencies.foreign)
     if unmet:
         raise jpsi.InvalidJobException.of(_SUBJECT, unmet)

@@ -11,8 +11,7 @@ from jpsi_engine import array_specs
 from .. import messages
 from ..stored_jobs import read_dependencies, sort_dependencies
 from . import documents
-from .job_spec import OptionValue
-from .submit import add_dependencies
+from .job_spec import OptionValue, add_dependencies
 
 
 def script(  # noqa: PLR0913  all that is not a field of the job, each by its name

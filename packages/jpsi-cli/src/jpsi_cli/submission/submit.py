@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import jpsi
 from jpsi_engine import array_specs, job_store
-from jpsi_engine.job_store import array_id
+from jpsi_engine.job_store import array_id, array_index
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
@@ -14,7 +14,7 @@ from ..output import require_fit
 from ..stored_jobs import Dependencies, limit_arrays, read_dependencies, sort_dependencies, start_waiting
 from . import documents, staging_progress
 from .foreign_directives import warn_of_directives
-from .job_spec import OptionValue, make_spec
+from .job_spec import OptionValue, add_dependencies, make_spec
 
 # How many jobs with the same reason a message names.
 _MAX_NAMED = 5
@@ -46,19 +46,42 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
         spec = make_spec(document, command, options, is_expanding=expand)
         warn_of_directives(command, spec.directory)
         jobs |= {jpsi.Job(it): location for it in make_elements(spec, array)}
+    return submit_to(jpsi.JobExecutor(executor), executor, jobs, wanted, is_held=hold, as_json=as_json)
+
+
+def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
+    system: jpsi.JobExecutor,
+    name: str | None,
+    jobs: Mapping[jpsi.Job, str],
+    wanted: Sequence[jpsi.Dependency],
+    *,
+    is_held: bool,
+    as_json: bool,
+) -> int:
+    """Submit jobs, print their ids, and return the exit code.
+
+    Args:
+        system: the executor.
+        name: the name by which the user asked for it.
+        jobs: the jobs, each with where it was requested, for messages.
+        wanted: what they wait for, as `read_dependencies` returns it.
+        is_held: True if they start only once they are released.
+        as_json: True to print JSON instead of ids.
+    """
     elements = [job.spec for job in jobs if job.spec is not None]
-    system = jpsi.JobExecutor(executor)
-    with limit_arrays(system, executor, elements) as opened:
+    with limit_arrays(system, name, elements) as opened:
         require_fit(opened, [(location, job.spec) for job, location in jobs.items()])
         staging_progress.show(opened)
-        dependencies = sort_dependencies(wanted, opened, executor)
-        is_deferred = bool(dependencies.foreign) or (hold and not _hold(jobs, opened))
+        dependencies = sort_dependencies(wanted, opened, name)
+        is_deferred = bool(dependencies.foreign) or (is_held and not _hold(jobs, opened))
         if is_deferred:
-            return _defer(list(jobs), opened, dependencies, is_held=hold, as_json=as_json)
+            return _defer(list(jobs), opened, dependencies, is_held=is_held, as_json=as_json)
         for job in jobs:
             add_dependencies(job, dependencies.native)
         if opened is not system:
-            messages.error("this command runs until the last job has started, as not all run at a time")
+            messages.error(
+                "keep this command running until the last job has started: it limits how many run at a time"
+            )
         code = _submit(jobs, opened, as_json=as_json)
         if any(job.native_id is not None for job in jobs):
             # no other process may be following these jobs, and `jpsi ls` has to know how they ended
@@ -93,12 +116,6 @@ def _hold(jobs: Iterable[jpsi.Job], executor: jpsi.JobExecutor) -> bool:
     return bool(option)
 
 
-def add_dependencies(job: jpsi.Job, after: Sequence[jpsi.Dependency]) -> None:
-    """Have a job wait for further jobs."""
-    if after and job.spec is not None:
-        job.spec.attributes.after = [*(job.spec.attributes.after or ()), *after]
-
-
 def _defer(
     jobs: Sequence[jpsi.Job],
     executor: jpsi.JobExecutor,
@@ -109,13 +126,17 @@ def _defer(
 ) -> int:
     """Have a process submit jobs once the jobs have ended for which no batch system waits."""
     deferral = job_store.defer(executor, jobs, after.all, is_held=is_held)
-    if not is_held:
-        deferral = start_waiting(deferral)
+    # the user must not lose sight of the jobs, which are on disk now
     _show(jobs, executor, as_json=as_json)
     shown = _shown_id(jobs[0])
     if is_held:
         messages.error(f"jpsi submits it to {executor.name} once it is released: jpsi release {shown}")
         return 0
+    try:
+        start_waiting(deferral)
+    except jpsi.SubmitException as e:
+        messages.error(f"it is on disk and not submitted: {e}; jpsi wait {shown} tries that again")
+        return exit_codes.JPSI
     awaited = after.foreign
     others = f"job {awaited[0].job}" if len(awaited) == 1 else f"{len(awaited)} other jobs"
     messages.error(
@@ -171,7 +192,14 @@ def _show(jobs: Sequence[jpsi.Job], executor: jpsi.JobExecutor, *, as_json: bool
         return
     for job in jobs:
         name = None if job.spec is None else job.spec.name
-        content = {"id": job.id, "native_id": job.native_id, "name": name, "executor": executor.name}
+        content = {
+            "id": job.id,
+            "native_id": job.native_id,
+            "name": name,
+            "executor": executor.name,
+            "array_id": None if job.spec is None else array_id(job.spec),
+            "array_index": None if job.spec is None else array_index(job.spec.environment),
+        }
         messages.show_json(content, indent=None)
 
 

@@ -70,7 +70,7 @@ class Batching:
         for job, outcome in outcomes.items():
             if self._waiting.get(job) is outcome:
                 del self._waiting[job]
-                outcome.set_result(SubmitException(f"the submission of job {job.id} was given up"))
+                outcome.set_result(SubmitException(f"the submission of job {job.id} was cancelled"))
             elif self._under_way.get(job) is outcome:
                 under_way[job] = outcome
         self._forget()
@@ -89,9 +89,9 @@ class Batching:
             return
         try:
             # a daemon: while its jobs wait for the quota, it must not keep the program from ending
-            threading.Thread(target=self._work, args=[jobs], name="jpsi-combining", daemon=True).start()
+            threading.Thread(target=self._work, args=[jobs], name="jpsi-batching", daemon=True).start()
         except RuntimeError as e:
-            self._end(SubmitException(f"no thread could be started to submit jobs: {e}", e, transient=True))
+            self._end(SubmitException(f"jpsi could not start a thread to submit: {e}", e, transient=True))
 
     def _forget(self) -> None:
         """Drop the references to the loop and the executor if no job is left to submit."""

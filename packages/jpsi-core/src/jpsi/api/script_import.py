@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from jpsi.contract import BatchConfig, ForeignScript, Site
+from jpsi.contract import ForeignScript, Site, default_walltime
 from jpsi.layers import Assembly, assemble, plugins
 from jpsi.model import InvalidJobException, JobAttributes, JobSpec, PluginError, ResourceSpecV1, escape
 
@@ -58,9 +58,10 @@ def read_script(
         raise InvalidJobException(msg)
     (assembly, script), *others = readings
     lost = script.lost
-    if script.spec.attributes.duration is None and isinstance(assembly.config, BatchConfig):
-        what = "the script sets no time limit: jpsi does not use that of the queue, and gives the job"
-        lost = (*lost, f"{what} {assembly.config.default_duration}")
+    limit = default_walltime(assembly.config)
+    if script.spec.attributes.duration is None and limit is not None:
+        what = "the script sets no time limit: jpsi gives the job its own default, not that of the queue:"
+        lost = (*lost, f"{what} {limit}")
     return Conversion(
         executor=assembly.candidate.canonical,
         spec=completed(script, text, Path(path), Path(directory)),

@@ -13,7 +13,16 @@ from jpsi import notifier
 from jpsi.api.validation import CheckCache, Validation
 from jpsi.contract import Engine, ObserverHooks, Outcomes, Recovered, Submission
 from jpsi.job import AnyExecutor, Job
-from jpsi.model import BulkException, JobSpec, JobState, JobStatus, JpsiError, SubmitException, copy_spec
+from jpsi.model import (
+    TIME_SOURCE,
+    BulkException,
+    JobSpec,
+    JobState,
+    JobStatus,
+    JpsiError,
+    SubmitException,
+    copy_spec,
+)
 
 #: Called with the outcomes of some jobs: the error of each, or None for a job that was submitted.
 Report = Callable[[Mapping[Job, JpsiError | None]], None]
@@ -54,7 +63,7 @@ class JobSubmitter:
             submissions = self._prepare(request)
             ids = [it.job_id for it in submissions]
             if checks_first and request.failed:
-                why = "it was not submitted, as others cannot be"
+                why = "jpsi did not submit it, because other jobs of the call cannot run"
                 self._fail(request, {request.jobs[job_id]: SubmitException(why) for job_id in ids})
             else:
                 self._engine.submit_many(submissions, functools.partial(self._record, request))
@@ -93,7 +102,7 @@ class JobSubmitter:
     def _register(self, job: Job) -> None:
         with self._lock:
             if self._jobs.setdefault(job.id, job) is not job:
-                msg = f"job {job.id} was recovered twice, and the other one was submitted"
+                msg = f"job {job.id} was recovered twice, and its other Job was submitted; use that one"
                 raise SubmitException(msg)
 
     def _record(self, request: _Request, outcomes: Outcomes, *, is_submitted: bool = True) -> None:
@@ -101,7 +110,7 @@ class JobSubmitter:
 
         The outcomes are those of some jobs of the request. Attached jobs, not `is_submitted`, stay NEW.
         """
-        bound, queued = list[str](), JobStatus(JobState.QUEUED)
+        bound, queued = list[str](), JobStatus(JobState.QUEUED, metadata={TIME_SOURCE: "observation"})
         failed: dict[Job, JpsiError] = {}
         try:
             for job_id, outcome in outcomes.items():
@@ -110,8 +119,7 @@ class JobSubmitter:
                     failed[job] = outcome
                     continue
                 if not is_submitted:
-                    # J/PSI 0: attach: a callback registered on the Job MUST NOT fire before the attachment is
-                    # complete
+                    # J/PSI 0: attach: a callback of the Job MUST NOT fire before the attachment is complete
                     job.spec = None
                     with self._lock:
                         self._jobs[job_id] = job

@@ -17,13 +17,14 @@ from jpsi.contract import (
     Queue,
     Site,
     Transport,
+    default_walltime,
 )
 from jpsi.model import SubmitException
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class System:
-    """The batch system behind one executor. Each method queries it at once; any thread may call them."""
+    """The batch system behind one executor. Each call of a method queries it; any thread may call them."""
 
     #: The executor's name.
     name: str
@@ -44,8 +45,7 @@ class System:
     @property
     def default_duration(self) -> timedelta | None:
         """The walltime of a job that asks for none; None if there is no such limit."""
-        config = self.site().config
-        return config.default_duration if isinstance(config, BatchConfig) else None
+        return default_walltime(self.site().config)
 
     @property
     def is_remote(self) -> bool:

@@ -1,4 +1,4 @@
-"""Checks a job before submission with all parts that may refuse it; reports all problems at once."""
+"""Checks a job before submission with all parts that may refuse it; reports all problems together."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from jpsi.model import (
     has_staging,
     problems,
     serialization,
-    shape,
     sound_part,
     staging_problems,
     with_absolute_places,
@@ -114,7 +113,7 @@ class Validation:
         encoded = None if found else serialization.encode(spec)
         if self._assembly.has_policy:
             found += self._objections(spec, site)
-        key = None if found or encoded is None else shape(encoded)
+        key = None if found or encoded is None else serialization.shape(encoded)
         result = _cached(self._cache_of(site), key, lambda: self._check(spec, site, is_valid=key is not None))
         found += result.problems
         # staged files differ between jobs of one shape: one job may stage in what another lacks

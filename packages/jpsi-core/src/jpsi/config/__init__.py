@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jpsi.config import loader
     from jpsi.config.fields import structured
-    from jpsi.config.loader import Configuration, Configured, configuration
+    from jpsi.config.loader import Configuration, Configured, configuration, named_file
     from jpsi.config.settings import Section, SpecDefaults
 else:
     from jpsi.lazy import lazy_attributes
@@ -14,7 +14,7 @@ else:
         __name__,
         {
             ".fields": "structured",
-            ".loader": "Configuration Configured configuration",
+            ".loader": "Configuration Configured configuration named_file",
             ".settings": "Section SpecDefaults",
             ".": "loader",
         },

@@ -73,20 +73,17 @@ def _exactly(raw: object, kind: type[T], what: str) -> T:
     raise ValueError(msg)
 
 
-def _number(raw: object) -> float:
-    return float(raw) if type(raw) is int else _exactly(raw, float, "a number")
-
-
-def _texts(raw: object) -> tuple[str, ...]:
-    return tuple(_exactly(item, str, "text") for item in _exactly(raw, list, "a list of texts"))
-
-
 # cattrs itself would convert the text "no" to true, 1.5 to 1, and a text to a list of its letters.
 _CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 _CONVERTER.register_structure_hook(str, lambda raw, _: _exactly(raw, str, "text"))
 _CONVERTER.register_structure_hook(bool, lambda raw, _: _exactly(raw, bool, "true or false"))
 _CONVERTER.register_structure_hook(int, lambda raw, _: _exactly(raw, int, "a whole number"))
-_CONVERTER.register_structure_hook(float, lambda raw, _: _number(raw))
+_CONVERTER.register_structure_hook(
+    float, lambda raw, _: float(raw) if type(raw) is int else _exactly(raw, float, "a number")
+)
 _CONVERTER.register_structure_hook(timedelta, lambda raw, _: as_duration(raw))
 _CONVERTER.register_structure_hook(Path, lambda raw, _: Path(_exactly(raw, str, "text")).expanduser())
-_CONVERTER.register_structure_hook_func(lambda kind: kind == tuple[str, ...], lambda raw, _: _texts(raw))
+_CONVERTER.register_structure_hook_func(
+    lambda kind: kind == tuple[str, ...],
+    lambda raw, _: tuple(_exactly(it, str, "text") for it in _exactly(raw, list, "a list of texts")),
+)

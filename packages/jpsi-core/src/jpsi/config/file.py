@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from jpsi.config.settings import Layer, Section, SpecDefaults
+from jpsi.contract import parse_duration
 from jpsi.document import Value, parse, shown
-from jpsi.model import parse_duration
 from jpsi.registry import is_constraint
 
 
@@ -88,10 +88,6 @@ def _duration(value: Value) -> timedelta:
         return timedelta()
 
 
-def _directory(value: Value) -> Path:
-    return Path(value.problems.source).parent / Path(value.text()).expanduser()
-
-
 _DEFAULTS: _Readers = {
     "launcher": Value.text,
     "queue_name": Value.text,
@@ -104,7 +100,9 @@ _DEFAULTS: _Readers = {
 _EXECUTOR: _Readers = {"version": _constraint, "config": Value.mapping, "defaults": _defaults}
 _LAYER: _Readers = {
     "default_executor": Value.text,
-    "plugin_path": lambda value: tuple(map(_directory, value.items())),
+    "plugin_path": lambda value: tuple(
+        Path(it.problems.source).parent / Path(it.text()).expanduser() for it in value.items()
+    ),
     "executors": _sections(_EXECUTOR),
     "targets": _sections({"executor": Value.text, "url": Value.text, **_EXECUTOR}),
 }

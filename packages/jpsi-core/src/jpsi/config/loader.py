@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -31,18 +32,24 @@ def folders() -> tuple[Path, Path]:
 
 def files() -> list[Path]:
     """Return the existing configuration files, the strongest first; ConfigError if JPSI_CONFIG names none."""
-    named = os.environ.get(CONFIG)
+    named = named_file()
     site, user = folders()
     paths = [path for path in (user / _FILE, site / _FILE) if os.path.isfile(path)]  # noqa: PTH113  never raises
-    if not named:
-        return paths
-    path = Path(named).expanduser().absolute()
-    if not os.path.isfile(path):  # noqa: PTH113  as above
-        msg = f"{CONFIG} names {named}, which is not a file"
+    if named is not None and not os.path.isfile(named):  # noqa: PTH113  as above
+        msg = f"{CONFIG} names {os.environ[CONFIG]}, which is not a file"
         raise ConfigError(msg)
-    # for child processes, and for this one, which may change their working directory
-    os.environ[CONFIG] = str(path)
-    return [path, *paths]
+    return paths if named is None else [named, *paths]
+
+
+def named_file() -> Path | None:
+    """Return the path that JPSI_CONFIG names; a relative one is of the directory at the first call."""
+    named = os.environ.get(CONFIG)
+    return _absolute(named) if named else None
+
+
+@functools.cache
+def _absolute(path: str) -> Path:
+    return Path(path).expanduser().absolute()
 
 
 def load() -> Settings:

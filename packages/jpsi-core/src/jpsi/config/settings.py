@@ -64,7 +64,7 @@ class Section:
     #: Values for fields of the executor's configuration, with their locations.
     config: Mapping[str, Value] = attrs.field(factory=dict)
     defaults: SpecDefaults = attrs.field(factory=SpecDefaults)
-    #: The locations of `executor`, `url` and `version`: `config.yaml:3: targets.far.executor`.
+    #: The locations of `executor`, `url` and `version`: `config.yaml:3: targets.cluster.executor`.
     locations: Mapping[str, str] = attrs.field(factory=dict)
 
     def over(self, lower: Section) -> Section:

@@ -4,61 +4,85 @@ It has hook specifications, protocols and values, and working code that all of t
 checks of file ownership, and helpers for specs.
 """
 
-from jpsi.contract import ownership
-from jpsi.contract.command import BytesResult, Command, CommandResult
-from jpsi.contract.config import BatchConfig, ExecutorConfig
-from jpsi.contract.engine import (
-    Engine,
-    EngineSetup,
-    InterruptedSubmission,
-    Outcomes,
-    Preview,
-    Recovered,
-    Submission,
-)
-from jpsi.contract.hookspecs import (
-    PROJECT,
-    SOME_TAG,
-    Arrays,
-    Capabilities,
-    EngineHooks,
-    ExecutorHooks,
-    ForeignScript,
-    LauncherHooks,
-    ObserverHooks,
-    Site,
-    SubmitContext,
-    TransportHooks,
-    hookimpl,
-)
-from jpsi.contract.job_files import JobFiles, Output, OutputPart, Progress, Stream, Streams
-from jpsi.contract.observation import (
-    NOT_OFFERED,
-    Failure,
-    FailureKind,
-    Meaning,
-    NotOffered,
-    Observation,
-    Queue,
-)
-from jpsi.contract.options import CustomOptions, Options, Setting, custom_options, set_options
-from jpsi.contract.shell import Directive, Script, ShellLine, line, word
-from jpsi.contract.spec_values import (
-    RANK_VARIABLES,
-    attributes,
-    dependencies,
-    node_count,
-    resources,
-    units,
-    walltime,
-)
-from jpsi.contract.transport import (
-    BytesTransport,
-    FileTransport,
-    Lines,
-    LineTransport,
-    RemoteDirectories,
-    Transport,
-    directories_command,
-    read_directories,
-)
+from typing import TYPE_CHECKING
+
+# not below, as its module has the same name
+from jpsi.contract.walltime import default_walltime, parse_duration, walltime, walltime_limit
+
+if TYPE_CHECKING:
+    from jpsi.contract import ownership
+    from jpsi.contract.command import BytesResult, Command, CommandResult
+    from jpsi.contract.config import BatchConfig, ExecutorConfig
+    from jpsi.contract.engine import (
+        Engine,
+        EngineSetup,
+        InterruptedSubmission,
+        Outcomes,
+        Preview,
+        Recovered,
+        Submission,
+    )
+    from jpsi.contract.hookspecs import (
+        PROJECT,
+        SOME_TAG,
+        Arrays,
+        Capabilities,
+        EngineHooks,
+        ExecutorHooks,
+        ForeignScript,
+        LauncherHooks,
+        ObserverHooks,
+        Site,
+        SubmitContext,
+        TransportHooks,
+        hookimpl,
+    )
+    from jpsi.contract.job_files import JobFiles, Output, OutputPart, Progress, Stream, Streams
+    from jpsi.contract.observation import (
+        NOT_OFFERED,
+        Failure,
+        FailureKind,
+        Meaning,
+        NotOffered,
+        Observation,
+        Queue,
+    )
+    from jpsi.contract.options import CustomOptions, Options, Setting, custom_options, set_options
+    from jpsi.contract.shell import Directive, Script, ShellLine, line, word
+    from jpsi.contract.spec_values import RANK_VARIABLES, dependencies, node_count, resources, units
+    from jpsi.contract.transport import (
+        BytesTransport,
+        FileTransport,
+        Lines,
+        LineTransport,
+        RemoteDirectories,
+        Transport,
+        directories_command,
+        read_directories,
+    )
+else:
+    # Listing jobs needs none of the hooks.
+    from jpsi.lazy import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            ".": "ownership",
+            ".command": "BytesResult Command CommandResult",
+            ".config": "BatchConfig ExecutorConfig",
+            ".engine": "Engine EngineSetup InterruptedSubmission Outcomes Preview Recovered Submission",
+            ".hookspecs": (
+                "PROJECT SOME_TAG Arrays Capabilities EngineHooks ExecutorHooks ForeignScript LauncherHooks "
+                "ObserverHooks Site SubmitContext TransportHooks hookimpl"
+            ),
+            ".job_files": "JobFiles Output OutputPart Progress Stream Streams",
+            ".observation": "NOT_OFFERED Failure FailureKind Meaning NotOffered Observation Queue",
+            ".options": "CustomOptions Options Setting custom_options set_options",
+            ".shell": "Directive Script ShellLine line word",
+            ".spec_values": "RANK_VARIABLES dependencies node_count resources units",
+            ".transport": (
+                "BytesTransport FileTransport Lines LineTransport RemoteDirectories Transport "
+                "directories_command read_directories"
+            ),
+        },
+    )

@@ -33,8 +33,7 @@ class Command:
     argv: tuple[str, ...] = attrs.field(converter=_tuple)
     #: Its standard input, encoded as UTF-8; None is /dev/null.
     stdin: str | None = attrs.field(default=None, kw_only=True)
-    #: The time after which it is considered hung and killed; None is the `command_timeout` of the
-    #: configuration.
+    #: The time after which it is considered hung and killed; None is the configured `command_timeout`.
     timeout: timedelta | None = attrs.field(default=None, kw_only=True)
     #: Environment variables to set.
     environment: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
@@ -62,8 +61,8 @@ class CommandResult:
         """Its error output in one line; its exit code if there is no output."""
         if self.timed_out:
             return "no answer in time"
-        said = " ".join((self.stderr.strip() or self.stdout.strip()).split())
-        return said[:_MESSAGE_LENGTH] or f"exit code {self.returncode} and no message"
+        text = " ".join((self.stderr.strip() or self.stdout.strip()).split())
+        return text[:_MESSAGE_LENGTH] or f"exit code {self.returncode} and no message"
 
     def checked(self) -> Self:
         """Return this result if the command succeeded.
@@ -78,7 +77,7 @@ class CommandResult:
     @property
     def no_answer(self) -> SubmitException:
         """The error that a hook raises if the batch system did not answer, whatever the exit code."""
-        return SubmitException(f"there is no answer in {self.complaint!r}", transient=True)
+        return SubmitException(f"the batch system gave no answer: {self.complaint}", transient=True)
 
 
 @attrs.frozen(slots=True, kw_only=True)

@@ -37,7 +37,7 @@ _shell_lines = _must_be(
 _duration = _must_be(
     "a timedelta that is not negative", lambda it: isinstance(it, timedelta) and it >= timedelta(0)
 )
-_interval = _must_be("a timedelta of some length", lambda it: isinstance(it, timedelta) and it > timedelta(0))
+_interval = _must_be("a timedelta above zero", lambda it: isinstance(it, timedelta) and it > timedelta(0))
 _count = _must_be("a whole number of at least 1", lambda it: isinstance(it, int) and it >= 1)
 
 
@@ -63,8 +63,7 @@ class ExecutorConfig:
     #: as `/bin/bash -l`. It must accept POSIX shell scripts.
     shell: str = attrs.field(default="/bin/sh", validator=_shell_words)
     #: Lines of POSIX shell that every job runs before its pre_launch, such as `module load openmpi`.
-    #: Variables that they export reach the launcher and the job; if they fail, or end the shell, nothing is
-    #: launched.
+    #: Variables that they export reach the launcher and the job; if they fail, nothing is launched.
     prologue: tuple[str, ...] = attrs.field(default=(), converter=_lines, validator=_shell_lines)
     #: The time that a cancelled job has between the request to end (TERM) and its end (KILL).
     kill_delay: timedelta = attrs.field(default=timedelta(seconds=5), validator=_duration)

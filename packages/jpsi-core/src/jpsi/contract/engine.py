@@ -133,7 +133,7 @@ class Engine(abc.ABC):
         return []
 
     def preview(self, submission: Submission) -> Preview | NotOffered:
-        """Return what would be submitted; the batch system is not asked about the job's dependencies.
+        """Return what would be submitted; the batch system is not queried about the job's dependencies.
 
         Raises:
             ValueError: the batch system has no way to express what the spec asks for.
@@ -176,7 +176,7 @@ class Engine(abc.ABC):
             self.track(job_id)
 
     def note_deadline(self, seconds: float) -> None:  # noqa: B027  not every engine polls
-        """Note that a caller waits for so many seconds at most: what it then hears must not be old."""
+        """Note that a caller waits for so many seconds at most, and needs a recent status then."""
 
     def attach(self, job_id: str, native_id: str) -> str:
         """Attach `job_id` to the job with this native id, and return that id in the backend's spelling.

@@ -277,7 +277,7 @@ class ExecutorHooks(Protocol):
 
         SubmitException, as `CommandResult.checked` raises it, if the batch system did not answer: then the
         engine learns nothing. A truncated output counts as no answer: raise unless the beginning and the end
-        that `query` asked for (a header, a line of its own) are there and every line between them is
+        that `query` requested (a header, a line of its own) are there and every line between them is
         understood. Skip text of the site before that beginning.
 
         Each observation says which job it is about: `Observation.tag`, and `submitted` where the batch system
@@ -304,8 +304,8 @@ class ExecutorHooks(Protocol):
     def cancel(self, native_ids: Sequence[str], site: Site, seen: Mapping[str, Observation]) -> Command:
         """Return the command that ends these jobs, pending or running.
 
-        `seen` holds what the batch system said a moment before about those of them that it mentioned: they
-        carried their tags then. If the command has options that restrict it to jobs of a given user or name,
+        `seen` has the observations of a poll a moment before, for the jobs that it listed: they carried their
+        tags then. If the command has options that restrict it to jobs of a given user or name,
         use them.
         """
 
@@ -349,7 +349,7 @@ class ExecutorHooks(Protocol):
         """Return the native ids of the jobs that a line of `watch` reports as changed."""
 
     def version(self, site: Site) -> Command | NotOffered:
-        """Return the command that prints the version of the batch system, best without asking its server.
+        """Return the command that prints the version of the batch system, best without a query of its server.
 
         The first line with a digit is shown to users unchanged.
         """
@@ -389,8 +389,7 @@ class LauncherHooks(Protocol):
     - `$_jpsi_log`: a file in that directory that does not exist yet. The lines write their own messages to
       it, not those of the job. If it exists at the end, and its last line is not `_PSI_J_LAUNCHER_DONE`, the
       launcher has failed: the job then fails with this text as its message.
-    - `$_jpsi_stdin`: the absolute path of the file that is the job's standard input; `/dev/null` if there is
-      none.
+    - `$_jpsi_stdin`: the absolute path of the file for the job's standard input; `/dev/null` if none is.
 
     The last three are shell variables and not in the environment. Plugins must not use other variables that
     begin with `_jpsi_`.
@@ -410,8 +409,7 @@ class LauncherHooks(Protocol):
     def rank_variables(self) -> Sequence[str] | None:
         """Return patterns, as for fnmatch, of the variables that the launcher sets in each process: `PMI_*`.
 
-        These variables also reach the processes of a job that inherits no environment. None if there are
-        none.
+        These variables also reach the processes of a job that inherits no environment; None for none.
         """
 
     def sources_scripts(self) -> bool | None:

@@ -17,8 +17,7 @@ class OutputPart:
     """A part of a file's content."""
 
     data: bytes
-    #: The position in the file at which it begins: 0 if the file is shorter than the requested offset, as
-    #: when a job runs again.
+    #: Where it begins in the file: 0 if the file is shorter than requested, as when a job runs again.
     offset: int
     #: The length of the file at that time.
     size: int
@@ -104,7 +103,7 @@ class Output:
         """Return its content from an offset on; None if there is no such file, or not yet.
 
         To follow a job, read again from the `end` of the last part. A job that runs again starts its output
-        anew: the next part then has the `offset` 0.
+        from the beginning: the next part then has the `offset` 0.
 
         A negative offset is counted from the end; in a shorter file, the part begins at the beginning. The
         part has at most `most` bytes.

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from jpsi.contract.spec_values import attributes, dependencies
+from jpsi.contract.spec_values import dependencies
 from jpsi.model import JobSpec, one_line
 
 #: The setting of an option: a text or a number; True if it has no value; None or False if it is left out; and
@@ -24,7 +24,7 @@ def set_options(options: Options) -> Iterator[tuple[str, str | None]]:
     >>> list(set_options({"n": 2, "x": True, "q": None, "l": ("a=1", "b=2")}))
     [('n', '2'), ('x', None), ('l', 'a=1'), ('l', 'b=2')]
     """
-    for name, setting in options.items():
+    for name, setting in [it for it in options.items() if it[1] is not None]:
         for value in setting if isinstance(setting, tuple) else (setting,):
             if value is not None and value is not False:
                 yield name, None if value is True else str(value)
@@ -43,7 +43,7 @@ def custom_options(spec: JobSpec, system: str) -> dict[str, Any]:  # Any: whatev
 def _custom_attributes(spec: JobSpec, system: str) -> Iterator[tuple[str, str, Any]]:  # as above
     """Yield the name of each custom attribute for a system as the user wrote it, its option and its value."""
     start = f"{system}."
-    for name, value in (attributes(spec).custom_attributes or {}).items():
+    for name, value in (spec.attributes.custom_attributes or {}).items():
         if name.lower().startswith(start):
             yield name, name[len(start) :], value
 
@@ -115,12 +115,12 @@ class CustomOptions:
             for name, option, value in _custom_attributes(spec, system):
                 where = f"custom attribute {one_line(name)}"
                 if option in first:
-                    yield f"{where} cannot be given beside {one_line(first[option])}, which is the same"
+                    yield f"{where} is the same option as {one_line(first[option])}; give only one of them"
                 first.setdefault(option, name)
                 yield from (f"{where} {problem}" for problem in self._wrong_name(system, option))
                 yield from (f"{where} {problem}" for problem in _wrong_value(value))
                 if option == self.dependency and dependencies(spec):
-                    yield f"attributes.after and the {where} cannot be given both"
+                    yield f"attributes.after and the {where} both set the dependencies; give one of them"
 
     def _wrong_name(self, system: str, option: str) -> Iterator[str]:
         whole = self._whole(option)
@@ -129,9 +129,9 @@ class CustomOptions:
         elif not self.name.fullmatch(option):
             yield f"cannot be set: an option's whole name is needed, such as {system}.{self.example}"
         elif whole is not None and whole in self.refused:
-            yield f"cannot be set: it may count as {whole}: {self.refused[whole]}"
+            yield f"cannot be set: the command may read it as {whole}: {self.refused[whole]}"
         elif whole is not None:
-            yield f"may count as {whole}; write {system}.{whole}"
+            yield f"is ambiguous, the command may read it as {whole}; write {system}.{whole}"
 
     def _whole(self, option: str) -> str | None:
         """Return an option that the command may take `option` for, as an abbreviation, or None."""
@@ -157,4 +157,4 @@ def _wrong_value(value: object) -> Iterator[str]:
     try:
         str(value)
     except ValueError as e:
-        yield f"cannot be written down: {e}"
+        yield f"cannot be converted to text: {e}"

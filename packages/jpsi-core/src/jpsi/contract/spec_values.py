@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TypeVar
 
-from jpsi.contract.config import BatchConfig
-from jpsi.model import Dependency, HeterogeneousResources, JobAttributes, JobSpec, ResourceSpecV1, components
+from jpsi.model import Dependency, HeterogeneousResources, JobSpec, ResourceSpecV1, components
 
 Amount = TypeVar("Amount", int, timedelta)
 #: Environment variables by which an MPI library, or the program that started it, gives a process its rank. A
@@ -22,11 +21,6 @@ RANK_VARIABLES = (
     "MPI_LOCALRANKID",
     "MPI_LOCALNRANKS",
 )
-
-
-def attributes(spec: JobSpec) -> JobAttributes:
-    """Return the attributes of a spec."""
-    return spec.attributes
 
 
 def resources(spec: JobSpec) -> ResourceSpecV1:
@@ -54,19 +48,8 @@ def node_count(resources: ResourceSpecV1) -> int | None:
     return resources.computed_node_count
 
 
-def walltime(spec: JobSpec, config: BatchConfig, unit: timedelta) -> int | None:
-    """Return a job's walltime in whole units: the spec's, else the configured one; None is no limit.
-
-    >>> walltime(JobSpec(), BatchConfig(default_duration=timedelta(seconds=61)), timedelta(minutes=1))
-    2
-    """
-    requested = attributes(spec).duration
-    limit = config.default_duration if requested is None else requested
-    return units(limit, unit) if limit else None
-
-
 def units(amount: Amount, unit: Amount) -> int:
-    """Convert an amount to whole units, rounded up, so that a job never gets less than it asked for.
+    """Convert an amount to whole units, rounded up, so that a job never gets less than it requested.
 
     >>> units(timedelta(seconds=61), timedelta(minutes=1)), units(1025, 1024)
     (2, 2)
@@ -76,4 +59,4 @@ def units(amount: Amount, unit: Amount) -> int:
 
 def dependencies(spec: JobSpec) -> list[Dependency]:
     """Return the dependencies of a valid spec."""
-    return [Dependency.of(item) for item in attributes(spec).after or ()]
+    return [Dependency.of(item) for item in spec.attributes.after or ()]

@@ -40,15 +40,14 @@ from jpsi.document.jpsi_attributes import DURATION, KEYS, read_extension, standa
 from jpsi.document.text import dump_json, dump_yaml, parse
 from jpsi.document.values import Value, ValuePath, did_you_mean, format_path, inexpressible, shown
 from jpsi.model import (
-    ENVIRONMENT_NAME,
+    VARIABLE_NAME,
     Dependency,
     DocumentWarning,
     InvalidJobException,
     JobSpec,
     components,
-    decode,
-    encode_resources,
     problems,
+    serialization,
 )
 
 
@@ -171,7 +170,7 @@ def _to_spec(document: Value) -> JobSpec:
         "name": job.get("name"),
         "environment": _environment(system["environment"]) if "environment" in system else None,
         "directory": system["cwd"].text() if "cwd" in system else None,
-        "resources": None if resources is None else encode_resources(resources),
+        "resources": None if resources is None else serialization.encode_resources(resources),
         "attributes": {
             "duration": _duration(system["duration"]),
             "user": attributes["user"].free_mapping() if "user" in attributes else None,
@@ -180,7 +179,7 @@ def _to_spec(document: Value) -> JobSpec:
     }
     if "jpsi" in system:
         read_extension(system["jpsi"], plain, resources)
-    return decode(plain)
+    return serialization.decode(plain)
 
 
 def _check_version(version: Value) -> None:
@@ -202,7 +201,7 @@ def _command(command: Value) -> list[str]:
 def _extra_counts(count: Value) -> dict[str, Any]:
     extra = {key: value for key, value in count.mapping().items() if key not in COUNT_KEYS}
     for key, value in extra.items():
-        value.unknown(f"has no meaning to jpsi, which only carries it{did_you_mean(key, COUNT_KEYS)}")
+        value.unknown(f"is not used by jpsi{did_you_mean(key, COUNT_KEYS)}")
     return {f"count.{key}": value.anything() for key, value in extra.items()}
 
 
@@ -224,7 +223,7 @@ def _system(system: Value) -> dict[str, Value]:
 def _environment(environment: Value) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for name, value in environment.mapping().items():
-        if ENVIRONMENT_NAME.match(name):
+        if VARIABLE_NAME.match(name):
             # J/PSI A: "A null value represents unsetting the environment variable given by key."
             found[name] = None if value.raw is None else value.text()
         else:

@@ -97,7 +97,7 @@ def _vertex(at: Value, types: Sequence[str]) -> _Vertex:
     edge = fields.get("with", at.child("with"))
     inside: list[_Vertex] = []
     if "with" in fields and not _INSIDE[type_]:
-        edge.wrong(f"is not possible here: a {type_} contains nothing")
+        edge.wrong(f"is not allowed here: a {type_} cannot contain anything")
     elif "with" in fields:
         # J/PSI A: "the value of the with key SHALL be a dictionary"; a slot with core and gpu needs a list.
         contents = [edge] if isinstance(edge.raw, dict) else edge.items()

@@ -15,7 +15,6 @@ import attrs
 from jpsi.document.graph import COUNT_KEYS
 from jpsi.document.values import Value, shown
 from jpsi.model import (
-    COMPONENTS,
     DependencyKind,
     HeterogeneousResources,
     JobSpec,
@@ -23,16 +22,13 @@ from jpsi.model import (
     StageOutFlags,
     StagingMode,
     components,
-    decode_resources,
-    encode,
-    encode_attributes,
-    encode_flags,
-    encode_resources,
     resource_problems,
+    serialization,
 )
 
 #: The seconds that stand for a duration that is not set: the 10 minutes of J/PSI 0, setDuration.
 DURATION = 600
+_COMPONENTS = serialization.COMPONENTS
 
 
 def standard_attributes(custom_attributes: Mapping[str, Any] | None, kind: str) -> dict[str, Any]:
@@ -56,12 +52,12 @@ def _standard_kind(name: str, value: object) -> str | None:
 
 def write_extension(spec: JobSpec, standard: ResourceSpecV1) -> dict[str, Any]:
     """Return the extension for a valid spec whose standard part has the resources `standard`."""
-    plain, attributes = encode(spec), encode_attributes(spec.attributes)
+    plain, attributes = serialization.encode(spec), serialization.encode_attributes(spec.attributes)
     extension = {name: plain[name] for name in _SPEC if name in plain}
     if spec.arguments is not None and not spec.arguments:
         extension["arguments"] = []
     if isinstance(spec.resources, HeterogeneousResources):
-        extension["resources"] = encode_resources(spec.resources)
+        extension["resources"] = serialization.encode_resources(spec.resources)
     elif not isinstance(spec.resources, ResourceSpecV1):
         extension["resources"] = None
     elif spec.resources != standard:
@@ -97,22 +93,22 @@ def read_extension(jpsi: Value, plain: dict[str, Any], standard: ResourceSpecV1 
 
 def _resources(value: Value, standard: ResourceSpecV1 | None) -> dict[str, Any] | None:
     plain = None
-    if value.raw is not None and COMPONENTS in value.mapping():
-        parts = value.fields((COMPONENTS,))[COMPONENTS].items()
-        plain = {COMPONENTS: [_shaped(part.fields((), _RESOURCES), _RESOURCES) for part in parts]}
+    if value.raw is not None and _COMPONENTS in value.mapping():
+        parts = value.fields((_COMPONENTS,))[_COMPONENTS].items()
+        plain = {_COMPONENTS: [_shaped(part.fields((), _RESOURCES), _RESOURCES) for part in parts]}
     elif value.raw is not None:
-        plain = {} if standard is None else encode_resources(standard)
+        plain = {} if standard is None else serialization.encode_resources(standard)
         plain.update(_shaped(value.fields((), _RESOURCES), _RESOURCES))
-    resources = decode_resources(plain or {})
+    resources = serialization.decode_resources(plain or {})
     # Values with a problem, or with one that `problems` will report, cannot be compared.
     if standard is not None and not value.is_wrong and not resource_problems(resources):
         own, other = _effective(components(resources)[0]), _effective(standard)
         differing = [name for name in own if own[name] != other[name]]
         if differing:
             own_text, other_text = (", ".join(f"{it} {of[it]}" for it in differing) for of in (own, other))
-            first = f" in {COMPONENTS}[0]" if isinstance(resources, HeterogeneousResources) else ""
-            standard_text = f"the document's resources and tasks come to {other_text}"
-            value.wrong(f"comes to {own_text}{first}, but {standard_text}")
+            first = f" in {_COMPONENTS}[0]" if isinstance(resources, HeterogeneousResources) else ""
+            standard_text = f"the document's resources and tasks mean {other_text}"
+            value.wrong(f"means {own_text}{first}, but {standard_text}")
     return plain
 
 
@@ -132,7 +128,7 @@ def _custom_attributes(value: Value, plain: dict[str, Any]) -> None:
     standard = plain["attributes"]["custom_attributes"] or {}
     custom = value.free_mapping()
     for name in custom.keys() & standard.keys():
-        value.child(name).wrong("is also said by attributes.system.job or tasks[0].count")
+        value.child(name).wrong("repeats attributes.system.job or tasks[0].count; remove it")
     plain["attributes"]["custom_attributes"] = {**standard, **custom}
 
 
@@ -209,7 +205,7 @@ def _after(value: Value) -> Any:  # noqa: ANN401  text or a mapping
 
 _DEPENDENCY = _record(("job",), {"job": Value.text, "kind": _one_of(kind.value for kind in DependencyKind)})
 _MODE = _one_of(mode.value for mode in StagingMode)
-_FLAGS = _each(_one_of(encode_flags(StageOutFlags.IF_PRESENT | StageOutFlags.ALWAYS)))
+_FLAGS = _each(_one_of(serialization.encode_flags(StageOutFlags.IF_PRESENT | StageOutFlags.ALWAYS)))
 _STAGE_IN = _record(("source", "target"), {"source": Value.text, "target": _path, "mode": _MODE})
 _STAGE_OUT = _record(
     ("source", "target"), {"source": _path, "target": Value.text, "mode": _MODE, "flags": _FLAGS}

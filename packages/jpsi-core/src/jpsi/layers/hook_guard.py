@@ -75,19 +75,19 @@ class HookGuard:
     def refusal(self) -> Function:
         """Return the function to call last, if no layer has a result; it raises PluginError if one must."""
         wrong = None if self.is_of_all else type_problem(None, self.returned)
-        msg = f"the hook {self.hook} of {self.label} answered {wrong}"
+        msg = f"the hook {self.hook} of {self.label} returned {wrong}"
 
         @hookimpl(trylast=True)
         def refuse() -> None:
             if wrong:
-                raise PluginError(msg if self.label else f"there is no plugin that has the hook {self.hook}")
+                raise PluginError(msg if self.label else f"no plugin implements the hook {self.hook}")
 
         return refuse
 
     def _checked(self, answer: object, expected: Any) -> Any:  # noqa: ANN401  an annotation
         """Return a result of this type, or raise PluginError."""
         if self.returned is not None and (wrong := type_problem(answer, expected)):
-            msg = f"the hook {self.hook} of {self.label} answered {wrong}"
+            msg = f"the hook {self.hook} of {self.label} returned {wrong}"
             raise PluginError(msg)
         return answer
 
@@ -136,7 +136,7 @@ def type_problem(answer: object, expected: Any) -> str | None:  # noqa: ANN401  
         return None
     hint = "; is `return` missing?" if answer is None else ""
     hint = "; is wrapper=True missing?" if isinstance(answer, Generator) else hint
-    return f"{type(answer).__name__}{_strangers(answer, expected)}, not {spelled(expected)}{hint}"
+    return f"{type(answer).__name__}{_item_types(answer, expected)}, not {spelled(expected)}{hint}"
 
 
 # Hooks are called for each of many jobs, and reading an annotation takes longer than checking a result.
@@ -178,7 +178,7 @@ def spelled(expected: Any) -> str:  # noqa: ANN401  as above
     return "None" if expected is types.NoneType else str(expected.__name__)
 
 
-def _strangers(answer: object, expected: Any) -> str:  # noqa: ANN401  as above
+def _item_types(answer: object, expected: Any) -> str:  # noqa: ANN401  as above
     """Name the types of the items in a list that do not belong there."""
     if typing.get_origin(expected) not in {Sequence, Iterable} or not isinstance(answer, list | tuple):
         return ""

@@ -43,12 +43,10 @@ class Plugin:
     name: str
     #: The other names of the same plugin.
     aliases: tuple[str, ...]
-    #: The version of its distribution; `-` for an override of one file, which has none. The same for
-    #: `distribution`.
+    #: Its distribution's version; `-`, as in `distribution`, for an override of one file, which has none.
     version: str
     distribution: str
-    #: `environment`, the directory of the plugin path that contains it, or the path of an override of one
-    #: file.
+    #: `environment`, the directory of the plugin path that contains it, or the path of an override.
     origin: str
     #: True if the name resolves to this plugin, under the current configuration.
     chosen: bool
@@ -142,15 +140,15 @@ def over_nothing(name: str, executors: Collection[str], targets: Collection[str]
     """Return why an override of one file with this name overrides no executor; None if it does.
 
     >>> over_nothing("klep", ["kelp", "local"], [])
-    "lies over nothing: there is no executor 'klep'; did you mean 'kelp'?"
+    "overrides nothing: there is no executor 'klep'; did you mean 'kelp'?"
     """
     if name.lower() in {ALL, *map(str.lower, executors)}:
         return None
     if name.lower() in targets:
-        advice = "; targets cannot be named here, only executors"
+        advice = "; an override is named after an executor, not after a target"
     else:
         advice = did_you_mean(name.lower(), executors)
-    return f"lies over nothing: there is no executor {name!r}{advice}"
+    return f"overrides nothing: there is no executor {name!r}{advice}"
 
 
 def _load_error(plugins: Plugins, candidate: Candidate, folders: Sequence[Path]) -> str | None:

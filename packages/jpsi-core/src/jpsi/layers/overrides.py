@@ -72,7 +72,7 @@ def _candidates(installed: Iterable[Candidate], names: Collection[str]) -> list[
     found = [it for it in latest(installed) if it.name.lower() in names]
     for candidate in found:
         if candidate.refusal is not None:
-            msg = f"{candidate.label} is refused, and it may be a policy: {candidate.refusal}"
+            msg = f"{candidate.label} was not loaded, and it may be a policy: {candidate.refusal}"
             raise PluginError(msg)
     return sorted(found, key=lambda it: (it.name.lower() != ALL, it.distribution))
 
@@ -94,7 +94,7 @@ def file_layer(path: Path) -> Layer:
             if name not in sys.modules:
                 _load_file(path, name)
         except (Exception, SystemExit) as e:
-            msg = f"{label} cannot be loaded: {type(e).__name__}: {describe_error(e)}; mend or remove it"
+            msg = f"{label} cannot be loaded: {type(e).__name__}: {describe_error(e)}; repair or remove it"
             raise PluginError(msg, e) from e
         return Layer(label, sys.modules[name])
 

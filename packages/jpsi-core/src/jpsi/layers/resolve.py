@@ -83,8 +83,8 @@ def assemble(
             # the executor exists: its version does not satisfy the constraint
             place = section.locations.get("version", "") if constraint is None else ""
         first, separator, rest = str(e).partition("\n")
-        asked = f"; it is named in {place}" if place else ""
-        msg = f"{first}{asked}{separator}{rest}"
+        location = f"; it is named in {place}" if place else ""
+        msg = f"{first}{location}{separator}{rest}"
         raise PluginError(msg, e) from e
     layers, lacking = executor_layers(plugins, candidate, configuration.folders())
     hooks = executor_hooks(layers)

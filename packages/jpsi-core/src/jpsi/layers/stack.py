@@ -81,7 +81,7 @@ def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Tra
     """
     scheme, separator, _ = url.partition("://")
     if not scheme or not separator:
-        advice = "if it comes from the configuration, mend `url` of the target there"
+        advice = "if it comes from the configuration, correct `url` of the target there"
         msg = f"{url!r} is not a URL; a URL looks like ssh://cluster.example.org; {advice}"
         raise ConfigError(msg)
     hooks = cast("TransportHooks", _hooks(plugins.find(TRANSPORTS, scheme)))

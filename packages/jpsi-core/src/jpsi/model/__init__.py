@@ -1,8 +1,8 @@
 """The values of the J/PSI specification: specs, resources, states, dependencies, exceptions; no I/O."""
 
-from jpsi.model import serialization
+from typing import TYPE_CHECKING
+
 from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_job_id, is_native_id
-from jpsi.model.durations import parse_duration
 from jpsi.model.errors import (
     BulkException,
     ConfigError,
@@ -26,18 +26,25 @@ from jpsi.model.resources import (
     node_count,
     process_count,
 )
-from jpsi.model.serialization import (
-    COMPONENTS,
-    decode,
-    decode_resources,
-    encode,
-    encode_attributes,
-    encode_flags,
-    encode_resources,
-    shape,
-)
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode, copy_spec
-from jpsi.model.spec_problems import ENVIRONMENT_NAME, exec_limits, problems, resource_problems, sound_part
-from jpsi.model.staging import StagingProgress, has_staging, staging_problems, with_absolute_places
 from jpsi.model.states import TIME_SOURCE, Evidence, JobState, JobStatus, Reason, enriched, timed, transitions
-from jpsi.model.variable_references import Reference, escape, expand, has_reference, pieces
+
+if TYPE_CHECKING:
+    from jpsi.model import serialization
+    from jpsi.model.serialization import decode, shape
+    from jpsi.model.spec_problems import VARIABLE_NAME, exec_limits, problems, resource_problems, sound_part
+    from jpsi.model.staging import StagingProgress, has_staging, staging_problems, with_absolute_places
+    from jpsi.model.variable_references import Reference, escape, expand, has_reference, pieces
+else:
+    from jpsi.lazy import lazy_attributes
+
+    __getattr__, _ = lazy_attributes(
+        __name__,
+        {
+            ".serialization": "decode shape",
+            ".spec_problems": "VARIABLE_NAME exec_limits problems resource_problems sound_part",
+            ".staging": "StagingProgress has_staging staging_problems with_absolute_places",
+            ".variable_references": "Reference escape expand has_reference pieces",
+            ".": "serialization",
+        },
+    )

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from jpsi.model.states import JobStatus
 
 
-#: A `Job`: that class is in a higher layer than this module, and a caller needs all of it, such as to submit
-#: again.
+#: A `Job`: that class is in a higher layer than this module, and a caller needs all of it.
 AnyJob = Any
 
 

@@ -85,7 +85,7 @@ def _components(value: Any) -> Any:  # noqa: ANN401  whatever was assigned
 
 @attrs.define(slots=True)
 class HeterogeneousResources(ResourceSpec):
-    """Slots of several kinds, which a job gets at once: an extension of jpsi to the specification.
+    """Slots of several kinds, which a job gets together: an extension of jpsi to the specification.
 
     Each component is a homogeneous set of processes, with nodes, memory and exclusive use of its own. The job
     starts on the first node of the first component, and its processes are numbered through all components, in

@@ -21,8 +21,7 @@ from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutF
 #: The only field of resources of several kinds.
 COMPONENTS = "components"
 
-#: The fields of a spec that a batch system does not receive: the hooks that write its scripts do not use
-#: them.
+#: The fields of a spec that a batch system does not receive: no hook that writes its scripts uses them.
 FREE = frozenset(
     {"executable", "arguments", "environment", "stdin_path", "stdout_path", "stderr_path"}
     | {"stage_in", "stage_out", "cleanup", "cleanup_flags"}
@@ -148,8 +147,6 @@ _CODECS: Mapping[str, _Codec] = {
         _encode_after, lambda it: it if isinstance(it, str) else Dependency(it["job"], it["kind"])
     ),
 }
-_SPEC_DEFAULTS = {field.name: field.default for field in attrs.fields(JobSpec)} | {
-    "attributes": JobAttributes()
-}
+_SPEC_DEFAULTS = {it.name: it.default for it in attrs.fields(JobSpec)} | {"attributes": JobAttributes()}
 _RESOURCE_DEFAULTS = {field.name: field.default for field in attrs.fields(ResourceSpecV1)}
 _ATTRIBUTE_DEFAULTS = {field.name: None for field in attrs.fields(JobAttributes)}

@@ -200,15 +200,12 @@ class JobSpec:
     cleanup_flags: StageOutFlags = attrs.field(default=StageOutFlags.ALWAYS, kw_only=True)
 
 
-# The fields of a spec and of its parts that hold mutable values.
-_MUTABLE: Mapping[type[Any], Sequence[str]] = {
-    JobSpec: ("arguments", "environment", "resources", "attributes", "stage_in", "stage_out", "cleanup"),
-    JobAttributes: ("after", "custom_attributes", "user"),
-    StageIn: (),
-    StageOut: (),
-    ResourceSpecV1: (),
-    HeterogeneousResources: ("components",),
-}
+# The classes of a spec and of its parts, and the fields of any of them that hold mutable values.
+_PARTS = (JobSpec, JobAttributes, StageIn, StageOut, ResourceSpecV1, HeterogeneousResources)
+_MUTABLE = frozenset(
+    {"arguments", "environment", "resources", "attributes", "stage_in", "stage_out", "cleanup"}
+    | {"after", "custom_attributes", "user", "components"}
+)
 
 
 def copy_spec(spec: JobSpec) -> JobSpec:
@@ -220,15 +217,15 @@ def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
     if value is None or isinstance(value, str):
         return value
     kind: type = type(value)
-    names = _mutable(kind)
+    names = _field_names(kind)
     if names is not None:
-        items = {name: getattr(value, name) for name in names}
-        return attrs.evolve(value, **{name: _copy(it) for name, it in items.items() if it is not None})
+        fields = {name: getattr(value, name) for name in names}
+        return kind(**{name: _copy(it) if name in _MUTABLE else it for name, it in fields.items()})
     if isinstance(value, list | tuple):
         return [_copy(it) for it in value]
     return {key: _copy(it) for key, it in value.items()} if isinstance(value, Mapping) else value
 
 
 @functools.cache
-def _mutable(kind: type) -> Sequence[str] | None:
-    return next((names for part, names in _MUTABLE.items() if issubclass(kind, part)), None)
+def _field_names(kind: type) -> Sequence[str] | None:
+    return [field.name for field in attrs.fields(kind)] if issubclass(kind, _PARTS) else None

@@ -1,4 +1,4 @@
-"""The rules for valid specs, which hold on any executor; they report all problems at once.
+"""The rules for valid specs, which hold on any executor; they report all problems together.
 
 Every message begins with its field, as `field: sentence` or `field sentence`: the reader of job documents
 parses it to find the line of a problem.
@@ -23,7 +23,7 @@ from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutF
 from jpsi.model.variable_references import expand
 
 #: The form of an environment variable's name (POSIX 8.1, the names a shell can handle).
-ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 # Yields the problems of a value, given its name for messages.
 _Check = Callable[[str, Any], Iterator[str]]
@@ -96,7 +96,8 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
         return
     environment = spec.environment or {}
     others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in environment]
-    total = sum(_size(text) + _POINTER_BYTES for text in (*(text for _, text in texts), *others))
+    every = [*(text for _, text in texts), *others]
+    total = _size("".join(every)) - 1 + len(every) * (1 + _POINTER_BYTES)
     if total > (most := all_bytes()):
         besides = f", {len(others)} of them inherited," if others else ""
         yield (
@@ -198,10 +199,6 @@ def _path_text(where: str, path: Path) -> Iterator[str]:
     return _text(where, str(path))
 
 
-def _executable(where: str, value: object) -> Iterator[str]:
-    return iter([f"{where} is missing"]) if value is None or value == "" else _text(where, value)
-
-
 def _directory(where: str, path: Path) -> Iterator[str]:
     yield from _path_text(where, path)
     if not path.is_absolute() and path.parts[:1] != ("~",):
@@ -210,7 +207,7 @@ def _directory(where: str, path: Path) -> Iterator[str]:
 
 def _variables(where: str, environment: Mapping[object, object]) -> Iterator[str]:
     for name, value in environment.items():
-        if not isinstance(name, str) or not ENVIRONMENT_NAME.match(name):
+        if not isinstance(name, str) or not VARIABLE_NAME.match(name):
             yield (
                 f"{where} has the name {name!r}; names consist of letters, digits and _ "
                 "and do not start with a digit"
@@ -322,7 +319,7 @@ _RESOURCES: Mapping[str, _Check] = {
 _STAGE_IN = {"source": _text, "target": _path, "mode": _mode}
 _STAGE_OUT = {"source": _path, "target": _text, "mode": _mode, "flags": _flags}
 _SPEC: Mapping[str, _Check] = {
-    "executable": _executable,
+    "executable": lambda where, it: iter([f"{where} is missing"]) if it in (None, "") else _text(where, it),
     "arguments": _list_of("texts", _text),
     "name": _text,
     "launcher": _text,

@@ -60,14 +60,14 @@ def path_of(text: str) -> str:
     if found is None:
         return text
     if found[1] is None:
-        msg = f"{text!r}: {found[2]}: is not offered; it can be a path or a file: URL of this machine"
+        msg = f"{text!r}: {found[2]}: is not supported; use a path or a file: URL of this machine"
         raise ValueError(msg)
     parts = urlsplit(text)
     path = unquote(parts.path, errors="surrogateescape")
     if parts.netloc.lower() not in {"", "localhost"}:
-        why = f"is on the machine {parts.netloc}; it can be a path or a file: URL of this machine"
+        why = f"is on the machine {parts.netloc}; use a path or a file: URL of this machine"
     elif parts.query or parts.fragment:
-        why = "has a ? or #, which are %3F and %23 in the name of a file"
+        why = "has a ? or #; in the name of a file write %3F and %23"
     elif not path.startswith("/") or "\0" in path:
         why = "is no absolute path, as a file: URL has"
     else:

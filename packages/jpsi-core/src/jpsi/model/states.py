@@ -68,8 +68,7 @@ class Reason(enum.Enum):
     CANCELLED = "cancelled"
     #: The directory or a stream of the job could not be opened.
     SETUP = "setup"
-    #: The stage in of files failed, so that nothing was launched; or the executable returned 0, and the stage
-    #: out of files failed.
+    #: The stage in failed, and nothing was launched; or the executable returned 0, and the stage out failed.
     STAGING = "staging"
     #: The executable was not found or has no execute permission.
     EXECUTABLE = "executable"

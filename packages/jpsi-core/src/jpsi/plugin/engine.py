@@ -2,21 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from jpsi.contract import (
-    SOME_TAG,
-    Engine,
-    EngineHooks,
-    EngineSetup,
-    InterruptedSubmission,
-    Outcomes,
-    Preview,
-    Progress,
-    Recovered,
-    Stream,
-    Submission,
-    dependencies,
-    ownership,
-)
 from jpsi.lazy import lazy_attributes
 from jpsi.model import (
     TIME_SOURCE,
@@ -38,13 +23,25 @@ from jpsi.model import (
 )
 
 if TYPE_CHECKING:
+    from jpsi.config import named_file
+    from jpsi.contract import (
+        SOME_TAG,
+        Engine,
+        EngineHooks,
+        EngineSetup,
+        InterruptedSubmission,
+        Outcomes,
+        Preview,
+        Progress,
+        Recovered,
+        Stream,
+        Submission,
+        dependencies,
+        ownership,
+        walltime_limit,
+    )
     from jpsi.layers import assemble, open_transport
     from jpsi.registry import installed, load_plugin
-else:
-    # Not every program that reads jobs looks for plugins, which takes time.
-    __getattr__, _ = lazy_attributes(
-        __name__, {"jpsi.layers": "assemble open_transport", "jpsi.registry": "installed load_plugin"}
-    )
 
 __all__ = [
     "SOME_TAG",
@@ -71,6 +68,7 @@ __all__ = [
     "is_native_id",
     "lazy_attributes",
     "load_plugin",
+    "named_file",
     "one_line",
     "open_transport",
     "ownership",
@@ -81,4 +79,17 @@ __all__ = [
     "shape",
     "timed",
     "transitions",
+    "walltime_limit",
 ]
+
+if not TYPE_CHECKING:
+    # Not every program that reads jobs needs hooks or looks for plugins, which takes time.
+    __getattr__, _ = lazy_attributes(
+        __name__,
+        {
+            "jpsi.contract": " ".join(__all__),
+            "jpsi.config": "named_file",
+            "jpsi.layers": "assemble open_transport",
+            "jpsi.registry": "installed load_plugin",
+        },
+    )

@@ -47,7 +47,7 @@ def distributions(directory: str) -> list[Distribution]:
 
 
 def of_path(directories: Iterable[str]) -> list[Distribution]:
-    """Return the distributions that programs see on a path, where the first of a name hides the others."""
+    """Return the distributions on a search path; the first of each name hides the others."""
     seen: set[str] = set()
     found = []
     for directory in dict.fromkeys(directories):
@@ -68,7 +68,7 @@ def install_command(requirement: str) -> str:
 
 
 def installer(origin: str) -> list[str]:
-    """Return the command that installs from the same place as a distribution with this URL, or with none."""
+    """Return the command that installs from an origin: the URL of a distribution, or an empty text."""
     path = Path("/", unquote(urlsplit(origin).path))
     for directory in (path, *path.parents) if origin.startswith("file:") else ():
         # these never raise, as the methods of Path do in a directory that may not be read

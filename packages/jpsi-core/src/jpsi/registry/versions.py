@@ -89,12 +89,12 @@ def verdicts(named: Sequence[Candidate], constraint: str | None) -> list[tuple[C
             return candidate.refusal
         version = versions[candidate.version]
         if version is None:
-            return f"its version {candidate.version!r} is none by the rules of PEP 440"
+            return f"its version {candidate.version!r} is not valid by PEP 440"
         if version not in fitting:
             return f"its version is not {constraint}"
         if version != highest:
             return "it is a pre-release" if final and version.is_prerelease else f"{highest} is higher"
-        return None if candidate.place == first else "the same version stands in a place that comes first"
+        return None if candidate.place == first else "the same version comes earlier on the search path"
 
     return [(candidate, why_not(candidate)) for candidate in named]
 
@@ -199,7 +199,7 @@ def _unmet(text: str, name: str, version: str) -> str | None:
     try:
         wanted = Requirement(text)
     except InvalidRequirement:
-        return f"its requirement {text!r} cannot be understood"
+        return f"its requirement {text!r} cannot be parsed"
     if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
         return None
     try:

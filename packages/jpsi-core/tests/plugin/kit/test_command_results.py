@@ -107,7 +107,7 @@ ERRORS = SubmitErrors(
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "kind"),
+    ("code", "message", "kind"),
     [
         (1, "asub: no server", FailureKind.TRANSIENT),
         (1, "no server, no answer", FailureKind.AMBIGUOUS),
@@ -118,9 +118,9 @@ ERRORS = SubmitErrors(
         (127, "", FailureKind.AMBIGUOUS),
     ],
 )
-def test_messages_have_precedence_over_exit_codes(code: int, said: str, kind: FailureKind) -> None:
-    assert ERRORS.failure(CommandResult(returncode=code, stderr=said)).kind is kind
-    assert ERRORS.failure(CommandResult(returncode=code, stdout=said)).kind is kind
+def test_messages_have_precedence_over_exit_codes(code: int, message: str, kind: FailureKind) -> None:
+    assert ERRORS.failure(CommandResult(returncode=code, stderr=message)).kind is kind
+    assert ERRORS.failure(CommandResult(returncode=code, stdout=message)).kind is kind
 
 
 def test_the_message_names_the_command_once() -> None:

@@ -116,7 +116,7 @@ def test_all_problems_are_reported_at_once() -> None:
         "--name has 71 bytes, more than the 70 that are possible",
     ]
     assert problems(spec({"acme.qos": 10**5000}))[0].startswith(
-        "custom attribute acme.qos cannot be written down"
+        "custom attribute acme.qos cannot be converted to text"
     )
 
 
@@ -127,21 +127,32 @@ def test_a_value_that_options_cannot_express_is_a_problem() -> None:
 
 def test_dependencies_have_one_form() -> None:
     assert problems(spec({"acme.after": "1"}, after=[Dependency("2")])) == [
-        "attributes.after and the custom attribute acme.after cannot be given both"
+        "attributes.after and the custom attribute acme.after both set the dependencies; give one of them"
     ]
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "expected"),
     [
-        ("out", ["custom attribute acme.out cannot be set: it may count as output: set JobSpec.stdout_path"]),
-        ("nod", ["custom attribute acme.nod may count as nodes; write acme.nodes"]),
+        (
+            "out",
+            [
+                (
+                    "custom attribute acme.out cannot be set: the command may read it as output: "
+                    "set JobSpec.stdout_path"
+                )
+            ],
+        ),
+        (
+            "nod",
+            ["custom attribute acme.nod is ambiguous, the command may read it as nodes; write acme.nodes"],
+        ),
         ("nodes", []),
         ("qos", []),
         ("node", []),
     ],
 )
-def test_the_beginning_of_a_name_may_count_as_the_whole(option: str, said: list[str]) -> None:
+def test_the_beginning_of_a_name_may_be_read_as_the_whole(option: str, expected: list[str]) -> None:
     custom = CustomOptions(
         systems=("acme",),
         name=r"[a-z]+",
@@ -151,12 +162,12 @@ def test_the_beginning_of_a_name_may_count_as_the_whole(option: str, said: list[
         exact={"node"},
     )
 
-    assert list(custom.problems(spec({f"acme.{option}": "x"}))) == said
+    assert list(custom.problems(spec({f"acme.{option}": "x"}))) == expected
 
 
 def test_an_option_is_set_once_for_any_case_of_its_name() -> None:
     assert problems(spec({"ACME.qos": "a", "acme.qos": "b"})) == [
-        "custom attribute acme.qos cannot be given beside ACME.qos, which is the same"
+        "custom attribute acme.qos is the same option as ACME.qos; give only one of them"
     ]
 
 

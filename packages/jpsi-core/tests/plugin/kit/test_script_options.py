@@ -123,8 +123,8 @@ def test_a_malformed_directive_costs_no_other() -> None:
 
     assert script.spec.name == "a"
     assert [line.partition(":")[0] for line in script.lost] == [
-        """the directive "--queue=q 'x" is not read to its end""",
-        "the directive '--name=a oops --ranks=3' is not read to its end",
+        """the directive "--queue=q 'x" was read only in part""",
+        "the directive '--name=a oops --ranks=3' was read only in part",
     ]
     assert script.spec.resources is not None
 
@@ -151,7 +151,7 @@ def test_a_variable_has_just_its_value() -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "2-4", "1.5", "x", "٣"])
 def test_a_text_that_is_not_one_number_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="not one number"):
+    with pytest.raises(ValueError, match="not a single whole number"):
         read_count(text)
 
 

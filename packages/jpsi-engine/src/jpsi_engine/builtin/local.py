@@ -28,8 +28,8 @@ from jpsi.plugin import (
     walltime,
 )
 from jpsi.plugin.engine import Engine, EngineSetup
+from jpsi_engine import builtin
 from jpsi_engine.builtin import remote_process_commands as commands
-from jpsi_engine.builtin import remote_process_output as output
 
 _SECOND = timedelta(seconds=1)
 _SHELL = "/bin/sh"
@@ -76,7 +76,7 @@ def make_engine(setup: EngineSetup) -> Engine | None:
 @hookimpl
 def canonical_id(native_id: str) -> str:
     """Return a native id in its only form; ValueError if the text is none."""
-    return output.IDS.canonical(native_id)
+    return builtin.remote_process_output.IDS.canonical(native_id)
 
 
 @hookimpl
@@ -102,13 +102,13 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
     """Return the native id of the job that was started; ValueError if the output has none."""
-    return output.parse_started(result)
+    return builtin.remote_process_output.parse_started(result)
 
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure | None:
     """Return the failure if the job was certainly not started; None if it may have been."""
-    return output.parse_failure(result)
+    return builtin.remote_process_output.parse_failure(result)
 
 
 @hookimpl
@@ -120,7 +120,7 @@ def find() -> Command:
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
     """Return the native ids of the jobs that run with these tags."""
-    return output.parse_found(result, tags)
+    return builtin.remote_process_output.parse_found(result, tags)
 
 
 @hookimpl
@@ -134,7 +134,7 @@ def query(native_ids: Sequence[str] | None) -> Command:
 @hookimpl
 def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
     """Return observations of the jobs that run, or whose end their leaders have recorded."""
-    return output.parse_observations(result, native_ids)
+    return builtin.remote_process_output.parse_observations(result, native_ids)
 
 
 @hookimpl
@@ -146,4 +146,4 @@ def cancel(native_ids: Sequence[str]) -> Command:
 @hookimpl
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
     """Return, by native id, why jobs could not be signalled."""
-    return output.parse_refused(result, native_ids)
+    return builtin.remote_process_output.parse_refused(result, native_ids)

@@ -16,7 +16,6 @@ reuses a pid alone.
 from __future__ import annotations
 
 from jpsi.plugin import word
-from jpsi.plugin.kit import unignore_signals
 
 #: The variable that holds the job's native id in its environment.
 ID_VARIABLE = "JPSI_PROCESS"
@@ -150,12 +149,12 @@ jpsi_lead() {
 @MARK@
 }
 if command -v setsid >/dev/null 2>&1; then
-  jpsi_said=$(jpsi_lead setsid)
+  jpsi_output=$(jpsi_lead setsid)
 else
-  jpsi_said=$(set -m; jpsi_lead env)
+  jpsi_output=$(set -m; jpsi_lead env)
 fi
-case $jpsi_said in
-  'started '*) printf '%s\n' "$jpsi_said" ;;
+case $jpsi_output in
+  'started '*) printf '%s\n' "$jpsi_output" ;;
   'no group') echo 'there is neither setsid(1) nor a /bin/sh with job control' >&2; exit 3 ;;
   *) exit 1 ;;
 esac
@@ -242,6 +241,8 @@ def render_start(script: str, tag: str, *, limit: int, delay: int) -> str:
         limit: the time limit in seconds; 0 is no limit.
         delay: the seconds between TERM and KILL.
     """
+    from jpsi.plugin.kit import unignore_signals  # noqa: PLC0415  with tools that processes here do not need
+
     leader = _MACHINE + _LEADER.replace("@HEED@", "\n".join(unignore_signals()))
     leader = leader.replace("@LIMIT@", str(limit)).replace("@DELAY@", str(delay))
     leader = leader.replace("@SCRIPT@", word(script))
@@ -253,7 +254,7 @@ def render_query() -> str:
     """Return the program that prints the state of the jobs whose native ids are its arguments.
 
     It prints `here`, the machine and its boot; a line `process PID STATE START` for each process; `ended WHY
-    ID` for each job whose leader was asked to end it, with `timeout` or `cancel` for WHY; and `end`.
+    ID` for each job that was ended, with `timeout` or `cancel` for WHY; and `end`.
     """
     return _program(_MACHINE + _PRINT_HOST + _QUERY + _END)
 

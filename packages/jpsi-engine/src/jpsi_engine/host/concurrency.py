@@ -75,7 +75,7 @@ class _Crew:
 
     def __init__(self) -> None:
         self._ended: set[threading.Thread] = set()
-        self._news: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._ends: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     @contextlib.contextmanager
     def member(self) -> Iterator[None]:
@@ -84,7 +84,7 @@ class _Crew:
             yield
         finally:
             self._ended.add(threading.current_thread())
-            self._news.put(None)
+            self._ends.put(None)
 
     def await_end(
         self,
@@ -100,7 +100,7 @@ class _Crew:
                 if failures:
                     hasten()
                 with contextlib.suppress(queue.Empty):
-                    self._news.get(timeout=_HASTEN_SECONDS)
+                    self._ends.get(timeout=_HASTEN_SECONDS)
             except BaseException as e:  # noqa: BLE001  raised again by the caller
                 failures.append(e)
 
@@ -109,6 +109,6 @@ def _start(work: Callable[[], None], count: int, started: list[threading.Thread]
     """Start as many threads as the system allows, at most `count`."""
     with contextlib.suppress(RuntimeError):
         for _ in range(count):
-            thread = threading.Thread(target=work, name="jpsi-many")
+            thread = threading.Thread(target=work, name="jpsi-concurrent")
             thread.start()
             started.append(thread)

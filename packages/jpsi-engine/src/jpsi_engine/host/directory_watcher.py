@@ -48,7 +48,7 @@ class MarkerWatch:
     def drain(self) -> set[str]:
         """Return the names of files that have appeared since the last call; some may be gone again.
 
-        If very many appear at once, the kernel may drop some events; scan the directory to find all.
+        If very many appear at the same time, the kernel may drop some events; scan the directory to find all.
         """
         names: set[str] = set()
         try:

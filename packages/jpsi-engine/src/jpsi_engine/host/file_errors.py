@@ -60,16 +60,19 @@ def local_file_error(path: str, what: str, error: OSError) -> TransferError:
 
 
 @contextlib.contextmanager
-def convert_os_errors(what: str, directory: str | None = None) -> Iterator[None]:
+def convert_os_errors(what: str, directory: str | None = None, exists: str | None = None) -> Iterator[None]:
     """Raise SubmitException in place of an OSError.
 
     Args:
         what: what failed, as a sentence.
         directory: where files were to be written, for the message about a full disk.
+        exists: the message if a file exists that was to be made; None for `what`.
     """
     try:
         yield
     except OSError as e:
+        if exists is not None and isinstance(e, FileExistsError):
+            raise SubmitException(exists, e) from e
         msg = f"{what}: {_describe_error(e, directory)}"
         raise SubmitException(msg, e, transient=is_transient(e)) from e
 

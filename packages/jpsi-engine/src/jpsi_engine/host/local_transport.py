@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, TypeVar, cast
 
 from jpsi.plugin import BytesResult, Command, CommandResult, TransportError
+from jpsi_engine.host.child_environment import child_environment
 from jpsi_engine.host.files import is_transient
 from jpsi_engine.host.pidfd import open_pidfd
 
@@ -61,7 +62,7 @@ class LocalTransport:
             command,
             stdin=subprocess.DEVNULL if data is None else subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment_of(command, os.environ) if _needs_environment(command, os.environ) else None,
+            env=_environment_for(command),
             pass_fds=() if keep is None else (keep,),
         )
         try:
@@ -100,7 +101,7 @@ class ProcessLines:
             command,
             stdin=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment_of(command, os.environ) if _needs_environment(command, os.environ) else None,
+            env=_environment_for(command),
         )
         self._owner = os.getpid()
         self._lock = threading.Lock()
@@ -180,6 +181,14 @@ def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, 
     return {**retained, **command.environment}
 
 
+def _environment_for(command: Command) -> Mapping[str, str] | None:
+    """Return the environment of a command; None if it is that of this process."""
+    inherited = child_environment()
+    if _needs_environment(command, inherited):
+        return environment_of(command, inherited)
+    return None if inherited is os.environ else inherited
+
+
 def _needs_environment(command: Command, inherited: Iterable[str]) -> bool:
     """Return True if a command's environment differs from this process's, which is cheaper to inherit."""
     is_unset = _unset_pattern(command.unset).match
@@ -225,7 +234,7 @@ def _communicate(process: subprocess.Popen[bytes], command: Command, data: bytes
 
 
 def _write_available(process: subprocess.Popen[bytes], data: bytes) -> bytes:
-    """Write as much as the pipe takes at once, and return the rest.
+    """Write as much as the pipe takes without blocking, and return the rest.
 
     If this program were killed between two writes, the command would have read half of a script.
     """

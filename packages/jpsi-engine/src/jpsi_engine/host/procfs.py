@@ -110,7 +110,7 @@ def identify_started(pid: int, tick_before: int) -> ProcessId | None:
 
 
 def seconds_since_start(process: ProcessId) -> float | None:
-    """Return the age of a process of this boot, in seconds; None if only the wall clock could tell."""
+    """Return the age of a process of this boot, in seconds; None if only the wall clock could give it."""
     if not _HAS_PROC or process.start == UNKNOWN_START:
         return None
     return (start_tick() - process.start) / _TICKS_PER_SECOND

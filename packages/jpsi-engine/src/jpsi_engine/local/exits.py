@@ -35,7 +35,7 @@ _FAILED_SECONDS = 1.0
 _SLOWEST_RETRY = 60
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
 _LONGEST_WAIT_SECONDS = 3600.0
-_FENCE = "following jobs failed once and goes on"
+_FENCE = "an error interrupted the monitoring of jobs; jpsi continues it"
 
 
 @attrs.define(slots=True, eq=False)
@@ -52,7 +52,7 @@ class Watched:
     has_pidfd_slot: bool = False
     #: Its wait status, as wait(2) reports it.
     status: int | None = None
-    #: The number of times that the kernel may still be asked for the wait status.
+    #: The number of times that the wait status may still be read from the kernel.
     retries: int = _STATUS_RETRIES
     #: The number of times that the sink raised an exception.
     failures: int = 0

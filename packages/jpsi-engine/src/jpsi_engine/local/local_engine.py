@@ -13,13 +13,13 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
 
 from jpsi import JobStatus, Streams
-from jpsi.plugin import BatchConfig, JobSpec, JobState, Observation, SubmitException
+from jpsi.plugin import JobSpec, JobState, Observation, SubmitException
 from jpsi.plugin.engine import (
     Engine,
     EngineSetup,
@@ -30,6 +30,7 @@ from jpsi.plugin.engine import (
     exec_limits,
     process_count,
     serialization,
+    walltime_limit,
 )
 from jpsi_engine import host, spool
 from jpsi_engine.array_expansion import array_problems
@@ -38,7 +39,7 @@ from jpsi_engine.local.slots import Slots, core_count
 from jpsi_engine.local.spawn import spawn, spawn_watchdog
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
 from jpsi_engine.runner import ProcessFrame, Run, local_problems, render_runner, resolve_streams
-from jpsi_engine.scheduler import SubmissionCancelled, SubmitQueue, not_admitted_error, warn_of_damage
+from jpsi_engine.scheduler import SubmissionCancelled, SubmitQueue, not_admitted_error
 from jpsi_engine.verdict import CANCEL, datetime_from_ns, has_exit_marker, never_ran_status
 
 log = logging.getLogger(__name__)
@@ -145,7 +146,7 @@ class LocalEngine(Engine):
         }
         # No fsync: a crash of the machine, which could lose this file, ends the job as well.
         lock = self._spool.prepare(job_id, submission.attempt, intent, render_runner(run))
-        duration = self._duration(spec)
+        duration = walltime_limit(spec, self._setup.config)
         try:
             process = self._spawn(submission, lock)
         finally:
@@ -268,6 +269,8 @@ class LocalEngine(Engine):
         return self._recover_jobs(job_ids, is_settled=lambda _: False)
 
     def _recover_jobs(self, job_ids: Iterable[str], is_settled: Callable[[str], bool]) -> list[Recovered]:
+        from jpsi_engine.scheduler import warn_of_damage  # noqa: PLC0415  brings what batch systems need
+
         found = []
         for job_id in job_ids:
             if self._supervisor.get(job_id) is not None:
@@ -330,7 +333,7 @@ class LocalEngine(Engine):
             process,
             is_child=False,
             started=datetime.now(UTC) if claim is None else datetime_from_ns(claim.time_ns),
-            duration=self._duration(serialization.decode(intent.content["spec"])),
+            duration=walltime_limit(serialization.decode(intent.content["spec"]), self._setup.config),
         )
 
     def native_ids(self) -> list[str]:
@@ -371,10 +374,3 @@ class LocalEngine(Engine):
         return Observation(
             state=JobState.ACTIVE, native_state="running", time=job.started, nodes=(platform.node(),)
         )
-
-    def _duration(self, spec: JobSpec) -> timedelta | None:
-        """Return a job's walltime limit: its own, else the configured default; None for no limit."""
-        config, asked = self._setup.config, spec.attributes.duration
-        if asked is None and isinstance(config, BatchConfig):
-            asked = config.default_duration
-        return asked or None  # zero means no limit

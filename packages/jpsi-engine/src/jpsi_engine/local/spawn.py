@@ -14,7 +14,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from jpsi_engine.host import ProcessId
+from jpsi_engine.host import ProcessId, child_environment
 from jpsi_engine.local import watchdog
 
 log = logging.getLogger(__name__)
@@ -36,12 +36,12 @@ def spawn(command: list[str], inherited_fd: int) -> int:
     Raises:
         OSError: the process could not be started.
     """
-    # The bytes that os.environ holds inside, if it still does: saves decoding and encoding every variable.
-    environment: Any = getattr(os.environ, "_data", os.environ)
+    inherited: Any = child_environment()
     return os.posix_spawn(
         command[0],
         command,
-        environment,
+        # the bytes that os.environ holds inside, if it still does: saves decoding and encoding every one
+        getattr(inherited, "_data", inherited),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
             (os.POSIX_SPAWN_DUP2, 0, 1),
@@ -79,7 +79,7 @@ def spawn_watchdog(process: ProcessId, duration: timedelta, kill_delay: timedelt
         with contextlib.suppress(ChildProcessError):
             os.waitpid(started, 0)
     except OSError:
-        log.warning("%s: no program could be started that keeps its time limit", stop_file, exc_info=True)
+        log.warning("%s: the program that enforces this time limit did not start", stop_file, exc_info=True)
     finally:
         os.close(runner)
 

@@ -68,7 +68,7 @@ def _has_ended(seconds: float) -> bool:
 
 
 def _record_stop(path: str) -> bool:
-    """Record that the job exceeded its limit; return False if a process has asked for its end already."""
+    """Record that the job exceeded its limit; return False if a process has requested its end already."""
     content = {"why": _TIMEOUT, "time": datetime.now(UTC).isoformat()}
     draft = f"{path}.{os.getpid()}"
     try:

@@ -68,7 +68,7 @@ class EventStream:
                 thread = threading.Thread(
                     target=_run_stream,
                     args=(weakref.ref(self), self._open_stream),
-                    name="jpsi-hear",
+                    name="jpsi-event-stream",
                     daemon=True,
                 )
                 thread.start()

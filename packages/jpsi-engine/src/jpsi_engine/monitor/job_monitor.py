@@ -5,7 +5,6 @@ The module has no clock of its own: the caller passes the time.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -41,7 +40,7 @@ _MAX_ACCOUNTING_QUERIES = 20
 _LONE_POLLS = 2
 # In longest intervals: two polls that are further apart say nothing about the time between them.
 _LAPSE = 4
-# In shortest intervals: how long a cancel may take before the batch system is asked again.
+# In shortest intervals: how long a cancel may take before it is repeated.
 _REPEAT_INTERVALS = 2
 # The most missing jobs of which one poll stores the absence for later processes; each takes a file.
 _MOST_STORED = 1000
@@ -130,7 +129,7 @@ class JobMonitor(Publisher):
         except (KeyError, TypeError, ValueError):
             # a newer jpsi may have written what is there
             job.is_read = True
-            log.warning("job %s: its folder cannot be understood", job.job_id, exc_info=True)
+            log.warning("job %s: its folder cannot be parsed", job.job_id, exc_info=True)
 
     def note_event(self, now: float) -> None:
         """Note that the batch system announced a change by itself; markers may report the same change."""
@@ -155,16 +154,16 @@ class JobMonitor(Publisher):
             return
         spool_ids = {job.spool_id for job in followed}
 
-        # usually none of many jobs has left anything, so this is built only when it is needed
-        @functools.cache
-        def by_spool_id() -> Mapping[str, Sequence[JobView]]:
-            found: dict[str, list[JobView]] = {}
-            for job in followed:
-                found.setdefault(job.spool_id, []).append(job)
-            return found
+        by_spool_id: dict[str, list[JobView]] = {}
+
+        def jobs_of(spool_id: str) -> Sequence[JobView]:
+            # usually none of many jobs has left anything, so this is filled only when it is needed
+            if not by_spool_id:
+                by_spool_id.update(_by_spool_id(followed))
+            return by_spool_id[spool_id]
 
         def enter(spool_id: str) -> None:
-            for job in by_spool_id()[spool_id]:
+            for job in jobs_of(spool_id):
                 self.make_folder(job)
 
         new = self._spool.collect(spool_ids, only_new=True, enter=enter)
@@ -175,7 +174,7 @@ class JobMonitor(Publisher):
             new[spool_id] = self._spool.consumed(spool_id)
         for spool_id, found in new.items():
             self._poll_interval.note_marker(now)
-            for job in by_spool_id()[spool_id]:
+            for job in jobs_of(spool_id):
                 self._take_markers_safely(job, job.own_markers(found), now)
 
     def _take_markers_safely(self, job: JobView, markers: list[Marker], now: float) -> None:
@@ -237,7 +236,7 @@ class JobMonitor(Publisher):
         return reports and all(job.is_waiting for job in self._followed())
 
     def note_deadline(self, now: float, seconds: float) -> None:
-        """Note that a caller waits for news of a job, for so many seconds at most."""
+        """Note that a caller waits for a status of a job, for so many seconds at most."""
         self._poll_interval.note_deadline(now, seconds)
 
     def _repeat_cancels(self, jobs: Iterable[JobView], now: Callable[[], float]) -> None:
@@ -251,7 +250,7 @@ class JobMonitor(Publisher):
         def is_due(job: JobView, seen: Observation | None) -> bool:
             return self.get(job.job_id) is job and job.needs_cancel(seen, now(), delay, self._grace)
 
-        # first those that were asked for least
+        # first those that were repeated least
         stopped = sorted((it for it in jobs if it.stop is not None), key=lambda it: it.cancel_repeats)
         due = [job for job in stopped if is_due(job, job.queued)][:_MAX_ACCOUNTING_QUERIES]
         try:
@@ -264,7 +263,7 @@ class JobMonitor(Publisher):
                 refused = self._backend.cancel([job.native_id], {job.native_id: seen})
                 job.cancel_repeats += 1
                 log.warning(
-                    "job %s (%s) lives on after its cancel; %s was asked again: %s",
+                    "job %s (%s) still runs after its cancel; jpsi cancelled it on %s again: %s",
                     job.job_id,
                     job.native_id,
                     self._backend.display_name,
@@ -282,7 +281,7 @@ class JobMonitor(Publisher):
     def info(
         self, job: JobView, now: Callable[[], float], sleep: Callable[[float], None]
     ) -> Observation | None:
-        """Return what the batch system said about a job; None if it did not mention the job.
+        """Return the observation of a job; None if the batch system did not list the job.
 
         A snapshot that is younger than the shortest interval is used. If there is none, the batch system is
         polled about every followed job, and what follows from the new snapshot is published.
@@ -303,7 +302,7 @@ class JobMonitor(Publisher):
     def query_now(self, jobs: Iterable[JobView]) -> dict[str, Observation]:
         """Return what the batch system says at this moment about the native ids of jobs, by job id.
 
-        The batch system may have given a native id to a stranger's job since: see `JobView.owner_of`.
+        The batch system may have given a native id to a foreign job since: see `JobView.owner_of`.
 
         Raises:
             JpsiError: the batch system did not answer.
@@ -320,7 +319,7 @@ class JobMonitor(Publisher):
         """Return the states of jobs by native id, whichever process follows them.
 
         Jobs that the batch system does not know are left out, and so are native ids that belong to a
-        stranger's job now. A job may be reported as present by a snapshot, or by the success of its submit
+        foreign job now. A job may be reported as present by a snapshot, or by the success of its submit
         command, up to the shortest interval ago. A job is reported as missing only by a snapshot that was
         begun during this call.
 
@@ -424,7 +423,7 @@ class JobMonitor(Publisher):
     def _poll_unverified(self, jobs: Iterable[JobView], now: float, *, is_listed: bool) -> None:
         """Poll alone about jobs that were attached and that the last polls did not show.
 
-        Many batch systems say that there is no such job only if they are asked about it alone, so that a job
+        Many batch systems say that there is no such job only in answer to a query for it alone, so that a job
         which was `is_listed` with others is polled again; and one that was denied once, as two answers count.
         """
         unseen = [job for job in jobs if job.is_unverified and 0 < job.absences <= _LONE_POLLS]
@@ -500,7 +499,7 @@ class JobMonitor(Publisher):
         """
         sure, left = [], _MAX_ACCOUNTING_QUERIES
         for job in jobs:
-            if job.is_denied or job.stranger is not None or not self.is_lost(job, now):
+            if job.is_denied or job.foreign_job is not None or not self.is_lost(job, now):
                 sure.append(job)
             elif left > 0:
                 left -= 1
@@ -528,9 +527,9 @@ class JobMonitor(Publisher):
         return self._apply_accounting([job], [job.native_id], now)
 
     def _observe(self, job: JobView, seen: Observation | None, now: float) -> None:
-        had_own_id = job.stranger is None
+        had_own_id = job.foreign_job is None
         job.observe(seen, now)
-        if had_own_id and job.stranger is not None:
+        if had_own_id and job.foreign_job is not None:
             log.warning(
                 "job %s: %s has given its native id %s to another job",
                 job.job_id,
@@ -631,3 +630,10 @@ class JobMonitor(Publisher):
                     job.change_native_id(native_id)
                 self._renamed(job.job_id, native_id)
         return right
+
+
+def _by_spool_id(jobs: Iterable[JobView]) -> dict[str, list[JobView]]:
+    found: dict[str, list[JobView]] = {}
+    for job in jobs:
+        found.setdefault(job.spool_id, []).append(job)
+    return found

@@ -33,7 +33,7 @@ _SCAN_GROWTH = 1.25
 # The longest pause of the polling thread, and the pause after an unexpected error.
 _IDLE_SECONDS = 5.0
 # The log message for an unexpected error in one round.
-_FENCE = "following jobs failed once and goes on"
+_FENCE = "an error interrupted the monitoring of jobs; jpsi continues it"
 
 
 class _WakePipe:
@@ -100,8 +100,8 @@ class PollLoop:
             self._wake_pipe.wake()
         loop = weakref.ref(self)
         work = {
-            "see": functools.partial(_scan, loop, self._wake_pipe, self._events, self._is_announced),
-            "ask": functools.partial(_poll, loop, self._changed),
+            "scan": functools.partial(_scan, loop, self._wake_pipe, self._events, self._is_announced),
+            "poll": functools.partial(_poll, loop, self._changed),
         }
         with self._lock:
             for name in work.keys() - self._running:
@@ -124,7 +124,7 @@ class PollLoop:
 
     def scan(self, appeared: Collection[str]) -> bool | None:
         """Scan once; return True if markers are to be expected soon, None if the thread is to end."""
-        if self._may_end("see"):
+        if self._may_end("scan"):
             return None
         now, is_expecting = time.monotonic(), True
         try:
@@ -147,7 +147,7 @@ class PollLoop:
 
     def poll(self) -> float | None:
         """Poll if it is time; return the seconds to wait for the next round, None if the thread is to end."""
-        if self._may_end("ask"):
+        if self._may_end("poll"):
             return None
         self._wakes_at = float("inf")
         self._changed.clear()

@@ -80,7 +80,7 @@ class Publisher:
     """The jobs of one executor, with the verdicts on them. Methods may be called from any thread."""
 
     _backend: Backend
-    #: Where ends are stored that no marker tells.
+    #: The store of ends that no marker shows.
     _spool: Spool
     #: Seconds after which a marker that a job has left is certainly visible to this process.
     _grace: float = attrs.field(kw_only=True)
@@ -155,7 +155,7 @@ class Publisher:
         return bool(markers) and self.add_markers(job, markers, now)
 
     def add_markers(self, job: JobView, markers: Iterable[Marker], now: float) -> bool:
-        """Add markers to a job and judge it; return True if only the batch system can tell how it ended."""
+        """Add markers to a job and judge it; return True if only the batch system knows how it ended."""
         is_end = job.add_markers(markers, now)
         if is_end:
             # another process may have stopped it
@@ -212,7 +212,7 @@ class Publisher:
             unmentioned=job.absent_since is not None,
             absent=known.answers >= ANSWERS,
             denied=job.is_denied and known.answers >= ANSWERS,
-            stranger=job.stranger,
+            foreign_job=job.foreign_job,
             unaccounted=_is_unaccounted(job, is_late, absent_for),
             settled=(known.over or 0.0) >= self._grace,
             overdue=absent_for >= overdue,
@@ -294,7 +294,7 @@ class Publisher:
         self._spool.retry_writer.write(f"the end of job {job.job_id}", write)
 
     def record_stop(self, job: JobView, stop: Stop) -> None:
-        """Store in the spool that jpsi is about to end a job, before the batch system is asked to end it."""
+        """Store in the spool that jpsi is about to end a job, before the batch system gets the cancel."""
         if not job.has_runner:
             job.stop = job.stop or stop
             return
@@ -309,7 +309,7 @@ class Publisher:
         job.stop = Stop.from_content(stored)
 
     def record_repeated_stop(self, job: JobView) -> None:
-        """Store in the spool how often the batch system was asked again to end a job; never raises."""
+        """Store in the spool how often the cancel of a job was repeated; never raises."""
         if job.stop is None or not job.has_runner:
             return
         job.stop = attrs.evolve(job.stop, repeats=job.cancel_repeats)
@@ -318,7 +318,7 @@ class Publisher:
 
     def _has_exit_marker(self, job: JobView) -> bool:
         """Return True if a job has left an exit marker that is visible now."""
-        found = [*self._spool.news({job.spool_id}), *self._spool.consumed(job.spool_id)]
+        found = [*self._spool.new_markers({job.spool_id}), *self._spool.consumed(job.spool_id)]
         return any(it.kind == "exit" and it.attempt == job.attempt for it in found)
 
     def make_folder(self, job: JobView) -> None:

@@ -53,7 +53,7 @@ _SHELL = "/bin/sh"
 _NONCE_BYTES = 16
 # The suffix of the remote spool's name. It keeps the remote spool and its mirror apart if both are in the
 # same directory, as in a home that machines share. No folder of a target has a name with this suffix.
-_SUFFIX = "@far"
+_SUFFIX = "@remote"
 _ATTEMPT = re.compile(r"(?:intent|array)\.(\d+)")
 # The most folders in one command.
 _AT_A_TIME = 200
@@ -98,7 +98,7 @@ class RemoteHost(RunHost):
 
     def intent_entries(self) -> Mapping[str, object]:
         """Return the remote root and home, by which the paths of a job's streams are known; see `RunHost`."""
-        return {"elsewhere": {"root": self.layout().root, "home": self._remote_directories().home}}
+        return {"remote": {"root": self.layout().root, "home": self._remote_directories().home}}
 
     @property
     def remote_staging(self) -> StagingTransfer | None:

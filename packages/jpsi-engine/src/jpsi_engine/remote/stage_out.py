@@ -1,7 +1,7 @@
-"""Stages out the files of remote jobs: gets them to this machine before the end of a job is published.
+"""Stage out of remote jobs: copies their output files to this machine before their ends are published.
 
-The monitor asks it if an end must still be held back, so that a program that sees a job end finds its output
-files.
+The monitor checks here if the end of a job must wait for its stage out, so that a program that sees a job end
+finds its output files.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _STALL_SECONDS = 3600.0
 
 @attrs.define(slots=True)
 class _TransferState:
-    """The progress of one job's transfers in this process."""
+    """The progress of the stage out of one job in this process."""
 
     #: The number of failures of each transfer, by its number.
     failures: Counter[int] = attrs.field(factory=Counter)
@@ -56,7 +56,7 @@ class _TransferState:
 
 
 class StageOutLoop:
-    """Stage-out on threads of its own, which end with this object. Any thread may call its methods.
+    """Stage out on threads of its own, which end with this object. Any thread may call its methods.
 
     While the file `get.<n>` exists in the folder of a job, some of its files are still missing on this
     machine. The process that holds the lock on `get.<n>` gets them. After a lost connection it retries
@@ -85,7 +85,7 @@ class StageOutLoop:
         # a weak reference, as `publisher` holds this object
         self._publisher = weakref.ref(publisher)
         self._lock = threading.Lock()
-        # the jobs with files to get
+        # the jobs whose stage out is pending
         self._transfer_states: dict[str, _TransferState] = {}
         self._queue: deque[tuple[JobView, JobStatus]] = deque()
         self._threads = 0
@@ -93,7 +93,7 @@ class StageOutLoop:
         weakref.finalize(self, self._closed.set)
 
     def must_wait(self, job: JobView, status: JobStatus) -> bool:
-        """Return True if the end of a job must wait for its files; `publisher` publishes it afterwards.
+        """Return True if the end of a job must wait for its stage out; `publisher` publishes it afterwards.
 
         Args:
             job: the job.
@@ -120,7 +120,7 @@ class StageOutLoop:
             self._threads += 1
 
     def next_job(self) -> tuple[JobView, JobStatus] | None:
-        """Return the job whose files to get next; None if the calling thread is not needed any more."""
+        """Return the job whose stage out is next; None if the calling thread is not needed any more."""
         with self._lock:
             if self._queue:
                 return self._queue.popleft()
@@ -128,7 +128,7 @@ class StageOutLoop:
             return None
 
     def stage_out(self, job: JobView, status: JobStatus) -> bool:
-        """Get the files of a job and publish its end; return False if the caller must try again later."""
+        """Do the stage out of a job and publish its end; return False if the caller must try again later."""
         publisher = self._publisher()
         if publisher is None:
             return True
@@ -142,7 +142,7 @@ class StageOutLoop:
                     if is_held and exists(path):
                         status = self._finish_transfers(job, status)
             except JpsiError as e:
-                log.info("getting the files of job %s failed and is retried: %s", job.job_id, e)
+                log.info("the stage out of job %s failed, and jpsi retries it: %s", job.job_id, e)
                 self._spool.stage_out_files.write_progress(job.spool_id, job.attempt, str(e))
                 if not isinstance(e, RemoteTimeoutError):
                     # with the connection lost, no file can answer
@@ -154,7 +154,7 @@ class StageOutLoop:
         return True
 
     def _finish_transfers(self, job: JobView, status: JobStatus) -> JobStatus:
-        """Get the missing files and record the outcome; return the status with which the job ends."""
+        """Finish the stage out and record the outcome; return the status with which the job ends."""
         spool, job_id, attempt = self._spool, job.spool_id, job.attempt
         errors = self._get_files(job)
         staging_log = self._staging_log(job, status)
@@ -226,7 +226,7 @@ class StageOutLoop:
         # still answer.
         if state.stalled_since is None:
             state.stalled_since = now
-            log.warning("getting the files of job %s failed and is retried: %s", job.job_id, error)
+            log.warning("the stage out of job %s failed, and jpsi retries it: %s", job.job_id, error)
         return now - state.stalled_since < _STALL_SECONDS
 
     def _staging_log(self, job: JobView, status: JobStatus) -> bytes:
@@ -238,7 +238,7 @@ class StageOutLoop:
 
 
 def _run_loop(reference: weakref.ref[StageOutLoop], closed: threading.Event) -> None:
-    """Get the files of one job after the other until there are none left."""
+    """Do one stage out after the other until there are none left."""
     while (loop := reference()) is not None and (found := loop.next_job()) is not None:
         job, status = found
         pause, wait = _FIRST_PAUSE_SECONDS, loop.wait
@@ -256,5 +256,5 @@ def _stage_out_safely(loop: StageOutLoop, job: JobView, status: JobStatus) -> bo
         log.warning("job %s: its files cannot be written on this machine: %s", job.job_id, e)
     except Exception:
         # the fence of a round: the job is retried, and meanwhile the files of other jobs are got
-        log.exception("job %s: its files could not be got", job.job_id)
+        log.exception("job %s: its stage out failed", job.job_id)
     return False

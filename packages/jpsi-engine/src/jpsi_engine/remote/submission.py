@@ -102,18 +102,18 @@ def _lines(submission: RemoteSubmission, nonce: str) -> Iterator[str]:
     if command.stdin is not None:
         reads = f"{first}/{submission.script}"
         yield from _write_file(reads, command.stdin, nonce)
-    yield "_jpsi_said=$("
+    yield "_jpsi_output=$("
     yield 'umask "$_jpsi_umask"'
     yield f"exec <{word(reads)}"
     yield from command_lines(command, ShellLine(f"{line('echo', _missing(nonce))}; exit"))
     yield ")"
     yield "_jpsi_code=$?"
-    yield f'[ "$_jpsi_said" = {word(_missing(nonce))} ] && _jpsi_undo {RemoteOutcome.NOT_FOUND}'
+    yield f'[ "$_jpsi_output" = {word(_missing(nonce))} ] && _jpsi_undo {RemoteOutcome.NOT_FOUND}'
     # Write the answer to a file before printing it: if the connection is lost, the shell ends at the print.
     # The submission counts even if the file cannot be written.
     answer = word(f"{first}/{submission.answer}")
-    yield f'printf "%s\\n" "$_jpsi_code" "$_jpsi_said" 2>/dev/null >{answer}'
-    yield 'printf "%s\\n" "$_jpsi_said"'
+    yield f'printf "%s\\n" "$_jpsi_code" "$_jpsi_output" 2>/dev/null >{answer}'
+    yield 'printf "%s\\n" "$_jpsi_output"'
     yield '_jpsi_end "$_jpsi_code"'
 
 

@@ -108,7 +108,7 @@ class BatchFrame(Frame):
         yield from private_umask()
         yield f"_jpsi_folder={word(folder)}"
         yield f"_jpsi_mark={word(mark)}"
-        # Without an id, the runner cannot tell another run of the same job from a stranger's.
+        # Without an id, the runner cannot tell another run of the same job from a foreign job.
         yield f"_jpsi_native_id={first_set_variable(self.id_variable, default=f'{UNNAMED}$$')}"
         yield _CLAIM.format(attempt=attempt, code=SETUP_CODE, signals=_SIGNAL_NAMES)
         yield from define_functions(self.requeue)
@@ -164,7 +164,7 @@ def first_set_variable(variables: str, *, default: str) -> str:
 
 # A claim that exists already is this job's own if the batch system runs the job again. To requeue the job,
 # the batch system signals it, perhaps at this moment. A runner that ended between making the file and writing
-# into it would leave a claim that no later run can tell from a stranger's.
+# into it would leave a claim that no later run can tell from that of a foreign job.
 _CLAIM = """\
 # A signal takes effect only after the claim is complete.
 _jpsi_early=''

@@ -13,8 +13,6 @@ import attrs
 
 from jpsi import JobStatus
 from jpsi.plugin import Reason
-from jpsi_engine.runner import staging
-from jpsi_engine.runner.script import launcher_log
 from jpsi_engine.verdict import STAGE_IN, exit_phases, failed_staging_phase
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ MAX_DETAIL_BYTES = 4096
 
 
 def add_failure_details(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> JobStatus:
-    """Return a final status whose message names the cause, if the job's folder tells it.
+    """Return a final status whose message names the cause, if the job's folder shows it.
 
     The cause is the field of the spec that could not be used, the output of the launcher or of the staging
     commands, or the marker that is missing. A stage-out or cleanup that failed is added.
@@ -44,14 +42,17 @@ def add_failure_details(spool: Spool, job_id: str, attempt: int, status: JobStat
     if status.reason is Reason.LOST and spool.has_begun(job_id, attempt):
         cause = f"it began to run, and left no exit marker in {spool.events}"
     elif phase == exit_phases.LAUNCH:
+        # here and below: listing jobs renders no script, and most ends need none of these files
+        from jpsi_engine.runner.script import launcher_log  # noqa: PLC0415
+
         cause = _read_end(launcher_log(spool.folder(job_id), attempt))
     elif phase == STAGE_IN:
-        cause = _read_end(staging.log_file(spool.folder(job_id), attempt))
+        cause = _read_staging_log(spool, job_id, attempt)
     else:
         cause = _spec_value_at_fault(spool, job_id, phase)
     sentences = [f"{status.message}: {cause}" if cause else status.message]
     if failed_phase := failed_staging_phase(status):
-        output = _read_end(staging.log_file(spool.folder(job_id), attempt))
+        output = _read_staging_log(spool, job_id, attempt)
         sentences.append(f"{failed_phase} failed: {output}" if output else f"{failed_phase} failed")
     return attrs.evolve(status, message="; ".join(it for it in sentences if it) or None)
 
@@ -62,6 +63,12 @@ def _spec_value_at_fault(spool: Spool, job_id: str, phase: str) -> str:
     if intent is None or field is None:
         return ""
     return intent.content["spec"].get(field) or intent.content.get(field) or ""
+
+
+def _read_staging_log(spool: Spool, job_id: str, attempt: int) -> str:
+    from jpsi_engine.runner import staging  # noqa: PLC0415
+
+    return _read_end(staging.log_file(spool.folder(job_id), attempt))
 
 
 def _read_end(path: str) -> str:

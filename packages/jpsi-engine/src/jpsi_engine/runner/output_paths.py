@@ -17,7 +17,7 @@ from jpsi_engine.verdict import exit_phases
 
 def resolve_streams(intent: Mapping[str, Any], folder: str) -> Streams:
     """Return the output paths on the host where the job runs, from its intent and its folder."""
-    spec, remote = serialization.decode(intent["spec"]), intent.get("elsewhere")
+    spec, remote = serialization.decode(intent["spec"]), intent.get("remote")
     home = Path.home() if remote is None else Path(remote["home"])
     job_folder = Path(folder) if remote is None else Path(remote["root"], "jobs", Path(folder).name)
     directory = expand_home(Path(intent["directory"]), home)

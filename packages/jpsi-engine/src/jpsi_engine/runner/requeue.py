@@ -79,20 +79,20 @@ _jpsi_is_over() {
   case $_jpsi_line in
   '{"requeue_exit_codes": ['*']}') _jpsi_codes=${_jpsi_line#*[[]} _jpsi_codes=${_jpsi_codes%]*} ;;
   esac
-  case ", $_jpsi_codes," in *", $_jpsi_code,"*) _jpsi_asks=1 ;; *) _jpsi_asks='' ;; esac
-  # A client has published its end, or has asked it to end, and it has ended.
+  case ", $_jpsi_codes," in *", $_jpsi_code,"*) _jpsi_requests=1 ;; *) _jpsi_requests='' ;; esac
+  # A client has published its end, or has cancelled it, and it has ended.
   if [ -e "$_jpsi_folder/final.$1.json" ] || [ -e "$_jpsi_folder/stop.$1.json" ]; then
     # With an exit code that requests a requeue, it would be requeued for ever.
-    [ -z "$_jpsi_asks" ] || _jpsi_code=@SETUP@
+    [ -z "$_jpsi_requests" ] || _jpsi_code=@SETUP@
     return 0
   fi
   # The batch system may have ended the job to requeue it, or requeues it because of its exit code.
-  [ "$_jpsi_code" -le 128 ] && [ -z "$_jpsi_asks" ] || return 1
+  [ "$_jpsi_code" -le 128 ] && [ -z "$_jpsi_requests" ] || return 1
   [ "$_jpsi_codes" != any ] || [ "$_jpsi_code" -eq 0 ] || return 1
   [ -e "$_jpsi_exit" ] || _jpsi_exit=$_jpsi_folder/${_jpsi_exit##*/}
-  for _jpsi_told in "$_jpsi_run.signalled" "$_jpsi_folder/${_jpsi_run##*/}.signalled"; do
+  for _jpsi_signal_mark in "$_jpsi_run.signalled" "$_jpsi_folder/${_jpsi_run##*/}.signalled"; do
     # A signal that came after the end did not cause it.
-    [ ! -e "$_jpsi_told" ] || [ "$_jpsi_exit" -ot "$_jpsi_told" ] || return 1
+    [ ! -e "$_jpsi_signal_mark" ] || [ "$_jpsi_exit" -ot "$_jpsi_signal_mark" ] || return 1
   done
 }"""
 

@@ -100,9 +100,9 @@ _jpsi_remove() (
 _BEGIN = """\
 _jpsi_staging={log}
 _jpsi_draft=.{prefix}{name}
-# 1 once a signal has asked the job to end.
-_jpsi_told=
-_jpsi_note() {{ [ "$1" != signalled ] || _jpsi_told=1; umask 077; true >"$_jpsi_mark.$1" || :; }}"""
+# 1 once the runner got a signal that ends the job.
+_jpsi_signalled=
+_jpsi_note() {{ [ "$1" != signalled ] || _jpsi_signalled=1; umask 077; true >"$_jpsi_mark.$1" || :; }}"""
 
 # Some signals only notify the job: a job that ends well after one of them was not cancelled. A batch system
 # may signal the job before its runner, as Slurm does, so the runner waits a moment for a signal of its own.
@@ -112,9 +112,9 @@ _jpsi_end() {{
   _jpsi_outcome={success}
   if [ "$2" -ne 0 ]; then
     _jpsi_outcome={error}
-    [ -n "$_jpsi_told" ] || _jpsi_tool sleep {seconds} 2>/dev/null || :
+    [ -n "$_jpsi_signalled" ] || _jpsi_tool sleep {seconds} 2>/dev/null || :
   fi
-  if [ -n "$_jpsi_told" ]; then
+  if [ -n "$_jpsi_signalled" ]; then
     _jpsi_stop=
     {{ read -r _jpsi_stop <{stop}; }} 2>/dev/null || :
     case $_jpsi_stop in

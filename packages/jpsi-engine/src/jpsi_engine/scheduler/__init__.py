@@ -4,26 +4,50 @@ Hooks make the commands, and their output becomes snapshots that the processes o
 queue until the quota admits their jobs.
 """
 
-from jpsi_engine.scheduler.absences import Absences, attempt_name
-from jpsi_engine.scheduler.backend import Backend, log_failed_query
-from jpsi_engine.scheduler.id_spelling import element_id_speller
-from jpsi_engine.scheduler.job_view import Absence, JobView, is_final
-from jpsi_engine.scheduler.native_ids import (
-    NativeIds,
-    element_intent,
-    find_intents,
-    intent_tag,
-    reused_native_ids,
-    warn_of_damage,
-)
-from jpsi_engine.scheduler.poll_interval import Outage, PollInterval
-from jpsi_engine.scheduler.queue_poll import QueuePoll
-from jpsi_engine.scheduler.quota import Throttle, make_throttle
-from jpsi_engine.scheduler.shared_poll import SharedPoll
-from jpsi_engine.scheduler.snapshot import Mentions, Snapshot, reuse_observations
-from jpsi_engine.scheduler.submit_queue import (
-    QuotaReached,
-    SubmissionCancelled,
-    SubmitQueue,
-    not_admitted_error,
-)
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jpsi_engine.scheduler.absences import Absences, attempt_name
+    from jpsi_engine.scheduler.backend import Backend, log_failed_query
+    from jpsi_engine.scheduler.id_spelling import element_id_speller
+    from jpsi_engine.scheduler.job_view import Absence, JobView, is_final
+    from jpsi_engine.scheduler.native_ids import (
+        NativeIds,
+        element_intent,
+        find_intents,
+        intent_tag,
+        reused_native_ids,
+        warn_of_damage,
+    )
+    from jpsi_engine.scheduler.poll_interval import Outage, PollInterval
+    from jpsi_engine.scheduler.queue_poll import QueuePoll
+    from jpsi_engine.scheduler.quota import Throttle, make_throttle
+    from jpsi_engine.scheduler.shared_poll import SharedPoll
+    from jpsi_engine.scheduler.snapshot import Mentions, Snapshot, reuse_observations
+    from jpsi_engine.scheduler.submit_queue import (
+        QuotaReached,
+        SubmissionCancelled,
+        SubmitQueue,
+        not_admitted_error,
+    )
+else:
+    from jpsi.plugin.engine import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            ".absences": "Absences attempt_name",
+            ".backend": "Backend log_failed_query",
+            ".id_spelling": "element_id_speller",
+            ".job_view": "Absence JobView is_final",
+            ".native_ids": (
+                "NativeIds element_intent find_intents intent_tag reused_native_ids warn_of_damage"
+            ),
+            ".poll_interval": "Outage PollInterval",
+            ".queue_poll": "QueuePoll",
+            ".quota": "Throttle make_throttle",
+            ".shared_poll": "SharedPoll",
+            ".snapshot": "Mentions Snapshot reuse_observations",
+            ".submit_queue": "QuotaReached SubmissionCancelled SubmitQueue not_admitted_error",
+        },
+    )

@@ -1,6 +1,6 @@
 """Remembers, for all processes of a machine, how long the batch system has left jobs out of its answers.
 
-    <root>/asking/<boot>/missing/<job>.<attempt>.json    one job, as the last process to poll has seen it
+    <root>/shared_poll/<boot>/missing/<job>.<attempt>.json    one job, as the last process to poll has seen it
 
 A command that polls once and ends sees one snapshot, and a missing job has a longer grace than that. So each
 process continues the count where the last one stopped. Times are those of `time.monotonic`, as in the folder
@@ -41,7 +41,7 @@ class Absences:
 
     def __init__(self, root: str, timeout_seconds: float) -> None:
         # without the boot's name no process can tell whether a time belongs to this boot
-        self._folder = None if boot_id() == NO_BOOT else f"{root}/asking/{boot_id()}/missing"
+        self._folder = None if boot_id() == NO_BOOT else f"{root}/shared_poll/{boot_id()}/missing"
         self._longest = _SHARE * timeout_seconds
 
     def names(self) -> frozenset[str]:

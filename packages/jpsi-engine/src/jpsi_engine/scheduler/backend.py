@@ -225,7 +225,7 @@ class Backend:
         """Return the native ids of elements of an array.
 
         The array is submitted by then, so an error in a hook must not lose its jobs: it is logged, and ids of
-        the usual form are returned. The markers that the elements leave tell what becomes of them.
+        the usual form are returned. The markers that the elements leave show what becomes of them.
         """
         found = spell_element_ids(self.name, self._hooks, self.site, native_id, indices, logging.WARNING)
         # the ids differ in their indices only, so the first one is checked for all
@@ -281,9 +281,9 @@ class Backend:
         if limit is None:
             return dict(self._query(None, native_ids))
         found: dict[str, Observation] = {}
-        for asked, members in self._split_by_array(self._valid_ids(native_ids), limit):
-            answer = self._query(asked, members)
-            found |= _select(answer, [*asked, *members]) | self._other_elements(answer, asked, members)
+        for ids, members in self._split_by_array(self._valid_ids(native_ids), limit):
+            answer = self._query(ids, members)
+            found |= _select(answer, [*ids, *members]) | self._other_elements(answer, ids, members)
         return found
 
     def _query(
@@ -333,8 +333,8 @@ class Backend:
             SubmitException: the accounting did not answer.
         """
         found: dict[str, Observation] = {}
-        for asked, members in self._split_by_array(self._valid_ids(native_ids), self._ids_per_accounting):
-            command = self._hooks.query_finished(native_ids=asked, site=self.site)
+        for ids, members in self._split_by_array(self._valid_ids(native_ids), self._ids_per_accounting):
+            command = self._hooks.query_finished(native_ids=ids, site=self.site)
             if isinstance(command, NotOffered):
                 return None
             try:
@@ -364,7 +364,7 @@ class Backend:
 
         Args:
             native_ids: the jobs.
-            seen: what the queue said a moment ago about those of the jobs that it mentioned.
+            seen: the observations of a poll a moment ago, for those of the jobs that it listed.
 
         Raises:
             SubmitException: the request did not reach the batch system.
@@ -471,8 +471,8 @@ class Backend:
         arrays = {} if is_one else self.arrays_of(native_ids)
         for native_id in native_ids:
             jobs.setdefault(arrays.get(native_id, native_id), []).append(native_id)
-        for asked in _split(list(jobs), limit):
-            yield asked, [native_id for name in asked for native_id in jobs[name]]
+        for names in _split(list(jobs), limit):
+            yield names, [native_id for name in names for native_id in jobs[name]]
 
     def arrays_of(self, native_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the native id of the array of each of these jobs that is an element of one."""

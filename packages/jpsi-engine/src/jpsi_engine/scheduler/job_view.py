@@ -15,18 +15,18 @@ _NOT_YET = float("inf")
 _NEVER = float("-inf")
 # The clocks of a batch system and of its file servers may differ by so much.
 _SKEW = timedelta(hours=1)
-# The most times that a cancel without effect is asked for again.
+# The most times that a cancel without effect is repeated.
 _MOST_REPEATS = 5
 
 
 @attrs.frozen(slots=True)
 class Absence:
-    """The time and the snapshots for which a batch system has left a job out, or has said that it ended."""
+    """The time and the snapshots for which a batch system has left a job out, or reported its end."""
 
     #: The number of snapshots in a row that have left the job out.
     answers: int = 0
     #: The seconds for which the queue has left the job out, for which the accounting has had no record of it,
-    #: and since the queue or the accounting first said that it has ended; None if that is not the case.
+    #: and since the queue or the accounting first reported that it has ended; None if that is not the case.
     absent: float | None = None
     unaccounted: float | None = None
     over: float | None = None
@@ -65,23 +65,23 @@ class JobView:
     is_read: bool = False
     markers: Sequence[Marker] = ()
     stop: Stop | None = None
-    #: How often its cancel was asked for again, and when that is due next.
+    #: How often its cancel was repeated, and when it is due to be repeated next.
     cancel_repeats: int = 0
     cancel_due: float = _NOT_YET
     queued: Observation | None = None
     accounted: Observation | None = None
-    #: True if the accounting, asked since the job left the queue, has no record of it; True if there is no
+    #: True if the accounting, queried since the job left the queue, has no record of it; True if there is no
     #: accounting.
     is_unaccounted: bool = False
     has_no_accounting: bool = False
     #: Since when the accounting, each time that it answered, has had no record of it.
     unaccounted_since: float | None = None
-    #: When the accounting was last asked about it.
+    #: When the accounting was last queried about it.
     accounting_queried: float = _NEVER
     #: When the batch system, or the job's own markers, first showed it. An accounting record of an earlier
     #: end is about an older job with the same native id.
     first_seen: datetime | None = None
-    #: True if the queue has said something new about it since it was last judged.
+    #: True if a poll has reported a change of it since its status was last computed.
     needs_verdict: bool = True
     #: Since when the queue has not known it; and since when it is known to have ended.
     absent_since: float | None = None
@@ -97,7 +97,7 @@ class JobView:
     #: When the batch system accepted it, according to an observation that showed its tag.
     submitted: datetime | None = None
     #: The observation of another job, to which the batch system has given the native id.
-    stranger: Observation | None = None
+    foreign_job: Observation | None = None
     #: True if the last snapshot mentioned other elements of its array and not this one.
     is_dropped: bool = False
 
@@ -159,7 +159,7 @@ class JobView:
         return _has(self.markers, "active")
 
     def needs_cancel(self, seen: Observation | None, now: float, delay: float, grace: float) -> bool:
-        """Return True if its cancel had no effect and is to be asked for again.
+        """Return True if its cancel had no effect and is to be repeated.
 
         A job that runs may have got the signal, and a second one could end it while it saves its data. Its
         marker of the signal is visible after the grace period; a job that was attached leaves none.
@@ -175,7 +175,7 @@ class JobView:
         if self.stop is None or not is_alive or _has(self.markers, "signalled"):
             return False
         if self.cancel_due == _NOT_YET:
-            # an earlier process may have asked first
+            # an earlier process may have cancelled it first
             self.changed_at = now if self.changed_at == _NEVER else self.changed_at
             self.cancel_due = self.changed_at + delay
         is_running = seen is not None and seen.state is JobState.ACTIVE
@@ -184,7 +184,7 @@ class JobView:
         return now >= self.cancel_due and self.cancel_repeats < _MOST_REPEATS
 
     def postpone_cancel(self, now: float, delay: float) -> None:
-        """Note that its cancel is asked for again now; if that succeeds, the caller counts it."""
+        """Note that its cancel is repeated now; if that succeeds, the caller counts it."""
         self.cancel_due = now + delay * 2 ** (self.cancel_repeats + 1)
 
     def own_markers(self, markers: Iterable[Marker]) -> list[Marker]:
@@ -200,7 +200,7 @@ class JobView:
             self.first_seen = min(marker.time for marker in self.markers)
         is_end = self.has_exit and (not _has_exit(old) or restart_count(self.markers) > restart_count(old))
         if is_end:
-            # What the queue said before that is outdated: only a new snapshot shows how the queue saw the
+            # Observations from before that are outdated: only a new snapshot shows how the queue saw the
             # end.
             self.queued = self.accounted = self.absent_since = None
             self.absences, self.earlier_absence = 0, Absence()
@@ -214,8 +214,8 @@ class JobView:
         return self.absent_since is None and not self.needs_verdict and not self.markers
 
     def own_observation(self, seen: Observation | None) -> Observation | None:
-        """Return an observation if it is about this job; None if it shows a stranger's job or no job."""
-        if seen is None or not seen.exists or self.owner_of(seen) is Owner.STRANGER:
+        """Return an observation if it is about this job; None if it shows a foreign job or no job."""
+        if seen is None or not seen.exists or self.owner_of(seen) is Owner.FOREIGN:
             return None
         return seen
 
@@ -224,7 +224,7 @@ class JobView:
         restarts = 0 if self.queued is None else self.queued.restarts or 0
         is_requeued = bool(restarts or seen.restarts) or restart_count(self.markers) > 0
         # once another job has the native id, a submit time that several jobs may share proves nothing
-        submitted = self.submitted if self.stranger is None or seen.tag else None
+        submitted = self.submitted if self.foreign_job is None or seen.tag else None
         began = min((marker.time for marker in self.markers), default=None)
         return owner_of(seen, self.tag, submitted, began=began, is_requeued=is_requeued)
 
@@ -238,7 +238,7 @@ class JobView:
             return
         self.needs_verdict = self.needs_verdict or self.absent_since is not None or attributed != self.queued
         self.queued, self.absent_since = attributed, None
-        self.absences, self.is_denied, self.stranger = 0, False, None
+        self.absences, self.is_denied, self.foreign_job = 0, False, None
         self.accounted, self.is_unaccounted, self.unaccounted_since = None, False, None
         if not is_final(attributed):
             self.ended_since, self.earlier_absence = None, Absence()
@@ -253,8 +253,8 @@ class JobView:
         if seen is None or not seen.exists:
             return None
         owner = self.owner_of(seen)
-        if owner is Owner.STRANGER:
-            self.stranger = self.stranger if self._is_older_job(seen) else seen
+        if owner is Owner.FOREIGN:
+            self.foreign_job = self.foreign_job if self._is_older_job(seen) else seen
             return None
         if owner is Owner.OWN:
             if seen.tag:
@@ -309,7 +309,7 @@ class JobView:
         """Use another native id from now on; everything that was known under the old one is dropped."""
         self.native_id = native_id
         self.queued = self.accounted = self.absent_since = self.ended_since = self.unaccounted_since = None
-        self.absences, self.is_denied, self.stranger, self.submitted = 0, False, None, None
+        self.absences, self.is_denied, self.foreign_job, self.submitted = 0, False, None, None
         self.earlier_absence = Absence()
         self.accounting_queried = _NEVER
 

@@ -232,7 +232,7 @@ def warn_of_damage(spool: Spool, job_id: str, error: Exception | None = None) ->
         problem = spool.damage(job_id)
     except OSError as e:
         problem = str(e)
-    problem = problem or (None if error is None else f"its files cannot be understood: {error!r}")
+    problem = problem or (None if error is None else f"its files cannot be parsed: {error!r}")
     if problem is not None:
         log.warning(
             "job %s is damaged and left alone, in %s: %s; jpsi doctor says what to do",
@@ -272,7 +272,7 @@ def reused_native_ids(backend: Backend, spool: Spool, owners: Mapping[str, Inten
     """
     job_ids = {owner.job_id for owner in owners.values()}
     # the markers stay in place for the processes that follow these jobs
-    ended_ids = {marker.job_id for marker in spool.news(job_ids) if has_exit_marker([marker])}
+    ended_ids = {marker.job_id for marker in spool.new_markers(job_ids) if has_exit_marker([marker])}
     ended = {
         native_id: owner
         for native_id, owner in owners.items()

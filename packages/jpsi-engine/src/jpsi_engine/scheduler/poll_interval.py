@@ -80,7 +80,7 @@ class PollInterval:
         self.shortest = shortest
         self.longest = max(shortest, longest)
         self._all_wait = False
-        # Until then a caller waits for news; a job that is cancelled while it waits leaves no marker.
+        # Until then a caller waits for a status; a job that is cancelled while it waits leaves no marker.
         self._deadline = _NEVER
         self._jitter = jitter
         self._lock = threading.Lock()
@@ -113,7 +113,7 @@ class PollInterval:
 
         Args:
             now: the current time.
-            is_urgent: True if markers cannot tell the news, for example that the batch system has ended a
+            is_urgent: True if no marker reports the change, for example that the batch system has ended a
                 job.
         """
         with self._lock:
@@ -135,7 +135,7 @@ class PollInterval:
             self._limit_interval(now)
 
     def note_deadline(self, now: float, seconds: float) -> None:
-        """Note that a caller waits for news of a job, for so many seconds at most."""
+        """Note that a caller waits for a status of a job, for so many seconds at most."""
         with self._lock:
             self._deadline = max(self._deadline, now + seconds)
             self._limit_interval(now)

@@ -1,8 +1,8 @@
-"""Polls the batch system about all jobs at once, or takes the snapshot of another process.
+"""Polls the batch system about all jobs together, or takes the snapshot of another process.
 
 A process whose poll is due takes the lock, unless another process holds it, and reads the last snapshot. The
 snapshot serves if its poll was begun after the reason to poll came up, and if it is about jobs that this
-process follows. It says nothing about a job that was followed later, or that no process had asked for:
+process follows. It says nothing about a job that was followed later, or that no process had queried:
 neither that the job is there nor that it is not. The next snapshot will. If the snapshot does not serve, the
 process polls, on behalf of all processes that share the snapshots, but not sooner than the shortest interval
 after the last poll.

@@ -1,10 +1,10 @@
 """The files by which processes of one user share polls, and the lock of the process that polls.
 
-    <root>/asking/<boot>/lock            held while a process polls
-    <root>/asking/<boot>/answer.json     the last snapshot of the batch system
-    <root>/asking/<boot>/<name>.json     the jobs that one process wants polled, and until when
-    <root>/asking/<boot>/<name>.<n>.new  a file that is being written
-    <root>/asking/<boot>/missing/        see `jpsi_engine.scheduler.absences`
+    <root>/shared_poll/<boot>/lock            held while a process polls
+    <root>/shared_poll/<boot>/snapshot.json   the last snapshot of the batch system
+    <root>/shared_poll/<boot>/<name>.json     the jobs that one process wants polled, and until when
+    <root>/shared_poll/<boot>/<name>.<n>.new  a file that is being written
+    <root>/shared_poll/<boot>/missing/        see `jpsi_engine.scheduler.absences`
 
 Times in the files are those of `time.monotonic`: all processes of a machine share that clock, no user can set
 it, and it restarts with each boot. So there is a folder for each boot of each machine. Machines do not share
@@ -35,7 +35,7 @@ _VERSION = 4
 _SNAPSHOT = "answer"
 _JSON = ".json"
 _OLD_SECONDS = 7 * 24 * 3600.0
-#: The identity of one written file, which tells it from earlier and later files of the same name.
+#: The identity of one written file, which distinguishes it from earlier and later files of the same name.
 _File = tuple[int, int, int, int]
 # The exceptions that a file of unexpected content raises when it is decoded.
 _DECODE_ERRORS = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
@@ -52,7 +52,7 @@ class SharedPoll:
 
     def __init__(self, root: str) -> None:
         self._name = os.urandom(8).hex()
-        self._parent = f"{root}/asking"
+        self._parent = f"{root}/shared_poll"
         # If the boot has no name, times of the last boot look like those of this one: nothing is shared then.
         self._folder = f"{self._parent}/{boot_id() if boot_id() != NO_BOOT else self._name}"
         self._announced: tuple[str, frozenset[str]] | None = None

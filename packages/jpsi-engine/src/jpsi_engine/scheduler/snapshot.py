@@ -88,9 +88,9 @@ def encode(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "begun": snapshot.begun,
         "ended": snapshot.ended,
-        "asked": None if snapshot.queried is None else sorted(snapshot.queried),
-        "said": [_encode(observation) for observation, _ in different.values()],
-        "seen": [native_ids for _, native_ids in different.values()],
+        "queried": None if snapshot.queried is None else sorted(snapshot.queried),
+        "observations": [_encode(observation) for observation, _ in different.values()],
+        "native_ids": [native_ids for _, native_ids in different.values()],
     }
 
 
@@ -100,9 +100,11 @@ def decode(plain: Mapping[str, Any]) -> Snapshot:
     Raises:
         LookupError, TypeError, ValueError, AttributeError: `plain` is not a result of `encode`.
     """
-    queried = plain["asked"]
+    queried = plain["queried"]
     seen: dict[str, Observation] = {}
-    for fields, native_ids in zip(_typed(plain["said"], list), _typed(plain["seen"], list), strict=True):
+    for fields, native_ids in zip(
+        _typed(plain["observations"], list), _typed(plain["native_ids"], list), strict=True
+    ):
         seen.update(dict.fromkeys(_check_texts(native_ids), _decode(fields)))
     return Snapshot(
         begun=float(plain["begun"]),

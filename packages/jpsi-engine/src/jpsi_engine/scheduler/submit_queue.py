@@ -55,7 +55,7 @@ class SubmissionCancelled(Exception):
 
 def not_admitted_error(job_id: str) -> SubmitException:
     """Return the error for a job that was cancelled while it waited."""
-    return SubmitException(f"job {job_id} was given up while it waited to be submitted")
+    return SubmitException(f"job {job_id} was cancelled while it waited to be submitted")
 
 
 @attrs.define(slots=True, eq=False)

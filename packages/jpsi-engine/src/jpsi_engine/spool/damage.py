@@ -46,9 +46,9 @@ def read_final(path: str) -> dict[str, Any] | None:
 
 
 def read_stop(path: str) -> dict[str, Any] | None:
-    """Return the record in a file that a job was asked to end; None if there is no file.
+    """Return the request to end a job that a file records; None if there is no file.
 
-    A damaged file still shows that a client asked, and its modification time shows when.
+    A damaged file still shows that a client made the request, and its modification time shows when.
     """
     try:
         content = read_json(path)
@@ -149,7 +149,7 @@ def _content_problem(data: bytes, check: Callable[[Any], None], *, is_array: boo
 def check_intent(content: Any) -> None:  # noqa: ANN401  whatever is there
     """Raise if this is not the intent of an attempt."""
     _check_time(content["time"])
-    remote = content.get("elsewhere")
+    remote = content.get("remote")
     texts = [content["directory"], *(() if remote is None else (remote["root"], remote["home"]))]
     if not all(isinstance(it, str) for it in texts) or problems(decode(content["spec"])):
         raise ValueError(content)
@@ -165,7 +165,7 @@ def check_status(content: Any) -> None:  # noqa: ANN401  as above
 
 
 def check_stop(content: Any) -> None:  # noqa: ANN401  as above
-    """Raise if this is not the record that a job was asked to end."""
+    """Raise if this is not the record of a request to end a job."""
     _check_time(content["time"])
 
 

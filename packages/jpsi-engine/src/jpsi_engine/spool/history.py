@@ -133,8 +133,8 @@ class JobHistory:
     def _stop_remark(self) -> str | None:
         if self._stop is not None:
             # the client writes it before it asks the batch system, which may not have got the request
-            asked, repeats = "its end was asked for", self._stop.repeats
-            return f"{asked}, and {repeats} more times as it lived on" if repeats else asked
+            remark, repeats = "its cancellation was requested", self._stop.repeats
+            return f"{remark}, and {repeats} more times, as it still ran" if repeats else remark
         if not self.record.is_revoked:
             return None
         return (

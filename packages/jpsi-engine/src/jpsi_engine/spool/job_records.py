@@ -1,15 +1,16 @@
 """Reads the files of all jobs in one spool, no matter which process submitted them; changes nothing.
 
-It reads thousands of jobs at once, so it opens only those files that decide what became of a job.
+It may read thousands of jobs in one call, so it opens only those files that decide what became of a job.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -53,7 +54,7 @@ class JobRecord:
     #: The time when its runner began, in nanoseconds since 1970; for processes of this machine only.
     started_ns: int | None = None
     markers: Sequence[Marker] = ()
-    #: The record that it was asked to end, with the reason.
+    #: The record of jpsi's request to end it, with the reason.
     stop: Mapping[str, Any] | None = None
     #: The final status, if it does not follow from the markers alone.
     final: Mapping[str, Any] | None = None
@@ -84,8 +85,12 @@ class JobRecords:
         self._element_ids = element_ids
         self._are_processes = are_processes
 
-    def read(self) -> list[JobRecord]:
-        """Return all jobs; a job whose files are damaged has its `damage` filled.
+    def read(self, members: Mapping[str, ArrayMember | None] | None = None) -> list[JobRecord]:
+        """Return all jobs, or some of them; a job whose files are damaged has its `damage` filled.
+
+        Args:
+            members: the ids of the jobs to return, with the array elements that they were when they were read
+                before; files of other jobs are not opened. None for all jobs.
 
         Raises:
             OSError: the directories cannot be read.
@@ -93,19 +98,24 @@ class JobRecords:
         # before the folders, as another process may move markers into them meanwhile
         markers: dict[str, dict[str, Marker]] = {}
         with contextlib.suppress(FileNotFoundError):
-            for marker in scan(self._events):
+            for marker in scan(self._events, members):
                 markers.setdefault(marker.job_id, {})[marker.name] = marker
-        arrays = dict(self._read_arrays())
+        find_array = functools.cache(self._read_array)
+        if members is None:
+            job_ids, names = list_names(self._jobs), self._arrays.all_names()
+        else:
+            job_ids, names = list(members), list({it.array for it in members.values() if it is not None})
+        arrays = list(filter(None, map(find_array, names)))
         found = dict[str, JobRecord | None]()
-        for job_id in list_names(self._jobs):
+        for job_id in job_ids:
             new, record = markers.get(job_id, {}), None
             with contextlib.suppress(OSError, *damage.DAMAGE):
-                record = self._read_folder(job_id, new, arrays)
+                record = self._read_folder(job_id, new, find_array)
             found[job_id] = record or self.read_damaged(job_id, new)
-        for array in arrays.values():
+        for array in arrays:
             for index, element in enumerate(array.intent.elements, 1):
-                earlier = found.get(element["id"])
-                if earlier is None or earlier.attempt < element["attempt"]:
+                earlier, is_wanted = found.get(element["id"]), members is None or element["id"] in members
+                if is_wanted and (earlier is None or earlier.attempt < element["attempt"]):
                     # the job has no files of its own for this attempt
                     found[element["id"]] = array.element(index)
         return [record for record in found.values() if record is not None]
@@ -158,21 +168,22 @@ class JobRecords:
             damage=problems,
         )
 
-    def _read_arrays(self) -> Iterator[tuple[str, _Array]]:
-        for name in self._arrays.all_names():
-            with contextlib.suppress(OSError, *damage.DAMAGE):
-                intent = self._arrays.read(name)
-                if intent is None:
-                    continue
-                claim = None if intent.native_id else self._arrays.claim(name)
-                native_id = intent.native_id or _native_id_of_claim(claim)
-                indices = range(1, 1 + len(intent.elements))
-                ids = None if native_id is None else self._element_ids(native_id, indices)
-                unsent_reason = self._arrays.read_unsent_reason(name) if is_revoked(claim) else None
-                yield name, _Array(intent, native_id, ids, is_revoked(claim), unsent_reason)
+    def _read_array(self, name: str) -> _Array | None:
+        """Return an array; None if its files are damaged, or there is no such array."""
+        with contextlib.suppress(OSError, *damage.DAMAGE):
+            intent = self._arrays.read(name)
+            if intent is None:
+                return None
+            claim = None if intent.native_id else self._arrays.claim(name)
+            native_id = intent.native_id or _native_id_of_claim(claim)
+            indices = range(1, 1 + len(intent.elements))
+            ids = None if native_id is None else self._element_ids(native_id, indices)
+            unsent_reason = self._arrays.read_unsent_reason(name) if is_revoked(claim) else None
+            return _Array(intent, native_id, ids, is_revoked(claim), unsent_reason)
+        return None
 
     def _read_folder(
-        self, job_id: str, new: Mapping[str, Marker], arrays: Mapping[str, _Array]
+        self, job_id: str, new: Mapping[str, Marker], find_array: Callable[[str], _Array | None]
     ) -> JobRecord | None:
         """Return the record of a job; None if its files are damaged, or there is no job."""
         folder = f"{self._jobs}/{job_id}"
@@ -181,7 +192,7 @@ class JobRecords:
         if not files.has("intent", ".json"):
             if files.has("array"):
                 place = read_link(folder, files.attempt)
-                array = None if place is None else arrays.get(place.array)
+                array = None if place is None else find_array(place.array)
                 record = None if place is None or array is None else array.element(place.index, **own)
                 # a link to the element of another job is damaged
                 is_own = record is not None and (record.job_id, record.attempt) == (job_id, files.attempt)

@@ -5,7 +5,7 @@
                                         the client adds the native id as a second line
     <root>/jobs/<id>/run.<n>            the script that runs attempt n
     <root>/jobs/<id>/claim.<n>          made exclusively, by the runner (its pid) or a client that revokes it
-    <root>/jobs/<id>/stop.<n>.json      jpsi asked attempt n to end
+    <root>/jobs/<id>/stop.<n>.json      jpsi's request to end attempt n
     <root>/jobs/<id>/final.<n>.json     the final status, if it does not follow from the exit marker alone
     <root>/jobs/<id>/unsent.<n>         attempt n was revoked and its submission failed; the reason, in words
     <root>/jobs/<id>/deferred           the job is submitted once other jobs have ended; see `deferral`
@@ -18,7 +18,7 @@
     <root>/staged/<id>                  the remote host still has staged files of a job that is done with them
     <root>/events/                      markers, until a client moves them into the folders of their jobs
     <root>/requeue.json                 the exit codes after which a job is requeued; see `requeue_codes`
-    <root>/asking/                      the poll results that processes share; see `shared_poll`
+    <root>/shared_poll/                 the poll results that processes share; see `shared_poll`
 
 All files are private to the user. A file that processes may read at any time appears complete or not at all.
 """
@@ -92,7 +92,7 @@ class Attempt(Protocol):
 
 
 def stop_file(job_id: str, attempt: int) -> str:
-    """Return the path, relative to the root, of the file that says that an attempt was asked to end."""
+    """Return the path, relative to the root, of the record of a request to end an attempt."""
     return f"jobs/{job_id}/stop.{attempt}.json"
 
 
@@ -271,7 +271,7 @@ class Spool:
         return None
 
     def was_stopped(self, job_id: str) -> bool:
-        """Return True if any attempt of a job was asked to end."""
+        """Return True if jpsi requested the end of any attempt of a job."""
         return any(name.startswith("stop.") for name in self.names(job_id))
 
     def adopt(self, job_id: str, attempt: int, place: ArrayMember) -> None:
@@ -301,7 +301,7 @@ class Spool:
         return self.has_intent(job_id, attempt) or host.exists(link_path(self.folder(job_id), attempt))
 
     def stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> dict[str, Any]:
-        """Record that an attempt was asked to end, and return the first such record."""
+        """Record a request to end an attempt, and return the first such record."""
         path = f"{self.root}/{stop_file(job_id, attempt)}"
         is_first = host.write_once(path, json.dumps(content).encode("ascii"))
         return content if is_first else self.read_stop(job_id, attempt) or content
@@ -399,9 +399,9 @@ class Spool:
 
     def has_new_markers(self, job_id: str) -> bool:
         """Return True if a job has left markers that no process has moved into its folder yet."""
-        return bool(self.news({job_id}))
+        return bool(self.new_markers({job_id}))
 
-    def news(self, job_ids: Collection[str]) -> list[Marker]:
+    def new_markers(self, job_ids: Collection[str]) -> list[Marker]:
         """Return the markers of these jobs that no process has moved into their folders yet."""
         return _scan_if_exists(self.events, job_ids)
 
@@ -444,7 +444,7 @@ class Spool:
     def have_run(self, attempts: Mapping[str, int]) -> bool:
         """Return True if any of these attempts of jobs began to run; see `has_run`."""
         # another process may move a marker from `events` into the folder meanwhile, so the folder comes last
-        if any(marker.attempt == attempts[marker.job_id] for marker in self.news(attempts.keys())):
+        if any(marker.attempt == attempts[marker.job_id] for marker in self.new_markers(attempts.keys())):
             return True
         claims = (self.claim(job_id, attempt) for job_id, attempt in attempts.items())
         return any(it is not None and it.text not in {"", REVOKED} for it in claims) or any(
@@ -457,7 +457,7 @@ class Spool:
         Args:
             job_id: the job.
             is_conclusive: returns True if these markers of an attempt decide its final status; called only if
-                the attempt was not asked to end and waits for no stage out.
+                jpsi did not request the end of the attempt, and it waits for no stage out.
         """
         names = self.names(job_id)
         attempt = last_attempt(job_id, names)

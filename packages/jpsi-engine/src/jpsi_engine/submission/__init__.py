@@ -1,7 +1,7 @@
 """The submission of jobs: from the check of the dependencies to the native id.
 
 It prepares a job, writes its intent, hands it off to the batch system and records its native id; also for
-many jobs at once, and within limits. It also cancels, holds and releases jobs.
+many jobs together, and within limits. It also cancels, holds and releases jobs.
 """
 
 from jpsi_engine.submission import control

@@ -156,7 +156,7 @@ def _refusals(jobs: Sequence[JobView], done: str, why: Mapping[str, str]) -> dic
 
 def _not_owned_error(job: JobView, done: str, display_name: str, owner: Owner) -> SubmitException:
     begun = f"job {job.job_id} was not {done}: {display_name}"
-    if owner is Owner.STRANGER:
+    if owner is Owner.FOREIGN:
         why = (
             f"has lost it, and its native id {job.native_id} is now another job's, "
             "which does not carry its tag"

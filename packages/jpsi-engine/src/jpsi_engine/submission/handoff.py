@@ -6,11 +6,10 @@ if the batch system does not have it.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
 import attrs
@@ -118,10 +117,15 @@ class Handoff:
         def run(command: Command) -> CommandResult:
             return self._run_host.run_submit(command, attempts, prepared.locks[0], ready)
 
-        with _discard_on_error(attempts):
+        try:
             scripts = [
                 self.render_script(it, spec, context) for it, context in zip(attempts, contexts, strict=True)
             ]
+        except BaseException:
+            # nothing was submitted yet
+            for it in attempts:
+                it.discard()
+            raise
         try:
             submitted = self._backend.submit(scripts, spec, contexts, run)
         except (_NotDurableError, UnsentError) as e:
@@ -166,7 +170,7 @@ class Handoff:
 
     def _discard_refused(self, attempts: Sequence[JobAttempt], failure: Failure) -> list[JpsiError]:
         """Discard attempts that the batch system refused, or withdraw them; return the error of each."""
-        why = f"{self._backend.display_name} did not take it: {failure.message}"
+        why = f"{self._backend.display_name} did not accept it: {failure.message}"
         discarded = [it for it in attempts if it.discard(why)]
         self._run_host.clean_up(discarded)
         refusals = []
@@ -178,9 +182,9 @@ class Handoff:
     def _refusal_error(self, attempt: JobAttempt, failure: Failure) -> JpsiError:
         if failure.kind is FailureKind.INVALID_JOB:
             return InvalidJobException.of(
-                _SUBJECT, [f"{self._backend.display_name} refuses it: {failure.message}"]
+                _SUBJECT, [f"{self._backend.display_name} rejects it: {failure.message}"]
             )
-        msg = f"{self._backend.display_name} did not take {attempt.name}: {failure.message}"
+        msg = f"{self._backend.display_name} did not accept {attempt.name}: {failure.message}"
         return SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)
 
     def render_script(self, attempt: JobAttempt, spec: JobSpec, context: SubmitContext) -> Script:
@@ -189,7 +193,7 @@ class Handoff:
         Raises:
             ValueError: the batch system cannot express what the spec asks for.
         """
-        return attrs.evolve(self._backend.render(spec, context), run=self._run_line(attempt))
+        return Script(self._backend.render(spec, context).directives, self._run_line(attempt))
 
     def _run_line(self, attempt: JobAttempt) -> ShellLine:
         # If the runner's script was lost, in a crash or a clean-up, the job must not end with success. A
@@ -298,17 +302,6 @@ class Handoff:
     def _native_id_in(self, claim: Claim | None) -> str | None:
         text = "" if claim is None else claim.text
         return None if text in {"", REVOKED} else self._backend.canonical_or_same(text)
-
-
-@contextlib.contextmanager
-def _discard_on_error(attempts: Sequence[JobAttempt]) -> Iterator[None]:
-    """Discard the attempts if the block raises, as nothing was submitted yet."""
-    try:
-        yield
-    except BaseException:
-        for it in attempts:
-            it.discard()
-        raise
 
 
 def _result_or_error(do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T | JpsiError:

@@ -147,7 +147,7 @@ class Recovery:
         """Move markers of attempts without other files to their jobs' folders; return the job ids."""
         last: dict[str, int] = {}
         found = set()
-        for marker in self._spool.news(frozenset(job_ids)):
+        for marker in self._spool.new_markers(frozenset(job_ids)):
             if marker.job_id not in last:
                 last[marker.job_id] = self._spool.last_attempt(marker.job_id)
             if marker.attempt > last[marker.job_id] and self._spool.consume(marker):
@@ -418,7 +418,7 @@ def _record_native_id(lost: JobAttempt, native_id: str) -> None:
 
 
 def _warn_of_array(name: str, problem: Exception | str) -> None:
-    problem = problem if isinstance(problem, str) else f"cannot be understood: {problem!r}"
+    problem = problem if isinstance(problem, str) else f"cannot be parsed: {problem!r}"
     msg = "the jobs of array %s are left alone: its intent %s; jpsi doctor says what to do"
     log.warning(msg, name, problem)
 

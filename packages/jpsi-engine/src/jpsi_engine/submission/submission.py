@@ -37,7 +37,7 @@ from jpsi_engine.spool import (
     Spool,
     read_link,
 )
-from jpsi_engine.submission.handoff import HandedOff, Handoff, Prepared
+from jpsi_engine.submission.handoff import HandedOff, Handoff, Prepared, write_nothing
 from jpsi_engine.submission.requeue_rules import probe_requeue_codes, requeue_rules
 from jpsi_engine.submission.run_host import RemoteStaging, RunHost, TakenError
 from jpsi_engine.transfer import RemotePlan, plan
@@ -118,14 +118,26 @@ class SubmissionPipeline:
                 return Accepted([], errors)
             attempts, held = list(locks), list(locks.values())
             with self._staged_in(submissions[0], locks):
-                with _discard_on_error(locks):
+                try:
                     after = self._take_slot(stack, spec) if after is None else after
                     begun = time.monotonic()
                     contexts = [self._context(it.job_id, it.tag, after) for it in attempts]
-                prepared = Prepared(attempts=attempts, spec=spec, contexts=contexts, locks=held, begun=begun)
-                if len(submissions) == 1:
-                    write = functools.partial(self._write_files, held[0], submissions[0])
-                    native_id, interrupt = self._hand_off_one(attrs.evolve(prepared, write=write))
+                except BaseException:
+                    _discard(locks)
+                    raise
+                is_single = len(submissions) == 1
+                prepared = Prepared(
+                    attempts=attempts,
+                    spec=spec,
+                    contexts=contexts,
+                    locks=held,
+                    begun=begun,
+                    write=functools.partial(self._write_files, held[0], submissions[0])
+                    if is_single
+                    else write_nothing,
+                )
+                if is_single:
+                    native_id, interrupt = self._hand_off_one(prepared)
                     return Accepted([_view(attempts[0], native_id, begun)], {}, interrupt)
                 handed_off = self._hand_off(prepared)
         jobs = []
@@ -150,7 +162,7 @@ class SubmissionPipeline:
         """
         locks: dict[JobIntent, int] = {}
         errors: dict[str, JpsiError] = {}
-        with _discard_on_error(locks):
+        try:
             for it in submissions:
                 job_attempt = self._attempt(it)
                 try:
@@ -165,6 +177,9 @@ class SubmissionPipeline:
                     if len(submissions) == 1:
                         raise
                     errors[it.job_id] = e
+        except BaseException:
+            _discard(locks)
+            raise
         return locks, errors
 
     def _attempt(self, submission: Submission) -> JobIntent:
@@ -188,9 +203,12 @@ class SubmissionPipeline:
         # Another machine may have copied the same files for a later attempt. Only one machine can submit it.
         is_needed = submission.attempt > 1
         try:
-            with _discard_on_error(locks):
+            try:
                 report = functools.partial(self._setup.staged, job_id)
                 remote_staging.put(job_id, self._plan_transfers(remote_staging, submission).puts, report)
+            except BaseException:
+                _discard(locks)
+                raise
             is_needed = False
             yield
             is_needed = True
@@ -310,14 +328,10 @@ class SubmissionPipeline:
             # the claim, which the runner makes when the job starts, and the tag lead to the native id, too
             log.warning("%s: its native id %s could not be recorded", name, native_id, exc_info=True)
 
-    @contextlib.contextmanager
-    def _convert_errors(self, name: str) -> Iterator[None]:
-        with convert_os_errors(f"{name} could not be recorded in {self._spool.root}", self._spool.root):
-            try:
-                yield
-            except FileExistsError as e:
-                msg = f"{name} was submitted by another process in the meantime"
-                raise SubmitException(msg, e) from e
+    def _convert_errors(self, name: str) -> contextlib.AbstractContextManager[None]:
+        root = self._spool.root
+        exists = f"{name} was submitted by another process in the meantime"
+        return convert_os_errors(f"{name} could not be recorded in {root}", root, exists)
 
     def end_earlier_attempts(self, job_id: str, attempt: int) -> None:
         """Make sure that no earlier attempt of a job can still run.
@@ -474,19 +488,14 @@ class SubmissionPipeline:
         )
 
 
-@contextlib.contextmanager
-def _discard_on_error(locks: Mapping[JobIntent, int]) -> Iterator[None]:
-    """Discard attempts if the block raises, so that they were never made."""
-    try:
-        yield
-    except BaseException:
-        for job_attempt, lock in locks.items():
-            # under its lock, or another process could take the attempt for one that it may withdraw
-            try:
-                job_attempt.discard()
-            finally:
-                os.close(lock)
-        raise
+def _discard(locks: Mapping[JobIntent, int]) -> None:
+    """Discard attempts after an error, so that they were never made."""
+    for job_attempt, lock in locks.items():
+        # under its lock, or another process could take the attempt for one that it may withdraw
+        try:
+            job_attempt.discard()
+        finally:
+            os.close(lock)
 
 
 def encode_spec(submission: Submission) -> Mapping[str, Any]:

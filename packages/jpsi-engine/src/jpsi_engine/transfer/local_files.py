@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from jpsi import OutputPart
 from jpsi.plugin.engine import Progress
 from jpsi_engine.host import changed_file_error, local_file_error
-from jpsi_engine.transfer.part_files import append, complete, open_part_file
 from jpsi_engine.transfer.progress import ProgressCounter
 from jpsi_engine.transfer.trees import Entry, Kind, make_entries, set_modes, tree
 
@@ -79,6 +78,9 @@ def _copy_all(source: str, target: str, progress: Progress | None) -> None:
 
 
 def _copy(entry: Entry, source_root: str, target_root: str, count: ProgressCounter) -> None:
+    # most programs read output, and copy nothing
+    from jpsi_engine.transfer.part_files import append, complete, open_part_file  # noqa: PLC0415
+
     source, target = entry.below(source_root), entry.below(target_root)
     with open_source(source) as read_from, open_part_file(target) as part:
         os.ftruncate(part.fd, 0)

@@ -16,7 +16,7 @@ from jpsi_engine.host import remote_file_error
 from jpsi_engine.transfer.checksums import SPAN, SpanSums, Tool
 from jpsi_engine.transfer.remote_commands import checksum_command, parse_failed_number
 
-# Few at once, so that other commands on the connection need not wait long.
+# Few at a time, so that other commands on the connection need not wait long.
 _SPANS_PER_COMMAND = 4
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 0.25, 1.0
 _SMALLEST, _LARGEST = 1 << 16, 1 << 24

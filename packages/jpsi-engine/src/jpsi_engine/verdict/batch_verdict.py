@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from jpsi import JobStatus
-from jpsi.plugin import Evidence, JobState, Observation, Reason
+from jpsi.plugin import Evidence, JobState, Reason
 from jpsi.plugin.engine import timed
 from jpsi_engine.verdict.exit_phases import SETUP_CODE
 from jpsi_engine.verdict.marker_verdict import (
@@ -30,6 +30,9 @@ from jpsi_engine.verdict.marker_verdict import (
     was_signalled_before,
 )
 from jpsi_engine.verdict.markers import Marker, of_last_run
+
+if TYPE_CHECKING:
+    from jpsi.plugin import Observation
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # Reasons that only repeat the exit code; any other reason is known to the batch system alone.
@@ -50,7 +53,7 @@ class Facts:
     markers: Sequence[Marker] = ()
     #: The exit codes after which the batch system may requeue the job.
     requeue_exit_codes: Collection[int] = ()
-    #: The record that jpsi asked the job to end; None if it did not.
+    #: The record of jpsi's request to end the job; None if there was none.
     stop: Stop | None = None
     #: The last observation from the queue, unless it is older than the exit marker.
     queued: Observation | None = None
@@ -63,7 +66,7 @@ class Facts:
     #: True if the batch system denied this very job, and did not only leave it out.
     denied: bool = False
     #: The last observation of another job, to which the batch system has given the native id.
-    stranger: Observation | None = None
+    foreign_job: Observation | None = None
     #: True if accounting cannot add anything: there is none, or it did not know the job in good time.
     unaccounted: bool = False
     #: True if so much time has passed that a marker would be visible by now.
@@ -155,7 +158,7 @@ def _is_provisional(facts: Facts, exit_marker: Marker) -> bool:
 
 
 def _may_be_requested(stop: Stop | None) -> bool:
-    """Return True if the job may have ended because jpsi asked it to.
+    """Return True if the job may have ended because jpsi cancelled it.
 
     The signal may reach the job before its runner; the job then ends with any code. The function compares no
     clocks, as those of clients, nodes and file servers differ.
@@ -234,8 +237,8 @@ def _status_without_code(facts: Facts, end: Observation, when: datetime) -> JobS
 
 def _lost_status(facts: Facts) -> JobStatus:
     has_run = any(marker.kind == "active" for marker in facts.markers)
-    if facts.stranger is not None:
-        return _lost_to_reused_id(facts, facts.stranger)
+    if facts.foreign_job is not None:
+        return _lost_to_reused_id(facts, facts.foreign_job)
     if facts.stop is not None and not has_run:
         return cancelled_status(facts.now, None, Evidence.ABSENCE)
     if not facts.has_runner and not has_run:
@@ -250,16 +253,16 @@ def unverified_status(time: datetime, message: str) -> JobStatus:
     return failed_status(time, None, Reason.ATTACH_UNVERIFIED, message, Evidence.ABSENCE)
 
 
-def _lost_to_reused_id(facts: Facts, stranger: Observation) -> JobStatus:
+def _lost_to_reused_id(facts: Facts, foreign_job: Observation) -> JobStatus:
     """Return the status of a job that the batch system has lost, and whose native id another job now has."""
-    submitted = None if stranger.submitted is None else stranger.submitted.isoformat()
+    submitted = None if foreign_job.submitted is None else foreign_job.submitted.isoformat()
     when = "" if submitted is None else f", submitted at {submitted}"
-    details = {"state": stranger.native_state, "tag": stranger.tag or None, "submitted": submitted}
+    details = {"state": foreign_job.native_state, "tag": foreign_job.tag or None, "submitted": submitted}
     message = (
         f"{facts.system} has lost the job: its native id now belongs to another job{when}; "
         "the job left no exit code"
     )
-    metadata = {f"{facts.system}.stranger.{name}": value for name, value in details.items() if value}
+    metadata = {f"{facts.system}.foreign_job.{name}": value for name, value in details.items() if value}
     return failed_status(facts.now, None, Reason.LOST, message, Evidence.ABSENCE, metadata)
 
 

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import enum
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from jpsi.plugin import JobState, Observation
+from jpsi.plugin import JobState
+
+if TYPE_CHECKING:
+    from jpsi.plugin import Observation
 
 # Systems print the time of a submission in whole seconds, rounded by some and truncated by others.
 _SAME_TIME = timedelta(seconds=1)
@@ -22,7 +26,7 @@ class Owner(enum.Enum):
     #: The job that was queried.
     OWN = "own"
     #: Another job, which has the native id now.
-    STRANGER = "stranger"
+    FOREIGN = "foreign"
     #: The observation does not say.
     UNKNOWN = "unknown"
 
@@ -40,7 +44,7 @@ def owner_of(
     Args:
         observation: the batch system's report about the native id of the job.
         tag: the job's tag; None for a job that jpsi did not submit, for which every report is believed.
-        submitted: the time when the batch system accepted the job, as an earlier report with the tag said.
+        submitted: the time when the batch system accepted the job, as an earlier report with the tag has it.
         began: the time of the job's first marker, by which the batch system had accepted it; None if it has
             left none.
         is_requeued: True if the batch system has requeued the job, which on some systems changes the
@@ -49,18 +53,18 @@ def owner_of(
     if tag is None or observation.tag == tag:
         return Owner.OWN
     if observation.tag:
-        return Owner.STRANGER
+        return Owner.FOREIGN
     if observation.submitted is None or (submitted or began) is None:
-        return Owner.UNKNOWN if observation.tag is None else Owner.STRANGER
+        return Owner.UNKNOWN if observation.tag is None else Owner.FOREIGN
     if not _is_in_time(observation.submitted, submitted, began):
-        return Owner.UNKNOWN if is_requeued else Owner.STRANGER
+        return Owner.UNKNOWN if is_requeued else Owner.FOREIGN
     if observation.tag is None:
         # a submission time before this job began proves nothing without an earlier report
         return Owner.OWN if submitted is not None else Owner.UNKNOWN
     # A user or a site may have changed the text that carried the tag; or a controller was killed, restarted
     # and accepted another job within a second. A job that waits, or began to run later, is not this one.
     is_another = began is None or (not is_requeued and not _has_begun_by(observation, began))
-    return Owner.STRANGER if is_another else Owner.UNKNOWN
+    return Owner.FOREIGN if is_another else Owner.UNKNOWN
 
 
 def _is_in_time(submit_time: datetime, submitted: datetime | None, began: datetime | None) -> bool:
@@ -79,11 +83,11 @@ def _has_begun_by(observation: Observation, began: datetime) -> bool:
 
 def is_refused(observation: Observation, owner: Owner) -> bool:
     """Return True if a request must not be sent, as the native id is, or may be, another job's."""
-    return owner is Owner.STRANGER or (owner is Owner.UNKNOWN and observation.tag == "")
+    return owner is Owner.FOREIGN or (owner is Owner.UNKNOWN and observation.tag == "")
 
 
 def is_own(observation: Observation | None, tag: str | None) -> bool:
     """Return True if an observation reports a job, and may be about the one that carries the tag."""
     if observation is None or not observation.exists:
         return False
-    return owner_of(observation, tag) is not Owner.STRANGER
+    return owner_of(observation, tag) is not Owner.FOREIGN

@@ -31,14 +31,14 @@ _EXIT_GRACE_NS = 60_000_000_000
 
 @attrs.frozen(slots=True)
 class Stop:
-    """The record that jpsi asked the job to end."""
+    """The record of jpsi's request to end a job, by a cancel or at the end of its duration."""
 
     #: CANCEL or TIMEOUT.
     why: str
     time: datetime
-    #: True if the job had left its exit marker already when jpsi asked.
+    #: True if the job had left its exit marker already by then.
     is_late: bool = False
-    #: How often the batch system was asked again, as the job lived on.
+    #: How often jpsi repeated the cancel, as the job still ran.
     repeats: int = 0
 
     @classmethod
@@ -80,7 +80,7 @@ def judge_process(
 
     Args:
         markers: the markers of the job's last run.
-        stop: set if jpsi asked the job to end.
+        stop: set if jpsi requested the end of the job.
         process_end: set once the job's process has ended.
         has_runner: True if that process is jpsi's runner; a process that was only attached to leaves no
             markers, and only its end is known.
@@ -88,7 +88,7 @@ def judge_process(
     markers = list(markers)
     exit_marker = first_exit_marker(markers)
     if stop is not None:
-        # A job that jpsi asked to end is over when its processes are gone, no matter how it exited.
+        # A job whose end jpsi requested is over when its processes are gone, no matter how it exited.
         if process_end is None:
             return None
         if exit_marker is None:
@@ -109,7 +109,7 @@ def first_exit_marker(markers: Iterable[Marker]) -> Marker | None:
 
 
 def has_exit_marker(markers: Iterable[Marker]) -> bool:
-    """Return True if there is an exit marker, which decides the status of a job that was not asked to end."""
+    """Return True if there is an exit marker: it decides the status unless jpsi requested the end."""
     return any(marker.kind == "exit" for marker in markers)
 
 
@@ -286,7 +286,7 @@ def parse_exit_phase(detail: str) -> str:
 def add_staging_outcome(status: JobStatus, detail: str) -> JobStatus:
     """Add the phase that failed after the run, by the detail of its exit marker, to a final status.
 
-    A completed job whose stage out failed becomes FAILED, as its results are not where the user asked for
+    A completed job whose stage out failed becomes FAILED, as its results are not where the user wants
     them. A failed cleanup, which only leaves files behind, does not change the state.
     """
     failed_phase = detail.partition(ALSO)[2]

@@ -6,6 +6,7 @@ The commands that show, await or cancel runs begin with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import attrs
 
@@ -111,5 +112,7 @@ def last_run(file: str) -> Journal:
     last = latest_run(file)
     if last is None:
         msg = f"{file} was never run; `jpsi workflow run` runs it"
+        if not Path(file).exists():
+            msg = f"{file} was never run here, and does not exist"
         raise InvalidJobException(msg)
     return last

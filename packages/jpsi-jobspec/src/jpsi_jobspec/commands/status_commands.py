@@ -52,6 +52,8 @@ def logs(arguments: Arguments, *, task: str, is_stderr: bool) -> int:
         while (chunk := output.read(offset)) is not None and chunk.data:
             click.echo(chunk.data, nl=False)
             offset = chunk.end
+        if offset == 0 and not is_stderr:
+            print_errors([f"{name} has written nothing to standard output; --stderr shows standard error"])
     return EXIT_DONE
 
 

@@ -1,4 +1,4 @@
-"""Loads the document of a workflow, and reports all of its problems at once."""
+"""Loads the document of a workflow, and reports all of its problems together."""
 
 from __future__ import annotations
 

@@ -173,8 +173,8 @@ def as_one_kind(shape: Shape) -> ResourceSpecV1:
 def unsupported_parts(shape: Shape) -> list[str]:
     """Return what a job cannot ask for of a shape, one sentence each."""
     parts = (
-        (shape.racks, "racks are not asked for: jobs do not name them"),
-        (shape.storage, "storage is not asked for: jobs do not name it"),
+        (shape.racks, "racks are not requested: jobs do not name them"),
+        (shape.storage, "storage is not requested: jobs do not name it"),
     )
     return [sentence for amount, sentence in parts if amount]
 

@@ -51,7 +51,7 @@ _SUBMITTED = "submitted"
 # step would get the first ones of each node, even if another task has them. Without memory of its own a step
 # shares that of the group: srun(1), --mem.
 _OPTIONS = {"srun.distribution": "arbitrary", "srun.gpus-per-task": False, "srun.mem": "0"}
-# srun(1), INPUT ENVIRONMENT VARIABLES: the step would ask for what the group has asked for as well.
+# srun(1), INPUT ENVIRONMENT VARIABLES: the step would request what the group has requested as well.
 _UNSET_GROUP_VARIABLES: Mapping[str, str | None] = {"SLURM_GPUS_PER_TASK": None}
 # A step sees all GPUs that the allocation has on a node.
 _SELECT_DEVICES = """\

@@ -90,7 +90,7 @@ def _entry_to_dict(entry: Entry) -> dict[str, Any]:
         "command": list(entry.command),
         "replicas": entry.replicas,
         "resources": entry.resources,
-        "asks": None if entry.shape is None else _shape_to_dict(entry.shape),
+        "shape": None if entry.shape is None else _shape_to_dict(entry.shape),
         "after": [attrs.asdict(it) for it in entry.after],
         "when": entry.when.value,
         "duration": None if attributes.duration is None else attributes.duration.total_seconds(),

@@ -31,7 +31,7 @@ _LARGEST_CODE = 255
 # What these codes of a command mean is not what a task means by them.
 _RESERVED_CODES = {EXIT_USAGE, EXIT_TIMEOUT, EXIT_JPSI, EXIT_CANCELLED}
 _TERMINATED = 128 + signal.SIGTERM
-#: Reasons of cancellations that are consequences: no user asked for them.
+#: Reasons of cancellations that are consequences: no user requested them.
 _CONSEQUENCES = {DEPENDENCY_FAILED, NO_LONGER_NEEDED}
 
 

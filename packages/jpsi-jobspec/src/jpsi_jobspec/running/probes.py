@@ -93,7 +93,7 @@ class Probes:
         if job_id not in self._ends:
             is_over = self._ends[job_id] = threading.Event()
             arguments = (job_id, part, is_over)
-            threading.Thread(target=self._run, args=arguments, name="jpsi-ready", daemon=True).start()
+            threading.Thread(target=self._run, args=arguments, name="jpsi-probe", daemon=True).start()
 
     def end(self, job_id: str) -> None:
         """Stop the probe of a job."""

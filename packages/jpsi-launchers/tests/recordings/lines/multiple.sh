@@ -10,8 +10,8 @@ _launch_pass() {
   # shellcheck disable=SC2086  # several words
   [ -z "$_launch_pids" ] || kill -s "$1" $_launch_pids 2>/dev/null || :
 }
-# A signal ends `wait` early; asked again about a process whose end it told just then, it says 127. Of
-# one that ended as the signal came, bash 5.2 may have lost the code, and says -1.
+# A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127. If
+# the process ended as the signal came, bash 5.2 may have lost the exit code, and returns -1.
 _launch_wait() {
   # One that came while processes were started may have missed some: right after its start, dash loses them.
   if [ -n "$_launch_got" ]; then

@@ -91,8 +91,8 @@ def _has_nodes_only(resources: Mapping[str, str]) -> bool:
 def _chunks(resources: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
     if _has_nodes_only(resources):
         # pbs_resources(7B): each node of the old form becomes a chunk
-        asked = parse_nodes(resources["nodes"])
-        return [(str(number), {"ncpus": str(it), "mpiprocs": str(it)}) for number, it in asked]
+        chunks = parse_nodes(resources["nodes"])
+        return [(str(number), {"ncpus": str(it), "mpiprocs": str(it)}) for number, it in chunks]
     split = [chunk.split(":") for chunk in resources.get("select", "1").split("+")]
     return [(number, dict(part.partition("=")[::2] for part in parts)) for number, *parts in split]
 

@@ -1,4 +1,4 @@
-"""The jobs in qstat's listing, whatever its format, and the check that a listing of all jobs is complete.
+"""The jobs in a listing of qstat in any format, and the check that a listing of all jobs is complete.
 
 The command prints a line before and after the listing: one that lacks either line is incomplete. jpsi selects
 the user's jobs itself, as no qstat option lists them alone with all needed attributes.

@@ -54,7 +54,7 @@ def observe_jobs(
     Args:
         named: each listed job with the ids by which it was queried.
         system: the prefix of the names of details.
-        derive_end: derives the end of a finished job; returns None if the listing does not say.
+        derive_end: derives the end of a finished job; returns None if the listing does not show it.
     """
     observations: dict[str, Observation] = {}
     array_observations: dict[tuple[str, str], Observation] = {}

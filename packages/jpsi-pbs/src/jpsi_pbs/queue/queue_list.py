@@ -80,5 +80,5 @@ def _parse_boolean(value: str | None) -> bool | None:
     return {"True": True, "False": False}.get(value or "")
 
 
-def _describe_flag(name: str, value: bool | None) -> str:  # noqa: FBT001  what is said of it
+def _describe_flag(name: str, value: bool | None) -> str:  # noqa: FBT001  the value of the flag
     return {True: name, False: f"not {name}", None: f"{name} or not"}[value]

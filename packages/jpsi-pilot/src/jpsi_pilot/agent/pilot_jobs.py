@@ -104,7 +104,7 @@ class PilotJobs:
         """Cancel a pilot's job.
 
         Raises:
-            JpsiError: the target did not take the request.
+            JpsiError: the target did not accept the request.
         """
         job.cancel()
 

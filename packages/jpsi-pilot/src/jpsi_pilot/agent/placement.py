@@ -145,7 +145,7 @@ def _find_nodes(need: Need, capacities: Sequence[NodeCapacity]) -> tuple[tuple[s
 def count_pilots_to_start(
     waiting: Sequence[Waiting], free: Sequence[NodeCapacity], fresh: Sequence[NodeCapacity], allowed: int
 ) -> int:
-    """Return how many pilots to start so that every waiting job could start at once, up to the limit.
+    """Return how many pilots to start so that every waiting job could start now, up to the limit.
 
     Args:
         waiting: the jobs that could run in such pilots.

@@ -16,8 +16,6 @@ from .placement import Kind, Waiting
 
 #: The words for a job's state in the agent's answers; those in `FINAL` are final.
 FINAL = frozenset({"done", "failed", "cancelled", "timeout", "lost", "unable"})
-# The keys of events as earlier agents wrote them to journals.
-_RENAMED = {"word": "state"}
 
 #: An event as the journal has it: `what` names the method of `AgentState` that takes the other values.
 Event = Mapping[str, Any]  # Any: as JSON has it
@@ -132,7 +130,7 @@ class AgentState:
 
     def apply(self, event: Event) -> None:
         """Apply an event."""
-        rest = {_RENAMED.get(name, name): value for name, value in event.items() if name != "what"}
+        rest = {name: value for name, value in event.items() if name != "what"}
         getattr(self, f"_{event['what']}")(**rest)
 
     # The events.

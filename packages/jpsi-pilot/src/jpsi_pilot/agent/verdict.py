@@ -84,7 +84,7 @@ class Verdicts:
             self._record_final_state(job, state, end.code, end.message)
 
     def _record_loss(self, job: Job, code: int | None = None, message: str = "") -> None:
-        """Record a run that was lost with its pilot or its node; requeue the job if it asked for a retry."""
+        """Record a run that was lost with its pilot or its node; requeue the job if it requested a retry."""
         if job.submission.retry and not job.stopped:
             self._requeue(job, ran=True)
         else:

@@ -14,7 +14,6 @@ from jpsi.plugin import (
     Script,
     ShellLine,
     Site,
-    attributes,
     custom_options,
     hookimpl,
     resources,
@@ -50,7 +49,7 @@ def check_spec(spec: JobSpec, site: Site) -> Iterator[str]:
     yield from _check_size(spec, config)
     yield from _check_duration(spec, config)
     for name in _PILOT_ATTRIBUTES:
-        if getattr(attributes(spec), name) is not None:
+        if getattr(spec.attributes, name) is not None:
             yield f"a job in a pilot has no {name}; set that of the pilots in the configuration"
     for option, value in custom_options(spec, "pilot").items():
         if option != _RETRY_OPTION:

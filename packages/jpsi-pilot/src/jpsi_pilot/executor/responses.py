@@ -39,7 +39,7 @@ _STATES: Mapping[str, Meaning] = {
 T = TypeVar("T")
 # The key of the agent's answer that lists the ids of no known job.
 _UNKNOWN = "unknown"
-# The exit codes of client.py: the agent did not take the request, or refuses the job.
+# The exit codes of client.py: the agent did not accept the request, or refuses the job.
 _FAILURES = {3: FailureKind.TRANSIENT, 4: FailureKind.INVALID_JOB}
 
 
@@ -97,8 +97,7 @@ def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[st
 
 
 def _parse_observation(entry: Mapping[str, Any]) -> Observation:  # Any: as JSON has it
-    # an agent that an earlier jpsi-pilot started, and that still runs, has `word`
-    native_state = str(entry["state" if "state" in entry else "word"])
+    native_state = str(entry["state"])
     node, time = entry.get("place"), entry.get("time")
     state, reason, message = _STATES.get(native_state, (None, None, None))
     return Observation(

@@ -36,7 +36,7 @@ class Shape:
 
     @property
     def resources(self) -> dict[str, Any]:
-        """The resources of each broker, by RFC 20: those asked for, not those that Flux detects."""
+        """The resources of each broker, by RFC 20: those requested, not those that Flux detects."""
         numbers = {"core": self.cores, "gpu": self.gpus}
         children = {name: _render_idset(count) for name, count in numbers.items() if count}
         nodes = [{"rank": _render_idset(self.nodes), "children": children}]

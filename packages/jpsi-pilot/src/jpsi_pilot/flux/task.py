@@ -73,7 +73,7 @@ def _options(ranks: Sequence[int], *, is_multinode: bool) -> Mapping[str, str]:
     Flux must not bind cores: other jobs may use some of the same node.
     """
     options = {"flux.requires": f"rank:{','.join(map(str, ranks))}", "flux.setopt": "cpu-affinity=off"}
-    # a pilot has as many cores as it asked for, whatever the job's own instance detects
+    # a pilot has as many cores as it requested, whatever the job's own instance detects
     return {**options, "flux.conf": "resource.noverify=true"} if is_multinode else options
 
 

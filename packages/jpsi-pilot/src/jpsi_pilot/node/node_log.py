@@ -28,10 +28,10 @@ def log_path(folder: Path, node: str) -> Path:
 def engine_log_node(node: str) -> str:
     """Return the log name of an engine that itself runs the tasks of all nodes.
 
-    The log lies beside those of nodes. It records how runs ended, as machines do not write into each other's
-    files.
+    Such an engine records the ends of runs in a log of its own, beside the logs of the nodes: no machine
+    writes into a file of another one.
     """
-    return f"{pilot_of(node)}/carrier"
+    return f"{pilot_of(node)}/_engine"
 
 
 @attrs.frozen(slots=True)

@@ -6,9 +6,11 @@ job's inbox instead of the records.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -106,19 +108,24 @@ def command(  # noqa: PLR0913  the parts of a command
     codes: str = "",
     more: str = "",
     is_for_jobs: bool = False,
+    when_empty: Callable[[], Output] | None = None,
 ) -> Callable[[Action], Action]:
     """Make a command of an action.
 
     The action gets the records, or in a job the inbox if `is_for_jobs`. It also gets the values of the
     parameters: `file` becomes `spec`, and the options of `ABOUT` become `about`. It returns its output, a
-    request to print, or an exit code.
+    request to print, or an exit code. If nothing was ever recorded, `when_empty` returns the output instead,
+    and no database is loaded.
     """
 
     def register(action: Action) -> Action:
         def callback(directory: str | None, database: str | None, **options: Any) -> int:  # noqa: ANN401  click's
             try:
+                as_json = options.pop("as_json", False)
+                is_elsewhere = database is not None or is_in_job()
+                if when_empty is not None and not is_elsewhere and not os.path.lexists(_directory(directory)):
+                    return _print(None, when_empty(), as_json=as_json)
                 with _open(directory, database, is_for_jobs=is_for_jobs) as records:
-                    as_json = options.pop("as_json", False)
                     return _print(records, action(records, **_read(options)), as_json=as_json)
             except JpsiError as e:
                 click.echo(f"jpsi: {e}", err=True)
@@ -151,11 +158,16 @@ def _open(
     refuse_in_job()
     from ..records import Records  # noqa: PLC0415  a job must not load the database
 
-    if directory is None:
-        from platformdirs import user_state_path  # noqa: PLC0415  rarely needed
+    return Records(_directory(directory), url=database)
 
-        return Records(user_state_path("jpsi") / "records", url=database)
-    return Records(directory, url=database)
+
+def _directory(named: str | None) -> Path:
+    """Return the directory of the records that the option names, or the default."""
+    if named is not None:
+        return Path(named)
+    from platformdirs import user_state_path  # noqa: PLC0415  rarely needed
+
+    return user_state_path("jpsi") / "records"
 
 
 def _read(options: dict[str, Any]) -> dict[str, Any]:

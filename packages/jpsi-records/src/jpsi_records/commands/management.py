@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         help="List only those in this state.",
     ),
     JSON,
+    when_empty=lambda: Output(formatting.requests([], {}), formatting.as_json([])),
 )
 def ls(records: Records, *, is_all: bool, state: str | None) -> Output:
     """Return the requests."""

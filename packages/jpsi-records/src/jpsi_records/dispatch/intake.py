@@ -16,7 +16,7 @@ import attrs
 
 from ..errors import InvalidRequestError, NotFoundError, StateError
 from ..files import open_untrusted, write_whole
-from ..inbox import ENDED, Asked, RequestResult, read_request, result_path, write_result
+from ..inbox import ENDED, InboxRequest, RequestResult, read_request, result_path, write_result
 from ..model import Request, RequestState
 from ..records import RecordsReader
 from ..store import EVENT, REQUEST, Transaction, events, executions, requests
@@ -118,33 +118,33 @@ def _owner_of(file: BinaryIO) -> int:
     return os.fstat(file.fileno()).st_uid
 
 
-def _commit(records: RecordsReader, execution: str, asked: Asked) -> None:
-    if asked.more.parent != execution:
-        msg = f"it is to be the child of another execution, {asked.more.parent}"
+def _commit(records: RecordsReader, execution: str, request: InboxRequest) -> None:
+    if request.more.parent != execution:
+        msg = f"it names another execution as its parent, {request.more.parent}"
         raise StateError(msg)
     with records.database.writing() as tx:
-        if _is_there(tx, asked):
+        if _is_there(tx, request):
             return
         if executions.get(tx, execution).state.ended:
             msg = "the execution whose job has made it has ended"
             raise StateError(msg)
         owner = _owner(tx, execution)
-        for it in asked.spec.predecessors:
+        for it in request.spec.predecessors:
             if requests.get(tx, it).owner != owner:
                 msg = f"there is no request {it} of {owner}"
                 raise NotFoundError(msg)
-        committed = {"state": RequestState.COMMITTED, "priority": asked.priority}
-        request = requests.create(tx, asked.id, owner, asked.spec, asked.more, **committed)
-        events.add(tx, "committed", request=request.id, priority=asked.priority)
+        committed = {"state": RequestState.COMMITTED, "priority": request.priority}
+        created = requests.create(tx, request.id, owner, request.spec, request.more, **committed)
+        events.add(tx, "committed", request=created.id, priority=request.priority)
 
 
-def _is_there(tx: Transaction, asked: Asked) -> bool:
+def _is_there(tx: Transaction, request: InboxRequest) -> bool:
     try:
-        found = requests.get(tx, asked.id)
+        found = requests.get(tx, request.id)
     except NotFoundError:
         return False
-    if found.parent != asked.more.parent:
-        msg = f"{asked.id} is the id of another request"
+    if found.parent != request.more.parent:
+        msg = f"{request.id} is the id of another request"
         raise StateError(msg)
     return True
 

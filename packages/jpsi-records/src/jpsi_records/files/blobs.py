@@ -33,7 +33,7 @@ class Captured:
 
 
 # The end of a sentence about a file.
-_UNREADABLE = "cannot be read by who asks"
+_UNREADABLE = "cannot be read by this user"
 
 
 class Blobs:

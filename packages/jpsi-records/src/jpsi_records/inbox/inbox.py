@@ -49,7 +49,7 @@ def refuse_in_job(environment: Mapping[str, str] = os.environ) -> None:
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Asked:
+class InboxRequest:
     """A request that a job has written to its inbox, before the dispatcher takes it in."""
 
     id: str
@@ -99,11 +99,11 @@ class Inbox:
             msg = f"this job can make no requests: {INBOX} is not set"
             raise StateError(msg)
         more = attrs.evolve(more, parent=self.execution)
-        asked = Asked(id=model.new_id(datetime.now(UTC)), spec=spec, more=more, priority=priority)
-        path = Path(self._directory, f"{asked.id}.json")
+        request = InboxRequest(id=model.new_id(datetime.now(UTC)), spec=spec, more=more, priority=priority)
+        path = Path(self._directory, f"{request.id}.json")
         with store_errors(f"the request cannot be written to {path}"):
-            write_whole(path, write_request(asked))
-        return asked.id
+            write_whole(path, write_request(request))
+        return request.id
 
     def wait(
         self,
@@ -152,7 +152,7 @@ class Inbox:
         if progress is not None:
             check_progress(progress)
         if self._progress is None:
-            msg = f"this job cannot say how far it is: {PROGRESS} is not set"
+            msg = f"this job cannot report progress: {PROGRESS} is not set"
             raise StateError(msg)
         with store_errors(f"{self._progress} cannot be written"):
             # Written in place: a container mounts this very file, and would not see one that replaces it.
@@ -184,18 +184,18 @@ def check_progress(progress: float) -> None:
         raise ValueError(msg)
 
 
-def write_request(asked: Asked) -> str:
+def write_request(request: InboxRequest) -> str:
     """Return the content of the file for a request."""
     document = {
         "v": _VERSION,
-        "wish": model.write_request_spec(asked.spec),
-        "priority": asked.priority,
-        **attrs.asdict(asked.more),
+        "request_spec": model.write_request_spec(request.spec),
+        "priority": request.priority,
+        **attrs.asdict(request.more),
     }
     return json.dumps(document, default=datetime.isoformat)
 
 
-def read_request(name: str, content: bytes) -> Asked:
+def read_request(name: str, content: bytes) -> InboxRequest:
     """Return the request in a file of an inbox.
 
     Raises:
@@ -215,9 +215,9 @@ def read_request(name: str, content: bytes) -> Asked:
     if not isinstance(document, Mapping) or document.get("v") != _VERSION:
         msg = "it holds no request that this version knows"
         raise InvalidRequestError(msg)
-    spec = model.read_request_spec(document.get("wish"))
+    spec = model.read_request_spec(document.get("request_spec"))
     model.check_priority(document.get("priority"))
-    return Asked(id=match[1], spec=spec, more=_about(document), priority=document["priority"])
+    return InboxRequest(id=match[1], spec=spec, more=_about(document), priority=document["priority"])
 
 
 def _about(document: Mapping[str, Any]) -> model.About:
@@ -228,7 +228,7 @@ def _about(document: Mapping[str, Any]) -> model.About:
     members: dict[str, Any] = {it: document.get(it) for it in ("name", "description", "parent")}
     texts = (*members.values(), *labels.values())
     if not all(isinstance(it, str) and "\0" not in it for it in texts):
-        msg = "what it says of itself is no text"
+        msg = "its name, description, parent and labels must be text"
         raise InvalidRequestError(msg)
     try:
         expires_at = None if expires is None else datetime.fromisoformat(expires).astimezone(UTC)

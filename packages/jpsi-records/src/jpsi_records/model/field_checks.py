@@ -1,6 +1,6 @@
 """Checks and converts the fields of a request, whose values may still be any YAML value.
 
-The other modules of this package use it, so that all problems of a request are reported at once.
+The other modules of this package use it, so that all problems of a request are reported together.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ def _kind_problems(mount: Mount) -> Iterator[str]:
     match mount:
         case Collection():
             if mount.digest is not None and mount.name is not None:
-                yield "is given by digest and by name; one of them says which it is"
+                yield "is given by digest and by name; give only one of them"
             if mount.is_new and (mount.path != "/" or mount.writable is False):
                 yield "is a new collection, which has no path and can be written to"
         case CollectionFile():

@@ -83,7 +83,7 @@ class Records(RecordsReader):
             about = {} if more is None else attrs.asdict(_about(tx, more, request.parent))
             values = {name: it for name, it in about.items() if it != getattr(request, name)}
             if spec is not None:
-                values["wish"] = model.write_request_spec(spec)
+                values["request_spec"] = model.write_request_spec(spec)
                 if spec != request.spec and request.execution is not None:
                     self._reset(tx, request)
             requests.change(tx, request_id, **values)
@@ -161,7 +161,9 @@ class Records(RecordsReader):
         values: dict[str, Any] = {"execution": execution_id}
         if not self.may_dispatch:
             values = {
-                "wish": model.write_request_spec(reuse.with_chosen_execution(request.spec, execution_id))
+                "request_spec": model.write_request_spec(
+                    reuse.with_chosen_execution(request.spec, execution_id)
+                )
             }
         requests.change(tx, request.id, **values)
         return requests.get(tx, request.id)
@@ -241,7 +243,9 @@ class Records(RecordsReader):
         if resolution is not None and not self.may_dispatch:
             hit = reuse.find_existing(tx, request, resolution, plan, self._evidence(self.user))
             if hit is not None and plan is not None:
-                values["wish"] = model.write_request_spec(reuse.with_chosen_execution(request.spec, hit.id))
+                values["request_spec"] = model.write_request_spec(
+                    reuse.with_chosen_execution(request.spec, hit.id)
+                )
         requests.change(tx, request.id, **values)
         events.add(tx, "committed", request=request.id, priority=priority)
         if self.may_dispatch:
@@ -376,7 +380,7 @@ class Records(RecordsReader):
         if progress is not None:
             check_progress(progress)
         execution_id = self.execution(execution_id).id
-        self._check_may_dispatch("tell the progress of an execution")
+        self._check_may_dispatch("report the progress of an execution")
         with self.database.writing() as tx:
             state = executions.get(tx, execution_id).state
             if state is not model.ExecutionState.RUNNING:

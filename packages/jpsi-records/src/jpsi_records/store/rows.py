@@ -22,7 +22,7 @@ _ID_PREFIX = re.compile(r"[0-9a-f-]{1,36}")
 # The largest number of ids in a message.
 _MAX_NAMED = 3
 # The columns that have other names than the fields of the values.
-_COLUMNS = {"spec": "wish", "start": "start_time", "end": "end_time", "user": "owner"}
+_COLUMNS = {"spec": "request_spec", "start": "start_time", "end": "end_time", "user": "owner"}
 
 
 def value_of(kind: type[T], row: RowMapping) -> T:

@@ -104,7 +104,7 @@ REQUEST = sa.Table(
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("owner", sa.Text, nullable=False),
     sa.Column("state", sa.String(16), nullable=False),
-    sa.Column("wish", Document, nullable=False),
+    sa.Column("request_spec", Document, nullable=False),
     sa.Column("priority", sa.Float),
     sa.Column("expires_at", Moment),
     sa.Column("parent", sa.String(36), sa.ForeignKey("execution.id")),

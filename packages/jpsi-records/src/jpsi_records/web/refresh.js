@@ -21,7 +21,7 @@ async function refresh() {
     const opened = [...main.querySelectorAll("details")].map((it) => it.open);
     main.replaceWith(found);
     found.querySelectorAll("details").forEach((it, index) => { it.open = opened[index] ?? it.open; });
-    // Whoever reads the end of a log goes on reading its end.
+    // A user who reads the end of a log goes on reading its end.
     found.querySelectorAll("pre").forEach((it, index) => {
         const [top, wasAtEnd] = scrolled[index] ?? [0, true];
         it.scrollTop = wasAtEnd ? it.scrollHeight : top;

@@ -1,7 +1,7 @@
 """Serves the web pages over HTTP, on the loopback interface of this machine (`jpsi request serve`).
 
-It only passes requests on to `responses`, and limits how many are answered at once and how long one may take
-to arrive.
+It only passes requests on to `responses`, and limits how many are answered at the same time and how long one
+may take to arrive.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Server(ThreadingHTTPServer):
         self.records = records
         self.key = Key() if key is None else key
         self.places = threading.BoundedSemaphore(_MAX_CONNECTIONS)
-        with store_errors(f"port {port} cannot be listened to"):
+        with store_errors(f"the server cannot listen on port {port}"):
             super().__init__(("127.0.0.1", port), _Handler)
 
     @property

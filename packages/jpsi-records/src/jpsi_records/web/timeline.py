@@ -32,7 +32,7 @@ def timeline(intervals: Sequence[Interval], now: datetime) -> Html:
         drawn += [_label(own[-1], top), _lane(top)]
         drawn += [_bar(it, first, seconds, top, now) for it in own]
     drawn += _axis(first, seconds, height)
-    title = element("title", "Who wanted it, and while it waited and ran")
+    title = element("title", "The requests for it, and the times when it waited and ran")
     return element("svg", title, *drawn, viewBox=f"0 0 {_WIDTH} {height}", role="img")
 
 

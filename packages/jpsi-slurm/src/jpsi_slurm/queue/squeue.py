@@ -74,7 +74,7 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
     is_listed_twice = native_ids is None or _is_single_job(native_ids)
     rows = parse_listing(result, _COLUMNS, is_listed_twice=is_listed_twice)
     if not rows and _is_single_job(native_ids):
-        # if squeue did not know the job, it would have said so
+        # if squeue did not know the job, it would print that
         raise result.no_answer
     observations: dict[str, Observation] = {}
     components: dict[str, Observation] = {}

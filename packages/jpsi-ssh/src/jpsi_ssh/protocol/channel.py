@@ -101,7 +101,7 @@ class Channel:
         self._converse(b"", _ignored, lambda: False, time.monotonic())
         return self._stdout in self._open and not self._is_spent
 
-    def ask(self, request: Request, deadline: float | None) -> Response:
+    def exchange(self, request: Request, deadline: float | None) -> Response:
         """Send a request and return the response.
 
         At the deadline, the command is aborted and the response is incomplete.

@@ -116,8 +116,8 @@ class SimulatedSystem:
             native_ids = [self.submit() for _ in range(1 if which == "one job" else 3)]
         if which == "accounting":
             return native_ids, self.answer_about_finished(native_ids), "parse_finished"
-        asked = None if which == "all jobs" else native_ids
-        return asked, self.query(asked), "parse_status"
+        queried = None if which == "all jobs" else native_ids
+        return queried, self.query(queried), "parse_status"
 
     def cancel_failures(self, native_ids: Sequence[str]) -> Mapping[str, str]:
         """Cancel jobs, and return why some could not be cancelled."""
@@ -222,7 +222,7 @@ class OutputTests(HookTests):
         )
 
     def test_status_carries_the_tag_of_the_job(self, system: SimulatedSystem) -> None:
-        """An observation has the tag that the job carries; for a stranger's job, an empty one."""
+        """An observation has the tag that the job carries; for a foreign job, an empty one."""
         own, others = system.submit(), system.submit()
         system.scheduler.reuse_native_id(others)
 
@@ -231,7 +231,7 @@ class OutputTests(HookTests):
         for tag in (observed[own].tag, everything[own].tag):
             assert tag == TAG, f"job {own} carries the tag {TAG}; its observation has {tag!r}"
         tag = observed[others].tag
-        assert tag == "", f"a job that carries no tag is a stranger's; the tag of its observation is {tag!r}"
+        assert tag == "", f"a job that carries no tag is a foreign job; the tag of its observation is {tag!r}"
 
     def test_accounting_carries_the_tag_of_the_job(self, system: SimulatedSystem) -> None:
         """An account has the tag, or the time of submission, which the queue reports too."""
@@ -244,7 +244,7 @@ class OutputTests(HookTests):
         if account.tag is None:
             assert account.submitted is not None, "the account has neither the tag nor the time of submission"
             assert account.submitted == queued.submitted, (
-                f"the queue tells the submission at {queued.submitted}, the account at {account.submitted}"
+                f"submitted at {queued.submitted} by the queue, at {account.submitted} by the accounting"
             )
         else:
             assert account.tag == TAG, f"the job carries the tag {TAG}; its account has {account.tag!r}"
@@ -304,10 +304,10 @@ class OutputTests(HookTests):
                 observed = system.observe(*native_ids)
             except (SubmitException, ValueError) as e:
                 pytest.fail(
-                    f"asked for {native_ids}, of which {unknown} is unknown, parse_status raised: {e}"
+                    f"queried for {native_ids}, of which {unknown} is unknown, parse_status raised: {e}"
                 )
             known = [it for it in native_ids if it in observed]
-            assert known == [it for it in native_ids if it == native_id], f"asked for {native_ids}"
+            assert known == [it for it in native_ids if it == native_id], f"queried for {native_ids}"
 
     def test_cancelling_an_ended_or_forgotten_job_is_no_error(self, system: SimulatedSystem) -> None:
         """The same command cancels other jobs all the same."""

@@ -16,7 +16,7 @@ from jpsi_testing.fake import FakeScheduler, FakeState
 _EXITS_ON_TERM = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 # A program that saves its state first, and exits with 0 a moment after TERM. A batch system may signal the
 # processes of a job one after the other; a job that returns 0 before its runner gets the signal has
-# completed, unless jpsi had asked for its end.
+# completed, unless jpsi had cancelled it.
 _SAVING = "trap 'trap \"\" TERM; sleep 0.2; exit 0' TERM; while :; do sleep 0.05; done"
 
 
@@ -34,7 +34,7 @@ _EVENTS: dict[str, tuple[str, Callable[[FakeScheduler, str], object], set[Reason
 
 
 class EndTests(ExecutorTestBase):
-    """Tests that the final status of a job tells why it ended."""
+    """Tests that the final status of a job shows why it ended."""
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
         """Cancel a job with the batch system's own command; override it for a real batch system."""

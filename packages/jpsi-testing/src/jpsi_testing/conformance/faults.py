@@ -18,7 +18,7 @@ from jpsi_testing.waiting import eventually
 # The faults of all commands, by name.
 _FAULTS: dict[str, Callable[[FakeScheduler], None]] = {
     "says no": lambda fake: fake.faults.fail("*", times=4),
-    "lies": lambda fake: fake.faults.fail("*", times=4, returncode=0, stdout="garbage\n"),
+    "garbage": lambda fake: fake.faults.fail("*", times=4, returncode=0, stdout="garbage\n"),
     "says nothing": lambda fake: fake.faults.fail("*", times=2, returncode=0, stderr=""),
     "is cut": lambda fake: fake.faults.cut("*", times=4),
     "hangs": lambda fake: fake.faults.hang("*", times=1),

@@ -1,6 +1,6 @@
-"""Conformance tests of reused native ids: jpsi never takes a stranger's job for its own.
+"""Conformance tests of reused native ids: jpsi never takes a foreign job for its own.
 
-A stranger's job is one that jpsi did not submit, and that has the native id of an earlier job of jpsi. Its
+A foreign job is one that jpsi did not submit, and that has the native id of an earlier job of jpsi. Its
 outcome must not count, and no request such as a cancel may reach it.
 """
 
@@ -15,37 +15,37 @@ from jpsi import Job, JobExecutor, JobState, Reason
 from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState
 
-# The scripts of a stranger's job that has got the native id of a job of jpsi's.
+# The scripts of a foreign job that has got the native id of a job of jpsi's.
 _SCRIPTS = {
     "completes": "#!/bin/sh\nexit 0\n",
     "fails": "#!/bin/sh\nexit 7\n",
     "runs": "#!/bin/sh\nexec sleep 300\n",
 }
 _RESTART_SECONDS = 5.0
-# A pattern of the messages when jpsi refuses a request because it may reach a stranger's job.
+# A pattern of the messages when jpsi refuses a request because it may reach a foreign job.
 _NOT_CANCELLED = "without the tag|another job's"
 
 
 class IdentityTests(ExecutorTestBase):
     """Tests in which a controller dies before it records a job, and gives its native id to another job."""
 
-    @pytest.mark.parametrize("stranger", [*_SCRIPTS, "is forgotten", "is cancelled"])
+    @pytest.mark.parametrize("fate", [*_SCRIPTS, "is forgotten", "is cancelled"])
     def test_a_job_whose_native_id_was_reused_is_lost(
-        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, stranger: str
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, fate: str
     ) -> None:
         """The job without markers is LOST, and the end of the other job is not taken for its end."""
         proof = Proof(tmp_path / "proof")
-        fake.keep = 0 if stranger == "is forgotten" else fake.keep
+        fake.keep = 0 if fate == "is forgotten" else fake.keep
         job = self._waiting(executor, fake, proof)
-        script = {"is forgotten": "completes", "is cancelled": "runs"}.get(stranger, stranger)
+        script = {"is forgotten": "completes", "is cancelled": "runs"}.get(fate, fate)
 
         other = self._reuse_native_id(fake, job, _SCRIPTS[script])
-        if stranger == "is cancelled":
+        if fate == "is cancelled":
             fake.cancel(other.native_id)
 
         self._assert_lost(job)
         assert proof.runs == 0
-        assert stranger != "runs" or other.state is FakeState.RUNNING
+        assert fate != "runs" or other.state is FakeState.RUNNING
 
     @pytest.mark.clause("cancel-asks")
     @pytest.mark.parametrize("request_", ["cancel", "hold", "release"])
@@ -148,11 +148,11 @@ class IdentityTests(ExecutorTestBase):
         assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
 
     def _follow_by_time(self, executor: JobExecutor, spec: jpsi.JobSpec) -> Job:
-        """Return a job that runs, of which the batch system tells when it was submitted."""
+        """Return a job that runs and whose time of submission the batch system reports."""
         job = self.start(executor, spec)
         seen = executor.info(job)
         if seen is None or seen.submitted is None:
-            pytest.skip("its answers do not tell when a job was submitted")
+            pytest.skip("it does not report when a job was submitted")
         return job
 
     def _waiting(self, executor: JobExecutor, fake: FakeScheduler, proof: Proof) -> Job:

@@ -137,7 +137,7 @@ class JobTests(LauncherTestBase):
             [ResourceSpecV1(), self.resources(max(1, self.max_processes - 1))]
         )
         if not (hooks.get("heterogeneous")):
-            with pytest.raises(InvalidJobException, match="starts processes of one kind"):
+            with pytest.raises(InvalidJobException, match="cannot start several kinds of processes"):
                 executor.submit(Job(spec))
             return
 

@@ -43,24 +43,24 @@ class StagingTests(ExecutorTestBase):
             _COPY,
             "tree/c",
             directory=job_directory,
-            stdout_path=Path("said"),
+            stdout_path=Path("output"),
             stage_in=[
                 StageIn("a b", Path("in"), mode),
                 StageIn((client_directory / "tree").as_uri(), Path("tree"), mode),
             ],
-            stage_out=[StageOut(Path("out"), "results/out", mode=mode), StageOut(Path("said"), "results/")],
-            cleanup=[Path("said")],
+            stage_out=[StageOut(Path("out"), "results/out", mode=mode), StageOut(Path("output"), "results/")],
+            cleanup=[Path("output")],
         )
 
         status = self.run(executor, spec)
 
         assert (status.state, status.exit_code) == (JobState.COMPLETED, 0), status
         assert (client_directory / "results/out").read_text() == "text"
-        assert (client_directory / "results/said").read_text() == "more"
+        assert (client_directory / "results/output").read_text() == "more"
         # between two machines every mode copies
         assert (client_directory / "a b").exists() is (self.is_remote or mode is not StagingMode.MOVE)
         assert (job_directory / "in").is_symlink() is (not self.is_remote and mode is StagingMode.LINK)
-        assert not (job_directory / "said").exists()
+        assert not (job_directory / "output").exists()
 
     def test_a_missing_stage_in_source_is_refused_before_submission(
         self, executor: JobExecutor, client_directory: Path
@@ -78,7 +78,7 @@ class StagingTests(ExecutorTestBase):
         with pytest.raises(jpsi.InvalidJobException, match=f"{client_directory}/missing' does not exist"):
             executor.submit(Job(spec))
 
-        assert "https: is not offered" in str(caught.value)
+        assert "https: is not supported" in str(caught.value)
         assert "'../a' is not below the job's directory" in str(caught.value)
 
     def test_a_stage_in_that_fails_ends_the_job_before_it_runs(
@@ -126,7 +126,7 @@ class StagingTests(ExecutorTestBase):
     def test_a_failed_cleanup_is_reported(
         self, executor: JobExecutor, client_directory: Path, job_directory: Path
     ) -> None:
-        """The job is COMPLETED, and its metadata and message tell of the failure."""
+        """The job is COMPLETED, and its metadata and message show the failure."""
         (client_directory / "precious").write_text("")
 
         status = self.run(

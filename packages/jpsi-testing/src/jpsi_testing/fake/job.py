@@ -87,7 +87,7 @@ class FakeJob:
     project: str = attrs.field(default="", kw_only=True)
     #: The whole environment of the script, with the variables of the batch system.
     environment: dict[str, str] = attrs.field(factory=dict, kw_only=True)
-    #: Variables of the environment that name a file, with the file's content; written anew for each start.
+    #: Variables of the environment that name a file, with the file's content; written again for each start.
     files: dict[str, str] = attrs.field(factory=dict, kw_only=True)
     #: The working directory of the script; a missing one fails the job.
     directory: str = attrs.field(default="/", kw_only=True)
@@ -158,7 +158,7 @@ def job_with_reused_id(lost: FakeJob, script: str) -> FakeJob:
     return FakeJob(
         lost.native_id,
         script=script,
-        name="stranger",
+        name="foreign",
         queue=lost.queue,
         project=lost.project,
         environment={name: value for name, value in lost.environment.items() if is_without_tag(value)},

@@ -86,7 +86,7 @@ def _launch(words: list[str], slots: Sequence[str]) -> TaskLaunch:
 
 def _value(option: str, words: list[str]) -> str:
     if not words:
-        msg = f"the option {option} lacks its value"
+        msg = f"the option {option} needs a value"
         raise ValueError(msg)
     return words.pop(0)
 

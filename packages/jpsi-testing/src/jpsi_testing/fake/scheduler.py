@@ -98,8 +98,8 @@ class FakeScheduler(Machine):
     def cancel_all(self, native_ids: Iterable[str]) -> None:
         """End jobs in one request: all before any other starts."""
         with self.lock:
-            heard = [native_id for native_id in native_ids if not self._is_cancel_ignored()]
-            self._end_all(heard, FakeState.CANCELLED)
+            obeyed = [native_id for native_id in native_ids if not self._is_cancel_ignored()]
+            self._end_all(obeyed, FakeState.CANCELLED)
 
     def _is_cancel_ignored(self) -> bool:
         """Return True, and count it, if the next request to cancel a job has no effect."""
@@ -194,14 +194,14 @@ class FakeScheduler(Machine):
     def reuse_native_id(
         self, native_id: str, script: str = "#!/bin/sh\nexec sleep 300\n", *, kill: bool = True
     ) -> FakeJob:
-        """Forget a job without trace, and give its native id to a stranger's job, which is returned.
+        """Forget a job without trace, and give its native id to a foreign job, which is returned.
 
-        A controller does so if it was killed before it recorded a job, and restarted. The stranger's job runs
+        A controller does so if it was killed before it recorded a job, and restarted. The foreign job runs
         `script`, was submitted now, and carries no tag.
 
         Args:
             native_id: the job.
-            script: the stranger's script.
+            script: the script of the foreign job.
             kill: whether the processes of the job are killed; otherwise they run on.
 
         Raises:

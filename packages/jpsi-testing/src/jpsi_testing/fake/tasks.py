@@ -29,7 +29,7 @@ def _tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
 
 @attrs.frozen(slots=True, kw_only=True)
 class TaskLaunch(CommandResult):
-    """The result of a command that starts tasks on this machine, all at once, and waits for them.
+    """The result of a command that starts tasks on this machine, all at the same time, and waits for them.
 
     The command passes signals on to them and exits with the largest of their exit codes, which is 128+n after
     signal n. They share its output and its directory. They end at the latest with the fake batch system. Only

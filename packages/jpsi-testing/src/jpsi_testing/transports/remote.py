@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SCHEME = "elsewhere://"
+_SCHEME = "remote://"
 _BROKEN_CONNECTION = "the connection broke"
 
 

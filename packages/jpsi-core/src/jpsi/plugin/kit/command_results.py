@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 
-from jpsi.contract import CommandResult, Failure, FailureKind
-from jpsi.model import parse_duration
+from jpsi.contract import CommandResult, Failure, FailureKind, parse_duration
 
 _DIGITS = re.compile(r"[0-9]+")
 # A tag, or other text that looks like the end of one.
@@ -88,8 +87,7 @@ class SubmitErrors:
     texts: Sequence[tuple[str, FailureKind]]
     #: Exit codes with which it refuses a job in words that are not in `texts`.
     own_codes: Collection[int] = ()
-    #: Words one of which must be in the output for `own_codes` to count: the code alone could come from a
-    #: shell or from ssh.
+    #: Words one of which must be in the output for `own_codes` to count: a shell or ssh may have that code.
     own_words: Sequence[str] = ()
     #: A regular expression for parts of its output to leave out of messages.
     noise: str | None = None

@@ -6,6 +6,7 @@ and how it is read back from a script that was not written by jpsi.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -38,7 +39,7 @@ class JobRequest:
     spec: JobSpec
     context: SubmitContext
 
-    @property
+    @functools.cached_property
     def resources(self) -> ResourceSpecV1:
         """The resources of a spec with slots of one kind."""
         return resources_of(self.spec)
@@ -104,6 +105,14 @@ class ScriptForm:
     #: For options whose values add up, the separator between them.
     joints: Mapping[str, str] = attrs.field(factory=dict)
 
+    @functools.cached_property
+    def _constants(self) -> Options:
+        return {name: None if callable(it.write) else it.write for name, it in self.options.items()}
+
+    @functools.cached_property
+    def _writers(self) -> Mapping[str, Writer]:
+        return {name: it.write for name, it in self.options.items() if callable(it.write)}
+
     def render(self, spec: JobSpec, context: SubmitContext) -> Script:
         """Return the directives for a spec.
 
@@ -146,7 +155,7 @@ class ScriptForm:
                     adds_up = earlier is not None and value is not None and name in self.joints
                     options[name] = f"{earlier}{self.joints[name]}{value}" if adds_up else value
             except ValueError as e:
-                unread.append(f"the directive {directive!r} is not read to its end: {e}")
+                unread.append(f"the directive {directive!r} was read only in part: {e}")
         draft = Draft(form=self, config=None if site is None else site.config, options=options, lost=unread)
         in_order = sorted(self.options.items(), key=lambda item: item[1].is_read_last)
         readers = {name: option.read for name, option in in_order if option.read is not None}
@@ -162,10 +171,7 @@ class ScriptForm:
 
     def _settings(self, spec: JobSpec, context: SubmitContext) -> Options:
         request = JobRequest(spec, context)
-        return {
-            name: option.write(request) if callable(option.write) else option.write
-            for name, option in self.options.items()
-        }
+        return {**self._constants, **{name: write(request) for name, write in self._writers.items()}}
 
     def _directive(self, name: str, value: str | None) -> Directive:
         option, text = self.spelled(name, value)
@@ -173,7 +179,7 @@ class ScriptForm:
         try:
             length = len((text or "").encode())
         except UnicodeEncodeError as e:
-            msg = f"{self.dashes}{option} cannot be {text!r}: it is no text that UTF-8 can express"
+            msg = f"{self.dashes}{option} cannot be {text!r}: it cannot be encoded in UTF-8"
             raise ValueError(msg) from e
         if self.longest is not None and length > self.longest:
             msg = f"{self.dashes}{option} has {length} bytes, more than the {self.longest} that are possible"
@@ -238,5 +244,5 @@ class Draft:
             name, text = self.form.spelled(option, value)
         except ValueError:  # jpsi would refuse to write it
             name, text = option, value
-        said = "" if text is None else f" {text}"
-        self.lost.append(f"{self.form.dashes}{name}{said}: {why}")
+        shown_value = "" if text is None else f" {text}"
+        self.lost.append(f"{self.form.dashes}{name}{shown_value}: {why}")

@@ -132,7 +132,7 @@ def read_name(draft: Draft, value: str) -> None:
 def read_exclusive(draft: Draft, value: str) -> None:
     """Read the option that gives a job its nodes alone."""
     if value:
-        msg = "jpsi has nodes shared with no other job, or with any"
+        msg = "jpsi can request nodes for one job alone, or shared with any jobs"
         raise ValueError(msg)
     for component in components(draft.spec.resources):
         component.exclusive_node_use = True
@@ -141,7 +141,7 @@ def read_exclusive(draft: Draft, value: str) -> None:
 def read_count(value: str) -> int:
     """Return a number of at least 1; ValueError for other text."""
     if _COUNT.fullmatch(value) is None:
-        msg = f"{value!r} is not one number"
+        msg = f"{value!r} is not a single whole number"
         raise ValueError(msg)
     return int(value)
 
@@ -162,7 +162,7 @@ def read_amount(value: str, units: Mapping[str, int]) -> int:
     whole, fraction, unit = amount[1], amount[2] or "", amount[3]
     ones: int = -(-int(whole + fraction) * units[unit] // 10 ** len(fraction))
     if ones == 0:
-        msg = f"{value!r} is a word of its own here, and no amount"
+        msg = f"{value!r} has a special meaning here, and is no amount"
         raise ValueError(msg)
     return ones
 
@@ -179,6 +179,6 @@ def share_gpus(gpus: int, resources: ResourceSpecV1) -> int:
 def read_path(value: str, patterns: re.Pattern[str]) -> Path:
     """Return a path; ValueError if it is not the same for every job: a placeholder matches `patterns`."""
     if not value or patterns.search(value):
-        msg = "a path of jpsi has no patterns; without it the output is kept in the job's own folder"
+        msg = "jpsi has no patterns in paths; it keeps the output in the folder of the job instead"
         raise ValueError(msg)
     return Path(value)

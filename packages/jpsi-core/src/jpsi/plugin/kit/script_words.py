@@ -30,7 +30,7 @@ def directive_words(text: str) -> list[str]:
     while place < end:
         word = _WORD.match(text, place)
         if word is None:
-            msg = "a quote has no partner"
+            msg = "a quote is not closed"
             raise ValueError(msg)
         if word[1].startswith("#"):
             break
@@ -53,7 +53,7 @@ def gnu_options(
     names may be abbreviated to their beginning.
 
     Raises:
-        ValueError: a word is no option, or lacks its value.
+        ValueError: a word is no option, or needs a value.
     """
     known = {*letters.values(), *plain, *names}
     rest = iter(words)
@@ -87,7 +87,7 @@ def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[Pa
     [('pe', 'mpi 8'), ('cwd', None), ('n', '4')]
 
     Raises:
-        ValueError: a word is no option, or lacks its value.
+        ValueError: a word is no option, or needs a value.
     """
     rest = iter(words)
     for word in rest:
@@ -115,6 +115,6 @@ def _split(word: str, counts: Mapping[str, int]) -> tuple[str, str | None]:
 def _next(rest: Iterator[str], word: str) -> str:
     value = next(rest, None)
     if value is None:
-        msg = f"{word} lacks its value"
+        msg = f"{word} needs a value"
         raise ValueError(msg)
     return value

@@ -91,7 +91,7 @@ if /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
 fi"""
 
 # The shell's 127 looks the same as the exit code of a process that gets a signal and then exits 127 itself.
-# Batch systems signal the shell and the process at once, so that the shell's 127 is the usual case.
+# Batch systems signal the shell and the process at the same time, so that the shell's 127 is the usual case.
 _FORWARDING = """\
 _NAME_pids='' _NAME_got=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
@@ -100,8 +100,8 @@ _NAME_pass() {
   # shellcheck disable=SC2086  # several words
   [ -z "$_NAME_pids" ] || kill -s "$1" $_NAME_pids 2>/dev/null || :
 }
-# A signal ends `wait` early; asked again about a process whose end it told just then, it says 127. Of
-# one that ended as the signal came, bash 5.2 may have lost the code, and says -1.
+# A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127. If
+# the process ended as the signal came, bash 5.2 may have lost the exit code, and returns -1.
 _NAME_wait() {
   # One that came while processes were started may have missed some: right after its start, dash loses them.
   if [ -n "$_NAME_got" ]; then

@@ -31,7 +31,7 @@ _STATEMENTS = (
     """
     CREATE TABLE request (
         id VARCHAR(36) NOT NULL CONSTRAINT pk_request PRIMARY KEY,
-        owner TEXT NOT NULL, state VARCHAR(16) NOT NULL, wish TEXT NOT NULL,
+        owner TEXT NOT NULL, state VARCHAR(16) NOT NULL, request_spec TEXT NOT NULL,
         priority FLOAT, expires_at VARCHAR(32),
         parent VARCHAR(36) CONSTRAINT fk_request_parent REFERENCES execution (id),
         name TEXT NOT NULL, description TEXT NOT NULL, labels TEXT NOT NULL,

@@ -15,7 +15,7 @@ _HAS_REQUEST = "EXISTS (SELECT FROM request AS mine WHERE mine.id = event.reques
 _HAS_EXECUTION = "EXISTS (SELECT FROM execution AS mine WHERE mine.id = event.execution)"
 # The columns that only the dispatcher changes once a request is committed. The owner may change them in a
 # draft.
-_FIXED = "state, wish, expires_at, name, description, labels"
+_FIXED = "state, request_spec, expires_at, name, description, labels"
 _TABLES = ("request", "execution", "attempt", "event", "collection")
 
 _STATEMENTS = (

@@ -1,4 +1,4 @@
-"""Times as people write them."""
+"""The walltime of a job, and times as people write them."""
 
 from __future__ import annotations
 
