@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_cli.cluster.attach import array_elements, named_jobs
+from jpsi_cli.cluster.attach import array_elements, executor_of, named_jobs
+from jpsi_cli.error_boundary import SelectionError
 from jpsi_engine.job_store import Origin
 from jpsi_engine.spool import ArrayMember
 from stored_jobs import stored_job
@@ -59,3 +60,42 @@ def test_an_id_that_the_system_calls_unknown_is_reported_at_once(
     assert done.stderr.decode() == (
         "jpsi: job failed: the batch system does not know the native id that was attached to\n"
     )
+
+
+def test_the_executor_of_a_stored_job_is_known(
+    run: Callable[..., subprocess.CompletedProcess[bytes]],
+) -> None:
+    jpsi = f"{sys.executable} -m jpsi_cli"
+    script = f"""
+        id=$({jpsi} submit -x slurm -- sh -c 'exit 7')
+        {jpsi} wait $id
+        {jpsi} attach $({jpsi} ls --json | sed -n 's/.*"native_id": "\\(.*\\)".*/\\1/p')
+        echo $?
+        {jpsi} release $id
+    """
+
+    done = run("fake", "slurm", "--", "sh", "-c", script)
+
+    assert done.stdout == b"7\n", done.stderr
+    assert b"jpsi: its states are shown, not its output: jpsi logs -f " in done.stderr
+
+
+def test_an_unknown_id_says_where_jpsi_looked(
+    run: Callable[..., subprocess.CompletedProcess[bytes]],
+) -> None:
+    done = run("attach", "999999999")
+
+    assert done.returncode == 125
+    assert done.stderr.endswith(b"jpsi: jpsi looked on local; -x names another executor or target\n")
+
+
+def test_a_native_id_of_several_systems_is_ambiguous() -> None:
+    cluster = Origin("slurm", "cluster", Path("/work/cluster"))
+    jobs = [stored_job("aaaa", native_id="1"), stored_job("bbbb", native_id="1", origin=cluster)]
+
+    assert executor_of("1", []) is None
+    assert executor_of("1", jobs[:1]) == "slurm"
+    with pytest.raises(
+        SelectionError, match="cluster and slurm gave the native id '1'; name one of them with -x"
+    ):
+        executor_of("1", jobs)

@@ -86,7 +86,7 @@ def test_the_executor_that_converts_most_is_chosen_and_named(run: Run, tmp_path:
     [
         (["job.sh"], 2, b"job.sh has no directives of any executor that is installed\n"),
         (["-x", "slurm", "job.sh"], 2, b"job.sh has no directives of the executor slurm\n"),
-        (["-x", "nope", "job.sh"], 125, b"no executor 'nope'"),
+        (["-x", "nope", "job.sh"], 2, b"no executor 'nope'"),
         (["missing.sh"], 2, b"jpsi: missing.sh cannot be read: No such file or directory\n"),
         (["-"], 2, b"jpsi: a script has to be a file, not standard input: the job runs it\n"),
         ([], 2, b"jpsi: missing argument 'SCRIPT'"),

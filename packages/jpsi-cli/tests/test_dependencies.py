@@ -221,3 +221,20 @@ def test_the_batch_system_waits_for_its_own_jobs(run: Run, environment: dict[str
     assert (
         "nor is it a job that others submitted: 'nosuch' is no job id of Slurm's" in unknown.stderr.decode()
     )
+
+
+def test_explain_names_the_job_for_which_the_batch_system_waits(
+    shell: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
+    script = """
+        first=$(jpsi submit -x slurm --name prep -- sleep 60)
+        second=$(jpsi submit -x slurm --after $first -- true)
+        jpsi explain $second
+        jpsi cancel $first $second
+    """
+
+    done = shell(f"jpsi fake slurm -- sh -c {shlex.quote(script)}")
+
+    assert re.search(
+        r"^  - it depends on the job \S+ \(prep\), which is (QUEUED|ACTIVE)$", done.stdout, re.MULTILINE
+    ), done

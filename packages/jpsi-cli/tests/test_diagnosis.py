@@ -132,6 +132,19 @@ def test_a_job_that_no_queue_can_start_is_explained_with_the_numbers() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "status",
+    [
+        JobStatus(JobState.QUEUED, message="it waits for a job that it depends on (Dependency)"),
+        JobStatus(JobState.CANCELED, reason=Reason.DEPENDENCY),
+    ],
+)
+def test_the_jobs_that_a_job_depends_on_are_named_with_their_ends(status: JobStatus) -> None:
+    sentence = "it depends on the job 0 (prep), which is FAILED with exit code 7"
+
+    assert diagnose(JobFacts(status=status, spec=SPEC, dependencies=[sentence])).advice[1:] == [sentence]
+
+
 def test_position_and_start_estimate_are_reported() -> None:
     status = JobStatus(JobState.QUEUED)
 

@@ -63,7 +63,8 @@ def test_the_quiet_display_says_once_why_a_job_waits_after_some_seconds() -> Non
 
     shown = [display.waiting(waits) for _ in range(7)]
 
-    reason = f"jpsi: the job waits: {waits.message}; it never starts like this: lower --time\n"
+    advice = "it never starts like this: lower --time; Ctrl-C ends the waiting"
+    reason = f"jpsi: the job waits: {waits.message}; {advice}\n"
     assert shown == ["", "", "", "", reason, "", ""]
     assert display.waiting(attrs.evolve(QUEUED, message="(Priority)")) == "jpsi: the job waits: (Priority)\n"
 

@@ -6,7 +6,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
+
+from jpsi_cli import entry_points
+from jpsi_cli.main import cli
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -71,3 +75,18 @@ def test_own_commands_take_precedence_over_those_of_packages(run: Run) -> None:
 
 def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
     assert run("gret").returncode == 2
+
+
+@pytest.mark.parametrize(("name", "package"), [("workflow", "jpsi-jobspec"), ("request", "jpsi-records")])
+def test_a_command_of_a_package_that_is_missing_names_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str, package: str
+) -> None:
+    monkeypatch.setattr(entry_points, "_command_entry_points", dict)
+
+    code = cli.main([name, "run", "--help"], standalone_mode=False)
+
+    assert code == 125
+    error = capfd.readouterr().err
+    assert error.startswith(f"jpsi: jpsi {name} needs the package {package}; try: ")
+    assert error.endswith(f" {package}\n")
+    assert name not in cli.list_commands(click.Context(cli))

@@ -252,7 +252,7 @@ def test_advice_has_the_form_of_a_configuration_file(
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["-x", "nope"], 125, b"no executor 'nope'"),
+        (["-x", "nope"], 2, b"no executor 'nope'"),
         (["--wait", "soon"], 2, b"--wait: 'soon' is not a time"),
     ],
 )

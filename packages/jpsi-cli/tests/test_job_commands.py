@@ -111,7 +111,11 @@ def test_a_job_is_cancelled_by_any_process(run: Run, submit: Callable[..., str],
     output = json.loads(result.stdout)
     assert (output["state"], output["remark"]) == ("CANCELED", None)
     assert states(run) == {"mine": "CANCELED"}
-    assert run("cancel", job_id).returncode == 0
+    again = run("cancel", job_id)
+    assert (again.returncode, again.stderr.decode()) == (
+        0,
+        f"jpsi: job {job_id} had already ended; there is nothing to cancel\n",
+    )
     assert run("wait", job_id).returncode == 130
 
 
@@ -352,7 +356,7 @@ USAGE_ERRORS = {
     "standard input twice": (["submit", "-f", "-", "-f", "-"], 2, "standard input can be read once only"),
     "no such document": (["submit", "-f", "gone"], 2, "gone cannot be read: No such file or directory"),
     "no jobs in a file": (["submit", "--many", os.devnull], 2, "/dev/null has no job in it"),
-    "no such executor": (["submit", "-x", "nosuch", "--", "true"], 125, "no executor 'nosuch'"),
+    "no such executor": (["submit", "-x", "nosuch", "--", "true"], 2, "no executor 'nosuch'"),
     "no JOB": (["show"], 2, "name a job by its id, its native id or its name"),
     "no such JOB": (["cancel", "nosuch"], 2, "no job has the id, native id or name 'nosuch'"),
     "two forms": (["ls", "--json", "--ids"], 2, "--ids, --json and --watch exclude each other"),
@@ -425,3 +429,29 @@ def test_a_time_limit_is_kept_although_no_client_lives(run: Run, presence: Prese
     result = run("wait", job.stdout.decode().strip())
 
     assert (result.returncode, b"used up its duration" in result.stderr) == (124, True)
+
+
+def test_several_jobs_are_listed_and_their_output_shown_by_their_names(run: Run) -> None:
+    for name in ("one", "two", "three"):
+        run(
+            "run",
+            "--name",
+            name,
+            "--stdout",
+            f"{name}.txt",
+            "--",
+            "sh",
+            "-c",
+            f"echo {name}; test {name} != two",
+        )
+
+    assert run("logs", "one", "two").stdout.count(b" <==\n") == 2
+    assert states(run, "one", "two") == {"one": "COMPLETED", "two": "FAILED"}
+    assert states(run, "--state", "failed,canceled") == {"two": "FAILED"}
+    assert run("ls", "nosuch").returncode == 2
+    assert b"'WRONG' is not one of" in run("ls", "--state", "failed,wrong".upper()).stderr
+    follows = run("logs", "-f", "one", "two")
+    assert (follows.returncode, follows.stderr) == (
+        2,
+        b"jpsi: -f follows one job, and not 2: name one of them\n",
+    )

@@ -192,7 +192,7 @@ def test_the_file_with_the_errors_is_named_when_errors_explain(run: Run, tmp_pat
 
 
 REFUSED = {
-    "executor": (["-x", "nosuch"], 125, ["no executor 'nosuch'", "installed: "]),
+    "executor": (["-x", "nosuch"], 2, ["no executor 'nosuch'", "installed: "]),
     "launcher": (["--launcher", "nosuch"], 2, ["no launcher 'nosuch'"]),
     "directory": (["--dir", "nosuch"], 2, ["directory ", "nosuch' does not exist"]),
     "options": (

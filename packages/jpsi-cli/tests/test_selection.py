@@ -72,6 +72,13 @@ def test_a_job_is_selected_once() -> None:
 
 
 USAGE_ERRORS = {
+    "a short number": (
+        "8",
+        (
+            "no job has the id, native id or name '8'; jpsi ls --all shows all; digits alone are the "
+            "beginning of an id only if they are at least 8"
+        ),
+    ),
     "nothing": ("zzz", "no job has the id, native id or name 'zzz'; jpsi ls --all shows all"),
     "empty": ("", "no job has the id, native id or name ''; jpsi ls --all shows all"),
     "a beginning twice": (

@@ -89,7 +89,11 @@ ON_ONE_NODE = {
     ),
     # five on one node and one on the other is the worst of the possible placements, three the best
     "a placement is open": (spec_of(KIND(process_count=6, node_count=2, cpu_cores_per_process=2)), []),
-    "nodes are open": (spec_of(KIND(process_count=99, cpu_cores_per_process=8)), []),
+    "nodes are open": (spec_of(KIND(process_count=2, cpu_cores_per_process=8)), []),
+    "cores of all nodes": (
+        spec_of(KIND(process_count=17)),
+        [Excess("processes", "it asks for 17 cores in all and can never start; the queue main has 16")],
+    ),
     "memory": (spec_of(KIND(memory=8 * GIBIBYTE)), [MEMORY]),
     "memory of two nodes": (spec_of(KIND(node_count=2, memory=16 * GIBIBYTE)), [MEMORY]),
     "memory, and nodes are open": (spec_of(KIND(process_count=4, memory=16 * GIBIBYTE)), []),

@@ -5,8 +5,8 @@ A package whose command cannot be loaded does not break `jpsi`: only that comman
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: Each entry point has the name of its command, and leads to a command of click whose callback returns the
 #: exit code.
 GROUP = "jpsi.commands"
+# The packages of this project that have commands.
+_PACKAGES = {"request": "jpsi-records", "workflow": "jpsi-jobspec"}
 
 
 class CommandLine(click.Group):
@@ -33,7 +35,9 @@ class CommandLine(click.Group):
         if own is not None:
             return own
         entry_point = _command_entry_points().get(cmd_name)
-        return None if entry_point is None else _load_command(entry_point)
+        if entry_point is None:
+            return _missing_command(cmd_name) if cmd_name in _PACKAGES else None
+        return _load_command(entry_point)
 
 
 def _command_entry_points() -> Mapping[str, EntryPoint]:
@@ -56,16 +60,32 @@ def _load_command(entry_point: EntryPoint) -> click.Command:
 def _broken_command(entry_point: EntryPoint, reason: str) -> click.Command:
     package = "a package" if entry_point.dist is None else entry_point.dist.name
     sentence = f"the command {entry_point.name} of {package} cannot be used: {reason}"
+    return _failing_command(entry_point.name, lambda: sentence, short_help=f"Cannot be used: {reason}")
+
+
+def _missing_command(name: str) -> click.Command:
+    package = _PACKAGES[name]
+
+    def describe() -> str:
+        from jpsi.plugin import install_command  # noqa: PLC0415  other commands do not wait for the library
+
+        return f"jpsi {name} needs the package {package}; try: {install_command(package)}"
+
+    return _failing_command(name, describe, add_help_option=False)
+
+
+def _failing_command(name: str, describe: Callable[[], str], **attributes: Any) -> click.Command:  # noqa: ANN401  click's own
+    """Return a command that takes any arguments, and reports why it cannot be used."""
 
     def report(arguments: tuple[str, ...]) -> NoReturn:
         del arguments
-        messages.error(sentence)
+        messages.error(describe())
         raise click.exceptions.Exit(exit_codes.JPSI)
 
     return click.Command(
-        entry_point.name,
+        name,
         callback=report,
         params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
         context_settings={"ignore_unknown_options": True},
-        short_help=f"Cannot be used: {reason}",
+        **attributes,
     )

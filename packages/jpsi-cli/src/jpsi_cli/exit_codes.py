@@ -32,7 +32,7 @@ BROKEN_PIPE = 141
 MEANINGS = {
     USAGE: "a mistake in the command line or the job document; nothing was submitted",
     TIMEOUT: "the job exceeded its time limit",
-    JPSI: "jpsi failed: no such executor, job not started, or lost without an exit code",
+    JPSI: "jpsi failed: job not started, or lost without an exit code",
     CANCELLED: "the job was cancelled: by Ctrl-C, SIGTERM or SIGHUP, or by another program",
     BROKEN_PIPE: "the reader of the output has gone, as after `| head`; jpsi cancelled the job",
 }

@@ -116,6 +116,14 @@ def _requested_cores(spec: jpsi.JobSpec) -> int:
     )
 
 
+def _requested_cores_in_all(spec: jpsi.JobSpec) -> int:
+    # with a number of nodes, the cores on one of them are compared
+    if _requested_nodes(spec) is not None:
+        return 0
+    kinds = [it for it in components(spec.resources) if it.computed_process_count > 1]
+    return sum((it.cpu_cores_per_process or 1) * it.computed_process_count for it in kinds)
+
+
 def _requested_memory(spec: jpsi.JobSpec) -> int:
     """Return the memory that the job has on one of its nodes at least."""
     return max(-(-(it.memory or 0) // _most_nodes(it)) for it in components(spec.resources))
@@ -143,6 +151,11 @@ def _format_memory(size: int) -> str:
     return f"{count}P"
 
 
+def _cores_in_all(queue: jpsi.Queue) -> int | None:
+    nodes = _min_known(queue.nodes, queue.max_nodes)
+    return None if nodes is None or queue.node_cores is None else nodes * queue.node_cores
+
+
 def _max_walltime(queue: jpsi.Queue) -> timedelta | None:
     return queue.max_walltime or None
 
@@ -151,6 +164,7 @@ _MEBIBYTE = 2**20
 _REQUESTS = (
     _Request("nodes", "{} nodes", _requested_nodes, lambda it: _min_known(it.nodes, it.max_nodes)),
     _Request("cores", "{} cores on one node", _requested_cores, lambda it: it.node_cores),
+    _Request("processes", "{} cores in all", _requested_cores_in_all, _cores_in_all),
     _Request("memory", "{} on one node", _requested_memory, lambda it: it.node_memory, _format_memory),
     _Request("time", "{}", lambda it: it.attributes.duration, _max_walltime),
 )

@@ -13,6 +13,7 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
+from ..error_boundary import SelectionError
 from ..output import choose_display
 from ..stored_jobs import configured_target, match_jobs, wait_for_ends
 
@@ -22,16 +23,38 @@ _POLL_SECONDS = 1.0
 
 def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     """Show the states of a job, and return the exit code for its end; wait for all jobs of an array."""
+    jobs = job_store.jobs()
+    if executor is None:
+        executor = executor_of(native_id, jobs)
     with jpsi.JobExecutor(executor) as opened:
-        jobs, target = job_store.jobs(), configured_target(executor)
+        target = configured_target(executor)
         known = array_elements(native_id, jobs, opened.name, target)
         if not known and not _may_be_native_id(native_id, opened.system):
             known = named_jobs(native_id, jobs, opened.name, target)
         if len(known) == 1 and known[0].native_id is not None:
             native_id, known = known[0].native_id, []
         if not known:
-            return _follow(opened, native_id, executor or opened.name, as_json=as_json)
+            if any(native_id == it.native_id for it in jobs) and not as_json:
+                messages.error(f"its states are shown, not its output: jpsi logs -f {native_id} follows that")
+            code = _follow(opened, native_id, executor or opened.name, as_json=as_json)
+            if executor is None and code == exit_codes.JPSI:
+                messages.error(f"jpsi looked on {opened.name}; -x names another executor or target")
+            return code
     return wait_for_ends(known, None, as_json=as_json)
+
+
+def executor_of(native_id: str, jobs: Iterable[StoredJob]) -> str | None:
+    """Return the executor or target of the stored jobs with a native id; None if there are none.
+
+    Raises:
+        SelectionError: several executors or targets gave this native id.
+    """
+    found = [job for job in jobs if native_id in {job.native_id, job.array_native_id}]
+    names = sorted({job.origin.asked_for[0] for job in found})
+    if len(names) > 1:
+        msg = f"{' and '.join(names)} gave the native id {native_id!r}; name one of them with -x"
+        raise SelectionError(msg)
+    return names[0] if names else None
 
 
 def array_elements(native_id: str, jobs: Iterable[StoredJob], executor: str, target: str) -> list[StoredJob]:

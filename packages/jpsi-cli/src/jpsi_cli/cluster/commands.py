@@ -67,7 +67,7 @@ Examples:
 Exit codes:
   0  the queues were shown
   2  a mistake in the command line
-  125  jpsi failed: no such executor, it has no queues, or the batch system does not answer
+  125  jpsi failed: the executor has no queues, or the batch system does not answer
 """,
 )
 
@@ -80,8 +80,9 @@ ATTACH = command(
     short_help="Follow any job of a batch system by its native id.",
     help="""Follow a job of a batch system to its end, and exit with its exit code.
 
-    jpsi need not have submitted the job; a job that it submitted there has its name and jpsi's id, too. On a
-    terminal its states are shown. Ctrl-C stops following and does not cancel the job.
+    jpsi need not have submitted the job; of a job that it submitted, it knows the executor, the name and the
+    ids. On a terminal the states of the job are shown; its output is not: jpsi logs -f follows that.
+    Ctrl-C stops following and does not cancel the job.
     """,
     epilog="""\b
 Examples:

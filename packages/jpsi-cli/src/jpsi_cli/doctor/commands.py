@@ -37,6 +37,6 @@ Exit codes:
   0  jobs run; warnings name what is missing
   1  jobs do not run
   2  a mistake in the command line
-  125  jpsi failed: no such executor, or the configuration is wrong
+  125  jpsi failed: the configuration is wrong
 """,
 )

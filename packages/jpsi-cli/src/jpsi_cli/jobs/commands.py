@@ -59,7 +59,8 @@ LS = command(
     short_help="List your jobs, of all executors and targets.",
     help="""List your jobs, of all executors and targets, the newest last.
 
-    It lists jobs that have not ended, and those that ended within a day. It reads the files of the jobs and
+    It lists jobs that have not ended, and those that ended within a day; or the jobs that JOB means, an id,
+    a native id or a name, however long ago they ended. It reads the files of the jobs and
     queries no batch system. With --refresh it also queries the batch systems, which know why jobs wait, and
     how jobs ended that left no exit code. With --refresh and -x TARGET on a remote host, it also finds the
     jobs that you submitted to that target from other machines.
@@ -205,8 +206,8 @@ LOGS = command(
     "logs",
     "jobs.logs:logs",
     LOGS_PARAMETERS,
-    short_help="Show the output of a job.",
-    help=f"""Show the output of a job so far, or with -f follow it.
+    short_help="Show the output of jobs.",
+    help=f"""Show the output of jobs so far, one after the other, or with -f follow that of one job.
 
     {_JOB_HELP}
     """,

@@ -37,6 +37,9 @@ def cancel(*, jobs: Sequence[str], as_json: bool) -> int:
     if unfinished:
         messages.error(f"{unfinished} of {len(cancelled)} jobs were cancelled and have not ended yet")
     report_failures(failures)
+    if all(job.status.final for job in selected):
+        whose = f"job {selected[0].id}" if len(selected) == 1 else f"each of these {len(selected)} jobs"
+        messages.error(f"{whose} had already ended; there is nothing to cancel")
     # a deferred job is recalled by no executor: its end is on disk
     stored = {job.id: job for job in job_store.jobs()} if as_json else {}
     for job in (stored.get(it.id, it) for it in selected if as_json):
@@ -80,7 +83,13 @@ def hold(*, jobs: Sequence[str]) -> int:
 
 def release(*, jobs: Sequence[str]) -> int:
     """Let held jobs start, and return the exit code."""
-    return _control_each(jobs, jpsi.JobExecutor.release, Deferral.release, start_waiting)
+    return _control_each(jobs, _release, Deferral.release, start_waiting)
+
+
+def _release(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
+    executor.release(job)
+    if job.status.state is jpsi.JobState.ACTIVE:
+        messages.error(f"job {job.id} runs already; there is nothing to release")
 
 
 def _control_each(

@@ -48,6 +48,8 @@ class JobFacts:
     errors: Sequence[str] = ()
     #: The requests for which no queue can ever start the job, with the numbers: a sentence for each.
     excess: Sequence[str] = ()
+    #: The jobs that it depends on, with their states: a sentence for each.
+    dependencies: Sequence[str] = ()
 
     @property
     def is_missing(self) -> bool:
@@ -148,6 +150,7 @@ def _advice_before_end(facts: JobFacts) -> Iterator[str]:
         advice = next(found, None)
         if advice is not None:
             yield advice.format(less=_ASK_FOR_LESS, job=facts.job)
+        yield from facts.dependencies
 
 
 def _describe_end(facts: JobFacts) -> str:
@@ -243,6 +246,8 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
         yield _CODES.get(status.exit_code or 0, f"the program itself returned this: look at {where}")
     elif status.reason is not None and status.reason in _REASONS:
         yield _REASONS[status.reason].format(**requested)
+        if status.reason is jpsi.Reason.DEPENDENCY:
+            yield from facts.dependencies
 
 
 def _signal_name(number: int) -> str:

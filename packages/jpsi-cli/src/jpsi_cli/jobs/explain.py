@@ -15,7 +15,15 @@ from jpsi_engine import excess_over_queues, job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
-from ..stored_jobs import best_status, index_list, job_title, recall_jobs, select_job, select_jobs
+from ..stored_jobs import (
+    best_status,
+    describe_dependencies,
+    index_list,
+    job_title,
+    recall_jobs,
+    select_job,
+    select_jobs,
+)
 from .diagnosis import Diagnosis, JobFacts, diagnose
 
 # How much of standard error is read, and how many lines of it are shown.
@@ -83,6 +91,7 @@ def _facts(job: StoredJob) -> JobFacts:
         start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",
         errors=_last_lines(job) if status.state is jpsi.JobState.FAILED else (),
         excess=() if executor is None or status.state is not jpsi.JobState.QUEUED else _excess(job, executor),
+        dependencies=describe_dependencies(job),
     )
 
 

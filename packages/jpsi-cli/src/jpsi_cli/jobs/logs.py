@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jpsi
 from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
+from ..error_boundary import SelectionError
 from ..output import Follower
 from ..stored_jobs import (
     await_submission,
@@ -24,12 +27,15 @@ _CHUNK = 1 << 16
 _NEWLINE = ord("\n")
 
 
-def logs(*, job: str, is_following: bool, is_stderr: bool, tail: int | None) -> int:
-    """Show the output of a job, or of those of an array one after the other; return the exit code."""
-    jobs = job_store.jobs()
+def logs(*, jobs: Sequence[str], is_following: bool, is_stderr: bool, tail: int | None) -> int:
+    """Show the output of jobs one after the other, and return the exit code."""
+    stored = job_store.jobs()
     if is_following:
-        return _follow(select_job(job, jobs, "jpsi logs -f"), is_stderr=is_stderr, tail=tail)
-    found = select_jobs([job], jobs)
+        if len(jobs) > 1:
+            msg = f"-f follows one job, and not {len(jobs)}: name one of them"
+            raise SelectionError(msg)
+        return _follow(select_job(jobs[0], stored, "jpsi logs -f"), is_stderr=is_stderr, tail=tail)
+    found = select_jobs(jobs, stored)
     codes = []
     for it in found:
         if len(found) > 1:

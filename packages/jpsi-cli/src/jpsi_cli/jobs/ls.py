@@ -16,7 +16,7 @@ import jpsi
 from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
-from ..error_boundary import SelectionError
+from ..error_boundary import SelectionError, executor_names
 from ..output import quantities, summarize_states, terminal
 from ..stored_jobs import (
     best_status,
@@ -25,6 +25,7 @@ from ..stored_jobs import (
     recall_jobs,
     recover_remote_jobs,
     refresh_statuses,
+    select_jobs,
     short_ids,
 )
 from . import job_table
@@ -47,6 +48,8 @@ class JobFilter:
     states: frozenset[jpsi.JobState]
     executor: str | None
     name: str | None
+    #: The ids of the jobs that were named; None if none were.
+    ids: frozenset[str] | None = None
     #: How long ago a job may have ended; None is no limit.
     since: timedelta | None
 
@@ -60,6 +63,7 @@ class JobFilter:
             not (status.final and self.since is not None and now - status.time > self.since)
             and (not self.states or status.state in self.states)
             and self.matches_origin(origin)
+            and (self.ids is None or job.id in self.ids)
             and (self.name is None or fnmatch.fnmatchcase(job.name or "", self.name))
         )
 
@@ -104,6 +108,7 @@ class ListView:
 
 def ls(  # noqa: PLR0913  the options
     *,
+    jobs: Sequence[str],
     is_all: bool,
     since: str | None,
     states: Iterable[str],
@@ -123,7 +128,8 @@ def ls(  # noqa: PLR0913  the options
         states=frozenset(jpsi.JobState(state.upper()) for state in states),
         executor=executor,
         name=name,
-        since=None if is_all else recent,
+        ids=frozenset(it.id for it in select_jobs(jobs, listed_jobs())) if jobs else None,
+        since=None if is_all or (jobs and since is None) else recent,
     )
     if executor is not None:
         _check_executor(executor)
@@ -137,10 +143,7 @@ def ls(  # noqa: PLR0913  the options
 
 def _check_executor(name: str) -> None:
     """Raise SelectionError if no executor and no target has this name, nor any job on disk."""
-    known = {
-        word for it in jpsi.plugins(load=False) if it.kind == "executor" for word in (it.name, *it.aliases)
-    }
-    known |= jpsi.configuration().targets.keys()
+    known = executor_names()
     if name.lower() in known:
         return
     known |= {word for job in listed_jobs() for word in (job.origin.name.lower(), job.origin.executor)}

@@ -43,6 +43,13 @@ REFRESH = flag(
     "--refresh is_refreshing",
     "Query the batch systems once about jobs that have not ended; without this, only files are read.",
 )
+_STATE = click.Choice(["NEW", "QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"], case_sensitive=False)
+
+
+def _split_states(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_STATE.convert(it, parameter, ctx) for text in texts for it in text.split(","))
+
+
 _file_option = partial(grouped_option, "What runs where")
 _STREAM = "Input and output"
 _STREAMS: dict[str | None, click.Parameter] = {
@@ -140,11 +147,10 @@ LS_PARAMETERS: tuple[click.Parameter, ...] = (
     option(
         "--state -s states",
         "STATE",
-        "Show jobs in this state. Can be repeated.",
+        "Show jobs in this state, or in one of several: FAILED,CANCELED. Can be repeated.",
         multiple=True,
-        type=click.Choice(
-            ["NEW", "QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"], case_sensitive=False
-        ),
+        callback=_split_states,
+        shell_complete=_STATE.shell_complete,
     ),
     executor_option("Show jobs of this executor or target."),
     option("--name", "PATTERN", "Show jobs whose name matches PATTERN: * matches anything."),
@@ -160,6 +166,7 @@ LS_PARAMETERS: tuple[click.Parameter, ...] = (
     JSON,
     REFRESH,
     flag("--watch -w is_watching", "Show the jobs on the whole terminal and update them until Ctrl-C."),
+    click.Argument(["jobs"], nargs=-1, metavar="[JOB]...", shell_complete=completion.jobs),
 )
 
 #: Of `jpsi show`.
@@ -186,12 +193,14 @@ LOGS_PARAMETERS: tuple[click.Parameter, ...] = (
     flag("--follow -f is_following", "Follow the output until the job has ended."),
     flag("--stderr is_stderr", "Show standard error instead of standard output."),
     option("--tail", "N", "Show the last N lines only.", type=click.IntRange(min=0)),
-    JOB,
+    JOBS,
 )
 
 #: Of `jpsi attach`.
 ATTACH_PARAMETERS: tuple[click.Parameter, ...] = (
-    executor_option("The executor or target.  [default: the configured one, else local]"),
+    executor_option(
+        "The executor or target.  [default: that of the job if known, else the configured one or local]"
+    ),
     json_option(
         "Write each state of the job as a line of JSON to standard error; of an array, the end of each job "
         "to standard output."

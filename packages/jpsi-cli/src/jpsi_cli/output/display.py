@@ -161,7 +161,8 @@ _CHECKS_BEFORE_REASON = 5
 
 
 def _with_advice(reason: str) -> str:
-    return "; ".join(filter(None, [reason, describe_never(reason, "--")]))
+    advice = describe_never(reason, "--")
+    return reason if advice is None else f"{reason}; {advice}; Ctrl-C ends the waiting"
 
 
 _DETAIL_COLUMN = len("jpsi: COMPLETED  ")

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
         start_waiting,
         submit_deferred,
     )
-    from .dependencies import Dependencies, configured_target, read_dependencies, sort_dependencies
+    from .dependencies import (
+        Dependencies,
+        configured_target,
+        describe_dependencies,
+        read_dependencies,
+        sort_dependencies,
+    )
     from .recall import (
         RecalledJobs,
         best_status,
@@ -51,7 +57,9 @@ else:
             ".deferred": (
                 "await_dependencies await_submission settle_submissions start_waiting submit_deferred"
             ),
-            ".dependencies": "Dependencies configured_target read_dependencies sort_dependencies",
+            ".dependencies": (
+                "Dependencies configured_target describe_dependencies read_dependencies sort_dependencies"
+            ),
             ".recall": (
                 "RecalledJobs best_status group_by_origin listed_jobs recall_jobs recover_remote_jobs "
                 "refresh_statuses report_failures"

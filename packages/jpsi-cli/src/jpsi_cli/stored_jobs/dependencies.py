@@ -205,8 +205,31 @@ def _check_native_id(word: str, kind: jpsi.DependencyKind, executor: jpsi.JobExe
 def describe_unmet(kind: jpsi.DependencyKind, job: StoredJob, status: jpsi.JobStatus) -> str:
     """Return why a job can never start that waits for a job which ended in this way."""
     required = "complete" if kind is _OK else "fail"
+    return f"the job {_describe_name(job)} was to {required} first, but it is {_describe_state(status)}"
+
+
+def describe_dependencies(job: StoredJob) -> list[str]:
+    """Return a sentence for each job on disk that a job waits for, with its state."""
+    wanted = {str(jpsi.Dependency.of(it).job) for it in job.spec.attributes.after or ()}
+    if not wanted:
+        return []
+    from jpsi_engine import job_store  # noqa: PLC0415  most commands name no dependencies
+
+    own = [it for it in job_store.jobs() if it.origin == job.origin and it.submitted <= job.submitted]
+    # a batch system may have given a native id again: the job waits for the last that had it
+    found = {it.native_id: it for it in sorted(own, key=lambda it: it.submitted) if it.native_id in wanted}
+    return [
+        f"it depends on the job {_describe_name(it)}, which is {_describe_state(it.status)}"
+        for it in found.values()
+    ]
+
+
+def _describe_name(job: StoredJob) -> str:
     index = "" if job.array_index is None else f"index {job.array_index}"
     details = ", ".join(filter(None, [job.name, index]))
-    named = f"{job.id} ({details})" if details else job.id
+    return f"{job.id} ({details})" if details else job.id
+
+
+def _describe_state(status: jpsi.JobStatus) -> str:
     code = "" if status.exit_code is None else f" with exit code {status.exit_code}"
-    return f"the job {named} was to {required} first, but it is {status.state}{code}"
+    return f"{status.state}{code}"

@@ -109,7 +109,10 @@ def select_live_jobs(words: Iterable[str], jobs: Sequence[StoredJob]) -> list[St
 
 def no_match(word: str) -> SelectionError:
     """Return the error for a word that means no job."""
-    return SelectionError(f"no job has the id, native id or name {word!r}; jpsi ls --all shows all")
+    is_short = word.isdecimal() and len(word) < _MIN_LENGTH
+    hint = f"; digits alone are the beginning of an id only if they are at least {_MIN_LENGTH}"
+    msg = f"no job has the id, native id or name {word!r}; jpsi ls --all shows all{hint if is_short else ''}"
+    return SelectionError(msg)
 
 
 def _matchers(word: str) -> list[Callable[[StoredJob], bool]]:

@@ -215,7 +215,7 @@ Examples:
 Exit codes:
   0  all are valid
   2  a document is not valid, or a mistake in the command line
-  125  jpsi failed: no such executor
+  125  jpsi failed
 """,
 )
 
@@ -244,6 +244,6 @@ Examples:
 Exit codes:
   0  a document was written
   2  a mistake in the command line, or SCRIPT cannot be read or has no directives
-  125  jpsi failed: no such executor, or the configuration is wrong
+  125  jpsi failed: the configuration is wrong
 """,
 )

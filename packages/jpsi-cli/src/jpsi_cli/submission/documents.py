@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import jpsi
 
 from .. import messages
+from .foreign_directives import warn_of_directives
 from .job_spec import Options, make_spec
 
 
@@ -37,7 +38,9 @@ def read_job(
         InvalidJobException: the file cannot be read, or its content or an option is wrong.
     """
     document = None if file is None else read_document(file, is_lenient=is_lenient)
-    return jpsi.Job(make_spec(document, command, options, is_expanding=is_expanding))
+    spec = make_spec(document, command, options, is_expanding=is_expanding)
+    warn_of_directives(command, spec.directory)
+    return jpsi.Job(spec)
 
 
 def read_documents(files: Iterable[str], *, is_lenient: bool) -> list[tuple[str, jpsi.JobSpec]]:

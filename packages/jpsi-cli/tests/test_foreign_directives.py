@@ -1,0 +1,68 @@
+"""A script with directives of a batch system is not submitted without them in silence."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+
+DIRECTIVES = {
+    "slurm": "#SBATCH --ntasks=4",
+    "openpbs": "#PBS -N sim",
+    "lsf": "#BSUB -n 4",
+    "gridengine": "#$ -N sim",
+    "flux": "# flux: -n 4",
+}
+
+
+def _script(folder: Path, text: str) -> Path:
+    path = folder / "my.sbatch"
+    path.write_text(f"#!/bin/sh\n{text}\necho ran\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("executor", DIRECTIVES)
+def test_a_script_with_directives_is_named_with_the_command_that_converts_it(
+    run: Run, tmp_path: Path, executor: str
+) -> None:
+    _script(tmp_path, DIRECTIVES[executor])
+
+    done = run("run", "./my.sbatch")
+
+    assert (done.returncode, done.stdout) == (0, b"ran\n")
+    assert done.stderr.decode() == (
+        f"jpsi: warning: ./my.sbatch has directives of {executor}, which jpsi ignores here. To submit it "
+        "with them: jpsi convert my.sbatch > job.yaml, then jpsi submit -f job.yaml\n"
+    )
+
+
+@pytest.mark.parametrize("command", [["my.sbatch"], ["bash", "my.sbatch"]])
+def test_submit_warns_of_a_script_on_no_path_and_one_behind_a_shell(
+    run: Run, tmp_path: Path, command: list[str]
+) -> None:
+    _script(tmp_path, DIRECTIVES["slurm"])
+
+    done = run("submit", *command)
+
+    assert done.returncode == 0
+    assert b"jpsi convert my.sbatch" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["# see man -k x", "#a -b", "echo '#SBATCH --ntasks=4'"])
+def test_comments_are_no_directives(run: Run, tmp_path: Path, text: str) -> None:
+    _script(tmp_path, text)
+
+    assert run("run", "./my.sbatch").stderr == b""
+
+
+def test_a_program_and_a_document_are_no_script(run: Run, tmp_path: Path) -> None:
+    script = _script(tmp_path, DIRECTIVES["slurm"])
+    (tmp_path / "job.yaml").write_bytes(run("convert", "my.sbatch").stdout)
+
+    assert run("run", "cat", str(script)).stderr == b""
+    assert run("run", "-f", "job.yaml").stderr == b""
