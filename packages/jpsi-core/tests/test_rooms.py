@@ -140,6 +140,30 @@ def test_a_name_with_an_underscore_stays_in_its_room(package: str) -> None:
     assert found == []
 
 
+def test_no_face_imports_a_function_on_first_use_that_is_named_like_a_module_beside_it() -> None:
+    """Once that module is imported, the name would be the module."""
+    wrong = [
+        f"{room}.{name}"
+        for room in filter(is_folder, modules())
+        for place, names in _lazy(room)
+        if place != "."
+        for name in names
+        if f"{room}.{name}" in modules()
+    ]
+
+    assert not wrong
+
+
+def _lazy(room: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the places and names that a face hands to `lazy_attributes`."""
+    for node in ast.walk(ast.parse(modules()[room].read_text(encoding="utf-8"))):
+        match node:
+            case ast.Call(func=ast.Name("lazy_attributes"), args=[_, ast.Dict(keys=keys, values=values)]):
+                for key, value in zip(keys, values, strict=True):
+                    if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
+                        yield str(key.value), str(value.value).split()
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = {
         module: {target for _, target, _ in imported(module) if target != module} for module in modules()
