@@ -15,7 +15,7 @@ import pytest
 from jpsi import Plugin
 from jpsi.registry.candidate import GROUPS
 from jpsi.registry.candidate import kind as kind_of
-from jpsi_cli.installation.plugins import unusable_names
+from jpsi_cli.installation.plugins import list_of_kind, unusable_names
 from jpsi_cli.options.job_options import PLUGIN_PARAMETERS
 from jpsi_testing import PluginDirectory
 
@@ -55,6 +55,23 @@ def test_bundled_plugins_are_shown_and_work(run: Run) -> None:
     assert table["NAME"] == ["KIND", "NAME", "VERSION", "CHOSEN", "DISTRIBUTION", "ORIGIN", "WHY"]
     assert table["local"][0::3] == ["executor", "yes"]
     assert table["single"][4:] == ["jpsi-engine", "environment"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "has_kit", "kinds"),
+    [
+        (None, True, ["executor", "fake"]),
+        (None, False, ["executor"]),
+        ("fake", False, ["fake"]),
+        ("executor", False, ["executor"]),
+    ],
+)
+def test_fakes_are_listed_where_the_test_kit_is_installed(
+    kind: str | None, has_kit: bool, kinds: list[str]
+) -> None:
+    plugins = [plugin(), plugin("fake", load_error="No module named 'jpsi_testing'")]
+
+    assert [it.kind for it in list_of_kind(plugins, kind, has_kit=has_kit)] == kinds
 
 
 BROKEN = {

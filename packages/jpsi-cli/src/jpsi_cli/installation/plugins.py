@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -29,7 +30,7 @@ def plugins(name: str | None, *, kind: str | None, as_json: bool, is_loading: bo
     """Show the plugins, all or those of a name or a kind, and return the exit code."""
     with _redirect_plugin_output():
         installed = jpsi.plugins(load=is_loading)
-    found = [it for it in installed if kind in {None, it.kind}]
+    found = list_of_kind(installed, kind, has_kit=importlib.util.find_spec("jpsi_testing") is not None)
     selected = [it for it in found if name is None or it.name.lower() == name.lower()]
     if not selected:
         messages.error(_describe_missing(name, kind, found))
@@ -39,6 +40,15 @@ def plugins(name: str | None, *, kind: str | None, as_json: bool, is_loading: bo
         lines = plugin_table.render_lines(selected, terminal.width(), terminal.choose_paint())
         messages.show("".join(f"{line}\n" for line in lines))
     return exit_codes.UNUSABLE if unusable_names(selected) or (name is not None and not selected) else 0
+
+
+def list_of_kind(plugins: Sequence[Plugin], kind: str | None, *, has_kit: bool) -> list[Plugin]:
+    """Return the plugins of a kind, or of all kinds.
+
+    The fakes of batch systems need the test kit, an extra of jpsi-cli. Without it they are not listed, unless
+    they are the kind, as they would look broken to users who need none.
+    """
+    return [it for it in plugins if it.kind == kind or (kind is None and (has_kit or it.kind != "fake"))]
 
 
 def unusable_names(plugins: Sequence[Plugin]) -> set[tuple[str, ...]]:
