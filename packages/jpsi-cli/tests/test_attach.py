@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -65,7 +66,7 @@ def test_an_id_that_the_system_calls_unknown_is_reported_at_once(
 def test_the_executor_of_a_stored_job_is_known(
     run: Callable[..., subprocess.CompletedProcess[bytes]],
 ) -> None:
-    jpsi = f"{sys.executable} -m jpsi_cli"
+    jpsi = f"{shlex.quote(sys.executable)} -m jpsi_cli"
     script = f"""
         id=$({jpsi} submit -x slurm -- sh -c 'exit 7')
         {jpsi} wait $id

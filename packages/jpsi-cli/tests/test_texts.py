@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from texts import FILE, parse, render, sections
+from texts import FILE, OF_OTHER_PACKAGES, parse, render, sections
 
 
 def test_the_file_has_all_help_and_messages() -> None:
@@ -10,7 +10,6 @@ def test_the_file_has_all_help_and_messages() -> None:
     recorded, found = parse(FILE.read_text()), sections()
 
     # commands of other packages are compared where these are installed
-    others = ("jpsi request ", "jpsi workflow ")
-    missing = [it for it in recorded if it not in found and it.startswith(others)]
+    missing = [it for it in recorded if it not in found and it.startswith(OF_OTHER_PACKAGES)]
     expected = {heading: text for heading, text in recorded.items() if heading not in missing}
     assert render(found).splitlines() == render(expected).splitlines()

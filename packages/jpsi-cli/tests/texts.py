@@ -21,6 +21,8 @@ from jpsi_cli.main import cli
 FILE = Path(__file__).with_suffix(".txt")
 SOURCE = Path(__file__).parents[1] / "src/jpsi_cli"
 WIDTH = 100
+#: The beginnings of the headings with the help of commands of other packages.
+OF_OTHER_PACKAGES = ("jpsi request ", "jpsi workflow ")
 #: Text of at least so many words is a message or a part of one.
 _WORDS = 3
 _WORD = re.compile(r"[A-Za-z]{2,}|\{[^{}]*\}")
@@ -32,7 +34,9 @@ def sections() -> Mapping[str, str]:
     """Return the text of each section of the file by its heading: a command, or a module."""
     helps = {f"jpsi {' '.join(path)} --help".replace("  ", " "): text for path, text in _helps(cli, ())}
     messages = {f"messages of {path.relative_to(SOURCE)}": path for path in sorted(SOURCE.rglob("*.py"))}
-    shown = _in_one_line("".join(helps.values()))
+    # whatever is installed besides
+    own = [text for heading, text in helps.items() if not heading.startswith(OF_OTHER_PACKAGES)]
+    shown = _in_one_line("".join(own))
     found = {
         heading: "\n".join(f"- {it}" for it in _messages(path) if _in_one_line(it) not in shown)
         for heading, path in messages.items()
