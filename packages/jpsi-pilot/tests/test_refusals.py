@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -60,7 +61,7 @@ def test_submit_fails_if_the_engine_is_not_installed(work_directory: Path) -> No
 def test_the_version_names_the_engine_or_why_it_cannot_be_used(
     settings: dict[str, Any], is_usable: bool, output: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "python").write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    (tmp_path / "python").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S "$@"\n')
     (tmp_path / "python").chmod(0o755)
     settings = {name: it or str(tmp_path / "python") for name, it in settings.items()}
     command = version(Site(config=PilotConfig(**settings)))
