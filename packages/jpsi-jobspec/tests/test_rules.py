@@ -239,7 +239,8 @@ BROKEN = [
         9,
         "without limit",
     ),
-    ("JS064", one("command: a, resources: r, attributes: {nice: 4}"), True, 5, "SYSTEM.nice"),
+    ("JS064", one("command: a, resources: r, attributes: {nice: 4}"), True, 5, "slurm.nice"),
+    ("JS064", one("command: a, resources: r, attributes: {queue_name: b}"), True, 5, "slurm.partition"),
     ("JS064", one("command: a, resources: r, attributes: {duraton: 4}"), True, 5, "did you mean 'duration'"),
     ("JS064", one("command: a, resources: r, attributes: {enviroment: {}}"), True, 5, "'environment'"),
     (

@@ -18,6 +18,12 @@ _TYPES = ("node", "socket", "core", "gpu", "memory", "storage", "rack", "slot")
 _SIZED = {"memory", "storage"}
 _VERTEX = ("type", "count", "replicas", "with", "requires", "size", "unit", "exclusive", "label")
 _RESOURCE = (*_VERTEX, "attributes", "environment", "schedule")
+# The options of Slurm for attributes that job documents have, and workflows do not.
+_SLURM_NAMES = {
+    **dict.fromkeys(("queue_name", "queue"), "partition"),
+    **dict.fromkeys(("project_name", "project"), "account"),
+    "reservation_id": "reservation",
+}
 _REQUIREMENT = ("name", "field", "match", "attribute", "value", "matcher")
 
 
@@ -162,7 +168,8 @@ def _read_attributes(value: Value) -> Attributes:
         if "." not in key:
             at = attrs.evolve(it.at, path=(*value.at.path, key))
             closest = closest_name(key, ATTRIBUTES)
-            option = f"write `SYSTEM.{key}`, as in slurm.{key}, if it is an option of a batch system"
+            name = _SLURM_NAMES.get(key, key)
+            option = f"write `SYSTEM.OPTION`, as in slurm.{name}, if it is an option of a batch system"
             hint = option if closest is None else f"did you mean {closest!r}?"
             value.findings.add_unknown("JS064", at, "is an unknown attribute, and has no effect", hint)
     return Attributes(
