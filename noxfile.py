@@ -660,7 +660,7 @@ def _try_commands(session: nox.Session, name: str, install: str, wheels: str = "
     output("python -m pip check")
     if "the job has run\n" not in (printed := output("jpsi run -- echo the job has run")):
         session.error(f"{name}: the job printed {printed!r}")
-    advice = output("jpsi queues -x pbs", 125).partition("; try: ")[2].strip()
+    advice = output("jpsi queues -x pbs", 2).partition("; try: ")[2].strip()
     output(advice.replace("DIRECTORY", wheels))
     if "jpsi-pbs" not in (printed := output("jpsi plugins --kind executor")):
         session.error(f"{name}: `{advice}` did not install jpsi-pbs: {printed}")
