@@ -89,6 +89,7 @@ CALLS: dict[str, Callable[[Records, Request], object]] = {
     "execution": lambda user, it: user.execution(it.execution or ""),
     "attempts": lambda user, it: user.attempts(it.execution or ""),
     "events": lambda user, it: [*user.events(request=it.id), *user.events(execution=it.execution)],
+    "assignments": lambda user, it: user.assignments(),
     "usage": lambda user, it: [*user.usage(execution=it.execution), *user.usage(user=it.owner)],
     "passed_over": lambda user, it: user.passed_over(it.id),
     "preview": lambda user, it: user.preview(spec("compute", "something else")).near_misses,
