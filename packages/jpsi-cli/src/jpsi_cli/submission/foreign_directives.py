@@ -6,11 +6,11 @@ jpsi runs a command as it is, and would ignore them in silence.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 import jpsi
+from jpsi.plugin import word
 
 from .. import messages
 
@@ -35,7 +35,7 @@ def warn_of_directives(command: Sequence[str], directory: Path | None) -> None:
         if system is not None:
             messages.warning(
                 f"{file} has directives of {system}, which jpsi ignores here. To submit it with them: "
-                f"jpsi convert {shlex.quote(str(path))} > job.yaml, then jpsi submit -f job.yaml"
+                f"jpsi convert {word(str(path))} > job.yaml, then jpsi submit -f job.yaml"
             )
 
 
