@@ -94,8 +94,11 @@ def test_a_native_id_of_several_systems_is_ambiguous() -> None:
     cluster = Origin("slurm", "cluster", Path("/work/cluster"))
     jobs = [stored_job("aaaa", native_id="1"), stored_job("bbbb", native_id="1", origin=cluster)]
 
-    assert executor_of("1", []) is None
-    assert executor_of("1", jobs[:1]) == "slurm"
+    assert executor_of("1", []) == (None, None)
+    assert executor_of("1", jobs[:1]) == ("slurm", None)
+    # the Slurm of another machine may have given the same id
+    far = Origin("slurm", "ssh://login.example", Path("/work/remote"))
+    assert executor_of("2", [stored_job("cccc", native_id="2", origin=far)]) == ("slurm", far.target)
     with pytest.raises(
         SelectionError, match="cluster and slurm gave the native id '1'; name one of them with -x"
     ):

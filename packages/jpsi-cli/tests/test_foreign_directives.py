@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+
+import jpsi
+from jpsi_cli.submission.foreign_directives import warn_of_directives
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -66,3 +71,28 @@ def test_a_program_and_a_document_are_no_script(run: Run, tmp_path: Path) -> Non
 
     assert run("run", "cat", str(script)).stderr == b""
     assert run("run", "-f", "job.yaml").stderr == b""
+
+
+def test_a_pipe_is_left_to_the_job(run: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    done = run("submit", "sh", "pipe")
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_interpreter_with_options_is_no_directive(tmp_path: Path) -> None:
+    """All plugins would be searched, and one that fails would say so."""
+    script = tmp_path / "script"
+    script.write_text("#!/bin/bash -e\n")
+
+    with patch("jpsi.read_script", side_effect=AssertionError):
+        warn_of_directives([str(script)], None)
+
+
+def test_a_plugin_that_fails_keeps_no_job_from_running(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#SBATCH -n 4\n")
+
+    with patch("jpsi.read_script", side_effect=jpsi.PluginError("its hook failed")):
+        warn_of_directives([str(script)], None)

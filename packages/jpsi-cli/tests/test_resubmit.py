@@ -112,7 +112,7 @@ def test_dependencies_are_left_out(slurm: Run, fake: FakeScheduler) -> None:
     result = slurm("resubmit", job)
     again = result.stdout.decode().strip()
     assert result.stderr.decode() == (
-        "jpsi: the new jobs wait for no others, as the old ones did; --after has them wait\n"
+        "jpsi: the old jobs waited for others, the new ones do not; --after has them wait\n"
     )
     slurm("wait", again)
     assert "after:" not in slurm("show", again).stdout.decode()

@@ -94,6 +94,8 @@ ON_ONE_NODE = {
         spec_of(KIND(process_count=17)),
         [Excess("processes", "it asks for 17 cores in all and can never start; the queue main has 16")],
     ),
+    # each kind may be a job of its own, with limits of its own
+    "cores of two kinds": (spec_of(KIND(process_count=10), KIND(process_count=10)), []),
     "memory": (spec_of(KIND(memory=8 * GIBIBYTE)), [MEMORY]),
     "memory of two nodes": (spec_of(KIND(node_count=2, memory=16 * GIBIBYTE)), [MEMORY]),
     "memory, and nodes are open": (spec_of(KIND(process_count=4, memory=16 * GIBIBYTE)), []),

@@ -62,6 +62,18 @@ def test_a_reason_is_reported_once_after_some_seconds() -> None:
     assert reports == [[], [], [f"a, b wait: {BUSY}"], []]
 
 
+def test_a_reason_whose_numbers_change_is_reported_once() -> None:
+    waiting = Waiting()
+
+    texts = [f"Insufficient amount of resource: ncpus (R: 2 A: {it})" for it in (1, 0)]
+    job = queued(texts[0])
+    reports = [waiting.at(it, a=job) for it in (1, 7)]
+    job._publish(JobStatus(JobState.QUEUED, message=texts[1]))
+
+    assert [len(it) for it in reports] == [0, 1]
+    assert waiting.at(9, a=job) == []
+
+
 def test_a_job_without_a_reason_and_one_that_runs_are_not_reported() -> None:
     waiting, silent, running = Waiting(), queued(None), queued(BUSY)
     waiting.at(0, a=silent, b=running)

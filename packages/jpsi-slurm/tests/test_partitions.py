@@ -44,7 +44,7 @@ _EXPECTED = [
 
 def test_partitions_of_a_real_slurm() -> None:
     (recording,) = [it for it in recordings("version") if it.argv[1:] == ("show", "partition", "-o")]
-    sizes = "main|8|8000\ndebug|8|8000\n"
+    sizes = "main|8|8000|2\ndebug|8|8000|2\n"
 
     assert hooks.parse_queues(command_result(recording.result.stdout + sizes)) == _EXPECTED
 
@@ -59,17 +59,19 @@ def test_the_fake_prints_the_same_partitions() -> None:
 @pytest.mark.parametrize(
     ("fields", "nodes", "expected"),
     [
-        ("", "a|8|8000\na|16|4000\nb|64|64000\n", (16, 8000)),
-        ("MaxCPUsPerNode=4 MaxMemPerNode=1000", "a|8|8000\n", (4, 1000)),
-        ("MaxCPUsPerNode=UNLIMITED MaxMemPerNode=UNLIMITED", "a|8+|8000+\n", (8, 8000)),
+        ("", "a|8|8000|1\na|16|4000|1\nb|64|64000|1\n", (16, 8000)),
+        ("MaxCPUsPerNode=4 MaxMemPerNode=1000", "a|8|8000|2\n", (4, 1000)),
+        ("MaxCPUsPerNode=UNLIMITED MaxMemPerNode=UNLIMITED", "a|8+|8000+|2\n", (8, 8000)),
         ("MaxCPUsPerNode=4", "", (4, None)),
+        # the other node is in a cloud, and powered down
+        ("", "a|8|8000|1\n", (None, None)),
         ("", "sinfo: error\n", (None, None)),
     ],
 )
 def test_the_largest_node_of_a_partition_within_its_limits(
     fields: str, nodes: str, expected: tuple[int | None, int | None]
 ) -> None:
-    (queue,) = hooks.parse_queues(command_result(f"PartitionName=a {fields}\n{nodes}"))
+    (queue,) = hooks.parse_queues(command_result(f"PartitionName=a TotalNodes=2 {fields}\n{nodes}"))
     cores, megabytes = expected
 
     assert (queue.node_cores, queue.node_memory) == (cores, megabytes and megabytes * 2**20)

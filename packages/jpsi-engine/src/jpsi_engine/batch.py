@@ -358,7 +358,7 @@ class BatchEngine(Engine):
         for error in self.cancel_many([job_id]).values():
             raise error
 
-    def cancel_many(self, job_ids: Sequence[str], unmet: str = "") -> Mapping[str, JpsiError]:
+    def cancel_many(self, job_ids: Sequence[str], *, unmet: str = "") -> Mapping[str, JpsiError]:
         """Ask jobs to end; see `jpsi.plugin.engine.Engine`."""
         monitor, _ = self._open()
         refused: dict[str, JpsiError] = {}

@@ -214,7 +214,8 @@ class Deferral:
                 )
             finally:
                 if not is_held:
-                    self.release(job_id)
+                    # not what another process has held meanwhile
+                    _remove(self._file(job_id, _HOLD))
         return is_held
 
     def release(self, job_id: str) -> bool:

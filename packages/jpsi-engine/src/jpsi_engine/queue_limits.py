@@ -121,7 +121,8 @@ def _requested_cores_in_all(spec: jpsi.JobSpec) -> int:
     if _requested_nodes(spec) is not None:
         return 0
     kinds = [it for it in components(spec.resources) if it.computed_process_count > 1]
-    return sum((it.cpu_cores_per_process or 1) * it.computed_process_count for it in kinds)
+    # each kind may be a job of its own, with limits of its own
+    return max(((it.cpu_cores_per_process or 1) * it.computed_process_count for it in kinds), default=0)
 
 
 def _requested_memory(spec: jpsi.JobSpec) -> int:

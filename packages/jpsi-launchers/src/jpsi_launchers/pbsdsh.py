@@ -67,11 +67,13 @@ PATH=$_pbsdsh_path mkdir "$_pbsdsh_files"
 _pbsdsh_directory=$PWD _pbsdsh_umask=$_pbsdsh_umask _pbsdsh_stdin=$_jpsi_stdin _pbsdsh_path=$_pbsdsh_path \\
 _pbsdsh_size=$_pbsdsh_size /bin/sh -c '
   _pbsdsh_count=0
-  for word in "$@"; do
+  for _pbsdsh_argument in "$@"; do
     _pbsdsh_count=$((_pbsdsh_count + 1))
-    eval "_pbsdsh_word_$_pbsdsh_count=\\$word; export _pbsdsh_word_$_pbsdsh_count"
+    eval "_pbsdsh_word_$_pbsdsh_count=\\$_pbsdsh_argument; export _pbsdsh_word_$_pbsdsh_count"
   done
   export _pbsdsh_count
+  # bash in POSIX mode would end where a variable of its own is set that cannot be
+  [ -z "${BASH_VERSION-}" ] || export -n UID EUID PPID SHELLOPTS BASHOPTS BASH_VERSINFO
   export -p
 ' sh "$@" >"$_pbsdsh_files/environment"
 # What each process runs as: $1 is the directory of these files, and $2 the rank.
@@ -124,10 +126,11 @@ _pbsdsh_copy() {
     while [ "$_pbsdsh_rank" -lt "$_pbsdsh_size" ]; do
       for _pbsdsh_stream in out err; do
         _pbsdsh_file=$_pbsdsh_files/$_pbsdsh_stream.$_pbsdsh_rank
-        [ -s "$_pbsdsh_file" ] || continue
+        # At the end the file is opened, as the size that NFS remembers may be old.
+        [ -n "$_pbsdsh_is_over" ] || [ -s "$_pbsdsh_file" ] || continue
         _pbsdsh_begin=0
         eval "_pbsdsh_begin=\\${_pbsdsh_${_pbsdsh_stream}_$_pbsdsh_rank:-0}"
-        _pbsdsh_end=$(wc -c <"$_pbsdsh_file")
+        { _pbsdsh_end=$(wc -c <"$_pbsdsh_file"); } 2>/dev/null || continue
         [ "$_pbsdsh_end" -gt "$_pbsdsh_begin" ] || continue
         if [ "$_pbsdsh_stream" = out ]; then
           tail -c "+$((_pbsdsh_begin + 1))" "$_pbsdsh_file" | head -c "$((_pbsdsh_end - _pbsdsh_begin))"
@@ -188,7 +191,7 @@ for _pbsdsh_pid in $_launch_pids; do
   _pbsdsh_rank=$((_pbsdsh_rank + 1))
 done
 true >"$_pbsdsh_files/over"
-wait "$_pbsdsh_copier" || wait "$_pbsdsh_copier"
+until wait "$_pbsdsh_copier"; _pbsdsh_answer=$?; [ "$_pbsdsh_answer" -le 128 ]; do :; done
 if [ -n "$_pbsdsh_lost" ]; then
   {
     echo "pbsdsh lost processes, or did not start them, of rank$_pbsdsh_lost:"

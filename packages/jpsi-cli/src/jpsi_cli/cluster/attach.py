@@ -23,11 +23,11 @@ _POLL_SECONDS = 1.0
 
 def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     """Show the states of a job, and return the exit code for its end; wait for all jobs of an array."""
-    jobs = job_store.jobs()
+    jobs, url = job_store.jobs(), None
     if executor is None:
-        executor = executor_of(native_id, jobs)
-    with jpsi.JobExecutor(executor) as opened:
-        target = configured_target(executor)
+        executor, url = executor_of(native_id, jobs)
+    with jpsi.JobExecutor(executor, url=url) as opened:
+        target = url or configured_target(executor)
         known = array_elements(native_id, jobs, opened.name, target)
         if not known and not _may_be_native_id(native_id, opened.system):
             known = named_jobs(native_id, jobs, opened.name, target)
@@ -43,18 +43,18 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     return wait_for_ends(known, None, as_json=as_json)
 
 
-def executor_of(native_id: str, jobs: Iterable[StoredJob]) -> str | None:
-    """Return the executor or target of the stored jobs with a native id; None if there are none.
+def executor_of(native_id: str, jobs: Iterable[StoredJob]) -> tuple[str | None, str | None]:
+    """Return the executor or target of the stored jobs with a native id, and its URL; None if there is none.
 
     Raises:
         SelectionError: several executors or targets gave this native id.
     """
     found = [job for job in jobs if native_id in {job.native_id, job.array_native_id}]
-    names = sorted({job.origin.asked_for[0] for job in found})
-    if len(names) > 1:
-        msg = f"{' and '.join(names)} gave the native id {native_id!r}; name one of them with -x"
+    origins = {job.origin.name: job.origin for job in found}
+    if len(origins) > 1:
+        msg = f"{' and '.join(sorted(origins))} gave the native id {native_id!r}; name one of them with -x"
         raise SelectionError(msg)
-    return names[0] if names else None
+    return next((it.asked_for for it in origins.values()), (None, None))
 
 
 def array_elements(native_id: str, jobs: Iterable[StoredJob], executor: str, target: str) -> list[StoredJob]:

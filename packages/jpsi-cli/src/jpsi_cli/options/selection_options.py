@@ -95,7 +95,7 @@ _HOLD_FLAG = grouped_flag("Batch system", "--hold", "Submit the jobs held: they 
 #: Of `jpsi submit`.
 SUBMIT_PARAMETERS = (*_SUBMIT[:2], _MANY_OPTION, _ARRAY_OPTION, *_SUBMIT[2:-1], _HOLD_FLAG, _SUBMIT[-1])
 
-#: Of `jpsi resubmit`: what the same job may need more of, or on another machine.
+#: Of `jpsi resubmit`: what the same job may need more of.
 RESUBMIT_PARAMETERS = (
     grouped_flag(
         "What runs where",

@@ -15,7 +15,7 @@ from jpsi.plugin import word
 from .. import messages
 
 # A comment whose first word is followed by an option, as a directive of any batch system.
-_DIRECTIVE = re.compile(r"^#\s?\S+\s+-", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^#(?!!)\s?\S+\s+-", re.MULTILINE)
 _SHELLS = {"sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh"}
 # Directives stand at the beginning of a script.
 _CHARACTERS = 1 << 16
@@ -42,6 +42,9 @@ def warn_of_directives(command: Sequence[str], directory: Path | None) -> None:
 def _find_system(path: Path) -> str | None:
     """Return the executor that understands the directives of a script; None if there are none."""
     try:
+        if not path.is_file():
+            # reading a pipe or a terminal would take what the job is to read
+            return None
         with path.open(encoding="utf-8") as opened:
             text = opened.read(_CHARACTERS)
     except (OSError, ValueError):
@@ -51,5 +54,6 @@ def _find_system(path: Path) -> str | None:
         return None
     try:
         return jpsi.read_script(text, path, Path()).executor
-    except jpsi.InvalidJobException:
+    except jpsi.JpsiError:
+        # also a plugin that the user did not ask for and that fails
         return None

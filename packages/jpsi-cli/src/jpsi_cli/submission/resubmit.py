@@ -10,11 +10,15 @@ import jpsi
 from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
-from .. import messages
-from ..error_boundary import SelectionError
+from .. import exit_codes, messages
+from ..error_boundary import SelectionError, translate_to_options
 from ..stored_jobs import group_by_origin, job_with_index, read_dependencies, select_jobs
+from .job_limits import require_fit
 from .job_spec import OptionValue, make_spec
 from .submit import submit_to
+
+# How many jobs that cannot be repeated a message names.
+_MAX_PROBLEMS = 5
 
 
 def resubmit(
@@ -32,12 +36,14 @@ def resubmit(
         selected = _select_failed(selected, _repetitions(stored))
     problems = [problem for job in selected if (problem := _problem(job))]
     if problems:
-        raise SelectionError("\n".join(problems))
+        more = [f"and {len(problems) - _MAX_PROBLEMS} more"] if len(problems) > _MAX_PROBLEMS else []
+        raise SelectionError("\n".join([*problems[:_MAX_PROBLEMS], *more]))
     wanted = read_dependencies(after)
     if not wanted and any(job.spec.attributes.after for job in selected):
-        messages.error("the new jobs wait for no others, as the old ones did; --after has them wait")
+        messages.error("the old jobs waited for others, the new ones do not; --after has them wait")
     specs = {job.id: make_spec(_spec(job), (), options, is_expanding=False) for job in selected}
-    codes = []
+    # what is wrong with one executor's jobs is found before those of another are submitted
+    prepared = []
     for origin, originals in group_by_origin(selected).items():
         repeated = job_store.repeated_specs({job.id: specs[job.id] for job in originals})
         locations = {
@@ -48,8 +54,20 @@ def resubmit(
         for spec in repeated:
             # the old job was released
             (spec.attributes.custom_attributes or {}).pop(executor.system.capabilities.hold_option, None)
-        codes.append(submit_to(executor, name, locations, wanted, is_held=False, as_json=as_json))
-    return max(codes, default=0)
+        require_fit(executor, [(location, job.spec) for job, location in locations.items()])
+        prepared.append((executor, name, locations))
+    codes = []
+    for executor, name, locations in prepared:
+        try:
+            code = submit_to(executor, name, locations, wanted, is_held=False, as_json=as_json)
+        except (jpsi.JpsiError, SelectionError) as e:
+            if len(prepared) == 1:
+                raise
+            messages.error(f"{executor.name}: {translate_to_options(str(e))}")
+            code = exit_codes.JPSI
+        codes.append(code)
+    # a mistake means that nothing was submitted
+    return exit_codes.JPSI if len(set(codes)) > 1 else max(codes, default=0)
 
 
 def _repetitions(jobs: Iterable[StoredJob]) -> Mapping[str, StoredJob]:

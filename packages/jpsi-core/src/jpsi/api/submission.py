@@ -171,7 +171,8 @@ class JobSubmitter:
         request = _Request(by_id(jobs))
         own = {it.id: it for it in request.jobs.values() if it.executor is self._executor}
         request.failed.update({it: self.foreign(it) for it in request.jobs.values() if it.id not in own})
-        failed = self._engine.cancel_many([it for it, job in own.items() if not job.status.final], unmet)
+        running = [it for it, job in own.items() if not job.status.final]
+        failed = self._engine.cancel_many(running, **({"unmet": unmet} if unmet else {}))
         request.failed.update({own[job_id]: e for job_id, e in failed.items()})
         request.check("cancelled")
 

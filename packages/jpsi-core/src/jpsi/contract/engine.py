@@ -207,7 +207,7 @@ class Engine(abc.ABC):
         """
         return NOT_OFFERED
 
-    def cancel_many(self, job_ids: Sequence[str], unmet: str = "") -> Mapping[str, JpsiError]:
+    def cancel_many(self, job_ids: Sequence[str], *, unmet: str = "") -> Mapping[str, JpsiError]:
         """Cancel many jobs; return the error of each whose request failed; `unmet` is for their statuses."""
         outcomes = {job_id: _outcome(self.cancel, job_id) for job_id in job_ids}
         return {job_id: it for job_id, it in outcomes.items() if isinstance(it, JpsiError)}

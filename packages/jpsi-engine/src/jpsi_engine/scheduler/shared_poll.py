@@ -32,7 +32,7 @@ from jpsi_engine.scheduler.snapshot import Snapshot, decode, encode
 log = logging.getLogger(__name__)
 
 _VERSION = 4
-_SNAPSHOT = "answer"
+_SNAPSHOT = "snapshot"
 _JSON = ".json"
 _OLD_SECONDS = 7 * 24 * 3600.0
 #: The identity of one written file, which distinguishes it from earlier and later files of the same name.

@@ -5,6 +5,7 @@ The driver calls it between its other steps; statuses bring a state, but not eac
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable
 
@@ -18,6 +19,7 @@ from .submissions import Report
 # A job that starts soon needs no reason.
 _PATIENCE_SECONDS = 5.0
 _CHECK_SECONDS = 1.0
+_NUMBER = re.compile("[0-9]+")
 
 
 class WaitReasons:
@@ -57,13 +59,15 @@ class WaitReasons:
             if job.status.state is not JobState.QUEUED:
                 continue
             since = self._since.setdefault(job.id, now)
-            if not reason or (name, reason) in self._known:
+            # PBS's reasons have the number of free cores, which changes all the time
+            known = name, _NUMBER.sub("0", reason or "")
+            if not reason or known in self._known:
                 continue
             if describe_never(reason) is None and self._is_dependent(part):
                 # the reason stays for a while after the other jobs have ended
-                self._known.add((name, reason))
+                self._known.add(known)
             elif now - since >= _PATIENCE_SECONDS:
-                self._known.add((name, reason))
+                self._known.add(known)
                 found.setdefault(reason, []).append(name)
         for reason, names in found.items():
             advice = describe_never(reason)

@@ -35,7 +35,8 @@ def ls(records: Records, *, is_all: bool, state: str | None) -> Output:
     wanted = None if state is None else RequestState(state)
     found = records.requests(owner=None if is_all else records.user, state=wanted)
     executions = records.executions([it.execution for it in found if it.execution is not None])
-    computed = {it for it, event in records.assignments().items() if event.data.get("is_new")}
+    new = {it for it, event in records.assignments().items() if event.data.get("is_new")}
+    computed = {it.id for it in found if (it.id, str(it.execution)) in new}
     return Output(formatting.requests(found, executions, computed), formatting.as_json(found))
 
 

@@ -177,12 +177,12 @@ class RecordsReader:
         with self.database.reading() as tx:
             return store.events.some(tx, *_equal(store.EVENT.c, request=request, execution=execution))
 
-    def assignments(self) -> dict[str, model.Event]:
-        """Return, for each request that has an execution, the event that says whether it is a new one."""
+    def assignments(self) -> dict[tuple[str, str], model.Event]:
+        """Return, by request and execution, the event that says whether the execution was new then."""
         with self.database.reading() as tx:
             found = store.events.some(tx, store.EVENT.c.kind == "assigned")
         # a commit repeats the event of a draft, and the first one counts
-        return {str(it.request): it for it in reversed(found)}
+        return {(str(it.request), str(it.execution)): it for it in reversed(found)}
 
     def usage(self, *, execution: str | None = None, user: str | None = None) -> list[model.Interval]:
         """Return accounting intervals in order, optionally only those of an execution and a user."""

@@ -42,8 +42,8 @@ PartitionName=debug AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=AL
 DefaultTime=00:10:00 MaxNodes=UNLIMITED MaxTime=01:00:00 MinNodes=0 Nodes=node[01-02] State=UP TotalCPUs=16 \
 TotalNodes=2 DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED TRES=cpu=16,mem=16000M,node=2,billing=16
 """
-# The lines of `sinfo --exact --format=%R|%c|%m`
-_NODES = "main|8|8000\ndebug|8|8000\n"
+# The lines of `sinfo --exact --format=%R|%c|%m|%D`
+_NODES = "main|8|8000|2\ndebug|8|8000|2\n"
 _DENIED = 210
 
 

@@ -19,9 +19,9 @@ from ..custom_options import parse_time
 
 _FIELD = re.compile(r"(\S+?)=(\S*)")
 _NAME = "PartitionName"
-# sinfo(1), --format: the partition, and the CPUs and the megabytes of one of its nodes
-_NODE_FIELDS = "%R|%c|%m"
-_NODE = re.compile(r"^(.+)\|([0-9]+)\+?\|([0-9]+)\+?$", re.MULTILINE)
+# sinfo(1), --format: the partition, the CPUs and megabytes of one of its nodes, and the number of such nodes
+_NODE_FIELDS = "%R|%c|%m|%D"
+_NODE = re.compile(r"^(.+)\|([0-9]+)\+?\|([0-9]+)\+?\|([0-9]+)$", re.MULTILINE)
 _MEBIBYTE = 2**20
 # slurm.conf(5), State: (the partition accepts jobs, the partition starts jobs)
 _STATES: Mapping[str, tuple[bool, bool]] = {
@@ -59,15 +59,19 @@ def queues(site: Site) -> Command:
 def parse_queues(result: CommandResult) -> Sequence[Queue]:
     """Return the partitions in the output of `scontrol show partition`, with the largest nodes of each."""
     text = result.checked().stdout
-    sizes: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    for name, cpus, megabytes in _NODE.findall(text):
-        sizes[name].append((int(cpus), int(megabytes)))
+    sizes: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for name, cpus, megabytes, count in _NODE.findall(text):
+        sizes[name].append((int(cpus), int(megabytes), int(count)))
     partitions = (dict(_FIELD.findall(it)) for it in text.splitlines())
     return [_parse_partition(it, sizes[it[_NAME]]) for it in partitions if it.get(_NAME)]
 
 
-def _parse_partition(fields: Mapping[str, str], sizes: Sequence[tuple[int, int]]) -> Queue:
-    """Return a partition with these fields, whose nodes have these CPUs and megabytes."""
+def _parse_partition(fields: Mapping[str, str], sizes: Sequence[tuple[int, int, int]]) -> Queue:
+    """Return a partition with these fields, which has nodes with so many CPUs and megabytes, and so often."""
+    total = parse_count(fields.get("TotalNodes"))
+    if total is None or sum(it[2] for it in sizes) < total:
+        # sinfo does not list nodes of a cloud that are powered down, and they may be larger
+        sizes = ()
     cores = _smallest(max((it[0] for it in sizes), default=None), fields.get("MaxCPUsPerNode"))
     megabytes = _smallest(max((it[1] for it in sizes), default=None), fields.get("MaxMemPerNode"))
     native_state = fields.get("State", "")
@@ -81,7 +85,7 @@ def _parse_partition(fields: Mapping[str, str], sizes: Sequence[tuple[int, int]]
         max_walltime=parse_limit(fields.get("MaxTime"), parse_time),
         default_walltime=parse_limit(fields.get("DefaultTime"), parse_time),
         max_nodes=parse_count(fields.get("MaxNodes")),
-        nodes=parse_count(fields.get("TotalNodes")),
+        nodes=total,
         node_cores=cores,
         node_memory=None if megabytes is None else megabytes * _MEBIBYTE,
         details={f"slurm.{it}": fields[it] for it in _DETAIL_FIELDS if fields.get(it, "") not in _NO_VALUES},
