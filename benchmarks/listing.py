@@ -1,4 +1,4 @@
-"""Measures the time of `jpsi ls` by the number of jobs, beside an interpreter that does nothing."""
+"""Measures the time of `jpsi ls --members` by the number of jobs, beside an interpreter that does nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.libraries import Library
 
 _ROUNDS = 7
-_COMMANDS = {"bare": ["-c", "pass"], "jpsi": ["-m", "jpsi_cli", "ls"]}
+_COMMANDS = {"bare": ["-c", "pass"], "jpsi": ["-m", "jpsi_cli", "ls", "--members"]}
 
 
 def of_waiting(count: int) -> dict[str, list[float]]:

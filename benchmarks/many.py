@@ -228,7 +228,7 @@ class Many:
             self._measured(listing.of_ended, count),
         )
         unit = "s of a core (by the clock)"
-        what = f"`jpsi ls` of {count:,} jobs that wait in arrays, beside `python -c pass`, {unit}"
+        what = f"`jpsi ls --members` of {count:,} jobs that wait in arrays, beside `python -c pass`, {unit}"
         for text, found in {
             what: waiting,
             f"... that have ended, each by itself, {unit}": ended,
