@@ -7,17 +7,17 @@ _launch_pids='' _launch_got=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _launch_pass() {
   _launch_got=$1
+  [ -n "$_launch_pids" ] || return 0
+  # A process that dash has just started loses a signal until it has reset its traps.
+  PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
   # shellcheck disable=SC2086  # several words
-  [ -z "$_launch_pids" ] || kill -s "$1" $_launch_pids 2>/dev/null || :
+  kill -s "$1" $_launch_pids 2>/dev/null || :
 }
 # A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127. If
 # the process ended as the signal came, bash 5.2 may have lost the exit code, and returns -1.
 _launch_wait() {
-  # One that came while processes were started may have missed some: right after its start, dash loses them.
-  if [ -n "$_launch_got" ]; then
-    PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
-    _launch_pass "$_launch_got"
-  fi
+  # One that came while processes were started may have missed some.
+  [ -z "$_launch_got" ] || _launch_pass "$_launch_got"
   _launch_code=''
   while :; do
     _launch_got=

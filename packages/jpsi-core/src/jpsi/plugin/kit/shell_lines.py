@@ -26,7 +26,7 @@ def forward_signals(name: str) -> list[ShellLine]:
     """Return shell functions that pass signals on to child processes, for `trap_signals` and its caller.
 
     - `_NAME_pass SIGNAL`, which the traps call, sends a signal to the processes in `_NAME_pids`, a list in
-      which a blank follows each id.
+      which a blank follows each id. It waits 0.2 s before, as a process that has just started may lose it.
     - `_NAME_wait PID` waits for the end of the first process in the list, stores its exit code in
       `_NAME_code`, and removes it from the list. It first passes on a signal that arrived earlier, to all
       processes.
@@ -97,17 +97,17 @@ _NAME_pids='' _NAME_got=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _NAME_pass() {
   _NAME_got=$1
+  [ -n "$_NAME_pids" ] || return 0
+  # A process that dash has just started loses a signal until it has reset its traps.
+  PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
   # shellcheck disable=SC2086  # several words
-  [ -z "$_NAME_pids" ] || kill -s "$1" $_NAME_pids 2>/dev/null || :
+  kill -s "$1" $_NAME_pids 2>/dev/null || :
 }
 # A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127. If
 # the process ended as the signal came, bash 5.2 may have lost the exit code, and returns -1.
 _NAME_wait() {
-  # One that came while processes were started may have missed some: right after its start, dash loses them.
-  if [ -n "$_NAME_got" ]; then
-    PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
-    _NAME_pass "$_NAME_got"
-  fi
+  # One that came while processes were started may have missed some.
+  [ -z "$_NAME_got" ] || _NAME_pass "$_NAME_got"
   _NAME_code=''
   while :; do
     _NAME_got=
