@@ -6,7 +6,7 @@ for the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from jpsi import Dependency, DependencyKind, Job, JobState
 
@@ -74,9 +74,21 @@ class DependencyHandoff:
         steps = self._steps([part for _, part in waiting])
         return [job for (job, _), step in zip(waiting, steps, strict=True) if step is Next.NEVER]
 
-    def describe_unmet(self, part: Part) -> str:
-        """Return why a replica can never start, as a clause."""
-        return describe_unmet(part.entry, self._states(part.entry), part.replica)
+    def describe_unmet(self, parts: Iterable[Part]) -> list[str]:
+        """Return why replicas can never start, a clause for each."""
+        states: dict[str, States] = {}
+        found: dict[tuple[str, int], str] = {}
+        clauses = []
+        for part in parts:
+            entry = part.entry
+            if entry.id not in states:
+                states[entry.id] = self._states(entry)
+            # without `each`, all replicas wait for the same
+            replica = part.replica if any(it.each for it in entry.after) else 1
+            if (entry.id, replica) not in found:
+                found[entry.id, replica] = describe_unmet(entry, states[entry.id], replica)
+            clauses.append(found[entry.id, replica])
+        return clauses
 
     def _steps(self, parts: Sequence[Part]) -> list[Next]:
         if not parts:

@@ -11,7 +11,7 @@ import queue
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from jpsi import Job, JobState, JobStatus
 
@@ -237,17 +237,22 @@ class Driver:
         """End jobs; return the entries of those that the batch system never got."""
         live = [it for it in jobs if not self._part(it).state.final]
         self._why_ended |= {it.id: why for it in live}
-        is_dependent = why == DEPENDENCY_FAILED
-        unmet = {it.id: self._handoff.describe_unmet(self._part(it)) for it in live if is_dependent}
+        clauses = self._describe_unmet(map(self._part, live), why)
+        unmet = {job.id: clause for job, clause in zip(live, clauses, strict=True) if clause}
         never_submitted = self._submissions.cancel(live, unmet)
         state = JobState.FAILED if why == NO_ROOM else JobState.CANCELED
-        messages = [self._handoff.describe_unmet(it) if is_dependent else None for it in never_submitted]
-        ends = zip(never_submitted, messages, strict=True)
+        ends = zip(never_submitted, self._describe_unmet(never_submitted, why), strict=True)
         self._journal.append([it.end_event(state, why, message) for it, message in ends])
         affected = dict.fromkeys(it.entry.id for it in never_submitted)
         for name in affected:
             self._starter.release(name)
         return affected
+
+    def _describe_unmet(self, parts: Iterable[Part], why: str) -> Sequence[str | None]:
+        """Return for each replica why it can never start, if that is why it ends."""
+        if why != DEPENDENCY_FAILED:
+            return [None for _ in parts]
+        return self._handoff.describe_unmet(parts)
 
     # ----------------------------------------------------------------------------------- statuses
 
@@ -260,13 +265,18 @@ class Driver:
         while not self._updates.empty():
             updates.append(self._updates.get())
         changed: dict[str, None] = {}
-        events: list[Event] = []
+        events: list[tuple[Part, Event]] = []
         for job_id, status in updates:
             part = self._submissions.parts.get(job_id)
             if part is not None and not part.state.final:
-                events += self._apply_status(job_id, status, part)
+                events += [(part, it) for it in self._apply_status(job_id, status, part)]
                 changed[part.entry.id] = None
-        self._journal.append(events)
+        # the same words on every system
+        unmet = [(part, it) for part, it in events if it.get("reason") == DEPENDENCY_FAILED]
+        clauses = self._handoff.describe_unmet(part for part, _ in unmet)
+        for (_, event), clause in zip(unmet, clauses, strict=True):
+            event["message"] = clause or event["message"]
+        self._journal.append([it for _, it in events])
         for name in changed:
             self._starter.release(name)
             self._show(name)
@@ -296,11 +306,7 @@ class Driver:
             self._starter.waiting[part.entry.id] = None
             return part.event(job=None, state=JobState.NEW.value)
         why = self._why_ended.get(job_id)
-        event = end_event_for_job(part, status, self._journal, why, is_group_run=self._is_group_run)
-        if event["reason"] == DEPENDENCY_FAILED:
-            # the same words on every system
-            event["message"] = self._handoff.describe_unmet(part) or event["message"]
-        return event
+        return end_event_for_job(part, status, self._journal, why, is_group_run=self._is_group_run)
 
     def _show(self, name: str) -> None:
         state = combined_state([it.state for it in self._journal.parts[name]])
@@ -322,11 +328,13 @@ class Driver:
         On several nodes, a pilot may have placed services otherwise than the capacity assumes. The driver
         asks the pilot where they run once nothing else does.
         """
+        if not self._is_group_run or not self._updates.empty():
+            return
         live = {it: part for it in self._jobs if not (part := self._part(it)).state.final}
         active = {it: part for it, part in live.items() if part.state is JobState.ACTIVE}
         services = {it: part for it, part in active.items() if part.entry.kind is Kind.SERVICE}
         others = {it: part for it, part in live.items() if it not in services}
-        if not self._is_group_run or active != services or not self._updates.empty():
+        if active != services:
             return
         waiting = self._starter.waiting
         if not (waiting or others) or (others and not services):

@@ -53,9 +53,12 @@ class Starter:
             starting = [part for part, step in steps if step in {Next.START, Next.HAND_OVER}]
         else:
             never, starting = new, []
-        for part in never:
-            unmet = None if why_not else self._handoff.describe_unmet(part) or None
-            self._record_end([part], JobState.CANCELED, why_not or DEPENDENCY_FAILED, unmet)
+        if why_not is not None:
+            self._record_end(never, JobState.CANCELED, why_not)
+        else:
+            ends = zip(never, self._handoff.describe_unmet(never), strict=True)
+            state, reason = JobState.CANCELED, DEPENDENCY_FAILED
+            self._journal.append([it.end_event(state, reason, clause or None) for it, clause in ends])
         if starting and self._capacity is not None and not self._capacity.can_ever_fit(entry):
             self._record_end(starting, JobState.FAILED, NO_ROOM, "it needs more than the group has")
             return {}, True
