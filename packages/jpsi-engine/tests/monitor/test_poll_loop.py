@@ -83,7 +83,10 @@ def test_a_marker_is_collected_when_it_appears(tmp_path: Path) -> None:
     end(monitor, poll_loop)
 
 
-def test_markers_from_before_the_job_was_followed_are_collected(tmp_path: Path) -> None:
+def test_markers_from_before_the_job_was_followed_are_collected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{PollLoop.__module__}._ANNOUNCED_SECONDS", 0.3)
     monitor = FakeMonitor()
     poll_loop = poll_loop_of(monitor, tmp_path)
     poll_loop.start()
