@@ -57,11 +57,10 @@ _pbsdsh_program=$(PATH=$_pbsdsh_path:${PBS_O_PATH-} command -v pbsdsh) || {
 
 _PREPARE = shell(
     """\
-_pbsdsh_files=$_jpsi_folder/pbsdsh
 _pbsdsh_umask=$(umask)
 umask 077
-PATH=$_pbsdsh_path rm -rf "$_pbsdsh_files"
-PATH=$_pbsdsh_path mkdir "$_pbsdsh_files"
+# A process of a run before a requeue may still write.
+_pbsdsh_files=$(PATH=$_pbsdsh_path mktemp -d "$_jpsi_folder/pbsdsh.XXXXXX") || exit 125
 # What each process needs: the shell quotes the environment and the command, whatever they contain.
 # shellcheck disable=SC2016  # for that shell
 _pbsdsh_directory=$PWD _pbsdsh_umask=$_pbsdsh_umask _pbsdsh_stdin=$_jpsi_stdin _pbsdsh_path=$_pbsdsh_path \\
@@ -177,10 +176,12 @@ for _pbsdsh_pid in $_launch_pids; do
   _launch_wait "$_pbsdsh_pid"
   _pbsdsh_tries=0
   until [ -s "$_pbsdsh_files/code.$_pbsdsh_rank" ]; do
-    # The file may be late where the nodes share the folder by NFS.
+    # The file may be late where the nodes share the folder by NFS, whose clients may keep what they know of a
+    # folder for a minute, unless they change it themselves.
     if [ "$_launch_code" -eq 0 ] || [ ! -e "$_pbsdsh_files/out.$_pbsdsh_rank" ]; then
       _pbsdsh_tries=$((_pbsdsh_tries + 1))
-      [ "$_pbsdsh_tries" -le 5 ] || break
+      [ "$_pbsdsh_tries" -le 60 ] || break
+      true >"$_pbsdsh_files/look.$_pbsdsh_tries"
     fi
     PATH=$_pbsdsh_path sleep 1
   done
