@@ -11,19 +11,32 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-# A pid serves as a unique job id; the queue file has it and, for an array, the number of its elements.
+# A pid serves as a job id. The queue file has it, the comment, and the number of elements of an array.
 _SBATCH = """\
 #!/bin/sh
+for it do case $it in --comment=*) comment=${{it#*=}} ;; esac; done
 last=$(sed -n 's/^#SBATCH --array=1-//p')
-echo $$ $last >>{queue}
+echo $$ "$comment" $last >>{queue}
 echo $$
 """
+# It prints the columns that it is asked for, all of them after a header.
 _SQUEUE = """\
 #!/bin/sh
-exec awk '{{
-  shown = NF > 1 ? $1 "_[1-" $2 "]" : $1
-  print shown "|" $1 "|PENDING|0|0|2026-01-01T00:00:00|N/A|N/A||Priority|"
-}}' {queue}
+for it do case $it in --noheader) header=no ;; --Format=*) form=${{it#*=}} ;; esac; done
+exec awk -v header="${{header-yes}}" -v form="$form" '
+  BEGIN {{
+    count = split(form, columns, ",")
+    value["State"] = "PENDING"; value["Reason"] = "Priority"; value["exit_code"] = value["RestartCnt"] = 0
+    value["SubmitTime"] = "2026-01-01T00:00:00"; value["StartTime"] = value["EndTime"] = "N/A"
+    for (i = 1; i <= count; i++) sub(/:.*/, "", columns[i])
+    if (header == "yes") {{ for (i = 1; i <= count; i++) printf "%s|=|", columns[i]; print "" }}
+  }}
+  {{
+    value["JobID"] = $1; value["Comment"] = $2; value["JobArrayID"] = NF > 2 ? $1 "_[1-" $3 "]" : $1
+    for (i = 1; i <= count; i++) printf "%s|=|", value[columns[i]]
+    print ""
+  }}
+' {queue}
 """
 _NOTHING = "#!/bin/sh\nexit 0\n"
 _COMMANDS = {

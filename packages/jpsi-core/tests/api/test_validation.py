@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
+import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jpsi import HeterogeneousResources, InvalidJobException, Job, JobAttributes, JobSpec, ResourceSpecV1
 from jpsi.api.system import System
-from jpsi.api.validation import CheckCache, Validation
+from jpsi.api.validation import RequestCache, Validation
+from jpsi.model import serialization
 from jpsi.plugin import Capabilities, Site
+from strategies import job_specs
 
 
 class Backend:
@@ -122,12 +127,111 @@ def test_facts_that_may_change_are_checked_each_time(backend: Backend) -> None:
 
 
 def test_one_request_checks_once(backend: Backend) -> None:
-    checks, cache = checking(backend), CheckCache()
+    checks, cache = checking(backend), RequestCache()
     checks.submission(Job(JobSpec("a")), 1, cache)
 
     backend.missing = ["its directory was removed"]
 
     assert checks.submission(Job(JobSpec("b")), 1, cache).launch == ["launch"]
+
+
+@given(specs=st.lists(job_specs, min_size=1, max_size=4), arguments=st.lists(st.lists(st.text()), max_size=4))
+def test_a_job_is_submitted_as_if_it_were_the_only_one_of_its_request(
+    specs: list[JobSpec], arguments: list[list[str]]
+) -> None:
+    checks, cache = checking(Backend()), RequestCache()
+    for spec in specs:
+        for it in (spec.arguments, *arguments):
+            alone, together = (
+                _outcome(checks, attrs.evolve(spec, arguments=it), known) for known in (None, cache)
+            )
+
+            assert alone == together
+
+
+def _outcome(checks: Validation, spec: JobSpec, cache: RequestCache | None) -> object:
+    try:
+        found = checks.submission(Job(spec), 1, cache)
+    except InvalidJobException as e:
+        return str(e)
+    assert found.plain is not None
+    return found.spec, serialization.decode(found.plain), found.launch, found.nodes
+
+
+def custom(value: object) -> JobSpec:
+    return JobSpec("a", attributes=JobAttributes(custom_attributes={"acme.x": value}))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (custom(1), custom(True)),
+        (custom(1), custom(1.0)),
+        (
+            JobSpec("a", environment={"A": "1", "B": "${A}"}),
+            JobSpec("a", environment={"B": "${A}", "A": "1"}),
+        ),
+        (JobSpec("a", create_directory=False), JobSpec("a", create_directory=0)),  # type: ignore[arg-type]  # wrong
+    ],
+    ids=["1 and True", "1 and 1.0", "order of variables", "False and 0"],
+)
+def test_specs_that_only_compare_equal_are_checked_each(
+    backend: Backend, one: JobSpec, other: JobSpec
+) -> None:
+    checks, cache = checking(backend), RequestCache()
+
+    assert one == other
+    assert _outcome(checks, one, cache) is not _outcome(checks, other, cache)
+    assert repr(_outcome(checks, other, cache)) == repr(_outcome(checks, other, None))
+
+
+def test_equal_jobs_of_a_request_share_what_was_made_for_the_first(backend: Backend) -> None:
+    checks, cache = checking(backend), RequestCache()
+
+    first, second, third = (
+        checks.submission(Job(JobSpec("a", [text])), 1, cache) for text in ("1", "1", "2")
+    )
+
+    assert (first.like, second.like, third.like) == (None, first, first)
+    assert (second.spec is first.spec, second.plain is first.plain) == (True, True)
+    assert (third.spec.arguments, third.plain) == (["2"], {"executable": "a", "arguments": ["2"]})
+
+
+@pytest.mark.parametrize("arguments", [["\0"], [1], ("b",), ["a" * 10**6], ["é\udc00\ud800"], 5])
+def test_arguments_are_checked_for_each_job_of_a_request(backend: Backend, arguments: object) -> None:
+    checks, cache = checking(backend), RequestCache()
+    spec = JobSpec("a", arguments)  # type: ignore[arg-type]  # wrong ones
+    checks.submission(Job(JobSpec("a", ["b"])), 1, cache)
+
+    assert _outcome(checks, spec, cache) == _outcome(checks, spec, None)
+
+
+def test_later_changes_of_arguments_change_no_repeated_job(backend: Backend) -> None:
+    checks, cache, arguments = checking(backend), RequestCache(), ["2"]
+    checks.submission(Job(JobSpec("a", ["1"])), 1, cache)
+
+    found = checks.submission(Job(JobSpec("a", arguments)), 1, cache)
+    arguments.append("3")
+
+    assert found.spec.arguments == ["2"]
+
+
+@pytest.mark.parametrize("spec", [None, "a"])
+def test_a_job_without_a_spec_is_refused_after_a_valid_one(backend: Backend, spec: object) -> None:
+    checks, cache = checking(backend), RequestCache()
+    checks.submission(Job(JobSpec("a")), 1, cache)
+
+    with pytest.raises(InvalidJobException, match="spec"):
+        checks.submission(Job(spec), 1, cache)  # type: ignore[arg-type]  # wrong
+
+
+def test_a_policy_checks_each_job_of_a_request(backend: Backend) -> None:
+    checks, cache = checking(backend, has_policy=True), RequestCache()
+
+    for _ in range(2):
+        checks.submission(Job(JobSpec("a")), 1, cache)
+
+    assert backend.checked == ["a None", "a None"]
 
 
 def test_a_policy_checks_each_job(backend: Backend) -> None:

@@ -252,3 +252,15 @@ def test_reports_of_another_or_a_final_state_add_nothing() -> None:
 
     assert enriched(queued, JobStatus(JobState.ACTIVE, metadata={"a": 1})) is queued
     assert enriched(done, JobStatus(JobState.COMPLETED, metadata={"a": 1})) is done
+
+
+def test_jobs_with_the_same_status_and_the_same_report_share_the_result() -> None:
+    """Many thousands of jobs may wait in one array."""
+    queued = JobStatus(JobState.QUEUED)
+    report = JobStatus(JobState.QUEUED, metadata={"acme.state": "PD"})
+
+    assert enriched(queued, report) is enriched(queued, report)
+    assert (
+        enriched(queued, JobStatus(JobState.QUEUED, metadata={"acme.state": "S"})).metadata["acme.state"]
+        == "S"
+    )

@@ -10,16 +10,28 @@ from pathlib import Path
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jpsi.contract.hookspecs import Arrays
 from jpsi.contract.shell import ShellLine
 from jpsi.model.spec import JobSpec, StageIn, StageOut
 from jpsi_engine.runner import staging
-from jpsi_engine.runner.arrays import ElementFrame, element_blocks, render_array_runner
+from jpsi_engine.runner.arrays import (
+    ARGUMENTS,
+    INDEX,
+    JOB_ID,
+    ElementForm,
+    ElementFrame,
+    element_blocks,
+    element_text,
+    render_array_runner,
+)
 from jpsi_engine.runner.script_input import Run
 from jpsi_engine.spool.arrays import BLOCK, ArrayMember, read_link
 from jpsi_engine.spool.claims import REVOKED, read_claim, revoke
 from jpsi_engine.spool.spool import Spool
+from jpsi_testing import specs
 from runners import PATH, SINGLE, shell_job
 
 ARRAYS = Arrays(largest=1000, id_variable="OTHER ARRAY_ID", index_variable="INDEX")
@@ -55,7 +67,7 @@ class Elements:
         folder, functions = self.spool.arrays.folder("x"), staging.functions(runs)
         common = render_array_runner("x", folder, self.spool.jobs, self.spool.events, self.arrays, functions)
         elements = [{"id": run.job_id, "attempt": 1, "spec": {}} for run in runs]
-        blocks = list(element_blocks(runs))
+        blocks = list(element_blocks(map(element_text, runs)))
         os.close(self.spool.arrays.prepare("x", {"spec": {}}, elements, common, blocks))
 
     def start(self, index: int, native_id: str = NATIVE, **variables: str) -> subprocess.Popen[bytes]:
@@ -241,3 +253,26 @@ def test_each_element_stages_its_own_files(elements: Elements, tmp_path: Path) -
     assert "job-4.1.exit.stage_in.125" in elements.left()
     texts = [path.read_text() for path in Path(elements.run_file).parent.iterdir()]
     assert sum(text.count("_jpsi_stage() {") for text in texts) == 1
+
+
+@given(spec=specs(), starts_processes=st.booleans())
+def test_the_lines_of_a_form_are_those_of_the_element(spec: JobSpec, starts_processes: bool) -> None:
+    spec.arguments = [text.replace("${", "") for text in spec.arguments or ()]
+
+    def run(job_id: str, index: int | str, arguments: list[str]) -> Run:
+        return Run(
+            job_id=job_id,
+            attempt=2,
+            folder=f"/spool/jobs/{job_id}",
+            events="/spool/events",
+            directory="/work",
+            spec=attrs.evolve(spec, arguments=arguments),
+            launch=SINGLE,
+            rank_variables=["PMI_*"] if starts_processes else [],
+            frame=ElementFrame("", common="/spool/arrays/x/run", index=index),
+        )
+
+    form = ElementForm(run(JOB_ID, INDEX, [ARGUMENTS]))
+
+    for job_id, index, arguments in [("job-1", 7, spec.arguments), ("job-2", 8, [])]:
+        assert form.text(job_id, index, arguments) == element_text(run(job_id, index, arguments))

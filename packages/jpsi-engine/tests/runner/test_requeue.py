@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from jpsi.contract.hookspecs import Arrays
-from jpsi_engine.runner.arrays import ElementFrame, element_blocks, render_array_runner
+from jpsi_engine.runner.arrays import ElementFrame, element_blocks, element_text, render_array_runner
 from jpsi_engine.runner.claim_and_markers import BatchFrame
 from jpsi_engine.runner.requeue import RequeueRules
 from jpsi_engine.runner.script_input import Run
@@ -269,7 +269,9 @@ def elements(tmp_path: Path, shell: str) -> Iterator[Callable[..., int]]:
     arrays = Arrays(largest=9, id_variable="ARRAY_ID", index_variable="INDEX")
     common = render_array_runner("x", spool.arrays.folder("x"), spool.jobs, spool.events, arrays, (), KNOWN)
     lines = [{"id": run.job_id, "attempt": 1, "spec": {}} for run in runs]
-    os.close(spool.arrays.prepare("x", {"spec": {}}, lines, common, list(element_blocks(runs))))
+    os.close(
+        spool.arrays.prepare("x", {"spec": {}}, lines, common, list(element_blocks(map(element_text, runs))))
+    )
 
     def run(index: int, restarts: int = 0) -> int:
         environment = {"PATH": PATH, "ARRAY_ID": "17", "INDEX": str(index)}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from jpsi import notifier
-from jpsi.api.validation import CheckCache, Validation
+from jpsi.api.validation import RequestCache, Validation
 from jpsi.contract import Engine, ObserverHooks, Outcomes, Recovered, Submission
 from jpsi.job import AnyExecutor, Job
 from jpsi.model import (
@@ -86,7 +86,7 @@ class JobSubmitter:
     def _prepare(self, request: _Request) -> list[Submission]:
         """Return the submissions of the valid jobs; the request records the errors of the others."""
         found: list[Submission] = []
-        cache = CheckCache() if self._engine.is_bulk else None
+        cache = RequestCache() if self._engine.is_bulk else None
         for job in request.jobs.values():
             try:
                 attempt = request.reserved[job] = job._reserve(self._executor)  # noqa: SLF001  internal to jpsi

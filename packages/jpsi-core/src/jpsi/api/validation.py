@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import logging
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -25,6 +27,7 @@ from jpsi.model import (
     JobSpec,
     OtherJob,
     copy_spec,
+    exec_limits,
     has_staging,
     problems,
     serialization,
@@ -57,6 +60,21 @@ class _CheckResult:
 CheckCache = dict[str, _CheckResult]
 
 
+@attrs.frozen(slots=True, eq=False)
+class RequestCache:
+    """The results of the checks that jobs of one request share, as things are now."""
+
+    #: The engine's results.
+    results: CheckCache = attrs.field(factory=CheckCache)
+    #: Submissions that other jobs may repeat with other arguments, each with a function that makes those; by
+    #: the text of the specs' other fields, which tells apart what `==` does not, such as 1 and True.
+    repeatable: dict[str, tuple[Submission, Callable[..., Submission]]] = attrs.field(factory=dict)
+
+
+_FIELDS = [field.name for field in attrs.fields(JobSpec)]
+_get_all_but_arguments = operator.attrgetter(*(name for name in _FIELDS if name != "arguments"))
+
+
 @attrs.define(slots=True, eq=False)
 class Validation:
     """The checks before the submissions of one executor. Any thread may call its methods.
@@ -87,15 +105,22 @@ class Validation:
         installed = (it.name.lower() for it in self._assembly.plugins.candidates if it.group in groups)
         return frozenset(installed).union(_OF_DOCUMENTS, *map(known_plugins, groups))
 
-    def submission(self, job: Job, attempt: int, cache: CheckCache | None = None) -> Submission:
+    def submission(self, job: Job, attempt: int, cache: RequestCache | None = None) -> Submission:
         """Check a job, and return what the engine needs to submit it; InvalidJobException if it never can.
 
-        The cache has the engine's results about other jobs of the same request, as things are now; None calls
-        the engine for this job.
+        The cache has the results about other jobs of the same request; None calls the engine for this job.
         """
         if job.spec is None:
             msg = f"job {job.id} has no spec"
             raise InvalidJobException(msg)
+        fixed = ""
+        if cache is not None and isinstance(job.spec, JobSpec):
+            fixed = repr(_get_all_but_arguments(job.spec))
+            if (
+                fixed in cache.repeatable
+                and (it := _repeat(*cache.repeatable[fixed], job, attempt)) is not None
+            ):
+                return it
         site = self._system.site()
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
@@ -118,23 +143,27 @@ class Validation:
         found += result.problems
         # staged files differ between jobs of one shape: one job may stage in what another lacks
         current_key = None if has_staging(spec) else key
-        found += _cached(cache, current_key, lambda: _CheckResult(self._engine.problems(spec))).problems
+        results = None if cache is None else cache.results
+        found += _cached(results, current_key, lambda: _CheckResult(self._engine.problems(spec))).problems
         if launcher is not None:
             found += chain.from_iterable(launcher.hooks.check_spec(spec=spec))
         if found:
             # a problem that `check_spec` and the script's writer both report is listed once
             raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
         self._warn(spec)
-        return Submission(
-            job_id=job.id,
-            attempt=attempt,
-            spec=spec,
+        make = functools.partial(
+            Submission,
             launch=[] if launcher is None else list(launcher.hooks.launch(spec=spec)),
             rank_variables=() if launcher is None else launcher.rank_variables,
             sources_scripts=launcher is not None and launcher.sources_scripts,
             nodes=result.nodes,
-            plain=encoded,
         )
+        submission = make(job_id=job.id, attempt=attempt, spec=spec, plain=encoded)
+        # a policy may check the arguments, and files and other jobs may change
+        is_fixed = not (self._assembly.has_policy or job.spec.attributes.after or has_staging(spec))
+        if cache is not None and is_fixed and len(cache.repeatable) < _REMEMBERED:
+            cache.repeatable[fixed] = submission, make
+        return submission
 
     def _cache_of(self, site: Site) -> CheckCache:
         """Return the cached results about this site; an empty cache after the probe found something new."""
@@ -173,6 +202,23 @@ class Validation:
     def _is_same_system(self, job: Job) -> bool:
         """Return True if a job of any executor belongs to the batch system of this one."""
         return job.executor is not None and job.executor._assembly.identity == self._assembly.identity  # noqa: SLF001  internal to jpsi
+
+
+def _repeat(like: Submission, make: Callable[..., Submission], job: Job, attempt: int) -> Submission | None:
+    """Return the submission of a job that differs in its arguments at most; None if they must be checked."""
+    spec, plain, arguments = like.spec, like.plain or {}, job.spec and job.spec.arguments
+    if arguments is not None and (type(arguments) is not list or not all(map(_is_plain, arguments))):
+        return None
+    if arguments != spec.arguments:
+        spec = attrs.evolve(spec, arguments=arguments and [*arguments])
+        if any(exec_limits(spec)):
+            return None
+        plain = {**plain, "arguments": spec.arguments}
+    return make(job_id=job.id, attempt=attempt, spec=spec, plain=plain, like=like)
+
+
+def _is_plain(argument: object) -> bool:
+    return type(argument) is str and argument.isascii() and "\0" not in argument
 
 
 def doubts(names: Iterable[str], known: frozenset[str], executor: str) -> Iterator[str]:

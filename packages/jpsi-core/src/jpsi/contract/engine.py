@@ -40,6 +40,8 @@ class Submission:
     nodes: Sequence[ShellLine] = ()
     #: The spec as plain values; None if they were not needed yet.
     plain: Mapping[str, Any] | None = None
+    #: An earlier submission of the same request that differs in its id, attempt and arguments alone, if any.
+    like: Submission | None = None
 
 
 @attrs.frozen(slots=True, kw_only=True)

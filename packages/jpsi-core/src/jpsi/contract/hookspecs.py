@@ -397,13 +397,14 @@ class LauncherHooks(Protocol):
 
     @_of_all_layers
     def check_spec(self, spec: JobSpec) -> Iterable[str]:
-        """Return why this launcher can never launch `spec`; one sentence each."""
+        """Return why this launcher can never launch `spec`, whatever its arguments; one sentence each."""
 
     def launch(self, spec: JobSpec) -> Sequence[ShellLine]:
         """Return POSIX shell that runs every process of the job.
 
         The job's command line is in `"$@"`. The lines run in a subshell of their own, with the job's
-        directory, environment and streams, and must leave the job's exit code in `$?`.
+        directory, environment and streams, and must leave the job's exit code in `$?`. The hook is called
+        once for several jobs that differ in their arguments alone.
         """
 
     def rank_variables(self) -> Sequence[str] | None:

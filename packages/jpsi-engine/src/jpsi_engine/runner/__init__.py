@@ -3,8 +3,14 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi_engine.runner import staging
-    from jpsi_engine.runner.arrays import ElementFrame, element_blocks, render_array_runner
+    from jpsi_engine.runner import arrays, staging
+    from jpsi_engine.runner.arrays import (
+        ElementForm,
+        ElementFrame,
+        element_blocks,
+        element_text,
+        render_array_runner,
+    )
     from jpsi_engine.runner.claim_and_markers import BatchFrame, Frame, ProcessFrame
     from jpsi_engine.runner.failure_details import MAX_DETAIL_BYTES, add_failure_details
     from jpsi_engine.runner.output_paths import resolve_streams
@@ -18,7 +24,7 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            ".arrays": "ElementFrame element_blocks render_array_runner",
+            ".arrays": "ElementForm ElementFrame element_blocks element_text render_array_runner",
             ".failure_details": "MAX_DETAIL_BYTES add_failure_details",
             ".claim_and_markers": "BatchFrame Frame ProcessFrame",
             ".output_paths": "resolve_streams",
@@ -26,6 +32,6 @@ else:
             ".requeue": "RERUN RequeueRules",
             ".script_input": "Run",
             ".script": "launcher_log render_runner",
-            ".": "staging",
+            ".": "arrays staging",
         },
     )

@@ -7,6 +7,9 @@ in one step, so that no other element reads half of it.
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
@@ -31,7 +34,7 @@ class ElementFrame(BatchFrame):
 
     #: The shared script, and the element's index.
     common: str = attrs.field(kw_only=True)
-    index: int = attrs.field(kw_only=True)
+    index: int | str = attrs.field(kw_only=True)
 
     def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:  # noqa: ARG002  see there
         """See `Frame`."""
@@ -138,20 +141,37 @@ def _strip_brackets(brackets: str) -> str:
     return f"\n  {name}=${{{name}%%{first}*}}{word(brackets)}${{{name}#*{last}}}"
 
 
-def element_blocks(runs: Sequence[Run]) -> Iterator[str]:
+#: Words that stand for the id of an element's job, its index and its arguments in the lines of an
+#: `ElementForm`. No text of a user contains them, and they need no quotes.
+JOB_ID, INDEX, ARGUMENTS = (f"{name}-{os.urandom(16).hex()}" for name in ("id", "index", "arguments"))
+_STAND_INS = re.compile(f"({JOB_ID}|{INDEX}| {ARGUMENTS})")
+
+
+class ElementForm:
+    """The lines of elements that differ in the ids of their jobs, their indices and their arguments alone."""
+
+    def __init__(self, run: Run) -> None:
+        """Render the lines of an element; `run` has the words that stand for what differs."""
+        self._pieces = _STAND_INS.split(element_text(run))
+
+    def text(self, job_id: str, index: int, arguments: Iterable[str]) -> str:
+        """Return the lines of one element, none of whose arguments has a reference to a variable."""
+        words = "".join([f" {word(it)}" for it in arguments])
+        actual = {JOB_ID: job_id, INDEX: str(index), f" {ARGUMENTS}": words}
+        return "".join([actual.get(it, it) for it in self._pieces])
+
+
+def element_text(run: Run) -> str:
+    """Return the lines of one element, with its `ElementFrame`."""
+    return "\n".join(runner_lines(run))
+
+
+def element_blocks(elements: Iterable[str]) -> Iterator[str]:
     """Yield the text of each block file in order: the lines of up to `BLOCK` elements.
 
     Args:
-        runs: the elements in their order, each with its `ElementFrame`.
+        elements: the lines of each element, in their order.
     """
-    for start in range(0, len(runs), BLOCK):
-        yield "\n".join(_block(start + 1, runs[start : start + BLOCK])) + "\n"
-
-
-def _block(first: int, runs: Sequence[Run]) -> Iterator[str]:
-    yield "case $_jpsi_index in"
-    for index, run in enumerate(runs, first):
-        yield f"{index})"
-        yield from runner_lines(run)
-        yield ";;"
-    yield "esac"
+    numbered = enumerate(elements, 1)
+    while block := [f"{index})\n{text}\n;;\n" for index, text in itertools.islice(numbered, BLOCK)]:
+        yield "".join(["case $_jpsi_index in\n", *block, "esac\n"])

@@ -40,6 +40,10 @@ class Absence:
         return Absence(self.answers, more(self.absent), more(self.unaccounted), more(self.over))
 
 
+# many jobs share it
+_NO_ABSENCE = Absence()
+
+
 @attrs.define(slots=True, eq=False)
 class JobView:
     """A job of a batch executor. Times are by the clock of the process that follows it."""
@@ -89,7 +93,7 @@ class JobView:
     #: The number of complete snapshots in a row that have not mentioned it.
     absences: int = 0
     #: The absence that earlier processes saw, before the first snapshot of this process.
-    earlier_absence: Absence = Absence()
+    earlier_absence: Absence = _NO_ABSENCE
     #: True if this process has taken in a snapshot about it.
     has_snapshot: bool = False
     #: True if the batch system denied this very job: the query was about it alone, or the answer named it.
@@ -203,7 +207,7 @@ class JobView:
             # Observations from before that are outdated: only a new snapshot shows how the queue saw the
             # end.
             self.queued = self.accounted = self.absent_since = None
-            self.absences, self.earlier_absence = 0, Absence()
+            self.absences, self.earlier_absence = 0, _NO_ABSENCE
             self.since = now
         return is_end
 
@@ -241,7 +245,7 @@ class JobView:
         self.absences, self.is_denied, self.foreign_job = 0, False, None
         self.accounted, self.is_unaccounted, self.unaccounted_since = None, False, None
         if not is_final(attributed):
-            self.ended_since, self.earlier_absence = None, Absence()
+            self.ended_since, self.earlier_absence = None, _NO_ABSENCE
             self.first_seen = self.first_seen or attributed.time
 
     def _attributable(self, seen: Observation | None) -> Observation | None:
@@ -310,7 +314,7 @@ class JobView:
         self.native_id = native_id
         self.queued = self.accounted = self.absent_since = self.ended_since = self.unaccounted_since = None
         self.absences, self.is_denied, self.foreign_job, self.submitted = 0, False, None, None
-        self.earlier_absence = Absence()
+        self.earlier_absence = _NO_ABSENCE
         self.accounting_queried = _NEVER
 
 

@@ -407,34 +407,58 @@ class SubmissionPipeline:
     def _prepare_array(self, array: str, submissions: Sequence[Submission], arrays: Arrays) -> int:
         from jpsi_engine.runner import element_blocks, render_array_runner  # noqa: PLC0415  for arrays alone
 
-        spool, layout = self._spool, self._run_host.layout()
+        spool, layout, here = self._spool, self._run_host.layout(), self._run_host.directory()
         folder = f"{layout.arrays}/{array}"
-        runs = [
-            self._make_run(submission, ElementFrame("", common=f"{folder}/run", index=index))
-            for index, submission in enumerate(submissions, 1)
-        ]
-        specs = list(map(encode_spec, submissions))
-        shared = common_entries(specs)
+        plains = list(map(encode_spec, submissions))
+        # equal jobs share them
+        shared = common_entries(list({id(it): it for it in plains}.values()))
         elements = [
             {
-                "id": run.job_id,
-                "attempt": run.attempt,
-                "directory": run.directory,
-                "spec": {name: value for name, value in spec.items() if name not in shared},
+                "id": it.job_id,
+                "attempt": it.attempt,
+                "directory": str(it.spec.directory or here),
+                "spec": {name: value for name, value in plain.items() if name not in shared},
             }
-            for run, spec in zip(runs, specs, strict=True)
+            for it, plain in zip(submissions, plains, strict=True)
         ]
-        functions = staging.functions(runs)
+        staged = (
+            self._make_run(it, ElementFrame("", common="", index=0))
+            for it in submissions
+            if has_staging(it.spec)
+        )
+        functions = staging.functions(staged)
         rules = requeue_rules(self._backend, self._spool.root)
         script = render_array_runner(array, folder, layout.jobs, layout.events, arrays, functions, rules)
         intent = {**self._intent_entries(array), "spec": shared}
-        prepare = functools.partial(spool.arrays.prepare, array, intent, elements, script)
+
+        def prepare() -> int:
+            blocks = element_blocks(self._element_texts(submissions, f"{folder}/run"))
+            return spool.arrays.prepare(array, intent, elements, script, blocks)
+
         try:
-            return prepare(element_blocks(runs))
+            return prepare()
         except FileNotFoundError:
             # The root was removed, for instance by a clean-up of the file system.
             spool.open()
-            return prepare(element_blocks(runs))
+            return prepare()
+
+    def _element_texts(self, submissions: Sequence[Submission], common: str) -> Iterator[str]:
+        """Yield the lines of each element; those of jobs in a row that are alike are rendered once."""
+        from jpsi_engine.runner import arrays  # noqa: PLC0415  for arrays alone
+
+        last: tuple[tuple[str, int], arrays.ElementForm] | None = None
+        for index, it in enumerate(submissions, 1):
+            arguments = it.spec.arguments or ()
+            if any("${" in text for text in arguments):
+                yield arrays.element_text(self._make_run(it, ElementFrame("", common=common, index=index)))
+                continue
+            key = (it.like or it).job_id, it.attempt
+            if last is None or last[0] != key:
+                spec = attrs.evolve(it.spec, arguments=[arrays.ARGUMENTS])
+                frame = ElementFrame("", common=common, index=arrays.INDEX)
+                form = self._make_run(attrs.evolve(it, job_id=arrays.JOB_ID, spec=spec), frame)
+                last = key, arrays.ElementForm(form)
+            yield last[1].text(it.job_id, index, arguments)
 
     def _enrol(self, array: str, submissions: Sequence[Submission]) -> None:
         """Write into the folders of retried jobs which array they belong to, before it is submitted.
