@@ -46,6 +46,7 @@ def capabilities(site: Site) -> Capabilities:
             largest=site.offers.get("largest_array", _MAX_AJ_TASKS_BY_DEFAULT),
             id_variable="JOB_ID",
             index_variable="SGE_TASK_ID",
+            reads_index=True,
             limits=True,
         ),
     )

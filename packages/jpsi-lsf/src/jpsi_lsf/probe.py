@@ -51,6 +51,7 @@ def capabilities(site: Site) -> Capabilities:
             largest=min(site.offers.get("max_job_array_size", _DEFAULT_ARRAY_SIZE), _LARGEST_INDEX),
             id_variable="LSB_JOBID",
             index_variable="LSB_JOBINDEX",
+            reads_index=True,
             limits=True,
             heterogeneous=True,
             names_elements=True,

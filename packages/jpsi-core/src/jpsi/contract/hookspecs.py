@@ -57,8 +57,12 @@ class Arrays:
     #: The variable from which a running element reads the native id of its array, in any spelling that all
     #: elements share. Several names are separated by blanks: the first that is set counts.
     id_variable: str
-    #: The variable from which a running element reads its index.
+    #: The variable from which a running element reads its index. A job with an index of its user has that in
+    #: it, too.
     index_variable: str
+    #: True if commands that start processes on other nodes read that variable; in a job of several processes
+    #: it then stays as the batch system has set it.
+    reads_index: bool = False
     #: For systems that give elements only their own ids: the two characters around the index. With `[]`,
     #: `17[3].server` is an element of `17[].server`, the id that all elements share.
     id_brackets: str = ""

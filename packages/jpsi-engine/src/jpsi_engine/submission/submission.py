@@ -25,8 +25,10 @@ from jpsi.plugin.engine import (
     Submission,
     dependencies,
     has_staging,
+    process_count,
     serialization,
 )
+from jpsi_engine.array_expansion import array_index
 from jpsi_engine.host import convert_os_errors
 from jpsi_engine.runner import BatchFrame, ElementFrame, Frame, Run, render_runner, staging
 from jpsi_engine.scheduler import Backend, JobView
@@ -501,7 +503,7 @@ class SubmissionPipeline:
             folder=f"{layout.jobs}/{job_id}",
             events=layout.events,
             directory=str(spec.directory or self._run_host.directory()),
-            spec=spec,
+            spec=_with_own_index(spec, self._backend.capabilities.arrays),
             launch=submission.launch,
             rank_variables=submission.rank_variables,
             sources_scripts=submission.sources_scripts,
@@ -510,6 +512,19 @@ class SubmissionPipeline:
             frame=frame,
             plan=staged,
         )
+
+
+def _with_own_index(spec: JobSpec, arrays: Arrays | None) -> JobSpec:
+    """Return a spec with the index that its user knows in the variable of the batch system, too.
+
+    A program that reads `SLURM_ARRAY_TASK_ID`, say, finds it there, also in a job that repeats an element. A
+    variable that the spec sets is kept, and so is one that commands inside of the job read.
+    """
+    index = array_index(spec.environment)
+    if index is None or arrays is None or (arrays.reads_index and process_count(spec.resources) > 1):
+        return spec
+    own = dict.fromkeys(arrays.index_variable.split(), str(index))
+    return attrs.evolve(spec, environment={**own, **(spec.environment or {})})
 
 
 def _discard(locks: Mapping[JobIntent, int]) -> None:

@@ -147,6 +147,29 @@ class BulkTests(ManyTests, HookTests):
             pytest.skip("it takes jobs one by one")
         return offered.jobs_per_submission
 
+    def test_a_job_sees_the_index_of_its_user_in_the_variable_of_the_batch_system(
+        self, executor: JobExecutor, offered: Capabilities | None, tmp_path: Path
+    ) -> None:
+        """Elements do, whose own indices begin at 1, and so does a job that repeats one of them."""
+        if offered is None or offered.arrays is None:
+            pytest.skip("it has no arrays")
+        (variable, *_) = offered.arrays.index_variable.split()
+
+        def job(index: int, name: str) -> Job:
+            environment = {"JPSI_ARRAY_INDEX": str(index)}
+            return Job(shell('printenv "$1"', variable, environment=environment, stdout_path=tmp_path / name))
+
+        jobs = [job(40, "first"), job(43, "second"), job(43, "again")]
+        executor.submit_many(jobs[:2])
+        executor.submit(jobs[2])
+
+        assert self.ends(jobs) == [0, 0, 0]
+        assert [(tmp_path / it).read_text() for it in ("first", "second", "again")] == [
+            "40\n",
+            "43\n",
+            "43\n",
+        ]
+
     def test_similar_jobs_are_submitted_as_one_array(
         self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
