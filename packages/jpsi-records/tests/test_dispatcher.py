@@ -12,6 +12,9 @@ import pytest
 
 import jpsi
 from fake_dispatcher import Client, spec
+from jpsi_engine import Excess
+from jpsi_records import formatting
+from jpsi_records.dispatch import dispatcher as dispatcher_module
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.jobs.attempt_job import AttemptFiles
 from jpsi_records.jobs.materialize import revoke
@@ -54,6 +57,24 @@ def content(records: Records, digest: str | None) -> dict[str, str]:
     assert digest is not None
     manifest = records.blobs.manifest(digest)
     return {at: records.blobs.path(it.digest).read_text() for at, it in manifest.items()}
+
+
+def test_a_job_that_can_never_start_is_not_submitted(
+    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    excess = Excess("nodes", "it asks for 9 nodes and can never start; the queue main has 2")
+    monkeypatch.setattr(dispatcher_module, "find_excess", lambda _executor, specs: {excess: [*specs]})
+    request = records.submit(spec("touch", str(tmp_path / "ran")))
+
+    dispatched(records)
+
+    found = records.execution(request.execution or "")
+    assert (found.state, found.reason) == (ExecutionState.CANCELLED, "invalid")
+    assert excess.sentence in found.status["error"]
+    assert formatting.result(records.request(request.id), found, is_new=True) == (
+        f"execution {found.id} never ran: cancelled (invalid)"
+    )
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.clause("records-streams", "records-output", "records-collection", "records-places")

@@ -113,7 +113,9 @@ def request(found: model.Request, execution: model.Execution | None) -> str:
 
 def result(found: model.Request, execution: model.Execution, *, is_new: bool) -> str:
     """Return one line about the end of a request: its execution, and where the result came from."""
-    if is_new:
+    if is_new and execution.started_at is None and execution.state.ended:
+        source = f"execution {execution.id} never ran"
+    elif is_new:
         source = f"computed by execution {execution.id}"
     elif execution.finished_at is not None and execution.finished_at <= found.created_at:
         source = f"reused the result of execution {execution.id} of {_time(execution.finished_at)}"

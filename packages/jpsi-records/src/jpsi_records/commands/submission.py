@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ from .command import (
     read_labels,
 )
 from .in_job import NOT_COMPLETE, TIMED_OUT
+from .job_messages import JobMessages
 
 if TYPE_CHECKING:
     from ..dispatch import Dispatcher
@@ -46,6 +48,10 @@ NO_EXIT_CODE = 125
 CANCELLED = 130
 # The interval at which a command that does not dispatch checks the state of requests.
 _POLL_SECONDS = 1.0
+_INTERRUPTED = (
+    "jpsi: interrupted; a job that was submitted runs on: `jpsi request dispatch` follows it, "
+    "`jpsi request cancel {request}` cancels it"
+)
 # The signals that end a dispatcher in the same way as Ctrl-C.
 _END = (signal.SIGTERM, signal.SIGHUP)
 _RUN_CODES = """\
@@ -221,10 +227,14 @@ def run(  # noqa: PLR0913  options
     _check_executor(records, spec)
     _warn(records, spec, is_strict=is_strict)
     request_id = records.submit(spec, about, priority=priority).id
-    if records.may_dispatch:
-        _dispatch_until(records, request_id, lambda: _is_over(records, request_id))
-    while not _is_over(records, request_id):
-        sleep(_POLL_SECONDS)
+    try:
+        if records.may_dispatch:
+            _dispatch_until(records, request_id, lambda: _is_over(records, request_id))
+        while not _is_over(records, request_id):
+            sleep(_POLL_SECONDS)
+    except KeyboardInterrupt:
+        click.echo(_INTERRUPTED.format(request=request_id), err=True)
+        raise
     return _report_end(records, records.request(request_id), is_json=is_json)
 
 
@@ -314,12 +324,16 @@ def dispatch(records: Records, *, until_idle: bool) -> int:
 
 def _dispatch_until(records: Records, request_id: str, is_over: Callable[[], bool]) -> None:
     is_printed = False
+    messages = JobMessages(is_terminal=sys.stderr.isatty())
 
     def is_over_or_waits() -> bool:
         nonlocal is_printed
         if is_over():
             return True
         is_printed = is_printed or _print_holder(records, dispatcher, request_id)
+        job = dispatcher.job_of(records.request(request_id).execution or "")
+        for it in messages.update(job) if job is not None else ():
+            click.echo(f"jpsi: {formatting.printable(it)}", err=True)
         return False
 
     if not is_over():

@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 
 import jpsi
+from jpsi_engine import find_excess
 
 from .. import jobs
 from ..errors import StateError, StoreError
@@ -27,6 +28,8 @@ from .intake import process_inbox, write_results
 from .leases import Leases
 
 log = logging.getLogger(__name__)
+
+_SUBJECT = "the job"
 
 # The default duration of a lease.
 _LEASE = timedelta(seconds=60)
@@ -82,6 +85,8 @@ class Dispatcher:
         self._materializer = jobs.Materializer(records.blobs, records.repositories)
         self._executors: dict[str, jpsi.JobExecutor] = {}
         self._held: dict[str, _Held] = {}
+        # kinds of jobs that a queue can start
+        self._fitting: set[tuple[jpsi.JobExecutor, str]] = set()
         self._status_changed = threading.Event()
 
     def run(self, *, until_idle: bool = False, is_over: Callable[[], bool] = lambda: False) -> None:
@@ -163,8 +168,18 @@ class Dispatcher:
         jobs.remove_root(files.directory)
         self._materializer.lay_out(execution, files)
         job.spec = jobs.job_spec(execution, files, jobs.find_engine())
+        self._require_fit(executor, job.spec)
         executor.submit(job)
         self._hold(execution, attempt, job)
+
+    def _require_fit(self, executor: jpsi.JobExecutor, spec: jpsi.JobSpec) -> None:
+        """Raise InvalidJobException if no queue can ever start such a job; each kind is compared once."""
+        kind = executor, repr((spec.resources, spec.attributes))
+        if kind not in self._fitting:
+            found = find_excess(executor, [("", spec)])
+            if found:
+                raise jpsi.InvalidJobException.of(_SUBJECT, [it.sentence for it in found])
+            self._fitting.add(kind)
 
     def _without_gpus(self, execution: Execution) -> Execution:
         """Return the execution without GPUs: the local executor allocates none to a job.
@@ -306,7 +321,8 @@ class Dispatcher:
 
     def _requeue(self, execution: Execution, state: ExecutionState, reason: str, message: str) -> None:
         """Record that an attempt failed before a job was submitted, and release the execution."""
-        log.warning("execution %s: %s", execution.id, message)
+        # who waits for the execution reads of its end
+        log.log(logging.INFO if state.ended else logging.WARNING, "execution %s: %s", execution.id, message)
         with self._records.database.writing() as tx:
             for attempt in executions.attempts(tx, execution.id):
                 executions.change_attempt(
@@ -357,6 +373,11 @@ class Dispatcher:
         finally:
             self._held.clear()
             self._leases.release_all()
+
+    def job_of(self, execution_id: str) -> jpsi.Job | None:
+        """Return the job of an execution that this dispatcher runs now; None if it runs no such execution."""
+        held = self._held.get(execution_id)
+        return None if held is None else held.job
 
     def waits_for(self, execution_id: str) -> str | None:
         """Return another dispatcher that holds an execution, as `process 12 on node1`; None if none does."""
