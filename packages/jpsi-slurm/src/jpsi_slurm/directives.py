@@ -263,7 +263,14 @@ def _parse_options(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
 
 
 # slurmctld refuses values of more bytes (src/slurmctld/job_mgr.c, _test_strlen)
-_FORM = kit.ScriptForm(mark="#SBATCH", longest=1024, options=_OPTIONS, custom=CUSTOM, parse=_parse_options)
+_FORM = kit.ScriptForm(
+    mark="#SBATCH",
+    longest=1024,
+    options=_OPTIONS,
+    # sbatch accepts abbreviations, which would set the options of jpsi twice.
+    custom=attrs.evolve(CUSTOM, abbreviated=[name for name, it in _OPTIONS.items() if it.write is not None]),
+    parse=_parse_options,
+)
 # For a component that has --mem-per-cpu in place of --mem
 _CPU_MEMORY_FORM = attrs.evolve(
     _FORM,

@@ -147,7 +147,7 @@ DROPPED = {
     "attributes.duration": ("None if seconds is None else str(seconds)", "None"),
     "attributes.queue_name": ('    yield "queue", attributes.queue_name\n', ""),
     "attributes.project_name": ('    yield "project", attributes.project_name\n', ""),
-    "attributes.reservation_id": ("attributes.reservation_id is not None", "False"),
+    "attributes.reservation_id": ('["queue_name", "project_name"]', "set(JobAttributes.text_names())"),
     "attributes.custom_attributes": ('has no further options: {options}": options', 'has no options": False'),
 }
 

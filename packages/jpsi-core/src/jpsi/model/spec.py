@@ -126,6 +126,12 @@ class JobAttributes:
         self.custom_attributes = custom_attributes
         self.user = user
 
+    @classmethod
+    @functools.cache
+    def text_names(cls) -> Sequence[str]:
+        """Return the names of the attributes that are texts; a backend expresses or refuses each."""
+        return [field.name for field in attrs.fields(cls) if field.type == "str | None"]
+
     @property
     def account(self) -> str | None:
         """Another name of `project_name`."""
