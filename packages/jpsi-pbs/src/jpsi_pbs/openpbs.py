@@ -49,6 +49,11 @@ def _write_queue(request: JobRequest) -> str | None:
     return requested.reservation_id.partition(".")[0]
 
 
+def _write_licenses(request: JobRequest) -> tuple[str, ...]:
+    """Return a resource of the whole job for each license; pbs_resources(7B)."""
+    return tuple(f"{name}={count}" for name, count in request.spec.attributes.license_counts().items())
+
+
 class OpenPbs(Hooks):
     """The hooks of the executor `pbs`."""
 
@@ -62,6 +67,7 @@ class OpenPbs(Hooks):
                 attribute_option("queue_name").read,
                 expresses=("queue_name", "reservation_id"),
             ),
+            "l": Option(_write_licenses, expresses=("licenses",)),
             "J": Option(lambda it: it.indices, array_reader("PBS_ARRAY_INDEX")),
         },
     )

@@ -27,6 +27,7 @@ class Placement:
     queue_name: str | None = None
     project_name: str | None = None
     reservation_id: str | None = None
+    licenses: str | None = None
     #: The walltime in seconds; None is the default of the target.
     duration: float | None = None
     #: Bytes of memory for the whole job.

@@ -29,6 +29,7 @@ from jpsi.contract import resources as resources_of
 from jpsi.model import JobAttributes, JobSpec, ResourceSpecV1, escape
 from jpsi.plugin.kit.script_words import ParsedOption, directive_words
 
+_NO_OPTION = "jpsi knows no option of the batch system for it; a custom attribute may set one"
 _COMMAND = re.compile(r"[ \t]*[^#\s]")
 
 
@@ -135,7 +136,7 @@ class ScriptForm:
             if value == "":  # no batch system has a queue without a name
                 yield f"attributes.{name} is empty; None leaves the choice to the batch system"
             elif value is not None and not any(name in it.expresses for it in self.options.values()):
-                yield f"attributes.{name}: {self.missing.get(name, 'the batch system has no option for it')}"
+                yield f"attributes.{name}: {self.missing.get(name, _NO_OPTION)}"
         wrong = list(self.custom.problems(spec))
         yield from wrong
         if wrong:
