@@ -13,37 +13,12 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .dispatch import Dispatcher
-    from .errors import (
-        ChangedError,
-        InvalidRequestError,
-        NotFoundError,
-        NothingToReuseError,
-        RecordsError,
-        StateError,
-        StoreError,
-    )
-    from .inbox import Inbox, Report, RequestResult
-    from .model import (
-        About,
-        Attempt,
-        Computation,
-        Event,
-        Execution,
-        ExecutionState,
-        Interval,
-        Placement,
-        Purity,
-        Request,
-        RequestSpec,
-        RequestState,
-        Reuse,
-        Topology,
-        read_request_spec,
-        write_request_spec,
-    )
-    from .records import Records
-    from .reuse import Difference, NearMiss, Plan
+    from .dispatch import *
+    from .errors import *
+    from .inbox import *
+    from .model import *
+    from .records import *
+    from .reuse import *
 else:
     from jpsi.plugin.engine import lazy_attributes
 

@@ -7,33 +7,11 @@ imported on first use, as pytest loads this package whether a test uses it or no
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi_testing.conformance import (
-        ExecutorConformance,
-        LauncherConformance,
-        command_result,
-        executor_hooks,
-    )
-    from jpsi_testing.plugin_directory import PluginDirectory
-    from jpsi_testing.recordings import Recording, read_recordings
-    from jpsi_testing.strategies import (
-        HOSTILE,
-        PYTHON_WORDS,
-        corrupted_documents,
-        custom_names,
-        directories,
-        durations,
-        environment_names,
-        environments,
-        heterogeneous_resources,
-        hostile_text,
-        job_attributes,
-        job_names,
-        json_values,
-        paths,
-        resource_specs,
-        specs,
-    )
-    from jpsi_testing.transports import FakeTransport, RemoteTransport, ReplayTransport
+    from jpsi_testing.conformance import *
+    from jpsi_testing.plugin_directory import *
+    from jpsi_testing.recordings import *
+    from jpsi_testing.strategies import *
+    from jpsi_testing.transports import *
 else:
     from jpsi.plugin.engine import lazy_attributes
 
