@@ -157,9 +157,12 @@ def test_no_face_imports_a_function_on_first_use_that_is_named_like_a_module_bes
 
 
 def _lazy(room: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the places and names that a face hands to `lazy_attributes`."""
-    for node in ast.walk(ast.parse(modules()[room].read_text(encoding="utf-8"))):
+    """Yield the places and names that a face hands to `lazy_attributes`, or names in `__all__` for `door`."""
+    text = modules()[room].read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
         match node:
+            case ast.Assign(targets=[ast.Name("__all__")], value=names) if "import door" in text:
+                yield "", ast.literal_eval(names)
             case ast.Call(func=ast.Name("lazy_attributes"), args=[_, ast.Dict(keys=keys, values=values)]):
                 for key, value in zip(keys, values, strict=True):
                     if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):

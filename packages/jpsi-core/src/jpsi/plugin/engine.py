@@ -28,6 +28,7 @@ __all__ = [
     "assemble",
     "decode",
     "dependencies",
+    "door",
     "exec_limits",
     "expand",
     "has_reference",
