@@ -129,10 +129,19 @@ def origin(module: str, name: str) -> str:
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "jpsi":
             for it in node.names:
+                if it.name == "*" and is_of(node.module, name):
+                    return origin(node.module, name)
                 if name == (it.asname or it.name):
                     below = f"{node.module}.{it.name}"
                     return below if is_module(below) else origin(node.module, it.name)
     return module
+
+
+def is_of(module: str, name: str) -> bool:
+    """Return True if a module defines or imports a name, itself or by way of those that it passes on."""
+    found = {it.name for it in definitions(tree(module)) if hasattr(it, "name")}
+    found |= {it for node in definitions(tree(module)) for it in assigned(node)}
+    return name in found or origin(module, name) != module
 
 
 def documentation(module: str, name: str) -> str:

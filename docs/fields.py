@@ -48,6 +48,7 @@ ATTRIBUTES = (
     'JobAttributes(queue_name="long")',
     'JobAttributes(project_name="proj1")',
     'JobAttributes(reservation_id="week7")',
+    'JobAttributes(licenses="matlab:2,abaqus")',
     "JobAttributes(duration=timedelta(minutes=90))",
     "JobAttributes(duration=timedelta(0))",
     'JobAttributes(after=["4711"])',

@@ -37,6 +37,7 @@ EVERYTHING: Options = {
     "queue": "q",
     "project": "p",
     "reservation": "r",
+    "licenses": "matlab:2",
     "launcher": "mpirun",
     "pre_launch": "pre",
     "post_launch": "post",
@@ -84,6 +85,7 @@ def test_every_option_has_a_field() -> None:
             queue_name="q",
             project_name="p",
             reservation_id="r",
+            licenses="matlab:2",
             custom_attributes={"slurm.qos": "debug", "pbs.x": "a=b"},
         ),
     )

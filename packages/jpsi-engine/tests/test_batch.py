@@ -155,7 +155,7 @@ def bench(
 ) -> Bench:
     # no threads: the test runs the rounds
     monkeypatch.setattr(PollLoop, "start", lambda poll_loop: None)
-    monkeypatch.setattr(BatchEngine, "_prune", lambda engine: None)
+    monkeypatch.setattr("jpsi_engine.batch.start_pruning", lambda *_: None)
     return Bench(tmp_path, scheduler, clock)
 
 

@@ -52,6 +52,20 @@ def test_names_queues_projects_and_reservations() -> None:
     assert "#BSUB -J 'my job'" in hooks.render_script(spec, CONTEXT).text
 
 
+@pytest.mark.parametrize(
+    ("licenses", "expected"),
+    [
+        ("matlab:2,abaqus", ["-n 1", "-R rusage[matlab=2,abaqus=1]"]),
+        ("a@b", ["attributes.licenses: 'a@b' is no resource of LSF: letters, digits and _ alone"]),
+        ("a|b", ["attributes.licenses must be names with counts, such as matlab:2,abaqus, not 'a|b'"]),
+    ],
+)
+def test_licenses_are_resources_that_the_job_uses(licenses: str, expected: list[str]) -> None:
+    spec = JobSpec("/bin/true", attributes=JobAttributes(licenses=licenses))
+
+    assert (problems(spec) or directives(spec)) == expected
+
+
 @pytest.mark.clause("attributes-duration-seconds")
 @pytest.mark.parametrize(
     ("limit", "expected"),

@@ -323,6 +323,12 @@ def test_a_reservation_is_a_queue() -> None:
     assert "Torque has no reservations" in _problems(spec(reservation_id="R12"), TORQUE)[0]
 
 
+def test_licenses_are_resources_of_the_job() -> None:
+    lines = _lines(spec(licenses="matlab:2,abaqus"))
+    assert {"#PBS -l matlab=2", "#PBS -l abaqus=1"} <= set(lines)
+    assert "attributes.licenses: jpsi knows no option" in _problems(spec(licenses="a"), TORQUE)[0]
+
+
 def test_configured_options() -> None:
     context = attrs.evolve(CONTEXT, site=site(umask="022", rerun=False))
 

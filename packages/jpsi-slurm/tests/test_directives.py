@@ -67,6 +67,7 @@ def test_every_attribute_is_rendered() -> None:
         queue_name="main",
         project_name="proj1",
         reservation_id="r1",
+        licenses="matlab:2,abaqus",
     )
 
     assert _options(spec) == {
@@ -79,6 +80,7 @@ def test_every_attribute_is_rendered() -> None:
         "partition": "main",
         "account": "proj1",
         "reservation": "r1",
+        "licenses": "matlab:2,abaqus",
         "time": "61",
         "nodes": "2",
         "ntasks": "6",

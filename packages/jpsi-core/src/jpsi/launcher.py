@@ -11,7 +11,7 @@ import attrs
 
 from jpsi.contract import Capabilities, LauncherHooks
 from jpsi.layers import launcher_of, name_and_constraint
-from jpsi.model import HeterogeneousResources, JobSpec, PluginError, node_count, process_count
+from jpsi.model import HeterogeneousResources, JobSpec, PluginError, components, process_count
 from jpsi.registry import LAUNCHERS, Candidate, Plugins
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ class Launchers:
 
     def _default(self, spec: JobSpec) -> str:
         capabilities = self._capabilities()
-        of_nodes = capabilities.nodes_launcher if node_count(spec.resources) > 1 else ""
+        nodes = sum(it.computed_node_count for it in components(spec.resources))
+        of_nodes = capabilities.nodes_launcher if nodes > 1 else ""
         return of_nodes or capabilities.default_launcher
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -18,14 +18,33 @@ def lazy_attributes(module: str, names: Mapping[str, str]) -> _Hooks:
     """
     places = {name: place for place, some in names.items() for name in some.split()}
 
-    def get(name: str) -> Any:  # noqa: ANN401  as above
-        if name not in places:
-            msg = f"module {module!r} has no attribute {name!r}"
-            raise AttributeError(msg)
+    def find(name: str) -> Any:  # noqa: ANN401  as above
         place = places[name]
         found = import_module(f".{name}" if place == "." else place, module)
-        value = found if place == "." else getattr(found, name)
+        return found if place == "." else getattr(found, name)
+
+    return _hooks(module, places, find)
+
+
+def door(module: str, names: Sequence[str], rooms: Sequence[str]) -> _Hooks:
+    """Return the `__getattr__` and the `__dir__` of a module that exports names of rooms.
+
+    Each name is that of the first room that has it.
+    """
+
+    def find(name: str) -> Any:  # noqa: ANN401  as above
+        return next(getattr(room, name) for room in map(import_module, rooms) if hasattr(room, name))
+
+    return _hooks(module, names, find)
+
+
+def _hooks(module: str, names: Collection[str], find: Callable[[str], Any]) -> _Hooks:
+    def get(name: str) -> Any:  # noqa: ANN401  as above
+        if name not in names:
+            msg = f"module {module!r} has no attribute {name!r}"
+            raise AttributeError(msg)
+        value = find(name)
         setattr(import_module(module), name, value)
         return value
 
-    return get, lambda: sorted(places)
+    return get, lambda: sorted(names)

@@ -13,6 +13,7 @@ from jpsi.config.fields import structured
 from jpsi.config.file import read
 from jpsi.config.settings import Section, SpecDefaults
 from jpsi.contract.config import BatchConfig
+from jpsi.model import JobAttributes
 from jpsi.model.errors import ConfigError, DocumentError
 
 
@@ -106,10 +107,12 @@ def test_later_layers_win_key_by_key(write) -> None:  # noqa: ANN001
         "kill_delay": 3,
     }
     assert section.defaults == SpecDefaults(
-        duration=timedelta(hours=1),
-        queue_name="named",
-        project_name="user",
-        custom_attributes={"slurm.qos": "user", "slurm.x": "site"},
+        attributes=JobAttributes(
+            duration=timedelta(hours=1),
+            queue_name="named",
+            project_name="user",
+            custom_attributes={"slurm.qos": "user", "slurm.x": "site"},
+        )
     )
 
 
@@ -245,7 +248,7 @@ def test_duration(write, text: str, expected: timedelta) -> None:  # noqa: ANN00
     section = loader.load().executor(["x"])
 
     assert section is not None
-    assert section.defaults.duration == expected
+    assert section.defaults.attributes.duration == expected
 
 
 @pytest.mark.parametrize("text", ["-1", "true", ".inf", "1e300", "[1]", "'9999999999999h'"])

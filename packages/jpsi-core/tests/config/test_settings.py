@@ -12,11 +12,11 @@ from jpsi.model.spec import JobAttributes, JobSpec, copy_spec
 
 ALL = SpecDefaults(
     launcher="mpirun",
-    duration=timedelta(hours=1),
-    queue_name="queue",
-    project_name="project",
-    reservation_id="reservation",
-    custom_attributes={"slurm.qos": "low", "slurm.x": 1},
+    attributes=JobAttributes(
+        **dict.fromkeys(JobAttributes.text_names(), "some"),  # type: ignore[arg-type]  the texts
+        duration=timedelta(hours=1),
+        custom_attributes={"slurm.qos": "low", "slurm.x": 1},
+    ),
 )
 
 
@@ -25,13 +25,7 @@ def test_unset_fields_are_filled() -> None:
     assert ALL.filled_in(JobSpec("x")) == JobSpec(
         "x",
         launcher="mpirun",
-        attributes=JobAttributes(
-            duration=timedelta(hours=1),
-            queue_name="queue",
-            project_name="project",
-            reservation_id="reservation",
-            custom_attributes={"slurm.qos": "low", "slurm.x": 1},
-        ),
+        attributes=ALL.attributes,
     )
 
 
@@ -48,7 +42,7 @@ def test_set_fields_stay_and_the_spec_is_not_changed() -> None:
     assert filled.attributes is not None
     assert filled.attributes.duration == timedelta()
     assert filled.attributes.account == "mine"
-    assert filled.attributes.queue_name == "queue"
+    assert filled.attributes.queue_name == "some"
     assert filled.attributes.custom_attributes == {"slurm.qos": "high", "slurm.x": 1}
     assert filled.attributes.user == {"a": 1}
 
@@ -60,16 +54,13 @@ def test_an_empty_configuration_changes_nothing() -> None:
 
 
 def test_stronger_defaults_win_key_by_key() -> None:
-    mine = SpecDefaults(queue_name="mine", custom_attributes={"slurm.qos": "mine"})
+    attributes = JobAttributes(queue_name="mine", custom_attributes={"slurm.qos": "mine"})
+    mine = SpecDefaults(attributes=attributes)
 
-    assert mine.over(ALL) == SpecDefaults(
-        launcher="mpirun",
-        duration=timedelta(hours=1),
-        queue_name="mine",
-        project_name="project",
-        reservation_id="reservation",
-        custom_attributes={"slurm.qos": "mine", "slurm.x": 1},
+    expected = attrs.evolve(
+        ALL.attributes, queue_name="mine", custom_attributes={"slurm.qos": "mine", "slurm.x": 1}
     )
+    assert mine.over(ALL) == SpecDefaults(launcher="mpirun", attributes=expected)
 
 
 def test_attributes_that_no_default_is_for_are_kept() -> None:
@@ -86,4 +77,4 @@ def test_attributes_that_no_default_is_for_are_kept() -> None:
     filled = ALL.filled_in(JobSpec("x", attributes=Later(later=3)))
 
     assert isinstance(filled.attributes, Later)
-    assert (filled.attributes.later, filled.attributes.queue_name) == (3, "queue")
+    assert (filled.attributes.later, filled.attributes.queue_name) == (3, "some")

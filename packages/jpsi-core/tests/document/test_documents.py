@@ -106,6 +106,7 @@ attributes:
       queue_name: debug
       project_name: 'on'
       reservation_id: '12'
+      licenses: matlab:2
       after:
         - '4711'
         - job: '4712'
@@ -145,6 +146,7 @@ FULL = JobSpec(
         queue_name="debug",
         project_name="on",
         reservation_id="12",
+        licenses="matlab:2",
         after=["4711", Dependency("4712", DependencyKind.ANY)],
         custom_attributes={"slurm.qos": "high", "job.campaign": "2026-01-01", "count.site": 7},
         user={"notes": [1, None]},

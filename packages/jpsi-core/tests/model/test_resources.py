@@ -12,7 +12,6 @@ from jpsi.model.resources import (
     HeterogeneousResources,
     ResourceSpec,
     ResourceSpecV1,
-    node_count,
     process_count,
 )
 from jpsi.model.spec_problems import resource_problems
@@ -175,7 +174,7 @@ def test_counts_of_several_kinds_are_sums() -> None:
     few = ResourceSpecV1(node_count=2, processes_per_node=3, cpu_cores_per_process=4)
     resources = HeterogeneousResources([few, ResourceSpecV1(process_count=5), ResourceSpecV1()])
 
-    assert (node_count(resources), process_count(resources)) == (4, 12)
+    assert process_count(resources) == 12
 
 
 def test_every_wrong_component_is_named() -> None:

@@ -53,9 +53,7 @@ durations = st.timedeltas(timedelta(0), timedelta(days=36_500))
 attributes = st.builds(
     JobAttributes,
     duration=st.none() | durations,
-    queue_name=st.none() | texts,
-    project_name=st.none() | texts,
-    reservation_id=st.none() | texts,
+    **{name: st.none() | texts for name in JobAttributes.text_names()},
     custom_attributes=st.none() | mappings,
     user=st.none() | mappings,
 )

@@ -62,9 +62,8 @@ from jpsi_engine.spool import (
     Intent,
     Spool,
     folder_name,
-    is_pruning_due,
-    prune,
     read_requeue_codes,
+    start_pruning,
     store_requeue_codes,
     work_directory,
 )
@@ -190,8 +189,7 @@ class BatchEngine(Engine):
                 ):
                     self._spool.open()
                 self._opened = self._connect()
-                if is_pruning_due(self._spool.root, time.time()):
-                    threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
+                start_pruning(self._spool, self._config, self._is_conclusive, self._run_host.remove)
             return self._opened
 
     def _connect(self) -> tuple[JobMonitor, PollLoop]:
@@ -232,22 +230,6 @@ class BatchEngine(Engine):
             # on a remote host, a marker may show late if no process was listening
             absences=Absences(self._spool.root, timeout_seconds) if self._run_host.is_local else None,
         )
-
-    def _prune(self) -> None:
-        config = self._config
-        try:
-            prune(
-                self._spool,
-                time.time(),
-                config.keep_time.total_seconds(),
-                config.keep_count,
-                self._is_conclusive,
-                removed=self._run_host.remove,
-            )
-        except OSError:
-            log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
-        except JpsiError as e:
-            log.info("old jobs could not be removed from the remote host; a later run tries again: %s", e)
 
     def _is_conclusive(self, markers: list[Any]) -> bool:
         return is_conclusive(markers, self._backend.requeue_exit_codes)

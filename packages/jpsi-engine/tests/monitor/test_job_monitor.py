@@ -159,7 +159,7 @@ def client(tmp_path: Path, scheduler: FakeScheduler, clock: FakeClock, no_thread
 @pytest.fixture
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PollLoop, "start", lambda poll_loop: None)
-    monkeypatch.setattr(BatchEngine, "_prune", lambda engine: None)
+    monkeypatch.setattr("jpsi_engine.batch.start_pruning", lambda *_: None)
 
 
 def another_process(client: Client, *overrides: object) -> Client:

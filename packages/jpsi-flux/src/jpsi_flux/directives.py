@@ -104,8 +104,6 @@ def read_script(text: str) -> ForeignScript:
 
 
 def _attribute_problems(requested: JobAttributes) -> Iterator[str]:
-    if requested.reservation_id:
-        yield "attributes.reservation_id: Flux has no reservations that a job could name"
     if requested.project_name and not _is_text(requested.project_name):
         yield (
             f"attributes.project_name: Flux would read {requested.project_name!r} as a JSON value "
@@ -212,7 +210,7 @@ _OPTIONS = {
     "env": kit.Option(None, _read_variables),
     "queue": kit.attribute_option("queue_name"),
     "bank": kit.Option(None, kit.attribute_option("project_name").read),
-    "setattr": kit.Option(_write_attribute, _read_attribute),
+    "setattr": kit.Option(_write_attribute, _read_attribute, expresses=("project_name",)),
     "time-limit": kit.Option(_write_limit, _read_limit),
     "nodes": kit.count_option("node_count", _write_nodes),
     **_slot_options("slot", nested=True),
@@ -232,5 +230,6 @@ _FORM = kit.ScriptForm(
     options=_OPTIONS,
     custom=_CUSTOM,
     parse=partial(kit.gnu_options, letters=_LETTERS, plain=_FLAGS, names=_OPTIONS),
+    missing={"reservation_id": "Flux has no reservations that a job could name"},
     joints=dict.fromkeys(("dependency", "env", "setattr"), _LINE),
 )

@@ -16,6 +16,7 @@ from jpsi.plugin import (
     Dependency,
     DependencyKind,
     ForeignScript,
+    JobAttributes,
     JobSpec,
     Script,
     Site,
@@ -82,7 +83,7 @@ def read_script(text: str, site: Site) -> ForeignScript:
 
 
 def _name_problems(spec: JobSpec) -> Iterator[str]:
-    for name in ("queue_name", "project_name", "reservation_id"):
+    for name in JobAttributes.text_names():
         value = getattr(spec.attributes, name)
         if value and not _PRINTABLE.match(value):
             yield f"attributes.{name} cannot be {value!r}: Grid Engine knows no blanks, and ASCII alone"

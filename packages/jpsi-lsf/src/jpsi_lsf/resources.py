@@ -33,6 +33,8 @@ _MEMORY = re.compile(r"mem=(?P<amount>[0-9.]+ ?[A-Za-z]*)(?P<method>/host|/task)
 _TERM = re.compile(r"\s*(?:(?P<count>[0-9]+)\s*\*\s*)?\{(?P<text>[^{}]*)\}\s*")
 _GPUS = re.compile(r"ngpus_physical=(?P<count>[0-9]+)(?P<method>/host|/task)?")
 _GPU = re.compile(r"num=(?P<count>[0-9]+)(?P<method>/task)?")
+# lsf.shared of LSF 10.1, RESOURCENAME
+_RESOURCE = re.compile(r"\w+", re.ASCII)
 _NOT_EXPRESSIBLE = "jpsi cannot express it"
 
 
@@ -90,13 +92,13 @@ def _write_requirements(request: kit.JobRequest) -> str | None:
 
     "Resource requirement strings" of the LSF 10.1 manual.
     """
-    config, kinds = request.config, _kinds(request.spec)
+    config, kinds, licenses = request.config, _kinds(request.spec), _license_usage(request.spec)
     if len(kinds) == 1:
-        return " ".join(_sections(kinds[0], config, _memory_usage(kinds[0], config))) or None
+        return " ".join(_sections(kinds[0], config, [*_memory_usage(kinds[0], config), *licenses])) or None
     terms = []
-    for it in kinds:
+    for index, it in enumerate(kinds):
         # -gpu is for slots of one kind
-        usages = [*_memory_usage(it, config), *_gpu_usage(it, config)]
+        usages = [*_memory_usage(it, config), *_gpu_usage(it, config), *([] if index else licenses)]
         required = component_requirements(request.spec)
         sections = [*([required] if required else []), *_sections(it, config, usages)]
         terms.append(f"{_count_slots(it, config)}*{{{' '.join(sections)}}}")
@@ -122,6 +124,15 @@ def _memory_usage(requested: ResourceSpecV1, config: LsfConfig) -> list[str]:
     shares = requested.computed_node_count if is_per_node else requested.computed_process_count
     method = "" if config.memory_unit is not None else "/host" if is_per_node else "/task"
     return [f"mem={_format_amount(requested.memory, shares, config)}{method}"]
+
+
+def _license_usage(spec: JobSpec) -> list[str]:
+    counts = spec.attributes.license_counts()
+    wrong = [name for name in counts if not _RESOURCE.fullmatch(name)]
+    if wrong:
+        msg = f"attributes.licenses: {wrong[0]!r} is no resource of LSF: letters, digits and _ alone"
+        raise ValueError(msg)
+    return [f"{name}={count}" for name, count in counts.items()]
 
 
 def _gpu_usage(requested: ResourceSpecV1, config: LsfConfig) -> list[str]:
@@ -301,7 +312,7 @@ def _read_gpus(draft: kit.Draft, value: str) -> None:
 RESOURCE_OPTIONS: Mapping[str, kit.Option] = {
     "n": kit.count_option("process_count", _write_slots),
     # the readers of the options that are read last must handle several components
-    "R": kit.Option(_write_requirements, _read_requirements, is_read_last=True),
+    "R": kit.Option(_write_requirements, _read_requirements, expresses=("licenses",), is_read_last=True),
     # exclusive use is a property of the whole job, if any component requests it
     "x": kit.Option(lambda it: any(kind.exclusive_node_use for kind in _kinds(it.spec)), kit.read_exclusive),
     "gpu": kit.Option(_write_gpus, _read_gpus, is_read_last=True),

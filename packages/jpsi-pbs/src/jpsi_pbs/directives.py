@@ -29,7 +29,10 @@ _HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
 
 
 def script_form(
-    custom: CustomOptions, resources: Mapping[str, kit.Option], others: Mapping[str, kit.Option]
+    custom: CustomOptions,
+    resources: Mapping[str, kit.Option],
+    others: Mapping[str, kit.Option],
+    missing: Mapping[str, str] | None = None,
 ) -> kit.ScriptForm:
     """Return the form of the scripts of one batch system, with its own options."""
     return kit.ScriptForm(
@@ -40,6 +43,7 @@ def script_form(
         custom=custom,
         spelled=split_option,
         parse=_parse_options,
+        missing=missing or {},
     )
 
 

@@ -80,10 +80,6 @@ class Hooks(ABC):
     queues = staticmethod(queue.queues)
 
     @abstractmethod
-    def queue_problems(self, requested: JobAttributes) -> Sequence[str]:
-        """Return the problems with the job's queue or reservation."""
-
-    @abstractmethod
     def arrays(self, site: Site) -> Arrays | None:
         """Return the capabilities for arrays; None if the site allows none."""
 
@@ -163,7 +159,7 @@ class Hooks(ABC):
     @hookimpl
     def check_spec(self, spec: JobSpec, site: Site) -> list[str]:
         """Return the problems for which the batch system can never run this spec."""
-        return [*self.queue_problems(spec.attributes), *self.form.problems(spec, site)]
+        return list(self.form.problems(spec, site))
 
     @hookimpl
     def render_script(self, spec: JobSpec, context: SubmitContext) -> Script:

@@ -14,7 +14,6 @@ from jpsi.plugin import (
     Arrays,
     Command,
     CommandResult,
-    JobAttributes,
     NotOffered,
     ShellLine,
     Site,
@@ -42,7 +41,17 @@ _HISTORY = re.compile(r"^    job_history_enable = (\w+)$", re.MULTILINE)
 def _write_queue(request: JobRequest) -> str | None:
     """Return the queue for a job; a reservation is a queue, named by its id without the server."""
     requested = request.spec.attributes
-    return (requested.reservation_id or "").partition(".")[0] or requested.queue_name
+    if requested.reservation_id is None:
+        return requested.queue_name
+    if requested.queue_name is not None:
+        msg = "attributes.queue_name and reservation_id cannot both be set: a reservation is a queue"
+        raise ValueError(msg)
+    return requested.reservation_id.partition(".")[0]
+
+
+def _write_licenses(request: JobRequest) -> tuple[str, ...]:
+    """Return a resource of the whole job for each license; pbs_resources(7B)."""
+    return tuple(f"{name}={count}" for name, count in request.spec.attributes.license_counts().items())
 
 
 class OpenPbs(Hooks):
@@ -53,7 +62,12 @@ class OpenPbs(Hooks):
         CUSTOM,
         RESOURCE_OPTIONS,
         {
-            "q": Option(_write_queue, attribute_option("queue_name").read),
+            "q": Option(
+                _write_queue,
+                attribute_option("queue_name").read,
+                expresses=("queue_name", "reservation_id"),
+            ),
+            "l": Option(_write_licenses, expresses=("licenses",)),
             "J": Option(lambda it: it.indices, array_reader("PBS_ARRAY_INDEX")),
         },
     )
@@ -73,12 +87,6 @@ class OpenPbs(Hooks):
         # the lines of two chunks on one node need not be adjacent
         awk = "{ if (!n[$0]++) o[++k] = $0 } END { for (i = 1; i <= k; i++) while (n[o[i]]--) print o[i] }"
         return [ShellLine(f"awk '{awk}' \"$PBS_NODEFILE\"")]
-
-    def queue_problems(self, requested: JobAttributes) -> Sequence[str]:
-        """Return a problem if the job has both a queue and a reservation."""
-        if requested.reservation_id is None or requested.queue_name is None:
-            return []
-        return ["attributes.queue_name and reservation_id cannot both be set: a reservation is a queue"]
 
     def arrays(self, site: Site) -> Arrays | None:
         """Return the capabilities for arrays; None if jobs may not be rerun, which PBS arrays require."""

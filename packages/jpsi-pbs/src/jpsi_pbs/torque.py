@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from jpsi.plugin import Arrays, Command, CommandResult, JobAttributes, JobSpec, ShellLine, Site, hookimpl
+from jpsi.plugin import Arrays, Command, CommandResult, JobSpec, ShellLine, Site, hookimpl
 from jpsi.plugin.kit import Option, array_reader
 
 from . import queue
@@ -39,6 +39,10 @@ class Torque(Hooks):
         CUSTOM,
         RESOURCE_OPTIONS,
         {"t": Option(lambda it: it.indices, array_reader("PBS_ARRAYID")), "d": DIRECTORY},
+        missing={
+            "reservation_id": "Torque has no reservations; for those of Moab set the custom attribute "
+            "torque.W.x, such as FLAGS:ADVRES:name"
+        },
     )
     # -x prints XML; Torque lists finished jobs for `keep_completed` seconds.
     qstat = ("qstat", "-f", "-x")
@@ -128,13 +132,6 @@ class Torque(Hooks):
     def nodes(self, spec: JobSpec, site: Site) -> list[ShellLine]:
         """Return shell that picks one line per process from the node file, which has one line per core."""
         return [process_lines(spec, site.config.cores_per_node)]
-
-    def queue_problems(self, requested: JobAttributes) -> Sequence[str]:
-        """Return a problem if the job has a reservation, which Torque does not offer."""
-        if requested.reservation_id is None:
-            return []
-        hint = "the custom attribute torque.W.x, such as FLAGS:ADVRES:name"
-        return [f"attributes.reservation_id: Torque has no reservations; for those of Moab set {hint}"]
 
 
 hooks = Torque()

@@ -13,58 +13,12 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .dispatch import Dispatcher
-    from .errors import (
-        ChangedError,
-        InvalidRequestError,
-        NotFoundError,
-        NothingToReuseError,
-        RecordsError,
-        StateError,
-        StoreError,
-    )
-    from .inbox import Inbox, Report, RequestResult
-    from .model import (
-        About,
-        Attempt,
-        Computation,
-        Event,
-        Execution,
-        ExecutionState,
-        Interval,
-        Placement,
-        Purity,
-        Request,
-        RequestSpec,
-        RequestState,
-        Reuse,
-        Topology,
-        read_request_spec,
-        write_request_spec,
-    )
-    from .records import Records
-    from .reuse import Difference, NearMiss, Plan
-else:
-    from jpsi.plugin.engine import lazy_attributes
-
-    # `jpsi --help` imports this package and needs no database, so names are imported at their first use.
-    __getattr__, __dir__ = lazy_attributes(
-        __name__,
-        {
-            ".dispatch": "Dispatcher",
-            ".errors": (
-                "ChangedError InvalidRequestError NotFoundError NothingToReuseError RecordsError "
-                "StateError StoreError"
-            ),
-            ".inbox": "Inbox Report RequestResult",
-            ".model": (
-                "About Attempt Computation Event Execution ExecutionState Interval Placement Purity Request "
-                "RequestSpec RequestState Reuse Topology read_request_spec write_request_spec"
-            ),
-            ".records": "Records",
-            ".reuse": "Difference NearMiss Plan",
-        },
-    )
+    from .dispatch import *
+    from .errors import *
+    from .inbox import *
+    from .model import *
+    from .records import *
+    from .reuse import *
 
 __all__ = [
     "About",
@@ -99,3 +53,10 @@ __all__ = [
     "read_request_spec",
     "write_request_spec",
 ]
+
+if not TYPE_CHECKING:
+    from jpsi.plugin.engine import door
+
+    # `jpsi --help` imports this package and needs no database, so names are imported at their first use.
+    _rooms = ["errors", "model", "inbox", "records", "reuse", "dispatch"]
+    __getattr__, __dir__ = door(__name__, __all__, [f"{__name__}.{it}" for it in _rooms])

@@ -49,12 +49,6 @@ CUSTOM = CustomOptions(
     # The tag stays the last word of the comment: jpsi finds the job by it.
     joined={"comment"},
     dependency="dependency",
-    # sbatch accepts abbreviations, which would set these options twice.
-    abbreviated=(
-        {"account", "comment", "cpus-per-task", "dependency", "exclusive", "gpus-per-task", "job-name"}
-        | {"kill-on-invalid-dep", "mem", "mem-per-cpu"}
-        | {"nodes", "ntasks", "ntasks-per-node", "partition", "reservation", "requeue", "no-requeue", "time"}
-    ),
     exact={"gpus"},
 )
 

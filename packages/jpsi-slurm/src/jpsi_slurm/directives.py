@@ -92,14 +92,16 @@ def _components(spec: JobSpec) -> list[tuple[JobSpec, kit.ScriptForm]]:
     Each component gets all options, as it inherits only some from the component before (sbatch(1), hetjob).
     """
     kinds = components(spec.resources)
+    # sbatch.c of Slurm 22.05 resets --licenses for each component: the first one has those of the job.
+    others = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, licenses=None))
     # --mem is inherited, and a component with --mem excludes --mem-per-cpu in all components.
     has_memory_per_node = all(kind.memory is not None and _known_nodes(kind) for kind in kinds)
     return [
         (
-            attrs.evolve(spec, resources=kind) if len(kinds) > 1 else spec,
+            attrs.evolve(others if index else spec, resources=kind) if len(kinds) > 1 else spec,
             _FORM if len(kinds) == 1 or has_memory_per_node or not _known_nodes(kind) else _CPU_MEMORY_FORM,
         )
-        for kind in kinds
+        for index, kind in enumerate(kinds)
     ]
 
 
@@ -230,6 +232,7 @@ _OPTIONS = {
     "partition": kit.attribute_option("queue_name"),
     "account": kit.attribute_option("project_name"),
     "reservation": kit.attribute_option("reservation_id"),
+    "licenses": kit.attribute_option("licenses"),
     # `--time=0` means UNLIMITED; partitions with a limit never start such a job.
     "time": kit.duration_option(timedelta(minutes=1), parse_time),
     "nodes": kit.count_option("node_count", lambda it: node_count(it.resources)),
@@ -263,7 +266,14 @@ def _parse_options(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
 
 
 # slurmctld refuses values of more bytes (src/slurmctld/job_mgr.c, _test_strlen)
-_FORM = kit.ScriptForm(mark="#SBATCH", longest=1024, options=_OPTIONS, custom=CUSTOM, parse=_parse_options)
+_FORM = kit.ScriptForm(
+    mark="#SBATCH",
+    longest=1024,
+    options=_OPTIONS,
+    # sbatch accepts abbreviations, which would set the options of jpsi twice.
+    custom=attrs.evolve(CUSTOM, abbreviated=[name for name, it in _OPTIONS.items() if it.write is not None]),
+    parse=_parse_options,
+)
 # For a component that has --mem-per-cpu in place of --mem
 _CPU_MEMORY_FORM = attrs.evolve(
     _FORM,

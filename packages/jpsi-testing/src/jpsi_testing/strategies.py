@@ -198,9 +198,7 @@ def job_attributes() -> st.SearchStrategy[JobAttributes]:
     return st.builds(
         JobAttributes,
         duration=st.none() | durations(),
-        queue_name=st.none() | hostile_text(),
-        project_name=st.none() | hostile_text(),
-        reservation_id=st.none() | hostile_text(),
+        **{name: st.none() | hostile_text() for name in JobAttributes.text_names()},
         after=st.none() | dependencies(),
         custom_attributes=st.none()
         | st.dictionaries(custom_names(), hostile_text() | json_values(), max_size=4),

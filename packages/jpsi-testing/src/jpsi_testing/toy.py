@@ -21,6 +21,7 @@ from jpsi.plugin import (
     ExecutorConfig,
     Failure,
     FailureKind,
+    JobAttributes,
     JobSpec,
     JobState,
     Observation,
@@ -51,6 +52,8 @@ _REFUSED = 2
 _NO_CONTACT = 3
 
 _SECOND = timedelta(seconds=1)
+# The attributes that no option of tsubmit expresses.
+_NOT_OFFERED = set(JobAttributes.text_names()).difference(["queue_name", "project_name"])
 
 # The first line of tstat; a site may print more before it.
 _HEADER = "ID STATE CODE RESTARTS SUBMITTED TAG"
@@ -93,7 +96,7 @@ def check_spec(spec: JobSpec) -> list[str]:
         "a toy has no GPUs": any(it.gpu_cores_per_process for it in slots),
         "a toy gives no job a node of its own": any(it.exclusive_node_use for it in slots),
         "a toy limits no memory": any(it.memory is not None for it in slots),
-        "a toy has no reservations": attributes.reservation_id is not None,
+        **{f"a toy has no {name}": getattr(attributes, name) is not None for name in _NOT_OFFERED},
         f"a toy has no further options: {options}": options,
     }
     return [problem for problem, is_true in refusals.items() if is_true]

@@ -145,9 +145,12 @@ DROPPED = {
     "resources.exclusive_node_use": ("any(it.exclusive_node_use for it in slots)", "False"),
     "resources.memory": ("any(it.memory is not None for it in slots)", "False"),
     "attributes.duration": ("None if seconds is None else str(seconds)", "None"),
+    **{
+        f"attributes.{name}": ('["queue_name", "project_name"]', "JobAttributes.text_names()")
+        for name in JobAttributes.text_names()
+    },
     "attributes.queue_name": ('    yield "queue", attributes.queue_name\n', ""),
     "attributes.project_name": ('    yield "project", attributes.project_name\n', ""),
-    "attributes.reservation_id": ("attributes.reservation_id is not None", "False"),
     "attributes.custom_attributes": ('has no further options: {options}": options', 'has no options": False'),
 }
 

@@ -93,6 +93,7 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
     _batch_option("--queue -p", "NAME", "The queue or partition."),
     _batch_option("--project", "NAME", "The project or account that is charged."),
     _batch_option("--reservation", "ID", "The advance reservation to run in."),
+    _batch_option("--licenses", "NAME[:N],...", "The licenses that the job needs, such as matlab:2,abaqus."),
     _batch_option(
         "--after -d",
         "[KIND:]JOB",

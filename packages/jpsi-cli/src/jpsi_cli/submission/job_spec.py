@@ -191,6 +191,7 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "queue": _Text("queue_name", str, _attributes),
     "project": _Text("project_name", str, _attributes),
     "reservation": _Text("reservation_id", str, _attributes),
+    "licenses": _Text("licenses", str, _attributes),
     "launcher": _Text("launcher", str),
     "pre_launch": _Text("pre_launch", Path),
     "post_launch": _Text("post_launch", Path),

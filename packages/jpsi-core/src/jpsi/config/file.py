@@ -10,6 +10,7 @@ from typing import Any
 from jpsi.config.settings import Layer, Section, SpecDefaults
 from jpsi.contract import parse_duration
 from jpsi.document import Value, parse, shown
+from jpsi.model import JobAttributes
 from jpsi.registry import is_constraint
 
 
@@ -77,7 +78,7 @@ def _defaults(value: Value) -> SpecDefaults:
     account = found.pop("account", None)
     if account is not None and found.setdefault("project_name", account) != account:
         value.child("account").wrong("is the same as project_name, which has another value here")
-    return SpecDefaults(**found)
+    return SpecDefaults(launcher=found.pop("launcher", None), attributes=JobAttributes(**found))
 
 
 def _duration(value: Value) -> timedelta:
@@ -90,9 +91,7 @@ def _duration(value: Value) -> timedelta:
 
 _DEFAULTS: _Readers = {
     "launcher": Value.text,
-    "queue_name": Value.text,
-    "project_name": Value.text,
-    "reservation_id": Value.text,
+    **dict.fromkeys(JobAttributes.text_names(), Value.text),
     "account": Value.text,
     "duration": _duration,
     "custom_attributes": Value.free_mapping,

@@ -144,10 +144,11 @@ def _raw(name: str, value: Value) -> object:
 
 
 def _configured(section: Section) -> Configured:
+    defaults = {"launcher": section.defaults.launcher, **attrs.asdict(section.defaults.attributes)}
     return Configured(
         executor=section.executor,
         url=section.url,
         version=section.version,
         config={name: _raw(name, value) for name, value in section.config.items()},
-        defaults=attrs.asdict(section.defaults, filter=lambda _, value: value not in (None, {})),
+        defaults={name: value for name, value in defaults.items() if value not in (None, {})},
     )

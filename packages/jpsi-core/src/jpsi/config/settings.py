@@ -4,52 +4,41 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Mapping
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import attrs
 
 from jpsi.document import Value
-from jpsi.model import ConfigError, JobSpec
+from jpsi.model import ConfigError, JobAttributes, JobSpec
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class SpecDefaults:
-    """Values for fields of a spec that are None; fields are named as there."""
+    """Values for fields of a spec that are None."""
 
     launcher: str | None = None
-    duration: timedelta | None = None
-    queue_name: str | None = None
-    project_name: str | None = None
-    reservation_id: str | None = None
-    #: Merged with those of the spec, which take precedence.
-    custom_attributes: Mapping[str, Any] = attrs.field(factory=dict)
+    #: Of these the duration, the texts and the custom attributes.
+    attributes: JobAttributes = attrs.field(factory=JobAttributes)
 
     def over(self, lower: SpecDefaults) -> SpecDefaults:
         """Return these defaults, with what they leave open filled in from a weaker configuration."""
-        joined = {**lower.custom_attributes, **self.custom_attributes}
-        filled = {name: getattr(lower, name) for name in _NAMES if getattr(self, name) is None}
-        return attrs.evolve(self, **filled, custom_attributes=joined)
+        launcher = lower.launcher if self.launcher is None else self.launcher
+        return SpecDefaults(launcher=launcher, attributes=_filled_in(self.attributes, lower.attributes))
 
     def filled_in(self, spec: JobSpec) -> JobSpec:
         """Return the spec with these values in its open fields; the spec itself is not changed."""
         if self == SpecDefaults():
             return spec
-        attributes = spec.attributes
-        custom = {**self.custom_attributes, **(attributes.custom_attributes or {})}
-        filled = {name: getattr(self, name) for name in _ATTRIBUTES if getattr(attributes, name) is None}
-        return attrs.evolve(
-            spec,
-            launcher=self.launcher if spec.launcher is None else spec.launcher,
-            attributes=attrs.evolve(
-                attributes, **filled, custom_attributes=custom or attributes.custom_attributes
-            ),
-        )
+        launcher = self.launcher if spec.launcher is None else spec.launcher
+        return attrs.evolve(spec, launcher=launcher, attributes=_filled_in(spec.attributes, self.attributes))
 
 
-_ATTRIBUTES = ("duration", "queue_name", "project_name", "reservation_id")
-_NAMES = ("launcher", *_ATTRIBUTES)
+def _filled_in(attributes: JobAttributes, lower: JobAttributes) -> JobAttributes:
+    """Return the attributes with what they leave open from `lower`; custom attributes are merged."""
+    names = ("duration", *JobAttributes.text_names())
+    filled = {name: getattr(lower, name) for name in names if getattr(attributes, name) is None}
+    custom = {**(lower.custom_attributes or {}), **(attributes.custom_attributes or {})}
+    return attrs.evolve(attributes, **filled, custom_attributes=custom or attributes.custom_attributes)
 
 
 @attrs.frozen(slots=True, kw_only=True)

@@ -11,55 +11,16 @@ from jpsi.contract.walltime import default_walltime, parse_duration, walltime, w
 
 if TYPE_CHECKING:
     from jpsi.contract import ownership
-    from jpsi.contract.command import BytesResult, Command, CommandResult
-    from jpsi.contract.config import BatchConfig, ExecutorConfig
-    from jpsi.contract.engine import (
-        Engine,
-        EngineSetup,
-        InterruptedSubmission,
-        Outcomes,
-        Preview,
-        Recovered,
-        Submission,
-    )
-    from jpsi.contract.hookspecs import (
-        PROJECT,
-        SOME_TAG,
-        Arrays,
-        Capabilities,
-        EngineHooks,
-        ExecutorHooks,
-        ForeignScript,
-        LauncherHooks,
-        ObserverHooks,
-        Site,
-        SubmitContext,
-        TransportHooks,
-        hookimpl,
-    )
-    from jpsi.contract.job_files import JobFiles, Output, OutputPart, Progress, Stream, Streams
-    from jpsi.contract.observation import (
-        NOT_OFFERED,
-        Failure,
-        FailureKind,
-        Meaning,
-        NotOffered,
-        Observation,
-        Queue,
-    )
-    from jpsi.contract.options import CustomOptions, Options, Setting, custom_options, set_options
-    from jpsi.contract.shell import Directive, Script, ShellLine, line, word
-    from jpsi.contract.spec_values import RANK_VARIABLES, dependencies, node_count, resources, units
-    from jpsi.contract.transport import (
-        BytesTransport,
-        FileTransport,
-        Lines,
-        LineTransport,
-        RemoteDirectories,
-        Transport,
-        directories_command,
-        read_directories,
-    )
+    from jpsi.contract.command import *
+    from jpsi.contract.config import *
+    from jpsi.contract.engine import *
+    from jpsi.contract.hookspecs import *
+    from jpsi.contract.job_files import *
+    from jpsi.contract.observation import *
+    from jpsi.contract.options import *
+    from jpsi.contract.shell import *
+    from jpsi.contract.spec_values import *
+    from jpsi.contract.transport import *
 else:
     # Listing jobs needs none of the hooks.
     from jpsi.lazy import lazy_attributes

@@ -19,7 +19,7 @@ from jpsi.contract.shell import ShellLine
 from jpsi.contract.transport import Transport
 from jpsi.model import JobSpec, JobStatus, JpsiError, StagingProgress, SubmitException
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -252,7 +252,7 @@ class Engine(abc.ABC):
         """
 
 
-def _outcome(call: Callable[..., T], *arguments: object) -> T | JpsiError:
+def _outcome(call: Callable[..., _T], *arguments: object) -> _T | JpsiError:
     try:
         return call(*arguments)
     except JpsiError as e:

@@ -29,7 +29,7 @@ from jpsi.contract.shell import Script, ShellLine
 from jpsi.contract.transport import Transport
 from jpsi.model import Dependency, DependencyKind, JobSpec, JobStatus
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 #: The project name under which pluggy knows jpsi.
 PROJECT = "jpsi"
 
@@ -40,7 +40,7 @@ _hookspec = pluggy.HookspecMarker(PROJECT)
 _of_all_layers = _hookspec
 
 
-def _hooks(protocol: type[T]) -> type[T]:
+def _hooks(protocol: type[_T]) -> type[_T]:
     """Make the methods of a protocol hooks."""
     for name, function in vars(protocol).items():
         if not name.startswith("_") and not hasattr(function, f"{PROJECT}_spec"):

@@ -17,6 +17,7 @@ from jpsi.document.values import Value, shown
 from jpsi.model import (
     DependencyKind,
     HeterogeneousResources,
+    JobAttributes,
     JobSpec,
     ResourceSpecV1,
     StageOutFlags,
@@ -224,7 +225,7 @@ _SPEC: Mapping[str, _Shape] = {
 }
 #: Fields of JobAttributes.
 _ATTRIBUTES: Mapping[str, _Shape] = {
-    **dict.fromkeys(("queue_name", "project_name", "reservation_id"), _or_null(Value.text)),
+    **dict.fromkeys(JobAttributes.text_names(), _or_null(Value.text)),
     "after": _or_null(_each(_after)),
 }
 #: Fields of ResourceSpecV1.

@@ -23,7 +23,6 @@ from jpsi.model.resources import (
     ResourceSpec,
     ResourceSpecV1,
     components,
-    node_count,
     process_count,
 )
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode, copy_spec

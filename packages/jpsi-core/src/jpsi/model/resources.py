@@ -124,12 +124,3 @@ def process_count(resources: ResourceSpec | None) -> int:
     (1, 2)
     """
     return sum(it.computed_process_count for it in components(resources))
-
-
-def node_count(resources: ResourceSpec | None) -> int:
-    """Return the number of nodes that a job runs on; `resources` may be None.
-
-    >>> node_count(None), node_count(ResourceSpecV1(process_count=3, processes_per_node=2))
-    (1, 2)
-    """
-    return sum(it.computed_node_count for it in components(resources))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import functools
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +15,8 @@ import attrs
 
 from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
+
+_LICENSE = re.compile(r"(?P<name>[A-Za-z][\w.@-]*)(?::(?P<count>[1-9][0-9]{0,8}))?", re.ASCII)
 
 
 def _path(value: str | Path | None) -> Path | None:
@@ -95,6 +99,8 @@ class JobAttributes:
     project_name: str | None
     #: The advance reservation to run in.
     reservation_id: str | None
+    #: The licenses that the job needs, as names with counts: `matlab:2,abaqus`; without a count it is one.
+    licenses: str | None
     #: The dependencies: jobs that must have ended before this one starts, each a `Dependency`; a Job or a
     #: native id alone must be COMPLETED. A Job must have been submitted, to the same batch system.
     after: list[Dependency | OtherJob | str] | None
@@ -111,6 +117,7 @@ class JobAttributes:
         project_name: str | None = None,
         account: str | None = None,
         reservation_id: str | None = None,
+        licenses: str | None = None,
         after: list[Dependency | OtherJob | str] | None = None,
         custom_attributes: dict[str, Any] | None = None,
         user: dict[str, Any] | None = None,
@@ -122,9 +129,27 @@ class JobAttributes:
         self.queue_name = queue_name
         self.project_name = account if project_name is None else project_name
         self.reservation_id = reservation_id
+        self.licenses = licenses
         self.after = after
         self.custom_attributes = custom_attributes
         self.user = user
+
+    @classmethod
+    @functools.cache
+    def text_names(cls) -> Sequence[str]:
+        """Return the names of the attributes that are texts; a backend expresses or refuses each."""
+        return [field.name for field in attrs.fields(cls) if field.type == "str | None"]
+
+    def license_counts(self) -> Mapping[str, int]:
+        """Return how many of each license the job needs; ValueError if `licenses` has another form."""
+        counts: Counter[str] = Counter()
+        for item in self.licenses.split(",") if self.licenses else ():
+            match = _LICENSE.fullmatch(item)
+            if match is None:
+                msg = f"attributes.licenses must be names with counts, such as matlab:2,abaqus, not {item!r}"
+                raise ValueError(msg)
+            counts[match["name"]] += int(match["count"] or 1)
+        return counts
 
     @property
     def account(self) -> str | None:

@@ -300,9 +300,7 @@ _NEEDED = frozenset(
 )
 _ATTRIBUTES: Mapping[str, _Check] = {
     "duration": _must_be(timedelta, "a timedelta", _duration),
-    "queue_name": _text,
-    "project_name": _text,
-    "reservation_id": _text,
+    **dict.fromkeys(JobAttributes.text_names(), _text),
     "after": _list_of("jobs, native ids and Dependency", _dependency),
     "custom_attributes": _mapping,
     "user": _mapping,

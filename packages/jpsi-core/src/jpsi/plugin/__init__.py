@@ -5,74 +5,11 @@
 
 from typing import TYPE_CHECKING
 
-from jpsi.lazy import lazy_attributes
-from jpsi.model import (
-    ConfigError,
-    Dependency,
-    DependencyKind,
-    Evidence,
-    HeterogeneousResources,
-    InvalidJobException,
-    JobAttributes,
-    JobSpec,
-    JobState,
-    JpsiError,
-    PluginError,
-    Reason,
-    ResourceSpec,
-    ResourceSpecV1,
-    SubmitException,
-    TransportError,
-    components,
-    printable,
-)
+from jpsi.lazy import door
 
 if TYPE_CHECKING:
-    from jpsi.contract import (
-        NOT_OFFERED,
-        RANK_VARIABLES,
-        Arrays,
-        BatchConfig,
-        BytesResult,
-        BytesTransport,
-        Capabilities,
-        Command,
-        CommandResult,
-        CustomOptions,
-        Directive,
-        ExecutorConfig,
-        ExecutorHooks,
-        Failure,
-        FailureKind,
-        FileTransport,
-        ForeignScript,
-        LauncherHooks,
-        Lines,
-        LineTransport,
-        Meaning,
-        NotOffered,
-        Observation,
-        ObserverHooks,
-        Options,
-        Queue,
-        RemoteDirectories,
-        Script,
-        ShellLine,
-        Site,
-        SubmitContext,
-        Transport,
-        TransportHooks,
-        custom_options,
-        hookimpl,
-        line,
-        node_count,
-        parse_duration,
-        resources,
-        set_options,
-        units,
-        walltime,
-        word,
-    )
+    from jpsi.contract import *
+    from jpsi.model import *
     from jpsi.registry import install_command
 
 # fmt: off
@@ -92,6 +29,4 @@ __all__ = [
 
 if not TYPE_CHECKING:
     # Programs that list jobs need the values of jobs only, and hooks and fakes need no registry.
-    __getattr__, _ = lazy_attributes(
-        __name__, {"jpsi.contract": " ".join(__all__), "jpsi.registry": "install_command"}
-    )
+    __getattr__, _ = door(__name__, __all__, ["jpsi.contract", "jpsi.model", "jpsi.registry"])

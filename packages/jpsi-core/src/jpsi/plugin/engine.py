@@ -2,46 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from jpsi.lazy import lazy_attributes
-from jpsi.model import (
-    TIME_SOURCE,
-    Reference,
-    decode,
-    exec_limits,
-    expand,
-    has_reference,
-    has_staging,
-    is_native_id,
-    one_line,
-    pieces,
-    problems,
-    process_count,
-    serialization,
-    shape,
-    timed,
-    transitions,
-)
+from jpsi.lazy import door, lazy_attributes
 
 if TYPE_CHECKING:
-    from jpsi.config import named_file
-    from jpsi.contract import (
-        SOME_TAG,
-        Engine,
-        EngineHooks,
-        EngineSetup,
-        InterruptedSubmission,
-        Outcomes,
-        Preview,
-        Progress,
-        Recovered,
-        Stream,
-        Submission,
-        dependencies,
-        ownership,
-        walltime_limit,
-    )
-    from jpsi.layers import assemble, open_transport
-    from jpsi.registry import installed, load_plugin
+    from jpsi.config import *
+    from jpsi.contract import *
+    from jpsi.layers import *
+    from jpsi.model import *
+    from jpsi.registry import *
 
 __all__ = [
     "SOME_TAG",
@@ -60,6 +28,7 @@ __all__ = [
     "assemble",
     "decode",
     "dependencies",
+    "door",
     "exec_limits",
     "expand",
     "has_reference",
@@ -84,12 +53,5 @@ __all__ = [
 
 if not TYPE_CHECKING:
     # Not every program that reads jobs needs hooks or looks for plugins, which takes time.
-    __getattr__, _ = lazy_attributes(
-        __name__,
-        {
-            "jpsi.contract": " ".join(__all__),
-            "jpsi.config": "named_file",
-            "jpsi.layers": "assemble open_transport",
-            "jpsi.registry": "installed load_plugin",
-        },
-    )
+    _rooms = ["jpsi.contract", "jpsi.model", "jpsi.config", "jpsi.registry", "jpsi.layers"]
+    __getattr__, _ = door(__name__, __all__, _rooms)

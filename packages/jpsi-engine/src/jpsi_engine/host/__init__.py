@@ -7,59 +7,14 @@ from jpsi_engine.host.child_environment import child_environment
 
 if TYPE_CHECKING:
     from jpsi_engine.host import pidfd
-    from jpsi_engine.host.concurrency import concurrently
-    from jpsi_engine.host.directory_watcher import MarkerWatch
-    from jpsi_engine.host.file_errors import (
-        RemoteTimeoutError,
-        changed_file_error,
-        convert_os_errors,
-        local_file_error,
-        parse_os_error,
-        remote_file_error,
-    )
-    from jpsi_engine.host.files import (
-        create_locked,
-        exists,
-        forget,
-        hold_lock,
-        is_locked,
-        is_transient,
-        list_names,
-        read_json,
-        read_text,
-        take_lock,
-        write,
-        write_all,
-        write_new,
-        write_once,
-    )
-    from jpsi_engine.host.filesystems import is_on_network
-    from jpsi_engine.host.local_transport import LocalTransport, environment_of
-    from jpsi_engine.host.private_files import (
-        check_directory_here,
-        check_private_directory,
-        check_way,
-        make_directories,
-        make_directory,
-        make_private_directory,
-        open_private,
-        shed_default_acl,
-    )
-    from jpsi_engine.host.procfs import (
-        NO_BOOT,
-        UNKNOWN_START,
-        ProcessId,
-        belongs_to_user,
-        boot_id,
-        command_line,
-        current_umask,
-        identify,
-        identify_started,
-        parse_native_id,
-        seconds_since_start,
-        session,
-        start_tick,
-    )
+    from jpsi_engine.host.concurrency import *
+    from jpsi_engine.host.directory_watcher import *
+    from jpsi_engine.host.file_errors import *
+    from jpsi_engine.host.files import *
+    from jpsi_engine.host.filesystems import *
+    from jpsi_engine.host.local_transport import *
+    from jpsi_engine.host.private_files import *
+    from jpsi_engine.host.procfs import *
 else:
     # Listing jobs starts no command and watches nothing.
     from jpsi.plugin.engine import lazy_attributes

@@ -11,7 +11,6 @@ import logging
 import os
 import platform
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -217,20 +216,10 @@ class LocalEngine(Engine):
             try:
                 # before a job is started, as it could not be followed without the thread
                 exits.shared_watch()
-                if spool.is_pruning_due(self._spool.root, time.time()):
-                    threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
+                spool.start_pruning(self._spool, self._setup.config, has_exit_marker)
             except RuntimeError as e:
                 raise OSError(errno.EAGAIN, str(e)) from e
             self._is_open = True
-
-    def _prune(self) -> None:
-        config = self._setup.config
-        try:
-            spool.prune(
-                self._spool, time.time(), config.keep_time.total_seconds(), config.keep_count, has_exit_marker
-            )
-        except OSError:
-            log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
 
     def track(self, job_id: str) -> None:
         """Follow a job; see `jpsi.plugin.engine.Engine`."""

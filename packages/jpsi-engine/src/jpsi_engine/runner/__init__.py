@@ -4,20 +4,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi_engine.runner import arrays, staging
-    from jpsi_engine.runner.arrays import (
-        ElementForm,
-        ElementFrame,
-        element_blocks,
-        element_text,
-        render_array_runner,
-    )
-    from jpsi_engine.runner.claim_and_markers import BatchFrame, Frame, ProcessFrame
-    from jpsi_engine.runner.failure_details import MAX_DETAIL_BYTES, add_failure_details
-    from jpsi_engine.runner.output_paths import resolve_streams
-    from jpsi_engine.runner.prechecks import local_problems
-    from jpsi_engine.runner.requeue import RERUN, RequeueRules
-    from jpsi_engine.runner.script import launcher_log, render_runner
-    from jpsi_engine.runner.script_input import Run
+    from jpsi_engine.runner.arrays import *
+    from jpsi_engine.runner.claim_and_markers import *
+    from jpsi_engine.runner.failure_details import *
+    from jpsi_engine.runner.output_paths import *
+    from jpsi_engine.runner.prechecks import *
+    from jpsi_engine.runner.requeue import *
+    from jpsi_engine.runner.script import *
+    from jpsi_engine.runner.script_input import *
 else:
     from jpsi.plugin.engine import lazy_attributes
 

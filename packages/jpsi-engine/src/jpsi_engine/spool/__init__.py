@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jpsi_engine.spool.intents import ArrayAttempt, JobAttempt, JobIntent
     from jpsi_engine.spool.job_records import ElementIds, JobRecord, JobRecords
     from jpsi_engine.spool.layout import Layout, array_tag, attempt_file, tag
-    from jpsi_engine.spool.pruning import is_pruning_due, prune
+    from jpsi_engine.spool.pruning import start_pruning
     from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes, store_requeue_codes
     from jpsi_engine.spool.roots import WORK_DIRECTORY, folder_name, target_name
     from jpsi_engine.spool.spool import DEFERRED_FILE, FOUND, Intent, Spool, stop_file
@@ -35,7 +35,7 @@ else:
             ".intents": "ArrayAttempt JobAttempt JobIntent",
             ".job_records": "ElementIds JobRecord JobRecords",
             ".layout": "Layout array_tag attempt_file tag",
-            ".pruning": "is_pruning_due prune",
+            ".pruning": "start_pruning",
             ".requeue_codes": "EVERY_FAILURE read_requeue_codes store_requeue_codes",
             ".roots": "WORK_DIRECTORY folder_name target_name",
             ".spool": "DEFERRED_FILE FOUND Intent Spool stop_file",

@@ -83,13 +83,26 @@ def folder_problems(root: str, job_id: str, names: Collection[str]) -> Iterator[
         names: the names of the files in its folder.
     """
     folder, attempt = f"{root}/jobs/{job_id}", last_attempt(job_id, names)
+    if f"array.{attempt}" in names and f"intent.{attempt}.json" not in names:
+        yield from _link_problems(root, job_id, attempt)
+    else:
+        yield from _intent_problems(folder, job_id, attempt, names)
+    for name, check in ((f"final.{attempt}.json", check_status), (f"stop.{attempt}.json", check_stop)):
+        problem = file_problem(f"{folder}/{name}", check) if name in names else None
+        if problem is not None:
+            yield f"{name} {problem}"
+    with contextlib.suppress(OSError):
+        claim = read_claim(f"{folder}/claim.{attempt}")
+        if claim is not None and claim.text == UNREADABLE:
+            yield f"claim.{attempt} cannot be parsed"
+
+
+def _intent_problems(folder: str, job_id: str, attempt: int, names: Collection[str]) -> Iterator[str]:
+    """Yield the problems with the intents in a job's folder."""
     intents = sorted(filter(_INTENT.fullmatch, names), key=lambda it: attempt_of(job_id, it))
-    link = f"array.{attempt}"
     found = {name: file_problem(f"{folder}/{name}", check_intent) for name in intents}
     sound_names = [name for name, problem in found.items() if problem is None]
-    if link in names and f"intent.{attempt}.json" not in names:
-        yield from _link_problems(root, job_id, attempt)
-    elif not sound_names:
+    if not sound_names:
         was_made = any(name.startswith(("run.", "claim.")) for name in names)
         was_made = was_made or has_run(job_id, attempt, names)
         is_foreign = any(_is_whole(f"{folder}/{name}") for name in intents)
@@ -100,14 +113,6 @@ def folder_problems(root: str, job_id: str, names: Collection[str]) -> Iterator[
         yield f"{intents[-1]} {found[intents[-1]]}"
     elif attempt_of(job_id, intents[-1]) < attempt:
         yield f"intent.{attempt}.json is missing"
-    for name, check in ((f"final.{attempt}.json", check_status), (f"stop.{attempt}.json", check_stop)):
-        problem = file_problem(f"{folder}/{name}", check) if name in names else None
-        if problem is not None:
-            yield f"{name} {problem}"
-    with contextlib.suppress(OSError):
-        claim = read_claim(f"{folder}/claim.{attempt}")
-        if claim is not None and claim.text == UNREADABLE:
-            yield f"claim.{attempt} cannot be parsed"
 
 
 def array_problem(root: str, array: str) -> str | None:

@@ -6,10 +6,13 @@ import contextlib
 import functools
 import logging
 import os
+import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 
 import attrs
 
+from jpsi.plugin import ExecutorConfig, JpsiError
 from jpsi_engine.host import forget, open_private
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.verdict import Marker, scan
@@ -22,6 +25,31 @@ _UNCLAIMED_SECONDS = 600.0
 # A folder that looks empty may be a job whose files are not visible on this machine yet, or are being
 # written. The limit is hours, as clocks of machines and file servers are reset, and differ.
 _EMPTY_SECONDS = 43_200.0
+
+
+def start_pruning(
+    spool: Spool,
+    config: ExecutorConfig,
+    is_conclusive: Callable[[list[Marker]], bool],
+    removed: Callable[[Collection[str]], Collection[str]] = lambda _: (),
+) -> None:
+    """Prune a spool in a thread of its own, if it is due; see `prune`.
+
+    Raises:
+        RuntimeError: no thread can be started.
+    """
+
+    def run() -> None:
+        keep_seconds = config.keep_time.total_seconds()
+        try:
+            prune(spool, time.time(), keep_seconds, config.keep_count, is_conclusive, removed=removed)
+        except OSError:
+            log.warning("old jobs in %s could not be removed", spool.root, exc_info=True)
+        except JpsiError as e:
+            log.info("old jobs could not be removed from the remote host; a later run tries again: %s", e)
+
+    if is_pruning_due(spool.root, time.time()):
+        threading.Thread(target=run, name="jpsi-prune", daemon=True).start()
 
 
 def is_pruning_due(root: str, now: float) -> bool:

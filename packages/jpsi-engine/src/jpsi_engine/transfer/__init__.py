@@ -4,17 +4,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi_engine.transfer import staging_plan
-    from jpsi_engine.transfer.job_files import open_job_files
-    from jpsi_engine.transfer.progress import ProgressCallback, ProgressReport
-    from jpsi_engine.transfer.remote_plan import (
-        RemotePlan,
-        RemoteTransfer,
-        local_target,
-        pending_transfers,
-        record_path,
-        split_plan,
-    )
-    from jpsi_engine.transfer.staging_plan import Outcome, Plan, Transfer, plan
+    from jpsi_engine.transfer.job_files import *
+    from jpsi_engine.transfer.progress import *
+    from jpsi_engine.transfer.remote_plan import *
+    from jpsi_engine.transfer.staging_plan import *
 else:
     from jpsi.plugin.engine import lazy_attributes
 

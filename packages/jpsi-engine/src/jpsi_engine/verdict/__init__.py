@@ -7,52 +7,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi_engine.verdict import exit_phases, markers
-    from jpsi_engine.verdict.batch_verdict import (
-        Facts,
-        active_status,
-        is_conclusive,
-        judge,
-        unverified_status,
-    )
-    from jpsi_engine.verdict.exit_phases import (
-        ALSO,
-        ARGUMENTS,
-        CANCEL,
-        CLEANUP,
-        DIRECTORY,
-        ENVIRONMENT,
-        EXECUTABLE,
-        LAUNCH,
-        NODES,
-        NOT_EXECUTABLE_CODE,
-        NOT_FOUND_CODE,
-        POST_LAUNCH,
-        PRE_LAUNCH,
-        PROLOGUE,
-        RAN,
-        SETUP_CODE,
-        SHELL,
-        STAGE_IN,
-        STAGE_OUT,
-        STDERR,
-        STDIN,
-        STDOUT,
-        TIMEOUT,
-    )
-    from jpsi_engine.verdict.job_identity import Owner, is_own, is_refused, owner_of
-    from jpsi_engine.verdict.marker_verdict import (
-        SIGNAL_BASE,
-        ProcessEnd,
-        Stop,
-        add_staging_outcome,
-        datetime_from_ns,
-        failed_staging_phase,
-        has_exit_marker,
-        judge_process,
-        never_ran_status,
-        parse_exit_phase,
-    )
-    from jpsi_engine.verdict.markers import Marker, of_last_run, parse, restart_count, scan
+    from jpsi_engine.verdict.batch_verdict import *
+    from jpsi_engine.verdict.exit_phases import *
+    from jpsi_engine.verdict.job_identity import *
+    from jpsi_engine.verdict.marker_verdict import *
+    from jpsi_engine.verdict.markers import *
 else:
     from jpsi.plugin.engine import lazy_attributes
 

@@ -9,7 +9,7 @@ import json
 import re
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation, OptionTable, join_lines
+from jpsi_testing.fake import Arguments, FakeJob, FakeScheduler, Invocation, OptionTable, join_lines
 
 from .native_ids import format_id, parse_ids
 from .states import job_fields
@@ -36,21 +36,26 @@ def jobs(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if ids:
         selected = [listed[native_id] for native_id in dict.fromkeys(ids) if native_id in listed]
     else:
-        since = _SINCE.fullmatch(arguments.last("since", ""))
-        oldest = scheduler.clock() - int(since[1]) * _DAY if since else float("-inf")
-        selected = [
-            job
-            for job in reversed(listed.values())
-            if not job.state.final or (("all" in arguments.values or since) and (job.ended or 0.0) >= oldest)
-        ]
-        name = arguments.last("name")
-        selected = [it for it in selected if it.is_own and (not name or job_fields(it)["name"] == name)]
-        selected = selected[: int(arguments.last("count", _DEFAULT_COUNT)) or None]
+        selected = _select_own(list(listed.values()), arguments, scheduler.clock())
     return CommandResult(
         returncode=1 if unknown and not selected else 0,
         stdout=_format_jobs(selected, arguments.words, invocation, as_json="json" in arguments.values),
         stderr=join_lines(f"JobID {word} unknown" for word in unknown),
     )
+
+
+def _select_own(listed: list[FakeJob], arguments: Arguments, now: float) -> list[FakeJob]:
+    """Return the user's jobs that the options choose, the newest first."""
+    since, name = _SINCE.fullmatch(arguments.last("since", "")), arguments.last("name")
+    oldest = now - int(since[1]) * _DAY if since else float("-inf")
+    has_ended_ones = since or "all" in arguments.values
+    selected = [
+        job
+        for job in reversed(listed)
+        if not job.state.final or (has_ended_ones and (job.ended or 0.0) >= oldest)
+    ]
+    selected = [it for it in selected if it.is_own and (not name or job_fields(it)["name"] == name)]
+    return selected[: int(arguments.last("count", _DEFAULT_COUNT)) or None]
 
 
 def _format_jobs(

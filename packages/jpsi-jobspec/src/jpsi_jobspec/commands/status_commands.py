@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
-from jpsi import InvalidJobException
+from jpsi import InvalidJobException, Output
 from jpsi_engine import job_store
 
 from ..planning import Kind
@@ -55,13 +55,19 @@ def logs(arguments: Arguments, *, tasks: Sequence[str], is_stderr: bool) -> int:
         if job is None:
             print_errors([f"{name} has written nothing: it is {part.state.value}"])
             continue
-        output, offset = job.output("stderr" if is_stderr else "stdout"), 0
-        while (chunk := output.read(offset)) is not None and chunk.data:
-            click.echo(chunk.data, nl=False)
-            offset = chunk.end
-        if offset == 0 and not is_stderr and len(chosen) == 1:
+        has_output = _print_output(job.output("stderr" if is_stderr else "stdout"))
+        if not has_output and not is_stderr and len(chosen) == 1:
             print_errors([f"{name} has written nothing to standard output; --stderr shows standard error"])
     return EXIT_DONE
+
+
+def _print_output(output: Output) -> bool:
+    """Print all of a job's output; return True if there is any."""
+    offset = 0
+    while (chunk := output.read(offset)) is not None and chunk.data:
+        click.echo(chunk.data, nl=False)
+        offset = chunk.end
+    return offset > 0
 
 
 def _is_begun_task(parts: Iterable[Part]) -> bool:

@@ -192,29 +192,36 @@ def _select_jobs(
     if not arguments.words:
         is_whole = "t" not in arguments.values
         return [job for name, job in known.items() if not (is_whole and _is_element(name))], 0, ""
-    listed, code, messages, is_broken = [], 0, list[str](), False
+    listed, code, messages, codes = list[FakeJob](), 0, list[str](), set[int]()
     for word in sorted(arguments.words, key=_number) if "E" in arguments.values else arguments.words:
-        native_id = full_id(word)
-        if native_id is None:
-            code, text = _UNKNOWN_QUEUE, f"Unknown queue destination {word}"
-        elif not is_local(native_id):
-            code, text = _BAD_ID, f"illegally formed job identifier: {word}"
-            is_broken = True
-        elif found := [known[name] for name in expand_ids(native_id) if name in known]:
-            listed += found
-            if "t" in arguments.values:
-                listed += [known[it.native_id] for job in found for it in elements_of(job)]
-            continue
-        elif native_id in _known_jobs(scheduler, history=True):
-            code = _FINISHED
-            text = f"{native_id} Job has finished, use -x or -H to obtain historical job information"
-        else:
-            code, text = _UNKNOWN, f"Unknown Job Id {native_id}"
-        messages.append(f"qstat: {text}\n")
+        native_id = full_id(word) or ""
+        found = (
+            [known[name] for name in expand_ids(native_id) if name in known] if is_local(native_id) else []
+        )
+        listed += found
+        if "t" in arguments.values:
+            listed += [known[it.native_id] for job in found for it in elements_of(job)]
+        if not found:
+            code, text = _refusal(scheduler, word)
+            codes.add(code)
+            messages.append(f"qstat: {text}\n")
     if "E" in arguments.values:
         # a single request: if any job is known there are no errors, otherwise one about the last id
-        return (listed, 0, "") if listed and not is_broken else ([], code, messages[-1])
+        return (listed, 0, "") if listed and _BAD_ID not in codes else ([], code, messages[-1])
     return listed, code, "".join(messages)
+
+
+def _refusal(scheduler: FakeScheduler, word: str) -> tuple[int, str]:
+    """Return the exit code and the message about a word that stands for no job in the listing."""
+    native_id = full_id(word)
+    if native_id is None:
+        return _UNKNOWN_QUEUE, f"Unknown queue destination {word}"
+    if not is_local(native_id):
+        return _BAD_ID, f"illegally formed job identifier: {word}"
+    if native_id in _known_jobs(scheduler, history=True):
+        hint = "Job has finished, use -x or -H to obtain historical job information"
+        return _FINISHED, f"{native_id} {hint}"
+    return _UNKNOWN, f"Unknown Job Id {native_id}"
 
 
 def _number(word: str) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from jpsi.plugin import (
+    JobAttributes,
     JobSpec,
     Script,
     ShellLine,
@@ -26,8 +27,6 @@ from ..protocol import Need, Settings
 
 _SECOND = timedelta(seconds=1)
 _RETRY_OPTION = "retry_on_pilot_loss"
-# Attributes of a job that has its own node in a queue; for pilots, the configuration sets them.
-_PILOT_ATTRIBUTES = ("queue_name", "project_name", "reservation_id")
 
 # Spreads processes evenly; the first nodes get one more where the numbers do not divide, as Flux does it.
 _SPREAD = """\
@@ -48,7 +47,7 @@ def check_spec(spec: JobSpec, site: Site) -> Iterator[str]:
     config: PilotConfig = site.config
     yield from _check_size(spec, config)
     yield from _check_duration(spec, config)
-    for name in _PILOT_ATTRIBUTES:
+    for name in JobAttributes.text_names():
         if getattr(spec.attributes, name) is not None:
             yield f"a job in a pilot has no {name}; set that of the pilots in the configuration"
     for option, value in custom_options(spec, "pilot").items():

@@ -90,9 +90,7 @@ def job_spec(execution: Execution, files: AttemptFiles, engine: str | None = Non
         resources=_resources(execution.recorded, members, placement),
         attributes=JobAttributes(
             duration=placement.time_limit,
-            queue_name=placement.queue_name,
-            project_name=placement.project_name,
-            reservation_id=placement.reservation_id,
+            **{name: getattr(placement, name) for name in JobAttributes.text_names()},
             custom_attributes=dict(placement.custom_attributes) or None,
         ),
     )

@@ -13,6 +13,8 @@ from typing import Any
 
 import attrs
 
+from jpsi import JobAttributes
+
 from .field_checks import FieldChecks, field_problems, is_number, is_text, is_whole
 
 
@@ -25,6 +27,7 @@ class Placement:
     queue_name: str | None = None
     project_name: str | None = None
     reservation_id: str | None = None
+    licenses: str | None = None
     #: The walltime in seconds; None is the default of the target.
     duration: float | None = None
     #: Bytes of memory for the whole job.
@@ -41,7 +44,7 @@ class Placement:
         return None if self.duration is None else timedelta(seconds=self.duration)
 
 
-_TEXTS = ("executor", "queue_name", "project_name", "reservation_id", "launcher")
+_TEXTS = ("executor", *JobAttributes.text_names(), "launcher")
 _CHECKS: FieldChecks = {
     **dict.fromkeys(_TEXTS, (is_text, "text")),
     **dict.fromkeys(("memory", "gpus"), (is_whole, "a whole number")),

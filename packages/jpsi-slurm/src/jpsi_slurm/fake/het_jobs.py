@@ -13,7 +13,7 @@ from .states import COMPONENT_NODES, COMPONENT_NUMBERS
 
 # Slurm 22.05: the options that a component does not inherit from the one before
 _NOT_INHERITED = frozenset(
-    {"constraint", "cpus-per-task", "exclusive", "gpus-per-task", "mem-per-cpu"}
+    {"constraint", "cpus-per-task", "exclusive", "gpus-per-task", "licenses", "mem-per-cpu"}
     | {"nodes", "ntasks", "ntasks-per-node", "partition"}
 )
 _NODES = 2

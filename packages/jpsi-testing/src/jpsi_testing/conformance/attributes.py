@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from jpsi import JobSpec
+from jpsi import JobAttributes, JobSpec
 from jpsi.plugin import ResourceSpecV1
 from jpsi_testing.conformance.hook_caller import Hooks
 from jpsi_testing.conformance.hooks import HookTests
@@ -23,9 +23,7 @@ TRANSLATED: Mapping[str, tuple[object, ...]] = {
     "resources.exclusive_node_use": (True,),
     "resources.memory": (1 << 30, 1 << 33),
     "attributes.duration": (timedelta(hours=1), timedelta(hours=2)),
-    "attributes.queue_name": ("first", "other"),
-    "attributes.project_name": ("first", "other"),
-    "attributes.reservation_id": ("first", "other"),
+    **{f"attributes.{name}": ("first", "other") for name in JobAttributes.text_names()},
     "attributes.custom_attributes": ("first", "other"),
 }
 #: The attributes on which jpsi acts itself, and the test that runs jobs with each.

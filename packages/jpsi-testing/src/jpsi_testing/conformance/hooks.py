@@ -93,7 +93,7 @@ class HookTests(ExecutorTestBase):
             pytest.skip("it has no read_script")
         assert hooks("read_script", text=f"true {text}").directives == 0
 
-    @pytest.mark.parametrize("where", ["name", "queue_name", "project_name", "reservation_id"])
+    @pytest.mark.parametrize("where", ["name", *JobAttributes.text_names()])
     def test_a_directive_is_one_line_whatever_its_value(self, hooks: Hooks, where: str) -> None:
         """No value of an attribute makes a second line; the hook may refuse the value."""
         for text in HOSTILE:

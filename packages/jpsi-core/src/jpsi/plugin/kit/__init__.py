@@ -1,49 +1,18 @@
 """Tools for plugins: readers of scripts and options, directives, host lists, command output."""
 
-from jpsi.contract import directories_command, read_directories
-from jpsi.plugin.kit.array_ids import ArrayIds
-from jpsi.plugin.kit.command_results import (
-    IdForm,
-    SubmitErrors,
-    extract_intact_tag,
-    extract_tag,
-    ids_by_tag,
-    is_nearly,
-    parse_count,
-    parse_limit,
-    parse_time,
-    refusals,
-    require_one_id,
-)
-from jpsi.plugin.kit.ranges import expand_hostlist, read_indices, write_indices
-from jpsi.plugin.kit.script_form import Draft, JobRequest, Option, Reader, ScriptForm
-from jpsi.plugin.kit.script_options import (
-    AFTER,
-    array_reader,
-    attribute_option,
-    count_option,
-    dependencies_reader,
-    duration_option,
-    ignore_option,
-    output_reader,
-    path_reader,
-    read_amount,
-    read_count,
-    read_exclusive,
-    read_name,
-    read_path,
-    share_gpus,
-    variables_reader,
-)
-from jpsi.plugin.kit.script_words import ParsedOption, dash_options, gnu_options
-from jpsi.plugin.kit.shell_lines import (
-    SIGNALS,
-    command_lines,
-    forward_signals,
-    require_program,
-    trap_signals,
-    unignore_signals,
-)
+from typing import TYPE_CHECKING
+
+from jpsi.lazy import door
+
+if TYPE_CHECKING:
+    from jpsi.contract import directories_command, read_directories
+    from jpsi.plugin.kit.array_ids import *
+    from jpsi.plugin.kit.command_results import *
+    from jpsi.plugin.kit.ranges import *
+    from jpsi.plugin.kit.script_form import *
+    from jpsi.plugin.kit.script_options import *
+    from jpsi.plugin.kit.script_words import *
+    from jpsi.plugin.kit.shell_lines import *
 
 __all__ = [
     "AFTER",
@@ -94,3 +63,8 @@ __all__ = [
     "variables_reader",
     "write_indices",
 ]
+
+if not TYPE_CHECKING:
+    _modules = ["command_results", "ranges", "array_ids", "shell_lines", "script_form", "script_options"]
+    _rooms = [*(f"jpsi.plugin.kit.{it}" for it in _modules), "jpsi.plugin.kit.script_words", "jpsi.contract"]
+    __getattr__, _ = door(__name__, __all__, _rooms)

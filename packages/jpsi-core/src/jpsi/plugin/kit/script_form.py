@@ -29,6 +29,7 @@ from jpsi.contract import resources as resources_of
 from jpsi.model import JobAttributes, JobSpec, ResourceSpecV1, escape
 from jpsi.plugin.kit.script_words import ParsedOption, directive_words
 
+_NO_OPTION = "jpsi knows no option of the batch system for it; a custom attribute may set one"
 _COMMAND = re.compile(r"[ \t]*[^#\s]")
 
 
@@ -73,6 +74,8 @@ class Option:
     write: Setting | Writer = None
     #: The reader of its value; without one, the option becomes a custom attribute.
     read: Reader | None = None
+    #: The names of the attributes that are texts which the value expresses.
+    expresses: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     #: True if the reader relies on the results of the readers of all other options.
     is_read_last: bool = attrs.field(default=False, kw_only=True)
 
@@ -102,6 +105,8 @@ class ScriptForm:
     spelled: Spelled = lambda name, value: (name, value)
     #: Yields the options in the words of a directive; ValueError for a word that is no option.
     parse: Callable[[Sequence[str]], Iterator[ParsedOption]]
+    #: For attributes that are texts, and that no option expresses: why.
+    missing: Mapping[str, str] = attrs.field(factory=dict)
     #: For options whose values add up, the separator between them.
     joints: Mapping[str, str] = attrs.field(factory=dict)
 
@@ -119,23 +124,31 @@ class ScriptForm:
         Raises:
             ValueError: a directive cannot express a value; `problems` reports this earlier.
         """
-        merged = self.custom.merged(self._settings(spec, context), spec)
+        request = JobRequest(spec, context)
+        settings = {**self._constants, **{name: write(request) for name, write in self._writers.items()}}
+        merged = self.custom.merged(settings, spec)
         return Script([self._directive(name, value) for name, value in set_options(merged)])
 
     def problems(self, spec: JobSpec, site: Site) -> Iterator[str]:
         """Yield why a valid spec can never be written as a script, one sentence each."""
-        for name in ("queue_name", "project_name", "reservation_id"):
-            if getattr(spec.attributes, name) == "":  # no batch system has a queue without a name
+        for name in JobAttributes.text_names():
+            value = getattr(spec.attributes, name)
+            if value == "":  # no batch system has a queue without a name
                 yield f"attributes.{name} is empty; None leaves the choice to the batch system"
+            elif value is not None and not any(name in it.expresses for it in self.options.values()):
+                yield f"attributes.{name}: {self.missing.get(name, _NO_OPTION)}"
         wrong = list(self.custom.problems(spec))
         yield from wrong
         if wrong:
             spec = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, custom_attributes=None))
-        try:
-            settings = self._settings(spec, SubmitContext(site=site, job_id="", tag=SOME_TAG))
-        except ValueError as e:
-            yield str(e)
-            return
+        request = JobRequest(spec, SubmitContext(site=site, job_id="", tag=SOME_TAG))
+        settings, unwritten = dict(self._constants), {}
+        for name, write in self._writers.items():
+            try:
+                settings[name] = write(request)
+            except ValueError as e:
+                unwritten[str(e)] = name
+        yield from unwritten
         for name, value in set_options(self.custom.merged(settings, spec)):
             try:
                 self._directive(name, value)
@@ -168,10 +181,6 @@ class ScriptForm:
             if name not in readers:
                 draft.keep(name, value)
         return ForeignScript(spec=draft.spec, directives=len(directives), lost=tuple(draft.lost))
-
-    def _settings(self, spec: JobSpec, context: SubmitContext) -> Options:
-        request = JobRequest(spec, context)
-        return {**self._constants, **{name: write(request) for name, write in self._writers.items()}}
 
     def _directive(self, name: str, value: str | None) -> Directive:
         option, text = self.spelled(name, value)

@@ -31,7 +31,7 @@ def attribute_option(field: str) -> Option:
     def read(draft: Draft, value: str) -> None:
         setattr(draft.attributes, field, value or None)
 
-    return Option(lambda it: getattr(it.spec.attributes, field), read)
+    return Option(lambda it: getattr(it.spec.attributes, field), read, expresses=(field,))
 
 
 def count_option(field: str, write: Writer | None = None, *, is_read_last: bool = False) -> Option:
