@@ -75,7 +75,7 @@ def test_a_cancelled_one_is_never_submitted(executor: jpsi.JobExecutor) -> None:
     deferral = the_only().deferral
     assert deferral is not None
 
-    assert deferral.cancel(job.id)
+    assert job_store.cancel_deferred({job.id: deferral}).done == {job.id}
     assert (the_only().status.state, the_only().deferral) == (jpsi.JobState.CANCELED, None)
     assert deferral.acknowledge([job.id]) == []
     assert executor.recall([job.id]) == []
@@ -90,7 +90,7 @@ def test_a_submitted_one_is_cancelled_elsewhere(executor: jpsi.JobExecutor) -> N
     recalled.spec.attributes.after = None
     executor.submit(recalled)
 
-    assert not deferral.cancel(job.id)
+    assert job_store.cancel_deferred({job.id: deferral}) == job_store.ControlledJobs(set(), {})
     recalled.wait()
 
 
@@ -101,7 +101,7 @@ def test_a_held_one_is_not_due(executor: jpsi.JobExecutor) -> None:
 
     assert deferral.acknowledge([job.id]) == []
     assert the_only().remark == f"it is held, and not submitted yet: jpsi release {job.id}"
-    deferral.release(job.id)
+    deferral.release([job.id])
     assert deferral.acknowledge([job.id]) == [job.id]
 
 
@@ -151,7 +151,7 @@ def test_a_refused_submission_leaves_it_deferred(executor: jpsi.JobExecutor) -> 
     assert found.deferral is not None
     assert found.deferral.acknowledge([job.id]) == [job.id]
     prune(spool, time.time() + 1e9, 1.0, 0, has_exit_marker)
-    assert found.deferral.cancel(job.id)
+    assert job_store.cancel_deferred({job.id: found.deferral}).done == {job.id}
     assert the_only().status.state is jpsi.JobState.CANCELED
 
 
@@ -414,7 +414,7 @@ def test_a_hold_that_comes_too_late_is_for_the_executor(executor: jpsi.JobExecut
     recalled.spec.attributes.after = None
     executor.submit(recalled)
 
-    assert not deferral.hold(job.id)
+    assert job_store.hold_deferred({job.id: deferral}) == job_store.ControlledJobs(set(), {})
     assert not deferral.is_held(job.id)
     recalled.wait()
 
@@ -422,7 +422,7 @@ def test_a_hold_that_comes_too_late_is_for_the_executor(executor: jpsi.JobExecut
 @contextlib.contextmanager
 def attended(deferral: job_store.Deferral) -> Iterator[None]:
     """Hold the lock of a deferral, as a process that waits does."""
-    with files_of(deferral).open() as file:
+    with deferral.log.with_suffix("").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -437,9 +437,9 @@ def test_a_hold_counts_once_the_process_that_submits_has_seen_it(executor: jpsi.
         # what it has decided before the request is not taken back
         assert deferral.acknowledge([job.id]) == [job.id]
         sleep: Any = lambda _: pending.append(deferral.acknowledge([job.id]))  # noqa: E731
-        is_held = deferral.hold(job.id, lambda: 0.0, sleep)
+        held = job_store.hold_deferred({job.id: deferral}, lambda: 0.0, sleep)
 
-    assert is_held
+    assert held.done == {job.id}
     assert pending == [[]]
     assert deferral.is_held(job.id)
 
@@ -457,25 +457,67 @@ def test_a_hold_is_refused_if_the_job_is_submitted_before_the_process_sees_it(
     with attended(deferral):
         # its decision to submit the job comes before the request, the submission after it
         sleep: Any = lambda _: os.close(spool.prepare(job.id, 2, intent.content, ""))  # noqa: E731
-        is_held = deferral.hold(job.id, lambda: 0.0, sleep)
+        held = job_store.hold_deferred({job.id: deferral}, lambda: 0.0, sleep)
 
-    assert not is_held
+    assert held == job_store.ControlledJobs(set(), {})
     # nor does it count later, if the submission fails
     spool.discard(job.id, 2, "the controller is busy")
     assert deferral.acknowledge([job.id]) == [job.id]
 
 
-@pytest.mark.parametrize("request_of", [job_store.Deferral.hold, job_store.Deferral.cancel])
+@pytest.mark.parametrize("request_of", [job_store.hold_deferred, job_store.cancel_deferred])
 def test_a_process_that_does_not_react_is_an_error(executor: jpsi.JobExecutor, request_of: Any) -> None:
     job = deferred(executor)
     deferral = the_only().deferral
     assert deferral is not None
     clock = iter(range(0, 10_000, 60))
 
-    with attended(deferral), pytest.raises(jpsi.SubmitException, match="does not react"):
-        request_of(deferral, job.id, lambda: float(next(clock)), lambda _: None)
+    with attended(deferral):
+        found = request_of({job.id: deferral}, lambda: float(next(clock)), lambda _: None)
 
+    assert (found.done, list(found.failures)) == (set(), [job.id])
+    assert str(found.failures[job.id]).endswith("which submits it, does not react")
     assert not deferral.is_held(job.id)
+
+
+@pytest.mark.parametrize("request_of", [job_store.hold_deferred, job_store.cancel_deferred])
+def test_all_requests_are_there_before_the_first_answer(executor: jpsi.JobExecutor, request_of: Any) -> None:
+    jobs = [jpsi.Job(jpsi.JobSpec("/bin/true")) for _ in range(3)]
+    # the first two belong to one deferral
+    deferrals = [job_store.defer(executor, jobs[:2]), job_store.defer(executor, jobs[2:])]
+    wanted = {job.id: deferral for job, deferral in zip(jobs, [deferrals[0], *deferrals], strict=True)}
+    seen, sleeps = [it.last_request for it in deferrals], list[float]()
+
+    def answer(seconds: float) -> None:
+        sleeps.append(seconds)
+        for deferral in deferrals:
+            deferral.acknowledge(wanted)
+
+    with attended(deferrals[0]), attended(deferrals[1]):
+        found = request_of(wanted, lambda: 0.0, answer)
+
+    assert found == job_store.ControlledJobs(wanted.keys(), {})
+    assert len(sleeps) == 1
+    # the processes that submit them need not look at all jobs all the time
+    assert all(it.last_request != before for it, before in zip(deferrals, seen, strict=True))
+
+
+def test_a_request_that_cannot_be_written_stops_no_other(
+    executor: jpsi.JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [jpsi.Job(jpsi.JobSpec("/bin/true")) for _ in range(2)]
+    deferral = job_store.defer(executor, jobs)
+    write = host.write
+
+    def refuse_first(path: str, data: bytes) -> None:
+        if jobs[0].id in path:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        write(path, data)
+
+    monkeypatch.setattr(host, "write", refuse_first)
+    found = job_store.hold_deferred({job.id: deferral for job in jobs})
+
+    assert (found.done, list(found.failures)) == ({jobs[1].id}, [jobs[0].id])
 
 
 def test_a_held_job_is_not_recovered(executor: jpsi.JobExecutor) -> None:
@@ -486,14 +528,19 @@ def test_a_held_job_is_not_recovered(executor: jpsi.JobExecutor) -> None:
     deferral = the_only().deferral
     assert deferral is not None
 
-    assert deferral.hold(job.id)
+    assert job_store.hold_deferred({job.id: deferral}).done == {job.id}
 
     assert executor.recover() == []
 
 
+def raise_failure(found: job_store.ControlledJobs) -> None:
+    for error in found.failures.values():
+        raise error
+
+
 FULL: dict[str, Callable[[job_store.Deferral, str], object]] = {
-    "hold": job_store.Deferral.hold,
-    "cancel": job_store.Deferral.cancel,
+    "hold": lambda deferral, job_id: raise_failure(job_store.hold_deferred({job_id: deferral})),
+    "cancel": lambda deferral, job_id: raise_failure(job_store.cancel_deferred({job_id: deferral})),
     "end": lambda deferral, job_id: deferral.end([job_id], "the other job failed"),
     "give up": lambda deferral, job_id: deferral.give_up(job_id, "the queue is gone"),
 }

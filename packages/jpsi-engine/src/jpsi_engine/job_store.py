@@ -36,7 +36,14 @@ from jpsi_engine.array_expansion import (
     repeated_specs,
     single_spec,
 )
-from jpsi_engine.deferral import Deferral, defer, read_deferral
+from jpsi_engine.deferral import (
+    ControlledJobs,
+    Deferral,
+    cancel_deferred,
+    defer,
+    hold_deferred,
+    read_deferral,
+)
 from jpsi_engine.host import is_transient, parse_native_id
 from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 from jpsi_engine.spool import (
@@ -67,6 +74,7 @@ if TYPE_CHECKING:
     from jpsi.plugin.engine import Stream
 
 __all__ = [
+    "ControlledJobs",
     "DamagedJob",
     "Deferral",
     "Origin",
@@ -75,8 +83,10 @@ __all__ = [
     "array_id",
     "array_index",
     "at_a_time",
+    "cancel_deferred",
     "damaged",
     "defer",
+    "hold_deferred",
     "jobs",
     "repeated_specs",
     "reread",
