@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +23,7 @@ import jpsi
 from jpsi_engine import host, job_store
 from jpsi_engine.spool import ArrayMember, Spool, prune
 from jpsi_engine.verdict import CANCEL, Stop, has_exit_marker
+from jpsi_testing.fake import FakeScheduler, on_path
 
 
 @pytest.fixture
@@ -117,6 +118,61 @@ def test_why_it_can_never_start_is_recorded(executor: jpsi.JobExecutor) -> None:
     assert status.message == "the other job failed"
 
 
+def deferred_together(executor: jpsi.JobExecutor, own: Sequence[str] = ()) -> list[job_store.StoredJob]:
+    """Defer two jobs, the first of which has dependencies of its own, too."""
+    jobs = [
+        jpsi.Job(jpsi.JobSpec("/bin/true", attributes=jpsi.JobAttributes(after=list(it)))) for it in (own, ())
+    ]
+    job_store.defer(executor, jobs, AFTER)
+    found = {it.id: it for it in job_store.jobs()}
+    return [found[job.id] for job in jobs]
+
+
+AFTER = [jpsi.Dependency(f"aaaaaaaa-{number}", "any") for number in range(3)]
+
+
+def test_what_jobs_wait_for_is_stored_once(tmp_path: Path) -> None:
+    with FakeScheduler(slots=0) as fake, on_path("slurm", fake), jpsi.JobExecutor("slurm") as slurm:
+        own, other = deferred_together(slurm, ["17"])
+        recalled = {job.id: job.spec for job in slurm.recall([own.id, other.id])}
+
+    assert own.spec.attributes.after == ["17", *AFTER]
+    assert other.spec.attributes.after == AFTER
+    assert recalled == {own.id: own.spec, other.id: other.spec}
+    assert (own.folder / "after").samefile(other.folder / "after")
+    assert AFTER[0].native_id not in (other.folder / "intent.1.json").read_text()
+
+
+def test_a_file_with_too_many_links_is_copied(
+    executor: jpsi.JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def refuse(source: str, path: str) -> None:
+        if path.endswith("/after"):
+            raise OSError(errno.EMLINK, "Too many links", path)
+        link(source, path)
+
+    monkeypatch.setattr(os, "link", refuse)
+
+    assert deferred_together(executor)[1].spec.attributes.after == AFTER
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", "[{}]"], ids=["gone", "empty", "mapping", "no job"])
+def test_without_what_it_waits_for_no_program_submits_a_job(
+    executor: jpsi.JobExecutor, content: str | None
+) -> None:
+    job = deferred(executor)
+    file = the_only().folder / "after"
+    file.unlink()
+    if content is not None:
+        file.write_text(content)
+
+    assert the_only().spec == jpsi.JobSpec()
+    assert executor.recall([job.id]) == []
+    assert [it.name for it in job_store.damaged()] == ([] if content is None else [f"job {job.id}"])
+
+
 def test_a_failed_submission_is_reported(executor: jpsi.JobExecutor) -> None:
     job = deferred(executor)
     deferral = the_only().deferral
@@ -134,7 +190,7 @@ def refuse_submission(executor: jpsi.JobExecutor, job: jpsi.Job) -> Spool:
     assert intent is not None
     # what had to end first has ended
     spec = {**intent.content["spec"], "attributes": {}}
-    os.close(spool.prepare(job.id, 2, {**intent.content, "spec": spec}, ""))
+    os.close(spool.prepare(job.id, 2, {**intent.content, "spec": spec, "after": False}, ""))
     spool.discard(job.id, 2, "the controller is busy")
     return spool
 
@@ -326,12 +382,16 @@ def killed(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
 
 setattr(owner, last, staticmethod(killed) if isinstance(vars(owner)[last], staticmethod) else killed)
-job_store.defer(jpsi.JobExecutor("local"), [jpsi.Job(jpsi.JobSpec("/bin/true"))], is_held=True)
+job_store.defer(
+    jpsi.JobExecutor("local"), [jpsi.Job(jpsi.JobSpec("/bin/true"))], [jpsi.Dependency("1")], is_held=True
+)
 """
 STEPS = [
     ("jpsi_engine.spool.spool", "Spool.reserve", "after"),
     ("jpsi_engine.spool.spool", "Spool.give_up", "before"),
     ("jpsi_engine.spool.spool", "Spool.give_up", "after"),
+    ("jpsi_engine.deferral", "store_dependencies", "after"),
+    ("jpsi_engine.deferral", "share_dependencies", "after"),
     ("jpsi_engine.host", "write_new", "before"),
     ("jpsi_engine.host", "write_new", "after"),
     ("jpsi_engine.spool.spool", "Spool.revoke", "before"),
@@ -605,8 +665,8 @@ def test_pruning_removes_deferrals_without_jobs(executor: jpsi.JobExecutor) -> N
         path.touch()
 
     prune(Spool(root), time.time(), 1.0, 9, has_exit_marker)
-    assert len(list(gone.parent.iterdir())) == 4
+    assert len(list(gone.parent.iterdir())) == 5
     prune(Spool(root), time.time() + 1e9, 1.0, 9, has_exit_marker)
 
-    assert list(gone.parent.iterdir()) == [files_of(deferral)]
+    assert set(gone.parent.iterdir()) == {files_of(deferral), files_of(deferral).with_suffix(".after")}
     assert the_only().id == job.id

@@ -34,7 +34,15 @@ from jpsi import Evidence, JobState, JobStatus, Reason
 from jpsi.plugin import Dependency, JobSpec, JpsiError, SubmitException
 from jpsi.plugin.engine import one_line, serialization
 from jpsi_engine import host
-from jpsi_engine.spool import DAMAGE, DEFERRED_FILE, Spool, encode_status
+from jpsi_engine.spool import (
+    DAMAGE,
+    DEFERRED_FILE,
+    SHARED,
+    Spool,
+    encode_status,
+    share_dependencies,
+    store_dependencies,
+)
 from jpsi_engine.verdict import CANCEL, Stop, never_ran_status
 
 # Listing jobs takes no executor, so its modules are imported only where they are needed.
@@ -431,15 +439,18 @@ def defer(
     root = previews[0][2].path.parents[2]
     spool, here = Spool(root), Path.cwd()
     deferral = Deferral(root, str(uuid.uuid4()))
+    shared = f"{_path(root, deferral.name)}.{SHARED}"
     with host.convert_os_errors("the jobs could not be recorded"), contextlib.ExitStack() as undo:
         spool.open()
         host.make_directories(os.path.dirname(_path(root, "")))  # noqa: PTH120  text, as in the spool
         undo.callback(host.forget, _path(root, deferral.name))
         # written once, as a new file would not have the lock that a process holds on this one
         host.write(_path(root, deferral.name), json.dumps({"directory": str(here)}).encode("ascii"))
+        if after:
+            undo.callback(host.forget, shared)
+            store_dependencies(shared, after)
         for job_id, given, preview in previews:
             spec = attrs.evolve(given, directory=given.directory or here)
-            spec.attributes = attrs.evolve(spec.attributes, after=[*(spec.attributes.after or ()), *after])
             intent = {
                 "id": job_id,
                 "attempt": _ATTEMPT,
@@ -449,6 +460,7 @@ def defer(
                 "boot": host.boot_id(),
                 "directory": str(spec.directory),
                 "spec": serialization.encode(spec),
+                SHARED: bool(after),
             }
             lock = spool.reserve(job_id, _ATTEMPT)
             undo.callback(spool.discard, job_id, _ATTEMPT)
@@ -457,6 +469,8 @@ def defer(
                 spool.give_up(job_id, _ATTEMPT, "")
                 if is_held:
                     host.write(f"{spool.folder(job_id)}/{_HELD}", b"")
+                if after:
+                    share_dependencies(shared, spool.folder(job_id))
                 host.write(f"{spool.folder(job_id)}/{DEFERRED_FILE}", deferral.name.encode("ascii"))
                 spool.write_attempt(lock, job_id, _ATTEMPT, intent, preview.run)
                 spool.revoke(job_id, _ATTEMPT)

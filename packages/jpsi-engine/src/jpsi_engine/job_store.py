@@ -25,7 +25,7 @@ import attrs
 
 from jpsi import JobStatus, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
-from jpsi.plugin.engine import decode, problems
+from jpsi.plugin.engine import problems
 from jpsi_engine.array_expansion import (
     ARRAY_ID,
     REPEATS,
@@ -57,6 +57,7 @@ from jpsi_engine.spool import (
     SpoolFolder,
     array_problem,
     array_tag,
+    decode_request,
     fallback_intent,
     find_spools,
     folder_name,
@@ -258,7 +259,7 @@ class StoredJob:
     def spec(self) -> JobSpec:
         """The job's spec; an empty one if its record is damaged."""
         try:
-            spec = decode(self._history.record.intent["spec"])
+            spec = decode_request(str(self.folder), self._history.record.intent)
         except DAMAGE:
             return JobSpec()
         return JobSpec() if self.damage and problems(spec) else spec

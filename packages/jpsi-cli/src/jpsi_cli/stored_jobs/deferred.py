@@ -34,7 +34,7 @@ _POLL_SECONDS = 0.5
 # an older jpsi announces none, and a network file system shows some files up to a minute late.
 _LONGEST_LOOK_SECONDS = 15.0
 # The least time between two looks at jobs, as a multiple of the time that a look takes.
-_LOOK_PAUSE = 10.0
+_LOOK_PAUSE = 50.0
 # The seconds after which a failed request to a batch system is repeated.
 _RETRY_SECONDS = 15.0
 # The most seconds between the starts of two processes that submit the same jobs.
