@@ -502,6 +502,23 @@ def test_jpsi_waits_for_more_jobs_than_a_directive_takes(
     assert (many.native, many.foreign) == ([jpsi.Dependency("1")], wanted)
 
 
+def test_an_id_as_the_job_itself_spells_it_is_one_of_its_batch_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # the process was killed that submitted them, so the claims of the jobs have their ids
+    origin = job_store.Origin("flux", "", Path("/work/flux"))
+    found = [
+        stored_job("named", native_id="\N{LATIN SMALL LETTER F WITH HOOK}4JWpL1vw", origin=origin),
+        stored_job("unnamed", native_id="unnamed.unreadable", origin=origin),
+    ]
+    monkeypatch.setattr(job_store, "jobs", lambda: found)
+    with FakeScheduler(slots=0) as fake, on_path("flux", fake), jpsi.JobExecutor("flux") as flux:
+        sorted_ = dependencies.sort_dependencies([jpsi.Dependency(job.id) for job in found], flux, "flux")
+
+    assert sorted_.native == [jpsi.Dependency("7290690207744")]
+    assert sorted_.foreign == [jpsi.Dependency("unnamed")]
+
+
 def test_this_machine_limits_a_deferred_array() -> None:
     local = jpsi.JobExecutor("local")
     specs = [jpsi.JobSpec("/bin/true", attributes=jpsi.JobAttributes()) for _ in range(2)]
