@@ -519,6 +519,18 @@ def test_an_id_as_the_job_itself_spells_it_is_one_of_its_batch_system(
     assert sorted_.foreign == [jpsi.Dependency("unnamed")]
 
 
+def test_show_says_that_a_job_was_never_submitted(run: Any) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (job,) = jobs_after(())
+        deferral = job_store.defer(local, [job])
+    deferral.end([job.id], "the other job failed")
+
+    lines = run("show", job.id).stdout.decode().splitlines()
+
+    assert "known from:    absence (it was never submitted)" in lines
+    assert not any("QUEUED" in line for line in lines)
+
+
 def test_this_machine_limits_a_deferred_array() -> None:
     local = jpsi.JobExecutor("local")
     specs = [jpsi.JobSpec("/bin/true", attributes=jpsi.JobAttributes()) for _ in range(2)]

@@ -95,6 +95,33 @@ def test_a_submitted_one_is_cancelled_elsewhere(executor: jpsi.JobExecutor) -> N
     recalled.wait()
 
 
+def test_its_age_counts_from_the_time_when_it_was_deferred(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    since = the_only().submitted
+    other = jpsi.Job(jpsi.JobSpec("/bin/true"))
+    executor.submit(other)
+    (recalled,) = executor.recall([job.id])
+    assert recalled.spec is not None
+    recalled.spec.attributes.after = None
+    executor.submit(recalled)
+
+    first, second = job_store.jobs()
+    assert [first.id, second.id] == [job.id, other.id]
+    assert first.created == since < first.submitted
+    assert second.created == second.submitted
+    jpsi.wait_all([other, recalled])
+
+
+def test_the_history_of_one_that_was_never_submitted_has_no_submission(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    deferral = the_only().deferral
+    assert deferral is not None
+
+    deferral.end([job.id], "the other job failed")
+
+    assert [it.state for it in the_only().history] == [jpsi.JobState.NEW, jpsi.JobState.CANCELED]
+
+
 def test_a_held_one_is_not_due(executor: jpsi.JobExecutor) -> None:
     job = deferred(executor, is_held=True)
     deferral = the_only().deferral

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import logging
 import os
 import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -45,7 +46,7 @@ from jpsi_engine.deferral import (
     hold_deferred,
     read_deferral,
 )
-from jpsi_engine.host import convert_os_errors, hold_lock, is_transient, parse_native_id
+from jpsi_engine.host import convert_os_errors, hold_lock, is_transient, parse_native_id, read_text
 from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 from jpsi_engine.spool import (
     DAMAGE,
@@ -196,7 +197,7 @@ class StoredJob:
         self.name: str | None = history.record.intent["spec"].get("name")
         #: The problems with its files, a clause each; if there are any, the spec may be empty.
         self.damage: Sequence[str] = tuple(history.record.damage)
-        #: When the job was submitted.
+        #: When the job was submitted, in its last attempt.
         self.submitted: datetime = history.submitted
         #: When the job began to run, by its own marker; None if there is no such marker.
         self.started: datetime | None = history.started
@@ -205,6 +206,15 @@ class StoredJob:
         self._directory: str = history.record.intent["directory"]
         if not isinstance(self.name, str | None) or not isinstance(self._directory, str):
             raise TypeError(self.name, self._directory)
+
+    @functools.cached_property
+    def created(self) -> datetime:
+        """The time when the job was first recorded for submission: a deferred job is submitted later."""
+        if self.attempt > 1:
+            with contextlib.suppress(OSError, *DAMAGE):
+                first = json.loads(read_text(str(self.folder / "intent.1.json")).partition("\n")[0])
+                return min(self.submitted, datetime.fromisoformat(first["time"]).astimezone(UTC))
+        return self.submitted
 
     @property
     def attempt(self) -> int:
@@ -399,7 +409,7 @@ def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
     """
     targets = list(configuration().targets)
     found = [job for folder in _spools(also) for job in _read_folder(folder, targets)]
-    return sorted(found, key=lambda job: (job.submitted, job.array or ("", 0), job.id))
+    return sorted(found, key=lambda job: (job.created, job.array or ("", 0), job.id))
 
 
 def reread(found: Iterable[StoredJob]) -> list[StoredJob]:
