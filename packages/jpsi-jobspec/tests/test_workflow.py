@@ -264,7 +264,7 @@ def test_a_misspelt_executor_is_named_although_the_last_run_was_elsewhere(run: R
 
     misspelt, other = run("run", "-x", "lokal", file), run("run", "-x", "slurm", file)
 
-    assert (misspelt[0], "'lokal'" in misspelt[2]) == (125, True)
+    assert (misspelt[0], "'lokal'" in misspelt[2]) == (2, True)
     assert "did you mean 'local'?" in misspelt[2]
     assert other[::2] == (2, f"jpsi: the last run of {file} is on local; --again begins a new run\n")
 
