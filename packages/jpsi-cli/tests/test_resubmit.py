@@ -177,6 +177,28 @@ def test_a_job_that_was_never_submitted_is_submitted_again(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("_home")
+def test_a_job_that_its_program_may_still_submit_is_left_out(run: Run) -> None:
+    job = failed_job(run)
+    spool = Spool(job.origin.path)
+    intent = spool.intent(job.id, 1)
+    assert intent is not None
+    os.close(spool.prepare("retried", 1, {**intent.content, "id": "retried"}, ""))
+    spool.revoke("retried", 1)
+    spool.give_up("retried", 1, "the controller is busy")
+
+    one, several = run("resubmit", "retried"), run("resubmit", "--failed", "retried", job.id)
+
+    advice = (
+        "the program that was to submit it may still do so; if it does not: "
+        "jpsi show --document retried | jpsi submit -f -\n"
+    )
+    assert (one.returncode, one.stderr.decode()) == (2, f"jpsi: job retried was never submitted: {advice}")
+    assert several.stderr.decode() == f"jpsi: job retried was never submitted, and left out: {advice}"
+    assert several.returncode == 0
+    assert len(job_store.jobs()) == 3
+
+
+@pytest.mark.usefixtures("_home")
 def test_a_job_and_its_repetition_that_was_never_submitted_make_one_job(run: Run) -> None:
     job = failed_job(run)
     (spec,) = job_store.repeated_specs({job.id: job.spec})

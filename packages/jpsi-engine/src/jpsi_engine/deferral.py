@@ -37,6 +37,7 @@ from jpsi_engine import host
 from jpsi_engine.spool import (
     DAMAGE,
     DEFERRED_FILE,
+    GIVEN_UP_FILE,
     SHARED,
     Spool,
     encode_status,
@@ -243,7 +244,10 @@ class Deferral:
             if attempt is not None:
                 reason = json.dumps(one_line(why)).encode("ascii")
                 host.write(_file(self._spool, job_id, f"unsent.{attempt}"), reason)
-                _remove(_file(self._spool, job_id, DEFERRED_FILE))
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(  # noqa: PTH104  text, as in the spool
+                        _file(self._spool, job_id, DEFERRED_FILE), _file(self._spool, job_id, GIVEN_UP_FILE)
+                    )
 
 
 def _convert_errors(root: Path) -> contextlib.AbstractContextManager[None]:

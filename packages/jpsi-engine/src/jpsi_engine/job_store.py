@@ -50,6 +50,7 @@ from jpsi_engine.host import convert_os_errors, hold_lock, is_transient, parse_n
 from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 from jpsi_engine.spool import (
     DAMAGE,
+    GIVEN_UP_FILE,
     ArrayFiles,
     ArrayMember,
     ElementIds,
@@ -339,6 +340,11 @@ class StoredJob:
         If this is False for a job in state NEW, it is not known yet whether the job was submitted.
         """
         return self.status.state is JobState.NEW and self._history.record.is_revoked
+
+    @property
+    def was_given_up(self) -> bool:
+        """True if the job was deferred, and never submitted since its batch system refused it for good."""
+        return self.is_unsent and (self.folder / GIVEN_UP_FILE).exists()
 
     @property
     def _has_ended(self) -> bool:

@@ -19,6 +19,10 @@ from .submit import submit_to
 
 # How many jobs that cannot be repeated a message names.
 _MAX_PROBLEMS = 5
+_HOW_TO_SUBMIT = (
+    "the program that was to submit it may still do so; if it does not: "
+    "jpsi show --document {} | jpsi submit -f -"
+)
 
 
 def resubmit(
@@ -48,7 +52,7 @@ def _repeat(
     if problems:
         more = [f"and {len(problems) - _MAX_PROBLEMS} more"] if len(problems) > _MAX_PROBLEMS else []
         raise SelectionError("\n".join([*problems[:_MAX_PROBLEMS], *more]))
-    if unsent := [job for job in selected if _can_never_run(job)]:
+    if unsent := [job for job in selected if job.was_given_up]:
         one = f"{job_with_index(unsent[0])} was never submitted; jpsi repeats it like one that failed"
         several = f"{len(unsent)} jobs were never submitted; jpsi repeats them like those that failed"
         messages.error(one if len(unsent) == 1 else several)
@@ -89,8 +93,8 @@ def _select_failed(selected: Iterable[StoredJob]) -> list[StoredJob]:
     stored = _settle_repetitions()
     repetitions = _repetitions(stored.values())
     jobs = [stored.get(job.id, job) for job in selected]
-    _report_unattended(jobs)
-    failed = [job for job in jobs if _has_failed(job) or _can_never_run(job)]
+    _report_left_out(jobs)
+    failed = [job for job in jobs if _has_failed(job) or job.was_given_up]
     found = {job.id: job for job in failed if job.id not in repetitions}
     if not failed:
         messages.error("nothing to submit: none has failed or was cancelled")
@@ -126,7 +130,7 @@ def _repetitions(jobs: Iterable[StoredJob]) -> Mapping[str, StoredJob]:
     found: dict[str, StoredJob] = {}
     # the last first
     for job in reversed(list(jobs)):
-        repetition = found.get(job.id) if _can_never_run(job) else job
+        repetition = found.get(job.id) if _was_not_submitted(job) else job
         if job.repeats is not None and repetition is not None:
             found.setdefault(job.repeats, repetition)
     return found
@@ -136,26 +140,32 @@ def _has_failed(job: StoredJob) -> bool:
     return job.status.final and job.status.state is not jpsi.JobState.COMPLETED
 
 
-def _can_never_run(job: StoredJob) -> bool:
-    """Return True if a job was not submitted, and no process is to submit it."""
+def _was_not_submitted(job: StoredJob) -> bool:
+    """Return True if the submission of a job has failed, and no process is to repeat it."""
     return job.is_unsent and job.deferral is None
 
 
-def _report_unattended(jobs: Iterable[StoredJob]) -> None:
-    """Report jobs that are yet to be submitted, but that no process submits."""
-    found = [
-        job
-        for job in jobs
-        if job.deferral is not None and not job.deferral.is_held(job.id) and not job.deferral.is_attended
+def _report_left_out(jobs: Iterable[StoredJob]) -> None:
+    """Report jobs that did not fail, and may never run all the same."""
+    jobs = list(jobs)
+    deferred = {job.id: job.deferral for job in jobs if job.deferral is not None}
+    waiting = [
+        job for job in jobs if (it := deferred.get(job.id)) and not (it.is_attended or it.is_held(job.id))
     ]
-    if found:
-        whose = f"{job_with_index(found[0])} is" if len(found) == 1 else f"{len(found)} jobs are"
-        messages.error(f"{whose} yet to be submitted, but no process does that: jpsi wait {found[0].id}")
+    if waiting:
+        whose = f"{job_with_index(waiting[0])} is" if len(waiting) == 1 else f"{len(waiting)} jobs are"
+        messages.error(f"{whose} yet to be submitted, but no process does that: jpsi wait {waiting[0].id}")
+    unsent = [job for job in jobs if _was_not_submitted(job) and not job.was_given_up]
+    if unsent:
+        whose = f"{job_with_index(unsent[0])} was" if len(unsent) == 1 else f"{len(unsent)} jobs were"
+        messages.error(f"{whose} never submitted, and left out: {_HOW_TO_SUBMIT.format(unsent[0].id)}")
 
 
 def _problem(job: StoredJob) -> str:
     """Return why a job cannot be repeated; empty if it can."""
-    if not job.status.final and not _can_never_run(job):
+    if _was_not_submitted(job) and not job.was_given_up:
+        return f"{job_with_index(job)} was never submitted: {_HOW_TO_SUBMIT.format(job.id)}"
+    if not job.status.final and not job.was_given_up:
         return f"{job_with_index(job)} has not ended: {job.remark or f'it is {job.status.state}'}"
     if job.damage and job.spec.executable is None:
         return f"{job_with_index(job)} cannot be repeated: {job.remark}"

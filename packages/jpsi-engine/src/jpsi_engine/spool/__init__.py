@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         share_dependencies,
         store_dependencies,
     )
-    from jpsi_engine.spool.spool import DEFERRED_FILE, FOUND, Intent, Spool, stop_file
+    from jpsi_engine.spool.spool import DEFERRED_FILE, FOUND, GIVEN_UP_FILE, Intent, Spool, stop_file
     from jpsi_engine.spool.status_values import decode_status, encode_status
     from jpsi_engine.spool.work_directories import SpoolFolder, find_spools, work_directory
 else:
@@ -45,7 +45,7 @@ else:
             ".requeue_codes": "EVERY_FAILURE read_requeue_codes store_requeue_codes",
             ".roots": "WORK_DIRECTORY folder_name target_name",
             ".shared_dependencies": "SHARED decode_request share_dependencies store_dependencies",
-            ".spool": "DEFERRED_FILE FOUND Intent Spool stop_file",
+            ".spool": "DEFERRED_FILE FOUND GIVEN_UP_FILE Intent Spool stop_file",
             ".status_values": "decode_status encode_status",
             ".work_directories": "SpoolFolder find_spools work_directory",
         },
