@@ -84,6 +84,10 @@ def test_a_task_that_no_queue_can_ever_start_is_refused_before_the_first_submiss
         "the queue main has 8, the queue debug has 8\n"
     )
     assert not fake.jobs
+    # a plan that cannot run is shown all the same
+    code, out, warnings = run("plan", "-x", "slurm", file)
+    assert (code, out.splitlines()[0]) == (0, "flow.yaml on slurm: 4 jobs")
+    assert warnings == err.replace("jpsi: ", "jpsi: warning: flow.yaml: ")
 
 
 def test_all_problems_of_all_jobs_are_reported_before_the_first_submission(

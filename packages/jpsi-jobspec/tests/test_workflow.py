@@ -258,6 +258,17 @@ def test_a_changed_document_does_not_continue_its_run(run: Run) -> None:
     assert run("run", "--again", "flow.yaml")[0] == 1
 
 
+def test_a_misspelt_executor_is_named_although_the_last_run_was_elsewhere(run: Run) -> None:
+    file = flow(f"{HEAD}- {{command: 'true', resources: r}}\n")
+    run("run", file)
+
+    misspelt, other = run("run", "-x", "lokal", file), run("run", "-x", "slurm", file)
+
+    assert (misspelt[0], "'lokal'" in misspelt[2]) == (2, True)
+    assert "did you mean 'local'?" in misspelt[2]
+    assert other[::2] == (2, f"jpsi: the last run of {file} is on local; --again begins a new run\n")
+
+
 def test_parameters_are_options_of_the_run(run: Run) -> None:
     file = flow(
         f"parameters: {{who: default}}\n{HEAD}- {{name: a, command: ['echo', '${{who}}'], resources: r}}\n"

@@ -11,12 +11,14 @@ upon jobs, open their executor: `job.origin.open().recall([job.id])`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import logging
 import os
 import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -25,7 +27,7 @@ import attrs
 
 from jpsi import JobStatus, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
-from jpsi.plugin.engine import decode, problems
+from jpsi.plugin.engine import problems
 from jpsi_engine.array_expansion import (
     ARRAY_ID,
     REPEATS,
@@ -36,11 +38,19 @@ from jpsi_engine.array_expansion import (
     repeated_specs,
     single_spec,
 )
-from jpsi_engine.deferral import Deferral, defer, read_deferral
-from jpsi_engine.host import is_transient, parse_native_id
+from jpsi_engine.deferral import (
+    ControlledJobs,
+    Deferral,
+    cancel_deferred,
+    defer,
+    hold_deferred,
+    read_deferral,
+)
+from jpsi_engine.host import convert_os_errors, hold_lock, is_transient, parse_native_id, read_text
 from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 from jpsi_engine.spool import (
     DAMAGE,
+    GIVEN_UP_FILE,
     ArrayFiles,
     ArrayMember,
     ElementIds,
@@ -50,6 +60,7 @@ from jpsi_engine.spool import (
     SpoolFolder,
     array_problem,
     array_tag,
+    decode_request,
     fallback_intent,
     find_spools,
     folder_name,
@@ -67,6 +78,7 @@ if TYPE_CHECKING:
     from jpsi.plugin.engine import Stream
 
 __all__ = [
+    "ControlledJobs",
     "DamagedJob",
     "Deferral",
     "Origin",
@@ -75,9 +87,12 @@ __all__ = [
     "array_id",
     "array_index",
     "at_a_time",
+    "cancel_deferred",
     "damaged",
     "defer",
+    "hold_deferred",
     "jobs",
+    "lock_repetitions",
     "repeated_specs",
     "reread",
     "shown",
@@ -86,6 +101,9 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+# The file in a spool whose lock is held by the process that repeats jobs, and the seconds to wait for it.
+_REPETITIONS = "repetitions"
+_PATIENCE_SECONDS = 60.0
 # How many jobs a remark names.
 _MAX_NAMED = 3
 # How much of an id a remark shows.
@@ -180,7 +198,7 @@ class StoredJob:
         self.name: str | None = history.record.intent["spec"].get("name")
         #: The problems with its files, a clause each; if there are any, the spec may be empty.
         self.damage: Sequence[str] = tuple(history.record.damage)
-        #: When the job was submitted.
+        #: When the job was submitted, in its last attempt.
         self.submitted: datetime = history.submitted
         #: When the job began to run, by its own marker; None if there is no such marker.
         self.started: datetime | None = history.started
@@ -189,6 +207,15 @@ class StoredJob:
         self._directory: str = history.record.intent["directory"]
         if not isinstance(self.name, str | None) or not isinstance(self._directory, str):
             raise TypeError(self.name, self._directory)
+
+    @functools.cached_property
+    def created(self) -> datetime:
+        """The time when the job was first recorded for submission: a deferred job is submitted later."""
+        if self.attempt > 1:
+            with contextlib.suppress(OSError, *DAMAGE):
+                first = json.loads(read_text(str(self.folder / "intent.1.json")).partition("\n")[0])
+                return min(self.submitted, datetime.fromisoformat(first["time"]).astimezone(UTC))
+        return self.submitted
 
     @property
     def attempt(self) -> int:
@@ -248,7 +275,7 @@ class StoredJob:
     def spec(self) -> JobSpec:
         """The job's spec; an empty one if its record is damaged."""
         try:
-            spec = decode(self._history.record.intent["spec"])
+            spec = decode_request(str(self.folder), self._history.record.intent)
         except DAMAGE:
             return JobSpec()
         return JobSpec() if self.damage and problems(spec) else spec
@@ -313,6 +340,11 @@ class StoredJob:
         If this is False for a job in state NEW, it is not known yet whether the job was submitted.
         """
         return self.status.state is JobState.NEW and self._history.record.is_revoked
+
+    @property
+    def was_given_up(self) -> bool:
+        """True if the job was deferred, and never submitted since its batch system refused it for good."""
+        return self.is_unsent and (self.folder / GIVEN_UP_FILE).exists()
 
     @property
     def _has_ended(self) -> bool:
@@ -383,7 +415,7 @@ def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
     """
     targets = list(configuration().targets)
     found = [job for folder in _spools(also) for job in _read_folder(folder, targets)]
-    return sorted(found, key=lambda job: (job.submitted, job.array or ("", 0), job.id))
+    return sorted(found, key=lambda job: (job.created, job.array or ("", 0), job.id))
 
 
 def reread(found: Iterable[StoredJob]) -> list[StoredJob]:
@@ -397,6 +429,27 @@ def reread(found: Iterable[StoredJob]) -> list[StoredJob]:
         place = None if job.array is None else ArrayMember(*job.array)
         by_origin.setdefault(job.origin, {})[job.id] = place
     return [job for origin, members in by_origin.items() for job in _read_origin(origin, members)]
+
+
+@contextlib.contextmanager
+def lock_repetitions(found: Iterable[StoredJob]) -> Iterator[None]:
+    """Keep other processes from repeating jobs of the same executors, while this one looks and submits.
+
+    The jobs that repeat others say so on disk, so nothing is left to clear if this process is killed.
+
+    Raises:
+        SubmitException: another process has been repeating jobs for a minute, or the lock cannot be taken.
+    """
+    with contextlib.ExitStack() as locks:
+        # in one order, so that no two processes wait for each other
+        for origin in sorted({job.origin for job in found}, key=lambda it: it.path):
+            path = str(origin.path / _REPETITIONS)
+            with convert_os_errors(f"the jobs in {origin.path} cannot be locked"):
+                is_held = locks.enter_context(hold_lock(path, _PATIENCE_SECONDS, create=True))
+            if not is_held:
+                msg = f"another process is repeating jobs of {origin.name}; try again when it has ended"
+                raise SubmitException(msg, transient=True)
+        yield
 
 
 @attrs.frozen

@@ -104,7 +104,10 @@ def _describe_live_job(facts: JobFacts) -> str:
 
 # Messages of the plugins about jobs that wait; the first match counts.
 _WAIT_REASONS = (
-    (r"administrator", "only an administrator can release it: ask yours"),
+    (
+        r"administrator",
+        "only an administrator can release it: ask yours, or if you are root: jpsi release JOB",
+    ),
     (r"\bheld\b", "let it start: jpsi release {job}"),
     (
         r"never starts|ended so that|never be satisfied",

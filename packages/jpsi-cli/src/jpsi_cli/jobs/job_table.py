@@ -191,7 +191,7 @@ def _job_cells(row: Row, now: datetime) -> dict[str, str]:
         "EXECUTOR": job.origin.name,
         "STATE": status.state.value,
         "CODE": "" if status.exit_code is None else str(status.exit_code),
-        "AGE": format_age(now - job.submitted),
+        "AGE": format_age(now - job.created),
         "RAN": _format_runtime(row, now),
         "NOTE": note(row),
     }

@@ -78,7 +78,7 @@ def _runtime(job: StoredJob) -> timedelta:
 
 
 _SORT_KEYS: Mapping[str, Callable[[StoredJob], Any]] = {
-    "time": lambda job: job.submitted,
+    "time": lambda job: job.created,
     "name": lambda job: job.name or "",
     "state": lambda job: list(jpsi.JobState).index(job.status.state),
     "executor": lambda job: job.origin.name,

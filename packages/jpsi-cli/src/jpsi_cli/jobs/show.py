@@ -71,7 +71,9 @@ def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str
     yield from _field("reason", None if status.reason is None else status.reason.value)
     yield from _field("message", status.message)
     yield from _field("remark", None if status.final and not job.damage else job.remark)
-    yield from _field("known from", None if status.evidence is None else status.evidence.value)
+    was_submitted = any(it.state is jpsi.JobState.QUEUED for it in job.history)
+    never = " (it was never submitted)" if status.final and not was_submitted else ""
+    yield from _field("known from", None if status.evidence is None else f"{status.evidence.value}{never}")
     for name, word in status.metadata.items():
         yield from _field(name, str(word))
     yield from _history(job)
@@ -93,7 +95,7 @@ def _field(name: str, value: str | None, paint: Paint = terminal.plain, colour: 
 
 
 def _history(job: StoredJob) -> Iterator[str]:
-    previous_time = job.submitted
+    previous_time = job.created
     label = "history:"
     for status in job.history[1:] or job.history:
         after = f"  (after {format_age(status.time - previous_time)})" if status.time > previous_time else ""

@@ -54,7 +54,8 @@ class JobHistory:
         queued = JobStatus(JobState.QUEUED, time=time) if self._is_submitted else None
         for status in (queued, self._active, self._end):
             statuses += () if status is None else transitions(statuses[-1], status)
-        return tuple(statuses)
+        # a job may have been cancelled before it was submitted
+        return tuple(it for it in statuses if self._is_submitted or it.state is not JobState.QUEUED)
 
     @functools.cached_property
     def status(self) -> JobStatus:

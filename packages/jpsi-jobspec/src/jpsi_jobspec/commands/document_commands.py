@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
 from pathlib import Path
@@ -10,14 +11,14 @@ import attrs
 import click
 import yaml
 
-from jpsi import DocumentWarning, Job, JobExecutor, read_document, read_script
+from jpsi import DocumentWarning, Job, JobExecutor, JpsiError, read_document, read_script
 
 from ..conversion import Converted, from_canonical, from_job, to_canonical
 from ..document import WorkflowError
 from ..planning import Entry, Verdict, evaluate_requirements
 from ..reporting import group_journals, plan_to_dict, render_plan, render_svg, render_tree
 from ..run_store import latest_run
-from ..running import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, combined_state, submitted_spec
+from ..running import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, combined_state, find_misfits, submitted_spec
 from .arguments import Arguments
 from .messages import print_warnings
 from .preparation import find_site, load_document, prepare_plan, read_text
@@ -47,6 +48,9 @@ def plan(arguments: Arguments, *, is_explained: bool, as_json: bool) -> int:
         click.echo(json.dumps(plan_to_dict(made), indent=2))
         return EXIT_DONE
     print_warnings(findings.warnings)
+    # a plan needs no batch system
+    with contextlib.suppress(JpsiError), JobExecutor(made.target) as executor:
+        print_warnings(f"{made.source}: {it}" for it in find_misfits(made, executor))
     for line in render_plan(made, is_explained=is_explained):
         click.echo(line)
     return EXIT_DONE

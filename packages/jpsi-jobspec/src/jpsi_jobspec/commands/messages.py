@@ -9,15 +9,21 @@ from collections.abc import Callable, Iterable
 
 import click
 
-from jpsi import InvalidJobException, JpsiError
+from jpsi import InvalidJobException, JpsiError, PluginError
 from jpsi.plugin import printable
 
 from ..document import WorkflowError
 from ..running import EXIT_JPSI, EXIT_USAGE
+from .preparation import target_names
 
 
-def handle_errors(command: Callable[[], int]) -> int:
-    """Run a command; report each failure that jpsi knows in a sentence, and return its exit code."""
+def handle_errors(command: Callable[[], int], executor: str | None = None) -> int:
+    """Run a command; report each failure that jpsi knows in a sentence, and return its exit code.
+
+    Args:
+        command: the command.
+        executor: the executor or target that the user named, if one was.
+    """
     try:
         return command()
     except WorkflowError as e:
@@ -29,6 +35,11 @@ def handle_errors(command: Callable[[], int]) -> int:
     except InvalidJobException as e:
         print_errors(e.problems if len(e.problems) > 1 else [str(e)])
         return EXIT_USAGE
+    except PluginError as e:
+        print_errors([str(e)])
+        # an executor that cannot be loaded is no mistake of the user
+        is_known = executor is None or executor.lower() in target_names()
+        return EXIT_JPSI if is_known else EXIT_USAGE
     except JpsiError as e:
         print_errors([str(e)])
         return EXIT_JPSI

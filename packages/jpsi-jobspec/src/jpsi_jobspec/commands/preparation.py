@@ -119,11 +119,16 @@ def prepare_plan(arguments: Arguments, *, is_to_run: bool = False) -> tuple[Plan
 
 def _check_target(target: str, findings: Findings) -> None:
     """Warn if the target does not exist on this machine; running the document would raise an error."""
-    names = {name for it in plugins() if it.kind == "executor" for name in (it.name, *it.aliases)}
-    names |= configuration().targets.keys()
-    if target.lower() not in {it.lower() for it in names}:
+    names = target_names()
+    if target.lower() not in names:
         message = f"it is planned for {target!r}, and no executor and no target has this name"
         findings.add_warning("JS095", NOWHERE, message, suggest_name(target, names))
+
+
+def target_names() -> set[str]:
+    """Return all names of the executors that are installed, and of the targets that are configured."""
+    names = {name for it in plugins() if it.kind == "executor" for name in (it.name, *it.aliases)}
+    return {it.lower() for it in (*names, *configuration().targets)}
 
 
 def _find_position(name: str, document: Document) -> Position:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import click
 
-from jpsi import InvalidJobException, parse_duration
+from jpsi import InvalidJobException, JobExecutor, parse_duration
 
 from ..run_store import Journal, create_run, latest_run, locked_runs
 from ..running import EXIT_DONE, check_jobs
@@ -55,7 +55,9 @@ def _check_same(last: Journal, text: str, arguments: Arguments) -> None:
     if last.path.joinpath("document.yaml").read_text(encoding="utf-8") != text:
         msg = f"{arguments.file} has changed since its last run began; {choices}"
         raise InvalidJobException(msg)
-    if arguments.executor not in {None, last.plan.target}:
+    if arguments.executor is not None and arguments.executor != last.plan.target:
+        # a misspelt name is the first thing to mend
+        JobExecutor(arguments.executor).close()
         msg = f"the last run of {arguments.file} is on {last.plan.target}; {choices}"
         raise InvalidJobException(msg)
 

@@ -101,7 +101,7 @@ def _import_on_call(name: str) -> Callable[..., int]:
 
         words = {key: arguments.pop(key) for key in list(arguments) if key in Arguments.__slots__}
         functions = {**vars(document_commands), **vars(status_commands), **vars(run_commands)}
-        return handle_errors(lambda: functions[name](Arguments(**words), **arguments))
+        return handle_errors(lambda: functions[name](Arguments(**words), **arguments), words.get("executor"))
 
     return call
 

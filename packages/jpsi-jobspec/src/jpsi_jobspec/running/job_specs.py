@@ -108,12 +108,16 @@ def check_jobs(plan: Plan) -> None:
                 known[key] = _find_problems(entry, executor)
             for problem in known[key]:
                 found.setdefault(problem, []).append(entry.id)
-        specs = [(it.id, submitted_spec(it)) for it in plan.entries]
-        found |= {it.sentence: ids for it, ids in find_excess(executor, specs).items()}
-    if found:
-        raise InvalidJobException.of(
-            plan.source, [f"{render_names(ids)}: {problem}" for problem, ids in found.items()]
-        )
+        problems = [f"{render_names(ids)}: {problem}" for problem, ids in found.items()]
+        problems += find_misfits(plan, executor)
+    if problems:
+        raise InvalidJobException.of(plan.source, problems)
+
+
+def find_misfits(plan: Plan, executor: JobExecutor) -> list[str]:
+    """Return why no queue can ever start entries of a plan; a failed query excludes nothing."""
+    specs = [(it.id, submitted_spec(it)) for it in plan.entries]
+    return [f"{render_names(ids)}: {it.sentence}" for it, ids in find_excess(executor, specs).items()]
 
 
 def _problem_key(entry: Entry) -> Hashable:
