@@ -173,7 +173,7 @@ class RealFaultTests:
     def test_a_killed_server_loses_no_job(
         self, executor: JobExecutor, control: Callable[[str], None], tmp_path: Path, round_: int
     ) -> None:
-        """It is killed with -9 and started again while 50 jobs are there and 20 more are submitted."""
+        """The server is killed with -9 and started again while 50 jobs are there and 20 more are submitted."""
         jobs = NumberedJobs(tmp_path)
         members = [jobs.job(number) for number in range(70)]
         executor.submit_many(members[:50])
@@ -216,7 +216,7 @@ class RealFaultTests:
     def test_a_killed_client_loses_no_job(
         self, executor: JobExecutor, tmp_path: Path, pytestconfig: pytest.Config
     ) -> None:
-        """It is killed with -9 while it submits; another one finds the jobs, and submits the others."""
+        """A client is killed with -9 while it submits; another finds the jobs, and submits the others."""
         instants = random.Random(20261122)  # noqa: S311  the same in each run
         is_long = pytestconfig.getoption("--long", default=False)
         results = []
