@@ -173,7 +173,7 @@ class RealFaultTests:
     def test_a_killed_server_loses_no_job(
         self, executor: JobExecutor, control: Callable[[str], None], tmp_path: Path, round_: int
     ) -> None:
-        """The server is killed with -9 and started again while 50 jobs are there and 20 more are submitted."""
+        """The server is killed with -9 and started again while 50 jobs are there and 20 are submitted."""
         jobs = NumberedJobs(tmp_path)
         members = [jobs.job(number) for number in range(70)]
         executor.submit_many(members[:50])
