@@ -208,7 +208,7 @@ class RealFaultTests:
         lost = [number for number, it in enumerate(members) if it.status.reason is Reason.LOST]
         others = [number for number in range(70) if number not in stuck + lost]
         assert len(stuck) <= 1, errors
-        assert self.remembers_jobs or not lost, errors
+        assert not (self.remembers_jobs and lost), errors
         assert [it for it in codes if it is not None] == others, errors
         assert [it for it in jobs.runs if it not in lost] == others, errors
         assert len(jobs.runs) == len(set(jobs.runs)), errors
