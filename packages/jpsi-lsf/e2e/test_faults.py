@@ -16,7 +16,7 @@ from jpsi_testing.conformance.real_faults import GRACE, RealFaultTests
 
 class TestFaultsOfLsf(RealFaultTests):
     status_commands = {"bjobs": "*", "bhist": "*"}  # noqa: RUF012  as the base class has it
-    client_settings = {"array_size": 20, **real_lsf.settings()}  # noqa: RUF012
+    client_settings = real_lsf.settings()
     client_seconds = 0.3
 
     @pytest.fixture

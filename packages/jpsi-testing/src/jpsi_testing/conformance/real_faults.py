@@ -70,6 +70,8 @@ else:
         print(job.spec.arguments[3], None if status is None else status.exit_code, flush=True)
 """
 
+_CLIENT_SETTINGS = {"array_size": 20, "shortest_interval": "0.5s", "longest_interval": "1s", "grace": "15s"}
+
 
 class NumberedJobs:
     """Jobs that prove their runs, and end with exit codes of their own once the gate is open."""
@@ -93,8 +95,9 @@ class RealFaultTests:
 
     #: The commands that report on jobs, and for each its first argument when it does, as a shell pattern.
     status_commands: ClassVar[dict[str, str]]
-    #: The configuration of the executor of the client that is killed, as in a configuration file.
-    client_settings: ClassVar[Mapping[str, Any]] = {"array_size": 20}
+    #: The configuration of the executor of the client that is killed, as in a configuration file, besides
+    #: short intervals.
+    client_settings: ClassVar[Mapping[str, Any]] = {}
     #: False if the server forgets jobs when it is killed: some of them may be FAILED with `Reason.LOST`.
     remembers_jobs: ClassVar[bool] = True
     #: The longest time for something that must happen, in seconds.
@@ -223,7 +226,7 @@ class RealFaultTests:
         for round_ in range(self.client_rounds[0 if is_long else 1]):
             root = tmp_path / str(round_)
             root.mkdir()
-            settings = {**self.client_settings, "work_directory": str(root / "work")}
+            settings = {**_CLIENT_SETTINGS, **self.client_settings, "work_directory": str(root / "work")}
             # each document of JSON is one of YAML
             configuration = json.dumps({"executors": {executor.name: {"config": settings}}})
             (root / "config.yaml").write_text(configuration)
