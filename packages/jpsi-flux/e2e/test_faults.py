@@ -15,8 +15,8 @@ from jpsi_testing.conformance.real_faults import GRACE, RealFaultTests
 
 class TestFaultsOfFlux(RealFaultTests):
     status_commands = {"flux": "jobs"}  # noqa: RUF012  as the base class has it
-    # a broker that was killed knows no job since its last orderly shutdown
-    remembers_jobs = False
+    # brokers that lose the first one end their jobs, and a killed one forgets all since it was started
+    jobs_outlive_server = False
 
     @pytest.fixture
     def executor(self, tmp_path: Path) -> Iterator[JobExecutor]:

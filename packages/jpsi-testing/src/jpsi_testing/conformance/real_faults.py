@@ -29,6 +29,9 @@ from jpsi_testing.waiting import eventually
 #: The grace period of the executors of these tests, in seconds.
 GRACE = 3.0
 
+# The exit code of a job that TERM has ended; no job has it as its own.
+_TERMINATED = 128 + signal.SIGTERM
+
 # Stands for a command on PATH, and does what the file beside it says.
 _COMMAND = """\
 #!/bin/sh
@@ -98,8 +101,9 @@ class RealFaultTests:
     #: The configuration of the executor of the client that is killed, as in a configuration file, besides
     #: short intervals.
     client_settings: ClassVar[Mapping[str, Any]] = {}
-    #: False if the server forgets jobs when it is killed: some of them may be FAILED with `Reason.LOST`.
-    remembers_jobs: ClassVar[bool] = True
+    #: False if jobs end with the server, or it forgets them: some may be FAILED with the exit code of TERM, or
+    #: with `Reason.LOST`.
+    jobs_outlive_server: ClassVar[bool] = True
     #: The longest time for something that must happen, in seconds.
     patience: ClassVar[float] = 300.0
     #: How often a client is killed, with `--long` and without.
@@ -208,11 +212,11 @@ class RealFaultTests:
 
         codes = self._exit_codes([it for it in members if not self.is_stuck(executor, it)])
         stuck = [number for number, it in enumerate(members) if not it.status.final]
-        lost = [number for number, it in enumerate(members) if it.status.reason is Reason.LOST]
+        lost = [number for number, it in enumerate(members) if _is_lost(it)]
         others = [number for number in range(70) if number not in stuck + lost]
         assert len(stuck) <= 1, errors
-        assert not (self.remembers_jobs and lost), errors
-        assert [it for it in codes if it is not None] == others, errors
+        assert not (self.jobs_outlive_server and lost), errors
+        assert [it for it in codes if it not in {None, _TERMINATED}] == others, errors
         assert [it for it in jobs.runs if it not in lost] == others, errors
         assert len(jobs.runs) == len(set(jobs.runs)), errors
 
@@ -254,3 +258,7 @@ class RealFaultTests:
         runs = proof.read_text().split() if proof.exists() else []
         is_right = all(number == code for number, code in codes.items()) and sorted(runs) == sorted(codes)
         return "" if is_right else f"killed after {instant:.3f} s: {codes=}, {runs=}"
+
+
+def _is_lost(job: Job) -> bool:
+    return job.status.reason is Reason.LOST or job.status.exit_code == _TERMINATED
