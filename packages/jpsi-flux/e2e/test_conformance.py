@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 
 import pytest
@@ -12,23 +11,6 @@ from jpsi_testing import ExecutorConformance
 from jpsi_testing.fake import FakeScheduler
 
 
-def _why_not() -> str:
-    """Return the reason why there is no Flux to test with; "" if there is one."""
-    if shutil.which("flux") is None:
-        return "there is no flux on PATH"
-    uptime = subprocess.run(
-        ["flux", "jobs", "--json"], capture_output=True, text=True, check=False, timeout=60, encoding="utf-8"
-    )
-    return "" if uptime.returncode == 0 else f"no Flux instance answers: {uptime.stderr.strip()}"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _require_instance() -> None:
-    """Skip the tests without an instance; `flux start pytest ...` starts one for them."""
-    if why := _why_not():
-        pytest.skip(why)
-
-
 class TestFlux(ExecutorConformance):
     """Every test of the class that needs no injected fault."""
 
@@ -36,6 +18,11 @@ class TestFlux(ExecutorConformance):
     config_class = FluxConfig
     unknown_id = "99999999999"
     directives = ("#flux: --job-name=evil", "# flux: -N1000", "#FLUX: --queue=nowhere")
+
+    @pytest.fixture
+    def node_cores(self, cores: list[int]) -> list[int]:
+        """Return the cores of each node, so that no test waits for nodes that are not there."""
+        return cores
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
         """Cancel a job with `flux cancel`."""

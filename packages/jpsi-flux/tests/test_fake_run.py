@@ -120,3 +120,21 @@ def test_input_and_failure_options_are_followed(
 
     assert isinstance(launch, TaskLaunch)
     assert (launch.stdin, launch.ends_on_failure) == (stdin, ends)
+
+
+def test_an_exception_of_a_task_is_accepted(scheduler: FakeScheduler) -> None:
+    """The launcher `flux` raises it when a process fails; others are no commands of the fake."""
+    raised = [
+        "flux",
+        "job",
+        "raise",
+        "--severity=0",
+        "--type=exec",
+        "f12345",
+        "rank 1 ended with exit code 5",
+    ]
+    other = ["flux", "job", "raise", "f12345"]
+
+    results = [answer(scheduler, fake, Invocation(argv=argv)) for argv in (raised, other)]
+
+    assert [(it.returncode, bool(it.stderr)) for it in results] == [(0, False), (1, True)]

@@ -43,14 +43,14 @@ def print_arguments(path: Path, version: str = "/dev/null") -> Path:
     )
 
 
-def make_fake_launcher(path: Path, rank: str, *, is_hydra: bool = False) -> Path:
+def make_fake_launcher(path: Path, rank: str, *, signals_sessions: bool = False) -> Path:
     """Make a program that drops its options and runs as many ranks of the command as they request.
 
-    As Hydra it gives each process its own session, and signals that session.
+    With `signals_sessions` it gives each process its own session, and signals that, as Hydra and Flux do.
     """
     # The name of the rank's variable and the number are all in which it differs from `multiple`.
     several = "\n".join(lines_of(spec_of("multiple"))[1:])
-    if is_hydra:
+    if signals_sessions:
         several = several.replace('kill -s "$1" $_launch_pids', 'kill -s "$1" -- $_launch_groups')
         several = several.replace(
             '_launch_pids="$_launch_pids$! "',

@@ -38,10 +38,13 @@ class _FakeProgramConformance(LauncherConformance):
     max_processes = 3
     #: The variable with the rank of a process.
     rank: ClassVar[str]
+    #: True if signals go to the session of each process.
+    signals_sessions: ClassVar[bool] = False
 
     @pytest.fixture(autouse=True)
     def _install_fake(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        make_fake_launcher(tmp_path / "bin" / str(self.program), self.rank)
+        path = tmp_path / "bin" / str(self.program)
+        make_fake_launcher(path, self.rank, signals_sessions=self.signals_sessions)
         monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
 
 
@@ -70,6 +73,7 @@ class TestFlux(_FakeProgramConformance):
     launcher_name = "flux"
     program = "flux"
     rank = "FLUX_TASK_RANK"
+    signals_sessions = True
     plugin = jpsi_launchers.flux
 
 
@@ -97,5 +101,5 @@ class TestIntelMpi(_FakeProgramConformance):
         """Put a fake mpirun on PATH that prints its version, and a program that runs processes."""
         version = RECORDINGS / "intel-2021.19.txt"
         program(tmp_path / "bin" / "mpirun", f'[ "$1" = --version ] && cat "{version}" || exit 3')
-        make_fake_launcher(tmp_path / "bin" / "mpiexec.hydra", self.rank, is_hydra=True)
+        make_fake_launcher(tmp_path / "bin" / "mpiexec.hydra", self.rank, signals_sessions=True)
         monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")

@@ -29,10 +29,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 SRUN = "'--input=0' '--export=ALL' '--wait=0' \"$@\""
-FLUX = (
-    "'--setopt=cpu-affinity=per-task' '--setopt=exit-timeout=none' '--setopt=exit-on-error' "
-    "'--input=0' \"$@\""
-)
+FLUX = "'--setopt=cpu-affinity=per-task' '--setopt=exit-timeout=none' '--input=0' \"$@\""
 LAST = {
     ("srun", "one"): f"exec srun '--ntasks=1' {SRUN}",
     ("srun", "count"): f"exec srun '--ntasks=4' {SRUN}",
@@ -98,7 +95,38 @@ def test_the_program_gets_the_arguments_of_the_last_line_and_the_command(
     printed = run(script, "a b", "it's", "", "*", path=tmp_path / "bin")
 
     words = shlex.split(LAST[name, shape].removeprefix("exec ").removesuffix(' "$@"'))
-    assert printed == [*words, "a b", "it's", "", "*"]
+    assert printed[: len(words)] == words
+    assert printed[-4:] == ["a b", "it's", "", "*"]
+    assert len(printed) == len(words) + 4 or name == "flux"
+
+
+@pytest.mark.parametrize(
+    ("code", "term", "ended", "raised"),
+    [
+        (0, "", 0, ""),
+        (5, "", 5, "job raise --severity=0 --type=exec f12 rank 3 ended with exit code 5\n"),
+        (0, "kill -s TERM $PPID; ", 0, ""),
+        (5, "kill -s TERM $PPID; ", 1, ""),
+    ],
+    ids=["completes", "fails", "was ended", "fails as it was ended"],
+)
+def test_a_process_of_flux_that_fails_ends_the_others(
+    tmp_path: Path, code: int, term: str, ended: int, raised: str
+) -> None:
+    """A stand-in for flux runs one process, and writes what it is called with from inside of it."""
+    calls = tmp_path / "calls"
+    run_task = 'while [ "$1" != /bin/sh ]; do shift; done; FLUX_JOB_ID=f12 FLUX_TASK_RANK=3 exec "$@"'
+    program(tmp_path / "bin" / "flux", f'[ "$1" = run ] || exec echo "$*" >"{calls}"\n{run_task}')
+    script = script_of(lines_of(spec_of("flux")), tmp_path / "launch")
+
+    done = subprocess.run(
+        ["/bin/sh", script, "/bin/sh", "-c", f"{term}exit {code}"],
+        check=False,
+        env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"},
+    )
+
+    assert done.returncode == ended
+    assert (calls.read_text() if calls.exists() else "") == raised
 
 
 @pytest.mark.parametrize("name", ["mpirun", "multiple"])

@@ -34,3 +34,12 @@ def test_a_missing_bsub() -> None:
         hooks.classify_failure(command_result(stderr="env: bsub: not found", returncode=127)).kind
         is FailureKind.PERMANENT
     )
+
+
+def test_an_unknown_option_is_named_without_the_usage() -> None:
+    """As volclava 2.2 says it, which has no -gpu."""
+    usage = "bsub: illegal option -- gpu\nUsage: bsub [-h] [-V] [-x] [-H] [-r]\n\t\t[-L login_shell]\n"
+
+    failure = hooks.classify_failure(command_result(stderr=usage, returncode=255))
+
+    assert (failure.kind, failure.message) == (FailureKind.INVALID_JOB, "bsub: illegal option -- gpu")

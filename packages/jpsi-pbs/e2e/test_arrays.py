@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import random
-import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -18,34 +14,6 @@ from jpsi_pbs import PbsConfig
 from jpsi_testing.conformance.base import Gate, shell
 
 PATIENCE = 300.0
-
-# Submits many jobs at once, or finds them again. Each job proves that it ran and has its own exit code.
-CLIENT = r"""
-import sys
-from datetime import timedelta
-from pathlib import Path
-
-import jpsi
-from jpsi_pbs import PbsConfig
-
-system, root, what, count = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-config = PbsConfig(work_directory=root / "work", array_size=40, grace=timedelta(seconds=15))
-executor = jpsi.JobExecutor.get_instance(system, config=config)
-if what == "submit":
-    text = 'echo "$1" >>"$2"; while [ ! -e "$3" ]; do sleep 0.1; done; exit "$1"'
-    specs = [["-c", text, "sh", str(number), f"{root}/proof", f"{root}/gate"] for number in range(count)]
-    jobs = [jpsi.Job(jpsi.JobSpec("/bin/sh", spec)) for spec in specs]
-    print("begun", flush=True)
-    executor.submit_many(jobs)
-    print("submitted", flush=True)
-else:
-    jobs = executor.recover()
-    Path(root, "gate").touch()
-    executor.submit_many(job for job in jobs if job.status.state is jpsi.JobState.NEW)
-for job in jobs:
-    status = job.wait(300)
-    print(job.spec.arguments[3], None if status is None else status.exit_code, flush=True)
-"""
 
 
 @pytest.fixture
@@ -154,42 +122,3 @@ def test_an_element_of_another_client_can_be_attached_to(executor: JobExecutor, 
     executor.attach_many((job, array.replace("[]", f"[{index}]")) for index, job in enumerate(jobs, 1))
 
     assert exit_codes(jobs) == [1, 2, 3]
-
-
-def test_killed_client_loses_no_element_and_runs_none_twice(
-    server_system: str, tmp_path: Path, is_long: bool
-) -> None:
-    instants = random.Random(20261122)
-    rounds = []
-    for round_ in range(100 if is_long else 6):
-        root = tmp_path / str(round_)
-        root.mkdir()
-        rounds.append(_crash(server_system, root, instants.uniform(0.0, 0.15)))
-
-    assert [line for line in rounds if "!" in line] == []
-
-
-def _crash(system: str, root: Path, instant: float) -> str:
-    """Kill the client once and return the result, with an exclamation mark if something is wrong."""
-    program = [sys.executable, "-c", CLIENT, system, str(root)]
-    client = subprocess.Popen([*program, "submit", "100"], stdout=subprocess.PIPE, text=True)
-    assert client.stdout is not None
-    assert client.stdout.readline() == "begun\n"
-    time.sleep(instant)
-    client.send_signal(signal.SIGKILL)
-    client.communicate()
-    arrays = root / "work" / system / "arrays"
-    written = list(arrays.iterdir()) if arrays.exists() else []
-    found = subprocess.run(
-        [*program, "recover", "0"], capture_output=True, text=True, check=False, timeout=400
-    )
-    if found.returncode != 0:
-        pytest.fail(found.stderr)
-    codes = dict(line.split() for line in found.stdout.splitlines())
-    proof = root / "proof"
-    ran = proof.read_text().split() if proof.exists() else []
-    wrong = {number: code for number, code in codes.items() if number != code}
-    twice = {number for number in ran if ran.count(number) > 1}
-    mark = "!" if wrong or twice or set(codes) != set(ran) else ""
-    seen = f"{len(written)} arrays, {len(codes)} jobs, {len(ran)} runs"
-    return f"killed after {instant:.3f} s: {seen}, wrong {wrong}, twice {twice} {mark}"

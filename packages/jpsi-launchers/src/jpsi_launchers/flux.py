@@ -8,7 +8,29 @@ from jpsi.plugin import JobSpec, Options, ShellLine, hookimpl
 from jpsi.plugin.kit import require_program
 
 from .process_layout import ProcessLayout
-from .shell_lines import exec_line, option_words
+from .shell_lines import exec_line, option_words, shell
+
+# Flux's own exit-on-error would kill the other processes and lose what they, and the one that failed, have
+# written. As Flux returns the highest exit code, those of processes that it ended must not hide the others.
+_END_TOGETHER = shell(
+    """\
+# Each process runs under a shell that has Flux end the others, with TERM and later KILL, once one has failed.
+# shellcheck disable=SC2016  # for that shell
+set -- /bin/sh -c '
+  _flux_program=$1 _flux_ended=
+  shift
+  trap _flux_ended=1 TERM
+  trap : HUP INT QUIT ALRM USR1 USR2 XCPU
+  (trap - HUP INT QUIT TERM ALRM USR1 USR2 XCPU; exec "$@")
+  _flux_code=$?
+  [ "$_flux_code" -ne 0 ] || exit 0
+  [ -z "$_flux_ended" ] || exit 1
+  "$_flux_program" job raise --severity=0 --type=exec "$FLUX_JOB_ID" \\
+    "rank $FLUX_TASK_RANK ended with exit code $_flux_code" </dev/null >/dev/null 2>&1
+  exit "$_flux_code"
+' sh "$(command -v flux)" "$@"
+"""
+)
 
 
 @hookimpl
@@ -30,12 +52,14 @@ def launch(spec: JobSpec) -> Sequence[ShellLine]:
         "setopt": (
             "gpu-affinity=per-task" if layout.gpus else None,
             "cpu-affinity=per-task",
-            # By default Flux ends the job half a minute after the first process ends, or never if that one
-            # failed.
+            # By default Flux ends the job half a minute after the first process ends.
             "exit-timeout=none",
-            "exit-on-error",
         ),
         # standard input is for rank 0
         "input": 0,
     }
-    return [*require_program("flux"), exec_line("flux", "run", *option_words(options))]
+    return [
+        *require_program("flux"),
+        *_END_TOGETHER,
+        exec_line("flux", "run", *option_words(options)),
+    ]

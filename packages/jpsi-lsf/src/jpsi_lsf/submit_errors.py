@@ -55,7 +55,8 @@ _TEXTS = (
     ("Request aborted by esub", _INVALID),
     ("Usage: bsub", _INVALID),
 )
-_ERRORS = SubmitErrors(command="bsub", texts=_TEXTS)
+# bsub begins with its own name, and prints how it is used after an option that it does not know.
+_ERRORS = SubmitErrors(command="bsub", texts=_TEXTS, noise=r"^bsub: |\s*Usage: bsub(?s:.*)")
 
 
 @hookimpl

@@ -167,6 +167,25 @@ class JobTests(LauncherTestBase):
             f"processes exited with {expected}, and the others with 0; the job {_describe(status)}"
         )
 
+    def test_output_before_a_failing_exit_is_kept(self, executor: JobExecutor, directory: Path) -> None:
+        """All processes write, and then fail: each line is in the job's output."""
+        wait = 'until set -- "$PLACE"/* && [ "$#" -ge "$COUNT" ]; do sleep 0.05; done'
+        environment: dict[str, str | None] = {"PLACE": str(directory), "COUNT": str(self.max_processes)}
+
+        status, job = self.run(
+            executor,
+            self.spec(f'echo out; echo >"$1/$$"; {wait}; exit 7', directory, environment=environment),
+        )
+
+        assert (status.state, status.exit_code) == (JobState.FAILED, 7), (
+            f"every process exited with 7; the job {_describe(status)}"
+        )
+        assert job.streams is not None
+        found = job.streams.stdout.read_text().count("out\n")
+        assert found == self.max_processes, (
+            f"each of {self.max_processes} processes printed a line and failed; {found} lines were kept"
+        )
+
     def test_a_process_that_a_signal_ends_fails_the_job_with_the_code_of_that(
         self, executor: JobExecutor, directory: Path
     ) -> None:

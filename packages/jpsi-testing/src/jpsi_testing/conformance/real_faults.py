@@ -1,0 +1,264 @@
+"""Tests of faults on a real batch system: its server dies, its commands answer wrongly, clients are killed.
+
+`e2e` tests of a backend inherit `RealFaultTests`. No job may be lost, run twice or get a wrong exit code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from jpsi import Job, JobExecutor, JobState, SubmitException
+from jpsi.plugin import Reason
+from jpsi_testing.conformance.base import Gate, shell
+from jpsi_testing.waiting import eventually
+
+#: The grace period of the executors of these tests, in seconds.
+GRACE = 3.0
+
+# The exit code of a job that TERM has ended; no job has it as its own.
+_TERMINATED = 128 + signal.SIGTERM
+
+# Stands for a command on PATH, and does what the file beside it says.
+_COMMAND = """\
+#!/bin/sh
+case "$1" in
+FIRST) ;;
+*) exec REAL "$@" ;;
+esac
+echo "$*" >>"DIRECTORY/calls"
+read -r fault <"DIRECTORY/fault"
+case $fault in
+hangs) exec sleep 30 ;;
+empty) exit 0 ;;
+fails) echo 'no answer' >&2; exit 1 ;;
+garbled) REAL "$@" | tr '0-9<>{' '1-90ab[' ;;
+cut) REAL "$@" | head -c 700 ;;
+*) exec REAL "$@" ;;
+esac
+"""
+
+# Submits many jobs at once, or finds them again; each proves that it ran, and has its own exit code.
+_CLIENT = r"""
+import sys
+from pathlib import Path
+
+import jpsi
+
+root, what, name, count = Path(sys.argv[1]), *sys.argv[2:]
+executor = jpsi.JobExecutor.get_instance(name)
+text = 'echo "$1" >>"$2"; exit "$1"'
+if what == "submit":
+    specs = [["-c", text, "sh", str(number), f"{root}/proof"] for number in range(int(count))]
+    print("begun", flush=True)
+    executor.submit_many([jpsi.Job(jpsi.JobSpec("/bin/sh", spec)) for spec in specs])
+else:
+    jobs = executor.recover()
+    executor.submit_many(job for job in jobs if job.status.state is jpsi.JobState.NEW)
+    for job in jobs:
+        status = job.wait(300)
+        print(job.spec.arguments[3], None if status is None else status.exit_code, flush=True)
+"""
+
+_CLIENT_SETTINGS = {"array_size": 20, "shortest_interval": "0.5s", "longest_interval": "1s", "grace": "15s"}
+
+
+class NumberedJobs:
+    """Jobs that prove their runs, and end with exit codes of their own once the gate is open."""
+
+    def __init__(self, directory: Path) -> None:
+        self.gate, self._proof = Gate(directory / "gate"), directory / "proof"
+
+    def job(self, number: int) -> Job:
+        """Return the job with this number."""
+        text = f'echo "$2" >>"$3"; {Gate.WAIT}; exit "$2"'
+        return Job(shell(text, self.gate.path, number, self._proof))
+
+    @property
+    def runs(self) -> list[int]:
+        """The numbers of the jobs that have begun, as often as they did."""
+        return sorted(map(int, self._proof.read_text().split())) if self._proof.exists() else []
+
+
+class RealFaultTests:
+    """The tests, for a class with the fixture `executor`, whose grace period is `GRACE`."""
+
+    #: The commands that report on jobs, and for each its first argument when it does, as a shell pattern.
+    status_commands: ClassVar[dict[str, str]]
+    #: The configuration of the executor of the client that is killed, as in a configuration file, besides
+    #: short intervals.
+    client_settings: ClassVar[Mapping[str, Any]] = {}
+    #: False if jobs end with the server, or it forgets them: some may be FAILED with the exit code of TERM, or
+    #: with `Reason.LOST`.
+    jobs_outlive_server: ClassVar[bool] = True
+    #: The longest time for something that must happen, in seconds.
+    patience: ClassVar[float] = 300.0
+    #: How often a client is killed, with `--long` and without.
+    client_rounds: ClassVar[tuple[int, int]] = (100, 5)
+    #: The longest time between the beginning of its submission and its end, in seconds.
+    client_seconds: ClassVar[float] = 1.5
+    #: The number of jobs that it submits.
+    client_jobs: ClassVar[int] = 60
+
+    @pytest.fixture
+    def control(self) -> Callable[[str], None]:
+        """Return a function that kills (`kill`) and starts (`start`) the server; skip the test without it."""
+        path = os.environ.get("JPSI_CI_CONTROL")
+        if path is None:
+            pytest.skip("no process that may kill the server listens at JPSI_CI_CONTROL")
+
+        def send(verb: str) -> None:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(path)
+                client.sendall(verb.encode() + b"\n")
+                assert client.makefile().readline().strip() == "0", verb
+
+        return send
+
+    @pytest.fixture
+    def faulty(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Put commands on PATH that have the fault that a file says, and return the directory of that."""
+        directory = tmp_path / "bin"
+        directory.mkdir()
+        (directory / "fault").write_text("none\n")
+        (directory / "calls").touch()
+        for name, first in self.status_commands.items():
+            text = _COMMAND.replace("REAL", shutil.which(name) or name).replace("FIRST", first)
+            (directory / name).write_text(text.replace("DIRECTORY", str(directory)))
+            (directory / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+        return directory
+
+    def is_stuck(self, executor: JobExecutor, job: Job) -> bool:
+        """Return True if a job never ends as its server was killed, which is the server's own mistake."""
+        del executor, job
+        return False
+
+    def _exit_codes(self, jobs: list[Job]) -> list[int | None]:
+        statuses = [job.wait(self.patience) for job in jobs]
+        return [None if status is None else status.exit_code for status in statuses]
+
+    @pytest.mark.parametrize("fault", ["garbled", "cut", "empty", "hangs", "fails"])
+    def test_a_wrong_answer_changes_no_outcome(
+        self, faulty: Path, executor: JobExecutor, tmp_path: Path, fault: str
+    ) -> None:
+        """The fault begins while jobs run, lasts for longer than the grace period, and they end meanwhile."""
+        jobs = NumberedJobs(tmp_path)
+        members = [jobs.job(number) for number in range(12)]
+        executor.submit_many(members[:9])
+        for it in members[9:]:
+            executor.submit(it)
+        assert eventually(lambda: len(jobs.runs) > 2, self.patience)
+        calls = faulty / "calls"
+
+        before = len(calls.read_text().splitlines())
+        (faulty / "fault").write_text(f"{fault}\n")
+        time.sleep(3 * GRACE)
+        jobs.gate.open()
+        time.sleep(3 * GRACE)
+
+        assert len(calls.read_text().splitlines()) > before
+        assert all(it.status.exit_code in {None, number} for number, it in enumerate(members))
+        (faulty / "fault").write_text("none\n")
+        assert self._exit_codes(members) == list(range(12))
+        assert jobs.runs == list(range(12))
+
+    @pytest.mark.parametrize("round_", range(2))
+    def test_a_killed_server_loses_no_job(
+        self, executor: JobExecutor, control: Callable[[str], None], tmp_path: Path, round_: int
+    ) -> None:
+        """The server is killed with -9 and started again while 50 jobs are there and 20 are submitted."""
+        jobs = NumberedJobs(tmp_path)
+        members = [jobs.job(number) for number in range(70)]
+        executor.submit_many(members[:50])
+        members[0].wait(self.patience, target_states=JobState.ACTIVE)
+        errors: list[str] = []
+
+        def submit(job: Job) -> None:
+            while job.native_id is None and job.status.state is JobState.NEW:
+                try:
+                    executor.submit(job)
+                except SubmitException as e:
+                    errors.append(str(e))
+                    if not e.transient:
+                        return
+                    time.sleep(1)
+
+        threads = [threading.Thread(target=submit, args=[job]) for job in members[50:]]
+        for thread in threads[:10]:
+            thread.start()
+        time.sleep(0.1 * round_)
+        control("kill")
+        for thread in threads[10:]:
+            thread.start()
+        time.sleep(5)
+        control("start")
+        for thread in threads:
+            thread.join(self.patience)
+        jobs.gate.open()
+
+        codes = self._exit_codes([it for it in members if not self.is_stuck(executor, it)])
+        stuck = [number for number, it in enumerate(members) if not it.status.final]
+        lost = [number for number, it in enumerate(members) if _is_lost(it)]
+        others = [number for number in range(70) if number not in stuck + lost]
+        assert len(stuck) <= 1, errors
+        assert not (self.jobs_outlive_server and lost), errors
+        assert [it for it in codes if it not in {None, _TERMINATED}] == others, errors
+        assert [it for it in jobs.runs if it not in lost] == others, errors
+        assert len(jobs.runs) == len(set(jobs.runs)), errors
+
+    def test_a_killed_client_loses_no_job(
+        self, executor: JobExecutor, tmp_path: Path, pytestconfig: pytest.Config
+    ) -> None:
+        """A client is killed with -9 while it submits; another finds the jobs, and submits the others."""
+        instants = random.Random(20261122)  # noqa: S311  the same in each run
+        is_long = pytestconfig.getoption("--long", default=False)
+        results = []
+        for round_ in range(self.client_rounds[0 if is_long else 1]):
+            root = tmp_path / str(round_)
+            root.mkdir()
+            settings = {**_CLIENT_SETTINGS, **self.client_settings, "work_directory": str(root / "work")}
+            # each document of JSON is one of YAML
+            configuration = json.dumps({"executors": {executor.name: {"config": settings}}})
+            (root / "config.yaml").write_text(configuration)
+            results.append(self._kill_client(executor.name, root, instants.uniform(0.0, self.client_seconds)))
+
+        assert [it for it in results if it] == []
+
+    def _kill_client(self, name: str, root: Path, instant: float) -> str:
+        """Kill a client once; return what is wrong then, or nothing."""
+        program = [sys.executable, "-c", _CLIENT, str(root)]
+        environment = {**os.environ, "JPSI_CONFIG": str(root / "config.yaml")}
+        submission = [*program, "submit", name, str(self.client_jobs)]
+        with subprocess.Popen(submission, stdout=subprocess.PIPE, text=True, env=environment) as client:
+            assert client.stdout is not None
+            assert client.stdout.readline() == "begun\n"
+            time.sleep(instant)
+            client.send_signal(signal.SIGKILL)
+        found = subprocess.run(
+            [*program, "recover", name, "0"], capture_output=True, text=True, check=False, env=environment
+        )
+        if found.returncode != 0:
+            return f"killed after {instant:.3f} s: {found.stderr}"
+        codes = dict(line.split() for line in found.stdout.splitlines())
+        proof = root / "proof"
+        runs = proof.read_text().split() if proof.exists() else []
+        is_right = all(number == code for number, code in codes.items()) and sorted(runs) == sorted(codes)
+        return "" if is_right else f"killed after {instant:.3f} s: {codes=}, {runs=}"
+
+
+def _is_lost(job: Job) -> bool:
+    return job.status.reason is Reason.LOST or job.status.exit_code == _TERMINATED
