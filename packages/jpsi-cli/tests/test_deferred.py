@@ -70,12 +70,12 @@ def test_a_job_released_during_the_submission_is_submitted(monkeypatch: pytest.M
     with jpsi.JobExecutor("local") as local:
         one, two = jobs_after((), ())
         deferral = job_store.defer(local, [one, two], is_held=True)
-    deferral.release(one.id)
+    deferral.release([one.id])
     submit = deferred._DeferredJobs._submit
 
     def submit_and_release(*arguments: Any) -> None:
         submit(*arguments)
-        deferral.release(two.id)
+        deferral.release([two.id])
 
     monkeypatch.setattr(deferred._DeferredJobs, "_submit", submit_and_release)
     submit_deferred(deferral.name)
@@ -87,13 +87,13 @@ def test_a_job_released_as_the_process_ends_gets_another(monkeypatch: pytest.Mon
     with jpsi.JobExecutor("local") as local:
         one, two = jobs_after((), ())
         deferral = job_store.defer(local, [one, two], is_held=True)
-    deferral.release(one.id)
+    deferral.release([one.id])
     acknowledge, started = job_store.Deferral.acknowledge, list[str]()
 
     def acknowledge_and_release(self: job_store.Deferral, job_ids: Iterable[str]) -> list[str]:
         pending = acknowledge(self, job_ids)
         if not pending:
-            deferral.release(two.id)
+            deferral.release([two.id])
         return pending
 
     monkeypatch.setattr(job_store.Deferral, "acknowledge", acknowledge_and_release)
@@ -137,8 +137,7 @@ def test_a_long_outage_leaves_few_attempts(monkeypatch: pytest.MonkeyPatch) -> N
     def cancel_at_last() -> None:
         if len(times) == 20:
             assert not deferral.was_cancelled(job.id)
-            with contextlib.suppress(jpsi.SubmitException):
-                deferral.cancel(job.id, iter((0.0, 100.0)).__next__, lambda _: None)
+            job_store.cancel_deferred({job.id: deferral}, iter((0.0, 100.0)).__next__, lambda _: None)
 
     monkeypatch.setattr(jpsi.JobExecutor, "submit", refuse)
     with attended(deferral):
@@ -150,6 +149,54 @@ def test_a_long_outage_leaves_few_attempts(monkeypatch: pytest.MonkeyPatch) -> N
     # a cancel need not wait for the end of the pause
     assert stored(job).status.state is jpsi.JobState.CANCELED
     assert clock.now - times[-1] < 1.0
+
+
+def test_a_process_that_waits_reads_its_jobs_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    with jpsi.JobExecutor("local") as local:
+        one, two = jobs_after((), ())
+        deferral = job_store.defer(local, [one, two])
+    clock, looks, acknowledge = Clock(), list[float](), job_store.Deferral.acknowledge
+
+    def look(self: job_store.Deferral, job_ids: Iterable[str]) -> list[str]:
+        looks.append(clock.now)
+        return acknowledge(self, job_ids)
+
+    def request_at_last() -> None:
+        if clock.now in {100.0, 200.0}:
+            wanted = {(one if clock.now == 100.0 else two).id: deferral}
+            job_store.cancel_deferred(wanted, iter((0.0, 100.0)).__next__, lambda _: None)
+
+    # it waits for another job for as long as it has jobs to submit
+    def await_dependencies(_: object, is_wanted: Callable[[], object]) -> None:
+        while is_wanted():
+            clock.sleep(0.5)
+
+    monkeypatch.setattr(deferred, "time", clock)
+    monkeypatch.setattr(deferred, "await_dependencies", await_dependencies)
+    foreign = dependencies.Dependencies(foreign=[jpsi.Dependency("x")])
+    monkeypatch.setattr(deferred, "sort_dependencies", lambda *_: foreign)
+    monkeypatch.setattr(job_store.Deferral, "acknowledge", look)
+    clock.at_sleep = request_at_last
+    with attended(deferral):
+        submit_deferred(deferral.name)
+
+    assert [it for it in looks if 0.0 < it < 100.0] == [
+        0.5,
+        1.0,
+        2.0,
+        4.0,
+        8.0,
+        16.0,
+        31.0,
+        46.0,
+        61.0,
+        76.0,
+        91.0,
+    ]
+    # the answer to a request comes at once
+    assert 100.0 in looks
+    assert clock.now == 200.0
+    assert [stored(it).status.state for it in (one, two)] == [jpsi.JobState.CANCELED] * 2
 
 
 class Clock:
@@ -244,8 +291,8 @@ def test_a_job_cancelled_while_its_submission_waits_is_cancelled(slurm: jpsi.Job
     submit_job = jpsi.JobExecutor.submit
 
     def submit_late(executor: jpsi.JobExecutor, recalled: jpsi.Job) -> None:
-        with pytest.raises(jpsi.SubmitException, match="does not react"):
-            deferral.cancel(job.id, iter((0.0, 100.0)).__next__, lambda _: None)
+        found = job_store.cancel_deferred({job.id: deferral}, iter((0.0, 100.0)).__next__, lambda _: None)
+        assert "does not react" in str(found.failures[job.id])
         submit_job(executor, recalled)
 
     with pytest.MonkeyPatch.context() as patch, attended(deferral):
@@ -276,7 +323,8 @@ def test_a_wait_reads_no_other_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = iter(range(5))
 
     unmet = deferred.await_dependencies(
-        [jpsi.Dependency(held.id)], lambda: next(looks, None) is not None or deferral.cancel(held.id)
+        [jpsi.Dependency(held.id)],
+        lambda: next(looks, None) is not None or job_store.cancel_deferred({held.id: deferral}),
     )
 
     assert unmet is not None
@@ -359,6 +407,53 @@ def test_a_process_that_fails_is_not_started_again_and_again(monkeypatch: pytest
     assert len(started) == 2
 
 
+def test_processes_that_are_killed_again_and_again_follow_at_growing_intervals(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (job,) = jobs_after(())
+        job_store.defer(local, [job])
+    clock, starts = Clock(), list[float]()
+    monkeypatch.setattr(deferred, "time", clock)
+
+    def start(_: job_store.Deferral) -> Any:
+        starts.append(clock.now)
+        return SimpleNamespace(poll=lambda: -9)
+
+    monkeypatch.setattr(deferred, "start_waiting", start)
+    awaited = deferred.await_submission([stored(job)], deadline=300.0)
+
+    assert awaited.deferred_ids == {job.id}
+    assert [after - before for before, after in itertools.pairwise(starts)] == [
+        *(0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0),
+        *(60.0, 60.0, 60.0),
+    ]
+    assert capfd.readouterr().err == (
+        "jpsi: the process that submits deferred jobs was killed by signal 9; jpsi starts another, and if "
+        "that is killed too, the next ones ever later\n"
+    )
+
+
+def test_a_wait_for_a_job_that_no_process_submits_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with jpsi.JobExecutor("local") as local:
+        (job,) = jobs_after(())
+        deferral = job_store.defer(local, [job])
+    monkeypatch.setattr(deferred, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(deferred, "_LOOK_PAUSE", 0.0)
+    monkeypatch.setattr(deferred, "start_waiting", lambda _: SimpleNamespace(poll=lambda: 1))
+    looks = iter(range(5))
+
+    unmet = deferred.await_dependencies([jpsi.Dependency(job.id)], lambda: next(looks, None) is not None)
+
+    assert unmet is None
+    assert capfd.readouterr().err == (
+        f"jpsi: job {job.id} is not submitted: the process that was to submit it has failed; "
+        f"{deferral.log} says why; a process has to run that submits it: jpsi wait {job.id}\n"
+    )
+
+
 def test_only_its_own_machine_submits_a_process(run: Any) -> None:
     with jpsi.JobExecutor("local") as local:
         (job,) = jobs_after(())
@@ -405,6 +500,23 @@ def test_jpsi_waits_for_more_jobs_than_a_directive_takes(
 
     assert (len(few.native), few.foreign) == (50, [])
     assert (many.native, many.foreign) == ([jpsi.Dependency("1")], wanted)
+
+
+def test_an_id_as_the_job_itself_spells_it_is_one_of_its_batch_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # the process was killed that submitted them, so the claims of the jobs have their ids
+    origin = job_store.Origin("flux", "", Path("/work/flux"))
+    found = [
+        stored_job("named", native_id="\N{LATIN SMALL LETTER F WITH HOOK}4JWpL1vw", origin=origin),
+        stored_job("unnamed", native_id="unnamed.unreadable", origin=origin),
+    ]
+    monkeypatch.setattr(job_store, "jobs", lambda: found)
+    with FakeScheduler(slots=0) as fake, on_path("flux", fake), jpsi.JobExecutor("flux") as flux:
+        sorted_ = dependencies.sort_dependencies([jpsi.Dependency(job.id) for job in found], flux, "flux")
+
+    assert sorted_.native == [jpsi.Dependency("7290690207744")]
+    assert sorted_.foreign == [jpsi.Dependency("unnamed")]
 
 
 def test_this_machine_limits_a_deferred_array() -> None:

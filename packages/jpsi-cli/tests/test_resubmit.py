@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -11,6 +12,10 @@ from typing import Any
 
 import pytest
 
+import jpsi
+from jpsi_cli.submission import job_limits, resubmit
+from jpsi_engine import job_store
+from jpsi_engine.spool import Spool
 from jpsi_testing.fake import FakeScheduler, on_path
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -73,6 +78,152 @@ def test_what_was_resubmitted_is_not_resubmitted_again(slurm: Run) -> None:
     )
     assert third not in {job, again}
     assert len(listed(slurm)) == 3
+
+
+@pytest.fixture
+def _home(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have this process find the jobs of `jpsi`."""
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"):
+        monkeypatch.setenv(name, environment[name])
+
+
+def failed_job(run: Run) -> job_store.StoredJob:
+    job = printed(run("submit", "--", "false"))
+    run("wait", job)
+    (found,) = job_store.jobs()
+    return found
+
+
+def resubmit_failed(*words: str) -> int:
+    return resubmit.resubmit(jobs=words, only_failed=True, after=(), as_json=False)
+
+
+@pytest.mark.usefixtures("_home")
+def test_of_two_commands_at_once_one_repeats_a_job(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    job = failed_job(run)
+    select, others = resubmit.select_jobs, list[str]()
+
+    def select_and_lose(words: Any, jobs: Any) -> Any:
+        found = select(words, jobs)
+        # meanwhile the other one has come to its end
+        others.append(printed(run("resubmit", "--failed", job.id)))
+        return found
+
+    monkeypatch.setattr(resubmit, "select_jobs", select_and_lose)
+
+    assert resubmit_failed(job.id) == 0
+    assert capfd.readouterr() == (
+        "",
+        f"jpsi: nothing to submit: what failed was submitted again before, as {others[0]}\n",
+    )
+    assert len(job_store.jobs()) == 2
+
+
+@pytest.mark.usefixtures("_home")
+def test_a_command_waits_for_the_end_of_another_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = failed_job(run)
+    monkeypatch.setattr(job_store, "_PATIENCE_SECONDS", 0.0)
+
+    with (job.origin.path / "repetitions").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(
+            jpsi.SubmitException, match="another process is repeating jobs of local; try again"
+        ):
+            resubmit_failed(job.id)
+
+    assert len(job_store.jobs()) == 1
+    assert resubmit_failed(job.id) == 0
+
+
+@pytest.mark.usefixtures("_home")
+def test_a_command_that_was_killed_before_it_submitted_is_repeated(run: Run) -> None:
+    job = failed_job(run)
+    spool = Spool(job.origin.path)
+    intent = spool.intent(job.id, 1)
+    assert intent is not None
+    spec = {**intent.content["spec"], "attributes": {"custom_attributes": {"jpsi.repeats": job.id}}}
+    os.close(spool.prepare("killed", 1, {**intent.content, "id": "killed", "spec": spec}, ""))
+
+    again = printed(run("resubmit", "--failed", job.id))
+
+    found = {it.id: it for it in job_store.jobs()}
+    assert found.keys() == {job.id, "killed", again}
+    assert found[again].repeats == job.id
+
+
+@pytest.mark.usefixtures("_home")
+def test_a_job_that_was_never_submitted_is_submitted_again(run: Run) -> None:
+    with jpsi.JobExecutor("local") as local:
+        job = jpsi.Job(jpsi.JobSpec("/bin/false"))
+        deferral = job_store.defer(local, [job])
+    deferral.give_up(job.id, "no such account")
+
+    result = run("resubmit", "--failed", job.id)
+    again = result.stdout.decode().strip()
+    assert result.stderr.decode() == (
+        f"jpsi: job {job.id} was never submitted; jpsi repeats it like one that failed\n"
+    )
+    assert run("wait", again).returncode == 1
+    last = printed(run("resubmit", "--failed", again))
+
+    # the last one repeats the first, too
+    result = run("resubmit", "--failed", job.id)
+    assert result.stderr.decode() == (
+        f"jpsi: nothing to submit: what failed was submitted again before, as {again}\n"
+    )
+    assert len({job.id, again, last}) == 3
+
+
+@pytest.mark.usefixtures("_home")
+def test_a_job_and_its_repetition_that_was_never_submitted_make_one_job(run: Run) -> None:
+    job = failed_job(run)
+    (spec,) = job_store.repeated_specs({job.id: job.spec})
+    with jpsi.JobExecutor("local") as local:
+        second = jpsi.Job(spec)
+        deferral = job_store.defer(local, [second])
+    deferral.give_up(second.id, "no such account")
+
+    again = printed(run("resubmit", "--failed", job.id, second.id))
+
+    (found,) = [it for it in job_store.jobs() if it.id == again]
+    assert found.repeats == job.id
+    # what repeats the repetition would do as well
+    run("wait", again)
+    third = run("resubmit", "--failed", second.id).stdout.decode().strip()
+    assert third
+    result = run("resubmit", "--failed", job.id)
+    assert (result.returncode, result.stdout) == (0, b"")
+
+
+@pytest.mark.usefixtures("_home")
+def test_a_deferred_job_that_no_process_submits_is_named(run: Run) -> None:
+    with jpsi.JobExecutor("local") as local:
+        job = jpsi.Job(jpsi.JobSpec("/bin/true"))
+        job_store.defer(local, [job])
+
+    result = run("resubmit", "--failed", job.id)
+    assert (result.returncode, result.stdout) == (0, b"")
+    assert result.stderr.decode() == (
+        f"jpsi: job {job.id} is yet to be submitted, but no process does that: jpsi wait {job.id}\n"
+        "jpsi: nothing to submit: none has failed or was cancelled\n"
+    )
+
+
+@pytest.mark.usefixtures("_home")
+def test_the_queues_are_asked_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = failed_job(run)
+    queries, find_excess = list[str](), job_limits.find_excess
+
+    def count(executor: jpsi.JobExecutor, specs: Any) -> Any:
+        queries.append(executor.name)
+        return find_excess(executor, specs)
+
+    monkeypatch.setattr(job_limits, "find_excess", count)
+
+    assert resubmit_failed(job.id) == 0
+    assert queries == ["local"]
 
 
 def test_one_element_is_repeated_alone(slurm: Run, tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ that waits for the other jobs holds the lock on the file of the deferral; if it 
 take its place.
 
 Only the process that has the lock decides whether a job is submitted. Other processes leave a request to
-cancel or to hold a job beside it, and wait until that process has seen the request.
+cancel or to hold a job beside it, announce that beside the file of the deferral, and wait until that process
+has seen the request.
 """
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import errno
 import json
@@ -21,7 +23,7 @@ import platform
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,10 +31,18 @@ from typing import TYPE_CHECKING
 import attrs
 
 from jpsi import Evidence, JobState, JobStatus, Reason
-from jpsi.plugin import Dependency, JobSpec, SubmitException
+from jpsi.plugin import Dependency, JobSpec, JpsiError, SubmitException
 from jpsi.plugin.engine import one_line, serialization
 from jpsi_engine import host
-from jpsi_engine.spool import DAMAGE, DEFERRED_FILE, Spool, encode_status
+from jpsi_engine.spool import (
+    DAMAGE,
+    DEFERRED_FILE,
+    SHARED,
+    Spool,
+    encode_status,
+    share_dependencies,
+    store_dependencies,
+)
 from jpsi_engine.verdict import CANCEL, Stop, never_ran_status
 
 # Listing jobs takes no executor, so its modules are imported only where they are needed.
@@ -56,7 +66,7 @@ _HOLD, _HELD = "hold", "held"
 class Deferral:
     """The deferred submission of jobs that were submitted together."""
 
-    _root: Path
+    root: Path
     name: str
     #: The machine whose processes the jobs are to be; None for jobs of a batch system.
     machine: str | None = None
@@ -76,11 +86,11 @@ class Deferral:
 
     @property
     def _spool(self) -> Spool:
-        return Spool(self._root)
+        return Spool(self.root)
 
     @property
     def _path(self) -> str:
-        return _path(self._root, self.name)
+        return _path(self.root, self.name)
 
     @property
     def is_attended(self) -> bool:
@@ -135,106 +145,38 @@ class Deferral:
             os.close(lock)
         return process
 
-    def cancel(
-        self,
-        job_id: str,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> bool:
-        """Have a job never be submitted; return False if it was submitted already.
+    @property
+    def last_request(self) -> str:
+        """A text that differs after each request to cancel, hold or release jobs."""
+        with contextlib.suppress(OSError, ValueError):
+            return host.read_text(f"{self._path}.request")
+        return ""
 
-        Raises:
-            SubmitException: the process that may be submitting it does not react.
-        """
-
-        def stop(attempt: int) -> None:
-            self._spool.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)).content)
-
-        with self._convert_errors():
-            return self._request(job_id, stop, self._has_ended, clock, sleep)
-
-    def _request(
-        self,
-        job_id: str,
-        leave: Callable[[int], None],
-        has_happened: Callable[[str], bool],
-        clock: Callable[[], float],
-        sleep: Callable[[float], None],
-    ) -> bool:
-        """Leave a request for a job, and wait until it is met; return False if the job was submitted instead.
-
-        `leave` writes the request, given the last attempt of the job; `has_happened` is true once it is met.
-        """
-        deadline = clock() + _PATIENCE_SECONDS
-        # a submission that fails meanwhile leaves a further attempt, of a job that is deferred again
-        while (attempt := self._spool.deferred_attempt(job_id)) is not None:
-            leave(attempt)
-            with host.hold_lock(self._path, 0.0) as is_locked:
-                # no process submits it now
-                if is_locked is not False:
-                    self.acknowledge([job_id])
-            if has_happened(job_id):
-                break
-            if clock() > deadline:
-                msg = f"{self.process}, which submits it, does not react"
-                raise SubmitException(msg)
-            sleep(_POLL_SECONDS)
-        return has_happened(job_id)
-
-    def _convert_errors(self) -> contextlib.AbstractContextManager[None]:
-        return host.convert_os_errors("the deferred jobs cannot be read or changed", str(self._root))
-
-    def _has_ended(self, job_id: str) -> bool:
-        return self._spool.read_final(job_id, self._spool.last_attempt(job_id)) is not None
+    def announce(self) -> None:
+        """Have the process that may be submitting the jobs look for requests."""
+        # without it, that process sees them later
+        with contextlib.suppress(OSError):
+            host.write(f"{self._path}.request", str(uuid.uuid4()).encode("ascii"))
 
     def is_held(self, job_id: str) -> bool:
         """Return True if a job is not submitted before it is released."""
-        return host.exists(self._file(job_id, _HELD))
+        return host.exists(_file(self._spool, job_id, _HELD))
 
-    def hold(
-        self,
-        job_id: str,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> bool:
-        """Keep a job from being submitted until it is released; return False if it was submitted already.
-
-        Raises:
-            SubmitException: the process that may be submitting it does not react; then the job is not held.
-        """
-        is_held = False
-        with self._convert_errors():
-            try:
-                is_held = self.is_held(job_id) or self._request(
-                    job_id,
-                    lambda _: host.write(self._file(job_id, _HOLD), b""),
-                    self.is_held,
-                    clock,
-                    sleep,
-                )
-            finally:
-                if not is_held:
-                    # not what another process has held meanwhile
-                    _remove(self._file(job_id, _HOLD))
-        return is_held
-
-    def release(self, job_id: str) -> bool:
-        """Let a held job be submitted, and return True; the caller then starts a process that does.
+    def release(self, job_ids: Iterable[str]) -> None:
+        """Let held jobs be submitted; the caller then starts a process that does.
 
         Raises:
             SubmitException: that cannot be recorded.
         """
-        with self._convert_errors():
-            for name in (_HOLD, _HELD):
-                _remove(self._file(job_id, name))
-        return True
-
-    def _file(self, job_id: str, name: str) -> str:
-        return f"{self._spool.folder(job_id)}/{name}"
+        with _convert_errors(self.root):
+            for job_id in job_ids:
+                for name in (_HOLD, _HELD):
+                    _remove(_file(self._spool, job_id, name))
+        self.announce()
 
     def was_cancelled(self, job_id: str) -> bool:
         """Return True if a process has requested the end of a job, whether or not it is deferred any more."""
-        with self._convert_errors():
+        with _convert_errors(self.root):
             return self._spool.was_stopped(job_id)
 
     def acknowledge(self, job_ids: Iterable[str]) -> list[str]:
@@ -246,7 +188,7 @@ class Deferral:
             SubmitException: the jobs cannot be read or changed.
         """
         pending = []
-        with self._convert_errors():
+        with _convert_errors(self.root):
             for job_id in job_ids:
                 attempt = self._spool.deferred_attempt(job_id)
                 if attempt is None:
@@ -259,12 +201,12 @@ class Deferral:
 
     def _accept_hold(self, job_id: str, attempt: int) -> bool:
         """Hold a job if that was requested; return True if it is held."""
-        if host.exists(self._file(job_id, _HOLD)):
+        if host.exists(_file(self._spool, job_id, _HOLD)):
             # an attempt whose submission was cut short is not recovered, and so submitted, by other programs
             self._spool.give_up(job_id, attempt, "")
             # the request may be withdrawn meanwhile
             with contextlib.suppress(FileNotFoundError):
-                os.rename(self._file(job_id, _HOLD), self._file(job_id, _HELD))  # noqa: PTH104
+                os.rename(_file(self._spool, job_id, _HOLD), _file(self._spool, job_id, _HELD))  # noqa: PTH104
         return self.is_held(job_id)
 
     def end(self, job_ids: Iterable[str], why: str) -> None:
@@ -280,7 +222,7 @@ class Deferral:
             reason=Reason.DEPENDENCY,
             evidence=Evidence.ABSENCE,
         )
-        with self._convert_errors():
+        with _convert_errors(self.root):
             for job_id in job_ids:
                 self._finish(job_id, status)
 
@@ -296,12 +238,153 @@ class Deferral:
         Raises:
             SubmitException: that cannot be recorded.
         """
-        with self._convert_errors():
+        with _convert_errors(self.root):
             attempt = self._spool.deferred_attempt(job_id)
             if attempt is not None:
                 reason = json.dumps(one_line(why)).encode("ascii")
-                host.write(self._file(job_id, f"unsent.{attempt}"), reason)
-                _remove(self._file(job_id, DEFERRED_FILE))
+                host.write(_file(self._spool, job_id, f"unsent.{attempt}"), reason)
+                _remove(_file(self._spool, job_id, DEFERRED_FILE))
+
+
+def _convert_errors(root: Path) -> contextlib.AbstractContextManager[None]:
+    return host.convert_os_errors("the deferred jobs cannot be read or changed", str(root))
+
+
+def _file(spool: Spool, job_id: str, name: str) -> str:
+    return f"{spool.folder(job_id)}/{name}"
+
+
+@attrs.frozen(slots=True)
+class ControlledJobs:
+    """Deferred jobs after a request to cancel or hold them; those in neither field were submitted before."""
+
+    #: The ids of those that were cancelled or held.
+    done: Collection[str]
+    #: The errors of those whose files cannot be changed, or whose process does not react, by job id.
+    failures: Mapping[str, JpsiError]
+
+
+def cancel_deferred(
+    jobs: Mapping[str, Deferral],
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> ControlledJobs:
+    """Have jobs never be submitted, given their deferrals by job id."""
+    return _Cancellations(jobs).make(clock, sleep)
+
+
+def hold_deferred(
+    jobs: Mapping[str, Deferral],
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> ControlledJobs:
+    """Keep jobs from being submitted until they are released, given their deferrals by job id."""
+    holds = _Holds(jobs)
+    try:
+        return holds.make(clock, sleep)
+    finally:
+        holds.withdraw()
+
+
+@attrs.frozen(slots=True)
+class _Requests(abc.ABC):
+    """Requests about deferred jobs: all of them are written before the first answer is awaited."""
+
+    _jobs: Mapping[str, Deferral]
+    _done: set[str] = attrs.field(factory=set, init=False)
+    _failures: dict[str, JpsiError] = attrs.field(factory=dict, init=False)
+    #: The attempts for which requests were written, by job id.
+    _attempts: dict[str, int] = attrs.field(factory=dict, init=False)
+
+    @abc.abstractmethod
+    def _write(self, spool: Spool, job_id: str, attempt: int) -> None:
+        """Write the request about a job, given its last attempt."""
+
+    @abc.abstractmethod
+    def _is_met(self, spool: Spool, job_id: str) -> bool:
+        """Return True once the request about a job is met."""
+
+    def make(self, clock: Callable[[], float], sleep: Callable[[float], None]) -> ControlledJobs:
+        """Write the requests, and wait until each is met, or its job was submitted instead."""
+        deadline = clock() + _PATIENCE_SECONDS
+        left: dict[Deferral, list[str]] = {}
+        for job_id, deferral in self._jobs.items():
+            left.setdefault(deferral, []).append(job_id)
+        while left := {it: ids for it, job_ids in left.items() if (ids := self._look(it, job_ids))}:
+            if clock() > deadline:
+                for deferral, job_ids in left.items():
+                    error = SubmitException(f"{deferral.process}, which submits it, does not react")
+                    self._failures.update(dict.fromkeys(job_ids, error))
+                break
+            sleep(_POLL_SECONDS)
+        return ControlledJobs(self._done, self._failures)
+
+    def _look(self, deferral: Deferral, job_ids: Iterable[str]) -> list[str]:
+        """Return the jobs of a deferral that have no answer yet; each has a request."""
+        before = dict(self._attempts)
+        left = [it for it in job_ids if self._is_open(deferral, it)]
+        if self._attempts != before:
+            deferral.announce()
+        path = _path(deferral.root, deferral.name)
+        with self._fence(deferral, left), host.hold_lock(path, 0.0) as is_locked:
+            # no process submits them now
+            if is_locked is not False:
+                deferral.acknowledge(left)
+                left = [it for it in left if self._is_open(deferral, it)]
+        return [it for it in left if it not in self._failures]
+
+    def _is_open(self, deferral: Deferral, job_id: str) -> bool:
+        """Return True if a job has no answer yet; its request is written then."""
+        spool = Spool(deferral.root)
+        with self._fence(deferral, [job_id]):
+            attempt = spool.deferred_attempt(job_id)
+            if self._is_met(spool, job_id):
+                self._done.add(job_id)
+            elif attempt is not None:
+                # a submission that fails meanwhile leaves a further attempt, of a job that is deferred again
+                if self._attempts.get(job_id) != attempt:
+                    self._write(spool, job_id, attempt)
+                    self._attempts[job_id] = attempt
+                return True
+        return False
+
+    @contextlib.contextmanager
+    def _fence(self, deferral: Deferral, job_ids: Iterable[str]) -> Iterator[None]:
+        """Record an error of some jobs, so that the others have their requests all the same."""
+        try:
+            with _convert_errors(deferral.root):
+                yield
+        except SubmitException as e:
+            self._failures.update(dict.fromkeys(job_ids, e))
+
+
+@attrs.frozen(slots=True)
+class _Cancellations(_Requests):
+    """Requests that jobs never be submitted."""
+
+    def _write(self, spool: Spool, job_id: str, attempt: int) -> None:
+        spool.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)).content)
+
+    def _is_met(self, spool: Spool, job_id: str) -> bool:
+        return spool.read_final(job_id, spool.last_attempt(job_id)) is not None
+
+
+@attrs.frozen(slots=True)
+class _Holds(_Requests):
+    """Requests that jobs be submitted only once they are released."""
+
+    def _write(self, spool: Spool, job_id: str, _: int) -> None:
+        host.write(_file(spool, job_id, _HOLD), b"")
+
+    def _is_met(self, spool: Spool, job_id: str) -> bool:
+        return host.exists(_file(spool, job_id, _HELD))
+
+    def withdraw(self) -> None:
+        """Remove the requests that were not met, but not what another process has held meanwhile."""
+        for job_id in self._attempts.keys() - self._done:
+            deferral = self._jobs[job_id]
+            with self._fence(deferral, [job_id]):
+                _remove(_file(Spool(deferral.root), job_id, _HOLD))
 
 
 def read_deferral(root: Path, job_id: str, machine: str | None) -> Deferral | None:
@@ -356,15 +439,18 @@ def defer(
     root = previews[0][2].path.parents[2]
     spool, here = Spool(root), Path.cwd()
     deferral = Deferral(root, str(uuid.uuid4()))
+    shared = f"{_path(root, deferral.name)}.{SHARED}"
     with host.convert_os_errors("the jobs could not be recorded"), contextlib.ExitStack() as undo:
         spool.open()
         host.make_directories(os.path.dirname(_path(root, "")))  # noqa: PTH120  text, as in the spool
         undo.callback(host.forget, _path(root, deferral.name))
         # written once, as a new file would not have the lock that a process holds on this one
         host.write(_path(root, deferral.name), json.dumps({"directory": str(here)}).encode("ascii"))
+        if after:
+            undo.callback(host.forget, shared)
+            store_dependencies(shared, after)
         for job_id, given, preview in previews:
             spec = attrs.evolve(given, directory=given.directory or here)
-            spec.attributes = attrs.evolve(spec.attributes, after=[*(spec.attributes.after or ()), *after])
             intent = {
                 "id": job_id,
                 "attempt": _ATTEMPT,
@@ -374,6 +460,7 @@ def defer(
                 "boot": host.boot_id(),
                 "directory": str(spec.directory),
                 "spec": serialization.encode(spec),
+                SHARED: bool(after),
             }
             lock = spool.reserve(job_id, _ATTEMPT)
             undo.callback(spool.discard, job_id, _ATTEMPT)
@@ -382,6 +469,8 @@ def defer(
                 spool.give_up(job_id, _ATTEMPT, "")
                 if is_held:
                     host.write(f"{spool.folder(job_id)}/{_HELD}", b"")
+                if after:
+                    share_dependencies(shared, spool.folder(job_id))
                 host.write(f"{spool.folder(job_id)}/{DEFERRED_FILE}", deferral.name.encode("ascii"))
                 spool.write_attempt(lock, job_id, _ATTEMPT, intent, preview.run)
                 spool.revoke(job_id, _ATTEMPT)

@@ -11,6 +11,7 @@ upon jobs, open their executor: `job.origin.open().recall([job.id])`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -25,7 +26,7 @@ import attrs
 
 from jpsi import JobStatus, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
-from jpsi.plugin.engine import decode, problems
+from jpsi.plugin.engine import problems
 from jpsi_engine.array_expansion import (
     ARRAY_ID,
     REPEATS,
@@ -36,8 +37,15 @@ from jpsi_engine.array_expansion import (
     repeated_specs,
     single_spec,
 )
-from jpsi_engine.deferral import Deferral, defer, read_deferral
-from jpsi_engine.host import is_transient, parse_native_id
+from jpsi_engine.deferral import (
+    ControlledJobs,
+    Deferral,
+    cancel_deferred,
+    defer,
+    hold_deferred,
+    read_deferral,
+)
+from jpsi_engine.host import convert_os_errors, hold_lock, is_transient, parse_native_id
 from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 from jpsi_engine.spool import (
     DAMAGE,
@@ -50,6 +58,7 @@ from jpsi_engine.spool import (
     SpoolFolder,
     array_problem,
     array_tag,
+    decode_request,
     fallback_intent,
     find_spools,
     folder_name,
@@ -67,6 +76,7 @@ if TYPE_CHECKING:
     from jpsi.plugin.engine import Stream
 
 __all__ = [
+    "ControlledJobs",
     "DamagedJob",
     "Deferral",
     "Origin",
@@ -75,9 +85,12 @@ __all__ = [
     "array_id",
     "array_index",
     "at_a_time",
+    "cancel_deferred",
     "damaged",
     "defer",
+    "hold_deferred",
     "jobs",
+    "lock_repetitions",
     "repeated_specs",
     "reread",
     "shown",
@@ -86,6 +99,9 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+# The file in a spool whose lock is held by the process that repeats jobs, and the seconds to wait for it.
+_REPETITIONS = "repetitions"
+_PATIENCE_SECONDS = 60.0
 # How many jobs a remark names.
 _MAX_NAMED = 3
 # How much of an id a remark shows.
@@ -248,7 +264,7 @@ class StoredJob:
     def spec(self) -> JobSpec:
         """The job's spec; an empty one if its record is damaged."""
         try:
-            spec = decode(self._history.record.intent["spec"])
+            spec = decode_request(str(self.folder), self._history.record.intent)
         except DAMAGE:
             return JobSpec()
         return JobSpec() if self.damage and problems(spec) else spec
@@ -397,6 +413,27 @@ def reread(found: Iterable[StoredJob]) -> list[StoredJob]:
         place = None if job.array is None else ArrayMember(*job.array)
         by_origin.setdefault(job.origin, {})[job.id] = place
     return [job for origin, members in by_origin.items() for job in _read_origin(origin, members)]
+
+
+@contextlib.contextmanager
+def lock_repetitions(found: Iterable[StoredJob]) -> Iterator[None]:
+    """Keep other processes from repeating jobs of the same executors, while this one looks and submits.
+
+    The jobs that repeat others say so on disk, so nothing is left to clear if this process is killed.
+
+    Raises:
+        SubmitException: another process has been repeating jobs for a minute, or the lock cannot be taken.
+    """
+    with contextlib.ExitStack() as locks:
+        # in one order, so that no two processes wait for each other
+        for origin in sorted({job.origin for job in found}, key=lambda it: it.path):
+            path = str(origin.path / _REPETITIONS)
+            with convert_os_errors(f"the jobs in {origin.path} cannot be locked"):
+                is_held = locks.enter_context(hold_lock(path, _PATIENCE_SECONDS, create=True))
+            if not is_held:
+                msg = f"another process is repeating jobs of {origin.name}; try again when it has ended"
+                raise SubmitException(msg, transient=True)
+        yield
 
 
 @attrs.frozen

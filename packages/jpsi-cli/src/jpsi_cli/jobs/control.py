@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jpsi
 from jpsi_engine import job_store
-from jpsi_engine.job_store import Deferral, StoredJob
+from jpsi_engine.job_store import ControlledJobs, Deferral, StoredJob
 
 from .. import exit_codes, messages
 from ..stored_jobs import (
@@ -50,15 +50,15 @@ def cancel(*, jobs: Sequence[str], as_json: bool) -> int:
 def cancel_jobs(jobs: Iterable[StoredJob]) -> tuple[RecalledJobs, Mapping[str, jpsi.JpsiError]]:
     """Cancel jobs; return those that had not ended, and the errors by job id."""
     live, settled = settle_submissions(job for job in jobs if not job.status.final)
-    failures = dict(settled.failures)
-    for job in live:
-        try:
-            if job.deferral is not None and job.deferral.cancel(job.id):
-                live = [it for it in live if it is not job]
-        except jpsi.JpsiError as e:
-            failures[job.id] = e
-    recalled = recall_jobs(job for job in live if job.id not in failures)
+    deferred = job_store.cancel_deferred(_deferrals(live))
+    failures = {**settled.failures, **deferred.failures}
+    recalled = recall_jobs(job for job in live if job.id not in failures and job.id not in deferred.done)
     return recalled, {**failures, **recalled.failures, **_cancel_by_executor(recalled.jobs.values())}
+
+
+def _deferrals(jobs: Iterable[StoredJob]) -> dict[str, Deferral]:
+    """Return the deferrals of those jobs that are deferred, by job id."""
+    return {job.id: job.deferral for job in jobs if not job.status.final and job.deferral is not None}
 
 
 def _cancel_by_executor(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError]:
@@ -78,12 +78,12 @@ def _cancel_by_executor(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError
 
 def hold(*, jobs: Sequence[str]) -> int:
     """Keep jobs from starting, and return the exit code."""
-    return _control_each(jobs, jpsi.JobExecutor.hold, Deferral.hold)
+    return _control_each(jobs, jpsi.JobExecutor.hold, job_store.hold_deferred)
 
 
 def release(*, jobs: Sequence[str]) -> int:
     """Let held jobs start, and return the exit code."""
-    return _control_each(jobs, _release, Deferral.release, start_waiting)
+    return _control_each(jobs, _release, _release_deferred)
 
 
 def _release(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
@@ -92,21 +92,35 @@ def _release(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
         messages.error(f"job {job.id} runs already; there is nothing to release")
 
 
+def _release_deferred(jobs: Mapping[str, Deferral]) -> ControlledJobs:
+    """Release deferred jobs, and have a process submit them; `jobs` has their deferrals by job id."""
+    failures: dict[str, jpsi.JpsiError] = {}
+    by_deferral: dict[Deferral, list[str]] = {}
+    for job_id, deferral in jobs.items():
+        by_deferral.setdefault(deferral, []).append(job_id)
+    for deferral, job_ids in by_deferral.items():
+        try:
+            deferral.release(job_ids)
+            start_waiting(deferral)
+        except jpsi.JpsiError as e:
+            failures |= dict.fromkeys(job_ids, e)
+    return ControlledJobs(jobs.keys() - failures.keys(), failures)
+
+
 def _control_each(
     words: Sequence[str],
     act: Callable[[jpsi.JobExecutor, jpsi.Job], None],
-    act_on_deferred: Callable[[Deferral, str], bool],
-    conclude: Callable[[Deferral], object] = lambda _: None,
+    act_on_deferred: Callable[[Mapping[str, Deferral]], ControlledJobs],
 ) -> int:
     jobs, settled = settle_submissions(select_live_jobs(words, job_store.jobs()))
     failures = dict(settled.failures)
     failures |= {
         it.id: jpsi.SubmitException(f"it has ended: {it.status.state}") for it in jobs if it.status.final
     }
-    done, failed = _control_deferred(jobs, act_on_deferred, conclude)
-    failures |= failed
+    deferred = act_on_deferred(_deferrals(jobs))
+    failures |= deferred.failures
     # a deferred one may have been submitted meanwhile
-    recalled = recall_jobs(job for job in jobs if job.id not in failures and job.id not in done)
+    recalled = recall_jobs(job for job in jobs if job.id not in failures and job.id not in deferred.done)
     failures |= recalled.failures
     for followed in recalled.jobs.values():
         try:
@@ -116,25 +130,3 @@ def _control_each(
             failures[followed.id] = e
     report_failures(failures)
     return exit_codes.JPSI if failures else 0
-
-
-def _control_deferred(
-    jobs: Iterable[StoredJob],
-    act: Callable[[Deferral, str], bool],
-    conclude: Callable[[Deferral], object],
-) -> tuple[set[str], dict[str, jpsi.JpsiError]]:
-    """Control the deferred ones of some jobs; return the ids of those that are done, and the errors by id."""
-    done: dict[str, Deferral] = {}
-    failures: dict[str, jpsi.JpsiError] = {}
-    for job in jobs:
-        try:
-            if not job.status.final and job.deferral is not None and act(job.deferral, job.id):
-                done[job.id] = job.deferral
-        except jpsi.JpsiError as e:
-            failures[job.id] = e
-    for job_id, deferral in {it.name: (job_id, it) for job_id, it in done.items()}.values():
-        try:
-            conclude(deferral)
-        except jpsi.JpsiError as e:
-            failures[job_id] = e
-    return set(done), failures

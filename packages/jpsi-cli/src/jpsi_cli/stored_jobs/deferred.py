@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from .. import messages
 from ..error_boundary import SelectionError
 from .array_limit import limit_arrays
 from .dependencies import describe_unmet, sort_dependencies
-from .recall import RecalledJobs, best_status, recall_jobs
+from .recall import RecalledJobs, best_status, recall_jobs, report_failures
 
 _PROGRAM = (
     "from sys import argv; from jpsi_cli.stored_jobs import submit_deferred; "
@@ -31,8 +30,15 @@ _PROGRAM = (
 )
 # The seconds between two checks of whether jobs were submitted or cancelled.
 _POLL_SECONDS = 0.5
+# The most seconds between two looks at all deferred jobs while no process announces a request. A process of
+# an older jpsi announces none, and a network file system shows some files up to a minute late.
+_LONGEST_LOOK_SECONDS = 15.0
+# The least time between two looks at jobs, as a multiple of the time that a look takes.
+_LOOK_PAUSE = 50.0
 # The seconds after which a failed request to a batch system is repeated.
 _RETRY_SECONDS = 15.0
+# The most seconds between the starts of two processes that submit the same jobs.
+_LONGEST_RESTART_SECONDS = 60.0
 # The most seconds after which a submission is repeated; each one leaves the files of an attempt.
 _LONGEST_RETRY_SECONDS = 300.0
 # The pauses after which they grow no longer.
@@ -60,6 +66,8 @@ def start_waiting(deferral: Deferral) -> subprocess.Popen[bytes] | None:
         SubmitException: the process cannot be started.
     """
     try:
+        if deferral.is_attended:
+            return None
         # without the current directory, in which a module of the same name may be
         return deferral.start([sys.executable, "-P", "-c", _PROGRAM, deferral.name])
     except OSError as e:
@@ -110,10 +118,16 @@ def _deferral(job: StoredJob) -> Deferral | None:
 
 @attrs.frozen
 class _WaitingProcesses:
-    """The processes that this one has started to wait and submit jobs, by deferral."""
+    """The processes that this one has started to wait and submit jobs, by deferral.
+
+    The more of them were killed, the longer it waits before it starts the next one.
+    """
 
     _started: dict[str, list[subprocess.Popen[bytes]]] = attrs.field(factory=dict)
     _failed: set[str] = attrs.field(factory=set)
+    #: When the next one may be started, in seconds of the monotonic clock.
+    _due_at: dict[str, float] = attrs.field(factory=dict)
+    _reported: set[str] = attrs.field(factory=set)
 
     def look(self) -> None:
         """Note which of them have failed; only jobs that are read after that tell what they have left."""
@@ -130,17 +144,34 @@ class _WaitingProcesses:
         """Have a process wait for each deferral; return the errors where that fails, by its name."""
         errors: dict[str, jpsi.JpsiError] = {}
         for deferral in {it.name: it for it in deferrals}.values():
+            started, now = self._started.setdefault(deferral.name, []), time.monotonic()
+            if deferral.name in self._failed:
+                msg = f"the process that was to submit it has failed; {deferral.log} says why"
+                errors[deferral.name] = jpsi.SubmitException(msg)
+                continue
+            if now < self._due_at.get(deferral.name, now):
+                continue
             try:
-                started = None if deferral.name in self._failed else start_waiting(deferral)
+                process = start_waiting(deferral)
             except jpsi.JpsiError as e:
                 errors[deferral.name] = e
                 continue
-            if started is not None:
-                self._started.setdefault(deferral.name, []).append(started)
-            elif deferral.name in self._failed:
-                msg = f"the process that was to submit it has failed; {deferral.log} says why"
-                errors[deferral.name] = jpsi.SubmitException(msg)
+            if process is not None:
+                self._report_kill(deferral)
+                pause = _POLL_SECONDS * 2.0 ** min(len(started), _MOST_PAUSES)
+                self._due_at[deferral.name] = now + min(pause, _LONGEST_RESTART_SECONDS)
+                started.append(process)
         return errors
+
+    def _report_kill(self, deferral: Deferral) -> None:
+        """Report once that a process of a deferral was killed."""
+        codes = [code for it in self._started[deferral.name] if (code := it.poll()) is not None and code < 0]
+        if codes and deferral.name not in self._reported:
+            self._reported.add(deferral.name)
+            killed = f"the process that submits deferred jobs was killed by signal {-codes[-1]}"
+            messages.error(
+                f"{killed}; jpsi starts another, and if that is killed too, the next ones ever later"
+            )
 
 
 def settle_submissions(jobs: Iterable[StoredJob]) -> tuple[list[StoredJob], RecalledJobs]:
@@ -191,18 +222,21 @@ def await_dependencies(
     """
     left = {str(it.job): it for it in wanted}
     followed: dict[str, jpsi.Job] = {}
-    processes = _WaitingProcesses()
+    processes, reported = _WaitingProcesses(), set[str]()
     stored = {job.id: job for job in job_store.jobs() if job.id in left}
     retry_at = 0.0
     while left and is_wanted():
-        if len(followed) < len(left) and time.monotonic() >= retry_at:
+        looked_at = time.monotonic()
+        if len(followed) < len(left) and looked_at >= retry_at:
             processes.look()
             stored = {job.id: job for job in job_store.reread(stored.values())}
             if missing := left.keys() - stored.keys():
                 return [f"the job {it} is not on disk any more" for it in sorted(missing)]
             unfollowed = [it for it in stored.values() if it.id not in followed]
-            is_complete = _follow(unfollowed, followed, processes)
-            retry_at = time.monotonic() + (_POLL_SECONDS if is_complete else _RETRY_SECONDS)
+            errors = _follow(unfollowed, followed, processes)
+            report_failures({job_id: e for job_id, e in errors.items() if str(e) not in reported})
+            reported.update(map(str, errors.values()))
+            retry_at = time.monotonic() + (_RETRY_SECONDS if errors else _pause_after(looked_at))
         statuses = {it.id: best_status(it, _status(followed.get(it.id))) for it in stored.values()}
         ended = {job_id: status for job_id, status in statuses.items() if status.final}
         unmet = [
@@ -224,18 +258,32 @@ def await_dependencies(
     return None if left else []
 
 
-def _follow(jobs: Sequence[StoredJob], followed: dict[str, jpsi.Job], processes: _WaitingProcesses) -> bool:
+def _follow(
+    jobs: Sequence[StoredJob], followed: dict[str, jpsi.Job], processes: _WaitingProcesses
+) -> dict[str, jpsi.JpsiError]:
     """Follow the jobs that were submitted, and have a process submit those that are deferred.
 
-    Returns False if that is not possible now for some of them.
+    Returns the errors of those for which that is not possible now, by job id; one for each deferral.
     """
     live = [it for it in jobs if not it.status.final]
-    errors = processes.start(
-        it.deferral for it in live if it.deferral is not None and not it.deferral.is_held(it.id)
-    )
+    deferred = {
+        it.deferral.name: it for it in live if it.deferral is not None and not it.deferral.is_held(it.id)
+    }
+    refused = processes.start(it.deferral for it in deferred.values() if it.deferral is not None)
     recalled = recall_jobs(it for it in live if _deferral(it) is None or _is_cut_short(it))
     followed.update(recalled.jobs)
-    return not errors and not recalled.failures
+    errors = {deferred[name].id: _describe_refusal(deferred[name], e) for name, e in refused.items()}
+    return {**errors, **recalled.failures}
+
+
+def _describe_refusal(job: StoredJob, error: jpsi.JpsiError) -> jpsi.JpsiError:
+    msg = f"job {job.id} is not submitted: {error}; a process has to run that submits it: jpsi wait {job.id}"
+    return jpsi.SubmitException(msg, error)
+
+
+def _pause_after(start: float) -> float:
+    """Return how long to wait after a look at jobs on disk that began at a time of the monotonic clock."""
+    return max(_POLL_SECONDS, _LOOK_PAUSE * (time.monotonic() - start))
 
 
 def _status(job: jpsi.Job | None) -> jpsi.JobStatus | None:
@@ -294,6 +342,11 @@ class _DeferredJobs:
     #: The number of pauses after failed submissions.
     _pauses: int = attrs.field(default=0, init=False)
 
+    @property
+    def last_request(self) -> str:
+        """A text that differs after each request about the jobs."""
+        return self._deferral.last_request
+
     def acknowledge(self, job_ids: Iterable[str]) -> list[str]:
         """Return the jobs that are to be submitted now; see `Deferral.acknowledge`.
 
@@ -338,7 +391,8 @@ class _DeferredJobs:
         """Wait before jobs are submitted again; meanwhile they may be cancelled or held."""
         deadline = time.monotonic() + min(_RETRY_SECONDS * 1.5**self._pauses, _LONGEST_RETRY_SECONDS)
         self._pauses = min(self._pauses + 1, _MOST_PAUSES)
-        while (left := deadline - time.monotonic()) > 0 and self.acknowledge(job_ids):
+        pending = _PendingJobs(self, job_ids)
+        while (left := deadline - time.monotonic()) > 0 and pending.find():
             time.sleep(min(_POLL_SECONDS, left))
 
     def _submit_group(
@@ -356,7 +410,7 @@ class _DeferredJobs:
         if not dependencies.foreign:
             self._submit(pending, executor, dependencies.native)
             return
-        unmet = await_dependencies(dependencies.foreign, functools.partial(self.acknowledge, job_ids))
+        unmet = await_dependencies(dependencies.foreign, _PendingJobs(self, job_ids).find)
         if unmet:
             self._deferral.end(self.acknowledge(job_ids), "; ".join(unmet))
         elif unmet is not None:
@@ -384,6 +438,31 @@ class _DeferredJobs:
                 if job.native_id is not None and self._deferral.was_cancelled(job.id):
                     job.cancel()
         executor.record_site_policy()
+
+
+@attrs.define
+class _PendingJobs:
+    """The jobs of a deferral that are yet to be submitted, for those who ask again and again."""
+
+    _jobs: _DeferredJobs
+    _ids: Collection[str]
+    _found: Sequence[str] = attrs.field(default=(), init=False)
+    _request: str | None = attrs.field(default=None, init=False)
+    #: When the last request was seen, and when all jobs are read again, in seconds of the monotonic clock.
+    _requested_at: float = attrs.field(default=0.0, init=False)
+    _due_at: float = attrs.field(default=0.0, init=False)
+
+    def find(self) -> Sequence[str]:
+        """Return what `acknowledge` does; without new requests, it reads the jobs at growing intervals."""
+        # the requests of one that comes later may not be visible yet
+        request, now = self._jobs.last_request, time.monotonic()
+        if request != self._request:
+            self._request, self._requested_at = request, now
+        elif now < self._due_at:
+            return self._found
+        self._due_at = now + min(max(_POLL_SECONDS, now - self._requested_at), _LONGEST_LOOK_SECONDS)
+        self._found = self._jobs.acknowledge(self._ids)
+        return self._found
 
 
 def _log(error: Exception) -> None:

@@ -117,7 +117,7 @@ def sort_dependencies(
     from jpsi_engine import job_store  # noqa: PLC0415
 
     jobs = {job.id: job for job in job_store.jobs()}
-    is_native = _NativeDependencies(executor, _names(executor.name), configured_target(name))
+    find_native_id = _NativeDependencies(executor, _names(executor.name), configured_target(name))
     foreign, problems = list[jpsi.Dependency](), list[str]()
     # by the dependency as wanted
     native: dict[jpsi.Dependency, jpsi.Dependency] = {}
@@ -131,8 +131,8 @@ def sort_dependencies(
         is_met = kind.is_met(job.status.state)
         if is_met is False:
             problems.append(describe_unmet(kind, job, job.status))
-        elif is_met is None and job.native_id is not None and is_native(job, kind):
-            native[dependency] = jpsi.Dependency(job.native_id, kind)
+        elif is_met is None and (native_id := find_native_id(job, kind)) is not None:
+            native[dependency] = jpsi.Dependency(native_id, kind)
         elif is_met is None:
             foreign.append(dependency)
     if problems:
@@ -146,7 +146,7 @@ def sort_dependencies(
 
 @attrs.define
 class _NativeDependencies:
-    """Tells which jobs the batch system of an executor can have others wait for."""
+    """Finds the native ids of jobs for which the batch system of an executor can have others wait."""
 
     _executor: jpsi.JobExecutor
     #: All names of the executor, and the target.
@@ -155,15 +155,21 @@ class _NativeDependencies:
     #: True for the kinds that it accepts for elements of arrays.
     _accepted: dict[jpsi.DependencyKind, bool] = attrs.field(factory=dict, init=False)
 
-    def __call__(self, job: StoredJob, kind: jpsi.DependencyKind) -> bool:
-        """Return True if the job is one of its own, and it offers this kind of dependency on it."""
+    def __call__(self, job: StoredJob, kind: jpsi.DependencyKind) -> str | None:
+        """Return the native id of a job if it is one of its own, and can be waited for in this way."""
+        system = self._executor.system
         is_own = job.origin.executor in self._names and job.origin.target == self._target
-        if not is_own or kind not in self._executor.system.capabilities.dependencies:
-            return False
+        if job.native_id is None or not is_own or kind not in system.capabilities.dependencies:
+            return None
+        try:
+            # if the job itself reported it, it may be spelled otherwise
+            native_id = system.hooks.canonical_id(native_id=job.native_id, site=system.site())
+        except ValueError:
+            return None
         if job.array is not None and kind not in self._accepted:
             # PBS, for one, accepts no elements; one of them stands for all
-            self._accepted[kind] = self._accepts(jpsi.Dependency(job.native_id or "", kind))
-        return job.array is None or self._accepted[kind]
+            self._accepted[kind] = self._accepts(jpsi.Dependency(native_id, kind))
+        return native_id if job.array is None or self._accepted[kind] else None
 
     def _accepts(self, dependency: jpsi.Dependency) -> bool:
         spec = jpsi.JobSpec("true", attributes=jpsi.JobAttributes(after=[dependency]))

@@ -12,7 +12,7 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
 from ..error_boundary import SelectionError, translate_to_options
-from ..stored_jobs import group_by_origin, job_with_index, read_dependencies, select_jobs
+from ..stored_jobs import group_by_origin, job_with_index, read_dependencies, recall_jobs, select_jobs
 from .job_limits import require_fit
 from .job_spec import OptionValue, make_spec
 from .submit import submit_to
@@ -30,14 +30,28 @@ def resubmit(
     **options: OptionValue,
 ) -> int:
     """Submit jobs again, each to its executor, and return the exit code."""
-    stored = job_store.jobs()
-    selected = select_jobs(jobs, stored)
-    if only_failed:
-        selected = _select_failed(selected, _repetitions(stored))
+    selected = select_jobs(jobs, job_store.jobs())
+    with job_store.lock_repetitions(selected):
+        if only_failed:
+            selected = _select_failed(selected)
+        return _repeat(selected, after, options, as_json=as_json)
+
+
+def _repeat(
+    selected: Sequence[StoredJob],
+    after: Sequence[str],
+    options: Mapping[str, OptionValue],
+    *,
+    as_json: bool,
+) -> int:
     problems = [problem for job in selected if (problem := _problem(job))]
     if problems:
         more = [f"and {len(problems) - _MAX_PROBLEMS} more"] if len(problems) > _MAX_PROBLEMS else []
         raise SelectionError("\n".join([*problems[:_MAX_PROBLEMS], *more]))
+    if unsent := [job for job in selected if _can_never_run(job)]:
+        one = f"{job_with_index(unsent[0])} was never submitted; jpsi repeats it like one that failed"
+        several = f"{len(unsent)} jobs were never submitted; jpsi repeats them like those that failed"
+        messages.error(one if len(unsent) == 1 else several)
     wanted = read_dependencies(after)
     if not wanted and any(job.spec.attributes.after for job in selected):
         messages.error("the old jobs waited for others, the new ones do not; --after has them wait")
@@ -70,19 +84,14 @@ def resubmit(
     return exit_codes.JPSI if len(set(codes)) > 1 else max(codes, default=0)
 
 
-def _repetitions(jobs: Iterable[StoredJob]) -> Mapping[str, StoredJob]:
-    """Return the jobs that repeat others, by the ids of these, without those that were not submitted."""
-    return {
-        job.repeats: job
-        for job in jobs
-        if job.repeats is not None and not (job.is_unsent and job.deferral is None)
-    }
-
-
-def _select_failed(jobs: Sequence[StoredJob], repetitions: Mapping[str, StoredJob]) -> list[StoredJob]:
-    """Return the jobs that have not completed and have no repetition; report if there are none."""
-    failed = [job for job in jobs if job.status.final and job.status.state is not jpsi.JobState.COMPLETED]
-    found = [job for job in failed if job.id not in repetitions]
+def _select_failed(selected: Iterable[StoredJob]) -> list[StoredJob]:
+    """Return those jobs that have failed or can never run and have no repetition; report what is left out."""
+    stored = _settle_repetitions()
+    repetitions = _repetitions(stored.values())
+    jobs = [stored.get(job.id, job) for job in selected]
+    _report_unattended(jobs)
+    failed = [job for job in jobs if _has_failed(job) or _can_never_run(job)]
+    found = {job.id: job for job in failed if job.id not in repetitions}
     if not failed:
         messages.error("nothing to submit: none has failed or was cancelled")
     elif not found:
@@ -90,13 +99,63 @@ def _select_failed(jobs: Sequence[StoredJob], repetitions: Mapping[str, StoredJo
         messages.error(
             f"nothing to submit: what failed was submitted again before, as {last.array_id or last.id}"
         )
+    # of a job and its repetition that was never submitted, one is enough
+    return [job for job in found.values() if job.repeats not in found]
+
+
+def _settle_repetitions() -> dict[str, StoredJob]:
+    """Return all jobs on disk by id; find out first whether those that repeat others were submitted."""
+    stored = job_store.jobs()
+    unclear = [
+        job
+        for job in stored
+        if job.repeats is not None and job.status.state is jpsi.JobState.NEW and not job.is_unsent
+    ]
+    if unclear:
+        # their process was killed while it submitted them
+        recall_jobs(unclear)
+        stored = job_store.jobs()
+    return {job.id: job for job in stored}
+
+
+def _repetitions(jobs: Iterable[StoredJob]) -> Mapping[str, StoredJob]:
+    """Return the jobs that repeat others, by the ids of these, without those that can never run.
+
+    A job whose repetition can never run is repeated by what repeats that.
+    """
+    found: dict[str, StoredJob] = {}
+    # the last first
+    for job in reversed(list(jobs)):
+        repetition = found.get(job.id) if _can_never_run(job) else job
+        if job.repeats is not None and repetition is not None:
+            found.setdefault(job.repeats, repetition)
     return found
+
+
+def _has_failed(job: StoredJob) -> bool:
+    return job.status.final and job.status.state is not jpsi.JobState.COMPLETED
+
+
+def _can_never_run(job: StoredJob) -> bool:
+    """Return True if a job was not submitted, and no process is to submit it."""
+    return job.is_unsent and job.deferral is None
+
+
+def _report_unattended(jobs: Iterable[StoredJob]) -> None:
+    """Report jobs that are yet to be submitted, but that no process submits."""
+    found = [
+        job
+        for job in jobs
+        if job.deferral is not None and not job.deferral.is_held(job.id) and not job.deferral.is_attended
+    ]
+    if found:
+        whose = f"{job_with_index(found[0])} is" if len(found) == 1 else f"{len(found)} jobs are"
+        messages.error(f"{whose} yet to be submitted, but no process does that: jpsi wait {found[0].id}")
 
 
 def _problem(job: StoredJob) -> str:
     """Return why a job cannot be repeated; empty if it can."""
-    if not job.status.final:
-        # of a job that was not submitted, its program may still submit it
+    if not job.status.final and not _can_never_run(job):
         return f"{job_with_index(job)} has not ended: {job.remark or f'it is {job.status.state}'}"
     if job.damage and job.spec.executable is None:
         return f"{job_with_index(job)} cannot be repeated: {job.remark}"

@@ -46,7 +46,9 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
         spec = make_spec(document, command, options, is_expanding=expand)
         warn_of_directives(command, spec.directory)
         jobs |= {jpsi.Job(it): location for it in make_elements(spec, array)}
-    return submit_to(jpsi.JobExecutor(executor), executor, jobs, wanted, is_held=hold, as_json=as_json)
+    opened = jpsi.JobExecutor(executor)
+    require_fit(opened, [(location, job.spec) for job, location in jobs.items()])
+    return submit_to(opened, executor, jobs, wanted, is_held=hold, as_json=as_json)
 
 
 def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
@@ -58,7 +60,7 @@ def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
     is_held: bool,
     as_json: bool,
 ) -> int:
-    """Submit jobs, print their ids, and return the exit code.
+    """Submit jobs that fit the queues, print their ids, and return the exit code.
 
     Args:
         system: the executor.
@@ -70,7 +72,6 @@ def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
     """
     elements = [job.spec for job in jobs if job.spec is not None]
     with limit_arrays(system, name, elements) as opened:
-        require_fit(opened, [(location, job.spec) for job, location in jobs.items()])
         staging_progress.show(opened)
         dependencies = sort_dependencies(wanted, opened, name)
         is_deferred = bool(dependencies.foreign) or (is_held and not _hold(jobs, opened))

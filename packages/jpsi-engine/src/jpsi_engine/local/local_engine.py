@@ -311,7 +311,7 @@ class LocalEngine(Engine):
         return Recovered(
             job_id=job_id,
             attempt=intent.attempt,
-            spec=serialization.decode(intent.content["spec"]),
+            spec=spool.decode_request(self._spool.folder(job_id), intent.content),
             native_id=None if process is None else spool.attempts.native_id_of(intent, process),
             time=datetime.fromisoformat(intent.content["time"]).astimezone(UTC),
         )

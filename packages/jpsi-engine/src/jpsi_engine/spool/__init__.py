@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from jpsi_engine.spool.pruning import is_pruning_due, prune
     from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes, store_requeue_codes
     from jpsi_engine.spool.roots import WORK_DIRECTORY, folder_name, target_name
+    from jpsi_engine.spool.shared_dependencies import (
+        SHARED,
+        decode_request,
+        share_dependencies,
+        store_dependencies,
+    )
     from jpsi_engine.spool.spool import DEFERRED_FILE, FOUND, Intent, Spool, stop_file
     from jpsi_engine.spool.status_values import decode_status, encode_status
     from jpsi_engine.spool.work_directories import SpoolFolder, find_spools, work_directory
@@ -38,6 +44,7 @@ else:
             ".pruning": "is_pruning_due prune",
             ".requeue_codes": "EVERY_FAILURE read_requeue_codes store_requeue_codes",
             ".roots": "WORK_DIRECTORY folder_name target_name",
+            ".shared_dependencies": "SHARED decode_request share_dependencies store_dependencies",
             ".spool": "DEFERRED_FILE FOUND Intent Spool stop_file",
             ".status_values": "decode_status encode_status",
             ".work_directories": "SpoolFolder find_spools work_directory",

@@ -20,6 +20,7 @@ from jpsi_engine.host import read_json
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, read_link
 from jpsi_engine.spool.claims import UNREADABLE, read_claim
 from jpsi_engine.spool.run_evidence import attempt_of, has_run, last_attempt
+from jpsi_engine.spool.shared_dependencies import SHARED, decode_dependencies
 from jpsi_engine.spool.status_values import decode_status
 
 #: The exceptions that mean damage, and not a transient failure, when a file is read.
@@ -100,7 +101,12 @@ def folder_problems(root: str, job_id: str, names: Collection[str]) -> Iterator[
         yield f"{intents[-1]} {found[intents[-1]]}"
     elif attempt_of(job_id, intents[-1]) < attempt:
         yield f"intent.{attempt}.json is missing"
-    for name, check in ((f"final.{attempt}.json", check_status), (f"stop.{attempt}.json", check_stop)):
+    checks: dict[str, Callable[[Any], None]] = {
+        f"final.{attempt}.json": check_status,
+        f"stop.{attempt}.json": check_stop,
+        SHARED: check_dependencies,
+    }
+    for name, check in checks.items():
         problem = file_problem(f"{folder}/{name}", check) if name in names else None
         if problem is not None:
             yield f"{name} {problem}"
@@ -167,6 +173,11 @@ def check_status(content: Any) -> None:  # noqa: ANN401  as above
 def check_stop(content: Any) -> None:  # noqa: ANN401  as above
     """Raise if this is not the record of a request to end a job."""
     _check_time(content["time"])
+
+
+def check_dependencies(content: Any) -> None:  # noqa: ANN401  as above
+    """Raise if these are not the dependencies that a job shares with others."""
+    decode_dependencies(json.dumps(content))
 
 
 def _check_time(text: str) -> None:

@@ -9,6 +9,7 @@
     <root>/jobs/<id>/final.<n>.json     the final status, if it does not follow from the exit marker alone
     <root>/jobs/<id>/unsent.<n>         attempt n was revoked and its submission failed; the reason, in words
     <root>/jobs/<id>/deferred           the job is submitted once other jobs have ended; see `deferral`
+    <root>/jobs/<id>/after              what the deferred job waits for; see `shared_dependencies`
     <root>/jobs/<id>/get.<n>            the stage out of attempt n is not complete; its progress, in words
     <root>/jobs/<id>/found              another machine has submitted the job
     <root>/jobs/<id>/stdout, stderr     streams without a path of their own
@@ -17,6 +18,7 @@
     <root>/trash/                       folders that are being removed
     <root>/staged/<id>                  the remote host still has staged files of a job that is done with them
     <root>/events/                      markers, until a client moves them into the folders of their jobs
+    <root>/repetitions                  locked by the process that submits jobs again; see `job_store`
     <root>/requeue.json                 the exit codes after which a job is requeued; see `requeue_codes`
     <root>/shared_poll/                 the poll results that processes share; see `shared_poll`
 

@@ -17,7 +17,7 @@ from functools import partial
 import attrs
 
 from jpsi.plugin import JpsiError
-from jpsi.plugin.engine import Recovered, serialization
+from jpsi.plugin.engine import Recovered
 from jpsi_engine.host import convert_os_errors, exists
 from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.scheduler import (
@@ -40,6 +40,7 @@ from jpsi_engine.spool import (
     JobIntent,
     Spool,
     array_problem,
+    decode_request,
     encode_status,
     is_revoked,
 )
@@ -122,7 +123,7 @@ class Recovery:
                     Recovered(
                         job_id=intent.job_id,
                         attempt=intent.attempt,
-                        spec=serialization.decode(intent.content["spec"]),
+                        spec=decode_request(self._spool.folder(intent.job_id), intent.content),
                         native_id=intent.native_id,
                         time=datetime.fromisoformat(intent.content["time"]).astimezone(UTC),
                     ),
