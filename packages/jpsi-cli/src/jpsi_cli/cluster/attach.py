@@ -44,10 +44,10 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
 
 
 def executor_of(word: str, jobs: Sequence[StoredJob]) -> tuple[str | None, str | None]:
-    """Return the executor or target of the stored jobs that a word means, and its URL; None if there are none.
+    """Return the executor or target of the stored jobs that a word means, and its URL; None without jobs.
 
     Raises:
-        SelectionError: the word means jobs of several executors or targets, or is the beginning of several ids.
+        SelectionError: the word means jobs of several executors, or is the beginning of several ids.
     """
     found = [job for job in jobs if word in {job.native_id, job.array_native_id}] or match_jobs(word, jobs)
     origins = {job.origin.name: job.origin for job in found}
