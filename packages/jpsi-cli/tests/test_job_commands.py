@@ -364,7 +364,7 @@ USAGE_ERRORS = {
     "no time": (["ls", "--since", "soon"], 2, "--since: 'soon' is not a time"),
     "no such state": (["ls", "--state", "DONE"], 2, "invalid value for '--state'"),
     "no native id": (["attach"], 2, "name a job by its native id"),
-    "no such native id": (["attach", "-x", "local", "nonsense"], 125, "cannot follow nonsense on local: no process"),
+    "no such native id": (["attach", "-x", "local", "nonsense"], 125, "cannot follow nonsense on local: "),
 }
 
 
