@@ -60,7 +60,7 @@ def test_a_job_is_submitted_found_waited_for_and_read(run: Run, submit: Callable
     out, err = run("logs", "mine"), run("logs", "--stderr", job_id)
     (listed,) = json.loads(run("show", "mine", "--json").stdout)
 
-    reason = f"jpsi: job {job_id}: FAILED: the executable returned exit code 7\n".encode()
+    reason = f"jpsi: job {job_id} (mine): FAILED: the executable returned exit code 7\n".encode()
     assert (waited.returncode, waited.stdout, waited.stderr) == (7, b"", reason)
     assert (out.stdout, err.stdout) == (b"out\n", b"err\n")
     assert (listed["id"], listed["state"], listed["exit_code"]) == (job_id, "FAILED", 7)
