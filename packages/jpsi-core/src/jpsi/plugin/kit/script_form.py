@@ -167,7 +167,12 @@ class ScriptForm:
         for name, value in options.items():
             if name not in readers:
                 draft.keep(name, value)
-        return ForeignScript(spec=draft.spec, directives=len(directives), lost=tuple(draft.lost))
+        return ForeignScript(
+            spec=draft.spec,
+            directives=len(directives),
+            lost=tuple(draft.lost),
+            unread_limit=draft.unread_limit,
+        )
 
     def _settings(self, spec: JobSpec, context: SubmitContext) -> Options:
         request = JobRequest(spec, context)
@@ -209,6 +214,8 @@ class Draft:
         factory=lambda: JobSpec(resources=ResourceSpecV1(), attributes=JobAttributes())
     )
     lost: list[str] = attrs.field(factory=list)
+    #: Why the time limit is no duration.
+    unread_limit: str = ""
 
     @property
     def resources(self) -> ResourceSpecV1:
