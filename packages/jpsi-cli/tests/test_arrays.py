@@ -72,7 +72,8 @@ def test_an_array_has_one_id_and_one_line(slurm: Run, fake: FakeScheduler, tmp_p
     assert "2 COMPLETED, 1 FAILED" in slurm("ls").stdout.decode()
     assert "index 2 (1_2) failed: exit code 1" in slurm("ls").stdout.decode()
     assert slurm("logs", "1").stdout.decode().splitlines() == [
-        *("==> index 1 (1_1) <==", "1", "==> index 2 (1_2) <==", "2", "==> index 3 (1_3) <==", "3")
+        *("==> index 1 (1_1, sweep) <==", "1", "==> index 2 (1_2, sweep) <==", "2"),
+        *("==> index 3 (1_3, sweep) <==", "3"),
     ]
     assert slurm("attach", "1").returncode == 1
     assert len(slurm("attach", "-x", "slurm", "--json", "1").stdout.splitlines()) == 3
@@ -80,7 +81,10 @@ def test_an_array_has_one_id_and_one_line(slurm: Run, fake: FakeScheduler, tmp_p
     explained = slurm("explain", array)
     assert explained.stderr == b""
     headings = [line for line in explained.stdout.decode().splitlines() if line.startswith("==>")]
-    assert headings == ["==> index 1 (1_1) and 1 more like it, index 3 <==", "==> index 2 (1_2) <=="]
+    assert headings == [
+        "==> index 1 (1_1, sweep) and 1 more like it, index 3 <==",
+        "==> index 2 (1_2, sweep) <==",
+    ]
     assert b"returned exit code 1" in explained.stdout
     lines = slurm("explain", "--json", array).stdout.splitlines()
     assert [json.loads(line)["state"] for line in lines] == ["COMPLETED", "FAILED"]

@@ -59,7 +59,8 @@ def test_an_id_that_the_system_calls_unknown_is_reported_at_once(
 
     assert done.returncode == 125
     assert done.stderr.decode() == (
-        "jpsi: job failed: the batch system does not know the native id that was attached to\n"
+        f"jpsi: cannot follow {_UNKNOWN[system]} on {system}: "
+        "the batch system does not know the native id that was attached to\n"
     )
 
 
@@ -68,16 +69,17 @@ def test_the_executor_of_a_stored_job_is_known(
 ) -> None:
     jpsi = f"{shlex.quote(sys.executable)} -m jpsi_cli"
     script = f"""
-        id=$({jpsi} submit -x slurm -- sh -c 'exit 7')
+        id=$({jpsi} submit -x slurm --name seven -- sh -c 'exit 7')
         {jpsi} wait $id
         {jpsi} attach $({jpsi} ls --json | sed -n 's/.*"native_id": "\\(.*\\)".*/\\1/p')
         echo $?
+        for word in $id ${{id%-*}} seven; do {jpsi} attach $word; echo $?; done
         {jpsi} release $id
     """
 
     done = run("fake", "slurm", "--", "sh", "-c", script)
 
-    assert done.stdout == b"7\n", done.stderr
+    assert done.stdout == b"7\n" * 4, done.stderr
     assert b"jpsi: its states are shown, not its output: jpsi logs -f " in done.stderr
 
 
@@ -100,6 +102,6 @@ def test_a_native_id_of_several_systems_is_ambiguous() -> None:
     far = Origin("slurm", "ssh://login.example", Path("/work/remote"))
     assert executor_of("2", [stored_job("cccc", native_id="2", origin=far)]) == ("slurm", far.target)
     with pytest.raises(
-        SelectionError, match="cluster and slurm gave the native id '1'; name one of them with -x"
+        SelectionError, match="cluster and slurm have jobs that '1' means; name one of them with -x"
     ):
         executor_of("1", jobs)

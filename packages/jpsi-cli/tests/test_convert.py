@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import jpsi
+from jpsi_cli.submission.convert import convert
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -58,6 +59,29 @@ def test_losses_are_reported_on_standard_error(run: Run, tmp_path: Path) -> None
         ),
     ]
     jpsi.read_document(done.stdout.decode())
+
+
+def test_a_wrong_time_limit_is_named(run: Run, tmp_path: Path) -> None:
+    _script(tmp_path, "#SBATCH --time=1:00:00:00")
+
+    assert run("convert", "job.sh").stderr.decode() == (
+        "jpsi: warning: the script's time limit may be wrong, as jpsi cannot read it: "
+        "'1:00:00:00' is not a time in the format of sbatch\n"
+    )
+
+
+def test_the_package_that_reads_a_script_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(*_: object) -> jpsi.Conversion:
+        msg = "job.sh has no directives of any executor that is installed"
+        raise jpsi.InvalidJobException(msg)
+
+    path = _script(tmp_path, "#PBS -l walltime=60")
+    monkeypatch.setattr(jpsi, "read_script", refuse)
+
+    with pytest.raises(jpsi.InvalidJobException, match=r"#PBS are read by the package jpsi-pbs; try: .*pbs$"):
+        convert(str(path), executor=None, as_json=False)
+    with pytest.raises(jpsi.InvalidJobException, match=r"installed$"):
+        convert(str(path), executor="slurm", as_json=False)
 
 
 def test_json_has_the_document_and_its_losses(run: Run, tmp_path: Path) -> None:

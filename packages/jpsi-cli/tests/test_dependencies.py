@@ -16,7 +16,10 @@ from pathlib import Path
 
 import pytest
 
+import jpsi
+from jpsi_cli.stored_jobs.dependencies import describe_awaited
 from jpsi_testing.fake import FakeScheduler, on_path
+from stored_jobs import encoded_end, stored_job
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -238,3 +241,21 @@ def test_explain_names_the_job_for_which_the_batch_system_waits(
     assert re.search(
         r"^  - it depends on the job \S+ \(prep\), which is (QUEUED|ACTIVE)$", done.stdout, re.MULTILINE
     ), done
+
+
+def test_of_many_jobs_that_another_waits_for_those_that_matter_are_named() -> None:
+    kind = jpsi.DependencyKind.OK
+    jobs = [stored_job(f"job{number}", native_id=f"1_{number}") for number in range(8)]
+    ended = [
+        stored_job("good", native_id="2", final=encoded_end(jpsi.JobState.COMPLETED, 5)),
+        stored_job("bad", "prep", "3", final=encoded_end(jpsi.JobState.FAILED, 5, 4)),
+    ]
+
+    named = describe_awaited([(kind, it) for it in (*jobs, *ended)])
+
+    assert named == [
+        "it depends on the job bad (prep), which is FAILED with exit code 4",
+        "it depends on the job job0, which is QUEUED",
+        "it depends on the job job1, which is QUEUED",
+        "it depends on 7 more jobs: 6 QUEUED, 1 COMPLETED",
+    ]

@@ -60,7 +60,7 @@ def test_a_job_is_submitted_found_waited_for_and_read(run: Run, submit: Callable
     out, err = run("logs", "mine"), run("logs", "--stderr", job_id)
     (listed,) = json.loads(run("show", "mine", "--json").stdout)
 
-    reason = f"jpsi: job {job_id}: FAILED: the executable returned exit code 7\n".encode()
+    reason = f"jpsi: job {job_id} (mine): FAILED: the executable returned exit code 7\n".encode()
     assert (waited.returncode, waited.stdout, waited.stderr) == (7, b"", reason)
     assert (out.stdout, err.stdout) == (b"out\n", b"err\n")
     assert (listed["id"], listed["state"], listed["exit_code"]) == (job_id, "FAILED", 7)
@@ -144,7 +144,7 @@ def test_documents_are_submitted_together(run: Run, tmp_path: Path) -> None:
     waited = run("wait", *ids)
     assert (waited.returncode, waited.stderr.decode()) == (
         1,
-        f"jpsi: job {ids[1]}: FAILED: the executable returned exit code 1\n",
+        f"jpsi: job {ids[1]} (three): FAILED: the executable returned exit code 1\n",
     )
     assert states(run) == {"one": "COMPLETED", "three": "FAILED", "two": "COMPLETED"}
 
@@ -364,7 +364,7 @@ USAGE_ERRORS = {
     "no time": (["ls", "--since", "soon"], 2, "--since: 'soon' is not a time"),
     "no such state": (["ls", "--state", "DONE"], 2, "invalid value for '--state'"),
     "no native id": (["attach"], 2, "name a job by its native id"),
-    "no such native id": (["attach", "-x", "local", "nonsense"], 125, "job failed: no process"),
+    "no such native id": (["attach", "-x", "local", "nonsense"], 125, "cannot follow nonsense on local: "),
 }
 
 
@@ -388,6 +388,21 @@ def test_a_job_is_explained(run: Run, submit: Callable[..., str]) -> None:
     assert output["advice"][0].startswith("nosuchthing is not found on the node")
     assert text.startswith("FAILED: it failed, after ")
     assert "\n  | " in text
+
+
+def test_several_jobs_are_explained(run: Run, submit: Callable[..., str]) -> None:
+    """Jobs of one name are alike; others with the same exit code are not."""
+    first, second = (submit("--name", name, "--", "sh", "-c", "exit 3") for name in ("one", "two"))
+    again = submit("--name", "two", "--", "sh", "-c", "exit 3")
+    waited = run("wait", first, second, again).stderr.decode().splitlines()
+
+    explained = run("explain", first, "two").stdout.decode().splitlines()
+
+    assert [it for it in explained if it.startswith("==>")] == [
+        f"==> {first} (one) <==",
+        f"==> {second} (two) and 1 more like it <==",
+    ]
+    assert waited[0] == f"jpsi: job {first} (one): FAILED: the executable returned exit code 3"
 
 
 def test_processes_cannot_be_held(run: Run, submit: Callable[..., str], fifo: Path) -> None:

@@ -2474,3 +2474,21 @@ def test_a_native_id_that_the_system_denies_fails_within_the_first_polls(bench: 
     bench.poll()
 
     assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)
+
+
+def test_a_native_id_is_denied_as_fast_while_another_process_follows_jobs(bench: Bench) -> None:
+    """Many systems leave an unknown id out of an answer about several jobs, and deny it only by itself."""
+    bench.submit("b1")
+    bench.poll()
+    bench.engine = bench.process()
+    bench.engine.attach("a1", "999")
+    bench.follow()
+    denied = {"999": Observation.denied("no such job")}
+    bench.engine._backend.query_states = lambda ids: denied if len(ids) == 1 else {}  # type: ignore[assignment]
+    bench.engine._backend.query_accounting = lambda ids: {}  # type: ignore[assignment]
+
+    for _ in range(2):
+        bench.clock.advance(2)
+        bench.poll()
+
+    assert bench.last() == (JobState.FAILED, None, Reason.ATTACH_UNVERIFIED, Evidence.ABSENCE)

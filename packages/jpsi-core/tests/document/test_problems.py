@@ -273,6 +273,7 @@ SYSTEM = [
         "18: environment.A: contains a NUL character, which no program can be given",
     ),
     ("job: {name: 5}", "17: job.name: must be text, not 5; put it in quotes"),
+    ("job: {nam: my run}", "17: job.nam: is not used by jpsi; did you mean 'name'?"),
     ("job: {a: null}", "17: job.a: must be text, not null"),
     ("job: {a: [b]}", "17: job.a: must be text, not a list"),
     (

@@ -62,6 +62,8 @@ _FLAGS = frozenset(
 _path = partial(kit.read_path, patterns=re.compile("%"))
 # The patterns but `%a`, which is the index for jpsi, too; with the separator that follows.
 _OTHER_PATTERN = re.compile(r"%(?!a)[0-9]*.?[._-]?")
+# Characters that no directive can hold, as a shell or sbatch may take them for more than text.
+_ILLEGAL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f'\"\\`$\u2028\u2029\ud800-\udfff]")
 
 
 @hookimpl
@@ -206,6 +208,15 @@ def _path_in_array(value: str) -> Path:
     raise ValueError(msg)
 
 
+def legal_name(name: str) -> str:
+    """Return the name with illegal characters replaced, as a directive can hold it; jpsi shows the original.
+
+    >>> legal_name('heat flow "1"')
+    'heat flow _1_'
+    """
+    return _ILLEGAL_CHARACTERS.sub("_", name)
+
+
 def _dependency(request: kit.JobRequest) -> str | None:
     """Return the dependencies, all of which must be satisfied."""
     return ",".join(f"after{it.kind.value}:{it.native_id}" for it in request.context.after) or None
@@ -214,7 +225,7 @@ def _dependency(request: kit.JobRequest) -> str | None:
 # sbatch(1), OPTIONS, in the order in which they are written and read; a reader may use the results of those
 # before it. All others become custom attributes or are not supported by jpsi.
 _OPTIONS = {
-    "job-name": kit.Option(lambda it: it.spec.name or "jpsi", kit.read_name),
+    "job-name": kit.Option(lambda it: legal_name(it.spec.name or "jpsi"), kit.read_name),
     "comment": kit.Option(lambda it: it.context.tag),
     "array": kit.Option(lambda it: it.indices, kit.array_reader("SLURM_ARRAY_TASK_ID")),
     # The runner opens the job's streams. A directory or file that Slurm cannot open would end the job before

@@ -5,7 +5,7 @@ Any program may have submitted the job.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from queue import Empty, SimpleQueue
 
 import jpsi
@@ -43,16 +43,16 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     return wait_for_ends(known, None, as_json=as_json)
 
 
-def executor_of(native_id: str, jobs: Iterable[StoredJob]) -> tuple[str | None, str | None]:
-    """Return the executor or target of the stored jobs with a native id, and its URL; None if there is none.
+def executor_of(word: str, jobs: Sequence[StoredJob]) -> tuple[str | None, str | None]:
+    """Return the executor or target of the stored jobs that a word means, and its URL; None without jobs.
 
     Raises:
-        SelectionError: several executors or targets gave this native id.
+        SelectionError: the word means jobs of several executors, or is the beginning of several ids.
     """
-    found = [job for job in jobs if native_id in {job.native_id, job.array_native_id}]
+    found = [job for job in jobs if word in {job.native_id, job.array_native_id}] or match_jobs(word, jobs)
     origins = {job.origin.name: job.origin for job in found}
     if len(origins) > 1:
-        msg = f"{' and '.join(sorted(origins))} gave the native id {native_id!r}; name one of them with -x"
+        msg = f"{' and '.join(sorted(origins))} have jobs that {word!r} means; name one of them with -x"
         raise SelectionError(msg)
     return next((it.asked_for for it in origins.values()), (None, None))
 
@@ -93,6 +93,10 @@ def _follow(executor: jpsi.JobExecutor, native_id: str, name: str, *, as_json: b
         except Empty:
             messages.write(display.waiting(job.status))
             continue
+        if status.reason is jpsi.Reason.ATTACH_UNVERIFIED and not as_json:
+            # whatever the job does, it cannot be followed
+            messages.error(f"cannot follow {native_id} on {name}: {status.message}")
+            return exit_codes.JPSI
         messages.write(display.status(job, status))
         if status.final:
             return exit_codes.for_status(status)

@@ -8,7 +8,6 @@ import click
 
 from .. import exit_codes, messages
 from ..options import (
-    JOB,
     JOBS,
     JSON,
     LOGS_PARAMETERS,
@@ -104,23 +103,23 @@ Exit codes:
 #: `jpsi explain`
 EXPLAIN = command(
     "explain",
-    "jobs.explain:explain_job",
+    "jobs.explain:explain",
     [
         json_option("Write a line of JSON for each explanation."),
-        JOB,
+        JOBS,
     ],
-    short_help="Say why a job waits, or ended as it did, and what to change.",
-    help=f"""Say in a sentence why a job waits, or ended as it did, and what to change.
+    short_help="Say why jobs wait, or ended as they did, and what to change.",
+    help=f"""Say in a sentence why each job waits, or ended as it did, and what to change.
 
     It uses the batch system's reason, the exit code or signal, the resources that were requested, and the
-    last lines of standard error. If the job has not ended, it queries the batch system. Of several jobs, it
-    explains one of those that have the same state, reason and exit code.
+    last lines of standard error. If the job has not ended, it queries the batch system. Of the jobs of one
+    array, name or program, it explains one of those that have the same state, reason and exit code.
 
     {_JOB_HELP}
     """,
     epilog="""\b
 Exit codes:
-  0  the job or jobs were explained
+  0  the jobs were explained
   2  a mistake in the command line: JOB means no job, or is the beginning of several ids
   125  jpsi failed
 """,

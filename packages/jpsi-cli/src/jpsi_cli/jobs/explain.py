@@ -1,6 +1,6 @@
-"""Implements `jpsi explain`: collects the facts about one job, and shows why it waits or how it ended.
+"""Implements `jpsi explain`: collects the facts about jobs, and shows why they wait or how they ended.
 
-It reads the stored job, queries the batch system and reads the last lines of standard error. `diagnosis`
+It reads the stored jobs, queries the batch systems and reads the last lines of standard error. `diagnosis`
 derives a sentence and advice from these facts; `jpsi top` shows them as well.
 """
 
@@ -31,12 +31,12 @@ _BYTES = 8192
 _LINES = 10
 
 
-def explain_job(*, job: str, as_json: bool) -> int:
-    """Explain the state of a job, or of those of an array that differ, and return the exit code."""
+def explain(*, jobs: Sequence[str], as_json: bool) -> int:
+    """Explain the states of jobs, of those that are alike only one, and return the exit code."""
     groups: dict[object, list[StoredJob]] = {}
-    for it in select_jobs([job], job_store.jobs()):
-        status = it.status
-        groups.setdefault((status.state, status.reason, status.exit_code), []).append(it)
+    for it in select_jobs(jobs, job_store.jobs()):
+        status, whose = it.status, it.array_id or it.name or it.spec.executable
+        groups.setdefault((whose, status.state, status.reason, status.exit_code), []).append(it)
     for alike in groups.values():
         more = f" and {len(alike) - 1} more like it{index_list(alike[1:], ', ')}"
         others = more if len(alike) > 1 else ""

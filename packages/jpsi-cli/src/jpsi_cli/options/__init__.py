@@ -9,7 +9,6 @@ from .click_commands import SETTINGS, command, executor_option, flag, json_optio
 from .job_options import FAKE_PARAMETERS, PLUGIN_PARAMETERS, RUN_PARAMETERS
 from .selection_options import (
     ATTACH_PARAMETERS,
-    JOB,
     JOBS,
     JSON,
     LOGS_PARAMETERS,

@@ -33,11 +33,10 @@ def _require_job(_: click.Context, __: click.Parameter, value: T) -> T:
     return value
 
 
-_job_argument = partial(click.Argument, shell_complete=completion.jobs, callback=_require_job)
-#: The argument JOB.
-JOB = _job_argument(["job"], metavar="JOB", required=False)
 #: One or more arguments JOB.
-JOBS = _job_argument(["jobs"], nargs=-1, metavar="JOB...")
+JOBS = click.Argument(
+    ["jobs"], nargs=-1, metavar="JOB...", shell_complete=completion.jobs, callback=_require_job
+)
 JSON = json_option("Write JSON: an object for each job.")
 REFRESH = flag(
     "--refresh is_refreshing",

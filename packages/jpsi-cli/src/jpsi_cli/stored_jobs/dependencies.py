@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ _SUBJECT = "the job"
 _OK = jpsi.DependencyKind.OK
 # Directives have limits: jpsi, not the batch system, waits for more jobs than these.
 _MAX_NATIVE = 50
+# How many jobs that another waits for are named.
+_MAX_NAMED = 3
 
 
 @attrs.frozen
@@ -215,19 +218,41 @@ def describe_unmet(kind: jpsi.DependencyKind, job: StoredJob, status: jpsi.JobSt
 
 
 def describe_dependencies(job: StoredJob) -> list[str]:
-    """Return a sentence for each job on disk that a job waits for, with its state."""
-    wanted = {str(jpsi.Dependency.of(it).job) for it in job.spec.attributes.after or ()}
-    if not wanted:
+    """Return sentences about the jobs on disk that a job waits for, with their states."""
+    dependencies = [jpsi.Dependency.of(it) for it in job.spec.attributes.after or ()]
+    kinds = {str(it.job): it.kind for it in dependencies}
+    if not kinds:
         return []
     from jpsi_engine import job_store  # noqa: PLC0415  most commands name no dependencies
 
     own = [it for it in job_store.jobs() if it.origin == job.origin and it.submitted <= job.submitted]
     # a batch system may have given a native id again: the job waits for the last that had it
-    found = {it.native_id: it for it in sorted(own, key=lambda it: it.submitted) if it.native_id in wanted}
-    return [
-        f"it depends on the job {_describe_name(it)}, which is {_describe_state(it.status)}"
-        for it in found.values()
+    found = {it.native_id: it for it in sorted(own, key=lambda it: it.submitted) if it.native_id in kinds}
+    return describe_awaited([(kinds[native_id], it) for native_id, it in found.items() if native_id])
+
+
+def describe_awaited(awaited: Iterable[tuple[jpsi.DependencyKind, StoredJob]]) -> list[str]:
+    """Return sentences about jobs that another waits for: a few by name, and the number of the others.
+
+    Those that keep it from starting for ever come first, then those that have not ended.
+    """
+    from ..output import summarize_states  # noqa: PLC0415  `jpsi run --after` needs no counts
+
+    jobs = [
+        job for _, job in sorted(awaited, key=lambda it: _URGENCY.index(it[0].is_met(it[1].status.state)))
     ]
+    count = _MAX_NAMED if len(jobs) > _MAX_NAMED + 1 else len(jobs)
+    sentences = [
+        f"it depends on the job {_describe_name(it)}, which is {_describe_state(it.status)}"
+        for it in jobs[:count]
+    ]
+    states = summarize_states(Counter(it.status.state for it in jobs[count:]))
+    more = [f"it depends on {len(jobs) - count} more jobs: {states}"] if states else []
+    return sentences + more
+
+
+# The order of the jobs that another waits for, by whether the dependency is met.
+_URGENCY = (False, None, True)
 
 
 def _describe_name(job: StoredJob) -> str:

@@ -171,15 +171,18 @@ def _describe_ambiguity(beginning: str, jobs: Sequence[StoredJob], command: str 
 
 
 def job_title(job: StoredJob, shown_id: str | None = None) -> str:
-    """Return a short text for one job among others: its index in an array, and an id that users can type.
+    """Return a short text for one job among others: its index in an array, an id to type, and its name.
 
     Args:
         job: the job.
-        shown_id: its id as shown, if it is not shown in full.
+        shown_id: its id as shown in a row that has its name; None if there is no such row.
     """
     is_process = job.native_id is None or job.origin.machine is not None
     known = (shown_id or job.id) if is_process else job.native_id
-    return str(known) if job.array_index is None else f"index {job.array_index} ({known})"
+    name = job.name if shown_id is None else None
+    if job.array_index is None:
+        return f"{known} ({name})" if name else str(known)
+    return f"index {job.array_index} ({', '.join(filter(None, [known, name]))})"
 
 
 def index_list(jobs: Iterable[StoredJob], beginning: str) -> str:
@@ -191,11 +194,13 @@ def index_list(jobs: Iterable[StoredJob], beginning: str) -> str:
 
 
 def job_with_index(job: StoredJob) -> str:
-    """Return a text for a job in a sentence: its id, and for the element of an array its index."""
-    if job.array_index is None:
-        return f"job {job.id}"
-    native = "" if job.native_id is None or job.origin.machine is not None else f", native id {job.native_id}"
-    return f"job {job.id} (index {job.array_index}{native})"
+    """Return a text for a job in a sentence: its id, its name, and for the element of an array its index."""
+    details = [job.name]
+    if job.array_index is not None:
+        is_process = job.native_id is None or job.origin.machine is not None
+        details += [f"index {job.array_index}", None if is_process else f"native id {job.native_id}"]
+    text = ", ".join(filter(None, details))
+    return f"job {job.id} ({text})" if text else f"job {job.id}"
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import jpsi
+from jpsi.plugin import install_command
 
 from .. import messages
 
@@ -14,7 +15,12 @@ from .. import messages
 def convert(file: str, *, executor: str | None, as_json: bool) -> int:
     """Write the document, report what it leaves out, and return the exit code."""
     path = Path(file).absolute()
-    found = jpsi.read_script(_text(path, file), path, Path.cwd(), executor)
+    text = _text(path, file)
+    try:
+        found = jpsi.read_script(text, path, Path.cwd(), executor)
+    except jpsi.InvalidJobException as e:
+        msg = f"{e}{_advise_package(text, executor)}"
+        raise jpsi.InvalidJobException(msg, e) from e
     document = jpsi.write_document(found.spec, as_json=as_json)
     for sentence in _conversion_warnings(found):
         messages.warning(sentence)
@@ -42,6 +48,27 @@ def _text(path: Path, file: str) -> str:
     except OSError as e:
         msg = f"{file} cannot be read: {e.strerror}"
         raise jpsi.InvalidJobException(msg, e) from e
+
+
+# The packages of batch systems by the marks of their directives.
+_PACKAGES = {
+    "#SBATCH": "jpsi-slurm",
+    "#PBS": "jpsi-pbs",
+    "#BSUB": "jpsi-lsf",
+    "#$": "jpsi-gridengine",
+    "# flux:": "jpsi-flux",
+    "#flux:": "jpsi-flux",
+}
+
+
+def _advise_package(text: str, executor: str | None) -> str:
+    """Return the package that reads the directives of a script, to be installed; empty if there is none."""
+    marks = (mark for mark in _PACKAGES for line in text.splitlines() if line.startswith(f"{mark} "))
+    mark = next(marks, None) if executor is None else None
+    if mark is None:
+        return ""
+    package = _PACKAGES[mark]
+    return f"; those with {mark} are read by the package {package}; try: {install_command(package)}"
 
 
 def _conversion_warnings(found: jpsi.Conversion) -> Iterator[str]:

@@ -59,7 +59,9 @@ def read_script(
     (assembly, script), *others = readings
     lost = script.lost
     limit = default_walltime(assembly.config)
-    if script.spec.attributes.duration is None and limit is not None:
+    if script.unread_limit:
+        lost = (*lost, f"the script's time limit may be wrong, as jpsi cannot read it: {script.unread_limit}")
+    elif script.spec.attributes.duration is None and limit is not None:
         what = "the script sets no time limit: jpsi gives the job its own default, not that of the queue:"
         lost = (*lost, f"{what} {limit}")
     return Conversion(

@@ -158,6 +158,8 @@ class ForeignScript:
     lost: tuple[str, ...] = ()
     #: True if paths of streams are relative to the directory of the submission, wherever the job runs.
     is_output_here: bool = False
+    #: Why the time limit of the script is no duration; empty if it is one, or if there is none.
+    unread_limit: str = ""
 
 
 @_hooks

@@ -402,7 +402,7 @@ class JobMonitor(Publisher):
                 )
                 self._observe(job, seen, now)
             self._load_absences([job for job, _ in observed], snapshot)
-        self._poll_unverified(jobs, now, is_listed=len(followed) > 1)
+        self._poll_unverified(jobs, now, snapshot)
         # Markers that came during the poll count, whatever the snapshot says; and a job whose markers tell
         # how it ended needs no accounting query.
         try:
@@ -420,12 +420,14 @@ class JobMonitor(Publisher):
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
         self._store_absences(followed, snapshot, now)
 
-    def _poll_unverified(self, jobs: Iterable[JobView], now: float, *, is_listed: bool) -> None:
+    def _poll_unverified(self, jobs: Iterable[JobView], now: float, snapshot: Snapshot) -> None:
         """Poll alone about jobs that were attached and that the last polls did not show.
 
         Many batch systems say that there is no such job only in answer to a query for it alone, so that a job
-        which was `is_listed` with others is polled again; and one that was denied once, as two answers count.
+        which was in the snapshot's query with others, perhaps of other processes, is polled again; and one
+        that was denied once, as two answers count.
         """
+        is_listed = snapshot.queried is None or len(snapshot.queried) > 1
         unseen = [job for job in jobs if job.is_unverified and 0 < job.absences <= _LONE_POLLS]
         doubtful = [job for job in unseen if (job.absences < ANSWERS if job.is_denied else is_listed)]
         for job in doubtful[:_MAX_ACCOUNTING_QUERIES]:

@@ -180,7 +180,12 @@ class ScriptForm:
         for name, value in options.items():
             if name not in readers:
                 draft.keep(name, value)
-        return ForeignScript(spec=draft.spec, directives=len(directives), lost=tuple(draft.lost))
+        return ForeignScript(
+            spec=draft.spec,
+            directives=len(directives),
+            lost=tuple(draft.lost),
+            unread_limit=draft.unread_limit,
+        )
 
     def _directive(self, name: str, value: str | None) -> Directive:
         option, text = self.spelled(name, value)
@@ -218,6 +223,8 @@ class Draft:
         factory=lambda: JobSpec(resources=ResourceSpecV1(), attributes=JobAttributes())
     )
     lost: list[str] = attrs.field(factory=list)
+    #: Why the time limit is no duration.
+    unread_limit: str = ""
 
     @property
     def resources(self) -> ResourceSpecV1:

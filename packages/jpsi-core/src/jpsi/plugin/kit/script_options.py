@@ -50,7 +50,11 @@ def duration_option(unit: timedelta, parse: Callable[[str], timedelta]) -> Optio
     """Return the option for a job's walltime in whole units, which `parse` reads."""
 
     def read(draft: Draft, value: str) -> None:
-        draft.attributes.duration = parse(value)
+        try:
+            draft.attributes.duration = parse(value)
+        except ValueError as e:
+            draft.unread_limit = str(e)
+            raise
 
     return Option(lambda it: walltime(it.spec, it.config, unit), read)
 
