@@ -174,8 +174,6 @@ class StoredJob:
         self.origin = origin
         #: The id that jpsi gave the job.
         self.id: str = history.record.job_id
-        #: The id that the backend gave the job; None if it is not known.
-        self.native_id: str | None = history.record.native_id
         #: The name in the job's spec.
         self.name: str | None = history.record.intent["spec"].get("name")
         #: The problems with its files, a clause each; if there are any, the spec may be empty.
@@ -189,6 +187,11 @@ class StoredJob:
         self._directory: str = history.record.intent["directory"]
         if not isinstance(self.name, str | None) or not isinstance(self._directory, str):
             raise TypeError(self.name, self._directory)
+
+    @property
+    def native_id(self) -> str | None:
+        """The id that the backend gave the job; None if it is not known."""
+        return self._history.record.native_id
 
     @property
     def attempt(self) -> int:
