@@ -109,10 +109,10 @@ def array_id(spec: JobSpec) -> str | None:
 
 def encoded_attribute(plain: Mapping[str, Any], name: str) -> str | None:
     """Return a custom attribute of an encoded spec that is a text; None if it has no such attribute."""
-    try:
-        return _text(plain["attributes"]["custom_attributes"][name])
-    except (KeyError, TypeError):
-        return None
+    found: object = plain
+    for key in ("attributes", "custom_attributes", name):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return _text(found)
 
 
 def array_index(environment: Mapping[str, Any] | None) -> int | None:

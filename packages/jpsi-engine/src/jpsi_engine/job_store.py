@@ -192,8 +192,6 @@ class StoredJob:
         self.origin = origin
         #: The id that jpsi gave the job.
         self.id: str = history.record.job_id
-        #: The id that the backend gave the job; None if it is not known.
-        self.native_id: str | None = history.record.native_id
         #: The name in the job's spec.
         self.name: str | None = history.record.intent["spec"].get("name")
         #: The problems with its files, a clause each; if there are any, the spec may be empty.
@@ -216,6 +214,11 @@ class StoredJob:
                 first = json.loads(read_text(str(self.folder / "intent.1.json")).partition("\n")[0])
                 return min(self.submitted, datetime.fromisoformat(first["time"]).astimezone(UTC))
         return self.submitted
+
+    @property
+    def native_id(self) -> str | None:
+        """The id that the backend gave the job; None if it is not known."""
+        return self._history.record.native_id
 
     @property
     def attempt(self) -> int:

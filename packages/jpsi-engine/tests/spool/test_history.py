@@ -121,3 +121,18 @@ def test_a_job_is_not_final_before_its_stage_out_is_complete() -> None:
         JobHistory(attrs.evolve(written, is_stage_out_pending=False), frozenset()).status.state
         is JobState.COMPLETED
     )
+
+
+def test_the_native_id_of_an_element_is_spelled_when_it_is_asked_for() -> None:
+    """Its plugin is loaded for that, which a list of arrays does not need."""
+    spelled: list[str] = []
+    written = JobRecord(
+        job_id="a",
+        attempt=1,
+        intent={"time": NOW.isoformat()},
+        native_id=lambda: spelled.append("7_1") or spelled[-1],
+    )
+
+    state, before = JobHistory(written, frozenset()).status.state, list(spelled)
+
+    assert (state, before, written.native_id) == (JobState.QUEUED, [], "7_1")

@@ -156,7 +156,9 @@ def _columns(rows: Sequence[Row], now: datetime) -> list[_Column]:
 
 
 def _cells(row: Row, now: datetime) -> dict[str, str]:
-    cells = _array_cells(row, now) if row.members else _job_cells(row, now)
+    cells = _array_cells(row, now) if row.members else _job_cells(row, row.job.native_id, now)
+    if "".join(cells.values()).isprintable():
+        return cells
     return {name: messages.printable(it).replace("\n", " ") for name, it in cells.items()}
 
 
@@ -170,9 +172,9 @@ def _array_cells(row: Row, now: datetime) -> dict[str, str]:
         failure = f"{job_title(row.job, shown_id)} failed{code}{f': {failure}' if failure else ''}"
         failed = [it.job for it in row.members if it.status.state is status.state and it.job is not row.job]
         failure += index_list(failed, "; also ")
+    # the native id of an element, for which its plugin is loaded, is not shown
     return {
-        **_job_cells(row, now),
-        "NATIVE ID": (native_ids.pop() if len(native_ids) == 1 else None) or "-",
+        **_job_cells(row, native_ids.pop() if len(native_ids) == 1 else None, now),
         "INDEX": "",
         "STATE": summarize_states(counts),
         "CODE": "",
@@ -181,11 +183,11 @@ def _array_cells(row: Row, now: datetime) -> dict[str, str]:
     }
 
 
-def _job_cells(row: Row, now: datetime) -> dict[str, str]:
+def _job_cells(row: Row, native_id: str | None, now: datetime) -> dict[str, str]:
     job, status = row.job, row.status
     return {
         "ID": row.id,
-        "NATIVE ID": job.native_id or "-",
+        "NATIVE ID": native_id or "-",
         "INDEX": "" if job.array_index is None else str(job.array_index),
         "NAME": job.name or "-",
         "EXECUTOR": job.origin.name,

@@ -127,7 +127,9 @@ class ArrayFiles:
         try:
             with open(f"{self.folder(array)}/intent.json", encoding="ascii") as file:  # noqa: PTH123
                 lines = file.read().split("\n")
-            common, *elements = map(json.loads, lines[: 1 + json.loads(lines[0])["count"]])
+            count = json.loads(lines[0])["count"]
+            # in one call, which takes a third of the time
+            common, *elements = json.loads(f"[{','.join(lines[: 1 + count])}]")
         except _UNREADABLE:
             return None
         if (
@@ -220,15 +222,13 @@ def _line_starts(path: str) -> Sequence[int]:
     return starts
 
 
-# The fields that an element must have, with their types.
-_ELEMENT = {"id": str, "attempt": int, "spec": dict}
-
-
 def _is_element(line: object) -> bool:
     """Return True for the line that this version writes for an element."""
     return (
         isinstance(line, dict)
-        and all(isinstance(line.get(name), kind) for name, kind in _ELEMENT.items())
+        and isinstance(line.get("attempt"), int)
+        and isinstance(line.get("spec"), dict)
+        and isinstance(line.get("id"), str)
         and _NAME.match(line["id"]) is not None
     )
 

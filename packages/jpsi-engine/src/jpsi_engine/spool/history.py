@@ -31,17 +31,21 @@ class JobHistory:
 
     record: JobRecord
     requeue_exit_codes: Collection[int] | None
+    #: The time when the client wrote the intent to submit the job.
+    submitted: datetime = attrs.field(init=False)
+    #: The time when it began to run, by its own marker or claim; None if it did not.
+    started: datetime | None = attrs.field(init=False)
+    #: The last status that is certain.
+    status: JobStatus = attrs.field(init=False)
 
-    @functools.cached_property
-    def submitted(self) -> datetime:
-        """The time when the client wrote the intent to submit the job."""
-        return datetime.fromisoformat(self.record.intent["time"]).astimezone(UTC)
+    @submitted.default
+    def _parse_submitted(self) -> datetime:
+        return _parse_time(self.record.intent["time"])
 
-    @functools.cached_property
-    def started(self) -> datetime | None:
-        """The time when it began to run, by its own marker or claim; None if it did not."""
+    @started.default
+    def _find_start(self) -> datetime | None:
         started_ns = self.record.started_ns
-        if self.requeue_exit_codes is not None:
+        if self.requeue_exit_codes is not None and self.record.markers:
             times = [marker.time_ns for marker in self.record.markers if marker.kind == "active"]
             started_ns = min(times, default=None)
         return None if started_ns is None else max(datetime_from_ns(started_ns), self.submitted)
@@ -57,9 +61,8 @@ class JobHistory:
         # a job may have been cancelled before it was submitted
         return tuple(it for it in statuses if self._is_submitted or it.state is not JobState.QUEUED)
 
-    @functools.cached_property
-    def status(self) -> JobStatus:
-        """The last status that is certain."""
+    @status.default
+    def _last_status(self) -> JobStatus:
         # computed without the rest of the history, as the caller may need thousands
         last = self._end or self._active
         if last is None:
@@ -73,7 +76,7 @@ class JobHistory:
         record = self.record
         # a damaged job may have been submitted
         is_unclear = bool(record.damage) and not record.is_revoked
-        return record.native_id is not None or record.has_run or is_unclear
+        return record.has_native_id or record.has_run or is_unclear
 
     @property
     def _active(self) -> JobStatus | None:
@@ -141,6 +144,12 @@ class JobHistory:
         return (
             f"{_UNSENT_REMARK}: {self.record.unsent_reason}" if self.record.unsent_reason else _UNSENT_REMARK
         )
+
+
+# The elements of an array share it.
+@functools.lru_cache(maxsize=16)
+def _parse_time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 _UNCLEAR_REMARK = (

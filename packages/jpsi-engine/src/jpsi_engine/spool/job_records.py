@@ -40,8 +40,9 @@ class JobRecord:
     attempt: int
     #: The request, as the submitting process wrote it.
     intent: Mapping[str, Any]
-    #: The id that the backend gave it, as the submitting process or the runner wrote it.
-    native_id: str | None
+    #: The id that the backend gave it, as the submitting process or the runner wrote it; for an array element
+    #: None or a function that returns it, as plugins spell these ids.
+    _native_id: str | Callable[[], str] | None
     #: The array and the element that it is; None for a job by itself.
     place: ArrayMember | None = None
     #: The id that the backend gave that array; None if it is not known.
@@ -66,6 +67,16 @@ class JobRecord:
     has_run: bool = False
     #: The problems with its files, a clause each.
     damage: Sequence[str] = ()
+
+    @property
+    def has_native_id(self) -> bool:
+        """True if the backend has given it an id."""
+        return self._native_id is not None
+
+    @property
+    def native_id(self) -> str | None:
+        """The id that the backend gave it; None if it is not known."""
+        return self._native_id() if callable(self._native_id) else self._native_id
 
 
 class JobRecords:
@@ -176,10 +187,8 @@ class JobRecords:
                 return None
             claim = None if intent.native_id else self._arrays.claim(name)
             native_id = intent.native_id or _native_id_of_claim(claim)
-            indices = range(1, 1 + len(intent.elements))
-            ids = None if native_id is None else self._element_ids(native_id, indices)
             unsent_reason = self._arrays.read_unsent_reason(name) if is_revoked(claim) else None
-            return _Array(intent, native_id, ids, is_revoked(claim), unsent_reason)
+            return _Array(intent, native_id, self._element_ids, is_revoked(claim), unsent_reason)
         return None
 
     def _read_folder(
@@ -309,15 +318,19 @@ class _AttemptFiles:
         return found
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=False)
 class _Array:
     """An array with the native ids of its elements, which are computed once for all of them."""
 
     intent: ArrayIntent
     native_id: str | None
-    native_ids: Sequence[str] | None
+    element_ids: ElementIds
     is_revoked: bool
     unsent_reason: str | None
+
+    @functools.cached_property
+    def _native_ids(self) -> Sequence[str]:
+        return self.element_ids(self.native_id or "", range(1, 1 + len(self.intent.elements)))
 
     def element(self, index: int, **own: Any) -> JobRecord | None:  # noqa: ANN401  fields of `JobRecord`
         """Return the record of an element, with the fields from its own files; None if there is none."""
@@ -328,7 +341,7 @@ class _Array:
             job_id=content["id"],
             attempt=content["attempt"],
             intent=content,
-            native_id=None if self.native_ids is None else self.native_ids[index - 1],
+            native_id=None if self.native_id is None else lambda: self._native_ids[index - 1],
             place=ArrayMember(self.intent.array, index),
             array_native_id=self.native_id,
             is_revoked=self.is_revoked,
