@@ -60,8 +60,8 @@ class Package:
 
     @property
     def source(self) -> str:
-        """The folder of its import package, relative to the root."""
-        (source,) = self.settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+        """The folder of its import package, relative to the root; the first, if there are several."""
+        source, *_ = self.settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
         return f"{self.path}/{source}"
 
     @property

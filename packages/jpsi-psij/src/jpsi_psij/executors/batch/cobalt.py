@@ -1,0 +1,15 @@
+"""The executor `cobalt`."""
+
+from __future__ import annotations
+
+from .batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+
+
+class CobaltExecutorConfig(BatchSchedulerExecutorConfig):
+    """The settings of the executor `cobalt`."""
+
+
+class CobaltJobExecutor(BatchSchedulerExecutor):
+    """Cobalt, which jpsi does not have: each use is refused with advice."""
+
+    NAME = "cobalt"

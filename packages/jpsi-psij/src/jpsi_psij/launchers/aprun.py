@@ -1,0 +1,5 @@
+"""The class of the launcher `aprun`."""
+
+from . import AprunLauncher
+
+__all__ = ["AprunLauncher"]

@@ -1,0 +1,5 @@
+"""The class of the launcher `mpirun`."""
+
+from . import MPILauncher
+
+__all__ = ["MPILauncher"]

@@ -1,0 +1,5 @@
+"""The class of the launcher `srun`."""
+
+from . import SrunLauncher
+
+__all__ = ["SrunLauncher"]
