@@ -115,11 +115,10 @@ class Job:
                     return None
                 self._condition.wait(None if left is None else min(left, threading.TIMEOUT_MAX))
 
-    def _follow(self, executor: JobExecutor) -> jpsi.Job:
-        """Return a new job of jpsi whose statuses become those of this one."""
-        self._jpsi_job = jpsi.Job()
-        self._jpsi_job.set_job_status_callback(lambda _, status: self._receive(executor, status))
-        return self._jpsi_job
+    def _follow(self, executor: JobExecutor, inner: jpsi.Job) -> None:
+        """Take over the statuses of a job of jpsi, from now on."""
+        self._jpsi_job = inner
+        inner.set_job_status_callback(lambda _, status: self._receive(executor, status))
 
     def _receive(self, executor: JobExecutor, report: jpsi.JobStatus) -> None:
         for status in self._with_phases(JobStatus.of(report)):
@@ -144,7 +143,9 @@ class Job:
         yield status
 
     def __str__(self) -> str:
-        return f"Job[id={self.id}, native_id={self.native_id}, executor={self.executor}, status={self.status}]"
+        return (
+            f"Job[id={self.id}, native_id={self.native_id}, executor={self.executor}, status={self.status}]"
+        )
 
 
 def _call(callback: Callback | None, job: Job, status: JobStatus) -> None:

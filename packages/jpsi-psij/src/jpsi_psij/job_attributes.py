@@ -53,7 +53,7 @@ class JobAttributes:
     #: Options of one batch system, named `<executor>.<option>`.
     custom_attributes: dict[str, Any] | None
 
-    def __init__(  # noqa: PLR0913  psij's attributes, in its order
+    def __init__(
         self,
         duration: timedelta | float | str | None = timedelta(minutes=10),
         queue_name: str | None = None,
@@ -62,9 +62,11 @@ class JobAttributes:
         custom_attributes: dict[str, Any] | None = None,
         project_name: str | None = None,
     ) -> None:
-        self.__attrs_init__(  # type: ignore[attr-defined]  attrs makes it
-            duration, queue_name, project_name if account is None else account, reservation_id, custom_attributes
-        )
+        self.duration = duration  # type: ignore[assignment]  # its converter runs
+        self.queue_name = queue_name
+        self.account = project_name if account is None else account
+        self.reservation_id = reservation_id
+        self.custom_attributes = custom_attributes
 
     @property
     def project_name(self) -> str | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 from packaging.version import Version
@@ -18,14 +19,11 @@ from .job_spec import spec_for_jpsi
 from .job_state import JobState
 from .listing import list_jobs
 
-if TYPE_CHECKING:
-    from .executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
-
 #: The executors of psij that jpsi does not have, each with the advice for its users.
 _WITHOUT = {
-    "cobalt": "jpsi has no executor for Cobalt, whose development has ended; ALCF has replaced it by PBS: use 'pbs'",
+    "cobalt": "jpsi has no executor for Cobalt, whose development has ended; use 'pbs', its successor",
     "saga": "jpsi has no executor for SAGA; use that of the batch system, 'slurm' for example",
-    "rp": "jpsi has no executor for RADICAL-Pilot; the executor 'pilot' runs many jobs in one of the batch system",
+    "rp": "jpsi has no executor for RADICAL-Pilot; use 'pilot', with many jobs in one allocation",
 }
 _OTHER_NAMES = {"slurm_single": "slurm"}
 
@@ -107,14 +105,16 @@ class JobExecutor:
             SubmitException: the job did not reach the batch system for another reason.
         """
         _check_new(job)
+        inner = self._job_for_jpsi(job)
+        job._follow(self, inner)
+        self._executor.submit(inner)
+        self._bind(job, inner.native_id)
+
+    def _job_for_jpsi(self, job: Job) -> jpsi.Job:
         if job.spec is None:
             msg = f"job {job.id} has no spec"
             raise jpsi.InvalidJobException(msg)
-        spec = spec_for_jpsi(job.spec, self.name)
-        inner = job._follow(self)
-        inner.spec = spec
-        self._executor.submit(inner)
-        self._bind(job, inner.native_id)
+        return jpsi.Job(spec_for_jpsi(job.spec, self.name))
 
     def attach(self, job: Job, native_id: str) -> None:
         """Connect a NEW job to one that the batch system has.
@@ -124,7 +124,9 @@ class JobExecutor:
             SubmitException: the files on disk cannot be read.
         """
         _check_new(job)
-        self._executor.attach(job._follow(self), native_id)
+        inner = jpsi.Job()
+        job._follow(self, inner)
+        self._executor.attach(inner, native_id)
         self._bind(job, native_id)
 
     def _bind(self, job: Job, native_id: str | None) -> None:
@@ -177,7 +179,8 @@ class JobExecutor:
         parse = getattr(hooks, f"parse_{action}")
         refusals = parse(result=system.query(command), native_ids=[native_id], site=site)
         if refusals:
-            raise jpsi.SubmitException(f"job {native_id}: {next(iter(refusals.values()))}")
+            msg = f"job {native_id}: {next(iter(refusals.values()))}"
+            raise jpsi.SubmitException(msg)
 
     def _attached(self, job: Job) -> None:
         if job.native_id is None:
@@ -185,7 +188,7 @@ class JobExecutor:
             raise jpsi.SubmitException(msg)
         self.attach(job, job.native_id)
 
-    def info(self, jobs: Iterable[Job] | None = None, owner: str | None = None) -> list[Job]:
+    def info(self, jobs: Iterable[Job] | None = None, owner: str | None = None) -> builtins.list[Job]:
         """Return jobs that have not ended with their state, spec and `current_info`, whoever submitted them.
 
         Args:

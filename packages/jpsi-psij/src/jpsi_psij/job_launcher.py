@@ -81,7 +81,8 @@ class Launcher:
         spec = spec_for_jpsi(job.spec, "local")
         hooks = self._launcher.hooks
         if problems := list(hooks.check_spec(spec=spec)):
-            raise jpsi.InvalidJobException.of(f"job {job.id}", problems)
+            subject = f"job {job.id}"
+            raise jpsi.InvalidJobException.of(subject, problems)
         opened = "".join(
             f"exec {operator}{word(str(path))} || exit 1\n"
             for operator, path in (("<", spec.stdin_path), (">", spec.stdout_path), ("2>", spec.stderr_path))

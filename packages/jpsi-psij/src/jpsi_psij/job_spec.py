@@ -66,7 +66,7 @@ class JobSpec:
     cleanup: Iterable[str | Path] | None
     cleanup_flags: StageOutFlags
 
-    def __init__(  # noqa: PLR0913  psij's fields, in its order
+    def __init__(
         self,
         executable: str | None = None,
         arguments: list[str] | None = None,
@@ -88,25 +88,23 @@ class JobSpec:
         cleanup_flags: StageOutFlags = StageOutFlags.ALWAYS,
     ) -> None:
         self._name = name
-        self.__attrs_init__(  # type: ignore[attr-defined]  attrs makes it
-            executable,
-            arguments,
-            directory,
-            inherit_environment,
-            environment,
-            stdin_path,
-            stdout_path,
-            stderr_path,
-            resources,
-            attributes,
-            pre_launch,
-            post_launch,
-            launcher,
-            stage_in,
-            stage_out,
-            cleanup,
-            cleanup_flags,
-        )
+        self.executable = executable
+        self.arguments = arguments
+        self.directory = directory  # type: ignore[assignment]  # its converter runs
+        self.inherit_environment = inherit_environment
+        self.environment = environment
+        self.stdin_path = stdin_path  # type: ignore[assignment]  # its converter runs
+        self.stdout_path = stdout_path  # type: ignore[assignment]  # its converter runs
+        self.stderr_path = stderr_path  # type: ignore[assignment]  # its converter runs
+        self.resources = resources
+        self.attributes = attributes  # type: ignore[assignment]  # its converter runs
+        self.pre_launch = pre_launch  # type: ignore[assignment]  # its converter runs
+        self.post_launch = post_launch  # type: ignore[assignment]  # its converter runs
+        self.launcher = launcher
+        self.stage_in = stage_in
+        self.stage_out = stage_out
+        self.cleanup = cleanup
+        self.cleanup_flags = cleanup_flags
 
     @property
     def name(self) -> str | None:
@@ -120,7 +118,7 @@ class JobSpec:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JobSpec) and vars(self) == vars(other)
 
-    __hash__ = None  # type: ignore[assignment]  a spec can be changed
+    __hash__ = object.__hash__
 
 
 #: The custom attributes of psij's executors begin with these, and those of jpsi's with the others.
@@ -146,22 +144,29 @@ def spec_for_jpsi(spec: JobSpec, executor: str) -> jpsi.JobSpec:
         # psij-python expands no references to variables
         environment={name: jpsi.escape(value) for name, value in environment.items()} or None,
         name=spec.name,
-        directory=spec.directory,
+        directory=None if spec.directory is None else _absolute(spec.directory),
         inherit_environment=spec.inherit_environment,
         stdin_path=spec.stdin_path,
         stdout_path=spec.stdout_path,
         stderr_path=spec.stderr_path,
-        resources=None if resources is None else resources.for_jpsi(),
+        # psij-python runs the processes of several nodes on this machine
+        resources=None if resources is None else resources.for_jpsi(on_one_node=executor == "local"),
         attributes=_attributes_for_jpsi(spec.attributes, executor),
         pre_launch=spec.pre_launch,
         post_launch=spec.post_launch,
         # with psij-python, several processes take a launcher that is named
         launcher=spec.launcher or "single",
         stage_in=_list(jpsi.StageIn(it.source, it.target, it.mode) for it in spec.stage_in or ()),
-        stage_out=_list(jpsi.StageOut(it.source, it.target, it.flags, it.mode) for it in spec.stage_out or ()),
+        stage_out=_list(
+            jpsi.StageOut(it.source, it.target, it.flags, it.mode) for it in spec.stage_out or ()
+        ),
         cleanup=_list(Path(it) for it in spec.cleanup or ()),
         cleanup_flags=spec.cleanup_flags,
     )
+
+
+def _absolute(directory: Path) -> Path:
+    return directory if directory.parts[:1] == ("~",) else Path.cwd() / directory
 
 
 def _list(items: Iterable[T]) -> list[T] | None:

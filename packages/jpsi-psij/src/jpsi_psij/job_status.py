@@ -12,13 +12,17 @@ import jpsi
 from .job_state import JobState
 
 
+def _seconds(given: float | None) -> float:
+    return time.time() if given is None else given
+
+
 @attrs.define(slots=False, eq=False, repr=False)
 class JobStatus:
     """A state that a job entered, when, and further facts."""
 
     state: JobState
     #: Seconds since the epoch.
-    time: float = attrs.field(default=None, converter=attrs.converters.default_if_none(factory=time.time))
+    time: float = attrs.field(default=None, converter=_seconds)
     message: str | None = None
     exit_code: int | None = None
     metadata: dict[str, Any] | None = None

@@ -164,7 +164,9 @@ def _expand_ranges(text: str) -> list[str]:
     for part in ranges.split(","):
         first, _, last = part.partition("-")
         numbers = range(int(first), int(last or first) + 1)
-        names += [f"{prefix}{it:0{len(first)}}{more}" for it in numbers for more in _expand_ranges(suffix) or [""]]
+        names += [
+            f"{prefix}{it:0{len(first)}}{more}" for it in numbers for more in _expand_ranges(suffix) or [""]
+        ]
     return names
 
 

@@ -30,7 +30,10 @@ class ResourceSpec(abc.ABC):
 
 @attrs.define(slots=False)
 class ResourceSpecV1(ResourceSpec):
-    """A homogeneous set of processes on homogeneous nodes: process_count = node_count * processes_per_node."""
+    """A homogeneous set of processes on homogeneous nodes.
+
+    `process_count` is `node_count` times `processes_per_node`.
+    """
 
     node_count: int | None = None
     process_count: int | None = None
@@ -76,6 +79,12 @@ class ResourceSpecV1(ResourceSpec):
         """The memory in KiB."""
         return self.memory // _KIBIBYTE if self.memory else None
 
-    def for_jpsi(self) -> jpsi.ResourceSpecV1:
-        """Return the same resources for jpsi."""
-        return jpsi.ResourceSpecV1(**{field.name: getattr(self, field.name) for field in attrs.fields(type(self))})
+    def for_jpsi(self, *, on_one_node: bool = False) -> jpsi.ResourceSpecV1:
+        """Return the same resources for jpsi; with `on_one_node` the same number of processes on one node."""
+        resources = jpsi.ResourceSpecV1(
+            **{field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
+        )
+        if not on_one_node:
+            return resources
+        count = resources.computed_process_count
+        return attrs.evolve(resources, node_count=None, processes_per_node=None, process_count=count)

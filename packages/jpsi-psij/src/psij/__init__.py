@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def _refuse_clash() -> None:
-    """Raise ImportError if psij-python is installed as well: its files are mixed with those of this package."""
+    """Raise ImportError if psij-python is installed as well: its files are mixed with those of this one."""
     try:
         importlib.metadata.distribution("psij-python")
     except importlib.metadata.PackageNotFoundError:
         return
     msg = (
-        "psij-python and jpsi-psij are both installed, and both provide the package psij; uninstall psij-python "
-        "and install jpsi-psij again: pip uninstall psij-python; pip install --force-reinstall --no-deps "
-        "jpsi-psij. To keep both, install psij-python again, and write `import jpsi_psij as psij` for this one"
+        "psij-python and jpsi-psij are both installed, and both provide the package psij. To use jpsi-psij: "
+        "pip uninstall psij-python; pip install --force-reinstall --no-deps jpsi-psij. To keep both: "
+        "pip install --force-reinstall --no-deps psij-python, and `import jpsi_psij as psij` for jpsi-psij"
     )
     raise ImportError(msg)
 

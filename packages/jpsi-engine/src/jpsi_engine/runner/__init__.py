@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from jpsi_engine.runner.claim_and_markers import BatchFrame, Frame, ProcessFrame
     from jpsi_engine.runner.failure_details import MAX_DETAIL_BYTES, add_failure_details
     from jpsi_engine.runner.output_paths import resolve_streams
-    from jpsi_engine.runner.prechecks import local_problems
+    from jpsi_engine.runner.prechecks import job_shell, local_problems
     from jpsi_engine.runner.requeue import RERUN, RequeueRules
     from jpsi_engine.runner.script import launcher_log, render_runner
     from jpsi_engine.runner.script_input import Run
@@ -22,7 +22,7 @@ else:
             ".failure_details": "MAX_DETAIL_BYTES add_failure_details",
             ".claim_and_markers": "BatchFrame Frame ProcessFrame",
             ".output_paths": "resolve_streams",
-            ".prechecks": "local_problems",
+            ".prechecks": "job_shell local_problems",
             ".requeue": "RERUN RequeueRules",
             ".script_input": "Run",
             ".script": "launcher_log render_runner",

@@ -5,6 +5,9 @@ It renders no templates: the hooks of jpsi's plugins do that, and a subclass can
 
 from __future__ import annotations
 
+from typing import IO, Any
+
+from ...job import Job
 from ...job_executor import JobExecutor
 from ...job_executor_config import BatchSchedulerExecutorConfig
 
@@ -17,3 +20,14 @@ class InvalidJobStateError(Exception):
 
 class BatchSchedulerExecutor(JobExecutor):
     """An executor of a batch system."""
+
+    def _create_script_context(self, job: Job) -> dict[str, Any]:
+        """Return an empty context: jpsi renders no templates."""
+        del job
+        return {}
+
+    def generate_submit_script(self, job: Job, context: dict[str, Any], submit_file: IO[str]) -> None:
+        """Write the text that `submit` would send to the batch system, and the script that runs the job."""
+        del context
+        preview = self._executor.preview(self._job_for_jpsi(job))
+        submit_file.write(f"{preview.script or ''}\n{preview.run}")

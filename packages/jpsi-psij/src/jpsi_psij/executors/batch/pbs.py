@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .pbs_base import GenericPBSJobExecutor, PBSExecutorConfig
 
-__all__ = ["PBSJobExecutor", "PBSExecutorConfig"]
+__all__ = ["PBSExecutorConfig", "PBSJobExecutor"]
 
 
 class PBSJobExecutor(GenericPBSJobExecutor):
