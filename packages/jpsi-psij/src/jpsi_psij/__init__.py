@@ -7,7 +7,9 @@
 COMPLETED
 """
 
-from .exceptions import InvalidJobException, SubmitException
+from jpsi import InvalidJobException, SubmitException
+
+from . import executors, launchers
 from .job import FunctionJobStatusCallback, Job, JobStatusCallback
 from .job_attributes import JobAttributes
 from .job_executor import JobExecutor
@@ -44,4 +46,6 @@ __all__ = [
     "ResourceSpec",
     "ResourceSpecV1",
     "SubmitException",
+    "executors",
+    "launchers",
 ]

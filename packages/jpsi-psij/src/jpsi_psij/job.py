@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import Any
 
 import jpsi
 
@@ -18,8 +18,8 @@ from .job_spec import JobSpec
 from .job_state import JobState
 from .job_status import JobStatus
 
-if TYPE_CHECKING:
-    from .job_executor import JobExecutor
+#: A `JobExecutor`: that class is in a higher layer than this module.
+AnyExecutor = Any
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Job:
 
     def __init__(self, spec: JobSpec | None = None) -> None:
         self.spec = spec
-        self.executor: JobExecutor | None = None
+        self.executor: AnyExecutor = None
         #: The facts that `JobExecutor.info` found.
         self.current_info = JobInfo()
         self._id = str(uuid.uuid4())
@@ -115,12 +115,12 @@ class Job:
                     return None
                 self._condition.wait(None if left is None else min(left, threading.TIMEOUT_MAX))
 
-    def _follow(self, executor: JobExecutor, inner: jpsi.Job) -> None:
+    def _follow(self, executor: AnyExecutor, inner: jpsi.Job) -> None:
         """Take over the statuses of a job of jpsi, from now on."""
         self._jpsi_job = inner
         inner.set_job_status_callback(lambda _, status: self._receive(executor, status))
 
-    def _receive(self, executor: JobExecutor, report: jpsi.JobStatus) -> None:
+    def _receive(self, executor: AnyExecutor, report: jpsi.JobStatus) -> None:
         for status in self._with_phases(JobStatus.of(report)):
             self._caller = threading.get_ident()
             self._status = status

@@ -31,8 +31,13 @@ _OTHER_NAMES = {"slurm_single": "slurm"}
 class JobExecutor:
     """An executor: submits jobs to one batch system, or runs them on this machine, and follows them."""
 
-    #: The executor's name in a subclass for one batch system.
-    NAME: ClassVar[str] = "local"
+    #: The names of the executor in a subclass for one batch system, the usual one first.
+    NAMES: ClassVar[tuple[str, ...]] = ("local",)
+    _classes: ClassVar[dict[str, type[JobExecutor]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Have `get_instance` find the subclass by its names."""
+        JobExecutor._classes |= dict.fromkeys(cls.__dict__.get("NAMES", ()), cls)
 
     def __init__(
         self,
@@ -43,7 +48,7 @@ class JobExecutor:
         version_constraint: str | None = None,
     ) -> None:
         """Open an executor, as `get_instance` does."""
-        self._name = name or self.NAME
+        self._name = name or self.NAMES[0]
         self.url = url
         self.config = config or JobExecutorConfig.DEFAULT
         self.callback: Callback | None = None
@@ -72,9 +77,7 @@ class JobExecutor:
         Raises:
             ValueError: there is no such executor.
         """
-        from .executors import CLASSES  # noqa: PLC0415  the subclasses need this class
-
-        kind = CLASSES.get(name, JobExecutor)
+        kind = JobExecutor._classes.get(name, JobExecutor)
         return kind(url, config, name=name, version_constraint=version_constraint)
 
     @staticmethod
@@ -189,7 +192,7 @@ class JobExecutor:
         self.attach(job, job.native_id)
 
     def info(self, jobs: Iterable[Job] | None = None, owner: str | None = None) -> builtins.list[Job]:
-        """Return jobs that have not ended with their state, spec and `current_info`, whoever submitted them.
+        """Return the jobs of all users that have not ended, with their state, spec and `current_info`.
 
         Args:
             jobs: the jobs to return, each with its native id; if None, all that the batch system shows. For

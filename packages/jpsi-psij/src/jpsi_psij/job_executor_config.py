@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
-
-from .paths import Path
 
 
 def _directory(value: str | Path | None) -> Path:

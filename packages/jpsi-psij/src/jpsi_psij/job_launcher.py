@@ -33,6 +33,11 @@ class Launcher:
     DEFAULT_LAUNCHER_NAME: ClassVar[str] = "single"
     #: The launcher's name in a subclass for one launcher.
     NAME: ClassVar[str] = DEFAULT_LAUNCHER_NAME
+    _classes: ClassVar[dict[str, type[Launcher]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Have `get_instance` find the subclass by its name."""
+        Launcher._classes[cls.NAME] = cls
 
     def __init__(
         self,
@@ -53,9 +58,7 @@ class Launcher:
         name: str, version_constraint: str | None = None, config: JobExecutorConfig | None = None
     ) -> Launcher:
         """Return a launcher by its name; raise ValueError if there is none."""
-        from .launchers import CLASSES  # noqa: PLC0415  the subclasses need this class
-
-        return CLASSES.get(name, Launcher)(config, name=name, version_constraint=version_constraint)
+        return Launcher._classes.get(name, Launcher)(config, name=name, version_constraint=version_constraint)
 
     @staticmethod
     def get_launcher_names() -> set[str]:

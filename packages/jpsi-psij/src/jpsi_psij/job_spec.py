@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import attrs
@@ -13,9 +13,9 @@ import attrs
 import jpsi
 
 from .job_attributes import JobAttributes
-from .paths import Path, to_path
+from .paths import to_path
 from .resource_spec import ResourceSpec, ResourceSpecV1
-from .staging import StageIn, StageOut, StageOutFlags
+from .staging import StageIn, StageOut
 
 T = TypeVar("T")
 _Value = str | int | float | PurePath
@@ -64,7 +64,7 @@ class JobSpec:
     stage_in: Iterable[StageIn] | None
     stage_out: Iterable[StageOut] | None
     cleanup: Iterable[str | Path] | None
-    cleanup_flags: StageOutFlags
+    cleanup_flags: jpsi.StageOutFlags
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class JobSpec:
         stage_in: Iterable[StageIn] | None = None,
         stage_out: Iterable[StageOut] | None = None,
         cleanup: Iterable[str | Path] | None = None,
-        cleanup_flags: StageOutFlags = StageOutFlags.ALWAYS,
+        cleanup_flags: jpsi.StageOutFlags = jpsi.StageOutFlags.ALWAYS,
     ) -> None:
         self._name = name
         self.executable = executable

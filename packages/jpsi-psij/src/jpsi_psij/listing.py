@@ -1,4 +1,4 @@
-"""Lists the jobs of a batch system, whoever submitted them, with the facts that psij programs show.
+"""Lists the jobs of a batch system, those of all users, with the facts that psij programs show.
 
 jpsi itself follows only jobs that it has submitted or attached. For an executor without a listing here, the
 jobs are those that jpsi has on disk.
@@ -10,6 +10,7 @@ import getpass
 import platform
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -23,13 +24,12 @@ from .job_info import JobInfo
 from .job_spec import JobSpec
 from .job_state import JobState
 from .job_status import JobStatus
-from .paths import Path
 from .resource_spec import ResourceSpecV1
 
 
 @attrs.frozen
 class ListedJob:
-    """One job of a listing."""
+    """A job of a listing."""
 
     native_id: str
     status: JobStatus

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import overload
 
-__all__ = ["Path", "to_path"]
-
 
 @overload
 def to_path(value: None) -> None: ...

@@ -7,12 +7,11 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import IO, Any
 
 from .job_attributes import JobAttributes
 from .job_spec import JobSpec
-from .paths import Path
 from .resource_spec import ResourceSpec, ResourceSpecV1
 
 _VERSION = "__version"

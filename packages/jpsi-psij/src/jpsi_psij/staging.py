@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import attrs
 
 from jpsi import StageOutFlags, StagingMode
 
-from .paths import Path, to_path
+from .paths import to_path
 
 __all__ = ["URI", "StageIn", "StageOut", "StageOutFlags", "StagingMode"]
 

@@ -8,4 +8,4 @@ from ..job_executor import JobExecutor
 class FluxJobExecutor(JobExecutor):
     """A Flux instance."""
 
-    NAME = "flux"
+    NAMES = ("flux",)

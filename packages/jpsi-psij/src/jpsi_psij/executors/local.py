@@ -8,4 +8,4 @@ from ..job_executor import JobExecutor
 class LocalJobExecutor(JobExecutor):
     """The processes of this machine."""
 
-    NAME = "local"
+    NAMES = ("local",)

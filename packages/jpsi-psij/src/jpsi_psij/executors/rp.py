@@ -8,4 +8,4 @@ from ..job_executor import JobExecutor
 class RPJobExecutor(JobExecutor):
     """RADICAL-Pilot, which jpsi does not have: each use is refused with advice."""
 
-    NAME = "rp"
+    NAMES = ("rp",)

@@ -1,5 +1,11 @@
 """The class of the launcher `aprun`."""
 
-from . import AprunLauncher
+from __future__ import annotations
 
-__all__ = ["AprunLauncher"]
+from ..job_launcher import Launcher
+
+
+class AprunLauncher(Launcher):
+    """The launcher `aprun` of ALPS."""
+
+    NAME = "aprun"

@@ -1,5 +1,11 @@
 """The class of the launcher `jsrun`."""
 
-from . import JsrunLauncher
+from __future__ import annotations
 
-__all__ = ["JsrunLauncher"]
+from ..job_launcher import Launcher
+
+
+class JsrunLauncher(Launcher):
+    """The launcher `jsrun` of LSF."""
+
+    NAME = "jsrun"

@@ -1,5 +1,11 @@
 """The class of the launcher `mpirun`."""
 
-from . import MPILauncher
+from __future__ import annotations
 
-__all__ = ["MPILauncher"]
+from ..job_launcher import Launcher
+
+
+class MPILauncher(Launcher):
+    """The launcher `mpirun`."""
+
+    NAME = "mpirun"

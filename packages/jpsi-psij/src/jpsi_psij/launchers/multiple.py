@@ -1,5 +1,11 @@
 """The class of the launcher `multiple`."""
 
-from . import MultipleLauncher
+from __future__ import annotations
 
-__all__ = ["MultipleLauncher"]
+from ..job_launcher import Launcher
+
+
+class MultipleLauncher(Launcher):
+    """The launcher of several processes on one node, without MPI."""
+
+    NAME = "multiple"

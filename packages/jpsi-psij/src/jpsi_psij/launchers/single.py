@@ -1,5 +1,11 @@
 """The class of the launcher `single`."""
 
-from . import SingleLauncher
+from __future__ import annotations
 
-__all__ = ["SingleLauncher"]
+from ..job_launcher import Launcher
+
+
+class SingleLauncher(Launcher):
+    """The launcher of one process."""
+
+    NAME = "single"

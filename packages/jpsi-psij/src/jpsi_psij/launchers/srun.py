@@ -1,5 +1,11 @@
 """The class of the launcher `srun`."""
 
-from . import SrunLauncher
+from __future__ import annotations
 
-__all__ = ["SrunLauncher"]
+from ..job_launcher import Launcher
+
+
+class SrunLauncher(Launcher):
+    """The launcher `srun` of Slurm."""
+
+    NAME = "srun"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+from ...job_executor_config import BatchSchedulerExecutorConfig
+from .batch_scheduler_executor import BatchSchedulerExecutor
 
 
 class CobaltExecutorConfig(BatchSchedulerExecutorConfig):
@@ -12,4 +13,4 @@ class CobaltExecutorConfig(BatchSchedulerExecutorConfig):
 class CobaltJobExecutor(BatchSchedulerExecutor):
     """Cobalt, which jpsi does not have: each use is refused with advice."""
 
-    NAME = "cobalt"
+    NAMES = ("cobalt",)

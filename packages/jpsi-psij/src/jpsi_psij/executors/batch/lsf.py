@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+from ...job_executor_config import BatchSchedulerExecutorConfig
+from .batch_scheduler_executor import BatchSchedulerExecutor
 
 
 class LsfExecutorConfig(BatchSchedulerExecutorConfig):
@@ -12,4 +13,4 @@ class LsfExecutorConfig(BatchSchedulerExecutorConfig):
 class LsfJobExecutor(BatchSchedulerExecutor):
     """An LSF."""
 
-    NAME = "lsf"
+    NAMES = ("lsf",)

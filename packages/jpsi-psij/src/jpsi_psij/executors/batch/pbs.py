@@ -10,4 +10,4 @@ __all__ = ["PBSExecutorConfig", "PBSJobExecutor"]
 class PBSJobExecutor(GenericPBSJobExecutor):
     """PBS Pro or OpenPBS."""
 
-    NAME = "pbs"
+    NAMES = ("pbs", "pbspro")

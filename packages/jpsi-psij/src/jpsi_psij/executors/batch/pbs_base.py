@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+from ...job_executor_config import BatchSchedulerExecutorConfig
+from .batch_scheduler_executor import BatchSchedulerExecutor
 
 
 class PBSExecutorConfig(BatchSchedulerExecutorConfig):

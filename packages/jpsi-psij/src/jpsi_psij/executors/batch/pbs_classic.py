@@ -10,4 +10,4 @@ __all__ = ["PBSClassicJobExecutor", "PBSExecutorConfig"]
 class PBSClassicJobExecutor(GenericPBSJobExecutor):
     """Torque."""
 
-    NAME = "pbs_classic"
+    NAMES = ("pbs_classic", "torque")

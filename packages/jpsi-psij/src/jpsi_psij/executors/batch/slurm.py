@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+from ...job_executor_config import BatchSchedulerExecutorConfig
+from .batch_scheduler_executor import BatchSchedulerExecutor
 
 
 class SlurmExecutorConfig(BatchSchedulerExecutorConfig):
@@ -12,4 +13,4 @@ class SlurmExecutorConfig(BatchSchedulerExecutorConfig):
 class SlurmJobExecutor(BatchSchedulerExecutor):
     """A Slurm."""
 
-    NAME = "slurm"
+    NAMES = ("slurm", "slurm_single")
