@@ -12,6 +12,7 @@ import attrs
 
 import jpsi
 
+from . import first_node
 from .job_attributes import JobAttributes
 from .paths import to_path
 from .resource_spec import ResourceSpec, ResourceSpecV1
@@ -134,10 +135,11 @@ def spec_for_jpsi(spec: JobSpec, executor: str) -> jpsi.JobSpec:
     """
     _warn_of_unknown_names(spec)
     environment = _environment(spec.environment) or {}
-    resources = spec.resources
-    if resources is not None and not isinstance(resources, ResourceSpecV1):
-        msg = f"resources must be a ResourceSpecV1, not {resources!r}"
+    if spec.resources is not None and not isinstance(spec.resources, ResourceSpecV1):
+        msg = f"resources must be a ResourceSpecV1, not {spec.resources!r}"
         raise jpsi.InvalidJobException(msg)
+    # psij-python runs the processes of several nodes on this machine
+    resources = None if spec.resources is None else spec.resources.for_jpsi(on_one_node=executor == "local")
     return jpsi.JobSpec(
         None if spec.executable is None else str(spec.executable),
         None if spec.arguments is None else [jpsi.escape(str(it)) for it in spec.arguments],
@@ -149,13 +151,11 @@ def spec_for_jpsi(spec: JobSpec, executor: str) -> jpsi.JobSpec:
         stdin_path=spec.stdin_path,
         stdout_path=spec.stdout_path,
         stderr_path=spec.stderr_path,
-        # psij-python runs the processes of several nodes on this machine
-        resources=None if resources is None else resources.for_jpsi(on_one_node=executor == "local"),
+        resources=resources,
         attributes=_attributes_for_jpsi(spec.attributes, executor),
         pre_launch=spec.pre_launch,
         post_launch=spec.post_launch,
-        # with psij-python, several processes take a launcher that is named
-        launcher=spec.launcher or "single",
+        launcher=_launcher(spec.launcher, resources),
         stage_in=_list(jpsi.StageIn(it.source, it.target, it.mode) for it in spec.stage_in or ()),
         stage_out=_list(
             jpsi.StageOut(it.source, it.target, it.flags, it.mode) for it in spec.stage_out or ()
@@ -163,6 +163,12 @@ def spec_for_jpsi(spec: JobSpec, executor: str) -> jpsi.JobSpec:
         cleanup=_list(Path(it) for it in spec.cleanup or ()),
         cleanup_flags=spec.cleanup_flags,
     )
+
+
+def _launcher(name: str | None, resources: jpsi.ResourceSpecV1 | None) -> str:
+    has_nodes = resources is not None and resources.computed_node_count > 1
+    # with psij-python, a launcher of several processes is one that is named
+    return first_node.NAME if name == "multiple" and has_nodes else name or "single"
 
 
 def _absolute(directory: Path) -> Path:
