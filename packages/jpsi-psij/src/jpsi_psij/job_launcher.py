@@ -83,7 +83,8 @@ class Launcher:
             raise jpsi.InvalidJobException(msg)
         spec = spec_for_jpsi(job.spec, "local")
         hooks = self._launcher.hooks
-        if problems := list(hooks.check_spec(spec=spec)):
+        # each layer has its own list
+        if problems := [it for found in hooks.check_spec(spec=spec) for it in found]:
             subject = f"job {job.id}"
             raise jpsi.InvalidJobException.of(subject, problems)
         opened = "".join(
