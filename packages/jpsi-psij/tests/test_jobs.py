@@ -51,7 +51,7 @@ def test_input_comes_from_its_file(executor: JobExecutor, tmp_path: Path) -> Non
 def test_a_failing_job_has_its_exit_code(executor: JobExecutor) -> None:
     status = run(executor, JobSpec("/bin/sh", ["-c", "exit 3"]))
 
-    assert (status.state, status.exit_code) == (JobState.FAILED, 3)
+    assert (status.state, status.exit_code, status.metadata) == (JobState.FAILED, 3, None)
     assert isinstance(status.time, float)
 
 

@@ -73,13 +73,13 @@ def test_unknown_attributes_are_tolerated_with_one_warning() -> None:
 
 
 def test_custom_attributes_get_the_names_of_jpsi() -> None:
-    custom = {"pbs_classic.a": 1, "slurm_single.b": 2, "lsf.c": 3, "plain": 4}
+    custom = {"pbs_classic.a": 1, "slurm_single.b": 2, "lsf.c": "", "plain": 4}
     attributes = JobAttributes(custom_attributes=custom)
     attributes.set_custom_attribute("pbspro.d", 5)
 
     found = spec_for_jpsi(JobSpec("a", attributes=attributes), "slurm").attributes.custom_attributes
 
-    assert found == {"torque.a": 1, "slurm.b": 2, "lsf.c": 3, "plain": 4, "pbs.d": 5}
+    assert found == {"torque.a": 1, "slurm.b": 2, "lsf.c": True, "plain": 4, "pbs.d": 5}
     assert attributes.get_custom_attribute("pbspro.d") == 5
     assert attributes.get_custom_attribute("other") is None
 

@@ -189,7 +189,9 @@ def _attributes_for_jpsi(attributes: JobAttributes, executor: str) -> jpsi.JobAt
         queue_name=attributes.queue_name,
         account=attributes.account,
         reservation_id=attributes.reservation_id,
-        custom_attributes={_custom_name(name): value for name, value in custom.items()} or None,
+        # Open OnDemand gives an option without a value an empty one
+        custom_attributes={_custom_name(name): it if it != "" else True for name, it in custom.items()}
+        or None,
     )
 
 

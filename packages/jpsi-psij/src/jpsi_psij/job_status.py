@@ -30,13 +30,8 @@ class JobStatus:
     @classmethod
     def of(cls, status: jpsi.JobStatus) -> JobStatus:
         """Return a status of jpsi as psij has it."""
-        return cls(
-            JobState[status.state.name],
-            status.time.timestamp(),
-            status.message,
-            status.exit_code,
-            dict(status.metadata),
-        )
+        # psij-python gives no metadata with an end, and programs rely on it
+        return cls(JobState[status.state.name], status.time.timestamp(), status.message, status.exit_code)
 
     @property
     def final(self) -> bool:
