@@ -60,8 +60,8 @@ class Package:
 
     @property
     def source(self) -> str:
-        """The folder of its import package, relative to the root."""
-        (source,) = self.settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+        """The folder of its import package, relative to the root; the first, if there are several."""
+        source, *_ = self.settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
         return f"{self.path}/{source}"
 
     @property
@@ -450,6 +450,37 @@ def _control_server(session: nox.Session, system: str) -> Iterator[list[str]]:
             yield [f"JPSI_CI_CONTROL={path}"]
         finally:
             control.terminate()
+
+
+# The tests of psij-python that test its inside, which jpsi does not have.
+_INSIDE_PSIJ = (
+    "tests/plugins1",  # executors that are subclasses with templates
+    "tests/test_executor_loading.py",  # executors of descriptors in the folder psij-descriptors
+    "tests/test_executor.py::test_submit_script_generation",  # templates for a directory that is not there
+)
+
+
+@nox.session
+def psij(session: nox.Session) -> None:
+    """Run psij-python's own tests on jpsi-psij: `./dev psij FOLDER --executors=local,slurm`.
+
+    FOLDER has the sources of psij-python with its `tests`; nothing of them is downloaded.
+    """
+    if not session.posargs or not Path(session.posargs[0], "tests", "conftest.py").exists():
+        session.skip("name the folder with the sources of psij-python")
+    folder, *options = session.posargs
+    needed = ("filelock", "pytest>=8", "pytest-timeout>=2.3", "requests", "typeguard")
+    _install(session, "jpsi-psij", *_BACKENDS, "jpsi-cli", *needed)
+    if not any(it.startswith("--executors") for it in options):
+        options.append("--executors=local,local:single,local:multiple")
+    session.chdir(folder)
+    skipped = [f"--ignore={it}" for it in _INSIDE_PSIJ if "::" not in it]
+    skipped += [f"--deselect={it}" for it in _INSIDE_PSIJ if "::" in it]
+    home = session.create_tmp()
+    # its tests make files there, and expect that this folder exists
+    Path(home, ".psij", "test").mkdir(parents=True, exist_ok=True)
+    variables = {"HOME": home, "XDG_STATE_HOME": f"{home}/state"}
+    session.run("pytest", "tests", "-p", "no:cacheprovider", *skipped, *options, env=variables)
 
 
 @nox.session

@@ -511,3 +511,19 @@ def test_pre_launch_that_changes_the_directory_does_not_move_the_error_stream(
 
     assert (tmp_path / "err").read_text() == "before\njob\n"
     assert list((tmp_path / "other").iterdir()) == []
+
+
+@pytest.mark.parametrize("first_line", ["#!/bin/bash", "#!/usr/bin/env bash"])
+def test_scripts_that_name_bash_are_sourced_by_bash_and_their_functions_reach_the_job(
+    executor: JobExecutor, tmp_path: Path, first_line: str
+) -> None:
+    prepare = tmp_path / "prepare"
+    lines = ["hello() { echo $GREETING; }", "export -f hello", "words=(hi ho)", "export GREETING=${words[1]}"]
+    prepare.write_text("\n".join([first_line, *lines, ""]))
+    spec = JobSpec("/bin/bash", ["-c", "hello"], pre_launch=prepare, stdout_path=tmp_path / "out")
+    job = Job(spec)
+
+    executor.submit(job)
+
+    assert job.wait(20).state is JobState.COMPLETED
+    assert (tmp_path / "out").read_text() == "ho\n"

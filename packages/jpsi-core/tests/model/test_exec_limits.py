@@ -128,7 +128,7 @@ def test_inherited_variable_counts_unless_the_spec_sets_it(monkeypatch: pytest.M
         (JobSpec("", ["x" * LONGEST]), ["executable is missing", "arguments[0] takes"]),
         (JobSpec("a", ["\0", "x" * LONGEST]), ["arguments[0] contains a NUL", "arguments[1] takes"]),
         (
-            JobSpec("a", environment={"A": 7, "B-C": "", "D": "x" * LONGEST}),  # type: ignore[dict-item]  # wrong
+            JobSpec("a", environment={"A": [], "B-C": "", "D": "x" * LONGEST}),  # type: ignore[dict-item]  # wrong
             ["environment['A'] must be text", "'B-C'", "environment['D'] takes"],
         ),
         (JobSpec("a", 7, environment={"A": "x" * LONGEST}), ["arguments must be", "environment['A'] takes"]),  # type: ignore[arg-type]  # wrong
@@ -142,6 +142,6 @@ def test_limits_are_reported_beside_other_problems(spec: JobSpec, words: list[st
     assert all(word in problem for word, problem in zip(words, found, strict=True)), found
 
 
-@pytest.mark.parametrize("wrong", [{"arguments": [7]}, {"environment": {"A": 7}}, {"arguments": ["\0"]}])
+@pytest.mark.parametrize("wrong", [{"arguments": [7]}, {"environment": {"A": []}}, {"arguments": ["\0"]}])
 def test_wrong_field_is_reported_once(wrong: dict[str, object]) -> None:
     assert len(problems(JobSpec("a", **wrong))) == 1  # type: ignore[arg-type]  # that is what is tried

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.model.resources import ResourceSpecV1
-from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode, copy_spec
 from jpsi.model.spec_problems import problems
 
 NUL = "contains a NUL character, which no program can be given"
@@ -140,7 +140,7 @@ def test_valid_spec_has_no_problems(valid: JobSpec) -> None:
         (spec(stdout_path="a\0b"), f"stdout_path {NUL}"),
         (spec(pre_launch=["x"]), "pre_launch must be a path, not ['x']"),
         (spec(environment=[("A", "1")]), "environment must be a mapping of names to texts, not [('A', '1')]"),
-        (spec(environment={"A": 1}), "environment['A'] must be text, not 1"),
+        (spec(environment={"A": [1]}), "environment['A'] must be text, not [1]"),
         (spec(environment={"A": "\0"}), f"environment['A'] {NUL}"),
         (spec(environment={"1A": ""}), f"environment has the name '1A'; {NAMES}"),
         (spec(environment={"A-B": ""}), f"environment has the name 'A-B'; {NAMES}"),
@@ -199,7 +199,7 @@ def test_everything_wrong_is_named_at_once() -> None:
         arguments=[1, 2],
         name=3,
         directory="x",
-        environment={"1": "", "A": 4},
+        environment={"1": "", "A": [4]},
         resources=ResourceSpecV1(node_count=0),
         attributes=JobAttributes(duration=timedelta(-1)),
         cleanup=[5],
@@ -250,3 +250,29 @@ def test_every_field_of_a_spec_is_checked(name: str) -> None:
 def test_every_attribute_is_checked(name: str) -> None:
     """An attribute without a rule would accept any value."""
     assert any(name in it for it in problems(attributes(**{name: Broken()})))
+
+
+def test_numbers_and_paths_in_the_environment_and_paths_in_arguments_become_text() -> None:
+    spec = JobSpec(
+        "/bin/a", [Path("/in"), "b"], environment={"N": 1, "F": 0.5, "B": True, "P": Path("/p"), "U": None}
+    )
+
+    assert spec.arguments == ["/in", "b"]
+    assert spec.environment == {"N": "1", "F": "0.5", "B": "True", "P": "/p", "U": None}
+
+
+def test_numbers_and_paths_that_are_added_later_become_text_at_submit() -> None:
+    spec = JobSpec("/bin/a", [], environment={})
+    assert spec.arguments is not None
+    assert spec.environment is not None
+
+    spec.arguments.append(Path("/in"))  # type: ignore[arg-type]
+    spec.environment["N"] = 1  # type: ignore[assignment]
+
+    assert problems(spec) == []
+    assert copy_spec(spec) == JobSpec("/bin/a", ["/in"], environment={"N": "1"})
+
+
+def test_equal_stagings_are_one_in_a_set() -> None:
+    assert len({StageIn("a", "b"), StageIn("a", "b")}) == 1
+    assert len({StageOut("a", "b"), StageOut("a", "b")}) == 1

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, cast
 
 import attrs
@@ -29,6 +29,21 @@ def _name(value: str | Path | None) -> str | None:
         # Path drops the ./ that marks a file, as opposed to a name that is looked up on the PATH
         return str(value) if value.is_absolute() or len(value.parts) > 1 else f"./{value}"
     return value
+
+
+# The following two keep the identity of values that are text already.
+def _arguments(values: Sequence[str | PurePath] | None) -> list[str] | None:
+    has_paths = isinstance(values, list | tuple) and any(isinstance(it, PurePath) for it in values)
+    texts = [str(it) if isinstance(it, PurePath) else it for it in values or ()] if has_paths else values
+    return cast("list[str] | None", texts)
+
+
+def _environment(values: Mapping[str, str | float | PurePath | None] | None) -> dict[str, str | None] | None:
+    kinds = int | float | PurePath
+    has_others = isinstance(values, Mapping) and any(isinstance(it, kinds) for it in values.values())
+    pairs = (values or {}).items() if has_others else ()
+    texts = {name: str(it) if isinstance(it, kinds) else it for name, it in pairs} or values
+    return cast("dict[str, str | None] | None", texts)
 
 
 def _location(value: str | Path | None) -> str | None:
@@ -62,7 +77,7 @@ class StageOutFlags(enum.Flag):
     ALWAYS = ON_SUCCESS | ON_ERROR | ON_CANCEL
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, unsafe_hash=True)
 class StageIn:
     """A file or directory to stage in before the job runs."""
 
@@ -74,7 +89,7 @@ class StageIn:
     mode: StagingMode = StagingMode.COPY
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, unsafe_hash=True)
 class StageOut:
     """A file or directory to stage out after the job ran."""
 
@@ -189,8 +204,8 @@ class JobSpec:
 
     #: The program: without a slash found on the job's PATH, else a path relative to the job's directory.
     executable: str | None = attrs.field(default=None, converter=_name)
-    #: The arguments of the program: argv[1], argv[2], ...
-    arguments: list[str] | None = None
+    #: The arguments of the program: argv[1], argv[2], ...; a path becomes text.
+    arguments: list[str] | None = attrs.field(default=None, converter=_arguments)
     #: A name for users and for the batch system's listings; it has no other effect.
     name: str | None = attrs.field(default=None, kw_only=True)
     #: The working directory: absolute, or starting with `~/` for the home directory of the machine
@@ -200,8 +215,10 @@ class JobSpec:
     create_directory: bool = attrs.field(default=False, kw_only=True)
     #: True if the job sees the environment of the machine where it runs, besides `environment`.
     inherit_environment: bool = attrs.field(default=True, kw_only=True)
-    #: Variables to set; None as a value unsets the variable.
-    environment: dict[str, str | None] | None = attrs.field(default=None, kw_only=True)
+    #: Variables to set; None as a value unsets the variable, and a number or a path becomes text.
+    environment: dict[str, str | None] | None = attrs.field(
+        default=None, kw_only=True, converter=_environment
+    )
     #: The file to read standard input from; None is /dev/null.
     stdin_path: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
     #: The file to write standard output to; None is a file in jpsi's own folder of the job.

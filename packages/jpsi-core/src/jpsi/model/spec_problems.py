@@ -51,6 +51,7 @@ def problems(spec: object) -> list[str]:
     """
     if not isinstance(spec, JobSpec):
         return [f"spec must be a JobSpec, not {type(spec).__name__}"]
+    spec = attrs.evolve(spec)  # what was put into its list and map later becomes text
     found = list(_fields(_SPEC)("", spec))
     is_valid = not any(it.startswith(_PASSED) for it in found)
     return [*found, *exec_limits(spec if is_valid else _valid_texts(spec))]

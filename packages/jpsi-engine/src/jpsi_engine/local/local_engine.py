@@ -37,7 +37,7 @@ from jpsi_engine.local import exits
 from jpsi_engine.local.slots import Slots, core_count
 from jpsi_engine.local.spawn import spawn, spawn_watchdog
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
-from jpsi_engine.runner import ProcessFrame, Run, local_problems, render_runner, resolve_streams
+from jpsi_engine.runner import ProcessFrame, Run, job_shell, local_problems, render_runner, resolve_streams
 from jpsi_engine.scheduler import SubmissionCancelled, SubmitQueue, not_admitted_error
 from jpsi_engine.verdict import CANCEL, datetime_from_ns, has_exit_marker, never_ran_status
 
@@ -185,7 +185,9 @@ class LocalEngine(Engine):
         """Return what would be started for a job; see `jpsi.plugin.engine.Engine`."""
         path = self._script(submission)
         text = render_runner(self._run(submission))
-        return Preview(command=[*self._shell, path], script=None, run=text, path=Path(path))
+        return Preview(
+            command=[*job_shell(submission.spec, self._shell), path], script=None, run=text, path=Path(path)
+        )
 
     def _script(self, submission: Submission) -> str:
         return f"{self._spool.folder(submission.job_id)}/run.{submission.attempt}"
@@ -195,7 +197,7 @@ class LocalEngine(Engine):
         script = self._script(submission)
         tick = host.start_tick()
         try:
-            pid = spawn([*self._shell, script], lock)
+            pid = spawn([*job_shell(submission.spec, self._shell), script], lock)
         except BaseException:
             self._spool.discard(job_id, attempt)
             raise

@@ -22,7 +22,7 @@ else:
             ".failure_details": "MAX_DETAIL_BYTES add_failure_details",
             ".claim_and_markers": "BatchFrame Frame ProcessFrame",
             ".output_paths": "resolve_streams",
-            ".prechecks": "local_problems",
+            ".prechecks": "job_shell local_problems",
             ".requeue": "RERUN RequeueRules",
             ".script_input": "Run",
             ".script": "launcher_log render_runner",

@@ -1,4 +1,4 @@
-"""Checks on this machine, before a submission, that a job can run here.
+"""Checks on this machine, before a submission, that a job can run here, and by which shell.
 
 The engines refuse a spec whose directory or scripts are missing at once, instead of having the job fail
 later.
@@ -7,12 +7,18 @@ later.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from jpsi.plugin import JobSpec
 
 _CHECK_SECONDS = 10
+# The kernel reads no more of the first line.
+_MAX_LINE = 256
+# Shells that run POSIX shell scripts as they are, other than sh.
+_INTERPRETER = re.compile(rb"#![ \t]*(/\S*/(?:env[ \t]+)?(?:bash|ksh|ksh93|mksh)(?:[ \t]+-\S+)?)[ \t]*\n")
 
 
 def expand_home(path: Path, home: Path | None = None) -> Path:
@@ -21,6 +27,32 @@ def expand_home(path: Path, home: Path | None = None) -> Path:
     The home directory is `home`, or that of this user.
     """
     return (home or Path.home()) / Path(*path.parts[1:]) if path.parts[:1] == ("~",) else path
+
+
+def job_shell(spec: JobSpec, shell: Sequence[str]) -> list[str]:
+    """Return the words that run the script of a job: `shell`, unless pre_launch or post_launch names another.
+
+    A script names a shell by its first line, such as `#!/bin/bash`. It is sourced by that shell, so that the
+    job gets the functions that the script exports. A line that names `sh`, or a program that does not run
+    POSIX shell scripts, has no effect, and neither has a file that this machine cannot read yet.
+    """
+    directory = Path() if spec.directory is None else expand_home(spec.directory)
+    named = (_interpreter(directory / expand_home(it)) for it in _scripts(spec).values())
+    return next(filter(None, named), list(shell))
+
+
+def _scripts(spec: JobSpec) -> dict[str, Path]:
+    scripts = {"pre_launch": spec.pre_launch, "post_launch": spec.post_launch}
+    return {name: script for name, script in scripts.items() if script is not None}
+
+
+def _interpreter(script: Path) -> list[str]:
+    try:
+        with script.open("rb") as file:
+            found = _INTERPRETER.match(file.readline(_MAX_LINE))
+    except OSError:
+        return []
+    return [] if found is None else os.fsdecode(found[1]).split()
 
 
 def local_problems(spec: JobSpec, shell: str) -> list[str]:
@@ -32,10 +64,7 @@ def local_problems(spec: JobSpec, shell: str) -> list[str]:
     directory = None if spec.directory is None else expand_home(spec.directory)
     if directory is not None and not spec.create_directory and not os.path.isdir(directory):  # noqa: PTH112  never raises
         problems.append(f"directory {str(spec.directory)!r} does not exist; make it, or set create_directory")
-    for name in ("pre_launch", "post_launch"):
-        script = getattr(spec, name)
-        if script is None:
-            continue
+    for name, script in _scripts(spec).items():
         path = expand_home(script)
         if not _is_staged_in(path, spec, directory or Path(current or "/")):
             problems += _script_problems(name, (directory or Path()) / path, shell)
@@ -61,7 +90,7 @@ def _script_problems(name: str, script: Path, shell: str) -> list[str]:
         return [f"{name} {str(script)!r} is not a readable file"]
     try:
         checked = subprocess.run(  # noqa: S603  the configured shell reads the file and runs nothing
-            [shell, "-n", os.path.abspath(script)],  # noqa: PTH100  ~/ is a directory of that name here
+            [*(_interpreter(script) or [shell]), "-n", os.path.abspath(script)],  # noqa: PTH100  ~/ is a directory of that name here
             capture_output=True,
             check=False,
             timeout=_CHECK_SECONDS,
@@ -70,5 +99,6 @@ def _script_problems(name: str, script: Path, shell: str) -> list[str]:
         return [f"{name} {str(script)!r} could not be checked: {e}"]
     if checked.returncode != 0:
         message = "; ".join(checked.stderr.decode(errors="replace").split("\n")).strip("; ")
-        return [f"{name} {str(script)!r} is not a POSIX shell script: {message}"]
+        kind = f"script for {' '.join(words)}" if (words := _interpreter(script)) else "POSIX shell script"
+        return [f"{name} {str(script)!r} is not a {kind}: {message}"]
     return []

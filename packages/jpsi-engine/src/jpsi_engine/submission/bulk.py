@@ -110,7 +110,8 @@ class BulkSubmission:
         For jobs that cannot be submitted, it calls `report` with the error.
         """
         kinds: dict[str, str | None] = {}
-        valid, keys = [], []
+        valid: list[Submission] = []
+        keys: list[Hashable] = []
         for submission in submissions:
             key = shape(encode_spec(submission))
             try:
@@ -122,8 +123,9 @@ class BulkSubmission:
             except JpsiError as e:
                 report({submission.job_id: e})
             else:
-                is_alone = self._pipeline.needs_transfer(submission.spec)
-                keys.append(submission.job_id if is_alone else kinds[key] or submission.job_id)
+                is_alone = self._pipeline.needs_transfer(submission.spec) or kinds[key] is None
+                shell = tuple(self._pipeline.shell(submission.spec))
+                keys.append(submission.job_id if is_alone else (kinds[key], shell))
                 valid.append(submission)
         return [[valid[position] for position in group] for group in group_equal(keys, largest)]
 

@@ -30,6 +30,7 @@ from jpsi.plugin import (
     word,
 )
 from jpsi_engine.host import is_transient
+from jpsi_engine.runner import job_shell
 from jpsi_engine.scheduler import Backend
 from jpsi_engine.spool import REVOKED, Claim, JobAttempt, is_revoked
 from jpsi_engine.submission.run_host import RunHost, TakenError, UnsentError
@@ -193,12 +194,18 @@ class Handoff:
         Raises:
             ValueError: the batch system cannot express what the spec asks for.
         """
-        return Script(self._backend.render(spec, context).directives, self._run_line(attempt))
+        return Script(self._backend.render(spec, context).directives, self._run_line(attempt, spec))
 
-    def _run_line(self, attempt: JobAttempt) -> ShellLine:
+    def shell(self, spec: JobSpec) -> list[str]:
+        """Return the words that run the script of a job."""
+        shell = self._backend.config.shell_command
+        # the scripts of a job are on the host where it runs
+        return job_shell(spec, shell) if self._run_host.is_local else shell
+
+    def _run_line(self, attempt: JobAttempt, spec: JobSpec) -> ShellLine:
         # If the runner's script was lost, in a crash or a clean-up, the job must not end with success. A
         # missing shell must not look like the job's own exit code 127.
-        shell, layout = self._backend.config.shell_command, self._run_host.layout()
+        shell, layout = self.shell(spec), self._run_host.layout()
         marker = attempt.missing_shell_marker
         run = layout.path(attempt.file("run"))
         is_there, can_run = line("test", "-s", run), line("test", "-x", shell[0])

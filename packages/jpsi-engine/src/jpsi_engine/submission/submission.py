@@ -190,6 +190,10 @@ class SubmissionPipeline:
     def _context(self, job_id: str, tag: str, after: tuple[Dependency, ...]) -> SubmitContext:
         return SubmitContext(site=self._backend.site, job_id=job_id, tag=tag, after=after)
 
+    def shell(self, spec: JobSpec) -> list[str]:
+        """Return the words that run the script of a job; jobs of one array share it."""
+        return self._handoff.shell(spec)
+
     def needs_transfer(self, spec: JobSpec) -> bool:
         """Return True if the client transfers files for a job; it submits such a job by itself."""
         return self._run_host.remote_staging is not None and has_staging(spec)

@@ -5,6 +5,7 @@ Tests and `jpsi fake` run jobs on the fake, without a real Slurm.
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 
@@ -20,7 +21,7 @@ from jpsi_testing.fake import (
 
 from ..native_ids import parent_id
 from .arrays import check_ids, find_jobs, queue_lines
-from .states import SHORT_STATES, Line, format_elapsed, format_time
+from .states import SHORT_STATES, Line, format_elapsed, format_limit, format_time
 
 _SQUEUE = OptionTable(
     flags="all|a array|r me noheader|h",
@@ -58,16 +59,21 @@ _LETTERS = {
 # A field of --Format: a point aligns the value to the right, and the text after the width ends the field.
 _FIELD = re.compile(r"(?P<name>[^:]*)(?:(?P<colon>:)(?P<right>\.?)(?P<width>\d*)(?P<end>.*))?", re.DOTALL)
 _HEADINGS = {
+    "allocnodes": "ALLOC_NODES",
     "endtime": "END_TIME",
     "jobarrayid": "JOBID",
+    "numcpus": "CPUS",
     "numnodes": "NODES",
+    "numtasks": "TASKS",
     "reasonlist": "NODELIST(REASON)",
     "restartcnt": "RESTART_COUNT",
     "starttime": "START_TIME",
     "statecompact": "ST",
     "submittime": "SUBMIT_TIME",
+    "timelimit": "TIME_LIMIT",
     "timeused": "TIME",
     "username": "USER",
+    "workdir": "WORK_DIR",
 }
 # The widths of a column of --Format, and of sacct's output for people
 _DEFAULT_WIDTH, _SACCT_WIDTH = "20", 12
@@ -78,6 +84,7 @@ _Columns = Mapping[str, Callable[[Line], str]]
 def _queue_columns(call: Invocation, now: float) -> _Columns:
     return {
         "account": lambda line: line.job.project or "(null)",
+        "allocnodes": lambda _line: platform.node(),
         "comment": lambda line: line.job.tag or "(null)",
         "endtime": lambda line: format_time(line.job.ended, call, "N/A"),
         "exit_code": lambda line: str(line.status),
@@ -85,6 +92,8 @@ def _queue_columns(call: Invocation, now: float) -> _Columns:
         "jobid": lambda line: line.number,
         "name": lambda line: line.job.name,
         "nodelist": lambda line: line.nodes,
+        "numcpus": lambda line: str(line.job.slots),
+        "numtasks": lambda line: str(line.job.slots),
         "numnodes": lambda line: str(line.job.attributes.get("nodes", 1)),
         "partition": lambda line: line.job.queue,
         "reason": lambda line: line.reason,
@@ -94,8 +103,10 @@ def _queue_columns(call: Invocation, now: float) -> _Columns:
         "state": lambda line: line.state,
         "statecompact": lambda line: SHORT_STATES[line.state],
         "submittime": lambda line: format_time(line.job.submitted, call, "N/A"),
+        "timelimit": lambda line: format_limit(line.job),
         "timeused": lambda line: format_elapsed(line.job, now),
         "username": lambda line: line.job.owner,
+        "workdir": lambda line: line.job.directory,
     }
 
 

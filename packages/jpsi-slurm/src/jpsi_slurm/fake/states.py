@@ -135,7 +135,17 @@ def format_time(seconds: float | None, invocation: Invocation, unknown: str) -> 
 
 def format_elapsed(job: FakeJob, now: float) -> str:
     """Return the time for which a job has run."""
-    seconds = 0 if job.started is None else int((now if job.ended is None else job.ended) - job.started)
+    return _format_duration(
+        0 if job.started is None else int((now if job.ended is None else job.ended) - job.started)
+    )
+
+
+def format_limit(job: FakeJob) -> str:
+    """Return the walltime of a job."""
+    return "UNLIMITED" if job.time_limit is None else _format_duration(int(job.time_limit))
+
+
+def _format_duration(seconds: int) -> str:
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,0 +1,229 @@
+"""The executor that programs for psij submit jobs to: one of jpsi."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from typing import ClassVar
+
+import attrs
+from packaging.version import Version
+
+import jpsi
+from jpsi.plugin import NotOffered
+from jpsi.plugin.engine import assemble
+
+from .job import Callback, Job
+from .job_executor_config import JobExecutorConfig
+from .job_spec import spec_for_jpsi
+from .job_state import JobState
+from .listing import list_jobs
+
+#: The executors of psij that jpsi does not have, each with the advice for its users.
+_WITHOUT = {
+    "cobalt": "jpsi has no executor for Cobalt, whose development has ended; use 'pbs', its successor",
+    "saga": "jpsi has no executor for SAGA; use that of the batch system, 'slurm' for example",
+    "rp": "jpsi has no executor for RADICAL-Pilot; use 'pilot', with many jobs in one allocation",
+}
+_OTHER_NAMES = {"slurm_single": "slurm"}
+
+
+class JobExecutor:
+    """An executor: submits jobs to one batch system, or runs them on this machine, and follows them."""
+
+    #: The names of the executor in a subclass for one batch system, the usual one first.
+    NAMES: ClassVar[tuple[str, ...]] = ("local",)
+    _classes: ClassVar[dict[str, type[JobExecutor]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Have `get_instance` find the subclass by its names."""
+        JobExecutor._classes |= dict.fromkeys(cls.__dict__.get("NAMES", ()), cls)
+
+    def __init__(
+        self,
+        url: str | None = None,
+        config: JobExecutorConfig | None = None,
+        *,
+        name: str | None = None,
+        version_constraint: str | None = None,
+    ) -> None:
+        """Open an executor, as `get_instance` does."""
+        self._name = name or self.NAMES[0]
+        self.url = url
+        self.config = config or JobExecutorConfig.DEFAULT
+        self.callback: Callback | None = None
+        if self._name in _WITHOUT:
+            raise ValueError(_WITHOUT[self._name])
+        known = _OTHER_NAMES.get(self._name, self._name)
+        try:
+            settings = None
+            if config is not None and (changes := config.settings_for_jpsi()):
+                current = assemble(known, version_constraint, url, None).config
+                fields = attrs.fields_dict(type(current))
+                settings = attrs.evolve(current, **{key: it for key, it in changes.items() if key in fields})
+            self._executor = jpsi.JobExecutor(known, version_constraint, url, settings)
+        except (jpsi.PluginError, jpsi.ConfigError) as e:
+            raise ValueError(str(e)) from e
+
+    @staticmethod
+    def get_instance(
+        name: str,
+        version_constraint: str | None = None,
+        url: str | None = None,
+        config: JobExecutorConfig | None = None,
+    ) -> JobExecutor:
+        """Return an executor by its name.
+
+        Raises:
+            ValueError: there is no such executor.
+        """
+        kind = JobExecutor._classes.get(name, JobExecutor)
+        return kind(url, config, name=name, version_constraint=version_constraint)
+
+    @staticmethod
+    def get_executor_names() -> set[str]:
+        """Return the names of the installed executors."""
+        found = [it for it in jpsi.plugins() if it.kind == "executor" and it.chosen]
+        return {name for it in found for name in (it.name, *it.aliases)}
+
+    @property
+    def name(self) -> str:
+        """The name by which the executor was opened."""
+        return self._name
+
+    @property
+    def version(self) -> Version:
+        """The version of the distribution that the executor came from."""
+        return self._executor.version
+
+    def set_job_status_callback(self, cb: Callback | None) -> None:
+        """Call a function or a `JobStatusCallback` for every status of every job; None removes it."""
+        self.callback = cb
+
+    def submit(self, job: Job) -> None:
+        """Submit a job; returns once the batch system has it.
+
+        Raises:
+            InvalidJobException: the job can never run as it is.
+            SubmitException: the job did not reach the batch system for another reason.
+        """
+        _check_new(job)
+        inner = self._job_for_jpsi(job)
+        job._follow(self, inner)
+        self._executor.submit(inner)
+        self._bind(job, inner.native_id)
+
+    def _job_for_jpsi(self, job: Job) -> jpsi.Job:
+        if job.spec is None:
+            msg = f"job {job.id} has no spec"
+            raise jpsi.InvalidJobException(msg)
+        return jpsi.Job(spec_for_jpsi(job.spec, self.name))
+
+    def attach(self, job: Job, native_id: str) -> None:
+        """Connect a NEW job to one that the batch system has.
+
+        Raises:
+            InvalidJobException: the job is not NEW.
+            SubmitException: the files on disk cannot be read.
+        """
+        _check_new(job)
+        inner = jpsi.Job()
+        job._follow(self, inner)
+        self._executor.attach(inner, native_id)
+        self._bind(job, native_id)
+
+    def _bind(self, job: Job, native_id: str | None) -> None:
+        job._native_id = native_id
+        job.executor = self
+
+    def list(self) -> list[str]:
+        """Return the native ids of the jobs of this executor that have not ended."""
+        return self._executor.list()
+
+    def cancel(self, job: Job) -> None:
+        """Request the end of a job, which may carry no more than a native id.
+
+        Raises:
+            SubmitException: the batch system refused, or the request did not reach it.
+        """
+        if job._jpsi_job is not None and job.executor is not None:
+            self._executor.cancel(job._jpsi_job)
+        elif self._executor.system.has_commands:
+            self._control("cancel", job)
+        else:
+            self._attached(job)
+            self.cancel(job)
+
+    def hold(self, job: Job) -> None:
+        """Keep a job that waits, which may carry no more than a native id, from starting; as `cancel`."""
+        self._control("hold", job)
+
+    def release(self, job: Job) -> None:
+        """Let a held job start, as `hold`."""
+        self._control("release", job)
+
+    def _control(self, action: str, job: Job) -> None:
+        system = self._executor.system
+        native_id = job.native_id
+        if native_id is None:
+            msg = f"job {job.id} has no native id: it was not submitted"
+            raise jpsi.SubmitException(msg)
+        if not system.has_commands:
+            msg = f"the executor {self.name} cannot {action} jobs"
+            raise jpsi.SubmitException(msg)
+        site, hooks = system.site(), system.hooks
+        if action == "cancel":
+            command = hooks.cancel(native_ids=[native_id], site=site, seen={})
+        else:
+            command = getattr(hooks, action)(native_ids=[native_id], site=site)
+        if isinstance(command, NotOffered):
+            msg = f"the executor {self.name} cannot {action} jobs"
+            raise jpsi.SubmitException(msg)
+        parse = getattr(hooks, f"parse_{action}")
+        refusals = parse(result=system.query(command), native_ids=[native_id], site=site)
+        if refusals:
+            msg = f"job {native_id}: {next(iter(refusals.values()))}"
+            raise jpsi.SubmitException(msg)
+
+    def _attached(self, job: Job) -> None:
+        if job.native_id is None:
+            msg = f"job {job.id} has no native id: it was not submitted"
+            raise jpsi.SubmitException(msg)
+        self.attach(job, job.native_id)
+
+    def info(self, jobs: Iterable[Job] | None = None, owner: str | None = None) -> builtins.list[Job]:
+        """Return the jobs of all users that have not ended, with their state, spec and `current_info`.
+
+        Args:
+            jobs: the jobs to return, each with its native id; if None, all that the batch system shows. For
+                executors other than `slurm` and `pbs` these are the jobs that jpsi has submitted.
+            owner: the user whose jobs to return, or several, separated by commas.
+
+        Raises:
+            SubmitException: the batch system does not answer.
+        """
+        wanted = None if jobs is None else {job.native_id: job for job in jobs}
+        owners = None if owner is None else set(owner.split(","))
+        found = []
+        for listed in list_jobs(self._executor, self.config.settings_for_jpsi().get("work_directory")):
+            if owners is not None and listed.info.owner not in owners:
+                continue
+            if wanted is not None and listed.native_id not in wanted:
+                continue
+            job = Job() if wanted is None else wanted[listed.native_id]
+            job.spec = job.spec or listed.spec
+            job.current_info = listed.info
+            job._native_id = listed.native_id
+            if job._jpsi_job is None:
+                job._status = listed.status
+            found.append(job)
+        return found
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}[{self.name}]"
+
+
+def _check_new(job: Job) -> None:
+    if job.executor is not None or job.status.state is not JobState.NEW:
+        msg = f"job {job.id} was submitted already: it is {job.status.state}"
+        raise jpsi.InvalidJobException(msg)

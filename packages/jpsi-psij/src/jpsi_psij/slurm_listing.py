@@ -1,0 +1,139 @@
+"""Lists the jobs of all users in the queue of Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from jpsi.plugin import Command, CommandResult
+
+from .job_attributes import JobAttributes
+from .job_info import JobInfo
+from .job_spec import JobSpec
+from .job_state import JobState
+from .job_status import JobStatus
+from .listed_job import ListedJob
+from .resource_spec import ResourceSpecV1
+
+_SEPARATOR = "|=|"
+# squeue(1), --Format: the text after a colon ends the field
+_COLUMNS = (
+    *("JobArrayID", "UserName", "State", "Reason", "Account", "NumTasks", "NumCPUs", "TimeLimit", "TimeUsed"),
+    *("Partition", "SubmitTime", "StartTime", "WorkDir", "NodeList", "AllocNodes", "Name"),
+)
+# squeue(1), JOB STATE CODES, of the jobs that it lists if no states are named
+_SLURM_STATES = {
+    "PENDING": JobState.QUEUED,
+    "CONFIGURING": JobState.QUEUED,
+    "REQUEUED": JobState.QUEUED,
+    "RUNNING": JobState.ACTIVE,
+    "SUSPENDED": JobState.ACTIVE,
+    "STOPPED": JobState.ACTIVE,
+    "SIGNALING": JobState.ACTIVE,
+    "STAGE_OUT": JobState.ACTIVE,
+    "COMPLETING": JobState.ACTIVE,
+}
+#: The command that prints the queue.
+SQUEUE = Command(
+    ["squeue", "--noheader", "--all", f"--Format={','.join(f'{it}:{_SEPARATOR}' for it in _COLUMNS)}"],
+    environment={"TZ": "UTC0"},
+    unset=("SQUEUE_*", "SLURM_TIME_FORMAT"),
+)
+
+
+def parse_squeue(result: CommandResult) -> Iterator[ListedJob]:
+    """Yield the jobs in squeue's output."""
+    for line in result.stdout.splitlines():
+        fields = line.split(_SEPARATOR, len(_COLUMNS) - 1)
+        if len(fields) != len(_COLUMNS):
+            continue
+        row = dict(zip(_COLUMNS, fields, strict=True))
+        # a held job has this reason, whether its user or an administrator holds it
+        is_held = row["State"] == "PENDING" and row["Reason"].startswith("JobHeld")
+        state = JobState.HELD if is_held else _SLURM_STATES.get(row["State"], JobState.ACTIVE)
+        count, cores = int(row["NumTasks"]), int(row["NumCPUs"])
+        submitted, started = _slurm_time(row["SubmitTime"]), _slurm_time(row["StartTime"])
+        # the start time of a waiting job is an estimate
+        started = started if state is JobState.ACTIVE else None
+        nodes = expand_hosts(row["NodeList"])
+        yield ListedJob(
+            row["JobArrayID"],
+            JobStatus(
+                state,
+                (started or submitted or datetime.now(UTC)).timestamp(),
+                metadata={"slurm.state": row["State"], "slurm.reason": row["Reason"]},
+            ),
+            JobSpec(
+                name=row["Name"].removesuffix(_SEPARATOR),
+                directory=row["WorkDir"],
+                # of a job that names no tasks, Slurm knows the cores alone
+                resources=ResourceSpecV1(process_count=min(count, cores)),
+                attributes=JobAttributes(
+                    _slurm_duration(row["TimeLimit"]) or timedelta(0),
+                    row["Partition"],
+                    None if row["Account"] == "(null)" else row["Account"],
+                ),
+            ),
+            JobInfo(
+                owner=row["UserName"],
+                wall_time=int((_slurm_duration(row["TimeUsed"]) or timedelta(0)).total_seconds()),
+                submission_time=submitted,
+                dispatch_time=started,
+                resourcelist=[{"name": node, "procs": cores // len(nodes)} for node in nodes],
+                submit_host=row["AllocNodes"] or None,
+            ),
+        )
+
+
+def _slurm_time(text: str) -> datetime | None:
+    """Return a time of this machine's zone; None if Slurm knows none."""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).astimezone()
+    except ValueError:
+        return None
+
+
+def _slurm_duration(text: str) -> timedelta | None:
+    """Return a duration such as `1-02:03:04` or `10:00`; None for UNLIMITED and the like.
+
+    >>> _slurm_duration("1-02:03:04") == timedelta(days=1, hours=2, minutes=3, seconds=4)
+    True
+    """
+    days, _, rest = text.rpartition("-")
+    parts = rest.split(":")
+    if not all(it.isdigit() for it in (days or "0", *parts)):
+        return None
+    seconds = 0
+    for part in parts:
+        seconds = seconds * 60 + int(part)
+    return timedelta(days=int(days or 0), seconds=seconds)
+
+
+def expand_hosts(text: str) -> list[str]:
+    """Return the names in a list of hosts.
+
+    >>> expand_hosts("node[08-10,12],login")
+    ['node08', 'node09', 'node10', 'node12', 'login']
+    """
+    names, depth, begin = [], 0, 0
+    for index, character in enumerate(f"{text},"):
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 0:
+            names += _expand_ranges(text[begin:index])
+            begin = index + 1
+    return names
+
+
+def _expand_ranges(text: str) -> list[str]:
+    prefix, bracket, rest = text.partition("[")
+    if not bracket:
+        return [text] if text else []
+    ranges, _, suffix = rest.partition("]")
+    names = []
+    for part in ranges.split(","):
+        first, _, last = part.partition("-")
+        numbers = range(int(first), int(last or first) + 1)
+        names += [
+            f"{prefix}{it:0{len(first)}}{more}" for it in numbers for more in _expand_ranges(suffix) or [""]
+        ]
+    return names

@@ -1,0 +1,3 @@
+"""The version of psij-python whose interface this package has."""
+
+VERSION = "0.9.11"

@@ -1,0 +1,33 @@
+"""Fixtures of the tests of the package psij."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jpsi_testing.fake import on_path
+
+
+@pytest.fixture(autouse=True)
+def _private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+
+
+@pytest.fixture
+def slurm() -> Iterator[None]:
+    """Put the commands of a fake Slurm on PATH."""
+    with on_path("slurm"):
+        yield
+
+
+@pytest.fixture
+def pbs() -> Iterator[None]:
+    """Put the commands of a fake OpenPBS on PATH."""
+    with on_path("pbs"):
+        yield

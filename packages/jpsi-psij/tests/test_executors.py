@@ -1,0 +1,191 @@
+"""Executors by their names, their configuration, launchers, and jobs that other programs submitted."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from packaging.version import Version
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+from psij.executors.batch.slurm import SlurmExecutorConfig, SlurmJobExecutor
+from psij.launchers import MultipleLauncher
+from psij.serialize import JSONSerializer
+
+import psij
+from jpsi.plugin import CommandResult
+from jpsi_psij.pbs_listing import parse_qstat
+from jpsi_psij.slurm_listing import expand_hosts
+from psij import Job, JobExecutor, JobExecutorConfig, JobSpec, JobState, Launcher, ResourceSpecV1
+
+SECONDS = timedelta(seconds=60)
+
+
+@pytest.mark.parametrize("name", ["local", "slurm", "slurm_single", "pbs", "pbspro", "pbs_classic", "torque"])
+def test_names_of_psij_are_known(name: str) -> None:
+    executor = JobExecutor.get_instance(name, ">= 0.0.1")
+
+    assert executor.name == name
+    assert isinstance(executor.version, Version)
+    assert isinstance(executor, BatchSchedulerExecutor) == (name != "local")
+
+
+@pytest.mark.parametrize("name", ["cobalt", "saga", "rp", "nonsense"])
+def test_names_that_jpsi_does_not_have_are_refused_with_a_sentence(name: str) -> None:
+    with pytest.raises(ValueError, match="no executor"):
+        JobExecutor.get_instance(name)
+
+
+def test_names_are_listed() -> None:
+    assert JobExecutor.get_executor_names() >= {"local", "slurm", "pbs", "pbspro"}
+
+
+def test_configurations_become_those_of_jpsi(tmp_path: Path) -> None:
+    config = SlurmExecutorConfig(work_directory=tmp_path / "work", queue_polling_interval=5, keep_files=True)
+
+    executor = JobExecutor.get_instance("slurm", config=config)
+
+    settings = executor._executor.system.site().config
+    assert settings.work_directory == tmp_path / "work"
+    assert settings.longest_interval == timedelta(seconds=5)  # type: ignore[attr-defined]
+    assert JobExecutorConfig.DEFAULT.settings_for_jpsi() == {}
+    assert BatchSchedulerExecutorConfig().keep_files is False
+    assert JobExecutor.get_instance("local", config=config).config is config
+
+
+def test_the_submit_script_can_be_written(slurm: None, tmp_path: Path) -> None:
+    executor, text = SlurmJobExecutor(), io.StringIO()
+    job = Job(JobSpec("/bin/date", directory=tmp_path, resources=ResourceSpecV1()))
+
+    executor.generate_submit_script(job, executor._create_script_context(job), text)
+
+    assert "/bin/date" in text.getvalue()
+    assert "--exclusive" not in text.getvalue()
+
+
+@pytest.mark.parametrize(("name", "lines"), [("single", 1), ("multiple", 3)])
+def test_a_launch_command_starts_the_processes(name: str, lines: int, tmp_path: Path) -> None:
+    spec = JobSpec("/bin/echo", ["a b"], resources=ResourceSpecV1(process_count=3))
+    launcher = Launcher.get_instance(name)
+
+    found = subprocess.run(launcher.get_launch_command(Job(spec)), capture_output=True, text=True, check=True)
+    spec.stdout_path = tmp_path / "out"
+    subprocess.run(launcher.get_launch_command(Job(spec)), check=True)
+
+    assert found.stdout == "a b\n" * lines
+    assert (tmp_path / "out").read_text() == found.stdout
+
+
+def test_a_launch_command_has_the_exit_code() -> None:
+    job = Job(JobSpec("/bin/sh", ["-c", "exit 4"], resources=ResourceSpecV1(process_count=2)))
+
+    assert subprocess.run(MultipleLauncher().get_launch_command(job), check=False).returncode == 4
+
+
+def test_launchers_have_names() -> None:
+    assert isinstance(Launcher.get_instance("multiple"), MultipleLauncher)
+    assert Launcher.get_launcher_names() >= {"single", "multiple", "mpirun"}
+    with pytest.raises(ValueError, match="no launcher 'nonsense'"):
+        Launcher.get_instance("nonsense")
+
+
+def submit_elsewhere(name: str) -> str:
+    """Submit a job that waits, without jpsi."""
+    if name == "slurm":
+        command, script = ["sbatch", "--parsable", "--hold", "--job-name=other"], "#!/bin/sh\nsleep 60\n"
+    else:
+        command, script = ["qsub", "-h", "-N", "other"], "sleep 60\n"
+    return subprocess.run(command, input=script, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def with_native_id(native_id: str) -> Job:
+    job = Job()
+    job._native_id = native_id
+    return job
+
+
+@pytest.mark.parametrize("name", ["slurm", "pbs"])
+def test_jobs_of_other_programs_are_listed_held_released_and_cancelled(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue(name)
+    executor, native_id = JobExecutor.get_instance(name), submit_elsewhere(name)
+
+    (held,) = executor.info([with_native_id(native_id)])
+    assert held.status.state is JobState.HELD
+    assert held.current_info.dispatch_time is None
+
+    executor.release(with_native_id(native_id))
+    until(lambda: executor.info()[0].status.state is JobState.ACTIVE)
+    (running,) = executor.info()
+    info = running.current_info
+    assert running.native_id == native_id
+    assert running.spec is not None
+    assert running.spec.name == "other"
+    assert info.owner is not None
+    assert info.resourcelist[0]["procs"] == 1
+    for moment in (info.submission_time, info.dispatch_time):
+        assert moment is not None
+        assert abs(datetime.now().astimezone() - moment) < timedelta(minutes=5)
+    assert executor.info(owner=info.owner)
+    assert executor.info(owner="nobody else") == []
+    serialized = JSONSerializer()._from_spec(running.spec)
+    assert json.dumps([serialized["attributes"], serialized["resources"], info.resourcelist])
+
+    executor.cancel(with_native_id(native_id))
+    until(lambda: executor.info() == [])
+
+
+def until(is_true: Callable[[], bool]) -> None:
+    for _ in range(300):
+        if is_true():
+            return
+        subprocess.run(["/bin/sleep", "0.1"], check=True)
+    pytest.fail("it did not happen")
+
+
+def test_a_job_of_another_executor_of_this_machine_is_listed_and_cancelled() -> None:
+    job = Job(JobSpec("/bin/sleep", ["60"], name="it", resources=ResourceSpecV1(process_count=2)))
+    JobExecutor.get_instance("local").submit(job)
+    job.wait(SECONDS, JobState.ACTIVE)
+    executor = JobExecutor.get_instance("local")
+
+    (listed,) = executor.info()
+    assert listed.native_id == job.native_id
+    assert listed.spec is not None
+    assert listed.spec.name == "it"
+    assert listed.current_info.resourcelist[0]["procs"] == 2
+
+    assert job.native_id is not None
+    executor.cancel(with_native_id(job.native_id))
+    assert (status := job.wait(SECONDS)) is not None
+    assert status.final
+    assert executor.info() == []
+
+
+def test_what_a_system_cannot_do_is_refused() -> None:
+    executor = JobExecutor.get_instance("local")
+
+    with pytest.raises(psij.SubmitException, match="the executor local cannot hold jobs"):
+        executor.hold(with_native_id("1.2.3"))
+    with pytest.raises(psij.SubmitException, match="has no native id"):
+        executor.cancel(Job())
+
+
+def test_a_refusal_of_the_batch_system_is_raised(slurm: None) -> None:
+    with pytest.raises(psij.SubmitException, match="job 99"):
+        JobExecutor.get_instance("slurm").hold(with_native_id("99"))
+
+
+def test_output_of_qstat_that_is_no_json_is_refused() -> None:
+    with pytest.raises(psij.SubmitException, match="no valid JSON"):
+        list(parse_qstat(CommandResult(returncode=0, stdout='{"a": "b\\c')))
+
+
+def test_hosts_are_expanded() -> None:
+    assert expand_hosts("a[1-2,08]x[0-1],b") == ["a1x0", "a1x1", "a2x0", "a2x1", "a08x0", "a08x1", "b"]
+    assert expand_hosts("") == []

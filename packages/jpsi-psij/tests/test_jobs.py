@@ -1,0 +1,255 @@
+"""The cases of psij-python's own tests of jobs, on this machine and on a fake Slurm."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from psij.staging import StageIn, StageOut
+
+import psij
+from psij import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, ResourceSpecV1
+
+SECONDS = timedelta(seconds=60)
+
+
+@pytest.fixture(params=["local", "slurm"])
+def executor(request: pytest.FixtureRequest) -> JobExecutor:
+    if request.param == "slurm":
+        request.getfixturevalue("slurm")
+    return JobExecutor.get_instance(request.param)
+
+
+def run(executor: JobExecutor, spec: JobSpec) -> JobStatus:
+    job = Job(spec)
+    executor.submit(job)
+    status = job.wait(SECONDS)
+    assert status is not None
+    return status
+
+
+def test_output_and_error_go_to_their_files(executor: JobExecutor, tmp_path: Path) -> None:
+    spec = JobSpec("/bin/sh", ["-c", "printf out; printf err >&2"])
+    spec.stdout_path, spec.stderr_path = tmp_path / "out", str(tmp_path / "err")  # type: ignore[assignment]
+
+    assert run(executor, spec).state is JobState.COMPLETED
+    assert ((tmp_path / "out").read_text(), (tmp_path / "err").read_text()) == ("out", "err")
+
+
+def test_input_comes_from_its_file(executor: JobExecutor, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("text")
+
+    spec = JobSpec("/bin/cat", stdin_path=tmp_path / "in", stdout_path=tmp_path / "out")
+
+    assert run(executor, spec).exit_code == 0
+    assert (tmp_path / "out").read_text() == "text"
+
+
+def test_a_failing_job_has_its_exit_code(executor: JobExecutor) -> None:
+    status = run(executor, JobSpec("/bin/sh", ["-c", "exit 3"]))
+
+    assert (status.state, status.exit_code, status.metadata) == (JobState.FAILED, 3, None)
+    assert isinstance(status.time, float)
+
+
+def test_a_missing_executable_fails(executor: JobExecutor) -> None:
+    assert run(executor, JobSpec("/bin/no_such_file")).state is JobState.FAILED
+
+
+def test_numbers_in_the_environment_become_text(executor: JobExecutor, tmp_path: Path) -> None:
+    spec = JobSpec("/bin/sh", ["-c", "printf %s $A$B"], stdout_path=tmp_path / "out")
+    spec.environment = {"A": "_y_", "B": 1}  # type: ignore[dict-item]
+
+    assert run(executor, spec).state is JobState.COMPLETED
+    assert (tmp_path / "out").read_text() == "_y_1"
+
+
+def test_references_to_variables_are_plain_text(executor: JobExecutor, tmp_path: Path) -> None:
+    spec = JobSpec("/bin/echo", ["${HOME}"], stdout_path=tmp_path / "out")
+
+    assert run(executor, spec).state is JobState.COMPLETED
+    assert (tmp_path / "out").read_text() == "${HOME}\n"
+
+
+def test_a_cancelled_job_is_canceled(executor: JobExecutor) -> None:
+    job = Job(JobSpec("/bin/sleep", ["60"]))
+    executor.submit(job)
+    active = job.wait(SECONDS, [JobState.ACTIVE])
+
+    job.cancel()
+
+    assert active is not None
+    assert active.state is JobState.ACTIVE
+    assert (status := job.wait(SECONDS)) is not None
+    assert status.state is JobState.CANCELED
+
+
+def test_an_attached_job_ends_as_the_first_one(executor: JobExecutor, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    first, second = Job(JobSpec("/bin/sh", ["-c", f"until [ -e {gate} ]; do sleep 0.05; done"])), Job()
+    executor.submit(first)
+    assert first.native_id is not None
+    assert first.native_id in executor.list()
+
+    executor.attach(second, first.native_id)
+    gate.touch()
+
+    for job in (first, second):
+        assert (status := job.wait(SECONDS)) is not None
+        assert status.state is JobState.COMPLETED
+
+
+def test_callbacks_get_each_status_once(executor: JobExecutor) -> None:
+    of_job: list[JobState] = []
+    of_executor: list[JobState] = []
+
+    class Recorder(psij.JobStatusCallback):
+        def job_status_changed(self, job: Job, job_status: JobStatus) -> None:
+            assert job_status.state is job.status.state
+            of_executor.append(job_status.state)
+
+    job = Job(JobSpec("/bin/true"))
+    job.set_job_status_callback(lambda _, status: of_job.append(status.state))
+    executor.set_job_status_callback(Recorder())
+    executor.submit(job)
+    job.wait(SECONDS)
+
+    assert of_job == of_executor == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+
+
+def test_a_callback_may_wait_for_its_own_job_and_submit_others() -> None:
+    executor = JobExecutor.get_instance("local")
+    others: list[Job] = []
+
+    def follow(job: Job, status: JobStatus) -> None:
+        if status.final and job.wait(SECONDS) is not None:
+            others.append(Job(JobSpec("/bin/true")))
+            executor.submit(others[0])
+
+    job = Job(JobSpec("/bin/true"))
+    job.set_job_status_callback(follow)
+    executor.submit(job)
+    job.wait(SECONDS)
+
+    assert others[0].wait(SECONDS) is not None
+
+
+def test_a_callback_that_raises_keeps_no_other_from_being_called(caplog: pytest.LogCaptureFixture) -> None:
+    executor = JobExecutor.get_instance("local")
+    seen: list[JobState] = []
+    executor.set_job_status_callback(lambda _, status: seen.append(status.state))
+    job = Job(JobSpec("/bin/true"))
+    job.set_job_status_callback(lambda *_: 1 / 0)
+
+    executor.submit(job)
+
+    assert job.wait(SECONDS) is not None
+    assert seen[-1] is JobState.COMPLETED
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_several_processes_run_and_have_a_file_of_nodes(executor: JobExecutor, tmp_path: Path) -> None:
+    script = f'test "$(wc -l <"$PSIJ_NODEFILE")" -eq 4 && echo x >>{tmp_path}/out'
+    resources = ResourceSpecV1(process_count=4)
+
+    once = JobSpec("/bin/sh", ["-c", script], resources=resources)
+    assert run(executor, once).state is JobState.COMPLETED
+    assert (tmp_path / "out").read_text() == "x\n"
+
+    each = JobSpec("/bin/sh", ["-c", script], resources=resources, launcher="multiple")
+    assert run(executor, each).state is JobState.COMPLETED
+    assert (tmp_path / "out").read_text() == "x\n" * 5
+
+
+@pytest.mark.parametrize(("launcher", "count"), [("single", 1), ("multiple", 4)])
+def test_two_nodes_are_no_problem_for_a_launcher_of_one(
+    executor: JobExecutor, tmp_path: Path, launcher: str, count: int
+) -> None:
+    resources = ResourceSpecV1(node_count=2, processes_per_node=2)
+    spec = JobSpec("/bin/sh", ["-c", f"echo x >>{tmp_path}/out"], resources=resources, launcher=launcher)
+
+    assert run(executor, spec).state is JobState.COMPLETED
+    assert (tmp_path / "out").read_text() == "x\n" * count
+
+
+def test_bash_functions_of_pre_launch_reach_the_job(executor: JobExecutor, tmp_path: Path) -> None:
+    (tmp_path / "pre").write_text("#!/bin/bash\nhello() { echo $WORD; }\nexport WORD=hi\nexport -f hello\n")
+    spec = JobSpec("/bin/bash", ["-c", "hello"], pre_launch=tmp_path / "pre", stdout_path=tmp_path / "out")
+
+    assert run(executor, spec).state is JobState.COMPLETED
+    assert (tmp_path / "out").read_text() == "hi\n"
+
+
+def test_staging_passes_through_its_states(executor: JobExecutor, tmp_path: Path) -> None:
+    (tmp_path / "source").write_text("text")
+    seen: list[JobState] = []
+    spec = JobSpec("/bin/cp", ["in", "out"], tmp_path / "run")
+    spec.directory.mkdir()  # type: ignore[union-attr]
+    spec.stage_in = {StageIn(tmp_path / "source", "in")}
+    spec.stage_out = {StageOut("out", tmp_path / "target")}
+    spec.cleanup = {"out"}
+    job = Job(spec)
+    job.set_job_status_callback(lambda _, status: seen.append(status.state))
+
+    executor.submit(job)
+
+    assert job.wait(SECONDS) is not None
+    assert (tmp_path / "target").read_text() == "text"
+    assert [str(it) for it in seen] == ["QUEUED", "STAGE_IN", "ACTIVE", "STAGE_OUT", "CLEANUP", "COMPLETED"]
+    assert (staged := job.wait(target_states=JobState.STAGE_IN)) is not None
+    assert staged.state is JobState.STAGE_IN
+
+
+def test_a_fractional_duration_is_accepted(executor: JobExecutor) -> None:
+    attributes = JobAttributes(timedelta(seconds=3700.5))
+
+    assert run(executor, JobSpec("/bin/true", attributes=attributes)).state is JobState.COMPLETED
+
+
+def test_wait_gives_up_after_its_timeout() -> None:
+    assert Job(JobSpec("/bin/true")).wait(timedelta(milliseconds=1)) is None
+
+
+def test_a_job_is_submitted_once() -> None:
+    executor = JobExecutor.get_instance("local")
+    job = Job(JobSpec("/bin/true"))
+    executor.submit(job)
+
+    with pytest.raises(psij.InvalidJobException, match="was submitted already"):
+        executor.submit(job)
+
+
+def test_an_error_has_its_message() -> None:
+    job = Job(JobSpec())
+
+    with pytest.raises(psij.InvalidJobException) as caught:
+        JobExecutor.get_instance("local").submit(job)
+
+    assert "executable is missing" in caught.value.message
+    assert job.status.state is JobState.NEW
+    with pytest.raises(psij.SubmitException, match="was not submitted"):
+        job.cancel()
+
+
+def test_nothing_is_printed(executor: JobExecutor, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(executor, JobSpec("/bin/true")).state is JobState.COMPLETED
+    assert capfd.readouterr().out == ""
+
+
+def test_processes_that_fork_can_submit() -> None:
+    code = """
+import multiprocessing, psij
+def work():
+    job = psij.Job(psij.JobSpec("/bin/true"))
+    psij.JobExecutor.get_instance("local").submit(job)
+    assert job.wait().exit_code == 0
+work()
+process = multiprocessing.get_context("fork").Process(target=work)
+process.start()
+process.join()
+raise SystemExit(process.exitcode)
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
