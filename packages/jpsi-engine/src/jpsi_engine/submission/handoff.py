@@ -193,7 +193,8 @@ class Handoff:
         Raises:
             ValueError: the batch system cannot express what the spec asks for.
         """
-        return Script(self._backend.render(spec, context).directives, self._run_line(attempt))
+        directives = self._backend.render(spec, context).directives
+        return Script(directives, self._run_line(attempt), self._run_host.layout().path(attempt.file("run")))
 
     def _run_line(self, attempt: JobAttempt) -> ShellLine:
         # If the runner's script was lost, in a crash or a clean-up, the job must not end with success. A
