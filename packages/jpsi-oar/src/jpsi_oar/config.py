@@ -42,7 +42,7 @@ def capabilities() -> Capabilities:
     return Capabilities(
         hold_option="oar.hold",
         default_launcher="mpirun",
-        # OAR resubmits a job as a new one, with the array id of the first; a job without an array has one, too.
+        # OAR resubmits a job as a new one, with the array id of the first; each job has an array id.
         id_variable="OAR_ARRAY_ID",
         restart_variable="OAR_JOB_ID",
         ids_per_query=_IDS_PER_QUERY,

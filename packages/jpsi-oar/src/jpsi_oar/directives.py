@@ -1,7 +1,7 @@
 """Renders a job spec into `#OAR` lines, and reads those of scripts that were written for `oarsub -S`.
 
-`render_script` writes the directives of each job, of which `oarsub` makes arguments; `check_spec` reports before
-that what no directive can express; `read_script` converts a script of a user into a job of jpsi.
+`render_script` writes the directives of each job, of which `oarsub` makes arguments; `check_spec` reports
+before that what no directive can express; `read_script` converts a script of a user into a job of jpsi.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _SUBMITS_NOTHING = "it submits nothing"
 _path_pattern = re.compile(r"%")
 _NUMBER = re.compile(r"[1-9][0-9]*")
 _INNER = "inner="
-# oarsub reads the rest of the line as the value, whether it is quoted or not.
-_DIRECTIVE = re.compile(r"^#OAR[ \t]+(--[a-z][a-z0-9-]*|-[A-Za-z])[ \t]*(.*?)\s*$", re.MULTILINE)
+# oarsub reads the rest of the line as the value; only jpsi quotes it.
+_DIRECTIVE = re.compile(r"^#OAR[ \t]+(--[a-z][a-z0-9-]*|-[A-Za-z])[ \t]*('?)(.*?)\2[ \t\r]*$", re.MULTILINE)
 # oarsub(1) of 2.5.9, OPTIONS
 _LETTERS = dict(
     pair.split("=")
@@ -90,7 +90,7 @@ def render_script(spec: JobSpec, context: SubmitContext) -> Script:
 @hookimpl
 def read_script(text: str, site: Site) -> ForeignScript:
     """Return the job that the `#OAR` lines describe, anywhere in the script."""
-    return _FORM.read(_DIRECTIVE.sub(lambda it: f"#OAR {it[1]} {word(it[2])}", text), site)
+    return _FORM.read(_DIRECTIVE.sub(lambda it: f"#OAR {it[1]} {word(it[3])}", text), site)
 
 
 def _parse(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
@@ -104,7 +104,7 @@ def _write_name(request: kit.JobRequest) -> str:
     if len(name) > _LONGEST_NAME:
         msg = f"the name has {len(name)} characters, more than the {_LONGEST_NAME} for which OAR has room"
         raise ValueError(msg)
-    return f"{name} {request.context.tag}".lstrip()
+    return f"{name} {request.context.tag}" if name else request.context.tag
 
 
 def _write_resources(request: kit.JobRequest) -> str | None:
@@ -148,7 +148,7 @@ def split_types(value: str) -> list[str]:
 def _write_anterior(request: kit.JobRequest) -> tuple[str, ...]:
     ids = tuple(it.job for it in request.context.after)
     if element := next((it for it in ids if "." in str(it)), None):
-        msg = f"attributes.after: OAR knows elements of arrays by other numbers, so that no job waits for {element}"
+        msg = f"attributes.after: OAR has another number for {element}, so that no job can wait for it alone"
         raise ValueError(msg)
     return tuple(map(str, ids))
 

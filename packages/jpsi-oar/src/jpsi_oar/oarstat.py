@@ -1,7 +1,7 @@
 """Queries oarstat for the states of jobs and for jobs by tag, and parses its output.
 
-Where its database does not answer, oarstat may print nothing and succeed. So each query selects the newest job, too:
-an answer has at least one. OAR keeps ended jobs; one that is not in an answer does not exist.
+If its database does not answer, oarstat may print nothing and succeed. Therefore each query selects the newest job,
+too: an answer has at least one. OAR keeps ended jobs; one that is not in an answer does not exist.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Submits a job with oarsub: builds the command, and parses the native id or the refusal.
 
-OAR passes no variable of the client on to a job. So the command first writes them into a file beside the one that
-runs the job, and the job reads them from there. The engine runs the command. `nodes` renders the shell lines by
-which a running job lists the node of each of its processes.
+OAR passes no variable of the client on to a job. So the command first writes them into a file beside the one
+that runs the job, and the job reads them from there. The engine runs the command. `nodes` renders the shell
+lines by which a running job lists the node of each of its processes.
 """
 
 from __future__ import annotations

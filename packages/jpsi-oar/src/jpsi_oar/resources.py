@@ -34,7 +34,7 @@ def _hierarchy(requested: ResourceSpecV1, config: OarConfig) -> str:
     if requested.exclusive_node_use:
         return _whole_nodes(processes, gpus, nodes, config)
     if requested.memory is not None:
-        msg = "resources.memory: OAR limits no memory; leave it out, or have whole nodes with exclusive_node_use"
+        msg = "resources.memory: OAR limits no memory; leave it out, or have whole nodes (exclusive_node_use)"
         raise ValueError(msg)
     if gpus and config.gpu_resource is None:
         msg = "GPUs: name the resource that counts them as `gpu_resource` in the executor's configuration"
@@ -60,7 +60,7 @@ def _whole_nodes(processes: int, gpus: int, nodes: int | None, config: OarConfig
         msg = "resources.exclusive_node_use: OAR gives whole nodes by their number, so node_count is needed"
         raise ValueError(msg)
     if gpus:
-        msg = "resources.gpu_cores_per_process: with exclusive_node_use a job has all GPUs of its nodes; leave it out"
+        msg = "resources.gpu_cores_per_process: with exclusive_node_use, a job has all GPUs of its nodes"
         raise ValueError(msg)
     return f"/{config.node_resource}={nodes or 1}"
 

@@ -77,8 +77,19 @@ def select(scheduler: FakeScheduler, condition: str) -> list[Row]:
     return []
 
 
+# OAR has run other users' jobs before.
+_OLDEST = FakeJob(
+    "0",
+    owner="oar",
+    queue="default",
+    project="default",
+    attributes={"types": [], "numbers": [0]},
+    state=FakeState.COMPLETED,
+)
+
+
 def _rows(scheduler: FakeScheduler) -> Iterator[Row]:
-    for job in scheduler.listed():
+    for job in (_OLDEST, *scheduler.listed()):
         numbers = number_runs(scheduler, job)
         yield from (Row(number, job, number == numbers[-1]) for number in numbers)
 

@@ -1,4 +1,4 @@
-"""The numbers of the runs of a job: OAR resubmits a job as a new one, with the array id and index of the first.
+"""The numbers of the runs of a job: OAR resubmits a job as a new one, with the array id of the first.
 
 `submit` and `listing` use it.
 """
