@@ -1,7 +1,7 @@
 """Cancels, holds and releases jobs, and parses OAR's refusals.
 
-Each command selects jobs by an SQL condition. For `oardel`, a job's name must also end with the tag that a poll has
-seen a moment before, so that it ends no job that was given the id of another.
+Each command selects jobs by an SQL condition. For `oardel`, a job's name must also end with the tag that a
+poll has seen a moment before, so that it ends no job that was given the id of another.
 """
 
 from __future__ import annotations

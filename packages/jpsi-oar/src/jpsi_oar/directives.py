@@ -23,27 +23,19 @@ from jpsi.plugin import (
     word,
 )
 
-from .resources import read_resources, write_resources
+from .resources import read_resources, resource_problems, write_resources
 
 # Of the 100 characters of a name in OAR's database, 51 are for the tag and a blank before it.
 _LONGEST_NAME = 49
-_PRINTS_OTHERWISE = "jpsi reads the plain output"
-_SUBMITS_NOTHING = "it submits nothing"
 # OAR replaces these in paths
 _path_pattern = re.compile(r"%")
 _NUMBER = re.compile(r"[1-9][0-9]*")
 _INNER = "inner="
 # oarsub reads the rest of the line as the value; only jpsi quotes it.
 _DIRECTIVE = re.compile(r"^#OAR[ \t]+(--[a-z][a-z0-9-]*|-[A-Za-z])[ \t]*('?)(.*?)\2[ \t\r]*$", re.MULTILINE)
-# oarsub(1) of 2.5.9, OPTIONS
-_LETTERS = dict(
-    pair.split("=")
-    for pair in (
-        *("l=resource", "q=queue", "p=property", "r=reservation", "t=type", "d=directory", "n=name"),
-        *("a=anterior", "O=stdout", "E=stderr", "k=use-job-key", "i=import-job-key-from-file", "s=stagein"),
-        *("e=export-job-key-to-file", "S=scanscript", "I=interactive", "C=connect"),
-    )
-)
+# oarsub(1) of 2.5.9, OPTIONS: those that it reads in scripts
+_LONG = ("resource", "queue", "property", "type", "directory", "name", "anterior", "stdout", "stderr")
+_LETTERS = dict(zip("lqptdnaOE", _LONG, strict=True))
 _FLAGS = frozenset({"hold", "use-job-key"})
 
 #: oarsub(1) of 2.5.9, OPTIONS, by their long names.
@@ -54,16 +46,14 @@ CUSTOM = CustomOptions(
     refused={
         "name": "set JobSpec.name",
         "directory": "set JobSpec.directory",
-        **dict.fromkeys(("stdout", "stderr"), "set JobSpec.stdout_path and stderr_path"),
         "queue": "set JobAttributes.queue_name",
         "project": "set JobAttributes.project_name",
-        **dict.fromkeys(
-            ("array", "array-param-file"), "jpsi counts one submission as one job; use submit_many"
-        ),
-        **dict.fromkeys(("interactive", "scanscript"), "jpsi submits a command"),
+        **dict.fromkeys(("stdout", "stderr"), "set JobSpec.stdout_path and stderr_path"),
         **dict.fromkeys(("stagein", "stagein-md5sum"), "set JobSpec.stage_in"),
-        **dict.fromkeys(("dumper", "json", "xml", "yaml"), _PRINTS_OTHERWISE),
-        **dict.fromkeys(("connect", "help", "resubmit", "version"), _SUBMITS_NOTHING),
+        **dict.fromkeys(("array", "array-param-file"), "use submit_many"),
+        **dict.fromkeys(("interactive", "scanscript"), "jpsi submits a command"),
+        **dict.fromkeys(("dumper", "json", "xml", "yaml"), "jpsi reads the plain output"),
+        **dict.fromkeys(("connect", "help", "resubmit", "version"), "it submits nothing"),
     },
     joined={"resource"},
     repeated={"type"},
@@ -78,7 +68,7 @@ CUSTOM = CustomOptions(
 @hookimpl
 def check_spec(spec: JobSpec, site: Site) -> list[str]:
     """Return the problems for which OAR can never run this spec."""
-    return list(_FORM.problems(spec, site))
+    return [*resource_problems(spec, site.config), *_FORM.problems(spec, site)]
 
 
 @hookimpl
@@ -118,22 +108,17 @@ def _write_type(request: kit.JobRequest) -> str | None:
     if container is None:
         return None
     if not _NUMBER.fullmatch(container):
-        msg = (
-            f"attributes.reservation_id must be the number of a job of the type container, not {container!r}"
-        )
+        msg = f"attributes.reservation_id must be the number of a container job, not {container!r}"
         raise ValueError(msg)
     return f"{_INNER}{container}"
 
 
 def _read_types(draft: kit.Draft, value: str) -> None:
-    others = []
-    for it in split_types(value):
-        if it.startswith(_INNER):
-            draft.attributes.reservation_id = it.removeprefix(_INNER)
-        else:
-            others.append(it)
-    if others:
-        draft.keep("type", " ".join(others))
+    types = split_types(value)
+    inner = [it.removeprefix(_INNER) for it in types if it.startswith(_INNER)]
+    draft.attributes.reservation_id = inner[0] if inner else None
+    if others := " ".join(it for it in types if not it.startswith(_INNER)):
+        draft.keep("type", others)
 
 
 def split_types(value: str) -> list[str]:
@@ -146,11 +131,11 @@ def split_types(value: str) -> list[str]:
 
 
 def _write_anterior(request: kit.JobRequest) -> tuple[str, ...]:
-    ids = tuple(it.job for it in request.context.after)
-    if element := next((it for it in ids if "." in str(it)), None):
+    ids = tuple(str(it.job) for it in request.context.after)
+    if element := next((it for it in ids if "." in it), None):
         msg = f"attributes.after: OAR has another number for {element}, so that no job can wait for it alone"
         raise ValueError(msg)
-    return tuple(map(str, ids))
+    return ids
 
 
 def _read_anterior(draft: kit.Draft, value: str) -> None:

@@ -1,8 +1,8 @@
 """The native ids of OAR's jobs, and the SQL conditions that select them from its table of jobs.
 
-OAR gives a number of its own to each element of an array, and to each resubmission of a job. But the `array_id` of
-all is the number of the first, and a resubmission has the `array_index` of the job. So jpsi names a job by its
-array id, and an element by that and the index: 34.2.
+OAR gives a number of its own to each element of an array, and to each resubmission of a job. But the
+`array_id` of all is the number of the first, and a resubmission has the `array_index` of the job. So jpsi
+names a job by its array id, and an element by that and the index: 34.2.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _PATTERN = r"[1-9][0-9]{0,9}(\.[1-9][0-9]{0,9})?"
 _IDS = ArrayIds("OAR", _PATTERN, "{}.{}", "{}.{}", largest=(1 << 31) - 1)
 canonical_id, element_ids, arrays_of = _IDS.canonical_id, _IDS.element_ids, _IDS.arrays_of
 
-#: A condition that holds for the newest job alone. With it, an answer of OAR's database is never empty; if the
-#: database does not answer, oarstat may print nothing and succeed.
+#: A condition that holds for the newest job alone. With it, an answer of OAR's database is never empty; if
+#: the database does not answer, oarstat may print nothing and succeed.
 NEWEST = "job_id = (SELECT MAX(job_id) FROM jobs)"
 #: A condition for jobs that have not ended.
 UNFINISHED = "state NOT IN ('Terminated', 'Error')"

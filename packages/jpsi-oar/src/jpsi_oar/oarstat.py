@@ -1,14 +1,14 @@
 """Queries oarstat for the states of jobs and for jobs by tag, and parses its output.
 
-If its database does not answer, oarstat may print nothing and succeed. Therefore each query selects the newest job,
-too: an answer has at least one. OAR keeps ended jobs; one that is not in an answer does not exist.
+If its database does not answer, oarstat may print nothing and succeed. Therefore each query selects the
+newest job, too: an answer has at least one. OAR keeps ended jobs; one that no answer has does not exist.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from jpsi.plugin import (
@@ -30,7 +30,7 @@ _Job: TypeAlias = Mapping[str, Any]
 _LIST = ("oarstat", "-f", "-J", "--sql")
 # all jobs of the user
 _OWN_JOBS = f"""exec oarstat -f -J --sql "job_user = '$(id -un)' AND {UNFINISHED} OR {NEWEST}\""""
-_UNKNOWN = "oarstat lists no such job"
+_ENDED = (TERMINATED, ERROR)
 
 _NUMBERS = ("Job_Id", "array_id", "array_index", "submissionTime", "startTime", "stopTime")
 _TEXTS = ("state", "owner", "message", "queue", "initial_request")
@@ -61,36 +61,22 @@ def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
 @hookimpl
 def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
     """Return an Observation of each job and element in oarstat's output, and a denial of each unknown one."""
-    jobs = list(_parse_jobs(result))
     runs: dict[tuple[int, int], list[_Job]] = {}
-    for job in sorted(jobs, key=lambda it: int(it["Job_Id"])):
+    for job in sorted(_parse_jobs(result), key=lambda it: int(it["Job_Id"])):
         runs.setdefault((job["array_id"], job["array_index"]), []).append(job)
     arrays = {array for array, index in runs if index > 1}
-    found: dict[str, Observation] = {}
+    found, names = {}, {}
     for (array, index), of_job in runs.items():
-        native_id = f"{array}.{index}" if array in arrays else str(array)
+        name = f"{array}.{index}" if array in arrays else str(array)
         # root sees the requests of all users
-        if native_ids is not None or (
-            of_job[-1]["initial_request"] and of_job[-1]["state"] not in {TERMINATED, ERROR}
-        ):
-            found[native_id] = _observe(of_job)
-    for native_id in native_ids or ():
-        if native_id not in found:
-            known = _find_runs(native_id, runs, arrays)
-            found.update({native_id: _observe(it) if it else Observation.denied(_UNKNOWN) for it in known})
+        if native_ids is not None or (of_job[-1]["initial_request"] and of_job[-1]["state"] not in _ENDED):
+            found[name] = _observe(of_job)
+        names.update({str(job["Job_Id"]): name for job in of_job})
+    # no element speaks for its array
+    for native_id in {*(native_ids or ())} - {*found, *map(str, arrays)}:
+        name = names.get(native_id, native_id.removesuffix(".1"))
+        found[native_id] = found.get(name, Observation.denied("oarstat lists no such job"))
     return found
-
-
-def _find_runs(
-    native_id: str, runs: Mapping[tuple[int, int], list[_Job]], arrays: Iterable[int]
-) -> Iterator[list[_Job]]:
-    """Yield the runs of a job, an empty list if there is none, or nothing for an array as a whole."""
-    array, _, index = native_id.partition(".")
-    if index or int(array) not in arrays:
-        of_element = (
-            it for it in runs.values() if not index and any(str(job["Job_Id"]) == array for job in it)
-        )
-        yield runs.get((int(array), int(index or 1))) or next(of_element, [])
 
 
 def _parse_jobs(result: CommandResult) -> Iterator[_Job]:

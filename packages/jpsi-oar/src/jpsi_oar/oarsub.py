@@ -40,26 +40,18 @@ _SUBMIT = '(umask 077 && export -p >"$0") && exec "$@"'
 _JOB = re.compile(r"^OAR_JOB_ID=([1-9][0-9]*)\r?$", re.MULTILINE)
 _ARRAY = re.compile(r"^OAR_ARRAY_ID=([1-9][0-9]*)\r?$", re.MULTILINE)
 
-_INVALID, _TRANSIENT = FailureKind.INVALID_JOB, FailureKind.TRANSIENT
 # Messages of oarsub and of the admission rules of 2.5.9; a message that is not listed is AMBIGUOUS.
 _ERRORS = SubmitErrors(
     command="oarsub",
     texts=(
-        ("waiting advance reservations", _TRANSIENT),
-        ("There are not enough resources for your request", _INVALID),
-        ("Bad resource request", _INVALID),
-        ("Cannot recognize ", _INVALID),
-        ("Reservation not valid --> KO", _INVALID),
-        ("Syntax error near the -r", _INVALID),
-        ("Bad syntax for the notify option", _INVALID),
-        ("Insecure characters found in notification method", _INVALID),
-        ("Unknown option: ", _INVALID),
+        ("waiting advance reservations", FailureKind.TRANSIENT),
         ("are not allowed to submit jobs", FailureKind.PERMANENT),
-        ("ERROR : The queue ", _INVALID),
+        ("There are not enough resources for your request", FailureKind.INVALID_JOB),
+        ("Bad resource request", FailureKind.INVALID_JOB),
     ),
-    # an admission rule refused the job
-    own_codes={254},
-    own_words=("[ADMISSION RULE]",),
+    # an unknown option, date, notification, queue or resource; a date that is taken; an admission rule
+    own_codes={1, 7, 10, 16, 248, 250, 254, 255},
+    own_words=("Unknown option: ", "ERROR", "/!\\", "--> KO", "[ADMISSION RULE] Error", "not allowed"),
 )
 
 # Lines of $OAR_NODEFILE: the node of each of the job's resources, which are cores at most sites

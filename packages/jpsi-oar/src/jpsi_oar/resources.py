@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 
-from jpsi.plugin import ResourceSpecV1, kit, node_count, units, walltime
+from jpsi.plugin import JobSpec, ResourceSpecV1, kit, node_count, resources, units, walltime
 
 from .config import OarConfig
 
@@ -14,6 +15,20 @@ _SECOND = timedelta(seconds=1)
 _WALLTIME = re.compile(
     r"(?:(?P<hierarchy>.*),|)walltime=(?P<hours>\d+)(?::(?P<minutes>\d+))?(?::(?P<seconds>\d+))?"
 )
+
+
+def resource_problems(spec: JobSpec, config: OarConfig) -> Iterator[str]:
+    """Yield why no tree expresses the resources of a spec, one sentence each."""
+    requested = resources(spec)
+    is_exclusive, gpus = requested.exclusive_node_use, requested.gpu_cores_per_process
+    if requested.memory is not None and not is_exclusive:
+        yield "resources.memory: OAR limits no memory; leave it out, or have whole nodes (exclusive_node_use)"
+    if is_exclusive and node_count(requested) is None and requested.computed_process_count > 1:
+        yield "resources.exclusive_node_use: OAR gives whole nodes by their number, so node_count is needed"
+    if is_exclusive and gpus:
+        yield "resources.gpu_cores_per_process: with exclusive_node_use, a job has all GPUs of its nodes"
+    if gpus and config.gpu_resource is None:
+        yield "GPUs: name the resource that counts them as `gpu_resource` in the executor's configuration"
 
 
 def write_resources(request: kit.JobRequest, own: str | None) -> str | None:
@@ -28,17 +43,11 @@ def write_resources(request: kit.JobRequest, own: str | None) -> str | None:
 
 
 def _hierarchy(requested: ResourceSpecV1, config: OarConfig) -> str:
-    """Return the tree of a job's nodes, GPUs and cores; raise ValueError if there is none."""
+    """Return the tree of a job's nodes, GPUs and cores."""
     processes, nodes = requested.computed_process_count, node_count(requested)
     cores, gpus = requested.cpu_cores_per_process or 1, requested.gpu_cores_per_process or 0
     if requested.exclusive_node_use:
-        return _whole_nodes(processes, gpus, nodes, config)
-    if requested.memory is not None:
-        msg = "resources.memory: OAR limits no memory; leave it out, or have whole nodes (exclusive_node_use)"
-        raise ValueError(msg)
-    if gpus and config.gpu_resource is None:
-        msg = "GPUs: name the resource that counts them as `gpu_resource` in the executor's configuration"
-        raise ValueError(msg)
+        return f"/{config.node_resource}={nodes or 1}"
 
     def leaves(count: int) -> str:
         if not gpus:
@@ -55,16 +64,6 @@ def _hierarchy(requested: ResourceSpecV1, config: OarConfig) -> str:
     return "+".join([f"/{config.node_resource}=1{leaves(1)}"] * processes)
 
 
-def _whole_nodes(processes: int, gpus: int, nodes: int | None, config: OarConfig) -> str:
-    if nodes is None and processes > 1:
-        msg = "resources.exclusive_node_use: OAR gives whole nodes by their number, so node_count is needed"
-        raise ValueError(msg)
-    if gpus:
-        msg = "resources.gpu_cores_per_process: with exclusive_node_use, a job has all GPUs of its nodes"
-        raise ValueError(msg)
-    return f"/{config.node_resource}={nodes or 1}"
-
-
 def read_resources(draft: kit.Draft, value: str) -> None:
     """Read the walltime and a tree of nodes and cores; keep any other tree."""
     limit = _WALLTIME.fullmatch(value)
@@ -79,10 +78,10 @@ def read_resources(draft: kit.Draft, value: str) -> None:
     if tree is None:
         draft.keep("resource", hierarchy)
         return
-    resources, cores = draft.resources, tree["cores"]
+    requested, cores = draft.resources, tree["cores"]
     if tree["nodes"]:
-        resources.node_count = int(tree["nodes"])
-        resources.processes_per_node = int(cores) if cores else None
-        resources.exclusive_node_use = not cores
+        requested.node_count = int(tree["nodes"])
+        requested.processes_per_node = int(cores) if cores else None
+        requested.exclusive_node_use = not cores
     elif cores:
-        resources.process_count = int(cores)
+        requested.process_count = int(cores)

@@ -28,8 +28,8 @@ STATES: Mapping[str, Meaning] = {
 TERMINATED, ERROR = "Terminated", "Error"
 
 _NODE_FAIL, _LAUNCH = Meaning(_FAILED, Reason.NODE_FAIL), Meaning(_FAILED, Reason.LAUNCH)
-# The documentation of OAR 2.5, "Database scheme", event_logs. The first that a job has decides: OAR ends a job for
-# its walltime, or for another job, by the same request as a user.
+# The documentation of OAR 2.5, "Database scheme", event_logs. The first that a job has decides: OAR ends a
+# job for its walltime, or for another job, by the same request as a user.
 _EVENTS: Mapping[str, Meaning] = {
     "BESTEFFORT_KILL": Meaning(_FAILED, Reason.PREEMPTED),
     "WALLTIME": Meaning(_FAILED, Reason.TIMEOUT),

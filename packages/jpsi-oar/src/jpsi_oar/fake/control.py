@@ -59,9 +59,8 @@ def oarhold(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 def oarresume(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """Let held jobs start."""
-    return _change(
-        scheduler, invocation, "resume", scheduler.release, "the job is not in the Hold or Suspended state."
-    )
+    why = "the job is not in the Hold or Suspended state."
+    return _change(scheduler, invocation, "resume", scheduler.release, why)
 
 
 def _change(
@@ -74,7 +73,6 @@ def _change(
         if row.job.is_own and row.is_last and change(row.job.native_id):
             printed.append(f"[{row.number}] {verb.capitalize()} request was sent to the OAR server.")
         else:
-            errors.append(
-                f"/!\\ Cannot {verb} {row.number} : {why if row.job.is_own else 'you are not the right user.'}"
-            )
+            reason = why if row.job.is_own else "you are not the right user."
+            errors.append(f"/!\\ Cannot {verb} {row.number} : {reason}")
     return CommandResult(returncode=1 if errors else 0, stdout=join_lines(printed), stderr=join_lines(errors))

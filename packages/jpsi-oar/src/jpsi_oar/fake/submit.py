@@ -64,10 +64,7 @@ def oarsub(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     slots, hosts = _assign(trees, printed)
     count = int(arguments.last("array", "1"))
     numbers = [scheduler.next_number() for _ in range(count)]
-    jobs = [
-        _make_job(scheduler, invocation, arguments, number, index, numbers)
-        for index, number in enumerate(numbers, 1)
-    ]
+    jobs = [_make_job(scheduler, invocation, arguments, numbers, index) for index in range(1, count + 1)]
     for job in jobs:
         job.slots, job.files = slots, {"OAR_NODEFILE": join_lines(hosts)}
         job.time_limit = 7200.0 if seconds is None else seconds
@@ -124,29 +121,21 @@ def _assign(trees: list[str], printed: str) -> tuple[int, list[str]]:
 
 
 def _make_job(
-    scheduler: FakeScheduler,
-    invocation: Invocation,
-    arguments: Arguments,
-    number: int,
-    index: int,
-    numbers: list[int],
+    scheduler: FakeScheduler, invocation: Invocation, arguments: Arguments, numbers: list[int], index: int
 ) -> FakeJob:
+    """Return the job, or the element of an array with this index; OAR has given it these numbers."""
     whole, array = arguments.last("name"), str(numbers[0])
     # the tag is the last word of the name
     name, _, tag = whole.rpartition(" ") if " " in whole else ("", "", whole)
     if not tag.startswith("jpsi-"):
         name, tag = whole, ""
-    queue = (
-        "besteffort"
-        if "besteffort" in arguments.values.get("type", ())
-        else arguments.last("queue", "default")
-    )
+    is_besteffort = "besteffort" in arguments.values.get("type", ())
     job = FakeJob(
         array if len(numbers) == 1 else f"{array}.{index}",
         script=f"#!/bin/sh\n{arguments.words[0]}\n",
         name=name,
         tag=tag,
-        queue=queue,
+        queue="besteffort" if is_besteffort else arguments.last("queue", "default"),
         project=arguments.last("project", "default"),
         environment={
             **_variables(invocation.environment),
@@ -155,8 +144,8 @@ def _make_job(
             "OAR_JOB_NAME": whole,
         },
         directory=arguments.last("directory", invocation.directory),
-        stdout=arguments.last("stdout", f"OAR.{number}.stdout"),
-        stderr=arguments.last("stderr", f"OAR.{number}.stderr"),
+        stdout=arguments.last("stdout", f"OAR.{numbers[index - 1]}.stdout"),
+        stderr=arguments.last("stderr", f"OAR.{numbers[index - 1]}.stderr"),
         blocked=wait_for_jobs(
             [(DependencyKind.ANY, it) for it in arguments.values.get("anterior", ())],
             scheduler.listed,
@@ -171,7 +160,7 @@ def _make_job(
         },
         state=FakeState.HELD if "hold" in arguments.values else FakeState.PENDING,
     )
-    number_runs(scheduler, job, number)
+    number_runs(scheduler, job, numbers[index - 1])
     job.starting = make_run_numbers(scheduler)
     return job
 
