@@ -49,3 +49,6 @@ class TestOar(ExecutorConformance):
         while "Running" not in subprocess.run(state, check=True, capture_output=True, text=True).stdout:
             time.sleep(0.5)
         subprocess.run(["oardel", native_id], check=True)
+
+    def test_a_cancelled_job_stages_out_files_flagged_for_it(self) -> None:  # type: ignore[override]
+        pytest.skip("OAR kills what oardel ends before it can bring anything away")

@@ -27,6 +27,8 @@ from .resources import read_resources, resource_problems, write_resources
 
 # Of the 100 characters of a name in OAR's database, 51 are for the tag and a blank before it.
 _LONGEST_NAME = 49
+# With name, types and queue, it is part of a text for which OAR has 255 characters.
+_LONGEST_PROJECT = 60
 # OAR replaces these in paths
 _path_pattern = re.compile(r"%")
 _NUMBER = re.compile(r"[1-9][0-9]*")
@@ -90,11 +92,19 @@ def _parse(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
 
 
 def _write_name(request: kit.JobRequest) -> str:
-    name = request.spec.name or ""
-    if len(name) > _LONGEST_NAME:
-        msg = f"the name has {len(name)} characters, more than the {_LONGEST_NAME} for which OAR has room"
-        raise ValueError(msg)
+    name = _short(request.spec.name, "the name", _LONGEST_NAME)
     return f"{name} {request.context.tag}" if name else request.context.tag
+
+
+def _write_project(request: kit.JobRequest) -> str | None:
+    return _short(request.spec.attributes.project_name, "attributes.project_name", _LONGEST_PROJECT)
+
+
+def _short(text: str | None, what: str, longest: int) -> str | None:
+    if text is not None and len(text) > longest:
+        msg = f"{what} has {len(text)} characters, more than the {longest} for which OAR has room"
+        raise ValueError(msg)
+    return text
 
 
 def _write_resources(request: kit.JobRequest) -> str | None:
@@ -164,7 +174,7 @@ _FORM = kit.ScriptForm(
         "stderr": _path_option("stderr_path", "/dev/null"),
         "resource": kit.Option(_write_resources, read_resources),
         "queue": kit.attribute_option("queue_name"),
-        "project": kit.attribute_option("project_name"),
+        "project": kit.Option(_write_project, kit.attribute_option("project_name").read),
         "type": kit.Option(_write_type, _read_types),
         "anterior": kit.Option(_write_anterior, _read_anterior),
         "array": kit.Option(lambda it: it.context.elements, _read_array),

@@ -11,30 +11,21 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from jpsi.plugin import (
-    Command,
-    CommandResult,
-    JobState,
-    Meaning,
-    Observation,
-    Reason,
-    SubmitException,
-    hookimpl,
-)
+from jpsi.plugin import Command, CommandResult, JobState, Observation, Reason, SubmitException, hookimpl
 from jpsi.plugin.kit import extract_intact_tag, ids_by_tag, parse_time
 
 from .native_ids import NEWEST, UNFINISHED, with_arrays
-from .states import ERROR, STATES, TERMINATED, explain_error
+from .states import ENDED, explain_error, explain_state
 
 _Job: TypeAlias = Mapping[str, Any]
 _LIST = ("oarstat", "-f", "-J", "--sql")
 # all jobs of the user
 _OWN_JOBS = f"""exec oarstat -f -J --sql "job_user = '$(id -un)' AND {UNFINISHED} OR {NEWEST}\""""
-_ENDED = (TERMINATED, ERROR)
 
 _NUMBERS = ("Job_Id", "array_id", "array_index", "submissionTime", "startTime", "stopTime")
-_TEXTS = ("state", "owner", "message", "queue", "initial_request")
-_OTHERS = ("name", "exit_code", "events", "types", "assigned_network_address", "scheduledStart")
+_TEXTS = ("state", "owner", "message", "queue")
+_LISTS = ("events", "types", "assigned_network_address")
+_OTHERS = ("name", "initial_request", "exit_code", "scheduledStart")
 _EVENT = frozenset({"type", "description", "date", "job_id", "event_id", "to_check"})
 
 
@@ -69,7 +60,7 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
     for (array, index), of_job in runs.items():
         name = f"{array}.{index}" if array in arrays else str(array)
         # root sees the requests of all users
-        if native_ids is not None or (of_job[-1]["initial_request"] and of_job[-1]["state"] not in _ENDED):
+        if native_ids is not None or (of_job[-1]["initial_request"] and of_job[-1]["state"] not in ENDED):
             found[name] = _observe(of_job)
         names.update({str(job["Job_Id"]): name for job in of_job})
     # no element speaks for its array
@@ -97,14 +88,15 @@ def _is_complete(native_id: str, job: _Job) -> bool:
     """Return True if a job has all required fields, and those agree that are printed twice."""
     return (
         isinstance(job, dict)
-        and job.keys() >= {*_NUMBERS, *_TEXTS, *_OTHERS}
+        and job.keys() >= {*_NUMBERS, *_TEXTS, *_LISTS, *_OTHERS}
         and all(type(job[name]) is int for name in _NUMBERS)
-        and all(isinstance(job[name] or "", str) for name in (*_TEXTS, "name"))
+        and all(isinstance(job[name], str) for name in _TEXTS)
+        and all(isinstance(job[name], list) for name in _LISTS)
         and isinstance(job["exit_code"] or 0, int)
         and all(event.keys() == _EVENT for event in job["events"])
         and str(job["Job_Id"]) == native_id
         # it is empty for jobs of other users
-        and (job["name"] or "") in (job["initial_request"] or job["name"] or "")
+        and str(job["name"] or "") in str(job["initial_request"] or job["name"] or "")
     )
 
 
@@ -112,7 +104,7 @@ def _observe(runs: Sequence[_Job]) -> Observation:
     """Return the Observation of a job, which OAR may have resubmitted: the last of its runs counts."""
     job, earlier = runs[-1], runs[:-1]
     word, events = job["state"], job["events"]
-    state, reason, message = _explain(job)
+    state, reason, message = explain_state(job["state"], job["exit_code"], job["events"])
     if earlier and state is JobState.QUEUED:
         reason, message = Reason.REQUEUED, explain_error(earlier[-1]["events"]).message or message
     is_final = state is not None and state.final
@@ -141,20 +133,8 @@ def _observe(runs: Sequence[_Job]) -> Observation:
     )
 
 
-def _explain(job: _Job) -> Meaning | tuple[None, None, None]:
-    if job["state"] == ERROR:
-        return explain_error(job["events"])
-    if job["state"] != TERMINATED:
-        return STATES.get(job["state"], (None, None, None))
-    if job["exit_code"] == 0:
-        return Meaning(JobState.COMPLETED)
-    message = "OAR reports no exit code" if job["exit_code"] is None else None
-    return Meaning(JobState.FAILED, message=message)
-
-
 def _exit_code(job: _Job) -> int | None:
     """Return the exit code in the wait status of a job's script, 128 + n after signal n."""
     status = job["exit_code"]
-    if status is None:
-        return None
-    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    code = 0 if status is None else os.waitstatus_to_exitcode(status)
+    return None if status is None else 128 - code if code < 0 else code

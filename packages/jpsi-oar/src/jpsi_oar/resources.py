@@ -58,7 +58,7 @@ def _hierarchy(requested: ResourceSpecV1, config: OarConfig) -> str:
 
     if nodes is not None:
         return f"/{config.node_resource}={nodes}{leaves(units(processes, nodes))}"
-    if cores == 1 and gpus <= 1 < processes:
+    if cores == 1 and gpus <= 1:
         return leaves(processes)
     # what a process needs is on one node
     return "+".join([f"/{config.node_resource}=1{leaves(1)}"] * processes)

@@ -12,8 +12,8 @@ from jpsi.plugin import JobState, Meaning, Reason
 
 _QUEUED, _ACTIVE, _FAILED = JobState.QUEUED, JobState.ACTIVE, JobState.FAILED
 
-#: oarstat(1) of 2.5.9: the states of jobs that have not ended; `toError` says only that a job will end.
-STATES: Mapping[str, Meaning] = {
+# oarstat(1) of 2.5.9: the states of jobs that have not ended; `toError` says only that a job will end.
+_STATES: Mapping[str, Meaning] = {
     "Waiting": Meaning(_QUEUED),
     "Hold": Meaning(_QUEUED, None, "the job is held"),
     "toLaunch": Meaning(_QUEUED),
@@ -24,8 +24,8 @@ STATES: Mapping[str, Meaning] = {
     "Resuming": Meaning(_ACTIVE),
     "Finishing": Meaning(_ACTIVE),
 }
-#: The states of ended jobs: one whose script ended, and one that OAR ended or could not run.
-TERMINATED, ERROR = "Terminated", "Error"
+#: The states of ended jobs: of one whose script ended, and of one that OAR ended or could not run.
+ENDED = _TERMINATED, _ERROR = ("Terminated", "Error")
 
 _NODE_FAIL, _LAUNCH = Meaning(_FAILED, Reason.NODE_FAIL), Meaning(_FAILED, Reason.LAUNCH)
 # The documentation of OAR 2.5, "Database scheme", event_logs. The first that a job has decides: OAR ends a
@@ -40,6 +40,18 @@ _EVENTS: Mapping[str, Meaning] = {
     **dict.fromkeys(("CANNOT_CREATE_TMP_DIRECTORY", "LAUNCHING_OAREXEC_TIMEOUT"), _LAUNCH),
     **dict.fromkeys(("BAD_HASHTABLE_DUMP", "SSH_TRANSFER_TIMEOUT", "RESERVATION_NO_NODE"), _LAUNCH),
 }
+
+
+def explain_state(
+    word: str, status: int | None, events: Iterable[Mapping[str, Any]]
+) -> Meaning | tuple[None, None, None]:
+    """Return the meaning of a state, with the wait status of the job's script and the events of the job."""
+    if word == _ERROR:
+        return explain_error(events)
+    if word != _TERMINATED:
+        return _STATES.get(word, (None, None, None))
+    message = "OAR reports no exit code" if status is None else None
+    return Meaning(JobState.COMPLETED if status == 0 else _FAILED, message=message)
 
 
 def explain_error(events: Iterable[Mapping[str, Any]]) -> Meaning:
