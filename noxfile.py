@@ -221,7 +221,9 @@ def e2e_gridengine(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def e2e_oar(session: nox.Session) -> None:
     """Run jobs on a real OAR that ci/oar brings up here (as root); `--long` runs all tests."""
-    _e2e(session, "oar", "jpsi-oar", choices=(TWO_WORKERS,))
+    # OAR takes seconds to start a job, in which most tests wait.
+    choices = (("-m", "not alone", "--numprocesses=8", "--dist=worksteal"), SERIAL_OPTIONS)
+    _e2e(session, "oar", "jpsi-oar", choices=choices)
 
 
 @nox.session(venv_backend="none")

@@ -80,7 +80,10 @@ def test_the_id_is_found_between_what_a_site_prints() -> None:
         (9, "[ERROR] Cannot connect to executor localhost:6666. Job is killed.\n", FailureKind.AMBIGUOUS),
         (127, "sh: 1: oarsub: not found\n", FailureKind.PERMANENT),
         (255, "ssh: connection closed\n", FailureKind.AMBIGUOUS),
+        (255, "/!\\ Cannot recognize -- walltime=abc -- resource\n", FailureKind.INVALID_JOB),
     ],
 )
 def test_kinds_of_failures(code: int, stderr: str, kind: FailureKind) -> None:
-    assert hooks.classify_failure(command_result(stderr=stderr, returncode=code)).kind is kind
+    printed = "[ADMISSION RULE] Set default walltime to 7200.\n"
+
+    assert hooks.classify_failure(command_result(printed, stderr, returncode=code)).kind is kind

@@ -48,10 +48,12 @@ _ERRORS = SubmitErrors(
         ("are not allowed to submit jobs", FailureKind.PERMANENT),
         ("There are not enough resources for your request", FailureKind.INVALID_JOB),
         ("Bad resource request", FailureKind.INVALID_JOB),
+        ("Cannot recognize ", FailureKind.INVALID_JOB),
+        ("Unknown option: ", FailureKind.INVALID_JOB),
     ),
-    # an unknown option, date, notification, queue or resource; a date that is taken; an admission rule
-    own_codes={1, 7, 10, 16, 248, 250, 254, 255},
-    own_words=("Unknown option: ", "ERROR", "/!\\", "--> KO", "[ADMISSION RULE] Error", "not allowed"),
+    # a wrong date, a date that is taken, a wrong notification, an unknown queue, an admission rule
+    own_codes={7, 10, 16, 248, 250, 254},
+    own_words=("ERROR", "/!\\", "--> KO", "[ADMISSION RULE]"),
 )
 
 # Lines of $OAR_NODEFILE: the node of each of the job's resources, which are cores at most sites
