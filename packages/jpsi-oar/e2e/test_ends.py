@@ -156,8 +156,9 @@ def test_processes_of_several_cores_need_no_number_of_nodes(executor: JobExecuto
     assert len((tmp_path / "nodes").read_text().split()) == 3
 
 
-def test_an_element_that_oardel_ended_is_canceled_alone(executor: JobExecutor) -> None:
-    jobs = [Job(shell("sleep 15")) for _ in range(3)]
+def test_an_element_that_oardel_ended_is_canceled_alone(executor: JobExecutor, tmp_path: Path) -> None:
+    gate = Gate(tmp_path / "gate")
+    jobs = [Job(gate.job()) for _ in range(3)]
     executor.submit_many(jobs)
     assert all(job.wait(PATIENCE, JobState.ACTIVE) for job in jobs)
     seen = executor.info(jobs[1])
@@ -166,7 +167,9 @@ def test_an_element_that_oardel_ended_is_canceled_alone(executor: JobExecutor) -
 
     subprocess.run(["oardel", seen.details["oar.job"]], check=True)
 
-    assert [_end(job).state for job in jobs] == [JobState.COMPLETED, JobState.CANCELED, JobState.COMPLETED]
+    assert _end(jobs[1]).state is JobState.CANCELED
+    gate.open()
+    assert {_end(job).state for job in (jobs[0], jobs[2])} == {JobState.COMPLETED}
 
 
 def test_a_job_is_attached_by_any_number_that_oar_gave_it(executor: JobExecutor, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ _QUEUES = frozenset({"admin", "default", "besteffort"})
 _RESOURCES = frozenset({"nodes", "host", "network_address", "cpu", "core", "gpu", "resource_id"})
 _CORES = 4
 _LONGEST = 100
+_WAITS = "dependency"
 _RULES = "[ADMISSION RULE] Modify resource description with type constraints\n"
 _DEFAULT_WALLTIME = "[ADMISSION RULE] Set default walltime to 7200.\n"
 _FAILED = "[ERROR] Oarsub failed, please verify your request syntax.\n"
@@ -149,8 +150,8 @@ def _make_job(
         blocked=wait_for_jobs(
             [(DependencyKind.ANY, it) for it in arguments.values.get("anterior", ())],
             scheduler.listed,
-            "",
-            "",
+            _WAITS,
+            _WAITS,
         ),
         array="" if len(numbers) == 1 else array,
         index=0 if len(numbers) == 1 else index,
