@@ -219,6 +219,14 @@ def e2e_gridengine(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def e2e_oar(session: nox.Session) -> None:
+    """Run jobs on a real OAR that ci/oar brings up here (as root); `--long` runs all tests."""
+    # OAR takes seconds to start a job, in which most tests wait.
+    choices = (("-m", "not alone", "--numprocesses=8", "--dist=worksteal"), SERIAL_OPTIONS)
+    _e2e(session, "oar", "jpsi-oar", choices=choices)
+
+
+@nox.session(venv_backend="none")
 def e2e_ssh(session: nox.Session) -> None:
     """Run jobs on a real Slurm through a real sshd, which ci/ brings up here (as root); `--long`."""
     _skip_unless_root(session, "sshd")
@@ -553,7 +561,9 @@ def _succeeds(
     return True
 
 
-_BACKENDS = ("jpsi-testing", "jpsi-slurm", "jpsi-pbs", "jpsi-lsf", "jpsi-flux", "jpsi-gridengine")
+_BACKENDS = (
+    *("jpsi-testing", "jpsi-slurm", "jpsi-pbs", "jpsi-lsf", "jpsi-flux", "jpsi-gridengine", "jpsi-oar"),
+)
 
 
 @nox.session

@@ -60,6 +60,7 @@ SYSTEMS: Mapping[str, System] = {
             "jpsi_gridengine.config:GridEngineConfig",
             {"parallel_environment": "mpi-{slots}", "node_environment": "smp"},
         ),
+        System("oar", "oarsub", frozenset({"oarstat"}), "jpsi_oar.config:OarConfig"),
     )
 }
 

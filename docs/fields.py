@@ -17,6 +17,7 @@ from typing import Any
 import jpsi_flux.hooks
 import jpsi_gridengine.hooks
 import jpsi_lsf.hooks
+import jpsi_oar.hooks
 import jpsi_pbs.openpbs
 import jpsi_pbs.torque
 import jpsi_slurm.hooks
@@ -43,6 +44,7 @@ BACKENDS: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
         jpsi_gridengine.hooks,
         {"parallel_environment": "mpi-{slots}", "node_environment": "smp", "gpu_resource": "gpu"},
     ),
+    "oar": (jpsi_oar.hooks, {"gpu_resource": "gpu"}),
 }
 ATTRIBUTES = (
     'JobAttributes(queue_name="long")',

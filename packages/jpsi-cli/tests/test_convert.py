@@ -20,6 +20,7 @@ _SCRIPTS = {
     "lsf": "#BSUB -J sim -W 30 -n 4",
     "gridengine": "#$ -N sim -l h_rt=1800 -pe orte 4",
     "flux": "# flux: --job-name=sim -t 30m -n 4",
+    "oar": "#OAR -n sim\n#OAR -l core=4,walltime=0:30",
 }
 
 

@@ -23,7 +23,7 @@ def blocks(readme: Path, kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```$", readme.read_text(), re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("system", ["flux", "gridengine", "lsf", "pbs", "slurm"])
+@pytest.mark.parametrize("system", ["flux", "gridengine", "lsf", "oar", "pbs", "slurm"])
 def test_a_backend_takes_the_program_of_its_readme(
     system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

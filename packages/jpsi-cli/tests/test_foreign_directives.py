@@ -21,6 +21,7 @@ DIRECTIVES = {
     "lsf": "#BSUB -n 4",
     "gridengine": "#$ -N sim",
     "flux": "# flux: -n 4",
+    "oar": "#OAR -l nodes=2",
 }
 
 

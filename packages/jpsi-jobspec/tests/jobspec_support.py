@@ -74,7 +74,7 @@ def fake_programs(path: Path) -> Path:
 
 
 #: This machine, and every fake batch system.
-SYSTEMS = ("local", "slurm", "pbs", "torque", "lsf", "flux", "gridengine")
+SYSTEMS = ("local", "slurm", "pbs", "torque", "lsf", "flux", "gridengine", "oar")
 
 
 def begin_run(text: str, system: str, path: Path) -> Journal:

@@ -108,6 +108,8 @@ class Script:
     directives: tuple[Directive, ...] = attrs.field(converter=tuple[Directive, ...])
     #: The line that runs the job; the core sets it.
     run: ShellLine = ShellLine("")
+    #: The absolute path of the file that this line runs; the core sets it.
+    file: str = ""
 
     @property
     def text(self) -> str:

@@ -23,6 +23,7 @@ _DISTRIBUTIONS = {
     "jpsi-lsf": {EXECUTORS: "lsf", FAKES: "lsf volclava"},
     "jpsi-flux": {EXECUTORS: "flux", FAKES: "flux"},
     "jpsi-gridengine": {EXECUTORS: "gridengine sge", FAKES: "gridengine"},
+    "jpsi-oar": {EXECUTORS: "oar", FAKES: "oar"},
     "jpsi-pilot": {EXECUTORS: "pilot"},
     "jpsi-launchers": {LAUNCHERS: "multiple mpirun mpiexec srun jsrun aprun flux script"},
     "jpsi-cli": {BARS: "progress"},

@@ -194,7 +194,8 @@ class Handoff:
         Raises:
             ValueError: the batch system cannot express what the spec asks for.
         """
-        return Script(self._backend.render(spec, context).directives, self._run_line(attempt, spec))
+        directives = self._backend.render(spec, context).directives
+        return Script(directives, self._run_line(attempt, spec), self._run_host.layout().path(attempt.file("run")))
 
     def shell(self, spec: JobSpec) -> list[str]:
         """Return the words that run the script of a job."""

@@ -1,0 +1,182 @@
+"""Renders a job spec into `#OAR` lines, and reads those of scripts that were written for `oarsub -S`.
+
+`render_script` writes the directives of each job, of which `oarsub` makes arguments; `check_spec` reports
+before that what no directive can express; `read_script` converts a script of a user into a job of jpsi.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from jpsi.plugin import (
+    CustomOptions,
+    Dependency,
+    DependencyKind,
+    ForeignScript,
+    JobSpec,
+    Script,
+    Site,
+    SubmitContext,
+    hookimpl,
+    kit,
+    word,
+)
+
+from .resources import read_resources, resource_problems, write_resources
+
+# Of the 100 characters of a name in OAR's database, 51 are for the tag and a blank before it.
+_LONGEST_NAME = 49
+# With name, types and queue, it is part of a text for which OAR has 255 characters.
+_LONGEST_PROJECT = 60
+# OAR replaces these in paths
+_path_pattern = re.compile(r"%")
+_NUMBER = re.compile(r"[1-9][0-9]*")
+_INNER = "inner="
+# oarsub reads the rest of the line as the value; only jpsi quotes it.
+_DIRECTIVE = re.compile(r"^#OAR[ \t]+(--[a-z][a-z0-9-]*|-[A-Za-z])[ \t]*('?)(.*?)\2[ \t\r]*$", re.MULTILINE)
+# oarsub(1) of 2.5.9, OPTIONS: those that it reads in scripts
+_LONG = ("resource", "queue", "property", "type", "directory", "name", "anterior", "stdout", "stderr")
+_LETTERS = dict(zip("lqptdnaOE", _LONG, strict=True))
+_FLAGS = frozenset({"hold", "use-job-key"})
+
+#: oarsub(1) of 2.5.9, OPTIONS, by their long names.
+CUSTOM = CustomOptions(
+    systems=("oar",),
+    name=r"[a-z]+(-[a-z0-9]+)*",
+    example="checkpoint",
+    refused={
+        "name": "set JobSpec.name",
+        "directory": "set JobSpec.directory",
+        "queue": "set JobAttributes.queue_name",
+        "project": "set JobAttributes.project_name",
+        **dict.fromkeys(("stdout", "stderr"), "set JobSpec.stdout_path and stderr_path"),
+        **dict.fromkeys(("stagein", "stagein-md5sum"), "set JobSpec.stage_in"),
+        **dict.fromkeys(("array", "array-param-file"), "use submit_many"),
+        **dict.fromkeys(("interactive", "scanscript"), "jpsi submits a command"),
+        **dict.fromkeys(("dumper", "json", "xml", "yaml"), "jpsi reads the plain output"),
+        **dict.fromkeys(("connect", "help", "resubmit", "version"), "it submits nothing"),
+    },
+    joined={"resource"},
+    repeated={"type"},
+    # An SQL condition needs quotes, which cannot stand in a directive.
+    indirect={"property"},
+    dependency="anterior",
+    # oarsub accepts abbreviations of option names.
+    abbreviated={"anterior", "resource", "type"},
+)
+
+
+@hookimpl
+def check_spec(spec: JobSpec, site: Site) -> list[str]:
+    """Return the problems for which OAR can never run this spec."""
+    return [*resource_problems(spec, site.config), *_FORM.problems(spec, site)]
+
+
+@hookimpl
+def render_script(spec: JobSpec, context: SubmitContext) -> Script:
+    """Render the directives for a spec."""
+    return _FORM.render(spec, context)
+
+
+@hookimpl
+def read_script(text: str, site: Site) -> ForeignScript:
+    """Return the job that the `#OAR` lines describe, anywhere in the script."""
+    return _FORM.read(_DIRECTIVE.sub(lambda it: f"#OAR {it[1]} {word(it[3])}", text), site)
+
+
+def _parse(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
+    option, value = [*words, ""][:2]
+    name = option.removeprefix("--") if option.startswith("--") else _LETTERS.get(option[1:], option[1:])
+    yield name, value or None if name in _FLAGS else value
+
+
+def _write_name(request: kit.JobRequest) -> str:
+    name = _short(request.spec.name, "the name", _LONGEST_NAME)
+    return f"{name} {request.context.tag}" if name else request.context.tag
+
+
+def _write_project(request: kit.JobRequest) -> str | None:
+    return _short(request.spec.attributes.project_name, "attributes.project_name", _LONGEST_PROJECT)
+
+
+def _short(text: str | None, what: str, longest: int) -> str | None:
+    if text is not None and len(text) > longest:
+        msg = f"{what} has {len(text)} characters, more than the {longest} for which OAR has room"
+        raise ValueError(msg)
+    return text
+
+
+def _write_resources(request: kit.JobRequest) -> str | None:
+    own = CUSTOM.of(request.spec).get("resource")
+    return write_resources(request, None if own is None else str(own))
+
+
+def _write_type(request: kit.JobRequest) -> str | None:
+    """Return the type that puts a job into a container, which jpsi calls a reservation."""
+    container = request.spec.attributes.reservation_id
+    if container is None:
+        return None
+    if not _NUMBER.fullmatch(container):
+        msg = f"attributes.reservation_id must be the number of a container job, not {container!r}"
+        raise ValueError(msg)
+    return f"{_INNER}{container}"
+
+
+def _read_types(draft: kit.Draft, value: str) -> None:
+    types = split_types(value)
+    inner = [it.removeprefix(_INNER) for it in types if it.startswith(_INNER)]
+    draft.attributes.reservation_id = inner[0] if inner else None
+    if others := " ".join(it for it in types if not it.startswith(_INNER)):
+        draft.keep("type", others)
+
+
+def split_types(value: str) -> list[str]:
+    """Return the types in a value of `type`, which blanks separate; a date may have a blank, too.
+
+    >>> split_types("besteffort deadline=2026-12-01 10:00:00 idempotent")
+    ['besteffort', 'deadline=2026-12-01 10:00:00', 'idempotent']
+    """
+    return re.split(r" +(?=[A-Za-z])", value.strip())
+
+
+def _write_anterior(request: kit.JobRequest) -> tuple[str, ...]:
+    ids = tuple(str(it.job) for it in request.context.after)
+    if element := next((it for it in ids if "." in it), None):
+        msg = f"attributes.after: OAR has another number for {element}, so that no job can wait for it alone"
+        raise ValueError(msg)
+    return ids
+
+
+def _read_anterior(draft: kit.Draft, value: str) -> None:
+    draft.attributes.after = [Dependency(it, DependencyKind.ANY) for it in value.split()]
+
+
+def _read_array(draft: kit.Draft, value: str) -> None:
+    kit.array_reader("OAR_ARRAY_INDEX")(draft, f"1-{kit.read_count(value)}")
+
+
+def _path_option(field: str, path: str) -> kit.Option:
+    return kit.Option(path, kit.path_reader(field, lambda value: kit.read_path(value, _path_pattern)))
+
+
+_FORM = kit.ScriptForm(
+    mark="#OAR",
+    is_read_whole=True,
+    joint=" ",
+    custom=CUSTOM,
+    parse=_parse,
+    joints={"type": " ", "anterior": " "},
+    options={
+        "name": kit.Option(_write_name, kit.read_name),
+        "directory": _path_option("directory", "/"),
+        "stdout": _path_option("stdout_path", "/dev/null"),
+        "stderr": _path_option("stderr_path", "/dev/null"),
+        "resource": kit.Option(_write_resources, read_resources),
+        "queue": kit.attribute_option("queue_name"),
+        "project": kit.Option(_write_project, kit.attribute_option("project_name").read),
+        "type": kit.Option(_write_type, _read_types),
+        "anterior": kit.Option(_write_anterior, _read_anterior),
+        "array": kit.Option(lambda it: it.context.elements, _read_array),
+    },
+)
