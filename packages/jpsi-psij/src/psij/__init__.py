@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import jpsi_psij
 
 if TYPE_CHECKING:
-    from jpsi_psij import *  # noqa: F403  the public names
+    from jpsi_psij import *
 
 
 def _refuse_clash() -> None:

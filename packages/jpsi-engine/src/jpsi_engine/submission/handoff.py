@@ -195,7 +195,9 @@ class Handoff:
             ValueError: the batch system cannot express what the spec asks for.
         """
         directives = self._backend.render(spec, context).directives
-        return Script(directives, self._run_line(attempt, spec), self._run_host.layout().path(attempt.file("run")))
+        return Script(
+            directives, self._run_line(attempt, spec), self._run_host.layout().path(attempt.file("run"))
+        )
 
     def shell(self, spec: JobSpec) -> list[str]:
         """Return the words that run the script of a job."""
