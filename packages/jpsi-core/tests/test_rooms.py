@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -154,6 +156,22 @@ def test_no_face_imports_a_function_on_first_use_that_is_named_like_a_module_bes
     ]
 
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("door", "expected"),
+    [
+        ("jpsi.plugin", []),
+        ("jpsi.plugin.engine", ["ownership", "serialization"]),
+        ("jpsi.plugin.kit", []),
+    ],
+)
+def test_no_name_of_a_door_is_a_module_of_a_room_instead(door: str, expected: list[str]) -> None:
+    module = importlib.import_module(door)
+
+    found = [name for name in module.__all__ if isinstance(getattr(module, name), ModuleType)]
+
+    assert found == expected
 
 
 def _lazy(room: str) -> Iterator[tuple[str, list[str]]]:
