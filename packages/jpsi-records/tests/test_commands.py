@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import spec
 from jpsi_records import formatting
 from jpsi_records.model.entities import ExecutionState
 from jpsi_records.records.records import Records
@@ -75,9 +76,9 @@ def test_an_existing_result_is_shown_and_not_recomputed(run: Run, tmp_path: Path
 
 
 def test_a_long_command_is_cut_to_the_width_of_a_terminal(tmp_path: Path) -> None:
-    spec = {"command": ["sh", "-c", "x" * 200]}
+    command = spec("sh", "-c", "x" * 200)
     with Records(tmp_path / "records") as records:
-        request = records.submit(spec)
+        request = records.submit(command)
 
     (_, whole), (_, cut), (_, least) = (
         formatting.requests([request], {}, (), width).splitlines() for width in (None, 120, 40)
