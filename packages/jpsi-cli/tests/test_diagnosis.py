@@ -99,6 +99,12 @@ def test_the_last_matching_line_of_stderr_counts() -> None:
     )
 
 
+def test_a_line_of_shell_is_no_program() -> None:
+    advice = diagnose(JobFacts(status=failed(Reason.EXECUTABLE, 127), spec=JobSpec("echo hi"))).advice
+
+    assert advice[0] == "if that is a line of shell: sh -c 'echo hi'"
+
+
 @pytest.mark.parametrize(
     ("message", "advice"),
     [

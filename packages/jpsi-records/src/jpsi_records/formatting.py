@@ -148,7 +148,9 @@ def requests(
 
     Commands that are wider than the rest of a terminal with this width are cut; without it nothing is.
     """
-    rows = [("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "RESULT", "COMMAND")]
+    rows: list[tuple[str, ...]] = [
+        ("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "RESULT", "COMMAND")
+    ]
     for it in found:
         priority = "-" if it.priority is None else f"{it.priority:g}"
         execution = executions.get(it.execution or "")

@@ -250,6 +250,9 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
         yield _CODES.get(status.exit_code or 0, f"the program itself returned this: look at {where}")
     elif status.reason is not None and status.reason in _REASONS:
         yield from _advice_on_directory(facts)
+        program = facts.spec.executable or ""
+        if status.reason is jpsi.Reason.EXECUTABLE and len(program.split()) > 1:
+            yield f"if that is a line of shell: sh -c {word(program)}"
         yield _REASONS[status.reason].format(**requested)
         if status.reason is jpsi.Reason.DEPENDENCY:
             yield from facts.dependencies
