@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,11 +99,42 @@ def test_the_last_matching_line_of_stderr_counts() -> None:
     )
 
 
+def test_a_line_of_shell_is_no_program() -> None:
+    advice = diagnose(JobFacts(status=failed(Reason.EXECUTABLE, 127), spec=JobSpec("echo hi"))).advice
+
+    assert advice[0] == "if that is a line of shell: sh -c 'echo hi'"
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        (
+            "the file for standard output could not be opened: o/1.txt",
+            "make the directory of that file if there is none: mkdir -p '/home/my run/o'",
+        ),
+        (
+            "the file for standard error could not be opened: /x/1.txt",
+            "make the directory of that file if there is none: mkdir -p /x",
+        ),
+        (
+            "the job's directory could not be entered: /x",
+            "if there is no such directory, make it, or submit the job with --create-dir",
+        ),
+    ],
+)
+def test_a_missing_directory_comes_with_the_way_to_make_it(message: str, advice: str) -> None:
+    status = failed(Reason.SETUP, message=message)
+
+    found = diagnose(JobFacts(status=status, spec=SPEC, directory=Path("/home/my run"))).advice
+
+    assert found == [advice, "fix what the message names, and submit it again: jpsi resubmit JOB"]
+
+
 WAITS = {
     "the nodes are in use (Resources)": "nothing is wrong; ask for less",
     "jobs of higher priority come first (Priority)": "nothing is wrong",
     "the job is held (JobHeldUser)": "jpsi release JOB",
-    "the job is held by an administrator (JobHeldAdmin)": "ask yours",
+    "the job is held by an administrator (JobHeldAdmin)": "ask yours, or as root: jpsi release JOB",
     "the job waits for a job that it depends on (Dependency)": "starts after the job that it waits for",
     "a job that this one depends on has ended so that this one never starts (X)": "never starts: cancel it",
     "the job asks for more time than its partition allows (X)": "never starts like this: lower --time",

@@ -149,6 +149,15 @@ def test_explain_queries_the_pending_reason(run: Run, ids: list[str]) -> None:
     assert result.stdout.startswith(b"QUEUED: it waits, for ")
 
 
+def test_a_job_that_never_started_has_no_output(run: Run, ids: list[str]) -> None:
+    waiting = run("logs", ids[0])
+    run("cancel", ids[0])
+    cancelled = run("logs", ids[0])
+
+    assert (waiting.returncode, cancelled.returncode) == (0, 125)
+    assert cancelled.stderr.decode() == f"jpsi: job {ids[0]} (mine) never started, and so has no output\n"
+
+
 def test_attach_follows_a_job_of_another_program(
     run: Run, environment: dict[str, str], fake: FakeScheduler, tmp_path: Path
 ) -> None:

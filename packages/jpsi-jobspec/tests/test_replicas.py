@@ -191,7 +191,7 @@ def test_replicas_are_named_and_shown_as_those_of_their_task(
     assert run("run", "flow.yaml")[0] == 0
     assert run("status", "flow.yaml")[1].splitlines() == [
         "COMPLETED  many",
-        f"COMPLETED  {'many/many':<30} 3 of 3 have ended",
+        f"COMPLETED  {'many/many':<30}  3 of 3 have ended",
     ]
     assert run("logs", "flow.yaml", "many.2")[1] == "many 2\n"
     assert run("logs", "flow.yaml", "many")[1] == (
@@ -208,7 +208,7 @@ def test_a_replica_that_fails_is_named(run: Callable[..., tuple[int, str]], tmp_
     assert (code, err) == (1, "many: FAILED: replicas 1, 3: exit code 1\n")
     outer, inner = run("status", "flow.yaml")[1].splitlines()
     assert re.fullmatch(r"FAILED     many +exit code 1 \(job [0-9a-f]{8}\)", outer)
-    assert inner == f"FAILED     {'many/many':<30} 4 of 4 have ended  replicas 1, 3: exit code 1"
+    assert inner == f"FAILED     {'many/many':<30}  4 of 4 have ended  replicas 1, 3: exit code 1"
 
 
 def test_a_canonical_jobspec_describes_one_replica() -> None:

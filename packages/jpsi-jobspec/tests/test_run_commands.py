@@ -215,7 +215,8 @@ def test_one_task_is_waited_for_and_the_others_run_on(run: Run, log: Log) -> Non
         assert eventually(lambda: "a" in log())
         assert run("wait", file, "c")[0] == 5
         first.kill()
-    assert run("wait", file, "c")[0] == 5
+    code, _, err = run("wait", file, "c")
+    assert (code, "c: FAILED: exit code 5 (job " in err) == (5, True)
     Path(os.environ["LOG"] + ".gate").touch()
     assert run("wait", file, "a")[0] == 0
     assert run("wait", file)[0] == 5

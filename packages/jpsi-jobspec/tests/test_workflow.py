@@ -234,8 +234,9 @@ def test_status_logs_and_a_repeated_run_report_the_run(run: Run) -> None:
     assert first[0] == again[0] == 3
     # without a terminal, only failures are reported
     job = json.loads(run("status", "--json", file)[1])[1]["job"][:8]
-    assert first[2] == f"b: FAILED: exit code 3 (job {job})\n"
-    assert again[2] == "jpsi: this run is over; --again begins a new one\n"
+    failure = f"b: FAILED: exit code 3 (job {job})\n"
+    assert first[2] == failure
+    assert again[2] == f"jpsi: this run is over; --again begins a new one\n{failure}"
     assert run("status", file)[1].splitlines() == [
         "COMPLETED  a",
         f"FAILED     {'b':<30}  exit code 3 (job {job})",
@@ -244,7 +245,9 @@ def test_status_logs_and_a_repeated_run_report_the_run(run: Run) -> None:
     assert run("logs", file, "a")[1] == "hello\n"
     assert run("logs", file, "a.1")[1] == "hello\n"
     assert "a [job]  COMPLETED" in run("graph", "--states", file)[1]
-    assert run("wait", file)[0] == 3
+    assert run("wait", file) == (3, "", failure)
+    assert run("wait", file, "b") == (3, "", failure)
+    assert run("wait", file, "a") == (0, "", "")
     assert run("cancel", file)[0] == 0
 
 

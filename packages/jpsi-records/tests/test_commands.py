@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from fake_dispatcher import spec
+from jpsi_records import formatting
 from jpsi_records.model.entities import ExecutionState
 from jpsi_records.records.records import Records
 from jpsi_testing.waiting import eventually
@@ -71,6 +73,20 @@ def test_an_existing_result_is_shown_and_not_recomputed(run: Run, tmp_path: Path
     assert heading.split() == ["REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "RESULT", "COMMAND"]
     assert [execution in it for it in rows] == [True, True]
     assert [re.search(r"(computed|reused): complete", it)[1] for it in rows] == ["computed", "reused"]
+
+
+def test_a_long_command_is_cut_to_the_width_of_a_terminal(tmp_path: Path) -> None:
+    command = spec("sh", "-c", "x" * 200)
+    with Records(tmp_path / "records") as records:
+        request = records.submit(command)
+
+    (_, whole), (_, cut), (_, least) = (
+        formatting.requests([request], {}, (), width).splitlines() for width in (None, 120, 40)
+    )
+
+    assert whole.endswith("x" * 200)
+    assert (len(cut), cut[-1]) == (120, "…")
+    assert least.endswith("  sh -c xxxxx…")
 
 
 def test_the_output_of_an_old_request_is_shown(run: Run, tmp_path: Path) -> None:

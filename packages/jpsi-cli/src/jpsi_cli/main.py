@@ -84,10 +84,39 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     options = [] if error.ctx is None else [name for it in error.ctx.command.params for name in it.opts]
     if text.startswith("got unexpected extra argument") and "--file" in options:
         text += "; name a document by -f"
-    if others := _commands_with(error):
+    if isinstance(error, click.NoSuchOption) and "--project" in options and error.option_name in _SLURM:
+        text = f"no such option '{error.option_name}'; jpsi {_SLURM[error.option_name]}"
+    elif others := _commands_with(error):
         text = f"{text.removesuffix('.')}; it is one of {' and '.join(f'jpsi {name}' for name in others)}"
     messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
+
+
+# Options of sbatch that jpsi spells otherwise, of the commands that have the option --project.
+_SLURM = {
+    "-A": "has --project",
+    "--account": "has --project",
+    "--chdir": "has --dir",
+    "--constraint": "has --attribute slurm.constraint=LIST",
+    "--cpus-per-task": "has --cores",
+    "-D": "has --dir",
+    "--dependency": "has --after",
+    "--error": "has --stderr",
+    "-G": "has --gpus, for each process",
+    "--gres": "has --gpus, for each process",
+    "--gpus-per-task": "has --gpus",
+    "--input": "has --stdin",
+    "--job-name": "has --name",
+    "--mem": "has --memory, for the whole job",
+    "--mem-per-cpu": "has --memory, for the whole job",
+    "--ntasks": "has --processes",
+    "--ntasks-per-node": "has --processes-per-node",
+    "--output": "has --stdout",
+    "--partition": "has --queue",
+    "-q": "has --attribute slurm.qos=NAME",
+    "--qos": "has --attribute slurm.qos=NAME",
+    "--wrap": "takes a line of shell as: -- sh -c 'LINE'",
+}
 
 
 def _commands_with(error: click.UsageError) -> list[str]:

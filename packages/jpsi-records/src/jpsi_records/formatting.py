@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 # The keys of the JSON output that differ from the names of fields
 _KEYS = {"spec": "request_spec"}
+_GAP = "  "
+# The least width to which a command is shortened.
+_SHORTEST_COMMAND = 12
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401  records, or lists of them
@@ -138,10 +141,18 @@ def cancelled(found: model.Request, execution: model.Execution | None) -> str:
 
 
 def requests(
-    found: Iterable[model.Request], executions: Mapping[str, model.Execution], computed: Container[str]
+    found: Iterable[model.Request],
+    executions: Mapping[str, model.Execution],
+    computed: Container[str],
+    width: int | None = None,
 ) -> str:
-    """Return a table of requests, with their executions, which those in `computed` have caused."""
-    rows = [("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "RESULT", "COMMAND")]
+    """Return a table of requests, with their executions, which those in `computed` have caused.
+
+    Commands that are wider than the rest of a terminal with this width are cut; without it nothing is.
+    """
+    rows: list[tuple[str, ...]] = [
+        ("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "RESULT", "COMMAND")
+    ]
     for it in found:
         priority = "-" if it.priority is None else f"{it.priority:g}"
         execution = executions.get(it.execution or "")
@@ -152,6 +163,10 @@ def requests(
         command = it.name or " ".join(computation.command) or computation.container_image or ""
         request_state = it.outcome or it.state.value
         rows.append((it.id, request_state, priority, it.owner, execution_id, result_text, printable(command)))
+    if width is not None:
+        others = sum(max(map(len, column)) + len(_GAP) for column in list(zip(*rows, strict=True))[:-1])
+        size = max(_SHORTEST_COMMAND, width - others)
+        rows = [(*row, it if len(it) <= size else f"{it[: size - 1]}…") for *row, it in rows]
     return table(rows)
 
 
@@ -220,7 +235,7 @@ def table(rows: Sequence[tuple[str, ...]]) -> str:
     'A   B\naa  b\n'
     """
     sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    padded = ("  ".join(f"{cell:{size}}" for cell, size in zip(row, sizes, strict=True)) for row in rows)
+    padded = (_GAP.join(f"{cell:{size}}" for cell, size in zip(row, sizes, strict=True)) for row in rows)
     return "".join(f"{it.rstrip()}\n" for it in padded)
 
 

@@ -9,7 +9,7 @@ import click
 from .. import exit_codes, messages
 from ..options import (
     JOBS,
-    JSON,
+    JSON_LINES,
     LOGS_PARAMETERS,
     LS_PARAMETERS,
     SHOW_PARAMETERS,
@@ -151,7 +151,7 @@ Exit codes, besides those of the jobs, which are as for jpsi run:
 CANCEL = command(
     "cancel",
     "jobs.control:cancel",
-    [JSON, JOBS],
+    [JSON_LINES, JOBS],
     short_help="Cancel jobs.",
     help=f"""Cancel jobs, wherever they run. Jobs that have already ended are skipped.
 

@@ -9,10 +9,12 @@ import re
 import signal
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 import attrs
 
 import jpsi
+from jpsi.plugin import word
 from jpsi_engine import describe_never
 
 from ..output import format_size
@@ -27,6 +29,8 @@ class JobFacts:
     spec: jpsi.JobSpec
     #: The id of the job for the advised commands.
     job: str = "JOB"
+    #: The directory where it runs.
+    directory: Path = Path()
     #: A remark about a job that is not certain to have ended.
     remark: str | None = None
     #: True if the job was certainly not submitted, and not only as far as is known.
@@ -104,10 +108,7 @@ def _describe_live_job(facts: JobFacts) -> str:
 
 # Messages of the plugins about jobs that wait; the first match counts.
 _WAIT_REASONS = (
-    (
-        r"administrator",
-        "only an administrator can release it: ask yours, or if you are root: jpsi release JOB",
-    ),
+    (r"administrator", "an administrator has to release it: ask yours, or as root: jpsi release {job}"),
     (r"\bheld\b", "let it start: jpsi release {job}"),
     (
         r"never starts|ended so that|never be satisfied",
@@ -200,7 +201,7 @@ _REASONS = {
         "give it more time{time}: jpsi resubmit --time TIME {job}; or have it save its state and resume"
     ),
     jpsi.Reason.OUT_OF_MEMORY: "give it more memory{memory}: jpsi resubmit --memory SIZE {job}",
-    jpsi.Reason.SETUP: "fix what the message names, and submit it again; --create-dir makes a directory",
+    jpsi.Reason.SETUP: "fix what the message names, and submit it again: jpsi resubmit {job}",
     jpsi.Reason.STAGING: "check the files that the message names: their paths, the disk, and the permissions",
     jpsi.Reason.EXECUTABLE: "name the program by its path, or have --pre-launch put it on PATH",
     jpsi.Reason.PRE_LAUNCH: "look at that script, which runs before the command: jpsi logs --stderr {job}",
@@ -248,9 +249,27 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
         where = "its last lines" if facts.errors else f"its output: jpsi logs {facts.job}"
         yield _CODES.get(status.exit_code or 0, f"the program itself returned this: look at {where}")
     elif status.reason is not None and status.reason in _REASONS:
+        yield from _advice_on_directory(facts)
+        program = facts.spec.executable or ""
+        if status.reason is jpsi.Reason.EXECUTABLE and len(program.split()) > 1:
+            yield f"if that is a line of shell: sh -c {word(program)}"
         yield _REASONS[status.reason].format(**requested)
         if status.reason is jpsi.Reason.DEPENDENCY:
             yield from facts.dependencies
+
+
+# Messages about directories that the runner could not use.
+_STREAM_FAILURE = re.compile(r"the file for standard (?:output|error) could not be opened: (?P<path>.+)")
+_DIRECTORY_FAILURE = "the job's directory could not be entered"
+
+
+def _advice_on_directory(facts: JobFacts) -> Iterator[str]:
+    message = facts.status.message or ""
+    if (match := _STREAM_FAILURE.search(message)) is not None:
+        parent = (facts.directory / match["path"]).parent
+        yield f"make the directory of that file if there is none: mkdir -p {word(str(parent))}"
+    elif _DIRECTORY_FAILURE in message:
+        yield "if there is no such directory, make it, or submit the job with --create-dir"
 
 
 def _signal_name(number: int) -> str:

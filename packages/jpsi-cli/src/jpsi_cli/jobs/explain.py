@@ -80,6 +80,7 @@ def _facts(job: StoredJob) -> JobFacts:
         status=status,
         spec=job.spec,
         job=job.id,
+        directory=job.directory,
         remark=None if status.final else job.remark,
         is_unsent=job.is_unsent,
         is_deferred=job.deferral is not None,

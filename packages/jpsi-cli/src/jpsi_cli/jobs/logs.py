@@ -14,6 +14,7 @@ from ..output import Follower
 from ..stored_jobs import (
     await_submission,
     job_title,
+    job_with_index,
     recall_jobs,
     report_failures,
     select_job,
@@ -51,8 +52,11 @@ def _output(job: StoredJob, *, is_stderr: bool) -> jpsi.Output:
 def _copy(job: StoredJob, output: jpsi.Output, tail: int | None) -> int:
     exists = output.read(0, 0) is not None
     if not exists and not job.status.final:
-        messages.error(f"job {job.id} is {job.status.state} and has written nothing yet")
+        messages.error(f"{job_with_index(job)} is {job.status.state} and has written nothing yet")
         return 0
+    if not exists and job.started is None:
+        messages.error(f"{job_with_index(job)} never started, and so has no output")
+        return exit_codes.JPSI
     if not exists:
         messages.error(f"there is no output: {output.path} does not exist")
         return exit_codes.JPSI

@@ -10,7 +10,7 @@ from .job_options import FAKE_PARAMETERS, PLUGIN_PARAMETERS, RUN_PARAMETERS
 from .selection_options import (
     ATTACH_PARAMETERS,
     JOBS,
-    JSON,
+    JSON_LINES,
     LOGS_PARAMETERS,
     LS_PARAMETERS,
     RESUBMIT_PARAMETERS,

@@ -85,7 +85,10 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
     _resource_option("--memory", "SIZE", "Memory for the whole job: 4G, 512M, or bytes."),
     grouped_flag("Resources", "--exclusive", "Share the nodes with no other job."),
     _batch_option(
-        "--time", "TIME", "The time limit of the job: 90 (seconds), 10m, 2h30m, 1:30:00; 0 is no limit."
+        "--time",
+        "TIME",
+        "The time limit of the job: 90 (seconds), 10m, 2h30m, 1:30:00; 0 is no limit.  [default: 10m on "
+        "batch systems, unless the configuration has another]",
     ),
     _batch_option(
         "-t t", "TIME", "--time in Slurm's forms: 90 (minutes), 10:30 (m:s), 1:30:00, 2-12 (days-hours)."

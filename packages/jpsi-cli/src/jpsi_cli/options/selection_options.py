@@ -37,7 +37,9 @@ def _require_job(_: click.Context, __: click.Parameter, value: T) -> T:
 JOBS = click.Argument(
     ["jobs"], nargs=-1, metavar="JOB...", shell_complete=completion.jobs, callback=_require_job
 )
-JSON = json_option("Write JSON: an object for each job.")
+JSON = json_option("Write a JSON array with an object for each job.")
+#: For commands that report jobs one by one.
+JSON_LINES = json_option("Write a line of JSON for each job.")
 REFRESH = flag(
     "--refresh is_refreshing",
     "Query the batch systems once about jobs that have not ended; without this, only files are read.",
@@ -183,7 +185,7 @@ SHOW_PARAMETERS: tuple[click.Parameter, ...] = (
 #: Of `jpsi wait`.
 WAIT_PARAMETERS: tuple[click.Parameter, ...] = (
     option("--timeout", "TIME", "Wait no longer than this.  [default: no limit]"),
-    JSON,
+    JSON_LINES,
     JOBS,
 )
 

@@ -199,6 +199,9 @@ def configured_target(name: str | None) -> str:
 def _check_native_id(word: str, kind: jpsi.DependencyKind, executor: jpsi.JobExecutor) -> None:
     """Raise if the batch system cannot wait for a job that jpsi has not submitted."""
     system = executor.system
+    if word == "singleton":
+        msg = "--after takes jobs; Slurm's singleton is --attribute slurm.dependency=singleton"
+        raise SelectionError(msg)
     if not system.capabilities.dependencies:
         raise no_match(word)
     try:

@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Iterable, Sequence
 
 import jpsi
+from jpsi.plugin import word
 
 from .. import messages
-from .foreign_directives import warn_of_directives
+from .command_warnings import warn_of_habits
 from .job_spec import Options, make_spec
 
 
@@ -20,6 +21,13 @@ def read_document(file: str, *, is_lenient: bool = False) -> jpsi.JobSpec:
         InvalidJobException: the file cannot be read, or its content is wrong.
     """
     name, text = _read(file)
+    if text.startswith("#!"):
+        path = word(file if "/" in file else f"./{file}")
+        msg = (
+            f"{name} is a script, not a job document: jpsi submit -- {path} runs it as it is; if it has "
+            f"directives, such as #SBATCH: jpsi convert {path} > job.yaml"
+        )
+        raise jpsi.InvalidJobException(msg)
     try:
         return _parse_spec(text, name, is_lenient=is_lenient)
     except jpsi.InvalidJobException:
@@ -39,7 +47,7 @@ def read_job(
     """
     document = None if file is None else read_document(file, is_lenient=is_lenient)
     spec = make_spec(document, command, options, is_expanding=is_expanding)
-    warn_of_directives(command, spec.directory)
+    warn_of_habits(command, options, spec.directory)
     return jpsi.Job(spec)
 
 

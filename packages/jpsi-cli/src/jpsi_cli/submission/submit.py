@@ -12,7 +12,7 @@ from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
 from ..stored_jobs import Dependencies, limit_arrays, read_dependencies, sort_dependencies, start_waiting
 from . import documents, staging_progress
-from .foreign_directives import warn_of_directives
+from .command_warnings import warn_of_habits
 from .job_limits import require_fit
 from .job_spec import OptionValue, add_dependencies, make_spec
 
@@ -44,8 +44,9 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     jobs: dict[jpsi.Job, str] = {}
     for location, document in specs:
         spec = make_spec(document, command, options, is_expanding=expand)
-        warn_of_directives(command, spec.directory)
         jobs |= {jpsi.Job(it): location for it in make_elements(spec, array)}
+    # a command is the only job
+    warn_of_habits(command, options, spec.directory)
     opened = jpsi.JobExecutor(executor)
     require_fit(opened, [(location, job.spec) for job, location in jobs.items()])
     return submit_to(opened, executor, jobs, wanted, is_held=hold, as_json=as_json)

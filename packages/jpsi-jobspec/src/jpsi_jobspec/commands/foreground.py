@@ -24,9 +24,9 @@ from jpsi import JobExecutor, JobState
 
 from ..groups import end_orphans
 from ..planning import Entry
-from ..reporting import explain_end, run_records
-from ..run_store import Journal, read_run
-from ..running import EXIT_CANCELLED, EXIT_TIMEOUT, Driver, exit_code_of
+from ..reporting import explain_end, explain_failures, run_records
+from ..run_store import Journal, Part, read_run
+from ..running import EXIT_CANCELLED, EXIT_TIMEOUT, Driver, combined_state, exit_code_of
 from .messages import print_errors
 from .selection import Named
 
@@ -78,6 +78,7 @@ def _follow(run: Journal, options: Waiting) -> Journal:
     while options.entries is not None:
         run.read_new_events()
         if options.entries.have_ended(run):
+            _report_failures(run, options)
             return run
         with run.lock() as is_locked:
             if is_locked:
@@ -104,10 +105,10 @@ def _drive(journal: Journal, options: Waiting) -> Journal:
 
     executor = JobExecutor(journal.plan.target)
     try:
+        until = None if options.entries is None else functools.partial(options.entries.have_ended, journal)
+        if journal.is_over or (until is not None and until()):
+            _report_failures(journal, options)
         if not journal.is_over:
-            until = (
-                None if options.entries is None else functools.partial(options.entries.have_ended, journal)
-            )
             Driver(journal, executor, report_state, report=report, show=show).run(until)
         end_orphans(journal, executor)
         if journal.is_over:
@@ -116,6 +117,17 @@ def _drive(journal: Journal, options: Waiting) -> Journal:
     finally:
         journal.close()
     return journal
+
+
+def _report_failures(run: Journal, options: Waiting) -> None:
+    """Report what failed in a run, or among the entries of interest, that this process has not driven."""
+    entries: dict[str, list[Part]] = {}
+    for part in run.all_parts() if options.entries is None else options.entries.parts(run):
+        entries.setdefault(part.entry.id, []).append(part)
+    for name, parts in entries.items():
+        why = explain_end(run, parts[0].entry) if name in run.parts else explain_failures(parts)
+        if why:
+            click.echo(f"{name}: {combined_state([it.state for it in parts]).value}: {why}", err=True)
 
 
 @contextlib.contextmanager

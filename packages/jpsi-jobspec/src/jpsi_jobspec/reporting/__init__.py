@@ -7,6 +7,7 @@ from .plan_text import plan_to_dict, render_plan, render_tree
 from .run_report import (
     explain_end,
     explain_failure,
+    explain_failures,
     group_journals,
     refresh_states,
     render_entry,

@@ -48,7 +48,7 @@ def render_entry(parts: list[Part], *, is_coloured: bool) -> str:
     counts = ""
     if len(parts) > 1:
         ended = sum(it.state.final for it in parts)
-        counts = f" {ended} of {len(parts)} have ended"
+        counts = f"  {ended} of {len(parts)} have ended"
     explanation = explain_failures(parts)
     explanation = f"  {explanation}" if explanation else ""
     return f"{state_text}  {parts[0].entry.id:<{_NAME_WIDTH}}{counts}{explanation}".rstrip()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +39,9 @@ def ls(records: Records, *, is_all: bool, state: str | None) -> Output:
     executions = records.executions([it.execution for it in found if it.execution is not None])
     new = {it for it, event in records.assignments().items() if event.data.get("is_new")}
     computed = {it.id for it in found if (it.id, str(it.execution)) in new}
-    return Output(formatting.requests(found, executions, computed), formatting.as_json(found))
+    # a table in a pipe is cut by whoever reads it
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return Output(formatting.requests(found, executions, computed, width), formatting.as_json(found))
 
 
 def _find(records: Records, subject: str) -> tuple[Request | None, Execution | None]:

@@ -1,11 +1,13 @@
-"""Warns of a command that is a script with directives of a batch system, such as `#SBATCH`.
+"""Warns of what was typed as users of a batch system or a shell do, and means something else to jpsi.
 
-jpsi runs a command as it is, and would ignore them in silence.
+jpsi runs a command as it is: it ignores directives in a script, such as `#SBATCH`, takes shell text in one
+word for the name of a program, and replaces no pattern in the path of a stream but `%a`.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import jpsi
 from jpsi.plugin import word
 
 from .. import messages
+from .job_spec import Options
 
 # A comment whose first word is followed by an option, as a directive of any batch system.
 _DIRECTIVE = re.compile(r"^#(?!!)\s?\S+\s+-", re.MULTILINE)
@@ -21,13 +24,34 @@ _SHELLS = {"sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh"}
 _CHARACTERS = 1 << 16
 
 
-def warn_of_directives(command: Sequence[str], directory: Path | None) -> None:
-    """Warn if the command is a script whose directives jpsi ignores, and say how to convert them.
+# sbatch(1), FILENAME PATTERN: those that jpsi does not replace.
+_PATTERN = re.compile(r"%(?!a)[0-9]*[AabJjNnstux]")
+
+
+def warn_of_habits(command: Sequence[str], options: Options, directory: Path | None) -> None:
+    """Warn of what jpsi takes otherwise than the user of a batch system may mean it, and say what to type.
 
     Args:
         command: the command as typed.
+        options: the options as typed.
         directory: the directory of the job, if one is set.
     """
+    _warn_of_directives(command, directory)
+    if len(command) == 1 and len(command[0].split()) > 1 and shutil.which(command[0]) is None:
+        messages.warning(
+            f"{word(command[0])} is the name of one program; for a line of shell: sh -c {word(command[0])}"
+        )
+    for name in ("stdin", "stdout", "stderr"):
+        path = str(options.get(name) or "")
+        if found := _PATTERN.findall(path):
+            messages.warning(
+                f"--{name}: jpsi replaces %a alone, the index in an array; "
+                f"{' and '.join(found)} stay as they are in {path}"
+            )
+
+
+def _warn_of_directives(command: Sequence[str], directory: Path | None) -> None:
+    """Warn if the command is a script whose directives jpsi ignores, and say how to convert them."""
     is_interpreted = len(command) > 1 and Path(command[0]).name in _SHELLS
     for file in command[is_interpreted : is_interpreted + 1]:
         path = (directory or Path()) / file

@@ -1,4 +1,4 @@
-"""A script with directives of a batch system is not submitted without them in silence."""
+"""What was typed as for a batch system or a shell, and means something else, is not taken in silence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 import jpsi
-from jpsi_cli.submission.foreign_directives import warn_of_directives
+from jpsi_cli.submission.command_warnings import warn_of_habits
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -88,7 +88,7 @@ def test_an_interpreter_with_options_is_no_directive(tmp_path: Path) -> None:
     script.write_text("#!/bin/bash -e\n")
 
     with patch("jpsi.read_script", side_effect=AssertionError):
-        warn_of_directives([str(script)], None)
+        warn_of_habits([str(script)], {}, None)
 
 
 def test_a_plugin_that_fails_keeps_no_job_from_running(tmp_path: Path) -> None:
@@ -96,4 +96,68 @@ def test_a_plugin_that_fails_keeps_no_job_from_running(tmp_path: Path) -> None:
     script.write_text("#SBATCH -n 4\n")
 
     with patch("jpsi.read_script", side_effect=jpsi.PluginError("its hook failed")):
-        warn_of_directives([str(script)], None)
+        warn_of_habits([str(script)], {}, None)
+
+
+def test_a_line_of_shell_in_one_word_is_named(run: Run) -> None:
+    warned = run("run", "--", "echo hi")
+
+    assert warned.stderr.decode().splitlines()[0] == (
+        "jpsi: warning: 'echo hi' is the name of one program; for a line of shell: sh -c 'echo hi'"
+    )
+
+
+def test_a_program_with_a_blank_in_its_name_is_run(run: Run, tmp_path: Path) -> None:
+    program = tmp_path / "my program"
+    program.write_text("#!/bin/sh\necho ran\n")
+    program.chmod(0o755)
+
+    assert run("run", "--", "./my program").stderr == b""
+
+
+def test_patterns_of_slurm_in_paths_are_named(run: Run, tmp_path: Path) -> None:
+    done = run("run", "-o", "log-%x-%4j-%a-100%.txt", "--", "true")
+
+    assert done.stderr.decode() == (
+        "jpsi: warning: --stdout: jpsi replaces %a alone, the index in an array; %x and %4j stay as they are "
+        "in log-%x-%4j-%a-100%.txt\n"
+    )
+    assert (tmp_path / "log-%x-%4j-%a-100%.txt").exists()
+
+
+def test_a_script_in_the_place_of_a_document_is_called_one(run: Run, tmp_path: Path) -> None:
+    _script(tmp_path, "# nothing")
+
+    done = run("submit", "-f", "my.sbatch")
+
+    assert done.returncode == 2
+    assert done.stderr.decode() == (
+        "jpsi: my.sbatch is a script, not a job document: jpsi submit -- ./my.sbatch runs it as it is; if it "
+        "has directives, such as #SBATCH: jpsi convert ./my.sbatch > job.yaml\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("-A", "no such option '-A'; jpsi has --project"),
+        ("-D", "no such option '-D'; jpsi has --dir"),
+        ("--mem", "no such option '--mem'; jpsi has --memory, for the whole job"),
+        ("--wrap", "no such option '--wrap'; jpsi takes a line of shell as: -- sh -c 'LINE'"),
+        ("--qos", "no such option '--qos'; jpsi has --attribute slurm.qos=NAME"),
+    ],
+)
+def test_options_of_slurm_are_translated(run: Run, option: str, message: str) -> None:
+    done = run("submit", option, "x", "--", "true")
+
+    assert done.returncode == 2
+    assert done.stderr.decode().splitlines()[0] == f"jpsi: {message}"
+
+
+def test_singleton_is_an_option_of_slurm_alone(run: Run) -> None:
+    done = run("submit", "-d", "singleton", "--", "true")
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        b"jpsi: --after takes jobs; Slurm's singleton is --attribute slurm.dependency=singleton\n"
+    )
