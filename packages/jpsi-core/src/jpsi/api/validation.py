@@ -58,6 +58,8 @@ class _CheckResult:
 
 #: Cached results, by the shape of jobs; valid as long as the site's facts stay the same.
 CheckCache = dict[str, _CheckResult]
+# A submission, and a function that makes others with the same launch.
+_Repeatable = tuple[Submission, Callable[..., Submission]]
 
 
 @attrs.frozen(slots=True, eq=False)
@@ -66,13 +68,12 @@ class RequestCache:
 
     #: The engine's results.
     results: CheckCache = attrs.field(factory=CheckCache)
-    #: Submissions that other jobs may repeat with other arguments, each with a function that makes those; by
-    #: the text of the specs' other fields, which tells apart what `==` does not, such as 1 and True.
-    repeatable: dict[str, tuple[Submission, Callable[..., Submission]]] = attrs.field(factory=dict)
+    #: By the text of the specs' fields but the arguments, which tells 1 from True, and orders of keys.
+    repeatable: dict[str, _Repeatable] = attrs.field(factory=dict)
 
 
-_FIELDS = [field.name for field in attrs.fields(JobSpec)]
-_get_all_but_arguments = operator.attrgetter(*(name for name in _FIELDS if name != "arguments"))
+_FIXED = [field.name for field in attrs.fields(JobSpec) if field.name != "arguments"]
+_get_fixed = operator.attrgetter(*_FIXED)
 
 
 @attrs.define(slots=True, eq=False)
@@ -113,14 +114,10 @@ class Validation:
         if job.spec is None:
             msg = f"job {job.id} has no spec"
             raise InvalidJobException(msg)
-        fixed = ""
-        if cache is not None and isinstance(job.spec, JobSpec):
-            fixed = repr(_get_all_but_arguments(job.spec))
-            if (
-                fixed in cache.repeatable
-                and (it := _repeat(*cache.repeatable[fixed], job, attempt)) is not None
-            ):
-                return it
+        cache = RequestCache() if cache is None else cache
+        fixed = repr(_get_fixed(job.spec)) if isinstance(job.spec, JobSpec) else ""  # type: ignore[redundant-expr]
+        if fixed in cache.repeatable and (it := _repeat(cache.repeatable[fixed], job, attempt)) is not None:
+            return it
         site = self._system.site()
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
@@ -143,8 +140,9 @@ class Validation:
         found += result.problems
         # staged files differ between jobs of one shape: one job may stage in what another lacks
         current_key = None if has_staging(spec) else key
-        results = None if cache is None else cache.results
-        found += _cached(results, current_key, lambda: _CheckResult(self._engine.problems(spec))).problems
+        found += _cached(
+            cache.results, current_key, lambda: _CheckResult(self._engine.problems(spec))
+        ).problems
         if launcher is not None:
             found += chain.from_iterable(launcher.hooks.check_spec(spec=spec))
         if found:
@@ -161,7 +159,7 @@ class Validation:
         submission = make(job_id=job.id, attempt=attempt, spec=spec, plain=encoded)
         # a policy may check the arguments, and files and other jobs may change
         is_fixed = not (self._assembly.has_policy or job.spec.attributes.after or has_staging(spec))
-        if cache is not None and is_fixed and len(cache.repeatable) < _REMEMBERED:
+        if is_fixed and len(cache.repeatable) < _REMEMBERED:
             cache.repeatable[fixed] = submission, make
         return submission
 
@@ -204,10 +202,13 @@ class Validation:
         return job.executor is not None and job.executor._assembly.identity == self._assembly.identity  # noqa: SLF001  internal to jpsi
 
 
-def _repeat(like: Submission, make: Callable[..., Submission], job: Job, attempt: int) -> Submission | None:
+def _repeat(repeatable: _Repeatable, job: Job, attempt: int) -> Submission | None:
     """Return the submission of a job that differs in its arguments at most; None if they must be checked."""
+    like, make = repeatable
     spec, plain, arguments = like.spec, like.plain or {}, job.spec and job.spec.arguments
-    if arguments is not None and (type(arguments) is not list or not all(map(_is_plain, arguments))):
+    if arguments is not None and type(arguments) is not list:
+        return None
+    if not all(type(it) is str and it.isascii() and "\0" not in it for it in arguments or ()):
         return None
     if arguments != spec.arguments:
         spec = attrs.evolve(spec, arguments=arguments and [*arguments])
@@ -215,10 +216,6 @@ def _repeat(like: Submission, make: Callable[..., Submission], job: Job, attempt
             return None
         plain = {**plain, "arguments": spec.arguments}
     return make(job_id=job.id, attempt=attempt, spec=spec, plain=plain, like=like)
-
-
-def _is_plain(argument: object) -> bool:
-    return type(argument) is str and argument.isascii() and "\0" not in argument
 
 
 def doubts(names: Iterable[str], known: frozenset[str], executor: str) -> Iterator[str]:
@@ -241,9 +238,9 @@ def doubts(names: Iterable[str], known: frozenset[str], executor: str) -> Iterat
         yield from (f"no plugin reads the custom attribute {name!r}; did you mean {it!r}?" for it in meant)
 
 
-def _cached(cache: CheckCache | None, key: str | None, check: Callable[[], _CheckResult]) -> _CheckResult:
+def _cached(cache: CheckCache, key: str | None, check: Callable[[], _CheckResult]) -> _CheckResult:
     """Return the cached result for the key, or compute it; without a key it is not cached."""
-    if cache is None or key is None:
+    if key is None:
         return check()
     if key not in cache:
         cache[key] = check()

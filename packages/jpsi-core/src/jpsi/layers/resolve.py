@@ -61,8 +61,7 @@ def assemble(
     """Return the parts of the requested executor, completed from the configuration.
 
     The name is that of an executor or of a configured target, case ignored; None is the configured default.
-    The other arguments replace what is configured. The errors are PluginError and ConfigError, and TypeError
-    for a `config` of the wrong class.
+    The other arguments replace what is configured. PluginError, ConfigError; TypeError for a wrong `config`.
     """
     settings = configuration.load()
     plugins = installed(settings.plugin_path)

@@ -81,8 +81,7 @@ class StageOutFlags(enum.Flag):
 class StageIn:
     """A file or directory to stage in before the job runs."""
 
-    #: Its origin: a path or URL on the submitting side. A relative path is relative to the working directory
-    #: of the program that submits.
+    #: Its origin: a path or URL on the submitting side; relative to the directory of the submitting program.
     source: str = attrs.field(converter=_location)
     #: Its destination, relative to the job's directory.
     target: Path = attrs.field(converter=_path)
@@ -242,12 +241,8 @@ class JobSpec:
     cleanup_flags: StageOutFlags = attrs.field(default=StageOutFlags.ALWAYS, kw_only=True)
 
 
-# The classes of a spec and of its parts, and the fields of any of them that hold mutable values.
+# The classes of a spec and of its parts.
 _PARTS = (JobSpec, JobAttributes, StageIn, StageOut, ResourceSpecV1, HeterogeneousResources)
-_MUTABLE = frozenset(
-    {"arguments", "environment", "resources", "attributes", "stage_in", "stage_out", "cleanup"}
-    | {"after", "custom_attributes", "user", "components"}
-)
 
 
 def copy_spec(spec: JobSpec) -> JobSpec:
@@ -261,8 +256,7 @@ def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
     kind: type = type(value)
     names = _field_names(kind)
     if names is not None:
-        fields = {name: getattr(value, name) for name in names}
-        return kind(**{name: _copy(it) if name in _MUTABLE else it for name, it in fields.items()})
+        return kind(**{name: _copy(getattr(value, name)) for name in names})
     if isinstance(value, list | tuple):
         return [_copy(it) for it in value]
     return {key: _copy(it) for key, it in value.items()} if isinstance(value, Mapping) else value

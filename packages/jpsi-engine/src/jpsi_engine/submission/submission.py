@@ -455,10 +455,10 @@ class SubmissionPipeline:
         last: tuple[tuple[str, int], arrays.ElementForm] | None = None
         for index, it in enumerate(submissions, 1):
             arguments = it.spec.arguments or ()
-            if any("${" in text for text in arguments):
+            if it.like is None or any("${" in text for text in arguments):
                 yield arrays.element_text(self._make_run(it, ElementFrame("", common=common, index=index)))
                 continue
-            key = (it.like or it).job_id, it.attempt
+            key = it.like.job_id, it.attempt
             if last is None or last[0] != key:
                 spec = attrs.evolve(it.spec, arguments=[arrays.ARGUMENTS])
                 frame = ElementFrame("", common=common, index=arrays.INDEX)
