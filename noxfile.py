@@ -59,15 +59,20 @@ class Package:
         return "packages" in self.settings["tool"]["hatch"]["build"]["targets"]["wheel"]
 
     @property
+    def modules(self) -> list[str]:
+        """The names of its import packages, the main one first; jpsi-psij has two."""
+        wheel = self.settings["tool"]["hatch"]["build"]["targets"]["wheel"]
+        return [Path(source).name for source in wheel.get("packages", ())]
+
+    @property
     def source(self) -> str:
-        """The folder of its import package, relative to the root; the first, if there are several."""
-        source, *_ = self.settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-        return f"{self.path}/{source}"
+        """The folder of its main import package, relative to the root."""
+        return f"{self.path}/src/{self.modules[0]}"
 
     @property
     def module(self) -> str:
-        """The name of the import package."""
-        return Path(self.source).name
+        """The name of its main import package."""
+        return self.modules[0]
 
     @property
     def requirements(self) -> list[str]:
@@ -628,10 +633,7 @@ def _archive_problems(package: Package) -> Iterator[str]:
         yield f"the wheel lacks {name}"
     for name in {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"} - in_sdist:
         yield f"the sdist lacks {name}"
-    for name in {name.partition("/")[0] for name in in_wheel} - {
-        package.module if package.has_code else "",
-        metadata,
-    }:
+    for name in {name.partition("/")[0] for name in in_wheel} - {*package.modules, metadata}:
         yield f"the wheel contains {name}, which does not belong there"
     if "hatchling" not in map(_name, package.settings["build-system"]["requires"]):
         yield "its pyproject.toml does not say that hatchling builds it"

@@ -2167,7 +2167,7 @@ def test_an_end_with_details_that_json_cannot_encode_is_published(bench: Bench) 
 
 def run_line(bench: Bench) -> str:
     """Return the one line besides directives in the script for the batch system."""
-    return bench.engine._handoff._run_line(JobIntent(bench.spool, "a1", 1))
+    return bench.engine._handoff._run_line(JobIntent(bench.spool, "a1", 1), JobSpec())
 
 
 def test_script_that_is_empty_or_gone_ends_in_no_success(bench: Bench) -> None:

@@ -1110,3 +1110,23 @@ def test_jobs_with_slots_of_several_kinds_are_no_array(toys: JobExecutor, fake: 
 
     assert fake.log.count("tsubmit") == 3
     assert ends(jobs) == [0, 0, 0]
+
+
+def test_jobs_of_one_array_have_one_shell(toys: JobExecutor, tmp_path: Path) -> None:
+    (tmp_path / "bash").write_text("#!/bin/bash\nwords=(7 8)\nexport CODE=${words[1]}\n")
+    (tmp_path / "sh").write_text("export CODE=9\n")
+    scripts = ["bash", "sh", "bash", "sh"]
+    jobs = [Job(JobSpec("/bin/sh", ["-c", "exit $CODE"], pre_launch=tmp_path / it)) for it in scripts]
+
+    toys.submit_many(jobs)
+
+    assert ends(jobs) == [8, 9, 8, 9]
+    arrays = {job.id: job.array[0] for job in job_store.jobs(also=[toys_directory(toys)]) if job.array}
+    assert len({arrays[job.id] for job in jobs}) == 2
+    assert arrays[jobs[0].id] == arrays[jobs[2].id]
+
+
+def toys_directory(executor: JobExecutor) -> Path:
+    directory = executor.system.site().config.work_directory
+    assert directory is not None
+    return directory
