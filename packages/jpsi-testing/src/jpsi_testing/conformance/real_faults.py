@@ -101,8 +101,8 @@ class RealFaultTests:
     #: The configuration of the executor of the client that is killed, as in a configuration file, besides
     #: short intervals.
     client_settings: ClassVar[Mapping[str, Any]] = {}
-    #: False if jobs end with the server, or it forgets them: some may be FAILED with the exit code of TERM, or
-    #: with `Reason.LOST`.
+    #: False if jobs end with the server, or it forgets them: some may be FAILED with the exit code of TERM,
+    #: or with `Reason.LOST`.
     jobs_outlive_server: ClassVar[bool] = True
     #: The longest time for something that must happen, in seconds.
     patience: ClassVar[float] = 300.0
