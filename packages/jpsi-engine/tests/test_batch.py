@@ -21,7 +21,7 @@ from jpsi.contract.config import BatchConfig
 from jpsi.contract.engine import EngineSetup, InterruptedSubmission, Recovered, Submission
 from jpsi.contract.hookspecs import Capabilities, ExecutorHooks, Site, hookimpl
 from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
-from jpsi.contract.shell import ShellLine
+from jpsi.contract.shell import Script, ShellLine
 from jpsi.job import Job
 from jpsi.layers import default_hooks
 from jpsi.layers.layer import Layer, relay
@@ -354,6 +354,21 @@ def test_the_submit_command_reads_directives_and_one_line_that_runs_the_script_o
     assert directives == ["#TOY tag=jpsi-a1-1", "#TOY seconds=600"]
     assert f"exec /bin/sh {run}" in line
     assert "/bin/true" in run.read_text()
+
+
+def test_the_hook_submit_gets_the_path_of_the_script_of_the_job(bench: Bench) -> None:
+    files = []
+
+    class Keeps:
+        @hookimpl
+        def submit(self, script: Script) -> None:
+            files.append(script.file)
+
+    bench.overrides.append(Keeps())
+    bench.engine = bench.process()
+    bench.submit("a1")
+
+    assert files == [str(bench.root / "toy/jobs/a1/run.1")]
 
 
 @pytest.mark.clause("python-final-removed")

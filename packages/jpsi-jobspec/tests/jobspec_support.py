@@ -55,7 +55,7 @@ FAKE_PROGRAMS = (
 #: Logs its command as it begins and ends, with the directory, the job and the node.
 FAKE_PROGRAM = """\
 #!/bin/sh
-job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${FLUX_JOB_ID:-${JOB_ID:-none}}}}}
+job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${FLUX_JOB_ID:-${JOB_ID:-${OAR_JOB_ID:-none}}}}}}
 what="$JPSI_TASK $JPSI_REPLICA ${0##*/} $* of $job on $(hostname) in $PWD"
 printf '%s\\n' "begin $what" >>"$LOG"
 printf '%s\\n' "end $what" >>"$LOG"

@@ -14,7 +14,6 @@ __all__ = ["pytest_addoption", "pytest_configure"]
 _SHORT = frozenset(
     {
         "test_a_cancelled_job_that_exits_0_is_canceled",
-        "test_a_job_runs_if_the_other_ends_as_it_should",
         "test_a_running_job_knows_its_native_id",
         "test_an_unknown_id_never_becomes_completed",
         "test_each_of_many_jobs_has_its_own_spec",

@@ -73,7 +73,9 @@ def test_a_signal_comes_before_the_time_limit(executor: JobExecutor, tmp_path: P
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("types", ["besteffort", "besteffort idempotent"])
+@pytest.mark.parametrize(
+    "types", [pytest.param("besteffort", marks=pytest.mark.long), "besteffort idempotent"]
+)
 def test_a_job_that_had_to_make_room_is_preempted_or_runs_again(
     executor: JobExecutor, tmp_path: Path, types: str
 ) -> None:
@@ -118,6 +120,7 @@ def test_a_job_runs_in_a_container(executor: JobExecutor, tmp_path: Path) -> Non
     assert _end(container).state is JobState.CANCELED
 
 
+@pytest.mark.long
 def test_a_job_starts_at_its_reserved_time(executor: JobExecutor) -> None:
     job = _submit(
         executor, JobSpec("/bin/true", attributes=_attributes(60, reservation="2037-01-01 00:00:00"))
@@ -148,6 +151,7 @@ def test_properties_hierarchies_and_projects_reach_oar(executor: JobExecutor, tm
     assert (tmp_path / "out").read_text() == "oarnode01\n" * 2 + "oarnode02\n" * 2 + "my project 0:1:1\n"
 
 
+@pytest.mark.long
 def test_processes_of_several_cores_need_no_number_of_nodes(executor: JobExecutor, tmp_path: Path) -> None:
     resources = ResourceSpecV1(process_count=3, cpu_cores_per_process=2)
     spec = shell('sort "$JPSI_NODEFILE" >"$1"', tmp_path / "nodes", launcher="single", resources=resources)
