@@ -93,6 +93,18 @@ def test_launchers_have_names() -> None:
         Launcher.get_instance("nonsense")
 
 
+def test_classes_that_a_program_derives_do_not_replace_those_of_psij() -> None:
+    class Mine(MultipleLauncher):
+        """A launcher of a program."""
+
+    class MyExecutor(SlurmJobExecutor):
+        """An executor of a program."""
+
+    assert type(Launcher.get_instance("multiple")) is MultipleLauncher
+    assert type(JobExecutor.get_instance("slurm")) is SlurmJobExecutor
+    assert (Mine().name, MyExecutor().name) == ("multiple", "slurm")
+
+
 def submit_elsewhere(name: str) -> str:
     """Submit a job that waits, without jpsi."""
     if name == "slurm":

@@ -37,7 +37,8 @@ class Launcher:
 
     def __init_subclass__(cls) -> None:
         """Have `get_instance` find the subclass by its name."""
-        Launcher._classes[cls.NAME] = cls
+        if "NAME" in vars(cls):  # not a class that a program derives
+            Launcher._classes[cls.NAME] = cls
 
     def __init__(
         self,
