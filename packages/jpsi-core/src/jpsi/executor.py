@@ -274,7 +274,8 @@ class JobExecutor:
         Returns None if the backend does not mention the job.
 
         Raises:
-            SubmitException: the job is not this executor's, or has ended; or the backend was not reached.
+            SubmitException: the job is not one of this executor's, or has ended; or the backend could not be
+                reached.
         """
         self._check_own(job)
         return self._engine.info(job.id)

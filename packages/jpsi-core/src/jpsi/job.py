@@ -88,7 +88,8 @@ class Job:
     def native_id(self) -> str | None:
         """The id that the batch system gave the job; None while the job is NEW.
 
-        It may change after a submit command whose outcome was unclear, as that may have created two jobs.
+        It changes if the job turns out to run under another id: a submit command whose outcome was unclear
+        may have created two jobs.
         """
         return None if self.status.state is JobState.NEW else self._native_id
 

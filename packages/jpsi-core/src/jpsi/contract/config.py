@@ -102,7 +102,8 @@ class BatchConfig(ExecutorConfig):
     #: The largest number of jobs that `submit_many` submits as one array; None leaves it to the batch system,
     #: 1 submits each job by itself.
     array_size: int | None = attrs.field(default=None, validator=attrs.validators.optional(_count))
-    #: The quota of the user's jobs in the batch system; `submit` waits until another fits. None is no limit.
+    #: The quota of the user's jobs, waiting or running, in the batch system at a time; `submit` waits until
+    #: another fits. None is no limit.
     max_queued: int | None = attrs.field(default=None, validator=attrs.validators.optional(_count))
     #: True if the work directory is on a network file system, where this machine gets no notice of what other
     #: machines write; None detects it.

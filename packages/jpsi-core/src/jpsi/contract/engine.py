@@ -129,7 +129,8 @@ class Engine(abc.ABC):
     def refused(self, spec: JobSpec) -> list[str]:
         """Return why a valid spec can never run on this backend; one sentence each.
 
-        It is called once for jobs that differ in executable, arguments, environment and streams alone.
+        It must not use executable, arguments, environment and streams of a spec: it is called once for jobs
+        which differ in nothing else.
         """
         return []
 
@@ -270,7 +271,8 @@ class EngineSetup:
     executor: str
     #: The version of the distribution that the executor's plugin came from.
     version: str
-    #: The name of a configured target, or a URL; empty for the executor of this machine.
+    #: The name of a configured target, or a URL, which distinguishes the targets of one executor. Empty for
+    #: the one on this machine.
     target: str = ""
     config: ExecutorConfig
     #: Runs the backend's commands.
@@ -280,7 +282,8 @@ class EngineSetup:
     #: Called with a job id and a native id if that id turns out to differ from the one that `submit` or
     #: `attach` returned; under the same conditions as `publish`.
     renamed: Callable[[str, str], None] = lambda *_: None
-    #: Called with a job id and the progress of a file that is staged, by the thread that transfers it.
+    #: Called with a job id and the progress of a file of the job that is staged from one machine to another;
+    #: by the thread that transfers it.
     staged: Callable[[str, StagingProgress], None] = lambda *_: None
     #: Makes the core's engine for processes of this machine, from this setup.
     process_engine: Callable[[EngineSetup], Engine]

@@ -192,7 +192,8 @@ class ExecutorHooks(Protocol):
 
         This hook must not use the fields that users choose freely (command, arguments, environment, streams,
         pre_launch), and neither must `submit` and `nodes`: for jobs that differ in nothing else the core
-        calls these hooks once, and such jobs may become one array. ValueError makes the job invalid.
+        calls these hooks once, and such jobs may become one array. ValueError, as `Directive.of` raises it,
+        makes the job invalid.
         """
 
     def submit(self, script: Script, spec: JobSpec, context: SubmitContext) -> Command:
@@ -205,7 +206,8 @@ class ExecutorHooks(Protocol):
     def parse_submit(self, result: CommandResult, context: SubmitContext) -> str:
         """Return the native id from the output of a submit command that returned 0 within the timeout.
 
-        There may be other text as well. After ValueError the engine looks for the job by its tag.
+        The command may have printed other text as well. ValueError if the output has no id: then the engine
+        looks for the job by its tag.
         """
 
     def submit_several(
@@ -214,7 +216,8 @@ class ExecutorHooks(Protocol):
         """Return the command that submits several separate jobs, each with its own script and context.
 
         To the batch system the jobs differ only in their tags. Only called if
-        `Capabilities.jobs_per_submission` is more than one. With NOT_OFFERED they are submitted one by one.
+        `Capabilities.jobs_per_submission` is more than one. The core's default is NOT_OFFERED: such jobs are
+        then submitted one by one.
         """
 
     def parse_submit_several(
@@ -300,14 +303,16 @@ class ExecutorHooks(Protocol):
     ) -> Mapping[str, Observation] | NotOffered:
         """Return the observations in the output of `query_finished`; like `parse_status`.
 
-        NOT_OFFERED if this user can never read the accounting; SubmitException if it does not answer now.
+        Return NOT_OFFERED if this user can never read the accounting on this system; raise SubmitException if
+        the accounting does not answer now.
         """
 
     def cancel(self, native_ids: Sequence[str], site: Site, seen: Mapping[str, Observation]) -> Command:
         """Return the command that ends these jobs, pending or running.
 
         `seen` has the observations of a poll a moment before, for the jobs that it listed: they carried their
-        tags then. Use options of the command that restrict it to jobs of a given user or name.
+        tags then. If the command has options that restrict it to jobs of a given user or name,
+        use them.
         """
 
     def parse_cancel(self, result: CommandResult, native_ids: Sequence[str], site: Site) -> Mapping[str, str]:
@@ -384,14 +389,16 @@ class LauncherHooks(Protocol):
     - `$JPSI_JOB_ID`: jpsi's id of the job.
     - `$JPSI_NODEFILE`, and `$PSIJ_NODEFILE`, which is the same: a file with one node name per line for each
       process, grouped by node, in the order of the ranks. It always exists for more than one process. A job
-      of one process has it on batch systems only, and runs without file and variable if that failed.
+      of one process has it on batch systems only; if it could not be written, the job runs without the file
+      and without the variable.
     - `$_jpsi_folder`: a private directory of the job for the launcher's files, named after the launcher.
     - `$_jpsi_log`: a file in that directory that does not exist yet. The lines write their own messages to
       it, not those of the job. If it exists at the end, and its last line is not `_PSI_J_LAUNCHER_DONE`, the
       launcher has failed: the job then fails with this text as its message.
     - `$_jpsi_stdin`: the absolute path of the file for the job's standard input; `/dev/null` if none is.
 
-    The last three are not in the environment. Plugins must not use other variables that begin with `_jpsi_`.
+    The last three are shell variables and not in the environment. Plugins must not use other variables that
+    begin with `_jpsi_`.
     """
 
     @_of_all_layers
@@ -439,7 +446,8 @@ class ObserverHooks(Protocol):
         """Receive a new status of a job.
 
         Called for every status of every job of the executor, in order, one call at a time, on a thread of
-        jpsi; an exception is logged and affects no job. An attached job has no spec, others must not change.
+        jpsi; an exception is logged and affects no job. The hook must not change the spec, which is None for
+        an attached job.
         """
 
 

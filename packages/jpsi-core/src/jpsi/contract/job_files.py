@@ -105,7 +105,8 @@ class Output:
         To follow a job, read again from the `end` of the last part. A job that runs again starts its output
         from the beginning: the next part then has the `offset` 0.
 
-        A negative offset counts from the end, or from the beginning of a shorter file. `most` is in bytes.
+        A negative offset is counted from the end; in a shorter file, the part begins at the beginning. The
+        part has at most `most` bytes.
 
         Raises:
             SubmitException: the file cannot be read; if `transient` is true, a later read may succeed.

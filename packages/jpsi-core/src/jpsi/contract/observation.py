@@ -17,7 +17,8 @@ class Observation:
     """The batch system's report about one job in one answer; it may be old, partial or about another job.
 
     Observations are made without a clock: the caller knows the time of the query. A native id alone proves
-    nothing: a controller that crashes may give it to another user's job, so an observation names its job.
+    nothing: a controller that crashes may give it to another user's job, so an observation says which job it
+    is about.
     """
 
     #: The state of the job; None if jpsi does not know the native state, which then changes nothing.

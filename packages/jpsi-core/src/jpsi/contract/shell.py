@@ -43,7 +43,8 @@ def line(*words: str) -> ShellLine:
     return ShellLine(" ".join(word(text) for text in words))
 
 
-# Printable ASCII without what some batch system's parser treats specially: quotes, backslash, # and $, `
+# Printable ASCII without the characters that some batch system's parser treats specially: quotes, backslash,
+# # and $, `
 _DIRECTIVE_PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./=~^\[\]()*?!|&<>{}-]+\Z")
 _DIRECTIVE_QUOTED = re.compile(r"[^\x00-\x1f\x7f'\"\\`$\x80-\x9f\u2028\u2029]*\Z")
 # Refused characters, by their names for messages.
@@ -100,7 +101,8 @@ class Directive:
 class Script:
     """The script that a batch system receives: directives, and one line that runs the job.
 
-    The user's text is in the file that this line runs: batch systems find directives anywhere in a script.
+    All text of the user is in the file that this line runs, because batch systems act on text that looks like
+    a directive anywhere in a script.
     """
 
     directives: tuple[Directive, ...] = attrs.field(converter=tuple[Directive, ...])

@@ -9,7 +9,8 @@ from jpsi.model import Dependency, HeterogeneousResources, JobSpec, ResourceSpec
 
 Amount = TypeVar("Amount", int, timedelta)
 #: Environment variables by which an MPI library, or the program that started it, gives a process its rank. A
-#: job that is submitted from there must not inherit them, or its own ranks would not find each other.
+#: job that is submitted from such a process must not inherit them, or its own ranks would not find each
+#: other.
 RANK_VARIABLES = (
     "PMI_*",
     "PMIX_RANK",

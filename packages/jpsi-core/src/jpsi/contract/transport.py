@@ -77,7 +77,8 @@ class BytesTransport(Transport, Protocol):
     def exchange(self, command: Command, data: bytes = b"") -> BytesResult:
         """Run a command as `run` does, with these bytes as its input; its output may be any bytes.
 
-        The command has a `timeout`; its `stdin` is ignored. A broken connection may cut its input.
+        The command has a `timeout`; its `stdin` is ignored. If the connection breaks, it may run with a part
+        of its input.
 
         Raises:
             TransportError: the command could not be run, or it is unknown how it ended.
@@ -89,7 +90,8 @@ class FileTransport(Transport, Protocol):
     """A transport to a remote host with its own files: its jobs see no files of this machine.
 
     The files that jobs need are then sent along, in shell text that `run` passes as input. If the transport
-    is a `LineTransport` as well, it reports changes of jobs at once; otherwise the engine polls it often.
+    is a `LineTransport` as well, it reports changes of jobs at once; otherwise the engine polls it every few
+    seconds.
     """
 
     def directories(self) -> RemoteDirectories:

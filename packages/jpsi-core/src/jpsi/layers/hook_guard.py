@@ -28,7 +28,8 @@ class HookGuard:
     """The checks of one layer's function for a hook.
 
     The guarded function raises PluginError, which names the layer, if it fails or returns a value that the
-    specification does not allow. A JpsiError passes unchanged, as does ValueError if the hook may raise it.
+    specification does not allow. A JpsiError passes unchanged, and so does ValueError if the hook may raise
+    it.
     """
 
     hook: str

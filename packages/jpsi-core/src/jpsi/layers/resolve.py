@@ -61,7 +61,8 @@ def assemble(
     """Return the parts of the requested executor, completed from the configuration.
 
     The name is that of an executor or of a configured target, case ignored; None is the configured default.
-    The other arguments replace what is configured. PluginError, ConfigError; TypeError for a wrong `config`.
+    The other arguments replace what is configured. The errors are PluginError and ConfigError, and TypeError
+    for a `config` of the wrong class.
     """
     settings = configuration.load()
     plugins = installed(settings.plugin_path)

@@ -17,7 +17,8 @@ import attrs
 class JobState(enum.Enum):
     """The states of a job, in the order in which a job can pass through them.
 
-    NEW < QUEUED < ACTIVE < each of COMPLETED, FAILED and CANCELED: these three are final, and incomparable.
+    NEW < QUEUED < ACTIVE < each of COMPLETED, FAILED and CANCELED; these three are final and are not
+    comparable with each other.
     """
 
     NEW = "NEW"

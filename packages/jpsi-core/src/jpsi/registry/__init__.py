@@ -1,6 +1,7 @@
 """The registry of installed plugins.
 
-It finds plugins by their entry points, chooses versions, and imports those of the plugin path privately.
+It finds plugins by their entry points, chooses among their versions, and imports those from directories of
+the plugin path under private names.
 """
 
 from jpsi.registry.candidate import (

@@ -128,7 +128,8 @@ def removed_on_failure(package: str) -> Iterator[None]:
 def own_modules(candidate: Candidate) -> set[str]:
     """Return the top modules of a candidate's distribution, which may import each other only relatively.
 
-    They are packages or modules; of a namespace that distributions share, the part that has the plugin.
+    They are packages or single modules; of a namespace that several distributions share, the part that
+    contains the plugin.
     """
     origin = Path(candidate.origin or "")
     own = set()

@@ -59,7 +59,8 @@ class JobRequest:
 
 #: Returns the setting of an option for a job; ValueError says what the option cannot express.
 Writer: TypeAlias = Callable[[JobRequest], Setting]
-#: Reads an option's value, or an empty text, into a draft; ValueError says why no field can express it.
+#: Reads an option's value into a draft; ValueError says why no field can express it. For an option without a
+#: value the text is empty.
 Reader: TypeAlias = Callable[["Draft", str], None]
 #: Returns name and value of an option as scripts spell them, from those in `Options`.
 Spelled: TypeAlias = Callable[[str, str | None], tuple[str, str | None]]
@@ -99,7 +100,8 @@ class ScriptForm:
     options: Mapping[str, Option]
     #: The options that users may set past jpsi.
     custom: CustomOptions
-    #: Returns name and value as the system reads them, from those in `Options`, or raises ValueError.
+    #: Returns name and value as the system reads them, from those in `Options`; ValueError for values that it
+    #: would misread.
     spelled: Spelled = lambda name, value: (name, value)
     #: Yields the options in the words of a directive; ValueError for a word that is no option.
     parse: Callable[[Sequence[str]], Iterator[ParsedOption]]

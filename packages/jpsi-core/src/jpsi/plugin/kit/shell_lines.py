@@ -28,7 +28,8 @@ def forward_signals(name: str) -> list[ShellLine]:
     - `_NAME_pass SIGNAL`, which the traps call, sends a signal to the processes in `_NAME_pids`, a list in
       which a blank follows each id. It waits 0.2 s before, as a process that has just started may lose it.
     - `_NAME_wait PID` waits for the end of the first process in the list, stores its exit code in
-      `_NAME_code`, and removes it from the list. It first passes on an earlier signal to all processes.
+      `_NAME_code`, and removes it from the list. It first passes on a signal that arrived earlier, to all
+      processes.
     """
     return _lines(_FORWARDING.replace("NAME", name))
 
@@ -59,7 +60,8 @@ def require_program(name: str) -> list[ShellLine]:
 def command_lines(command: Command, not_found: ShellLine) -> list[ShellLine]:
     r"""Return lines of POSIX shell that exec a command, with its environment; its `stdin` is ignored.
 
-    They are for interfaces that accept only a shell script. `not_found` runs, and ends it, without a command.
+    They are for interfaces that accept only a shell script. The line `not_found` runs if there is no such
+    command; it must end the shell.
 
     >>> print(*command_lines(Command(["ls", "a b"], environment={"B": "1"}), line("exit", "127")), sep="\n")
     command -v ls >/dev/null 2>&1 || { exit 127; }
