@@ -181,7 +181,9 @@ def test_attaching_to_an_unknown_job_warns_immediately(run: Run) -> None:
     messages = result.stderr.decode().splitlines()
     assert result.returncode == 125
     assert messages[0] == "jpsi: warning: toy knows no job 99; jpsi asks again before it gives up"
-    assert messages[1].startswith("jpsi: job failed: the batch system does not know the native id")
+    assert messages[1].startswith(
+        "jpsi: cannot follow 99 on toy: the batch system does not know the native id"
+    )
 
 
 def test_attaching_to_an_unknown_job_warns_immediately_on_a_terminal(

@@ -161,7 +161,7 @@ def _to_spec(document: Value) -> JobSpec:
     attributes = top["attributes"].fields(("system",), ("user",))
     system = _system(attributes["system"])
     command = _command(task["command"])
-    job = _job(system["job"]) if "job" in system else {}
+    job = {key: _job_text(key, it) for key, it in system["job"].mapping().items()} if "job" in system else {}
     custom = {f"job.{key}": text for key, text in job.items() if key != "name"}
     custom |= _extra_counts(task["count"])
     plain: dict[str, Any] = {
@@ -220,13 +220,11 @@ def _system(system: Value) -> dict[str, Value]:
     return found
 
 
-def _job(job: Value) -> dict[str, str]:
-    found = job.mapping()
-    for key in [key for key in found if key != "name"]:
-        # other keys are free, but one that is nearly `name` is a mistake
-        if hint := did_you_mean(key, ["name"]):
-            found[key].unknown(f"is not used by jpsi{hint}")
-    return {key: value.text() for key, value in found.items()}
+def _job_text(key: str, value: Value) -> str:
+    # other keys are free, but one that is nearly `name` is a mistake
+    if key != "name" and (hint := did_you_mean(key, ["name"])):
+        value.unknown(f"is not used by jpsi{hint}")
+    return value.text()
 
 
 def _environment(environment: Value) -> dict[str, str | None]:

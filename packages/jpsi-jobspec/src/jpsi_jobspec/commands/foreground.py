@@ -54,6 +54,8 @@ class Waiting:
     as_json: bool = False
     #: What the command expects of another process that drives the run meanwhile.
     expectation: str = "waiting for its end"
+    #: True to report failures of which this process has not been told while it drove the run.
+    is_reporting: bool = True
 
 
 def drive_run(run: Journal, options: Waiting) -> int:
@@ -121,6 +123,8 @@ def _drive(journal: Journal, options: Waiting) -> Journal:
 
 def _report_failures(run: Journal, options: Waiting) -> None:
     """Report what failed in a run, or among the entries of interest, that this process has not driven."""
+    if not options.is_reporting:
+        return
     entries: dict[str, list[Part]] = {}
     for part in run.all_parts() if options.entries is None else options.entries.parts(run):
         entries.setdefault(part.entry.id, []).append(part)

@@ -91,13 +91,14 @@ def cancel(arguments: Arguments, *, tasks: Collection[str]) -> int:
         return EXIT_DONE
     if not entries:
         last.cancel()
-        drive_run(last, Waiting())
+        drive_run(last, Waiting(is_reporting=False))
         return EXIT_DONE
     ending = entries.cancel(last)
     for group in entries.inside.keys() - ending.inside.keys():
         print_errors([f"{group} has not begun; once it does, what was cancelled does not run in it"])
     if ending:
-        drive_run(last, Waiting(entries=ending, expectation=f"it will cancel {', '.join(tasks)}"))
+        expectation = f"it will cancel {', '.join(tasks)}"
+        drive_run(last, Waiting(entries=ending, expectation=expectation, is_reporting=False))
         last.read_new_events()
         click.echo(f"cancelled: {', '.join(ending.cancelled(last)) or 'nothing, all had ended'}", err=True)
     return EXIT_DONE

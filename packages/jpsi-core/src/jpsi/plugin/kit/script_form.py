@@ -180,12 +180,8 @@ class ScriptForm:
         for name, value in options.items():
             if name not in readers:
                 draft.keep(name, value)
-        return ForeignScript(
-            spec=draft.spec,
-            directives=len(directives),
-            lost=tuple(draft.lost),
-            unread_limit=draft.unread_limit,
-        )
+        lost, limit = tuple(draft.lost), draft.unread_limit
+        return ForeignScript(spec=draft.spec, directives=len(directives), lost=lost, unread_limit=limit)
 
     def _directive(self, name: str, value: str | None) -> Directive:
         option, text = self.spelled(name, value)
