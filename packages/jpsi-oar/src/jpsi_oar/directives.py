@@ -174,8 +174,10 @@ _FORM = kit.ScriptForm(
         "stderr": _path_option("stderr_path", "/dev/null"),
         "resource": kit.Option(_write_resources, read_resources),
         "queue": kit.attribute_option("queue_name"),
-        "project": kit.Option(_write_project, kit.attribute_option("project_name").read),
-        "type": kit.Option(_write_type, _read_types),
+        "project": kit.Option(
+            _write_project, kit.attribute_option("project_name").read, expresses=("project_name",)
+        ),
+        "type": kit.Option(_write_type, _read_types, expresses=("reservation_id",)),
         "anterior": kit.Option(_write_anterior, _read_anterior),
         "array": kit.Option(lambda it: it.context.elements, _read_array),
     },
