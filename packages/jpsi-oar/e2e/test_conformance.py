@@ -25,8 +25,8 @@ class TestOar(ExecutorConformance):
     config_class = OarConfig
     unknown_id = "9999998"
     directives = ("#OAR --hold", "#OAR -q nosuch")
-    # it takes OAR seconds to start a job, and to notice its end
-    timeout_seconds = 300.0
+    # a test submits a hundred jobs, and jobs of others wait behind them
+    timeout_seconds = 900.0
 
     @pytest.fixture
     def config(self, work_directory: Path) -> OarConfig:

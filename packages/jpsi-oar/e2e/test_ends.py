@@ -19,7 +19,7 @@ from jpsi_testing.conformance.base import Gate, Proof, shell
 
 pytestmark = pytest.mark.skipif(shutil.which("oarsub") is None, reason="there is no oarsub on PATH")
 
-PATIENCE = 300.0
+PATIENCE = 900.0
 #: All that ci/oar has.
 EVERYTHING = ResourceSpecV1(node_count=2, exclusive_node_use=True)
 
