@@ -51,7 +51,8 @@ cut) REAL "$@" | head -c 700 ;;
 esac
 """
 
-# Submits many jobs at once, or finds them again; each proves that it ran, and has its own exit code.
+# Submits many jobs at once, or finds them again; each proves that it ran, and has its own exit code. None
+# ends before the second client, which does not find jobs whose end the first one has seen.
 _CLIENT = r"""
 import sys
 from pathlib import Path
@@ -60,20 +61,22 @@ import jpsi
 
 root, what, name, count = Path(sys.argv[1]), *sys.argv[2:]
 executor = jpsi.JobExecutor.get_instance(name)
-text = 'echo "$1" >>"$2"; exit "$1"'
+text = 'echo "$1" >>"$2"; while [ ! -e "$3" ]; do sleep 0.1; done; exit "$1"'
 if what == "submit":
-    specs = [["-c", text, "sh", str(number), f"{root}/proof"] for number in range(int(count))]
+    specs = [["-c", text, "sh", str(it), f"{root}/proof", f"{root}/gate"] for it in range(int(count))]
     print("begun", flush=True)
     executor.submit_many([jpsi.Job(jpsi.JobSpec("/bin/sh", spec)) for spec in specs])
 else:
     jobs = executor.recover()
+    Path(root, "gate").touch()
     executor.submit_many(job for job in jobs if job.status.state is jpsi.JobState.NEW)
     for job in jobs:
         status = job.wait(300)
         print(job.spec.arguments[3], None if status is None else status.exit_code, flush=True)
 """
 
-_CLIENT_SETTINGS = {"array_size": 20, "shortest_interval": "0.5s", "longest_interval": "1s", "grace": "15s"}
+_INTERVALS = {"shortest_interval": "0.5s", "longest_interval": "1s", "grace": "15s"}
+_CLIENT_SETTINGS = {"array_size": 20, **_INTERVALS}
 
 
 class NumberedJobs:
