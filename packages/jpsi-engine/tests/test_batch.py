@@ -219,6 +219,22 @@ def test_signalled_end_waits_for_the_state_of_the_queue(bench: Bench) -> None:
     assert bench.last() == (JobState.CANCELED, 0, Reason.CANCELLED, Evidence.QUEUE)
 
 
+def test_the_queue_is_polled_again_soon_while_it_says_that_an_ended_job_runs(bench: Bench) -> None:
+    """Slurm calls a cancelled job COMPLETING until its node is clean."""
+    bench.submit()
+    bench.poll()
+    bench.leave("active", "signalled", "exit.run.143")
+    bench.collect_markers()
+    bench.clock.advance(3)
+
+    bench.poll()
+
+    due = bench.engine._open()[0].next_poll_time()
+    assert due is not None
+    assert due - bench.clock() < 5
+    assert not any(state.final for state in bench.states())
+
+
 def test_a_snapshot_from_before_the_exit_marker_does_not_decide_the_end(bench: Bench) -> None:
     native_id = bench.submit()
     bench.scheduler.end_as(native_id, FakeState.TIMEOUT)

@@ -21,7 +21,8 @@ import pytest
 
 import jpsi
 from jpsi_engine import host, job_store
-from jpsi_engine.spool import ArrayMember, Spool, prune
+from jpsi_engine.spool import ArrayMember, Spool
+from jpsi_engine.spool.pruning import prune
 from jpsi_engine.verdict import CANCEL, Stop, has_exit_marker
 from jpsi_testing.fake import FakeScheduler, on_path
 

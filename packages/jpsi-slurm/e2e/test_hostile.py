@@ -9,6 +9,7 @@ from real_slurm import PLAIN, command, custom, final_status, native_id, running
 
 import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobState
+from jpsi_slurm.directives import legal_name
 from jpsi_testing.conformance.base import Proof, shell
 
 
@@ -45,7 +46,7 @@ def texts(canary: Path) -> list[str]:
     ]
 
 
-def test_names_arrive_as_they_are_or_are_refused(
+def test_names_arrive_legal_or_are_refused(
     executor: JobExecutor, tmp_path: Path, texts: list[str], canary: Path
 ) -> None:
     jobs = {}
@@ -60,7 +61,7 @@ def test_names_arrive_as_they_are_or_are_refused(
 
     for number, job in jobs.items():
         assert final_status(job).state is JobState.COMPLETED, texts[number]
-        assert (tmp_path / str(number)).read_text() == texts[number]
+        assert (tmp_path / str(number)).read_text() == legal_name(texts[number])
     refused = [text for number, text in enumerate(texts) if number not in jobs]
     # names that sbatch cannot take, or would not pass on to the job
     assert all(set(text) & set("\n/\\") or len(text) > 1024 for text in refused)

@@ -17,6 +17,7 @@ import pytest
 from jpsi import Job, JobExecutor, JobSpec, escape
 from jpsi.plugin import BatchConfig
 from jpsi_slurm import SlurmConfig
+from jpsi_slurm.directives import legal_name
 from jpsi_testing import ExecutorConformance
 from jpsi_testing.conformance.attributes import TRANSLATED
 from jpsi_testing.conformance.base import Gate
@@ -87,6 +88,10 @@ class TestSlurm(_RemoteConformance):
     config_class = SlurmConfig
     unknown_id = "99999999"
     directives = ("#SBATCH --job-name=evil", "#SBATCH --partition=nowhere")
+
+    def native_name(self, name: str) -> str:
+        """Return the name that Slurm has of a job."""
+        return legal_name(name)
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
         """Cancel a job with scancel."""

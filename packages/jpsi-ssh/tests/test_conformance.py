@@ -12,6 +12,7 @@ import pytest
 
 from fake_ssh import FakeSsh
 from jpsi_slurm import SlurmConfig
+from jpsi_slurm.directives import legal_name
 from jpsi_testing import ExecutorConformance
 
 
@@ -24,6 +25,10 @@ class TestSlurm(ExecutorConformance):
     fake_system = "slurm"
     submit_command = "sbatch"
     config_class = SlurmConfig
+
+    def native_name(self, name: str) -> str:
+        """Return the name that Slurm has of a job."""
+        return legal_name(name)
 
     @pytest.fixture(autouse=True)
     def _remote_home(self, ssh: FakeSsh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -281,3 +281,18 @@ def test_an_urgent_request_is_polled_soon_though_markers_arrive() -> None:
     interval.request_poll(3.0, is_urgent=True)
 
     assert interval.next_poll_time() == 4.0
+
+
+def test_an_end_that_the_queue_does_not_tell_yet_is_polled_soon_although_markers_came() -> None:
+    interval = poll_interval()
+    interval.request_poll(0.0)
+    interval.note_marker(1.0)
+    interval.note_poll(2.0, 2.0)
+    assert interval.next_poll_time() == 2.0 + QUIET_SECONDS
+
+    interval.note_unsettled()
+
+    assert interval.next_poll_time() == 4.0
+    interval.note_poll(4.0, 4.0)
+    interval.note_unsettled()
+    assert interval.next_poll_time() == pytest.approx(4.0 + 2.0 * 1.6)

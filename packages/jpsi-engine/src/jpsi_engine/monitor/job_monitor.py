@@ -229,6 +229,8 @@ class JobMonitor(Publisher):
             self._apply_snapshot(snapshot, jobs, now())
             self._repeat_cancels(jobs, now)
             self._poll_interval.note_jobs(now(), all_wait=self._all_wait(now()))
+            if any(job.is_ending for job in self._followed()):
+                self._poll_interval.note_unsettled()
 
     def _all_wait(self, now: float) -> bool:
         """Return True if all jobs wait, and the machine where they start is reporting their markers."""

@@ -138,6 +138,11 @@ class JobView:
         return self.absent_since is not None or is_final(self.queued)
 
     @property
+    def is_ending(self) -> bool:
+        """True if it has left an exit marker while the queue still says that it runs."""
+        return self.has_exit and self.queued is not None and not self.has_left_queue
+
+    @property
     def is_only_queued(self) -> bool:
         """True if nothing is known about the job except what the queue says, and the queue has it."""
         has_other_facts = bool(self.markers) or self.stop is not None or self.accounted is not None

@@ -95,6 +95,8 @@ class PollInterval:
         # When the first reason to poll since then came up, and when the last urgent one did.
         self._requested: float | None = None
         self._urgent_request = _NEVER
+        # True if the last poll did not tell how a job has ended that has left an exit marker.
+        self._is_unsettled = False
         # Since when a due poll has been put off: because another process is polling, or because one just has.
         self._busy_since: float | None = None
         self._deferred_since: float | None = None
@@ -103,9 +105,8 @@ class PollInterval:
         """Return when to poll next."""
         with self._lock:
             quiet = min(QUIET_SECONDS, self.longest)
-            is_quiet = (
-                self._last_marker > self._last_ended - quiet and self._urgent_request <= self._last_begun
-            )
+            is_urgent = self._is_unsettled or self._urgent_request > self._last_begun
+            is_quiet = self._last_marker > self._last_ended - quiet and not is_urgent
             return max(self._due, self._last_ended + max(self._rest, quiet if is_quiet else 0.0))
 
     def request_poll(self, now: float, *, is_urgent: bool = False) -> None:
@@ -160,6 +161,14 @@ class PollInterval:
         with self._lock:
             self._last_marker = now
 
+    def note_unsettled(self) -> None:
+        """Note after a poll that the batch system does not tell yet how a job has ended.
+
+        No marker will tell, so the next poll does not wait until markers are quiet; the intervals grow.
+        """
+        with self._lock:
+            self._is_unsettled = True
+
     def note_poll(self, begun: float, ended: float) -> None:
         """Note a poll, successful or not, by this process or by another one whose snapshot this process uses.
 
@@ -168,6 +177,7 @@ class PollInterval:
         with self._lock:
             self._last_begun, self._last_ended = max(begun, self._last_begun), max(ended, self._last_ended)
             self._requested = self._busy_since = self._deferred_since = None
+            self._is_unsettled = False
             self._due = self._last_ended + self._interval * (1 + _JITTER * self._jitter())
             if self._interval < self.longest or not self._is_relaxed(ended):
                 self._interval = min(self._interval * _GROWTH, self.longest)
