@@ -527,3 +527,19 @@ def test_scripts_that_name_bash_are_sourced_by_bash_and_their_functions_reach_th
 
     assert job.wait(20).state is JobState.COMPLETED
     assert (tmp_path / "out").read_text() == "ho\n"
+
+
+@pytest.mark.parametrize("option", ["-e", "-n", "-x"])
+def test_an_option_of_a_scripts_shell_does_not_change_the_runner(
+    executor: JobExecutor, tmp_path: Path, option: str
+) -> None:
+    (tmp_path / "prepare").write_text(f"#!/bin/bash {option}\n")
+    job = Job(
+        JobSpec("/bin/sh", ["-c", "exit 3"], pre_launch=tmp_path / "prepare", stderr_path=tmp_path / "err")
+    )
+
+    executor.submit(job)
+
+    status = job.wait(20)
+    assert (status.state, status.exit_code) == (JobState.FAILED, 3)
+    assert (tmp_path / "err").read_text() == ""

@@ -71,3 +71,28 @@ class TestSlurm(RunTests, NodeTests, ComponentTests, StagingTests, EndTests, Arr
 
         assert self.run(executor, spec).state is jpsi.JobState.COMPLETED
         assert (tmp_path / "out").read_text() == "0\n"
+
+    @pytest.mark.parametrize("inherits", [True, False])
+    def test_processes_see_the_index_of_their_user(
+        self, executor: jpsi.JobExecutor, tmp_path: Path, inherits: bool
+    ) -> None:
+        """The variables of srun, among which is Slurm's own index, do not replace it."""
+        command = 'echo "$SLURM_ARRAY_TASK_ID" >"$1/$2-$SLURM_PROCID"'
+        jobs = [
+            jpsi.Job(
+                jpsi.JobSpec(
+                    "/bin/sh",
+                    ["-c", command, "sh", tmp_path, name],
+                    environment={"JPSI_ARRAY_INDEX": name},
+                    inherit_environment=inherits,
+                    resources=jpsi.ResourceSpecV1(process_count=2),
+                )
+            )
+            for name in ("40", "43")
+        ]
+
+        executor.submit_many(jobs)
+
+        assert [self.end(job).exit_code for job in jobs] == [0, 0]
+        found = {it.name: it.read_text() for it in tmp_path.glob("4?-?")}
+        assert found == {"40-0": "40\n", "40-1": "40\n", "43-0": "43\n", "43-1": "43\n"}

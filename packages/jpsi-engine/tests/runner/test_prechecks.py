@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,12 @@ SHELL = ["/bin/sh", "-e"]
     ("text", "shell"),
     [
         ("#!/bin/bash\n", ["/bin/bash"]),
-        ("#! /usr/bin/env bash\n", ["/usr/bin/env", "bash"]),
+        ("#! /usr/bin/env bash\n", [shutil.which("bash")]),
         ("#!/bin/bash -l \n", ["/bin/bash", "-l"]),
-        ("#!/opt/bin/ksh93\n", ["/opt/bin/ksh93"]),
+        ("#!/bin/bash --login\n", ["/bin/bash", "-l"]),
+        ("#!/bin/bash -e\n", ["/bin/bash"]),  # for the script, not for the runner
+        ("#!/bin/bash -n\n", ["/bin/bash"]),
+        ("#!/opt/bin/ksh93\n", SHELL),  # not on this machine
         ("#!/bin/sh\n", SHELL),
         ("#!/usr/bin/python3\n", SHELL),
         ("#!/bin/mybash\n", SHELL),
@@ -34,13 +38,18 @@ def test_the_first_line_of_a_script_names_the_shell(tmp_path: Path, text: str, s
     assert job_shell(JobSpec("a", post_launch="pre", directory=tmp_path), SHELL) == shell
 
 
-def test_the_shell_of_pre_launch_takes_precedence(tmp_path: Path) -> None:
-    for name in ("bash", "ksh"):
-        (tmp_path / name).write_text(f"#!/bin/{name}\n")
+def test_scripts_that_name_different_shells_are_refused(tmp_path: Path) -> None:
+    ksh = tmp_path / "bin/ksh"
+    ksh.parent.mkdir()
+    ksh.symlink_to("/bin/sh")
+    (tmp_path / "before").write_text(f"#!{ksh}\n")
+    (tmp_path / "after").write_text("#!/bin/bash\n")
 
-    spec = JobSpec("a", pre_launch=tmp_path / "ksh", post_launch=tmp_path / "bash")
+    spec = JobSpec("a", pre_launch=tmp_path / "before", post_launch=tmp_path / "after")
 
-    assert job_shell(spec, SHELL) == ["/bin/ksh"]
+    assert local_problems(spec, "/bin/sh") == [
+        "pre_launch and post_launch name different shells in their first lines"
+    ]
 
 
 def test_a_script_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ case ${{1-}} in
   unset IFS
   for _jpsi_name in $_jpsi_found; do
     case $_jpsi_name in
-    {patterns}) ;;
+{kept}    {patterns}) ;;
     *) case $_jpsi_exported in *",$_jpsi_name,"*) ;; *) continue ;; esac ;;
     esac
     eval "set -- \\${{$_jpsi_name+\\"$_jpsi_name=\\$$_jpsi_name\\"}} \\"\\$@\\""
@@ -68,7 +68,11 @@ done"""
 
 
 def start_process(
-    env_command: Sequence[str], rank_variables: Sequence[str], lines: Iterable[str] = ()
+    env_command: Sequence[str],
+    rank_variables: Sequence[str],
+    lines: Iterable[str] = (),
+    *,
+    kept_variables: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield the lines at the beginning of the runner's file that start a single process.
 
@@ -76,6 +80,7 @@ def start_process(
         env_command: the words of the command env(1) with the variables that each process gets.
         rank_variables: patterns of the names of the variables that the launcher sets.
         lines: further changes to the command of the process, in "$@".
+        kept_variables: names of variables that the process gets from `env_command` in any case.
     """
     yield _NAMES
     yield _PROCESS.format(
@@ -83,6 +88,7 @@ def start_process(
         code=SETUP_CODE,
         # the empty name, which no variable has, if there is no pattern
         patterns=" | ".join(rank_variables) or "''",
+        kept=f"    {' | '.join(kept_variables)}) continue ;;\n" if kept_variables else "",
         lines="".join(f"  {it}\n" for it in lines),
         environment=" ".join(env_command),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +18,13 @@ from jpsi.plugin import JobSpec
 _CHECK_SECONDS = 10
 # The kernel reads no more of the first line.
 _MAX_LINE = 256
-# Shells that run POSIX shell scripts as they are, other than sh.
-_INTERPRETER = re.compile(rb"#![ \t]*(/\S*/(?:env[ \t]+)?(?:bash|ksh|ksh93|mksh)(?:[ \t]+-\S+)?)[ \t]*\n")
+# Shells that run POSIX shell scripts as they are, other than sh. Of their options, only that of a login shell
+# is used: such as -e would end the runner itself.
+_INTERPRETER = re.compile(
+    rb"#![ \t]*(?:(?P<path>/\S*/(?:bash|ksh|ksh93|mksh))|/\S*/env[ \t]+(?P<name>bash|ksh|ksh93|mksh))"
+    rb"(?:[ \t]+(?P<options>-\S+))?[ \t]*\n"
+)
+_LOGIN = (b"-l", b"--login")
 
 
 def expand_home(path: Path, home: Path | None = None) -> Path:
@@ -34,7 +40,8 @@ def job_shell(spec: JobSpec, shell: Sequence[str]) -> list[str]:
 
     A script names a shell by its first line, such as `#!/bin/bash`. It is sourced by that shell, so that the
     job gets the functions that the script exports. A line that names `sh`, or a program that does not run
-    POSIX shell scripts, has no effect, and neither has a file that this machine cannot read yet.
+    POSIX shell scripts, has no effect, and neither has a shell that this machine lacks, or a file that it
+    cannot read yet.
     """
     directory = Path() if spec.directory is None else expand_home(spec.directory)
     named = (_interpreter(directory / expand_home(it)) for it in _scripts(spec).values())
@@ -52,7 +59,10 @@ def _interpreter(script: Path) -> list[str]:
             found = _INTERPRETER.match(file.readline(_MAX_LINE))
     except OSError:
         return []
-    return [] if found is None else os.fsdecode(found[1]).split()
+    if found is None:
+        return []
+    path = shutil.which(os.fsdecode(found["path"] or found["name"]))
+    return [] if path is None else [path, *(["-l"] if found["options"] in _LOGIN else [])]
 
 
 def local_problems(spec: JobSpec, shell: str) -> list[str]:
@@ -68,6 +78,9 @@ def local_problems(spec: JobSpec, shell: str) -> list[str]:
         path = expand_home(script)
         if not _is_staged_in(path, spec, directory or Path(current or "/")):
             problems += _script_problems(name, (directory or Path()) / path, shell)
+    named = {tuple(_interpreter((directory or Path()) / expand_home(it))) for it in _scripts(spec).values()}
+    if len(named - {()}) > 1:
+        problems.append("pre_launch and post_launch name different shells in their first lines")
     return problems
 
 

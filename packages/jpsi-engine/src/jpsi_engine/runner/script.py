@@ -50,7 +50,9 @@ def runner_lines(run: Run) -> Iterator[str]:
     if starter is not None:
         may_lack_nodes = run.nodes and not run.needs_nodes
         further_lines = [own_variables.drop_node_variables(run.file(NODES))] if may_lack_nodes else []
-        yield from clean_environment.start_process(command.env_command, run.rank_variables, further_lines)
+        yield from clean_environment.start_process(
+            command.env_command, run.rank_variables, further_lines, kept_variables=run.kept_variables
+        )
     yield from run.frame.begin(f"{run.events}/{run.job_id}.{run.attempt}", run.folder, run.attempt)
     if run.uses_home:
         # The spec may set HOME for the job.

@@ -38,6 +38,8 @@ class Run:
     launch: Sequence[ShellLine]
     #: Patterns of the names of the variables that the launcher sets for each process.
     rank_variables: Sequence[str] = ()
+    #: Names of variables of the spec that those of the launcher do not replace.
+    kept_variables: Sequence[str] = ()
     #: True if the launcher's lines source pre_launch and post_launch and open the streams.
     sources_scripts: bool = False
     #: The lines that print the name of the node of each process; empty if there is to be no node file.

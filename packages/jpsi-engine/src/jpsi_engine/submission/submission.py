@@ -501,13 +501,15 @@ class SubmissionPipeline:
         staged = plan(spec)
         if remote_staging is not None:
             staged = self._plan_transfers(remote_staging, submission).runner
+        own = _own_index(spec, self._backend.capabilities.arrays)
         return Run(
             job_id=job_id,
             attempt=submission.attempt,
             folder=f"{layout.jobs}/{job_id}",
             events=layout.events,
             directory=str(spec.directory or self._run_host.directory()),
-            spec=_with_own_index(spec, self._backend.capabilities.arrays),
+            spec=attrs.evolve(spec, environment={**own, **(spec.environment or {})}) if own else spec,
+            kept_variables=tuple(own),
             launch=submission.launch,
             rank_variables=submission.rank_variables,
             sources_scripts=submission.sources_scripts,
@@ -518,17 +520,16 @@ class SubmissionPipeline:
         )
 
 
-def _with_own_index(spec: JobSpec, arrays: Arrays | None) -> JobSpec:
-    """Return a spec with the index that its user knows in the variable of the batch system, too.
+def _own_index(spec: JobSpec, arrays: Arrays | None) -> dict[str, str]:
+    """Return the variables of the batch system that get the index which the job's user knows.
 
     A program that reads `SLURM_ARRAY_TASK_ID`, say, finds it there, also in a job that repeats an element. A
     variable that the spec sets is kept, and so is one that commands inside of the job read.
     """
     index = array_index(spec.environment)
     if index is None or arrays is None or (arrays.reads_index and process_count(spec.resources) > 1):
-        return spec
-    own = dict.fromkeys(arrays.index_variable.split(), str(index))
-    return attrs.evolve(spec, environment={**own, **(spec.environment or {})})
+        return {}
+    return dict.fromkeys(arrays.index_variable.split(), str(index))
 
 
 def _discard(locks: Mapping[JobIntent, int]) -> None:
