@@ -24,6 +24,13 @@ DIRECTIVES = {
     "oar": "#OAR -l nodes=2",
 }
 
+DOCUMENT = """\
+version: 1
+resources: [{type: slot, label: mine, count: 1, with: {type: core, count: 1}}]
+tasks: [{command: ["true"], slot: mine, count: {total: 1}}]
+attributes: {system: {duration: 60}}
+"""
+
 
 def _script(folder: Path, text: str) -> Path:
     path = folder / "my.sbatch"
@@ -123,6 +130,12 @@ def test_patterns_of_slurm_in_paths_are_named(run: Run, tmp_path: Path) -> None:
         "in log-%x-%4j-%a-100%.txt\n"
     )
     assert (tmp_path / "log-%x-%4j-%a-100%.txt").exists()
+
+
+def test_a_document_may_name_its_interpreter(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(f"#!/usr/bin/env -S jpsi run -f\n{DOCUMENT}")
+
+    assert run("validate", "-f", "job.yaml").returncode == 0
 
 
 def test_a_script_in_the_place_of_a_document_is_called_one(run: Run, tmp_path: Path) -> None:

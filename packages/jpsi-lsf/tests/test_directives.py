@@ -56,6 +56,7 @@ def test_names_queues_projects_and_reservations() -> None:
     ("licenses", "expected"),
     [
         ("matlab:2,abaqus", ["-n 1", "-R rusage[matlab=2,abaqus=1]"]),
+        ("mem:2", ["attributes.licenses: mem is a load index of LSF, and no license"]),
         ("a@b", ["attributes.licenses: 'a@b' is no resource of LSF: letters, digits and _ alone"]),
         ("a|b", ["attributes.licenses must be names with counts, such as matlab:2,abaqus, not 'a|b'"]),
     ],

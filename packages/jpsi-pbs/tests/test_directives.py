@@ -327,6 +327,9 @@ def test_licenses_are_resources_of_the_job() -> None:
     lines = _lines(spec(licenses="matlab:2,abaqus"))
     assert {"#PBS -l matlab=2", "#PBS -l abaqus=1"} <= set(lines)
     assert "attributes.licenses: jpsi knows no option" in _problems(spec(licenses="a"), TORQUE)[0]
+    assert _problems(spec(licenses="walltime:5,ncpus:64")) == [
+        "attributes.licenses: ncpus, walltime is a resource of PBS, and no license"
+    ]
 
 
 def test_configured_options() -> None:

@@ -81,7 +81,7 @@ def test_every_attribute_is_rendered() -> None:
         "partition": "main",
         "account": "proj1",
         "reservation": "r1",
-        "licenses": "matlab:2,abaqus",
+        "licenses": "matlab:2,abaqus:1",
         "time": "61",
         "nodes": "2",
         "ntasks": "6",

@@ -243,19 +243,28 @@ _jpsi_mark=$_jpsi_run
 # A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
-_jpsi_pids='' _jpsi_got=''
+_jpsi_pids='' _jpsi_got='' _jpsi_begun=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _jpsi_pass() {
   _jpsi_got=$1
   [ -n "$_jpsi_pids" ] || return 0
   # A process that dash has just started loses a signal until it has reset its traps.
-  PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
+  if _jpsi_is_young; then
+    PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
+  fi
   # shellcheck disable=SC2086  # several words
   kill -s "$1" $_jpsi_pids 2>/dev/null || :
+}
+# True in the first seconds of a process, and where no file tells the time.
+_jpsi_is_young() {
+  _jpsi_now=''
+  { read -r _jpsi_now _ </proc/uptime; } 2>/dev/null || :
+  [ -z "$_jpsi_begun" ] || [ $((${_jpsi_now%.*} - ${_jpsi_begun%.*})) -le 1 ]
 }
 # A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127. If
 # the process ended as the signal came, bash 5.2 may have lost the exit code, and returns -1.
 _jpsi_wait() {
+  [ -n "$_jpsi_begun" ] || { read -r _jpsi_begun _ </proc/uptime; } 2>/dev/null || :
   # One that came while processes were started may have missed some.
   [ -z "$_jpsi_got" ] || _jpsi_pass "$_jpsi_got"
   _jpsi_code=''
@@ -267,6 +276,7 @@ _jpsi_wait() {
     [ -n "$_jpsi_got" ] || break
   done
   _jpsi_pids=${_jpsi_pids#* }
+  [ -n "$_jpsi_pids" ] || _jpsi_begun=''
 }
 for _jpsi_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
   # shellcheck disable=SC2064  # the signal of now

@@ -35,6 +35,8 @@ _GPUS = re.compile(r"ngpus_physical=(?P<count>[0-9]+)(?P<method>/host|/task)?")
 _GPU = re.compile(r"num=(?P<count>[0-9]+)(?P<method>/task)?")
 # lsf.shared of LSF 10.1, RESOURCENAME
 _RESOURCE = re.compile(r"\w+", re.ASCII)
+# "Built-in load indices" of the LSF 10.1 manual
+_LOAD_INDEX = re.compile("io|it|ls|mem|pg|r15m|r15s|r1m|status|swp|tmp|ut")
 _NOT_EXPRESSIBLE = "jpsi cannot express it"
 
 
@@ -128,6 +130,9 @@ def _memory_usage(requested: ResourceSpecV1, config: LsfConfig) -> list[str]:
 
 def _license_usage(spec: JobSpec) -> list[str]:
     counts = spec.attributes.license_counts()
+    if own := sorted(filter(_LOAD_INDEX.fullmatch, counts)):
+        msg = f"attributes.licenses: {', '.join(own)} is a load index of LSF, and no license"
+        raise ValueError(msg)
     wrong = [name for name in counts if not _RESOURCE.fullmatch(name)]
     if wrong:
         msg = f"attributes.licenses: {wrong[0]!r} is no resource of LSF: letters, digits and _ alone"

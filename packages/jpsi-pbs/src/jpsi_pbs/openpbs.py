@@ -35,6 +35,11 @@ _VERSION = re.compile(r"^    pbs_version = ([0-9]+)\.", re.MULTILINE)
 # src/cmds/qsub.c of OpenPBS 22.05.11, but not of 20.0.1, the release before: `-J 1-9%2`
 _YEAR_OF_ARRAY_LIMITS = 22
 _CENTURY = 2000
+# pbs_resources(7B): what has a meaning of its own in `-l`
+_OWN_RESOURCE = re.compile(
+    "arch|cput|file|host|(min_|max_)?walltime|p?v?mem|mpiprocs|nchunk|ncpus|nice|nodect|nodes|ompthreads|pcput|"
+    "place|preempt_targets|select|site|software|start_time|vnode|vntype"
+)
 _HISTORY = re.compile(r"^    job_history_enable = (\w+)$", re.MULTILINE)
 
 
@@ -51,7 +56,11 @@ def _write_queue(request: JobRequest) -> str | None:
 
 def _write_licenses(request: JobRequest) -> tuple[str, ...]:
     """Return a resource of the whole job for each license; pbs_resources(7B)."""
-    return tuple(f"{name}={count}" for name, count in request.spec.attributes.license_counts().items())
+    counts = request.spec.attributes.license_counts()
+    if own := sorted(filter(_OWN_RESOURCE.fullmatch, counts)):
+        msg = f"attributes.licenses: {', '.join(own)} is a resource of PBS, and no license"
+        raise ValueError(msg)
+    return tuple(f"{name}={count}" for name, count in counts.items())
 
 
 class OpenPbs(Hooks):

@@ -217,6 +217,11 @@ def legal_name(name: str) -> str:
     return _ILLEGAL_CHARACTERS.sub("_", name)
 
 
+def _write_licenses(request: kit.JobRequest) -> str | None:
+    counts = request.spec.attributes.license_counts()
+    return ",".join(f"{name}:{count}" for name, count in counts.items()) or None
+
+
 def _dependency(request: kit.JobRequest) -> str | None:
     """Return the dependencies, all of which must be satisfied."""
     return ",".join(f"after{it.kind.value}:{it.native_id}" for it in request.context.after) or None
@@ -243,7 +248,7 @@ _OPTIONS = {
     "partition": kit.attribute_option("queue_name"),
     "account": kit.attribute_option("project_name"),
     "reservation": kit.attribute_option("reservation_id"),
-    "licenses": kit.attribute_option("licenses"),
+    "licenses": kit.Option(_write_licenses, kit.attribute_option("licenses").read, expresses=("licenses",)),
     # `--time=0` means UNLIMITED; partitions with a limit never start such a job.
     "time": kit.duration_option(timedelta(minutes=1), parse_time),
     "nodes": kit.count_option("node_count", lambda it: node_count(it.resources)),

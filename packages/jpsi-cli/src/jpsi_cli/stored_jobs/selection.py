@@ -189,7 +189,7 @@ def index_list(jobs: Iterable[StoredJob], beginning: str) -> str:
     """Return the indices of elements after a beginning, such as `, index 3,5-9`; empty if they have none."""
     from jpsi.plugin.kit import write_indices  # noqa: PLC0415  few jobs have indices
 
-    indices = [job.array_index for job in jobs if job.array_index is not None]
+    indices = sorted(job.array_index for job in jobs if job.array_index is not None)
     return f"{beginning}index {write_indices(indices)}" if indices else ""
 
 

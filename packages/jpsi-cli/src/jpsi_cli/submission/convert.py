@@ -58,6 +58,7 @@ _PACKAGES = {
     "#$": "jpsi-gridengine",
     "# flux:": "jpsi-flux",
     "#flux:": "jpsi-flux",
+    "#OAR": "jpsi-oar",
 }
 
 

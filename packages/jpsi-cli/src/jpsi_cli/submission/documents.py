@@ -21,16 +21,21 @@ def read_document(file: str, *, is_lenient: bool = False) -> jpsi.JobSpec:
         InvalidJobException: the file cannot be read, or its content is wrong.
     """
     name, text = _read(file)
-    if text.startswith("#!"):
-        path = word(file if "/" in file else f"./{file}")
-        msg = (
-            f"{name} is a script, not a job document: jpsi submit -- {path} runs it as it is; if it has "
-            f"directives, such as #SBATCH: jpsi convert {path} > job.yaml"
-        )
-        raise jpsi.InvalidJobException(msg)
     try:
         return _parse_spec(text, name, is_lenient=is_lenient)
     except jpsi.InvalidJobException:
+        if text.startswith("#!"):
+            path = word(file if "/" in file else f"./{file}")
+            how = (
+                ""
+                if file == "-"
+                else (
+                    f": jpsi submit -- {path} runs it as it is; if it has "
+                    f"directives, such as #SBATCH: jpsi convert {path} > job.yaml"
+                )
+            )
+            msg = f"{name} is a script, not a job document{how}"
+            raise jpsi.InvalidJobException(msg) from None
         if not _is_json_lines(text):
             raise
         msg = f"{name} has a document on each line: jpsi submit and jpsi validate take it as --many {file}"

@@ -211,7 +211,7 @@ def _repeat(repeatable: _Repeatable, job: Job, attempt: int) -> Submission | Non
     if not all(type(it) is str and it.isascii() and "\0" not in it for it in arguments or ()):
         return None
     if arguments != spec.arguments:
-        spec = attrs.evolve(spec, arguments=arguments and [*arguments])
+        spec = attrs.evolve(spec, arguments=None if arguments is None else [*arguments])
         if any(exec_limits(spec)):
             return None
         plain = {**plain, "arguments": spec.arguments}

@@ -111,13 +111,15 @@ def test_a_signal_at_any_moment_of_the_start_reaches_the_process(
     assert ended.returncode == 128 + signal.Signals[f"SIG{name}"]
 
 
-def test_a_signal_is_passed_on_after_a_pause_as_a_new_process_may_lose_it(tmp_path: Path, shell: str) -> None:
+@pytest.mark.parametrize("begun", ["''", "1"], ids=["new", "old"])
+def test_a_signal_to_a_new_process_is_passed_on_after_a_pause(tmp_path: Path, shell: str, begun: str) -> None:
     """Without the pause, dash lost 24 of 300 signals that came in the first 3 ms of a process."""
     log = tmp_path / "log"
     lines = [
         _pause_with(tmp_path, f'echo "paused $1" >>{log}'),
         *START,
         '_my_pids="$! "',
+        f"_my_begun={begun}",
         "_my_wait $!",
         "exit $_my_code",
     ]
@@ -126,7 +128,7 @@ def test_a_signal_is_passed_on_after_a_pause_as_a_new_process_may_lose_it(tmp_pa
     ended = done(shell, tmp_path / "x", lines, command)
 
     assert ended.returncode == 9
-    assert log.read_text() == "paused 0.2\ngot\n"
+    assert log.read_text() == ("got\n" if begun == "1" else "paused 0.2\ngot\n")
 
 
 def test_signals_reach_all_processes_and_the_list_is_empty_then(tmp_path: Path, shell: str) -> None:

@@ -3,19 +3,28 @@ JPSI_SIZE=3
 if /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi
-_launch_pids='' _launch_got=''
+_launch_pids='' _launch_got='' _launch_begun=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _launch_pass() {
   _launch_got=$1
   [ -n "$_launch_pids" ] || return 0
   # A process that dash has just started loses a signal until it has reset its traps.
-  PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
+  if _launch_is_young; then
+    PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
+  fi
   # shellcheck disable=SC2086  # several words
   kill -s "$1" $_launch_pids 2>/dev/null || :
+}
+# True in the first seconds of a process, and where no file tells the time.
+_launch_is_young() {
+  _launch_now=''
+  { read -r _launch_now _ </proc/uptime; } 2>/dev/null || :
+  [ -z "$_launch_begun" ] || [ $((${_launch_now%.*} - ${_launch_begun%.*})) -le 1 ]
 }
 # A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127. If
 # the process ended as the signal came, bash 5.2 may have lost the exit code, and returns -1.
 _launch_wait() {
+  [ -n "$_launch_begun" ] || { read -r _launch_begun _ </proc/uptime; } 2>/dev/null || :
   # One that came while processes were started may have missed some.
   [ -z "$_launch_got" ] || _launch_pass "$_launch_got"
   _launch_code=''
@@ -27,6 +36,7 @@ _launch_wait() {
     [ -n "$_launch_got" ] || break
   done
   _launch_pids=${_launch_pids#* }
+  [ -n "$_launch_pids" ] || _launch_begun=''
 }
 for _launch_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
   # shellcheck disable=SC2064  # the signal of now

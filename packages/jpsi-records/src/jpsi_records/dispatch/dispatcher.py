@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 _SUBJECT = "the job"
 
+# How long queues are taken to have the limits that they had, or not to answer.
+_COMPARISON_SECONDS = 600.0
 # The default duration of a lease.
 _LEASE = timedelta(seconds=60)
 # The longest wait between two rounds; a change of a job's status ends it.
@@ -85,8 +88,8 @@ class Dispatcher:
         self._materializer = jobs.Materializer(records.blobs, records.repositories)
         self._executors: dict[str, jpsi.JobExecutor] = {}
         self._held: dict[str, _Held] = {}
-        # kinds of jobs that a queue can start
-        self._fitting: set[tuple[jpsi.JobExecutor, str]] = set()
+        # when kinds of jobs were last compared with the queues, in seconds
+        self._compared: dict[tuple[jpsi.JobExecutor, str], float] = {}
         self._status_changed = threading.Event()
 
     def run(self, *, until_idle: bool = False, is_over: Callable[[], bool] = lambda: False) -> None:
@@ -173,13 +176,13 @@ class Dispatcher:
         self._hold(execution, attempt, job)
 
     def _require_fit(self, executor: jpsi.JobExecutor, spec: jpsi.JobSpec) -> None:
-        """Raise InvalidJobException if no queue can ever start such a job; each kind is compared once."""
-        kind = executor, repr((spec.resources, spec.attributes))
-        if kind not in self._fitting:
+        """Raise InvalidJobException if no queue can ever start such a job; it compares seldom."""
+        kind, now = (executor, repr((spec.resources, spec.attributes))), time.monotonic()
+        if now - self._compared.get(kind, -_COMPARISON_SECONDS) >= _COMPARISON_SECONDS:
             found = find_excess(executor, [("", spec)])
             if found:
                 raise jpsi.InvalidJobException.of(_SUBJECT, [it.sentence for it in found])
-            self._fitting.add(kind)
+            self._compared[kind] = now
 
     def _without_gpus(self, execution: Execution) -> Execution:
         """Return the execution without GPUs: the local executor allocates none to a job.

@@ -26,7 +26,7 @@ def forward_signals(name: str) -> list[ShellLine]:
     """Return shell functions that pass signals on to child processes, for `trap_signals` and its caller.
 
     - `_NAME_pass SIGNAL`, which the traps call, sends a signal to the processes in `_NAME_pids`, a list in
-      which a blank follows each id. It waits 0.2 s before, as a process that has just started may lose it.
+      which a blank follows each id; after 0.2 s if they have just started, as they may lose it before.
     - `_NAME_wait PID` waits for the end of the first process in the list, stores its exit code in
       `_NAME_code`, and removes it from the list. It first passes on a signal that arrived earlier, to all
       processes.
@@ -93,19 +93,28 @@ fi"""
 # The shell's 127 looks the same as the exit code of a process that gets a signal and then exits 127 itself.
 # Batch systems signal the shell and the process at the same time, so that the shell's 127 is the usual case.
 _FORWARDING = """\
-_NAME_pids='' _NAME_got=''
+_NAME_pids='' _NAME_got='' _NAME_begun=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _NAME_pass() {
   _NAME_got=$1
   [ -n "$_NAME_pids" ] || return 0
   # A process that dash has just started loses a signal until it has reset its traps.
-  PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
+  if _NAME_is_young; then
+    PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
+  fi
   # shellcheck disable=SC2086  # several words
   kill -s "$1" $_NAME_pids 2>/dev/null || :
+}
+# True in the first seconds of a process, and where no file tells the time.
+_NAME_is_young() {
+  _NAME_now=''
+  { read -r _NAME_now _ </proc/uptime; } 2>/dev/null || :
+  [ -z "$_NAME_begun" ] || [ $((${_NAME_now%.*} - ${_NAME_begun%.*})) -le 1 ]
 }
 # A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127. If
 # the process ended as the signal came, bash 5.2 may have lost the exit code, and returns -1.
 _NAME_wait() {
+  [ -n "$_NAME_begun" ] || { read -r _NAME_begun _ </proc/uptime; } 2>/dev/null || :
   # One that came while processes were started may have missed some.
   [ -z "$_NAME_got" ] || _NAME_pass "$_NAME_got"
   _NAME_code=''
@@ -117,6 +126,7 @@ _NAME_wait() {
     [ -n "$_NAME_got" ] || break
   done
   _NAME_pids=${_NAME_pids#* }
+  [ -n "$_NAME_pids" ] || _NAME_begun=''
 }"""
 
 _TRAP = """\
