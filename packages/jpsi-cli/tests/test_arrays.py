@@ -315,3 +315,11 @@ def test_a_reason_that_holds_for_all_elements_names_no_places(slurm: Run) -> Non
     assert first == "jpsi: 8 of 8 jobs can never run as they are; none was submitted:"
     assert not reason.startswith("  - -")
     assert ";" not in reason
+
+
+def test_a_job_is_followed_by_a_name_that_could_be_a_native_id(slurm: Run) -> None:
+    slurm("submit", "--name", "7", "--", "sh", "-c", "exit 3")
+
+    done = slurm("attach", "-x", "slurm", "7")
+
+    assert done.returncode == 3, done.stderr

@@ -29,7 +29,8 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     with jpsi.JobExecutor(executor, url=url) as opened:
         target = url or configured_target(executor)
         known = array_elements(native_id, jobs, opened.name, target)
-        if not known and not _may_be_native_id(native_id, opened.system):
+        is_own_id = any(native_id in {it.native_id, it.array_native_id} for it in jobs)
+        if not known and not (is_own_id and _may_be_native_id(native_id, opened.system)):
             known = named_jobs(native_id, jobs, opened.name, target)
         if len(known) == 1 and known[0].native_id is not None:
             native_id, known = known[0].native_id, []
