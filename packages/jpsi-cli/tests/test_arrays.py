@@ -317,8 +317,9 @@ def test_a_reason_that_holds_for_all_elements_names_no_places(slurm: Run) -> Non
     assert ";" not in reason
 
 
-def test_a_job_is_followed_by_a_name_that_could_be_a_native_id(slurm: Run) -> None:
+def test_a_job_is_followed_by_a_name_that_could_be_a_native_id(slurm: Run, fake: FakeScheduler) -> None:
     slurm("submit", "--name", "7", "--", "sh", "-c", "exit 3")
+    free_slots(fake)
 
     done = slurm("attach", "-x", "slurm", "7")
 
