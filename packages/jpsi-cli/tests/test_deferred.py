@@ -542,3 +542,36 @@ def test_this_machine_limits_a_deferred_array() -> None:
 
     config: Any = limited.system.site().config
     assert config.max_active == 1
+
+
+def test_a_job_whose_dependencies_cannot_be_read_waits_until_they_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on a network file system: it would seem to wait for nothing."""
+    first, (second,) = jpsi.Job(jpsi.JobSpec("/bin/false")), jobs_after(())
+    with jpsi.JobExecutor("local") as local:
+        local.submit(first)
+        assert first.wait(20) is not None
+        deferral = job_store.defer(local, [second], [jpsi.Dependency(first.id)])
+    after = Path(stored(second).folder, "after")
+    hidden = after.with_name("hidden")
+    after.rename(hidden)
+    pauses = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1:
+            assert stored(second).status.state is jpsi.JobState.NEW
+            hidden.rename(after)
+
+    monkeypatch.setattr(deferred.time, "sleep", pause)
+    submit_deferred(deferral.name)
+
+    assert pauses[0] == deferred._RETRY_SECONDS
+    assert stored(second).status.reason is jpsi.Reason.DEPENDENCY
+
+
+def test_the_pause_after_a_slow_look_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deferred.time, "monotonic", lambda: 100.0)
+
+    assert deferred._pause_after(40.0) == deferred._LONGEST_LOOK_SECONDS

@@ -305,6 +305,10 @@ class _Requests(abc.ABC):
         """Write the request about a job, given its last attempt."""
 
     @abc.abstractmethod
+    def _is_written(self, spool: Spool, job_id: str) -> bool:
+        """Return True unless another process has withdrawn the request about a job."""
+
+    @abc.abstractmethod
     def _is_met(self, spool: Spool, job_id: str) -> bool:
         """Return True once the request about a job is met."""
 
@@ -314,7 +318,11 @@ class _Requests(abc.ABC):
         left: dict[Deferral, list[str]] = {}
         for job_id, deferral in self._jobs.items():
             left.setdefault(deferral, []).append(job_id)
+        count = len(self._jobs)
         while left := {it: ids for it, job_ids in left.items() if (ids := self._look(it, job_ids))}:
+            # a process that works through many of them reacts
+            if (now_left := sum(map(len, left.values()))) < count:
+                count, deadline = now_left, clock() + _PATIENCE_SECONDS
             if clock() > deadline:
                 for deferral, job_ids in left.items():
                     error = SubmitException(f"{deferral.process}, which submits it, does not react")
@@ -330,11 +338,14 @@ class _Requests(abc.ABC):
         if self._attempts != before:
             deferral.announce()
         path = _path(deferral.root, deferral.name)
-        with self._fence(deferral, left), host.hold_lock(path, 0.0) as is_locked:
-            # no process submits them now
-            if is_locked is not False:
-                deferral.acknowledge(left)
-                left = [it for it in left if self._is_open(deferral, it)]
+        # for each job alone, as who finds the lock taken for long leaves the jobs to the one that has it
+        for job_id in left:
+            with self._fence(deferral, [job_id]), host.hold_lock(path, 0.0) as is_locked:
+                if is_locked is False:
+                    # a process submits them
+                    break
+                deferral.acknowledge([job_id])
+        left = [it for it in left if it not in self._failures and self._is_open(deferral, it)]
         return [it for it in left if it not in self._failures]
 
     def _is_open(self, deferral: Deferral, job_id: str) -> bool:
@@ -346,7 +357,7 @@ class _Requests(abc.ABC):
                 self._done.add(job_id)
             elif attempt is not None:
                 # a submission that fails meanwhile leaves a further attempt, of a job that is deferred again
-                if self._attempts.get(job_id) != attempt:
+                if self._attempts.get(job_id) != attempt or not self._is_written(spool, job_id):
                     self._write(spool, job_id, attempt)
                     self._attempts[job_id] = attempt
                 return True
@@ -369,6 +380,9 @@ class _Cancellations(_Requests):
     def _write(self, spool: Spool, job_id: str, attempt: int) -> None:
         spool.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)).content)
 
+    def _is_written(self, spool: Spool, job_id: str) -> bool:
+        return spool.was_stopped(job_id)
+
     def _is_met(self, spool: Spool, job_id: str) -> bool:
         return spool.read_final(job_id, spool.last_attempt(job_id)) is not None
 
@@ -379,6 +393,9 @@ class _Holds(_Requests):
 
     def _write(self, spool: Spool, job_id: str, _: int) -> None:
         host.write(_file(spool, job_id, _HOLD), b"")
+
+    def _is_written(self, spool: Spool, job_id: str) -> bool:
+        return host.exists(_file(spool, job_id, _HOLD))
 
     def _is_met(self, spool: Spool, job_id: str) -> bool:
         return host.exists(_file(spool, job_id, _HELD))

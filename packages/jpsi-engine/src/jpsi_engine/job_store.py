@@ -278,10 +278,22 @@ class StoredJob:
     def spec(self) -> JobSpec:
         """The job's spec; an empty one if its record is damaged."""
         try:
-            spec = decode_request(str(self.folder), self._history.record.intent)
-        except DAMAGE:
+            spec = self.read_spec()
+        except SubmitException:
             return JobSpec()
         return JobSpec() if self.damage and problems(spec) else spec
+
+    def read_spec(self) -> JobSpec:
+        """Return the job's spec.
+
+        Raises:
+            SubmitException: it is damaged, or cannot be read now.
+        """
+        try:
+            return decode_request(str(self.folder), self._history.record.intent)
+        except (OSError, *DAMAGE) as e:
+            msg = f"what the job asks for cannot be read: {e}"
+            raise SubmitException(msg, e) from e
 
     def _explain(self, status: JobStatus) -> JobStatus:
         if not status.final or not status.metadata or self._history.record.final is not None:

@@ -66,8 +66,6 @@ def start_waiting(deferral: Deferral) -> subprocess.Popen[bytes] | None:
         SubmitException: the process cannot be started.
     """
     try:
-        if deferral.is_attended:
-            return None
         # without the current directory, in which a module of the same name may be
         return deferral.start([sys.executable, "-P", "-c", _PROGRAM, deferral.name])
     except OSError as e:
@@ -283,7 +281,7 @@ def _describe_refusal(job: StoredJob, error: jpsi.JpsiError) -> jpsi.JpsiError:
 
 def _pause_after(start: float) -> float:
     """Return how long to wait after a look at jobs on disk that began at a time of the monotonic clock."""
-    return max(_POLL_SECONDS, _LOOK_PAUSE * (time.monotonic() - start))
+    return max(_POLL_SECONDS, min(_LOOK_PAUSE * (time.monotonic() - start), _LONGEST_LOOK_SECONDS))
 
 
 def _status(job: jpsi.Job | None) -> jpsi.JobStatus | None:
@@ -305,27 +303,27 @@ def submit_deferred(name: str, lock: int) -> None:
     first = next(iter(jobs.values()))
     deferral, origin = first.deferral, first.origin
     assert deferral is not None  # noqa: S101  selected above
-    specs = [job.spec for job in jobs.values()]
     asked_for = origin.asked_for[0]
-    deferred_jobs = _DeferredJobs(deferral, asked_for, _group(jobs.values()))
-    while deferred_jobs.acknowledge(jobs):
+    deferred_jobs = _DeferredJobs(deferral, asked_for)
+    specs = deferred_jobs.read_specs(jobs)
+    while deferred_jobs.acknowledge(specs):
         try:
-            with limit_arrays(origin.open(), asked_for, specs) as executor:
+            with limit_arrays(origin.open(), asked_for, list(specs.values())) as executor:
                 deferred_jobs.submit_when_due(executor)
         except jpsi.JpsiError as e:
-            deferred_jobs.judge_error(jobs, e)
+            deferred_jobs.judge_error(specs, e)
     os.close(lock)
     if deferral.acknowledge(jobs):
         # the user has released them since, and this process still seemed to wait for them
         start_waiting(deferral)
 
 
-def _group(jobs: Iterable[StoredJob]) -> Mapping[tuple[jpsi.Dependency, ...], list[str]]:
+def _group(specs: Mapping[str, jpsi.JobSpec]) -> Mapping[tuple[jpsi.Dependency, ...], list[str]]:
     """Return the ids of jobs by what they wait for; the documents of some may name further jobs."""
     found: dict[tuple[jpsi.Dependency, ...], list[str]] = {}
-    for job in jobs:
-        after = dict.fromkeys(map(jpsi.Dependency.of, job.spec.attributes.after or ()))
-        found.setdefault(tuple(after), []).append(job.id)
+    for job_id, spec in specs.items():
+        after = dict.fromkeys(map(jpsi.Dependency.of, spec.attributes.after or ()))
+        found.setdefault(tuple(after), []).append(job_id)
     return found
 
 
@@ -337,7 +335,7 @@ class _DeferredJobs:
     #: The name that the user gave the executor.
     _name: str
     #: The ids of jobs by what they wait for.
-    _groups: Mapping[tuple[jpsi.Dependency, ...], list[str]]
+    _groups: Mapping[tuple[jpsi.Dependency, ...], list[str]] = attrs.field(factory=dict, init=False)
     _met: set[jpsi.Dependency] = attrs.field(factory=set, init=False)
     #: The number of pauses after failed submissions.
     _pauses: int = attrs.field(default=0, init=False)
@@ -362,6 +360,29 @@ class _DeferredJobs:
                     raise
                 _log(e)
                 time.sleep(_RETRY_SECONDS)
+
+    def read_specs(self, jobs: Mapping[str, StoredJob]) -> Mapping[str, jpsi.JobSpec]:
+        """Return the specs of the jobs by id, once all can be read but those that are held or cancelled.
+
+        A job whose spec cannot be read now, as on a network file system, would seem to wait for nothing.
+        """
+        found: dict[str, jpsi.JobSpec] = {}
+        reported: set[str] = set()
+        while True:
+            pending = self.acknowledge(jobs)
+            for job_id in jobs.keys() - found.keys():
+                try:
+                    found[job_id] = jobs[job_id].read_spec()
+                except jpsi.SubmitException as e:
+                    if str(e) not in reported:
+                        _log(e)
+                    reported.add(str(e))
+            if found.keys() >= set(pending):
+                break
+            time.sleep(_RETRY_SECONDS)
+        specs = {job_id: found[job_id] for job_id in jobs if job_id in found}
+        self._groups = _group(specs)
+        return specs
 
     def submit_when_due(self, executor: jpsi.JobExecutor) -> None:
         """Submit the jobs that wait for no others, unless held or cancelled; wait once for the rest."""
