@@ -193,6 +193,34 @@ def test_a_refusal_of_the_batch_system_is_raised(slurm: None) -> None:
         JobExecutor.get_instance("slurm").hold(with_native_id("99"))
 
 
+@pytest.mark.parametrize("action", ["hold", "release", "cancel"])
+@pytest.mark.parametrize("native_id", ["--me", "1 OR job_id > 0", "1,2"])
+def test_text_that_is_no_native_id_reaches_no_command(slurm: None, action: str, native_id: str) -> None:
+    waiting = submit_elsewhere("slurm")
+    executor = JobExecutor.get_instance("slurm")
+
+    with pytest.raises(psij.SubmitException, match="is no native id of slurm"):
+        getattr(executor, action)(with_native_id(native_id))
+
+    assert [it.status.state for it in executor.info([with_native_id(waiting)])] == [JobState.HELD]
+
+
+def test_listed_jobs_can_be_cancelled_but_not_submitted_again() -> None:
+    job = Job(JobSpec("/bin/sleep", ["60"]))
+    JobExecutor.get_instance("local").submit(job)
+    job.wait(SECONDS, JobState.ACTIVE)
+    executor = JobExecutor.get_instance("local")
+
+    (listed,) = executor.info()
+    with pytest.raises(psij.InvalidJobException, match="was submitted already"):
+        executor.submit(listed)
+    executor.cancel(listed)
+
+    for it in (job, listed):
+        assert (status := it.wait(SECONDS)) is not None
+        assert status.state is JobState.CANCELED
+
+
 def test_output_of_qstat_that_is_no_json_is_refused() -> None:
     with pytest.raises(psij.SubmitException, match="no valid JSON"):
         list(parse_qstat(CommandResult(returncode=0, stdout='{"a": "b\\c')))
