@@ -223,21 +223,24 @@ class JobExecutor:
         Raises:
             SubmitException: the batch system does not answer.
         """
-        wanted = None if jobs is None else {job.native_id: job for job in jobs}
+        wanted: dict[str | None, builtins.list[Job]] = {}
+        for job in jobs or ():
+            if job.native_id is not None:
+                wanted.setdefault(job.native_id, []).append(job)
         owners = None if owner is None else set(owner.split(","))
         found = []
         for listed in list_jobs(self._executor, self.config.settings_for_jpsi().get("work_directory")):
             if owners is not None and listed.info.owner not in owners:
                 continue
-            if wanted is not None and listed.native_id not in wanted:
-                continue
-            job = Job() if wanted is None else wanted[listed.native_id]
-            job.spec = job.spec or listed.spec
-            job.current_info = listed.info
-            job._native_id = listed.native_id
-            if job._jpsi_job is None:
-                job._status = listed.status
-            found.append(job)
+            # an array has the facts of the first of its elements
+            matches = [Job()] if jobs is None else wanted.pop(listed.native_id, [])
+            for job in matches + wanted.pop(listed.array_id, []):
+                job.spec = job.spec or listed.spec
+                job.current_info = listed.info
+                job._native_id = job.native_id or listed.native_id
+                if job._jpsi_job is None:
+                    job._status = listed.status
+                found.append(job)
         return found
 
     def __str__(self) -> str:
