@@ -486,10 +486,11 @@ def psij(session: nox.Session) -> None:
     _install(session, "jpsi-psij", *_BACKENDS, "jpsi-cli", *needed)
     if not any(it.startswith("--executors") for it in options):
         options.append("--executors=local,local:single,local:multiple")
+    # it is relative, and the session leaves this folder
+    home = str(Path(session.create_tmp()).absolute())
     session.chdir(folder)
     skipped = [f"--ignore={it}" for it in _INSIDE_PSIJ if "::" not in it]
     skipped += [f"--deselect={it}" for it in _INSIDE_PSIJ if "::" in it]
-    home = session.create_tmp()
     # its tests make files there, and expect that this folder exists
     Path(home, ".psij", "test").mkdir(parents=True, exist_ok=True)
     variables = {"HOME": home, "XDG_STATE_HOME": f"{home}/state"}

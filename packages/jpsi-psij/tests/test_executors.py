@@ -19,7 +19,7 @@ from psij.serialize import JSONSerializer
 import psij
 from jpsi.plugin import CommandResult
 from jpsi_psij.pbs_listing import parse_qstat
-from jpsi_psij.slurm_listing import expand_hosts
+from jpsi_psij.slurm_listing import expand_hosts, parse_squeue
 from psij import Job, JobExecutor, JobExecutorConfig, JobSpec, JobState, Launcher, ResourceSpecV1
 
 SECONDS = timedelta(seconds=60)
@@ -193,6 +193,34 @@ def test_a_refusal_of_the_batch_system_is_raised(slurm: None) -> None:
         JobExecutor.get_instance("slurm").hold(with_native_id("99"))
 
 
+@pytest.mark.parametrize("action", ["hold", "release", "cancel"])
+@pytest.mark.parametrize("native_id", ["--me", "1 OR job_id > 0", "1,2"])
+def test_text_that_is_no_native_id_reaches_no_command(slurm: None, action: str, native_id: str) -> None:
+    waiting = submit_elsewhere("slurm")
+    executor = JobExecutor.get_instance("slurm")
+
+    with pytest.raises(psij.SubmitException, match="is no native id of slurm"):
+        getattr(executor, action)(with_native_id(native_id))
+
+    assert [it.status.state for it in executor.info([with_native_id(waiting)])] == [JobState.HELD]
+
+
+def test_listed_jobs_can_be_cancelled_but_not_submitted_again() -> None:
+    job = Job(JobSpec("/bin/sleep", ["60"]))
+    JobExecutor.get_instance("local").submit(job)
+    job.wait(SECONDS, JobState.ACTIVE)
+    executor = JobExecutor.get_instance("local")
+
+    (listed,) = executor.info()
+    with pytest.raises(psij.InvalidJobException, match="was submitted already"):
+        executor.submit(listed)
+    executor.cancel(listed)
+
+    for it in (job, listed):
+        assert (status := it.wait(SECONDS)) is not None
+        assert status.state is JobState.CANCELED
+
+
 def test_output_of_qstat_that_is_no_json_is_refused() -> None:
     with pytest.raises(psij.SubmitException, match="no valid JSON"):
         list(parse_qstat(CommandResult(returncode=0, stdout='{"a": "b\\c')))
@@ -201,3 +229,83 @@ def test_output_of_qstat_that_is_no_json_is_refused() -> None:
 def test_hosts_are_expanded() -> None:
     assert expand_hosts("a[1-2,08]x[0-1],b") == ["a1x0", "a1x1", "a2x0", "a2x1", "a08x0", "a08x1", "b"]
     assert expand_hosts("") == []
+
+
+def squeue_row(native_id: str, state: str, reason: str, tasks: str = "1", directory: str = "/") -> str:
+    first = [native_id, "me", state, reason, "(null)", tasks, "1", "10:00", "0:00", "debug"]
+    return "|=|".join([*first, "N/A", "N/A", directory, "", "login", "it|=|"])
+
+
+@pytest.mark.parametrize(
+    ("word", "reason", "state"),
+    [
+        ("SPECIAL_EXIT", "JobHeldUser", JobState.HELD),
+        ("REQUEUE_HOLD", "JobHeldAdmin", JobState.HELD),
+        ("RESV_DEL_HOLD", "None", JobState.QUEUED),
+        ("PENDING", "Priority", JobState.QUEUED),
+        ("RUNNING", "None", JobState.ACTIVE),
+    ],
+)
+def test_held_jobs_of_slurm_are_held_in_each_of_its_states(word: str, reason: str, state: JobState) -> None:
+    (listed,) = parse_squeue(CommandResult(returncode=0, stdout=squeue_row("1", word, reason)))
+
+    assert listed.status.state is state
+
+
+def test_a_row_that_cannot_be_read_costs_no_other_row(caplog: pytest.LogCaptureFixture) -> None:
+    rows = [
+        squeue_row("1", "RUNNING", "None", tasks="many"),
+        squeue_row("2", "RUNNING", "None", directory="/a\x1cb"),
+        squeue_row("3", "RUNNING", "None", tasks="*"),
+    ]
+
+    listed = list(parse_squeue(CommandResult(returncode=0, stdout="\n".join(rows))))
+
+    assert [(it.native_id, str(it.spec.directory)) for it in listed] == [("2", "/a\x1cb")]
+    assert len(caplog.records) == 1
+
+
+def test_a_job_of_qstat_that_cannot_be_read_costs_no_other_job(caplog: pytest.LogCaptureFixture) -> None:
+    good = {"job_state": "R", "Job_Name": "it"}
+    jobs = {"1.h": good | {"ctime": "soon"}, "2.h": good, "3.h": good | {"Resource_List": {"ncpus": "many"}}}
+
+    listed = list(parse_qstat(CommandResult(returncode=0, stdout=json.dumps({"Jobs": jobs}))))
+
+    assert [it.native_id for it in listed] == ["2.h"]
+    assert len(caplog.records) == 1
+
+
+def test_each_job_with_one_native_id_is_filled(slurm: None) -> None:
+    native_id = submit_elsewhere("slurm")
+    jobs = [with_native_id(native_id), with_native_id(native_id)]
+
+    found = JobExecutor.get_instance("slurm").info(jobs)
+
+    assert found == jobs
+    assert [it.status.state for it in jobs] == [JobState.HELD] * 2
+
+
+def test_references_in_stored_jobs_are_as_the_user_wrote_them() -> None:
+    executor = JobExecutor.get_instance("local")
+    spec = JobSpec("/bin/sh", ["-c", "sleep 60", "${HOME}", "$${HOME}"], environment={"A": "${B}"})
+    job = Job(spec)
+    executor.submit(job)
+    job.wait(SECONDS, JobState.ACTIVE)
+
+    (listed,) = executor.info()
+    job.cancel()
+
+    assert listed.spec is not None
+    assert listed.spec.arguments == spec.arguments
+
+
+def test_elements_of_arrays_are_found_by_their_ids_and_by_that_of_the_array(slurm: None) -> None:
+    command = ["sbatch", "--parsable", "--hold", "--array=1-3"]
+    script = "#!/bin/sh\nsleep 60\n"
+    array = subprocess.run(command, input=script, capture_output=True, text=True, check=True).stdout.strip()
+    jobs = [with_native_id(array), with_native_id(f"{array}_2")]
+
+    found = JobExecutor.get_instance("slurm").info(jobs)
+
+    assert {it.native_id for it in found} == {array, f"{array}_2"}
+    assert [it.status.state for it in jobs] == [JobState.HELD] * 2

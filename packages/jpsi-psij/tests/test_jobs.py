@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from psij.staging import StageIn, StageOut
 
+import jpsi
 import psij
 from psij import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, ResourceSpecV1
 
@@ -253,3 +255,106 @@ process.join()
 raise SystemExit(process.exitcode)
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+
+
+def test_a_job_whose_submission_failed_is_submitted_again_as_the_same_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[jpsi.Job, str | None]] = []
+
+    def fail(_: jpsi.JobExecutor, job: jpsi.Job, native_id: str = "") -> None:
+        if not native_id:
+            seen.append((job, None if job.spec is None else job.spec.name))
+        msg = "the outcome is unclear"
+        raise psij.SubmitException(msg)
+
+    for method in ("submit", "attach"):
+        monkeypatch.setattr(jpsi.JobExecutor, method, fail)
+    executor, job = JobExecutor.get_instance("local"), Job(JobSpec("/bin/true", name="a"))
+
+    for name in ("a", "b"):
+        job.spec = JobSpec("/bin/true", name=name)
+        with pytest.raises(psij.SubmitException, match="unclear"):
+            executor.submit(job)
+        assert job.executor is None
+    with pytest.raises(psij.SubmitException, match="unclear"):
+        executor.attach(job, "1.2.3")
+    with pytest.raises(psij.SubmitException, match="unclear"):
+        executor.submit(job)
+
+    assert len({inner.id for inner, _ in seen}) == 1
+    assert [name for _, name in seen] == ["a", "b", "b"]
+
+
+def test_a_job_that_is_being_submitted_is_not_submitted_by_another_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    executor, job, errors = JobExecutor.get_instance("local"), Job(JobSpec("/bin/true")), list[Exception]()
+    submit = jpsi.JobExecutor.submit
+
+    def submit_again(inner_executor: jpsi.JobExecutor, inner: jpsi.Job) -> None:
+        monkeypatch.setattr(jpsi.JobExecutor, "submit", submit)
+        try:
+            executor.submit(job)
+        except psij.InvalidJobException as e:
+            errors.append(e)
+        submit(inner_executor, inner)
+
+    monkeypatch.setattr(jpsi.JobExecutor, "submit", submit_again)
+    executor.submit(job)
+
+    assert [type(it) for it in errors] == [psij.InvalidJobException]
+    assert job.wait(SECONDS) is not None
+
+
+def test_a_callback_may_cancel_its_job_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    executor, job = JobExecutor.get_instance("local"), Job(JobSpec("/bin/sleep", ["60"]))
+    called, seen, submit = threading.Event(), list[object](), jpsi.JobExecutor.submit
+
+    def cancel(job: Job, status: JobStatus) -> None:
+        if status.state is JobState.QUEUED:
+            seen.append(job.executor)
+            try:
+                job.cancel()
+            finally:
+                called.set()
+
+    def submit_and_wait(inner_executor: jpsi.JobExecutor, inner: jpsi.Job) -> None:
+        submit(inner_executor, inner)
+        assert called.wait(60)
+
+    monkeypatch.setattr(jpsi.JobExecutor, "submit", submit_and_wait)
+    job.set_job_status_callback(cancel)
+    executor.submit(job)
+
+    status = job.wait(SECONDS if seen == [executor] else timedelta(0))
+    assert seen == [executor]
+    assert status is not None
+    assert status.state is JobState.CANCELED
+
+
+def test_a_callback_that_exits_keeps_no_wait_from_returning() -> None:
+    job = Job(JobSpec("/bin/true"))
+    job.set_job_status_callback(lambda *_: sys.exit(1))
+
+    JobExecutor.get_instance("local").submit(job)
+
+    assert job.wait(timedelta(seconds=20)) is not None
+
+
+def test_own_jobs_are_held_released_and_cancelled_by_jpsi(
+    monkeypatch: pytest.MonkeyPatch, slurm: None
+) -> None:
+    executor, other = JobExecutor.get_instance("slurm"), JobExecutor.get_instance("slurm")
+    job, seen = Job(JobSpec("/bin/sleep", ["60"])), list[tuple[object, ...]]()
+    executor.submit(job)
+    for action in ("hold", "release"):
+        monkeypatch.setattr(jpsi.JobExecutor, action, lambda *them: seen.append(them))
+
+    executor.hold(job)
+    executor.release(job)
+    other.cancel(job)
+
+    assert seen == [(executor._executor, job._jpsi_job)] * 2
+    assert (status := job.wait(SECONDS)) is not None
+    assert status.state is JobState.CANCELED

@@ -191,3 +191,21 @@ def test_stagings_are_hashable_and_have_psijs_defaults() -> None:
 def test_exceptions_are_those_of_jpsi() -> None:
     assert psij.InvalidJobException is jpsi.InvalidJobException
     assert psij.SubmitException is jpsi.SubmitException
+
+
+@pytest.mark.parametrize("name", ["stage_in", "stage_out", "cleanup", "cleanup_flags"])
+def test_what_has_no_text_is_refused(name: str) -> None:
+    staging = {
+        "stage_in": {StageIn("a", "b")},
+        "stage_out": {StageOut("a", "b")},
+        "cleanup": {Path("a")},
+        "cleanup_flags": StageOutFlags.ON_SUCCESS,
+    }
+
+    with pytest.raises(ValueError, match=f"{name} cannot be serialized"):
+        JSONSerializer().dumps(JobSpec("/bin/true", **{name: staging[name]}))  # type: ignore[arg-type]
+
+
+def test_a_job_without_a_name_has_that_of_its_program() -> None:
+    assert spec_for_jpsi(JobSpec(f"/{'long/' * 20}program"), "oar").name == "program"
+    assert spec_for_jpsi(JobSpec("/bin/true", name="/a/b"), "oar").name == "/a/b"

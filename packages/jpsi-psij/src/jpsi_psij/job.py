@@ -154,8 +154,8 @@ def _call(callback: Callback | None, job: Job, status: JobStatus) -> None:
             callback.job_status_changed(job, status)
         elif callback is not None:
             callback(job, status)
-    except Exception:
-        # an error of a callback must not keep the others from being called
+    except BaseException:
+        # an error of a callback, SystemExit included, must not keep the others from being called
         log.exception("the status callback of job %s failed", job.id)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import attrs
@@ -107,34 +108,49 @@ class JobExecutor:
             InvalidJobException: the job can never run as it is.
             SubmitException: the job did not reach the batch system for another reason.
         """
-        _check_new(job)
-        inner = self._job_for_jpsi(job)
-        job._follow(self, inner)
-        self._executor.submit(inner)
-        self._bind(job, inner.native_id)
+        with self._reserved(job, is_new=True):
+            # a submission whose outcome was unclear is settled by submitting the same job again
+            inner = job._jpsi_job or jpsi.Job()
+            inner.spec = self._spec_for_jpsi(job)
+            job._follow(self, inner)
+            self._executor.submit(inner)
+            job._native_id = inner.native_id
 
-    def _job_for_jpsi(self, job: Job) -> jpsi.Job:
+    def _spec_for_jpsi(self, job: Job) -> jpsi.JobSpec:
         if job.spec is None:
             msg = f"job {job.id} has no spec"
             raise jpsi.InvalidJobException(msg)
-        return jpsi.Job(spec_for_jpsi(job.spec, self.name))
+        return spec_for_jpsi(job.spec, self.name)
 
     def attach(self, job: Job, native_id: str) -> None:
-        """Connect a NEW job to one that the batch system has.
+        """Connect a job that was not submitted to one that the batch system has.
 
         Raises:
-            InvalidJobException: the job is not NEW.
+            InvalidJobException: the job was submitted or attached already.
             SubmitException: the files on disk cannot be read.
         """
-        _check_new(job)
-        inner = jpsi.Job()
-        job._follow(self, inner)
-        self._executor.attach(inner, native_id)
-        self._bind(job, native_id)
+        with self._reserved(job, is_new=False):
+            inner = jpsi.Job()
+            job._follow(self, inner)
+            self._executor.attach(inner, native_id)
+            job._native_id = native_id
 
-    def _bind(self, job: Job, native_id: str | None) -> None:
-        job._native_id = native_id
-        job.executor = self
+    @contextlib.contextmanager
+    def _reserved(self, job: Job, *, is_new: bool) -> Iterator[None]:
+        """Bind a job to this executor, before its callbacks are called; unbind it after an error."""
+        with job._condition:
+            if job.executor is not None or (is_new and job.status.state is not JobState.NEW):
+                msg = f"job {job.id} was submitted already: it is {job.status.state}"
+                raise jpsi.InvalidJobException(msg)
+            job.executor = self
+            before = job._jpsi_job
+        try:
+            yield
+        except BaseException:
+            job.executor = None
+            if not is_new:
+                job._jpsi_job = before
+            raise
 
     def list(self) -> list[str]:
         """Return the native ids of the jobs of this executor that have not ended."""
@@ -146,13 +162,9 @@ class JobExecutor:
         Raises:
             SubmitException: the batch system refused, or the request did not reach it.
         """
-        if job._jpsi_job is not None and job.executor is not None:
-            self._executor.cancel(job._jpsi_job)
-        elif self._executor.system.has_commands:
-            self._control("cancel", job)
-        else:
+        if job.executor is None and not self._executor.system.has_commands:
             self._attached(job)
-            self.cancel(job)
+        self._control("cancel", job)
 
     def hold(self, job: Job) -> None:
         """Keep a job that waits, which may carry no more than a native id, from starting; as `cancel`."""
@@ -163,6 +175,9 @@ class JobExecutor:
         self._control("release", job)
 
     def _control(self, action: str, job: Job) -> None:
+        if job.executor is not None and job._jpsi_job is not None:
+            getattr(job.executor._executor, action)(job._jpsi_job)
+            return
         system = self._executor.system
         native_id = job.native_id
         if native_id is None:
@@ -172,6 +187,12 @@ class JobExecutor:
             msg = f"the executor {self.name} cannot {action} jobs"
             raise jpsi.SubmitException(msg)
         site, hooks = system.site(), system.hooks
+        try:
+            native_id = hooks.canonical_id(native_id=native_id, site=site)
+        except ValueError as e:
+            # it could select other jobs
+            msg = f"{native_id!r} is no native id of {self.name}: {e}"
+            raise jpsi.SubmitException(msg, e) from e
         if action == "cancel":
             command = hooks.cancel(native_ids=[native_id], site=site, seen={})
         else:
@@ -202,28 +223,25 @@ class JobExecutor:
         Raises:
             SubmitException: the batch system does not answer.
         """
-        wanted = None if jobs is None else {job.native_id: job for job in jobs}
+        wanted: dict[str | None, builtins.list[Job]] = {}
+        for job in jobs or ():
+            if job.native_id is not None:
+                wanted.setdefault(job.native_id, []).append(job)
         owners = None if owner is None else set(owner.split(","))
         found = []
         for listed in list_jobs(self._executor, self.config.settings_for_jpsi().get("work_directory")):
             if owners is not None and listed.info.owner not in owners:
                 continue
-            if wanted is not None and listed.native_id not in wanted:
-                continue
-            job = Job() if wanted is None else wanted[listed.native_id]
-            job.spec = job.spec or listed.spec
-            job.current_info = listed.info
-            job._native_id = listed.native_id
-            if job._jpsi_job is None:
-                job._status = listed.status
-            found.append(job)
+            # an array has the facts of the first of its elements
+            matches = [Job()] if jobs is None else wanted.pop(listed.native_id, [])
+            for job in matches + wanted.pop(listed.array_id, []):
+                job.spec = job.spec or listed.spec
+                job.current_info = listed.info
+                job._native_id = job.native_id or listed.native_id
+                if job._jpsi_job is None:
+                    job._status = listed.status
+                found.append(job)
         return found
 
     def __str__(self) -> str:
         return f"{type(self).__name__}[{self.name}]"
-
-
-def _check_new(job: Job) -> None:
-    if job.executor is not None or job.status.state is not JobState.NEW:
-        msg = f"job {job.id} was submitted already: it is {job.status.state}"
-        raise jpsi.InvalidJobException(msg)

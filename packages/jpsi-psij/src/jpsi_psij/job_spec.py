@@ -145,7 +145,8 @@ def spec_for_jpsi(spec: JobSpec, executor: str) -> jpsi.JobSpec:
         None if spec.arguments is None else [jpsi.escape(str(it)) for it in spec.arguments],
         # psij-python expands no references to variables
         environment={name: jpsi.escape(value) for name, value in environment.items()} or None,
-        name=spec.name,
+        # the whole path can be longer than the names of a batch system
+        name=PurePath(spec.name).name if spec._name is None and spec.name else spec.name,
         directory=None if spec.directory is None else _absolute(spec.directory),
         inherit_environment=spec.inherit_environment,
         stdin_path=spec.stdin_path,

@@ -17,3 +17,5 @@ class ListedJob:
     status: JobStatus
     spec: JobSpec
     info: JobInfo
+    #: The id of the array that the job is an element of.
+    array_id: str | None = None

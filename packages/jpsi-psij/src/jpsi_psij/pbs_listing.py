@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,8 @@ from .job_state import JobState
 from .job_status import JobStatus
 from .listed_job import ListedJob
 from .resource_spec import ResourceSpecV1
+
+log = logging.getLogger(__name__)
 
 #: The command that prints the queue.
 QSTAT = Command(["qstat", "-f", "-F", "json"], environment={"LC_ALL": "C", "TZ": "UTC0"})
@@ -44,9 +47,17 @@ def parse_qstat(result: CommandResult) -> Iterator[ListedJob]:
     except ValueError as e:
         msg = f"qstat printed no valid JSON: {e}"
         raise SubmitException(msg, e) from e
+    unreadable = []
     for native_id, job in jobs.items():
-        if (state := _STATES.get(job["job_state"])) is not None:
-            yield _listed_job(native_id, state, job)
+        try:
+            if (state := _STATES.get(job["job_state"])) is not None:
+                yield _listed_job(native_id, state, job)
+        except ValueError:
+            unreadable.append(native_id)
+    if unreadable:
+        log.warning(
+            "qstat: %d jobs cannot be read and are left out, such as %s", len(unreadable), unreadable[0]
+        )
 
 
 def _listed_job(native_id: str, state: JobState, job: Mapping[str, Any]) -> ListedJob:

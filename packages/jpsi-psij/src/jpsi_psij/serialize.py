@@ -27,6 +27,9 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     ),
 }
 
+#: The fields that these forms do not have.
+_WITHOUT_TEXT = ("stage_in", "stage_out", "cleanup", "cleanup_flags")
+
 
 class Serializer(abc.ABC):
     """A way to write specs as text and to read them."""
@@ -40,7 +43,11 @@ class Serializer(abc.ABC):
         """Read a mapping."""
 
     def dump(self, spec: JobSpec, stream: IO[Any]) -> None:
-        """Write a spec to a stream."""
+        """Write a spec to a stream.
+
+        Raises:
+            ValueError: the spec has staging or cleanup, for which the forms of psij-python have no place.
+        """
         self._dump_dict(self._from_spec(spec), stream)
 
     def load(self, stream: IO[Any]) -> JobSpec:
@@ -115,6 +122,10 @@ class Import:
 
 def _from_part(part: JobSpec | JobAttributes | ResourceSpec) -> dict[str, Any]:
     default, result = type(part)(), {}
+    for name in _WITHOUT_TEXT if isinstance(part, JobSpec) else ():
+        if getattr(part, name) != getattr(default, name):
+            msg = f"{name} cannot be serialized: the forms of psij-python have no place for it"
+            raise ValueError(msg)
     for name in _FIELDS[type(part)]:
         value = getattr(part, name)
         if value != getattr(default, name) or name == "attributes":

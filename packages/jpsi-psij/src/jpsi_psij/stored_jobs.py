@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jpsi
 import jpsi_engine.job_store
+from jpsi.plugin.engine import expand
 
 from .job_attributes import JobAttributes
 from .job_info import JobInfo
@@ -65,7 +66,8 @@ def _spec_of(spec: jpsi.JobSpec, directory: Path, count: int) -> JobSpec:
     attributes = spec.attributes
     return JobSpec(
         spec.executable,
-        spec.arguments,
+        # psij has no references to variables: this is the text that was escaped for jpsi
+        None if spec.arguments is None else [expand(it, {}, keep_unset=True) for it in spec.arguments],
         directory,
         spec.name,
         stdin_path=spec.stdin_path,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import IO, Any
 
+import jpsi
+
 from ...job import Job
 from ...job_executor import JobExecutor
 from ...job_executor_config import BatchSchedulerExecutorConfig
@@ -29,5 +31,5 @@ class BatchSchedulerExecutor(JobExecutor):
     def generate_submit_script(self, job: Job, context: dict[str, Any], submit_file: IO[str]) -> None:
         """Write the text that `submit` would send to the batch system, and the script that runs the job."""
         del context
-        preview = self._executor.preview(self._job_for_jpsi(job))
+        preview = self._executor.preview(jpsi.Job(self._spec_for_jpsi(job)))
         submit_file.write(f"{preview.script or ''}\n{preview.run}")
