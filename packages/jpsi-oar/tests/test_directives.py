@@ -13,6 +13,8 @@ from jpsi.plugin import ShellLine
 from jpsi_oar import hooks
 from oar_support import CONTEXT, site
 
+RUN = 'answer=$("$@"); code=$?; printf "%s\\n" "$answer"; exit "$code"'
+
 
 def _directives(spec: JobSpec, **config: Any) -> list[str]:
     context = attrs.evolve(CONTEXT, site=site(**config))
@@ -139,7 +141,7 @@ def test_a_user_sets_types_and_options() -> None:
         },
     )
 
-    assert _argv(JobSpec(attributes=attributes)) == (
+    assert _argv(JobSpec(attributes=attributes))[4:] == (
         "oarsub",
         "--name=jpsi-abc-1",
         "--directory=/",
@@ -192,7 +194,7 @@ def test_the_environment_of_the_submission_reaches_the_job_through_a_file() -> N
     assert command.argv[:5] == (
         "/bin/sh",
         "-c",
-        '(umask 077 && export -p >"$0") && exec "$@"',
+        f'(umask 077 && export -p >"$0") || exit; {RUN}',
         "/a b/run.environment",
         "oarsub",
     )
@@ -200,3 +202,8 @@ def test_the_environment_of_the_submission_reaches_the_job_through_a_file() -> N
         "exec /bin/sh -c 'command . '\\''/a b/run.environment'\\'' || exit 125; "
     )
     assert "OAR_*" in command.unset
+
+
+def test_the_shell_reads_what_oarsub_prints() -> None:
+    """Oarsub deletes the jobs that it has made if its output is a pipe that nobody reads any more."""
+    assert _argv(JobSpec())[:4] == ("/bin/sh", "-c", RUN, "sh")

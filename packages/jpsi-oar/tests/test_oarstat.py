@@ -74,6 +74,31 @@ def test_events_say_why_oar_ended_a_job(kinds: list[str], state: JobState, reaso
     assert (observed.state, observed.reason, observed.exit_code) == (state, reason, None)
 
 
+@pytest.mark.parametrize("later", ["EXTERMINATE_JOB", "WALLTIME", "PING_CHECKER_NODE_SUSPECTED"])
+def test_a_job_that_its_user_ended_is_cancelled_whatever_came_then(later: str) -> None:
+    request = event("FRAG_JOB_REQUEST", "User me requested to frag the job 57")
+
+    observed = _observe(row(57, "Error", events=[request, event(later)]))
+
+    assert (observed.state, observed.reason) == (JobState.CANCELED, Reason.CANCELLED)
+
+
+def test_the_end_of_a_job_that_its_user_did_not_request_is_not_called_so() -> None:
+    request = event("FRAG_JOB_REQUEST", "User root requested to frag the job 57")
+
+    observed = _observe(row(57, "Error", events=[request]))
+
+    assert observed.message == (
+        "User root requested to frag the job 57: an administrator did, or OAR did as a node of the job is "
+        "dead or absent"
+    )
+
+
+def test_an_impossible_wait_status_makes_the_answer_malformed() -> None:
+    with pytest.raises(SubmitException):
+        _observe(row(57, "Terminated", exit_code=127))
+
+
 def test_a_job_that_oar_resubmitted_has_the_state_of_its_last_run() -> None:
     preempted = event("BESTEFFORT_KILL", "[MetaSched] kill the besteffort job 57")
     first = row(57, "Error", events=[preempted], submissionTime=900)

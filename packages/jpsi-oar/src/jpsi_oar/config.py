@@ -11,8 +11,8 @@ from jpsi.plugin import Arrays, BatchConfig, Capabilities, DependencyKind, hooki
 
 # An array of a thousand jobs takes oarsub two seconds.
 _LARGEST_ARRAY = 1000
-# oarstat looks up each job by itself, in about 3 ms.
-_IDS_PER_QUERY = 200
+# oarstat looks up each job by itself, in about 3 ms; an id may be that of an array of a thousand.
+_IDS_PER_QUERY = 10
 
 # oarsub(1), RESOURCE: the name of a property of the nodes
 _property = attrs.validators.matches_re(r"[A-Za-z_]\w*\Z")

@@ -92,21 +92,28 @@ def _is_complete(native_id: str, job: _Job) -> bool:
         and all(type(job[name]) is int for name in _NUMBERS)
         and all(isinstance(job[name], str) for name in _TEXTS)
         and all(isinstance(job[name], list) for name in _LISTS)
-        and isinstance(job["exit_code"] or 0, int)
-        and all(event.keys() == _EVENT for event in job["events"])
+        and _is_wait_status(job["exit_code"] or 0)
+        and all(event.keys() >= _EVENT for event in job["events"])
         and str(job["Job_Id"]) == native_id
-        # it is empty for jobs of other users
-        and str(job["name"] or "") in str(job["initial_request"] or job["name"] or "")
+        # the request is empty for jobs of other users, and an admission rule may change a name
+        and (extract_intact_tag(job["name"] or "") or "") in str(job["initial_request"] or job["name"] or "")
     )
+
+
+def _is_wait_status(status: object) -> bool:
+    return isinstance(status, int) and (os.WIFEXITED(status) or os.WIFSIGNALED(status))
 
 
 def _observe(runs: Sequence[_Job]) -> Observation:
     """Return the Observation of a job, which OAR may have resubmitted: the last of its runs counts."""
     job, earlier = runs[-1], runs[:-1]
     word, events = job["state"], job["events"]
-    state, reason, message = explain_state(job["state"], job["exit_code"], job["events"])
+    state, reason, message = explain_state(word, job["exit_code"], events, job["owner"])
     if earlier and state is JobState.QUEUED:
-        reason, message = Reason.REQUEUED, explain_error(earlier[-1]["events"]).message or message
+        reason, message = (
+            Reason.REQUEUED,
+            explain_error(earlier[-1]["events"], job["owner"]).message or message,
+        )
     is_final = state is not None and state.final
     entered = "submissionTime" if state is JobState.QUEUED else "stopTime" if is_final else "startTime"
     details = {

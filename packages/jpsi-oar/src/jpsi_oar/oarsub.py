@@ -34,8 +34,11 @@ from .directives import CUSTOM, split_types
 # Variables of a surrounding job; and those of bash that no shell may set
 _INHERITED_VARIABLES = ("OAR_*", "OARDO_*", "BASHOPTS", "SHELLOPTS", *RANK_VARIABLES)
 _ENVIRONMENT = ".environment"
+# oarsub deletes the jobs that it has just made if nobody reads its output any more: so the shell reads it,
+# even if the client is killed.
+_RUN = 'answer=$("$@"); code=$?; printf "%s\\n" "$answer"; exit "$code"'
 # $0 is the file
-_SUBMIT = '(umask 077 && export -p >"$0") && exec "$@"'
+_SUBMIT = f'(umask 077 && export -p >"$0") || exit; {_RUN}'
 
 _JOB = re.compile(r"^OAR_JOB_ID=([1-9][0-9]*)\r?$", re.MULTILINE)
 _ARRAY = re.compile(r"^OAR_ARRAY_ID=([1-9][0-9]*)\r?$", re.MULTILINE)
@@ -70,7 +73,8 @@ def submit(script: Script, spec: JobSpec) -> Command:
     condition = CUSTOM.of(spec).get("property")
     words = [*_arguments(script), *([f"--property={condition}"] if condition else [])]
     if not script.file:
-        return Command(["oarsub", *words, script.run], unset=_INHERITED_VARIABLES)
+        command = ["/bin/sh", "-c", _RUN, "sh", "oarsub", *words, script.run]
+        return Command(command, unset=_INHERITED_VARIABLES)
     environment = f"{script.file}{_ENVIRONMENT}"
     # `command` keeps sh from ending with the code of the dot
     run = line("exec", "/bin/sh", "-c", f"{line('command', '.', environment)} || exit 125; {script.run}")
@@ -80,7 +84,7 @@ def submit(script: Script, spec: JobSpec) -> Command:
 def _arguments(script: Script) -> Iterator[str]:
     for directive in script.directives:
         _, option, *values = shlex.split(directive.text, comments=False)
-        for value in split_types(values[0]) if option == "--type" else values:
+        for value in split_types(values[0]) if option == "--type" and values else values:
             yield f"{option}={value}"
         if not values:
             yield option
