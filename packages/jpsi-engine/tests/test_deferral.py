@@ -24,7 +24,9 @@ from jpsi_engine import host, job_store
 from jpsi_engine.spool import ArrayMember, Spool
 from jpsi_engine.spool.pruning import prune
 from jpsi_engine.verdict import CANCEL, Stop, has_exit_marker
+from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, on_path
+from toys import install_toy
 
 
 @pytest.fixture
@@ -159,10 +161,11 @@ def deferred_together(executor: jpsi.JobExecutor, own: Sequence[str] = ()) -> li
 AFTER = [jpsi.Dependency(f"aaaaaaaa-{number}", "any") for number in range(3)]
 
 
-def test_what_jobs_wait_for_is_stored_once(tmp_path: Path) -> None:
-    with FakeScheduler(slots=0) as fake, on_path("slurm", fake), jpsi.JobExecutor("slurm") as slurm:
-        own, other = deferred_together(slurm, ["17"])
-        recalled = {job.id: job.spec for job in slurm.recall([own.id, other.id])}
+def test_what_jobs_wait_for_is_stored_once(plugin_directory: PluginDirectory) -> None:
+    install_toy(plugin_directory)
+    with FakeScheduler(slots=0) as fake, on_path("toy", fake), jpsi.JobExecutor("toy") as batch:
+        own, other = deferred_together(batch, ["17"])
+        recalled = {job.id: job.spec for job in batch.recall([own.id, other.id])}
 
     assert own.spec.attributes.after == ["17", *AFTER]
     assert other.spec.attributes.after == AFTER

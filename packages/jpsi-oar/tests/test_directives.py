@@ -207,3 +207,11 @@ def test_the_environment_of_the_submission_reaches_the_job_through_a_file() -> N
 def test_the_shell_reads_what_oarsub_prints() -> None:
     """Oarsub deletes the jobs that it has made if its output is a pipe that nobody reads any more."""
     assert _argv(JobSpec())[:4] == ("/bin/sh", "-c", RUN, "sh")
+
+
+@pytest.mark.parametrize("value", [True, "", " "])
+def test_a_type_has_a_name(value: object) -> None:
+    """Oarsub would take the next word for it."""
+    spec = JobSpec("a", attributes=JobAttributes(custom_attributes={"oar.type": value}))
+
+    assert "oar.type needs a type, such as besteffort" in hooks.check_spec(spec, site())

@@ -59,6 +59,9 @@ _PATIENCE_SECONDS = 90.0
 _POLL_SECONDS = 0.05
 # Longer than a process that does not wait for other jobs has the lock.
 _LOCK_SECONDS = 0.1
+# Who cancels or holds many jobs takes the lock for so many seconds at a time, and leaves it for so many.
+_TURN_SECONDS = 0.04
+_GAP_SECONDS = 0.02
 # The names of files in the folder of a job: another process asks that it be held; it is held.
 _HOLD, _HELD = "hold", "held"
 
@@ -338,8 +341,12 @@ class _Requests(abc.ABC):
         if self._attempts != before:
             deferral.announce()
         path = _path(deferral.root, deferral.name)
-        # for each job alone, as who finds the lock taken for long leaves the jobs to the one that has it
+        # who finds the lock taken for long leaves the jobs to the one that has it
+        begun = time.monotonic()
         for job_id in left:
+            if time.monotonic() - begun > _TURN_SECONDS:
+                time.sleep(_GAP_SECONDS)
+                begun = time.monotonic()
             with self._fence(deferral, [job_id]), host.hold_lock(path, 0.0) as is_locked:
                 if is_locked is False:
                     # a process submits them

@@ -289,8 +289,12 @@ class StoredJob:
         Raises:
             SubmitException: it is damaged, or cannot be read now.
         """
+        intent = self._history.record.intent
         try:
-            return decode_request(str(self.folder), self._history.record.intent)
+            if not intent["spec"]:
+                # what stands in for an intent that cannot be read
+                raise ValueError(self.damage)
+            return decode_request(str(self.folder), intent)
         except (OSError, *DAMAGE) as e:
             msg = f"what the job asks for cannot be read: {e}"
             raise SubmitException(msg, e) from e

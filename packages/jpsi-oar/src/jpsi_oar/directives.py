@@ -70,7 +70,9 @@ CUSTOM = CustomOptions(
 @hookimpl
 def check_spec(spec: JobSpec, site: Site) -> list[str]:
     """Return the problems for which OAR can never run this spec."""
-    return [*resource_problems(spec, site.config), *_FORM.problems(spec, site)]
+    types = CUSTOM.of(spec).get("type", "none")
+    named = [] if isinstance(types, str) and types.strip() else ["oar.type needs a type, such as besteffort"]
+    return [*named, *resource_problems(spec, site.config), *_FORM.problems(spec, site)]
 
 
 @hookimpl

@@ -84,7 +84,7 @@ def submit(script: Script, spec: JobSpec) -> Command:
 def _arguments(script: Script) -> Iterator[str]:
     for directive in script.directives:
         _, option, *values = shlex.split(directive.text, comments=False)
-        for value in split_types(values[0]) if option == "--type" and values else values:
+        for value in split_types(values[0]) if option == "--type" else values:
             yield f"{option}={value}"
         if not values:
             yield option
