@@ -16,7 +16,7 @@ SHELLS = [found for name in ("dash", "bash") if (found := shutil.which(name))]
 # A sleep(1) that takes no time, and counts; from the third on, the code is there.
 SLEEP = """\
 echo >>"$HOME/slept"
-[ "$(wc -l <"$HOME/slept")" -lt 3 ] || mv "$HOME/late" "$(echo "$HOME"/pbsdsh.*)/code.1" 2>/dev/null
+[ "$(wc -l <"$HOME/slept")" -lt 3 ] || mv "$HOME/late" "$(echo "$HOME"/tmp.*)/code.1" 2>/dev/null
 """
 # A pbsdsh whose second process ended on another node.
 ELSEWHERE = f"""\

@@ -60,7 +60,7 @@ _PREPARE = shell(
 _pbsdsh_umask=$(umask)
 umask 077
 # A process of a run before a requeue may still write.
-_pbsdsh_files=$(PATH=$_pbsdsh_path mktemp -d "$_jpsi_folder/pbsdsh.XXXXXX") || exit 125
+_pbsdsh_files=$(PATH=$_pbsdsh_path TMPDIR=$_jpsi_folder mktemp -d) || exit 125
 # What each process needs: the shell quotes the environment and the command, whatever they contain.
 # shellcheck disable=SC2016  # for that shell
 _pbsdsh_directory=$PWD _pbsdsh_umask=$_pbsdsh_umask _pbsdsh_stdin=$_jpsi_stdin _pbsdsh_path=$_pbsdsh_path \\
