@@ -544,8 +544,9 @@ def test_this_machine_limits_a_deferred_array() -> None:
     assert config.max_active == 1
 
 
+@pytest.mark.parametrize("name", ["after", "intent.1.json"])
 def test_a_job_whose_dependencies_cannot_be_read_waits_until_they_can(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """As on a network file system: it would seem to wait for nothing."""
     first, (second,) = jpsi.Job(jpsi.JobSpec("/bin/false")), jobs_after(())
@@ -553,16 +554,16 @@ def test_a_job_whose_dependencies_cannot_be_read_waits_until_they_can(
         local.submit(first)
         assert first.wait(20) is not None
         deferral = job_store.defer(local, [second], [jpsi.Dependency(first.id)])
-    after = Path(stored(second).folder, "after")
-    hidden = after.with_name("hidden")
-    after.rename(hidden)
+    file = Path(stored(second).folder, name)
+    hidden = file.with_name("hidden")
+    file.rename(hidden)
     pauses = []
 
     def pause(seconds: float) -> None:
         pauses.append(seconds)
         if len(pauses) == 1:
             assert stored(second).status.state is jpsi.JobState.NEW
-            hidden.rename(after)
+            hidden.rename(file)
 
     monkeypatch.setattr(deferred.time, "sleep", pause)
     submit_deferred(deferral.name)

@@ -34,8 +34,8 @@ from .directives import CUSTOM, split_types
 # Variables of a surrounding job; and those of bash that no shell may set
 _INHERITED_VARIABLES = ("OAR_*", "OARDO_*", "BASHOPTS", "SHELLOPTS", *RANK_VARIABLES)
 _ENVIRONMENT = ".environment"
-# oarsub deletes the jobs that it has just made if nobody reads its output any more: so the shell reads it,
-# even if the client is killed.
+# oarsub deletes the jobs that it has just made if the reader of its output has ended: so the shell reads it,
+# which goes on if the client is killed.
 _RUN = 'answer=$("$@"); code=$?; printf "%s\\n" "$answer"; exit "$code"'
 # $0 is the file
 _SUBMIT = f'(umask 077 && export -p >"$0") || exit; {_RUN}'

@@ -29,8 +29,8 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     with jpsi.JobExecutor(executor, url=url) as opened:
         target = url or configured_target(executor)
         known = array_elements(native_id, jobs, opened.name, target)
-        is_own_id = any(native_id in {it.native_id, it.array_native_id} for it in jobs)
-        if not known and not (is_own_id and _may_be_native_id(native_id, opened.system)):
+        # a native id takes precedence over a name
+        if not known and not any(native_id in {it.native_id, it.array_native_id} for it in jobs):
             known = named_jobs(native_id, jobs, opened.name, target)
         if len(known) == 1 and known[0].native_id is not None:
             native_id, known = known[0].native_id, []
@@ -63,14 +63,6 @@ def array_elements(native_id: str, jobs: Iterable[StoredJob], executor: str, tar
     own = (executor, target)
     found = [job for job in jobs if job.array_native_id == native_id]
     return match_jobs(native_id, [it for it in found if (it.origin.executor, it.origin.target) == own])
-
-
-def _may_be_native_id(word: str, system: jpsi.System) -> bool:
-    try:
-        system.hooks.canonical_id(native_id=word, site=system.site())
-    except ValueError:
-        return False
-    return True
 
 
 def named_jobs(word: str, jobs: Iterable[StoredJob], executor: str, target: str) -> list[StoredJob]:

@@ -367,12 +367,12 @@ class _DeferredJobs:
         A job whose spec cannot be read now, as on a network file system, would seem to wait for nothing.
         """
         found: dict[str, jpsi.JobSpec] = {}
-        reported: set[str] = set()
+        left, reported = list(jobs.values()), set[str]()
         while True:
             pending = self.acknowledge(jobs)
-            for job_id in jobs.keys() - found.keys():
+            for job in left:
                 try:
-                    found[job_id] = jobs[job_id].read_spec()
+                    found[job.id] = job.read_spec()
                 except jpsi.SubmitException as e:
                     if str(e) not in reported:
                         _log(e)
@@ -380,6 +380,8 @@ class _DeferredJobs:
             if found.keys() >= set(pending):
                 break
             time.sleep(_RETRY_SECONDS)
+            with contextlib.suppress(jpsi.SubmitException):
+                left = job_store.reread(job for job in left if job.id not in found)
         specs = {job_id: found[job_id] for job_id in jobs if job_id in found}
         self._groups = _group(specs)
         return specs

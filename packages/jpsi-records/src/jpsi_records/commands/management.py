@@ -39,7 +39,7 @@ def ls(records: Records, *, is_all: bool, state: str | None) -> Output:
     executions = records.executions([it.execution for it in found if it.execution is not None])
     new = {it for it, event in records.assignments().items() if event.data.get("is_new")}
     computed = {it.id for it in found if (it.id, str(it.execution)) in new}
-    # a table in a pipe is cut by whoever reads it
+    # a program that reads the table gets all of it
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     return Output(formatting.requests(found, executions, computed, width), formatting.as_json(found))
 
