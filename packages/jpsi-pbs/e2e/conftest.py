@@ -7,11 +7,10 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -105,22 +104,6 @@ def server_system() -> str:
 def cores(server_system: str) -> list[int]:
     """Return the number of cores of each node."""
     return node_cores(server_system)
-
-
-@pytest.fixture
-def control() -> Callable[[str], None]:
-    """Return a function that kills (`kill`) and starts (`start`) the server; skip the test without it."""
-    path = os.environ.get("JPSI_CI_CONTROL")
-    if path is None:
-        pytest.skip("no process that may kill the server listens at JPSI_CI_CONTROL")
-
-    def send(verb: str) -> None:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(path)
-            client.sendall(verb.encode() + b"\n")
-            assert client.makefile().readline().strip() == "0", verb
-
-    return send
 
 
 @pytest.fixture(scope="session", autouse=True)
