@@ -2,10 +2,10 @@
 
 Debian's are found from another Python 3.11 as well.
 
-Left out are the tests that name an executor of `concurrent.futures` in a program of their own:
-test_interpreter_shutdown, test_submit_after_interpreter_shutdown, test_hang_gh83386 (`shutdown(wait=False)`), and
-the check that no thread is left, as the threads of jpsi serve all executors of a process. The classes for
-thread pools and process pools, which look into these, are left out as a whole.
+Left out are the tests that name an executor of `concurrent.futures` in a program of their own
+(test_interpreter_shutdown, test_submit_after_interpreter_shutdown, test_hang_gh83386), and the check that no
+thread is left, as the threads of jpsi serve all executors of a process. The classes for pools of threads and
+of processes, which look into these, are left out as a whole.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-import test
 import unittest
 from types import ModuleType
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]  # it has no types
 import pytest
+import test
 
 from jpsi_functions import FunctionExecutor
 

@@ -14,7 +14,7 @@ import pytest
 import functions_to_call as calls
 from jpsi_functions import CallError, FunctionExecutor, JobEndedError
 
-# A program that submits calls, and says so; a call that is named for it waits for a file.
+# A program that submits calls, and says so.
 _PROGRAM = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
@@ -26,12 +26,12 @@ executor = FunctionExecutor({name!r}, max_workers={workers})
 print("submitted", flush=True)
 sys.stdin.read()
 """
-# The program kills itself at the n-th of these events: at each it changes something on disk, or runs a command.
+# The program kills itself at the n-th time that it changes something on disk, or runs a command.
 _KILLED = """
 left = {after}
 def hook(event, _):
     global left
-    if event in ("os.mkdir", "os.rename", "os.link", "subprocess.Popen", "os.posix_spawn") or event == "open":
+    if event in ("os.mkdir", "os.rename", "os.link", "subprocess.Popen", "os.posix_spawn", "open"):
         left -= 1
         if not left:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -222,4 +222,4 @@ def has_private_group(status: os.stat_result) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(os.path.abspath(sys.argv[1])))
