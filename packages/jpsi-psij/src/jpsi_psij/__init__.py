@@ -25,27 +25,11 @@ from .version import VERSION
 
 __version__ = VERSION
 
+# fmt: off
 __all__ = [
-    "VERSION",
-    "BatchSchedulerExecutorConfig",
-    "Export",
-    "FunctionJobStatusCallback",
-    "Import",
-    "InvalidJobException",
-    "Job",
-    "JobAttributes",
-    "JobExecutor",
-    "JobExecutorConfig",
-    "JobInfo",
-    "JobSpec",
-    "JobState",
-    "JobStateOrder",
-    "JobStatus",
-    "JobStatusCallback",
-    "Launcher",
-    "ResourceSpec",
-    "ResourceSpecV1",
-    "SubmitException",
-    "executors",
-    "launchers",
+    "VERSION", "BatchSchedulerExecutorConfig", "Export", "FunctionJobStatusCallback", "Import",
+    "InvalidJobException", "Job", "JobAttributes", "JobExecutor", "JobExecutorConfig", "JobInfo", "JobSpec",
+    "JobState", "JobStateOrder", "JobStatus", "JobStatusCallback", "Launcher", "ResourceSpec",
+    "ResourceSpecV1", "SubmitException", "executors", "launchers",
 ]
+# fmt: on
