@@ -6,6 +6,7 @@ from jpsi.lazy import door
 
 if TYPE_CHECKING:
     from jpsi.contract import directories_command, read_directories
+    from jpsi.plugin.kit.array_ids import *
     from jpsi.plugin.kit.command_results import *
     from jpsi.plugin.kit.ranges import *
     from jpsi.plugin.kit.script_form import *
@@ -27,6 +28,6 @@ __all__ = [
 # fmt: on
 
 if not TYPE_CHECKING:
-    _modules = ["command_results", "ranges", "shell_lines", "script_form", "script_options"]
+    _modules = ["shell_lines", "ranges", "command_results", "array_ids", "script_form", "script_options"]
     _rooms = [*(f"jpsi.plugin.kit.{it}" for it in _modules), "jpsi.plugin.kit.script_words", "jpsi.contract"]
     __getattr__, _ = door(__name__, __all__, _rooms)
