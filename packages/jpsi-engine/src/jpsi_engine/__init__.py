@@ -37,10 +37,19 @@ else:
         },
     )
 
-# fmt: off
 __all__ = [
-    "BatchEngine", "Excess", "LocalEngine", "array_specs", "check_private_directory", "check_way",
-    "describe_never", "excess_over_queues", "find_excess", "is_on_network", "job_store", "make_directory",
-    "make_private_directory", "open_private",
+    "BatchEngine",
+    "Excess",
+    "LocalEngine",
+    "array_specs",
+    "check_private_directory",
+    "check_way",
+    "describe_never",
+    "excess_over_queues",
+    "find_excess",
+    "is_on_network",
+    "job_store",
+    "make_directory",
+    "make_private_directory",
+    "open_private",
 ]
-# fmt: on

@@ -77,13 +77,27 @@ if TYPE_CHECKING:
     from jpsi import JobExecutor, JobFiles, Output, Streams
     from jpsi.plugin.engine import Stream
 
-# fmt: off
 __all__ = [
-    "ControlledJobs", "DamagedJob", "Deferral", "Origin", "ShownJob", "StoredJob", "array_id",
-    "array_index", "at_a_time", "cancel_deferred", "damaged", "defer", "hold_deferred", "jobs",
-    "lock_repetitions", "repeated_specs", "reread", "shown", "single_spec",
+    "ControlledJobs",
+    "DamagedJob",
+    "Deferral",
+    "Origin",
+    "ShownJob",
+    "StoredJob",
+    "array_id",
+    "array_index",
+    "at_a_time",
+    "cancel_deferred",
+    "damaged",
+    "defer",
+    "hold_deferred",
+    "jobs",
+    "lock_repetitions",
+    "repeated_specs",
+    "reread",
+    "shown",
+    "single_spec",
 ]
-# fmt: on
 
 log = logging.getLogger(__name__)
 

@@ -15,14 +15,30 @@ if TYPE_CHECKING:
     from .interface import *
     from .interface import __version__ as __version__
 
-# fmt: off
 __all__ = [
-    "VERSION", "BatchSchedulerExecutorConfig", "Export", "FunctionJobStatusCallback", "Import",
-    "InvalidJobException", "Job", "JobAttributes", "JobExecutor", "JobExecutorConfig", "JobInfo", "JobSpec",
-    "JobState", "JobStateOrder", "JobStatus", "JobStatusCallback", "Launcher", "ResourceSpec",
-    "ResourceSpecV1", "SubmitException", "executors", "launchers",
+    "VERSION",
+    "BatchSchedulerExecutorConfig",
+    "Export",
+    "FunctionJobStatusCallback",
+    "Import",
+    "InvalidJobException",
+    "Job",
+    "JobAttributes",
+    "JobExecutor",
+    "JobExecutorConfig",
+    "JobInfo",
+    "JobSpec",
+    "JobState",
+    "JobStateOrder",
+    "JobStatus",
+    "JobStatusCallback",
+    "Launcher",
+    "ResourceSpec",
+    "ResourceSpecV1",
+    "SubmitException",
+    "executors",
+    "launchers",
 ]
-# fmt: on
 
 if not TYPE_CHECKING:
     # jpsi loads the launcher of this package without the rest

@@ -20,15 +20,39 @@ if TYPE_CHECKING:
     from .records import *
     from .reuse import *
 
-# fmt: off
 __all__ = [
-    "About", "Attempt", "ChangedError", "Computation", "Difference", "Dispatcher", "Event", "Execution",
-    "ExecutionState", "Inbox", "Interval", "InvalidRequestError", "NearMiss", "NotFoundError",
-    "NothingToReuseError", "Placement", "Plan", "Purity", "Records", "RecordsError", "Report", "Request",
-    "RequestResult", "RequestSpec", "RequestState", "Reuse", "StateError", "StoreError", "Topology",
-    "read_request_spec", "write_request_spec",
+    "About",
+    "Attempt",
+    "ChangedError",
+    "Computation",
+    "Difference",
+    "Dispatcher",
+    "Event",
+    "Execution",
+    "ExecutionState",
+    "Inbox",
+    "Interval",
+    "InvalidRequestError",
+    "NearMiss",
+    "NotFoundError",
+    "NothingToReuseError",
+    "Placement",
+    "Plan",
+    "Purity",
+    "Records",
+    "RecordsError",
+    "Report",
+    "Request",
+    "RequestResult",
+    "RequestSpec",
+    "RequestState",
+    "Reuse",
+    "StateError",
+    "StoreError",
+    "Topology",
+    "read_request_spec",
+    "write_request_spec",
 ]
-# fmt: on
 
 if not TYPE_CHECKING:
     from jpsi.plugin.engine import door

@@ -32,12 +32,31 @@ else:
         },
     )
 
-# fmt: off
 __all__ = [
-    "HOSTILE", "PYTHON_WORDS", "ExecutorConformance", "FakeTransport", "LauncherConformance",
-    "PluginDirectory", "Recording", "RemoteTransport", "ReplayTransport", "command_result",
-    "corrupted_documents", "custom_names", "directories", "durations", "environment_names", "environments",
-    "executor_hooks", "heterogeneous_resources", "hostile_text", "job_attributes", "job_names",
-    "json_values", "paths", "read_recordings", "resource_specs", "specs",
+    "HOSTILE",
+    "PYTHON_WORDS",
+    "ExecutorConformance",
+    "FakeTransport",
+    "LauncherConformance",
+    "PluginDirectory",
+    "Recording",
+    "RemoteTransport",
+    "ReplayTransport",
+    "command_result",
+    "corrupted_documents",
+    "custom_names",
+    "directories",
+    "durations",
+    "environment_names",
+    "environments",
+    "executor_hooks",
+    "heterogeneous_resources",
+    "hostile_text",
+    "job_attributes",
+    "job_names",
+    "json_values",
+    "paths",
+    "read_recordings",
+    "resource_specs",
+    "specs",
 ]
-# fmt: on

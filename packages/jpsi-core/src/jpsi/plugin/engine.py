@@ -11,16 +11,45 @@ if TYPE_CHECKING:
     from jpsi.model import *
     from jpsi.registry import *
 
-# fmt: off
 __all__ = [
-    "SOME_TAG", "TIME_SOURCE", "Engine", "EngineHooks", "EngineSetup", "InterruptedSubmission", "Outcomes",
-    "Preview", "Progress", "Recovered", "Reference", "Stream", "Submission", "assemble", "decode",
-    "dependencies", "door", "exec_limits", "expand", "has_reference", "has_staging", "installed",
-    "is_native_id", "lazy_attributes", "load_plugin", "named_file", "one_line", "open_transport",
-    "ownership", "pieces", "problems", "process_count", "serialization", "shape", "timed", "transitions",
+    "SOME_TAG",
+    "TIME_SOURCE",
+    "Engine",
+    "EngineHooks",
+    "EngineSetup",
+    "InterruptedSubmission",
+    "Outcomes",
+    "Preview",
+    "Progress",
+    "Recovered",
+    "Reference",
+    "Stream",
+    "Submission",
+    "assemble",
+    "decode",
+    "dependencies",
+    "door",
+    "exec_limits",
+    "expand",
+    "has_reference",
+    "has_staging",
+    "installed",
+    "is_native_id",
+    "lazy_attributes",
+    "load_plugin",
+    "named_file",
+    "one_line",
+    "open_transport",
+    "ownership",
+    "pieces",
+    "problems",
+    "process_count",
+    "serialization",
+    "shape",
+    "timed",
+    "transitions",
     "walltime_limit",
 ]
-# fmt: on
 
 if not TYPE_CHECKING:
     # Not every program that reads jobs needs hooks or looks for plugins, which takes time.

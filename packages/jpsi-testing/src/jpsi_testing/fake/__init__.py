@@ -27,12 +27,35 @@ from jpsi_testing.fake.path import command_folder, on_path
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.tasks import Task, TaskLaunch
 
-# fmt: off
 __all__ = [
-    "NO_ANSWER", "Arguments", "Call", "CommandError", "CommandFunction", "FakeClock", "FakeJob",
-    "FakeScheduler", "FakeState", "FakeSystem", "Faults", "Invocation", "Log", "OptionTable", "Outcome",
-    "Task", "TaskLaunch", "answer", "call_command", "command_folder", "find_fake", "join_lines", "limit",
-    "mpirun_commands", "node_name", "on_path", "parse_dashed", "parse_letters", "refuse_if",
+    "NO_ANSWER",
+    "Arguments",
+    "Call",
+    "CommandError",
+    "CommandFunction",
+    "FakeClock",
+    "FakeJob",
+    "FakeScheduler",
+    "FakeState",
+    "FakeSystem",
+    "Faults",
+    "Invocation",
+    "Log",
+    "OptionTable",
+    "Outcome",
+    "Task",
+    "TaskLaunch",
+    "answer",
+    "call_command",
+    "command_folder",
+    "find_fake",
+    "join_lines",
+    "limit",
+    "mpirun_commands",
+    "node_name",
+    "on_path",
+    "parse_dashed",
+    "parse_letters",
+    "refuse_if",
     "wait_for_jobs",
 ]
-# fmt: on

@@ -8,10 +8,17 @@ from .pbs_base import GenericPBSJobExecutor, PBSExecutorConfig
 from .pbs_classic import PBSClassicJobExecutor
 from .slurm import SlurmExecutorConfig, SlurmJobExecutor
 
-# fmt: off
 __all__ = [
-    "BatchSchedulerExecutor", "CobaltExecutorConfig", "CobaltJobExecutor", "GenericPBSJobExecutor",
-    "InvalidJobStateError", "LsfExecutorConfig", "LsfJobExecutor", "PBSClassicJobExecutor",
-    "PBSExecutorConfig", "PBSJobExecutor", "SlurmExecutorConfig", "SlurmJobExecutor",
+    "BatchSchedulerExecutor",
+    "CobaltExecutorConfig",
+    "CobaltJobExecutor",
+    "GenericPBSJobExecutor",
+    "InvalidJobStateError",
+    "LsfExecutorConfig",
+    "LsfJobExecutor",
+    "PBSClassicJobExecutor",
+    "PBSExecutorConfig",
+    "PBSJobExecutor",
+    "SlurmExecutorConfig",
+    "SlurmJobExecutor",
 ]
-# fmt: on
