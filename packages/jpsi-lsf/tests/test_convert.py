@@ -220,3 +220,10 @@ def test_conditions_and_variables() -> None:
 
 def test_directives_after_commands_count_too() -> None:
     assert hooks.read_script("#!/bin/sh\ntrue\n#BSUB -J a\n", SITE).spec.name == "a"
+
+
+def test_the_directory_of_the_submission_is_read_from_a_variable() -> None:
+    script = hooks.read_script('#BSUB -n 1\ncd "${LS_SUBCWD}"; run $LSB_JOBID\n', SITE)
+
+    assert script.directory_variables == ("LS_SUBCWD",)
+    assert script.lost == ("the script reads variables that only its batch system sets: LSB_JOBID",)

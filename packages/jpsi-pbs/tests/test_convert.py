@@ -268,3 +268,10 @@ def test_an_array_is_retained(hooks: Hooks, directive: str, variable: str) -> No
     assert script.lost == ()
     assert script.spec.attributes.custom_attributes == {"jpsi.array": "0-9:3%2"}
     assert script.spec.environment == {variable: "${JPSI_ARRAY_INDEX}"}
+
+
+def test_the_directory_of_the_submission_is_read_from_a_variable() -> None:
+    script = PBS.read_script('#PBS -N a\ncd "${PBS_O_WORKDIR}"; run $PBS_JOBID\n')
+
+    assert script.directory_variables == ("PBS_O_WORKDIR",)
+    assert script.lost == ("the script reads variables that only its batch system sets: PBS_JOBID",)

@@ -274,6 +274,9 @@ _OPTIONS = {
 }
 _FORM = kit.ScriptForm(
     mark="#$",
+    # qsub(1): environmental variables
+    directory_variables=("SGE_O_WORKDIR",),
+    variables=r"SGE_\w+|NSLOTS|NHOSTS|NQUEUES|PE_HOSTFILE|JOB_ID",
     foreign_mark=r"#\$(?=[\s-]|\Z)",
     is_read_whole=True,
     dashes="-",

@@ -247,6 +247,9 @@ def _path_option(field: str, path: str) -> kit.Option:
 
 _FORM = kit.ScriptForm(
     mark="#OAR",
+    # oarsub(1): environment variables
+    directory_variables=("OAR_O_WORKDIR", "OAR_WORKDIR", "OAR_WORKING_DIRECTORY"),
+    variables=r"OAR_\w+",
     is_read_whole=True,
     joint=" ",
     custom=CUSTOM,
