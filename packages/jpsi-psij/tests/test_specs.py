@@ -23,6 +23,18 @@ def test_psij_and_jpsi_psij_are_the_same_modules() -> None:
     assert psij.JobSpec is jpsi_psij.JobSpec
 
 
+def test_type_checkers_find_each_module_of_psij() -> None:
+    """`psij` has its modules only when it runs."""
+    source = Path(jpsi_psij.__file__).parent
+    modules = {it.relative_to(source).with_suffix("") for it in source.rglob("*.py")} - {Path("__init__")}
+
+    stubs = source.parent / "psij"
+    assert modules == {it.relative_to(stubs).with_suffix("") for it in stubs.rglob("*.pyi")}
+    for module in modules:
+        name = ".".join(["jpsi_psij", *module.parts]).removesuffix(".__init__")
+        assert (stubs / module).with_suffix(".pyi").read_text() == f"from {name} import *\n"
+
+
 def test_a_clash_with_psij_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(jpsi_psij.__file__).parent.parent / "psij" / "__init__.py"
     monkeypatch.setattr("importlib.metadata.distribution", lambda name: name)
