@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 from packaging.version import Version
-from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
-from psij.executors.batch.slurm import SlurmExecutorConfig, SlurmJobExecutor
-from psij.launchers import MultipleLauncher
-from psij.serialize import JSONSerializer
 
 import psij
 from jpsi.plugin import CommandResult
 from jpsi_psij.pbs_listing import parse_qstat
 from jpsi_psij.slurm_listing import expand_hosts, parse_squeue
 from psij import Job, JobExecutor, JobExecutorConfig, JobSpec, JobState, Launcher, ResourceSpecV1
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+from psij.executors.batch.slurm import SlurmExecutorConfig, SlurmJobExecutor
+from psij.launchers import MultipleLauncher
+from psij.serialize import JSONSerializer
 
 SECONDS = timedelta(seconds=60)
 

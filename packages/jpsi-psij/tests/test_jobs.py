@@ -9,11 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from psij.staging import StageIn, StageOut
 
 import jpsi
 import psij
 from psij import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, ResourceSpecV1
+from psij.staging import StageIn, StageOut
 
 SECONDS = timedelta(seconds=60)
 

@@ -6,16 +6,16 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-import psij.serialize
 import pytest
-from psij.serialize import JSONSerializer
-from psij.staging import URI, StageIn, StageOut, StageOutFlags
 
 import jpsi
 import jpsi_psij.serialize
 import psij
+import psij.serialize
 from jpsi_psij.job_spec import spec_for_jpsi
 from psij import Export, Import, JobAttributes, JobSpec, JobState, ResourceSpec, ResourceSpecV1
+from psij.serialize import JSONSerializer
+from psij.staging import URI, StageIn, StageOut, StageOutFlags
 
 
 def test_psij_and_jpsi_psij_are_the_same_modules() -> None:
