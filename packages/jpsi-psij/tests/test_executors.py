@@ -40,6 +40,17 @@ def test_names_that_jpsi_does_not_have_are_refused_with_a_sentence(name: str) ->
         JobExecutor.get_instance(name)
 
 
+def test_plugins_of_psij_python_are_named_as_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site may have published an executor by a descriptor."""
+    (tmp_path / "psij-descriptors").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    with pytest.raises(ValueError, match=r"no executor 'site'.*; psij-python's plugins in .* are not read"):
+        JobExecutor.get_instance("site")
+
+
 def test_names_are_listed() -> None:
     assert JobExecutor.get_executor_names() >= {"local", "slurm", "pbs", "pbspro"}
 

@@ -313,6 +313,17 @@ raise SystemExit(process.exitcode)
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
 
 
+def test_threads_can_submit() -> None:
+    job = Job(JobSpec("/bin/true"))
+    thread = threading.Thread(target=lambda: JobExecutor.get_instance("local").submit(job))
+
+    thread.start()
+    thread.join()
+
+    assert (status := job.wait(SECONDS)) is not None
+    assert status.state is JobState.COMPLETED
+
+
 def test_a_job_whose_submission_failed_is_submitted_again_as_the_same_job(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

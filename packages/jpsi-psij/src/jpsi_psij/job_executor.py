@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import ClassVar
 
 import attrs
@@ -64,7 +66,8 @@ class JobExecutor:
                 settings = attrs.evolve(current, **{key: it for key, it in changes.items() if key in fields})
             self._executor = jpsi.JobExecutor(known, version_constraint, url, settings)
         except (jpsi.PluginError, jpsi.ConfigError) as e:
-            raise ValueError(str(e)) from e
+            msg = "; ".join([str(e), *_unread_descriptors()])
+            raise ValueError(msg) from e
 
     @staticmethod
     def get_instance(
@@ -245,3 +248,11 @@ class JobExecutor:
 
     def __str__(self) -> str:
         return f"{type(self).__name__}[{self.name}]"
+
+
+def _unread_descriptors() -> Iterator[str]:
+    """Yield a sentence for each folder in which sites publish plugins for psij-python."""
+    for directory in sys.path:
+        folder = Path(directory, "psij-descriptors")
+        if folder.is_dir():
+            yield f"psij-python's plugins in {folder} are not read"
