@@ -25,19 +25,22 @@ from psij.serialize import JSONSerializer
 SECONDS = timedelta(seconds=60)
 
 
-@pytest.mark.parametrize("name", ["local", "slurm", "slurm_single", "pbs", "pbspro", "pbs_classic", "torque"])
+@pytest.mark.parametrize(
+    "name",
+    ["local", "slurm", "slurm_single", "pbs", "pbspro", "pbs_classic", "torque", "lsf", "flux", "SLURM"],
+)
 def test_names_of_psij_are_known(name: str) -> None:
     executor = JobExecutor.get_instance(name, ">= 0.0.1")
 
     assert executor.name == name
     assert isinstance(executor.version, Version)
-    assert isinstance(executor, BatchSchedulerExecutor) == (name != "local")
+    assert isinstance(executor, BatchSchedulerExecutor) == (name not in {"local", "flux"})
 
 
-@pytest.mark.parametrize("name", ["cobalt", "saga", "rp", "nonsense"])
+@pytest.mark.parametrize("name", ["cobalt", "saga", "rp", "Cobalt", "nonsense"])
 def test_names_that_jpsi_does_not_have_are_refused_with_a_sentence(name: str) -> None:
-    with pytest.raises(ValueError, match="no executor"):
-        JobExecutor.get_instance(name)
+    with pytest.raises(ValueError, match=r"jpsi has no executor|no executor 'nonsense'; installed: "):
+        JobExecutor.get_instance(name, ">= 0.0.1")
 
 
 def test_plugins_of_psij_python_are_named_as_the_reason(

@@ -55,9 +55,10 @@ class JobExecutor:
         self.url = url
         self.config = config or JobExecutorConfig.DEFAULT
         self.callback: Callback | None = None
-        if self._name in _WITHOUT:
-            raise ValueError(_WITHOUT[self._name])
-        known = _OTHER_NAMES.get(self._name, self._name)
+        known = self._name.lower()
+        if known in _WITHOUT:
+            raise ValueError(_WITHOUT[known])
+        known = _OTHER_NAMES.get(known, known)
         try:
             settings = None
             if config is not None and (changes := config.settings_for_jpsi()):
@@ -81,7 +82,7 @@ class JobExecutor:
         Raises:
             ValueError: there is no such executor.
         """
-        kind = JobExecutor._classes.get(name, JobExecutor)
+        kind = JobExecutor._classes.get(name.lower(), JobExecutor)
         return kind(url, config, name=name, version_constraint=version_constraint)
 
     @staticmethod
