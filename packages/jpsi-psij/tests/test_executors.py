@@ -65,7 +65,7 @@ def test_configurations_become_those_of_jpsi(tmp_path: Path) -> None:
 
     settings = executor._executor.system.site().config
     assert settings.work_directory == tmp_path / "work"
-    assert settings.longest_interval == timedelta(seconds=5)  # type: ignore[attr-defined]
+    assert settings.longest_interval == timedelta(seconds=5)
     assert JobExecutorConfig.DEFAULT.settings_for_jpsi() == {}
     assert BatchSchedulerExecutorConfig().keep_files is False
     assert JobExecutor.get_instance("local", config=config).config is config

@@ -35,7 +35,7 @@ def run(executor: JobExecutor, spec: JobSpec) -> JobStatus:
 
 def test_output_and_error_go_to_their_files(executor: JobExecutor, tmp_path: Path) -> None:
     spec = JobSpec("/bin/sh", ["-c", "printf out; printf err >&2"])
-    spec.stdout_path, spec.stderr_path = tmp_path / "out", str(tmp_path / "err")  # type: ignore[assignment]
+    spec.stdout_path, spec.stderr_path = tmp_path / "out", str(tmp_path / "err")
 
     assert run(executor, spec).state is JobState.COMPLETED
     assert ((tmp_path / "out").read_text(), (tmp_path / "err").read_text()) == ("out", "err")
@@ -63,7 +63,7 @@ def test_a_missing_executable_fails(executor: JobExecutor) -> None:
 
 def test_numbers_in_the_environment_become_text(executor: JobExecutor, tmp_path: Path) -> None:
     spec = JobSpec("/bin/sh", ["-c", "printf %s $A$B"], stdout_path=tmp_path / "out")
-    spec.environment = {"A": "_y_", "B": 1}  # type: ignore[dict-item]
+    spec.environment = {"A": "_y_", "B": 1}
 
     assert run(executor, spec).state is JobState.COMPLETED
     assert (tmp_path / "out").read_text() == "_y_1"
