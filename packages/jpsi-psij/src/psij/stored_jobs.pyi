@@ -1,1 +1,0 @@
-from jpsi_psij.stored_jobs import *
