@@ -84,7 +84,7 @@ def test_resources(directives: str, config: dict[str, Any], expected: dict[str, 
     script = _read(directives, **config)
 
     assert (script.lost, _custom(script)) == ((), None)
-    assert script.spec.resources == ResourceSpecV1(**expected)
+    assert script.spec.resources == ResourceSpecV1.uneven(**expected)
 
 
 @pytest.mark.parametrize(

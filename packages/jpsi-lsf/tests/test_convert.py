@@ -85,7 +85,7 @@ def test_resources(directives: str, expected: dict[str, Any]) -> None:
     script = _read(directives)
 
     assert (script.lost, _custom(script)) == ((), None)
-    assert script.spec.resources == ResourceSpecV1(**expected)
+    assert script.spec.resources == ResourceSpecV1.uneven(**expected)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,9 @@ def test_compound_requirements(directives: str, kinds: list[dict[str, Any]]) -> 
 
     alone = {"exclusive_node_use": directives.endswith("-x")}
     assert (script.lost, _custom(script)) == ((), None)
-    assert script.spec.resources == HeterogeneousResources([ResourceSpecV1(**it, **alone) for it in kinds])
+    assert script.spec.resources == HeterogeneousResources(
+        [ResourceSpecV1.uneven(**it, **alone) for it in kinds]
+    )
 
 
 def test_requirements_of_every_term_are_retained() -> None:

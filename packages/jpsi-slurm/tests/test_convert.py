@@ -114,7 +114,7 @@ def test_an_invalid_time_stays_unchanged(text: str) -> None:
     ],
 )
 def test_resources(directives: str, expected: dict[str, Any]) -> None:
-    assert _resources(directives) == ResourceSpecV1(**expected)
+    assert _resources(directives) == ResourceSpecV1.uneven(**expected)
 
 
 @pytest.mark.parametrize(
