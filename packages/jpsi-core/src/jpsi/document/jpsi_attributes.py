@@ -226,6 +226,7 @@ _SPEC: Mapping[str, _Shape] = {
 #: Fields of JobAttributes.
 _ATTRIBUTES: Mapping[str, _Shape] = {
     **dict.fromkeys(JobAttributes.text_names(), _or_null(Value.text)),
+    "warn": Value.anything,  # `problems` checks it
     "after": _or_null(_each(_after)),
 }
 #: Fields of ResourceSpecV1.

@@ -37,7 +37,16 @@ from jpsi_engine.local import exits
 from jpsi_engine.local.slots import Slots, core_count
 from jpsi_engine.local.spawn import spawn, spawn_watchdog
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
-from jpsi_engine.runner import ProcessFrame, Run, job_shell, local_problems, render_runner, resolve_streams
+from jpsi_engine.runner import (
+    ProcessFrame,
+    Run,
+    WalltimeWarning,
+    job_shell,
+    local_problems,
+    render_runner,
+    resolve_streams,
+    warning_problems,
+)
 from jpsi_engine.scheduler import SubmissionCancelled, SubmitQueue, not_admitted_error
 from jpsi_engine.verdict import CANCEL, datetime_from_ns, has_exit_marker, never_ran_status
 
@@ -75,6 +84,7 @@ class LocalEngine(Engine):
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
         found = [*array_problems(spec), *local_problems(spec, self._shell[0])]
+        found += warning_problems(spec, self._setup.config)
         needed = core_count(spec.resources)
         if self._slots is not None and needed > self._slots.count:
             found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
@@ -176,6 +186,7 @@ class LocalEngine(Engine):
             nodes=submission.nodes if process_count(spec.resources) > 1 else (),
             prologue=self._setup.config.prologue,
             frame=ProcessFrame(*filter(None, [host.current_umask()])),
+            warning=WalltimeWarning.of(spec, self._setup.config),
         )
 
     def preview(self, submission: Submission) -> Preview:
