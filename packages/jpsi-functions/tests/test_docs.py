@@ -23,5 +23,6 @@ def test_the_program_of_the_readme_prints_results(tmp_path: Path) -> None:
     readme = (ROOT / "packages/jpsi-functions/README.md").read_text()
     (program,) = re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
     file = f"```{{code-block}} python\n:caption: readme.py\n\n{program}```\n"
+    session = "```console\n$ pip install -q jpsi-functions\n$ python readme.py\n42\n0\n```\n"
 
-    Reader(tmp_path).follow(f"{file}```console\n$ pip install -q jpsi-functions\n$ python readme.py\n42\n0\n```\n")
+    Reader(tmp_path).follow(file + session)
