@@ -136,7 +136,8 @@ def spec_for_jpsi(spec: JobSpec, executor: str) -> jpsi.JobSpec:
         InvalidJobException: the resources are of a class that jpsi does not have.
         TypeError: the environment has a name or value that psij-python refuses.
     """
-    _warn_of_unknown_names(spec)
+    for part in (spec, spec.attributes, spec.resources):
+        _warn_of_unknown_names(part)
     environment = _environment(spec.environment) or {}
     if spec.resources is not None and not isinstance(spec.resources, ResourceSpecV1):
         msg = f"resources must be a ResourceSpecV1, not {spec.resources!r}"
@@ -184,7 +185,6 @@ def _list(items: Iterable[T]) -> list[T] | None:
 
 
 def _attributes_for_jpsi(attributes: JobAttributes, executor: str) -> jpsi.JobAttributes:
-    _warn_of_unknown_names(attributes)
     custom = attributes.custom_attributes or {}
     # processes of this machine have no walltime with psij-python
     duration = None if executor == "local" or attributes.duration is None else _rounded(attributes.duration)
@@ -211,9 +211,11 @@ def _custom_name(name: str) -> str:
 _warned: set[tuple[str, str]] = set()
 
 
-def _warn_of_unknown_names(part: JobSpec | JobAttributes) -> None:
+def _warn_of_unknown_names(part: JobSpec | JobAttributes | ResourceSpec | None) -> None:
     """Warn once of each attribute that was assigned and that psij does not have; it has no effect."""
     kind = type(part)
+    if part is None or not attrs.has(kind):
+        return
     for name in vars(part).keys() - {field.name for field in attrs.fields(kind)} - {"_name"}:
         if (kind.__name__, name) not in _warned:
             _warned.add((kind.__name__, name))

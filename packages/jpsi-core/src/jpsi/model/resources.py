@@ -26,8 +26,8 @@ class ResourceSpecV1(ResourceSpec):
     """A homogeneous set of processes on homogeneous nodes.
 
     Every count is None until it is set, and None counts as its default of 1 (0 for GPUs). Wrong values
-    may be assigned; `submit` reports them all. The constructor raises InvalidJobException if its process count
-    is no multiple of the other counts; `uneven` is for nodes of which some have fewer processes.
+    may be assigned; `submit` reports them all. The constructor raises InvalidJobException if the process
+    count is no multiple of other counts; `uneven` is for nodes of which some have fewer processes.
     """
 
     #: Nodes to allocate.
