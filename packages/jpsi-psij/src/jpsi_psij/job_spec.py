@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
@@ -187,7 +186,7 @@ def _list(items: Iterable[T]) -> list[T] | None:
 def _attributes_for_jpsi(attributes: JobAttributes, executor: str) -> jpsi.JobAttributes:
     custom = attributes.custom_attributes or {}
     # processes of this machine have no walltime with psij-python
-    duration = None if executor == "local" or attributes.duration is None else _rounded(attributes.duration)
+    duration = None if executor == "local" else attributes.duration
     return jpsi.JobAttributes(
         duration=duration,
         queue_name=attributes.queue_name,
@@ -197,10 +196,6 @@ def _attributes_for_jpsi(attributes: JobAttributes, executor: str) -> jpsi.JobAt
         custom_attributes={_custom_name(name): it if it != "" else True for name, it in custom.items()}
         or None,
     )
-
-
-def _rounded(duration: timedelta) -> timedelta:
-    return timedelta(days=duration.days, seconds=duration.seconds + bool(duration.microseconds))
 
 
 def _custom_name(name: str) -> str:
