@@ -132,6 +132,8 @@ def test_states_have_the_values_and_the_order_of_psij() -> None:
     assert JobState.ACTIVE.is_greater_than(JobState.QUEUED)
     assert JobState.FAILED.is_greater_than(JobState.COMPLETED) is None
     assert JobState.NEW.is_greater_than(JobState.NEW) is False
+    assert JobState.HELD.is_greater_than(JobState.QUEUED) is None
+    assert JobState.ACTIVE.is_greater_than(JobState.HELD)
     assert [str(it) for it in JobState if it.final] == names[3:]
     assert psij.JobStateOrder.prev(JobState.ACTIVE) is JobState.QUEUED
     assert psij.JobStateOrder.prev(JobState.FAILED) is None
