@@ -195,6 +195,9 @@ _OPTIONS = {
 }
 _FORM = kit.ScriptForm(
     mark="#BSUB",
+    # bsub of LSF 10.1: environment variables set for jobs
+    directory_variables=("LS_SUBCWD",),
+    variables=r"LSB_\w+",
     is_read_whole=True,
     dashes="-",
     joint=" ",

@@ -37,6 +37,9 @@ def script_form(
     """Return the form of the scripts of one batch system, with its own options."""
     return kit.ScriptForm(
         mark="#PBS",
+        # qsub(1B): environment variables
+        directory_variables=("PBS_O_WORKDIR",),
+        variables=r"PBS_\w+",
         dashes="-",
         joint=" ",
         options={**_OPTIONS, **resources, **others, "W.depend": _DEPENDENCIES},

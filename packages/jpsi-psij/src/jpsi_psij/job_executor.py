@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import ClassVar
 
 import attrs
@@ -53,9 +55,10 @@ class JobExecutor:
         self.url = url
         self.config = config or JobExecutorConfig.DEFAULT
         self.callback: Callback | None = None
-        if self._name in _WITHOUT:
-            raise ValueError(_WITHOUT[self._name])
-        known = _OTHER_NAMES.get(self._name, self._name)
+        known = self._name.lower()
+        if known in _WITHOUT:
+            raise ValueError(_WITHOUT[known])
+        known = _OTHER_NAMES.get(known, known)
         try:
             settings = None
             if config is not None and (changes := config.settings_for_jpsi()):
@@ -64,7 +67,8 @@ class JobExecutor:
                 settings = attrs.evolve(current, **{key: it for key, it in changes.items() if key in fields})
             self._executor = jpsi.JobExecutor(known, version_constraint, url, settings)
         except (jpsi.PluginError, jpsi.ConfigError) as e:
-            raise ValueError(str(e)) from e
+            msg = "; ".join([str(e), *_unread_descriptors()])
+            raise ValueError(msg) from e
 
     @staticmethod
     def get_instance(
@@ -78,7 +82,7 @@ class JobExecutor:
         Raises:
             ValueError: there is no such executor.
         """
-        kind = JobExecutor._classes.get(name, JobExecutor)
+        kind = JobExecutor._classes.get(name.lower(), JobExecutor)
         return kind(url, config, name=name, version_constraint=version_constraint)
 
     @staticmethod
@@ -245,3 +249,11 @@ class JobExecutor:
 
     def __str__(self) -> str:
         return f"{type(self).__name__}[{self.name}]"
+
+
+def _unread_descriptors() -> Iterator[str]:
+    """Yield a sentence for each folder in which sites publish plugins for psij-python."""
+    for directory in sys.path:
+        folder = Path(directory, "psij-descriptors")
+        if folder.is_dir():
+            yield f"psij-python's plugins in {folder} are not read"

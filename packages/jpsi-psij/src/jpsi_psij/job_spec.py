@@ -13,6 +13,7 @@ import attrs
 import jpsi
 
 from . import first_node
+from .converted import Converted
 from .job_attributes import JobAttributes
 from .paths import to_path
 from .resource_spec import ResourceSpec, ResourceSpecV1
@@ -50,17 +51,19 @@ class JobSpec:
 
     executable: str | None
     arguments: list[str] | None
-    directory: Path | None = attrs.field(converter=to_path)
+    directory: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
     inherit_environment: bool
-    environment: dict[str, str] | None = attrs.field(converter=_environment)
-    stdin_path: Path | None = attrs.field(converter=to_path)
-    stdout_path: Path | None = attrs.field(converter=to_path)
-    stderr_path: Path | None = attrs.field(converter=to_path)
+    environment: Converted[dict[str, str] | None, Mapping[str, _Value] | None] = attrs.field(
+        converter=_environment
+    )
+    stdin_path: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
+    stdout_path: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
+    stderr_path: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
     resources: ResourceSpec | None
     #: Never None.
-    attributes: JobAttributes = attrs.field(converter=_attributes)
-    pre_launch: Path | None = attrs.field(converter=to_path)
-    post_launch: Path | None = attrs.field(converter=to_path)
+    attributes: Converted[JobAttributes, JobAttributes | None] = attrs.field(converter=_attributes)
+    pre_launch: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
+    post_launch: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
     launcher: str | None
     stage_in: Iterable[StageIn] | None
     stage_out: Iterable[StageOut] | None
@@ -91,16 +94,16 @@ class JobSpec:
         self._name = name
         self.executable = executable
         self.arguments = arguments
-        self.directory = directory  # type: ignore[assignment]  # its converter runs
+        self.directory = directory
         self.inherit_environment = inherit_environment
         self.environment = environment
-        self.stdin_path = stdin_path  # type: ignore[assignment]  # its converter runs
-        self.stdout_path = stdout_path  # type: ignore[assignment]  # its converter runs
-        self.stderr_path = stderr_path  # type: ignore[assignment]  # its converter runs
+        self.stdin_path = stdin_path
+        self.stdout_path = stdout_path
+        self.stderr_path = stderr_path
         self.resources = resources
-        self.attributes = attributes  # type: ignore[assignment]  # its converter runs
-        self.pre_launch = pre_launch  # type: ignore[assignment]  # its converter runs
-        self.post_launch = post_launch  # type: ignore[assignment]  # its converter runs
+        self.attributes = attributes
+        self.pre_launch = pre_launch
+        self.post_launch = post_launch
         self.launcher = launcher
         self.stage_in = stage_in
         self.stage_out = stage_out

@@ -1,6 +1,7 @@
 """The package `psij`: the modules of `jpsi_psij` under the names of psij-python.
 
-`psij.serialize` is `jpsi_psij.serialize` itself, so that each class exists once.
+`psij.serialize` is `jpsi_psij.serialize` itself, so that each class exists once. Type checkers, which do not
+run this, find it by the stub `serialize.pyi`.
 """
 
 import importlib

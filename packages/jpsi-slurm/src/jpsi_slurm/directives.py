@@ -284,6 +284,9 @@ def _parse_options(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
 # slurmctld refuses values of more bytes (src/slurmctld/job_mgr.c, _test_strlen)
 _FORM = kit.ScriptForm(
     mark="#SBATCH",
+    # sbatch(1): output environment variables
+    directory_variables=("SLURM_SUBMIT_DIR",),
+    variables=r"SLURM_\w+",
     longest=1024,
     options=_OPTIONS,
     # sbatch accepts abbreviations, which would set the options of jpsi twice.

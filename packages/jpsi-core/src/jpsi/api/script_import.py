@@ -77,11 +77,13 @@ def completed(script: ForeignScript, text: str, path: Path, directory: Path) -> 
     spec = script.spec
     executable, *options = [spec.executable] if spec.executable else _interpreter(text)
     is_at_home = spec.directory is not None and spec.directory.parts[:1] == ("~",)
+    submitted_from = dict.fromkeys(script.directory_variables, escape(str(directory)))
     base = directory if script.is_output_here else Path()
     return attrs.evolve(
         spec,
         executable=executable,
         arguments=[escape(it) for it in [*options, str(path)]],
+        environment={**(spec.environment or {}), **submitted_from} or None,
         directory=spec.directory if is_at_home else directory / (spec.directory or ""),
         launcher=_ONCE,
         resources=None if spec.resources == ResourceSpecV1() else spec.resources,

@@ -71,8 +71,8 @@ def encode_resources(resources: ResourceSpec) -> dict[str, Any]:
 def decode_resources(plain: Mapping[str, Any]) -> ResourceSpec:
     """Return the resources that `encode_resources` converted to `plain`."""
     if COMPONENTS in plain:
-        return HeterogeneousResources([ResourceSpecV1(**it) for it in plain[COMPONENTS]])
-    return ResourceSpecV1(**plain)
+        return HeterogeneousResources([ResourceSpecV1.uneven(**it) for it in plain[COMPONENTS]])
+    return ResourceSpecV1.uneven(**plain)
 
 
 def encode_flags(flags: StageOutFlags) -> list[str]:

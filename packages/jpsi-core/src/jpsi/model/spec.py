@@ -256,7 +256,9 @@ def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
     kind: type = type(value)
     names = _field_names(kind)
     if names is not None:
-        return kind(**{name: _copy(getattr(value, name)) for name in names})
+        # the constructor of resources refuses counts that were assigned
+        construct = kind.uneven if issubclass(kind, ResourceSpecV1) else kind
+        return construct(**{name: _copy(getattr(value, name)) for name in names})
     if isinstance(value, list | tuple):
         return [_copy(it) for it in value]
     return {key: _copy(it) for key, it in value.items()} if isinstance(value, Mapping) else value

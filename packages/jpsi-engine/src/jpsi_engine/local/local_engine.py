@@ -17,7 +17,7 @@ from pathlib import Path
 
 import attrs
 
-from jpsi import JobStatus, Streams
+from jpsi import Streams
 from jpsi.plugin import JobSpec, JobState, Observation, SubmitException
 from jpsi.plugin.engine import (
     Engine,
@@ -63,10 +63,12 @@ class LocalEngine(Engine):
         folder = root / spool.folder_name(setup.executor, setup.target)
         host.check_way(folder, spool.WORK_DIRECTORY)
         self._spool = spool.Spool(folder / platform.node())
-        self._supervisor = Supervisor(self._spool, setup.config.kill_delay, self._publish)
+        self._submit_queue = SubmitQueue()
+        self._supervisor = Supervisor(
+            self._spool, setup.config.kill_delay, setup.publish, self._submit_queue.recheck
+        )
         slot_count = setup.config.max_active
         self._slots = None if slot_count is None else Slots(self._spool.root, slot_count)
-        self._submit_queue = SubmitQueue()
         self._lock = threading.Lock()
         self._is_open = False
 
@@ -78,11 +80,6 @@ class LocalEngine(Engine):
             found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
         # the runner inherits this program's environment, and execs a command that sets up the job's own
         return found if found or any(exec_limits(spec)) else list(exec_limits(spec, os.environ))
-
-    def _publish(self, job_id: str, status: JobStatus) -> None:
-        self._setup.publish(job_id, status)
-        if status.final:
-            self._submit_queue.recheck()
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
         """Stop waiting for slots for these jobs; see `jpsi.plugin.engine.Engine`."""

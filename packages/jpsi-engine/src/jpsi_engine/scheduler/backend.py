@@ -44,7 +44,7 @@ from jpsi_engine.spool import EVERY_FAILURE, target_name
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: Runs a submit command, as `Transport.run` does.
 Run = Callable[[Command], CommandResult]
@@ -372,7 +372,7 @@ class Backend:
         request = functools.partial(self._hooks.cancel, seen=_select(seen or {}, native_ids))
         return self._change_jobs(native_ids, "cancel", request, self._hooks.parse_cancel)
 
-    def split_for_requests(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
+    def split_for_requests(self, items: Sequence[_T]) -> Iterator[Sequence[_T]]:
         """Split a sequence into groups, each small enough for one request."""
         return _split(items, self.capabilities.ids_per_query or _IDS_PER_QUERY)
 
@@ -490,7 +490,7 @@ _IDS_PER_QUERY = 200
 _PRUNE_FACTOR = 4
 
 
-def _split(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def _split(items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 

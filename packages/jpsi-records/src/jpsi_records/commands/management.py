@@ -46,14 +46,20 @@ def ls(records: Records, *, is_all: bool, state: str | None) -> Output:
 
 def _find(records: Records, subject: str) -> tuple[Request | None, Execution | None]:
     """Return the request with an id and its execution, or the execution with that id."""
+    request: Request | None
     try:
-        request: Request | None = records.request(subject)
+        request = records.request(subject)
     except AmbiguousError:
         raise
     except NotFoundError:
         request = None
-    wanted = subject if request is None else request.execution
-    return request, None if wanted is None else records.execution(wanted)
+    if request is None:
+        try:
+            return None, records.execution(subject)
+        except NotFoundError as e:
+            msg = f"no request or execution has the id {subject}; jpsi request ls shows the requests"
+            raise NotFoundError(msg) from e
+    return request, None if request.execution is None else records.execution(request.execution)
 
 
 @command(

@@ -36,11 +36,14 @@ from .command import (
     read_labels,
 )
 from .in_job import NOT_COMPLETE, TIMED_OUT
-from .job_messages import JobMessages
 
 if TYPE_CHECKING:
     from ..dispatch import Dispatcher
     from ..records import Records
+import re
+
+import jpsi
+from jpsi_engine import describe_never
 
 NOTHING_FOUND = 1
 NO_EXIT_CODE = 125
@@ -371,3 +374,53 @@ def _dispatching(records: Records) -> Iterator[Dispatcher]:
         dispatcher.close()
         for it in _END:
             signal.signal(it, before[it])
+
+
+# A job that starts soon needs no reason.
+_PATIENCE_SECONDS = 5.0
+_NUMBER = re.compile("[0-9]+")
+
+
+class JobMessages:
+    """The messages about one job, each once."""
+
+    def __init__(self, *, is_terminal: bool, clock: Callable[[], float] = monotonic) -> None:
+        """Prepare.
+
+        Args:
+            is_terminal: True to tell each state.
+            clock: returns seconds.
+        """
+        self._is_terminal = is_terminal
+        self._clock = clock
+        self._state: jpsi.JobState | None = None
+        # when the job was first seen to wait
+        self._since: float | None = None
+        self._reasons: set[str] = set()
+
+    def update(self, job: jpsi.Job) -> Iterator[str]:
+        """Yield the sentences that are new."""
+        status = job.status
+        if status.state is not self._state:
+            self._state = status.state
+            if self._is_terminal and status.state in _SENTENCES:
+                where = "" if job.executor is None else job.executor.name
+                yield _SENTENCES[status.state].format(job=job.id, native_id=job.native_id, executor=where)
+        if status.state is jpsi.JobState.QUEUED and status.message:
+            yield from self._reason(status.message)
+
+    def _reason(self, message: str) -> Iterator[str]:
+        now = self._clock()
+        self._since = now if self._since is None else self._since
+        # PBS's reasons have the number of free cores, which changes all the time
+        reason = _NUMBER.sub("0", message)
+        if reason not in self._reasons and now - self._since >= _PATIENCE_SECONDS:
+            self._reasons.add(reason)
+            advice = describe_never(message)
+            yield f"the job waits: {message}{f'; {advice}' if advice else ''}"
+
+
+_SENTENCES = {
+    jpsi.JobState.QUEUED: "job {job} waits on {executor}, native id {native_id}",
+    jpsi.JobState.ACTIVE: "the job runs",
+}
