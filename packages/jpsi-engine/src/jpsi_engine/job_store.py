@@ -202,17 +202,25 @@ class StoredJob:
         self.started: datetime | None = history.started
         #: The last status that is certain.
         self.status: JobStatus = self._explain(history.status)
+        #: The id that jpsi gave the array that the job was submitted in; None for a single job. If the batch
+        #: system takes smaller arrays only, or none, the jobs of one array are in several, or none.
+        self.array_id: str | None = encoded_attribute(history.record.intent["spec"], ARRAY_ID) or (
+            None if history.record.place is None else history.record.place.array
+        )
         self._directory: str = history.record.intent["directory"]
         if not isinstance(self.name, str | None) or not isinstance(self._directory, str):
             raise TypeError(self.name, self._directory)
 
-    @functools.cached_property
+    @property
     def created(self) -> datetime:
         """The time when the job was first recorded for submission: a deferred job is submitted later."""
-        if self.attempt > 1:
-            with contextlib.suppress(OSError, *DAMAGE):
-                first = json.loads(read_text(str(self.folder / "intent.1.json")).partition("\n")[0])
-                return min(self.submitted, datetime.fromisoformat(first["time"]).astimezone(UTC))
+        return self.submitted if self._history.record.attempt == 1 else self._first_recorded
+
+    @functools.cached_property
+    def _first_recorded(self) -> datetime:
+        with contextlib.suppress(OSError, *DAMAGE):
+            first = json.loads(read_text(str(self.folder / "intent.1.json")).partition("\n")[0])
+            return min(self.submitted, datetime.fromisoformat(first["time"]).astimezone(UTC))
         return self.submitted
 
     @property
@@ -236,17 +244,7 @@ class StoredJob:
         """The id that the backend gave the job's array; None for a single job, or if it is not known."""
         return self._history.record.array_native_id
 
-    @functools.cached_property
-    def array_id(self) -> str | None:
-        """The id that jpsi gave the array that the job was submitted in; None for a single job.
-
-        If the batch system takes smaller arrays only, or none, the jobs of one array are in several, or none.
-        """
-        return encoded_attribute(self._history.record.intent["spec"], ARRAY_ID) or (
-            None if self.array is None else self.array[0]
-        )
-
-    @functools.cached_property
+    @property
     def array_index(self) -> int | None:
         """The index that the user gave the job in its array; None for a job without one.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from jpsi import ConfigError, JobExecutor, PluginError
+from jpsi import ConfigError, PluginError
 
 from .. import formatting
 from ..errors import InvalidRequestError
@@ -120,6 +120,8 @@ def submit(  # noqa: PLR0913  options
 def _check_executor(records: Records, spec: RequestSpec) -> None:
     """Raise if the executor does not exist; that of another user's dispatcher cannot be checked."""
     if records.may_dispatch and spec.placement.executor is not None:
+        from jpsi import JobExecutor  # noqa: PLC0415  most commands need none
+
         try:
             JobExecutor(spec.placement.executor).close()
         except (ConfigError, PluginError) as e:

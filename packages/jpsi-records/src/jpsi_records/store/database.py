@@ -19,7 +19,6 @@ import attrs
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from jpsi.plugin import install_command
 from jpsi_engine import is_on_network
 
 from ..errors import StoreError
@@ -85,6 +84,8 @@ class Database:
         try:
             self.engine = sa.create_engine(self._url, **more)
         except ImportError as e:
+            from jpsi.plugin import install_command  # noqa: PLC0415  with the registry of plugins
+
             msg = f"{e}, which PostgreSQL needs; try: {install_command('jpsi-records[postgresql]')}"
             raise StoreError(msg, e) from e
         if self.is_sqlite:
