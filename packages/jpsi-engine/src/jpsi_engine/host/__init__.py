@@ -40,8 +40,8 @@ else:
                 "make_private_directory open_private shed_default_acl"
             ),
             ".procfs": (
-                "NO_BOOT UNKNOWN_START ProcessId belongs_to_user boot_id command_line current_umask identify "
-                "identify_started parse_native_id seconds_since_start session start_tick"
+                "NO_BOOT UNKNOWN_START ProcessId belongs_to_user boot_id command_line find_leader identify "
+                "identify_started inherited_state parse_native_id seconds_since_start session start_tick"
             ),
         },
     )

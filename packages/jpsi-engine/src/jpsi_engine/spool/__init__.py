@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jpsi_engine.spool import attempts
     from jpsi_engine.spool.arrays import BLOCK, ArrayFiles, ArrayIntent, ArrayMember, read_link
-    from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, is_revoked, validate_claim
+    from jpsi_engine.spool.claims import (
+        REVOKED,
+        STARTER,
+        UNNAMED,
+        UNREADABLE,
+        Claim,
+        is_revoked,
+        validate_claim,
+    )
     from jpsi_engine.spool.damage import DAMAGE, array_problem, fallback_intent, folder_problems
     from jpsi_engine.spool.history import JobHistory
     from jpsi_engine.spool.intents import ArrayAttempt, JobAttempt, JobIntent
@@ -35,7 +43,7 @@ else:
         {
             ".": "attempts",
             ".arrays": "BLOCK ArrayFiles ArrayIntent ArrayMember read_link",
-            ".claims": "REVOKED UNNAMED UNREADABLE Claim is_revoked validate_claim",
+            ".claims": "REVOKED STARTER UNNAMED UNREADABLE Claim is_revoked validate_claim",
             ".damage": "DAMAGE array_problem fallback_intent folder_problems",
             ".history": "JobHistory",
             ".intents": "ArrayAttempt JobAttempt JobIntent",
