@@ -15,7 +15,7 @@ import pytest
 from jpsi import Plugin
 from jpsi.registry.candidate import GROUPS
 from jpsi.registry.candidate import kind as kind_of
-from jpsi_cli.installation.plugins import list_of_kind, unusable_names
+from jpsi_cli.installation.plugins import kinds_to_load, list_of_kind, unusable_names
 from jpsi_cli.options.job_options import PLUGIN_PARAMETERS
 from jpsi_testing import PluginDirectory
 
@@ -72,6 +72,20 @@ def test_fakes_are_listed_where_the_test_kit_is_installed(
     plugins = [plugin(), plugin("fake", load_error="No module named 'jpsi_testing'")]
 
     assert [it.kind for it in list_of_kind(plugins, kind, has_kit=has_kit)] == kinds
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "is_loaded"),
+    [(None, None, False), ("slurm", None, True), (None, "fake", True), ("slurm", "executor", False)],
+)
+def test_fakes_are_loaded_only_if_they_are_requested(
+    name: str | None, kind: str | None, is_loaded: bool
+) -> None:
+    assert ("fake" in kinds_to_load(name, kind)) == is_loaded
+
+
+def test_a_requested_kind_is_loaded_alone() -> None:
+    assert kinds_to_load(None, "launcher") == ["launcher"]
 
 
 BROKEN = {

@@ -10,11 +10,14 @@ from jpsi_testing.long_option import pytest_addoption, pytest_configure
 # pytest collects them here
 __all__ = ["pytest_addoption", "pytest_configure"]
 
-# A job takes OAR ten seconds: without `--long`, these tests of the conformance class run.
+# A job takes OAR ten seconds: without `--long`, these tests of the classes run.
 _SHORT = frozenset(
     {
         "test_a_cancelled_job_that_exits_0_is_canceled",
+        "test_a_killed_client_loses_no_job",
+        "test_a_killed_server_loses_no_job[1]",
         "test_a_running_job_knows_its_native_id",
+        "test_a_wrong_answer_changes_no_outcome[cut]",
         "test_an_unknown_id_never_becomes_completed",
         "test_each_of_many_jobs_has_its_own_spec",
         "test_the_environment_is_inherited_or_not",
@@ -23,8 +26,8 @@ _SHORT = frozenset(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip long tests unless the option is given; in the class, all but a few are."""
+    """Skip long tests unless the option is given; in a class, all but a few are."""
     for item in items:
-        if isinstance(item, pytest.Function) and item.cls is not None and item.originalname not in _SHORT:
+        if isinstance(item, pytest.Function) and item.cls and not _SHORT & {item.name, item.originalname}:
             item.add_marker(pytest.mark.long)
     long_option.pytest_collection_modifyitems(config, items)

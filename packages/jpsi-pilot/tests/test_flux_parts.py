@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import tomllib
@@ -16,8 +17,10 @@ import pytest
 from jpsi import JobState, JobStatus, Reason, ResourceSpecV1
 from jpsi_pilot import engines, flux_installation
 from jpsi_pilot.engines import EngineMissing, new_engine, usable_engines
-from jpsi_pilot.flux.instance import InstanceStatus, Shape
+from jpsi_pilot.flux.instance import Instance, InstanceStatus, Shape
+from jpsi_pilot.flux.node import UnfitError, wait_until_up
 from jpsi_pilot.flux.task import end_from_status, environment_script, task_spec
+from jpsi_pilot.node.node_log import NodeLog, log_path
 from jpsi_pilot.protocol.values import End, Task
 from jpsi_testing.fake import on_path
 from test_scheduling_loop import SETTINGS
@@ -91,6 +94,22 @@ def test_an_instance_has_the_requested_resources(tmp_path: Path) -> None:
 )
 def test_an_instance_is_up_once_it_runs_jobs(uptime: str, rank: str, up: InstanceStatus | None) -> None:
     assert InstanceStatus.parse(uptime, rank) == up
+
+
+def test_a_node_whose_instance_cannot_start_as_another_node_has_ended_says_so(tmp_path: Path) -> None:
+    class Waiting(Instance):
+        async def wait_until_up(self) -> InstanceStatus:
+            await asyncio.get_running_loop().create_future()
+            raise AssertionError
+
+    NodeLog(log_path(tmp_path, "1/here.7")).record_worker(os.getpid())
+    NodeLog(log_path(tmp_path, "1/there.8")).record_over()
+
+    async def wait() -> None:
+        await wait_until_up(Waiting(broker=None, uri=""), tmp_path, 0.0)  # type: ignore[arg-type]
+
+    with pytest.raises(UnfitError, match=r"cannot start: node there\.8 of the pilot has ended"):
+        asyncio.run(wait())
 
 
 def test_a_task_has_the_environment_and_umask_of_its_submission_alone(tmp_path: Path) -> None:

@@ -254,6 +254,50 @@ def test_a_pilot_that_started_too_late_for_all_waiting_jobs_is_cancelled_with_a_
     run_scenario(scenario)
 
 
+@pytest.mark.parametrize(("reported", "lost"), [(2, 1), (2, 2), (1, 0), (0, 0)])
+def test_a_pilot_without_the_nodes_that_waiting_jobs_need_makes_room_for_another(
+    tmp_path: Path, reported: int, lost: int
+) -> None:
+    """A node was lost while the pilot ran on, or it never came."""
+
+    async def scenario() -> None:
+        harness = LoopHarness(tmp_path, attrs.evolve(SETTINGS, nodes=2, walltime=3600))
+        job = harness.submit(nodes=2)
+        await harness.run_round()
+        harness.set_pilot_state(JobState.ACTIVE)
+        harness.time = harness.pilots.started[0].status.time.timestamp()
+        if reported == 2:
+            nodes = [harness.engine.report("1", name) for name in ("a", "b")]
+            await harness.run_round()
+            harness.engine.runs[job].set_result(End(code=0))
+            await harness.run_round()
+            for it in nodes[:lost]:
+                harness.engine.existing_nodes.pop(it)
+            job = harness.submit(2, nodes=2)
+        elif reported:
+            harness.engine.report("1")
+        await harness.run_round()
+        await harness.run_round(299)
+        assert not harness.pilots.cancelled
+        await harness.run_round(2)
+        await harness.run_round(1)
+        assert harness.pilots.cancelled == harness.pilots.started
+
+        problem = harness.scheduling.problems.get(harness.settings.key, "")
+        assert problem.endswith("" if reported == 2 else f"had only {reported} of its 2 nodes")
+        harness.engine.existing_nodes.clear()
+        harness.set_pilot_state(JobState.CANCELED)
+        await harness.run_round()
+        await harness.run_round(5)
+        for name in ("a", "b"):
+            harness.engine.report("2", name)
+        await harness.run_round()
+        assert harness.job_word(job) == "running"
+        harness.journal.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_job_of_a_lost_node_ends_once_no_process_runs_there(
     run_scenario: Callable[[Scenario], None],
 ) -> None:

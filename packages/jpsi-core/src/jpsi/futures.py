@@ -76,7 +76,7 @@ def wait_all(
     """
     jobs = list(jobs)
     left = dict.fromkeys(jobs)
-    with _progress_bar(len(left)) if progress else contextlib.nullcontext() as bar:
+    with progress_bar(len(left)) if progress else contextlib.nullcontext() as bar:
         for _ in _completed(left, timeout, bar):
             pass
     return [job._peek(FINAL) for job in jobs]  # noqa: SLF001
@@ -112,7 +112,7 @@ def _completed(
             job._unwatch(watcher)  # noqa: SLF001
 
 
-def _progress_bar(jobs: int) -> contextlib.AbstractContextManager[Bar]:
+def progress_bar(jobs: int) -> contextlib.AbstractContextManager[Bar]:
     """Return the progress bar of the plugin that is installed for it."""
     from jpsi.registry import installed, load_plugin  # noqa: PLC0415  few programs show a bar
 

@@ -23,6 +23,7 @@ from jpsi.contract.config import BatchConfig
         ("command_timeout", 5),
         ("shortest_interval", "2s"),
         ("longest_interval", timedelta(seconds=-1)),
+        ("waiting_interval", timedelta(0)),
         ("grace", -1),
         ("default_duration", timedelta(seconds=-1)),
         ("kill_delay", None),

@@ -154,6 +154,16 @@ def test_a_plugin_with_all_required_hooks_has_no_error(tmp_path: Path, group: st
     assert [it.load_error for it in found if it.origin == str(tmp_path)] == [None]
 
 
+def test_plugins_of_other_kinds_than_the_requested_are_not_loaded(tmp_path: Path) -> None:
+    broken = {"launchers": {"mine": "nosuch"}, "fakes": {"mine": "nosuch"}}
+    lay(tmp_path, **broken)
+
+    found = listing(installed([tmp_path]), {}, load=["executor", "launcher"])
+
+    errors = {it.kind: it.load_error is None for it in found if it.origin == str(tmp_path)}
+    assert errors == {"launcher": False, "fake": True}
+
+
 def test_an_executor_is_checked_with_its_overrides(tmp_path: Path) -> None:
     """So is an executor that a program creates."""
     missing, *others = BATCH_HOOKS

@@ -216,6 +216,7 @@ class BatchEngine(Engine):
         poll_interval = PollInterval(
             config.shortest_interval.total_seconds(),
             config.longest_interval.total_seconds(),
+            config.waiting_interval.total_seconds(),
             random.SystemRandom().random,  # the user's program may seed the default generator
         )
         return JobMonitor(

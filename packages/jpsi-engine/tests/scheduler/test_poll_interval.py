@@ -13,7 +13,7 @@ from jpsi_engine.scheduler.poll_interval import QUIET_SECONDS, PollInterval
 
 
 def poll_interval(jitter: float = 0.0) -> PollInterval:
-    return PollInterval(2.0, 30.0, lambda: jitter)
+    return PollInterval(2.0, 30.0, 300.0, lambda: jitter)
 
 
 def polls_until(poll_interval: PollInterval, end: float) -> Iterator[float]:
@@ -47,11 +47,12 @@ def test_intervals_grow_to_the_longest() -> None:
     assert intervals[-1] == 30.0
 
 
-def polls_while_all_wait(poll_interval: PollInterval, end: float) -> Iterator[float]:
+def polls_while_all_wait(poll_interval: PollInterval, end: float, jobs: int = 1) -> Iterator[float]:
     """Yield the times of polls each of which shows that all jobs wait."""
-    for polled in polls_until(poll_interval, end):
-        yield polled
-        poll_interval.note_jobs(polled, all_wait=True)
+    while (due := poll_interval.next_poll_time()) < end:
+        yield due
+        poll_interval.note_poll(due, due)
+        poll_interval.note_jobs(due, waiting=jobs)
 
 
 def test_while_all_jobs_wait_there_are_at_most_twelve_polls_in_an_hour() -> None:
@@ -62,6 +63,47 @@ def test_while_all_jobs_wait_there_are_at_most_twelve_polls_in_an_hour() -> None
 
     assert len([it for it in times if it >= 3600.0]) == 12
     assert times[0] == 2.0
+
+
+def test_ten_thousand_jobs_that_wait_are_polled_twelve_times_in_the_first_hour() -> None:
+    interval = poll_interval()
+    interval.request_poll(0.0)
+
+    times = list(polls_while_all_wait(interval, 3600.0, 10_000))
+
+    assert times == [2.0 + 300.0 * number for number in range(12)]
+
+
+def test_a_thousand_jobs_that_wait_are_polled_as_often_as_a_few() -> None:
+    few, many = poll_interval(), poll_interval()
+    few.request_poll(0.0)
+    many.request_poll(0.0)
+
+    assert list(polls_while_all_wait(few, 3600.0)) == list(polls_while_all_wait(many, 3600.0, 1000))
+
+
+@pytest.mark.parametrize("is_urgent", [False, True])
+def test_a_reason_that_came_up_during_a_poll_of_very_many_jobs_is_not_put_off(is_urgent: bool) -> None:
+    interval = poll_interval()
+    interval.request_poll(0.0)
+    interval.note_poll(2.0, 4.0)
+    interval.note_jobs(4.0, waiting=10_000)
+
+    interval.request_poll(305.0, is_urgent=is_urgent)
+    interval.note_poll(304.0, 306.0)
+    interval.note_jobs(306.0, waiting=10_000)
+
+    assert interval.next_poll_time() == 308.0
+
+
+def test_a_deadline_keeps_polls_of_very_many_jobs_frequent() -> None:
+    interval = poll_interval()
+    interval.request_poll(0.0)
+    interval.note_deadline(0.0, 600.0)
+
+    times = list(polls_while_all_wait(interval, 600.0, 10_000))
+
+    assert max(later - earlier for earlier, later in itertools.pairwise(times)) <= 33.0
 
 
 def test_while_all_jobs_wait_a_poll_follows_after_about_a_tenth_of_the_time() -> None:
@@ -81,7 +123,7 @@ def test_a_job_that_has_left_the_wait_advances_the_next_poll() -> None:
     interval.note_poll(last, last)
     assert interval.next_poll_time() == last + 300.0
 
-    interval.note_jobs(last, all_wait=False)
+    interval.note_jobs(last, waiting=0)
 
     assert interval.next_poll_time() == pytest.approx(last + 33.0)
 

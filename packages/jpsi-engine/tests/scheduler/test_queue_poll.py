@@ -100,7 +100,7 @@ class Process:
 
     def __attrs_post_init__(self) -> None:
         self.capabilities = SimpleNamespace(ids_per_query=None if self.simulation.lists_all else 100)
-        self.poll_interval = PollInterval(SHORTEST, LONGEST, lambda: self.jitter)
+        self.poll_interval = PollInterval(SHORTEST, LONGEST, 10 * LONGEST, lambda: self.jitter)
         self.queue_poll = QueuePoll(
             cast("Backend", self), SharedPoll(self.simulation.root), self.poll_interval
         )

@@ -7,23 +7,13 @@
 COMPLETED
 """
 
-from jpsi import InvalidJobException, SubmitException
+from typing import TYPE_CHECKING
 
-from . import executors, launchers
-from .job import FunctionJobStatusCallback, Job, JobStatusCallback
-from .job_attributes import JobAttributes
-from .job_executor import JobExecutor
-from .job_executor_config import BatchSchedulerExecutorConfig, JobExecutorConfig
-from .job_info import JobInfo
-from .job_launcher import Launcher
-from .job_spec import JobSpec
-from .job_state import JobState, JobStateOrder
-from .job_status import JobStatus
-from .resource_spec import ResourceSpec, ResourceSpecV1
-from .serialize import Export, Import
-from .version import VERSION
+from jpsi.plugin.engine import lazy_attributes
 
-__version__ = VERSION
+if TYPE_CHECKING:
+    from .interface import *
+    from .interface import __version__ as __version__
 
 __all__ = [
     "VERSION",
@@ -49,3 +39,7 @@ __all__ = [
     "executors",
     "launchers",
 ]
+
+if not TYPE_CHECKING:
+    # jpsi loads the launcher of this package without the rest
+    __getattr__, __dir__ = lazy_attributes(__name__, {".interface": " ".join(["__version__", *__all__])})

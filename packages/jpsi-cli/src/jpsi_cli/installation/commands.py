@@ -24,7 +24,8 @@ PLUGINS = command(
     help="""Show the installed plugins of jpsi, such as executors and launchers: all, or those called NAME.
 
     For each plugin it says whether jpsi uses it under that name, and if not, why. It loads each plugin to
-    check that this works, which runs the plugin's code; what a plugin prints goes to standard error.
+    check that this works, which runs the plugin's code; what a plugin prints goes to standard error. Fakes
+    of batch systems, which no job needs, are loaded only with --kind fake or their NAME.
     """,
     epilog="""\b
 Examples:

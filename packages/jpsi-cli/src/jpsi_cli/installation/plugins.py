@@ -14,12 +14,14 @@ import attrs
 import jpsi
 
 from .. import exit_codes, messages
+from ..options import KINDS
 from ..output import terminal
 from . import plugin_table
 
 if TYPE_CHECKING:
     from jpsi import Plugin
 
+_FAKE = "fake"
 # The kinds of plugins that jpsi uses all; of other kinds it uses one for each name.
 _USED_TOGETHER = {"override", "observer"}
 # What `Plugin.distribution` is for a plugin file that belongs to no distribution.
@@ -29,7 +31,7 @@ _NO_DISTRIBUTION = "-"
 def plugins(name: str | None, *, kind: str | None, as_json: bool, is_loading: bool) -> int:
     """Show the plugins, all or those of a name or a kind, and return the exit code."""
     with _redirect_plugin_output():
-        installed = jpsi.plugins(load=is_loading)
+        installed = jpsi.plugins(load=kinds_to_load(name, kind) if is_loading else False)
     found = list_of_kind(installed, kind, has_kit=importlib.util.find_spec("jpsi_testing") is not None)
     selected = [it for it in found if name is None or it.name.lower() == name.lower()]
     if not selected:
@@ -42,13 +44,23 @@ def plugins(name: str | None, *, kind: str | None, as_json: bool, is_loading: bo
     return exit_codes.UNUSABLE if unusable_names(selected) or (name is not None and not selected) else 0
 
 
+def kinds_to_load(name: str | None, kind: str | None) -> Sequence[str]:
+    """Return the kinds of plugins to load: the requested one, else all.
+
+    No job needs the fakes of batch systems, so that they are not loaded unless they are requested.
+    """
+    if kind is not None:
+        return [kind]
+    return [it for it in KINDS if it != _FAKE or name is not None]
+
+
 def list_of_kind(plugins: Sequence[Plugin], kind: str | None, *, has_kit: bool) -> list[Plugin]:
     """Return the plugins of a kind, or of all kinds.
 
     The fakes of batch systems need the test kit, an extra of jpsi-cli. Without it they are not listed, unless
     they are the kind, as they would look broken to users who need none.
     """
-    return [it for it in plugins if it.kind == kind or (kind is None and (has_kit or it.kind != "fake"))]
+    return [it for it in plugins if it.kind == kind or (kind is None and (has_kit or it.kind != _FAKE))]
 
 
 def unusable_names(plugins: Sequence[Plugin]) -> set[tuple[str, ...]]:

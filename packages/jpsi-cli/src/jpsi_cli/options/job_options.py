@@ -119,11 +119,14 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
     click.Argument(["command"], nargs=-1, type=click.UNPROCESSED, metavar="COMMAND [ARGS]..."),
 )
 
+#: The kinds of plugins.
+KINDS = ("executor", "launcher", "transport", "override", "observer", "fake", "engine")
+
 #: Of `jpsi plugins`.
 PLUGIN_PARAMETERS: tuple[click.Parameter, ...] = (
     click.Option(
         ["--kind"],
-        type=click.Choice(["executor", "launcher", "transport", "override", "observer", "fake", "engine"]),
+        type=click.Choice(KINDS),
         help="Show plugins of this kind only.",
     ),
     json_option(),

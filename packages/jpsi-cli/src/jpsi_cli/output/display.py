@@ -11,7 +11,6 @@ import sys
 from typing import Literal
 
 import jpsi
-from jpsi_engine import describe_never
 
 from .. import messages
 from . import outcome
@@ -161,6 +160,8 @@ _CHECKS_BEFORE_REASON = 5
 
 
 def _with_advice(reason: str) -> str:
+    from jpsi_engine import describe_never  # noqa: PLC0415  few jobs wait so long
+
     advice = describe_never(reason, "--")
     return reason if advice is None else f"{reason}; {advice}; Ctrl-C ends the waiting"
 

@@ -6,11 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import jpsi
-from jpsi_engine.job_store import array_index
 
 
 def explain_end(job: jpsi.Job, status: jpsi.JobStatus) -> str:
     """Return the message of the status, and the file that may tell more; first the index of an element."""
+    from jpsi_engine.job_store import array_index  # noqa: PLC0415  most jobs of `jpsi run` need no explanation
+
     index = None if job.spec is None else array_index(job.spec.environment)
     element = "" if index is None else f"index {index}: "
     return element + _message(status) + _point_to_file(job, status)

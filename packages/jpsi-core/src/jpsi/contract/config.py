@@ -93,6 +93,8 @@ class BatchConfig(ExecutorConfig):
     shortest_interval: timedelta = attrs.field(default=timedelta(seconds=2), validator=_interval)
     #: The time between polls in the long run.
     longest_interval: timedelta = attrs.field(default=timedelta(seconds=30), validator=_interval)
+    #: The time between polls in the long run while all jobs wait, if that is longer.
+    waiting_interval: timedelta = attrs.field(default=timedelta(minutes=5), validator=_interval)
     #: The time for which jpsi does not trust a batch system that does not mention a job, and the time that a
     #: file written on another host may take to become visible on this machine. If the work directory is on a
     #: local disk, files are visible at once, and only the first meaning applies.

@@ -32,23 +32,28 @@ class HookGuard:
     it.
     """
 
-    hook: str
+    #: The function that specifies the hook.
+    specification: Function
     #: The name of the layer, or of several.
     label: str
-    #: The type of the result; None if it is not used.
-    returned: Any
-    #: True if the results of all layers count, not only the first.
-    is_of_all: bool
 
-    @classmethod
-    def of(cls, specification: Function, label: str) -> HookGuard:
-        """Return the guard of a layer's function for the hook that `specification` specifies."""
-        is_of_all = not getattr(specification, SPECIFICATION_MARK)["firstresult"]
-        return cls(specification.__name__, label, answer_type(specification), is_of_all)
+    @property
+    def hook(self) -> str:
+        """The name of the hook."""
+        return self.specification.__name__
+
+    @property
+    def returned(self) -> Any:  # noqa: ANN401  an annotation
+        """The type of the result; None if it is not used."""
+        return answer_type(self.specification)
+
+    @property
+    def is_of_all(self) -> bool:
+        """True if the results of all layers count, not only the first."""
+        return not getattr(self.specification, SPECIFICATION_MARK)["firstresult"]
 
     def over(self, function: Function, *, is_wrapper: bool = False) -> Function:
         """Return a function of the layer, guarded; a wrapper returns the result of all layers below."""
-        expected = GenericAlias(Sequence, (self.returned,)) if self.is_of_all else self.returned
 
         @functools.wraps(function)
         def guard(*arguments: Any) -> Any:  # noqa: ANN401  as of the specification
@@ -68,18 +73,18 @@ class HookGuard:
             except Exception as e:
                 self._blame(function, e)
                 raise
+            expected = GenericAlias(Sequence, (self.returned,)) if self.is_of_all else self.returned
             return self._checked(answer, expected)
 
         return guard_wrapper if is_wrapper else guard
 
     def refusal(self) -> Function:
         """Return the function to call last, if no layer has a result; it raises PluginError if one must."""
-        wrong = None if self.is_of_all else type_problem(None, self.returned)
-        msg = f"the hook {self.hook} of {self.label} returned {wrong}"
 
         @hookimpl(trylast=True)
         def refuse() -> None:
-            if wrong:
+            if not self.is_of_all and (wrong := type_problem(None, self.returned)):
+                msg = f"the hook {self.hook} of {self.label} returned {wrong}"
                 raise PluginError(msg if self.label else f"no plugin implements the hook {self.hook}")
 
         return refuse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import attrs
@@ -26,6 +26,15 @@ SPECIFICATIONS: Mapping[str, tuple[Sequence[type], Sequence[str]]] = {
     OBSERVERS: (LAID_OVER, ("status_changed",)),
 }
 _MARK = f"{PROJECT}_impl"
+_VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
+class _Hooks(SimpleNamespace):
+    """Functions by the names of hooks."""
+
+    def __dir__(self) -> list[str]:
+        """Return these names alone; pluggy looks at each."""
+        return list(vars(self))
 
 
 class Implementation(NamedTuple):
@@ -88,14 +97,12 @@ def relay(layers: Iterable[Layer], specifications: Iterable[type]) -> object:
     for layer in layers:
         own = {}
         for it in implementations(layer.plugin):
-            own[it.name] = HookGuard.of(known[it.hook], layer.label).over(
-                it.function, is_wrapper=it.is_wrapper
-            )
+            own[it.name] = HookGuard(known[it.hook], layer.label).over(it.function, is_wrapper=it.is_wrapper)
             if not it.is_wrapper:
                 labels[it.hook].append(layer.label)
-        manager.register(SimpleNamespace(**own), name=layer.label)
-    last = {hook: HookGuard.of(known[hook], " or ".join(its)).refusal() for hook, its in labels.items()}
-    manager.register(SimpleNamespace(**last))
+        manager.register(_Hooks(**own), name=layer.label)
+    last = {hook: HookGuard(known[hook], " or ".join(its)).refusal() for hook, its in labels.items()}
+    manager.register(_Hooks(**last))
     return manager.hook
 
 
@@ -140,19 +147,33 @@ def _wrong(implementation: Implementation, known: Mapping[str, Function]) -> Ite
         yield f"{hook} has hookwrapper=True; write wrapper=True and `answer = yield`"
     elif implementation.is_wrapper and not inspect.isgeneratorfunction(function):
         yield f"{hook} has wrapper=True, but no `yield`; write `answer = yield`, or leave wrapper=True out"
-    _, *arguments = inspect.signature(known[hook]).parameters
-    for name, parameter in inspect.signature(function).parameters.items():
-        has_default = parameter.default is not parameter.empty
+    _, *arguments = _arguments(known[hook])
+    for name, has_default in _arguments(function).items():
         if name not in arguments and not has_default:
             yield f"{hook} has no argument {name!r}, only {', '.join(arguments)}"
         elif name in arguments and has_default:
             yield f"{hook} gives its argument {name!r} a default, which pluggy never replaces"
 
 
+def _arguments(function: Function) -> dict[str, bool]:
+    """Return the arguments of a function; True for one with a default."""
+    if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
+        code = function.__code__
+        if not code.co_kwonlyargcount and not code.co_flags & _VARIADIC:
+            # as `inspect.signature` finds them, many times as fast
+            names = code.co_varnames[: code.co_argcount]
+            first = len(names) - len(function.__defaults__ or ())
+            return {name: index >= first for index, name in enumerate(names)}
+    parameters = inspect.signature(function).parameters
+    return {name: it.default is not it.empty for name, it in parameters.items()}
+
+
 def implementations(plugin: object) -> Iterator[Implementation]:
     """Yield the implementations of hooks in a plugin."""
-    for name in dir(plugin):
-        function = inspect.getattr_static(plugin, name, None)
+    # `getattr_static` is slow, and a module needs none
+    names = vars(plugin) if inspect.ismodule(plugin) else dir(plugin)
+    for name in sorted(names):
+        function = names[name] if isinstance(names, dict) else inspect.getattr_static(plugin, name, None)
         options = getattr(getattr(function, "__func__", function), _MARK, None)
         if isinstance(options, dict):
             is_wrapper = bool(options.get("wrapper") or options.get("hookwrapper"))

@@ -56,10 +56,11 @@ class Plugin:
     load_error: str | None
 
 
-def plugins(*, load: bool = False) -> list[Plugin]:
+def plugins(*, load: bool | Collection[str] = False) -> list[Plugin]:
     """Return every plugin of the environment and of the plugin path, and every override of one file.
 
-    With `load`, those that are not refused are loaded, which runs their code, and checked.
+    With `load`, those that are not refused are loaded, which runs their code, and checked; if it has kinds,
+    only those of these kinds.
 
     Raises:
         ConfigError: the configuration is wrong.
@@ -77,7 +78,7 @@ def listing(
     folders: Sequence[Path] = (),
     targets: Collection[str] = (),
     *,
-    load: bool = False,
+    load: bool | Collection[str] = False,
 ) -> list[Plugin]:
     """Return what `plugins` reports about these candidates.
 
@@ -91,8 +92,9 @@ def listing(
             executors = sorted({it.name for it in found.candidates if it.group == EXECUTORS})
             of_files = [_of_file(path) for folder in folders for path in files(folder)]
             judged += [(it, it.refusal or over_nothing(it.name, executors, targets)) for it in of_files]
+        is_loading = load if isinstance(load, bool) else kind(group) in load
         for candidate, why_not in judged:
-            is_tried = load and candidate.refusal is None
+            is_tried = is_loading and candidate.refusal is None
             listed.append(
                 Plugin(
                     kind=kind(group),

@@ -184,7 +184,7 @@ class JobMonitor(Publisher):
                     self._poll_interval.request_poll(now, is_urgent=True)
             if job.is_running:
                 # it may end without a marker
-                self._poll_interval.note_jobs(now, all_wait=False)
+                self._poll_interval.note_jobs(now, waiting=0)
         except Exception:
             # its markers stay in its folder, and are read again when the queue says that the job has ended
             log.exception("job %s: its markers could not be processed", job.job_id)
@@ -219,7 +219,7 @@ class JobMonitor(Publisher):
                 log.warning(
                     "%s has not answered for %.0f s: %s", self._backend.display_name, unanswered_for, e
                 )
-            self._poll_interval.note_jobs(now(), all_wait=False)
+            self._poll_interval.note_jobs(now(), waiting=0)
             # The probe may have succeeded all the same: then the final exit codes are known.
             self._judge_ended(jobs, now())
             return
@@ -228,14 +228,15 @@ class JobMonitor(Publisher):
                 log.warning("%s answers again", self._backend.display_name)
             self._apply_snapshot(snapshot, jobs, now())
             self._repeat_cancels(jobs, now)
-            self._poll_interval.note_jobs(now(), all_wait=self._all_wait(now()))
+            self._poll_interval.note_jobs(now(), waiting=self._count_waiting(now()))
             if any(job.is_ending for job in self._followed()):
                 self._poll_interval.note_unsettled()
 
-    def _all_wait(self, now: float) -> bool:
-        """Return True if all jobs wait, and the machine where they start is reporting their markers."""
+    def _count_waiting(self, now: float) -> int:
+        """Return the number of jobs; 0 unless all wait and the machine where they start reports markers."""
+        followed = self._followed()
         reports = self.counted_seconds(now - self._poll_interval.longest, now) > 0
-        return reports and all(job.is_waiting for job in self._followed())
+        return len(followed) if reports and all(job.is_waiting for job in followed) else 0
 
     def note_deadline(self, now: float, seconds: float) -> None:
         """Note that a caller waits for a status of a job, for so many seconds at most."""

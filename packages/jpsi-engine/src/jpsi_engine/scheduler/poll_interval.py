@@ -19,10 +19,11 @@ QUIET_SECONDS = 10.0
 PATIENCE_SECONDS = 60.0
 _GROWTH = 1.6
 _JITTER = 0.1
-# In longest intervals: the longest interval while all jobs wait. It grows by so much that a job which is
-# cancelled from outside is noticed after a tenth of the time that it waited.
-_WAITING = 10
+# While all jobs wait, the interval grows by so much that a job which is cancelled from outside is noticed
+# after a tenth of the time that it waited; and a poll of very many jobs is followed at once by an interval of
+# so many seconds for each of them.
 _WAITING_GROWTH = 1.1
+_SECONDS_OF_A_JOB = 0.03
 # In intervals: after that time without a word, a process's jobs are not polled any more.
 _LEASE = 4
 # In shortest intervals: the pause before an urgent poll.
@@ -71,14 +72,16 @@ class PollInterval:
     Args:
         shortest: the first interval, in seconds.
         longest: the longest interval.
+        waiting: the longest interval while all jobs wait.
         jitter: returns a number from 0 to 1, so that programs that were started together do not poll
             together.
     """
 
-    def __init__(self, shortest: float, longest: float, jitter: Callable[[], float]) -> None:
+    def __init__(self, shortest: float, longest: float, waiting: float, jitter: Callable[[], float]) -> None:
         #: The bounds of the interval.
         self.shortest = shortest
         self.longest = max(shortest, longest)
+        self._longest_waiting = max(self.longest, waiting)
         self._all_wait = False
         # Until then a caller waits for a status; a job that is cancelled while it waits leaves no marker.
         self._deadline = _NEVER
@@ -92,8 +95,9 @@ class PollInterval:
         # The seconds after its end in which no other poll may begin.
         self._rest = 0.0
         self._last_marker = _NEVER
-        # When the first reason to poll since then came up, and when the last urgent one did.
+        # When the first reason to poll since then came up, when the last one did, and the last urgent one.
         self._requested: float | None = None
+        self._last_request = _NEVER
         self._urgent_request = _NEVER
         # True if the last poll did not tell how a job has ended that has left an exit marker.
         self._is_unsettled = False
@@ -119,6 +123,7 @@ class PollInterval:
         """
         with self._lock:
             self._requested = now if self._requested is None else self._requested
+            self._last_request = now
             self._urgent_request = now if is_urgent else self._urgent_request
             self._interval = self.shortest
             # an urgent poll waits a moment for the other jobs that the same command has ended
@@ -129,11 +134,18 @@ class PollInterval:
             # moment.
             self._due = soon if self._due < now - self.shortest else min(self._due, soon)
 
-    def note_jobs(self, now: float, *, all_wait: bool) -> None:
-        """Note after a poll if all jobs wait, so that only an end from outside could go unnoticed."""
+    def note_jobs(self, now: float, *, waiting: int) -> None:
+        """Note after a poll how many jobs wait; 0 if any does not.
+
+        If all of them wait, only an end from outside could go unnoticed.
+        """
         with self._lock:
-            self._all_wait = all_wait
+            self._all_wait = waiting > 0
             self._limit_interval(now)
+            many = min(_SECONDS_OF_A_JOB * waiting, self._longest_waiting)
+            if many > max(self._interval, self.longest) and self._may_pause(now):
+                self._interval = many
+                self._due = self._jittered_due()
 
     def note_deadline(self, now: float, seconds: float) -> None:
         """Note that a caller waits for a status of a job, for so many seconds at most."""
@@ -143,6 +155,13 @@ class PollInterval:
 
     def _is_relaxed(self, now: float) -> bool:
         return self._all_wait and now >= self._deadline
+
+    def _may_pause(self, now: float) -> bool:
+        """Return True if there is no other reason to poll than that jobs wait, and none came up in a poll."""
+        return self._is_relaxed(now) and not self._is_unsettled and self._last_request < self._last_begun
+
+    def _jittered_due(self) -> float:
+        return self._last_ended + self._interval * (1 + _JITTER * self._jitter())
 
     @property
     def lease(self) -> float:
@@ -178,11 +197,11 @@ class PollInterval:
             self._last_begun, self._last_ended = max(begun, self._last_begun), max(ended, self._last_ended)
             self._requested = self._busy_since = self._deferred_since = None
             self._is_unsettled = False
-            self._due = self._last_ended + self._interval * (1 + _JITTER * self._jitter())
+            self._due = self._jittered_due()
             if self._interval < self.longest or not self._is_relaxed(ended):
                 self._interval = min(self._interval * _GROWTH, self.longest)
             else:
-                self._interval = min(self._interval * _WAITING_GROWTH, _WAITING * self.longest)
+                self._interval = min(self._interval * _WAITING_GROWTH, self._longest_waiting)
 
     def note_cost(self, seconds: float) -> None:
         """Note for how many seconds this program was busy with the last poll."""

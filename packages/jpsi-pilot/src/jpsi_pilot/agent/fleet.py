@@ -89,17 +89,23 @@ class Fleet:
     # The state of pilots.
 
     def update_states(self, nodes: Mapping[str, PilotNode], now: float) -> None:
-        """Update which pilots have begun and which are over."""
+        """Update which pilots have begun, which lack nodes, and which are over."""
         for node in nodes.values():
             pilot = self.pilots.get(node.pilot)
             if pilot is not None:
                 pilot.reported_nodes.add(node.name)
+        counts = Counter(node.pilot for node in nodes.values())
         for pilot in self.pilots.values():
             job = pilot.job
             if pilot.began_at is None and job is not None and job.status.state is JobState.ACTIVE:
                 pilot.began_at = min(now, job.status.time.timestamp())
             if pilot.began_at is None and pilot.reported_nodes:
                 pilot.began_at = now
+            pilot.node_count = counts[pilot.name]
+            if pilot.began_at is None or pilot.node_count >= pilot.settings.nodes:
+                pilot.incomplete_since = None
+            elif pilot.incomplete_since is None:
+                pilot.incomplete_since = now
             if job is not None and job.status.final:
                 pilot.is_over = pilot.is_closing = True
 
@@ -193,10 +199,10 @@ class Fleet:
         for pilot in self.pilots.values():
             if pilot.name in running or pilot.is_over or pilot.job is None or pilot.is_cancelled:
                 continue
-            # jobs of its kind wait, and it has not enough time left for any of them
+            # jobs of its kind wait, and it has not enough nodes or time left for any of them
             is_late = pilot.last_useful < now and any(pilot.is_for(it.kind) for it in waiting)
             if is_late and not pilot.has_worked:
-                self._record_failure(pilot, "the last pilot took too long to start; increase margin")
+                self._record_failure(pilot, pilot.explain_delay())
             if is_late or pilot.is_out_of_use(now):
                 pilot.is_closing = pilot.is_cancelled = True
                 self._background_tasks.start(self._cancel(pilot, pilot.job))

@@ -22,6 +22,8 @@ _START_SHARE = 2 / 3
 _MIN_SECONDS = 1.0
 # A pilot that fails within so many seconds, and of which no node has reported, has ended at once.
 _EARLY_SECONDS = 60.0
+# A node that has been missing for so many seconds is not expected any more.
+_NODE_TIMEOUT = 300.0
 # The number of characters of a pilot's output that a message quotes.
 _MAX_OUTPUT = 300
 
@@ -40,6 +42,10 @@ class Pilot:
     began_at: float | None = None
     #: The names of the nodes that it has had.
     reported_nodes: set[str] = attrs.field(factory=set)
+    #: The number of nodes that it has now.
+    node_count: int = 0
+    #: The time since when it has had fewer nodes than it requested; None if it has all, or has not begun.
+    incomplete_since: float | None = None
     #: True if a job has ended in it.
     has_worked: bool = False
     #: True if it gets no more jobs.
@@ -65,9 +71,16 @@ class Pilot:
         """Return True if the pilot takes jobs of this kind."""
         return self.entry.settings == kind.settings and self.entry.client in {None, kind.client}
 
+    def expected_nodes(self, now: float) -> int:
+        """Return the number of nodes that it has, or may still get."""
+        is_final = self.incomplete_since is not None and now - self.incomplete_since >= _NODE_TIMEOUT
+        return self.node_count if is_final else self.settings.nodes
+
     def can_run(self, kind: Kind, now: float) -> bool:
-        """Return True if such jobs would have enough time in it, if nothing else ran there."""
-        return not self.is_closing and self.is_for(kind) and kind.need.seconds <= self.remaining_seconds(now)
+        """Return True if such jobs would have enough nodes and time in it, if nothing else ran there."""
+        need = kind.need
+        fits = need.nodes <= self.expected_nodes(now) and need.seconds <= self.remaining_seconds(now)
+        return fits and not self.is_closing and self.is_for(kind)
 
     def is_out_of_use(self, now: float) -> bool:
         """Return True if it has been idle for too long, or has too little time left, for one that is idle."""
@@ -89,8 +102,15 @@ class Pilot:
 
     def expected_capacities(self, now: float) -> list[NodeCapacity]:
         """Return the capacity of each of its nodes that has not reported yet."""
-        count = 0 if self.is_closing or self.is_over else self.settings.nodes - len(self.reported_nodes)
+        is_ending = self.is_closing or self.is_over
+        count = 0 if is_ending else self.expected_nodes(now) - len(self.reported_nodes)
         return [self.capacity(f"{self.name}/expected.{number}", now) for number in range(count)]
+
+    def explain_delay(self) -> str:
+        """Return why none of the jobs that wait for it can run in it, although it has begun."""
+        if self.incomplete_since is None:
+            return "the last pilot took too long to start; increase margin"
+        return f"the last pilot had only {self.node_count} of its {self.settings.nodes} nodes"
 
     def ended_at_once(self, now: float) -> bool:
         """Return True if it has failed as soon as it began, so that the next one will probably fail, too."""

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from ..flux_installation import flux_problem
 from ..network import LONGEST, Wire, client_context
-from ..node import NodeLog, log_path, watch_supervisor
+from ..node import NodeLog, ended_nodes, log_path, watch_supervisor
 from ..protocol import End, Task
 from .engine import ADDRESS
-from .instance import RUN_DIRECTORY, Instance, Shape
+from .instance import RUN_DIRECTORY, Instance, InstanceStatus, Shape
 from .jobs import FluxJobs
 
 # The name of the broker in the node's log.
@@ -29,6 +29,8 @@ _BROKER = "flux"
 # waits a second longer.
 _END_TIMEOUT = 2.0
 _FIRST_RANK = 0
+# The interval, in seconds, at which a node whose instance is not up looks for nodes that have ended.
+_NODE_CHECK_INTERVAL = 5.0
 # The path of the broker's directory, which has sockets, is at most 96 bytes long. The directory is inside a
 # temporary one, to whose prefix Python adds eight characters.
 _SCRATCH_PREFIX = "jpsi-flux-"
@@ -36,7 +38,7 @@ _LONGEST_PARENT = 96 - len(f"/{_SCRATCH_PREFIX}12345678/{RUN_DIRECTORY}")
 _SHORT_PARENT = "/tmp"  # noqa: S108  a private directory is made there
 
 
-class _UnfitError(Exception):
+class UnfitError(Exception):
     """The instance is not the one that the pilot needs."""
 
 
@@ -71,7 +73,8 @@ async def serve(shape: Shape, folder: Path, node: str) -> str:
         problem = _find_problem(broker_exit, agent_part)
         agent_part.cancel()
         instance.terminate()
-        await asyncio.wait([broker_exit], timeout=_END_TIMEOUT if shutdown.is_set() else None)
+        # a broker that waits for others may not end by itself; the node supervisor kills what is left
+        await asyncio.wait([broker_exit], timeout=_END_TIMEOUT if shutdown.is_set() or problem else None)
     return "" if shutdown.is_set() else problem
 
 
@@ -91,13 +94,13 @@ async def _serve_agent(instance: Instance, shape: Shape, folder: Path, node: str
     Raises:
         OSError: the agent cannot be reached.
     """
-    status = await instance.wait_until_up()
+    status = await wait_until_up(instance, folder)
     if status.size != shape.nodes:
         msg = (
             f"Flux started an instance of {status.size} nodes instead of {shape.nodes}: the launcher of the "
             "pilot does not provide PMI, by which brokers find each other, as flux-start(1) requires"
         )
-        raise _UnfitError(msg)
+        raise UnfitError(msg)
     host, port = (folder / ADDRESS).read_text(encoding="ascii").split()
     reader, writer = await asyncio.open_connection(host, int(port), ssl=client_context(folder), limit=LONGEST)
     wire = Wire(reader, writer)
@@ -109,6 +112,31 @@ async def _serve_agent(instance: Instance, shape: Shape, folder: Path, node: str
         pass
     # the first broker ends what runs on this node
     await instance.wait()
+
+
+async def wait_until_up(
+    instance: Instance, folder: Path, interval: float = _NODE_CHECK_INTERVAL
+) -> InstanceStatus:
+    """Wait until the instance takes jobs.
+
+    Args:
+        instance: the instance.
+        folder: the pilot's directory.
+        interval: the time between two checks of the other nodes, in seconds.
+
+    Raises:
+        UnfitError: another node of the pilot has ended, for whose broker this one would wait for ever.
+    """
+    up = asyncio.ensure_future(instance.wait_until_up())
+    try:
+        while not up.done():
+            await asyncio.wait([up], timeout=interval)
+            if not up.done() and (ended := ended_nodes(folder)):
+                msg = f"the Flux instance cannot start: node {', '.join(ended)} of the pilot has ended"
+                raise UnfitError(msg)
+    finally:
+        up.cancel()
+    return up.result()
 
 
 async def _run_tasks(wire: Wire, instance: Instance, folder: Path, node: str) -> None:

@@ -8,6 +8,7 @@ from .devices import NoDeviceError
 from .node_log import (
     NodeLog,
     NodeLogContent,
+    ended_nodes,
     engine_log_node,
     log_path,
     read_node_log,

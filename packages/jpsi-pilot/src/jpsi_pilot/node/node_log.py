@@ -125,6 +125,18 @@ def read_node_log(path: Path) -> NodeLogContent:
     return content
 
 
+def ended_nodes(folder: Path) -> list[str]:
+    """Return the names of the nodes of a pilot, without the pilot's own, on which nothing runs any more.
+
+    Args:
+        folder: the pilot's directory.
+    """
+    try:
+        return sorted(it.name for it in (folder / _FOLDER).iterdir() if read_node_log(it).over)
+    except OSError:
+        return []
+
+
 def request_stop(folder: Path, native_id: str) -> None:
     """Request the end of a run.
 

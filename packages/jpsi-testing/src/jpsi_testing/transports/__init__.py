@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi_testing.transports.fake import FakeTransport
+    from jpsi_testing.transports.fake_transport import FakeTransport
     from jpsi_testing.transports.remote import RemoteTransport
     from jpsi_testing.transports.replay import ReplayTransport
 else:
@@ -11,7 +11,7 @@ else:
 
     __getattr__, __dir__ = lazy_attributes(
         __name__,
-        {".remote": "RemoteTransport", ".fake": "FakeTransport", ".replay": "ReplayTransport"},
+        {".remote": "RemoteTransport", ".fake_transport": "FakeTransport", ".replay": "ReplayTransport"},
     )
 
 __all__ = [

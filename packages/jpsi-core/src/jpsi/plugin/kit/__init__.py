@@ -65,6 +65,6 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    _modules = ["command_results", "ranges", "array_ids", "shell_lines", "script_form", "script_options"]
+    _modules = ["shell_lines", "ranges", "command_results", "array_ids", "script_form", "script_options"]
     _rooms = [*(f"jpsi.plugin.kit.{it}" for it in _modules), "jpsi.plugin.kit.script_words", "jpsi.contract"]
     __getattr__, _ = door(__name__, __all__, _rooms)

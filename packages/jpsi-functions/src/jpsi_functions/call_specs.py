@@ -1,0 +1,95 @@
+"""Makes the specs of the jobs that make calls."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+
+from jpsi import JobSpec, ResourceSpecV1, StageIn, StageOut, StageOutFlags, escape, parse_duration
+
+from .sessions import OUTPUTS, StoredCall
+
+_SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) ?(?P<unit>[KMGTP]?)(i?B)?", re.IGNORECASE)
+#: The directory of calls on a remote host.
+REMOTE = "~/.local/state/jpsi-functions"
+_KEPT_FILES = StageOutFlags.ALWAYS | StageOutFlags.IF_PRESENT
+# What every batch system takes for the name of a job.
+_NO_NAME = re.compile(r"[^A-Za-z0-9_]+")
+_NAME_LENGTH = 15
+
+
+@attrs.frozen(kw_only=True)
+class CallSpec:
+    """The parts of a spec that all jobs of an executor have in common."""
+
+    template: JobSpec
+    #: The interpreter that makes the calls.
+    python: str
+    #: True if the files travel to another host and back.
+    is_remote: bool
+
+    def make(self, stored: StoredCall, function: str) -> JobSpec:
+        """Return the spec of the job that makes these calls."""
+        folder = f"{REMOTE}/{stored.folder.name}" if self.is_remote else str(stored.folder)
+        name = self.template.name or _NO_NAME.sub("_", function).strip("_")[:_NAME_LENGTH] or "function"
+        spec = attrs.evolve(self.template, executable=self.python, name=name)
+        if not self.is_remote:
+            spec.arguments = ["-u", escape(f"{folder}/worker.py"), escape(folder)]
+            return spec
+        # relative to the directory, which the shell of that host has found
+        spec.arguments = ["-u", f"{stored.folder.name}/worker.py", stored.folder.name]
+        here = stored.folder
+        spec.directory, spec.create_directory = Path(REMOTE), True
+        spec.stage_in = [StageIn(str(here), Path(here.name)), *(self.template.stage_in or ())]
+        spec.stage_out = [
+            *(StageOut(Path(here.name, it), str(here / it), _KEPT_FILES) for it in OUTPUTS),
+            *(self.template.stage_out or ()),
+        ]
+        spec.cleanup = [Path(here.name), *(self.template.cleanup or ())]
+        return spec
+
+
+def template(
+    spec: JobSpec | None,
+    cores: int | None,
+    memory: int | str | None,
+    gpus: int | None,
+    walltime: timedelta | str | None,
+) -> JobSpec:
+    """Return a spec with these resources over those that it has."""
+    spec = attrs.evolve(spec or JobSpec())
+    spec.attributes = attrs.evolve(spec.attributes)
+    if walltime is not None:
+        spec.attributes.duration = parse_duration(walltime) if isinstance(walltime, str) else walltime
+    if (cores, memory, gpus) == (None, None, None):
+        return spec
+    if spec.resources is not None and not isinstance(spec.resources, ResourceSpecV1):
+        msg = "cores, memory and gpus are those of ResourceSpecV1; give other resources in `spec` alone"
+        raise TypeError(msg)
+    given = {
+        "cpu_cores_per_process": cores,
+        "memory": parse_memory(memory) if isinstance(memory, str) else memory,
+        "gpu_cores_per_process": gpus,
+    }
+    spec.resources = attrs.evolve(spec.resources or ResourceSpecV1())
+    for name, value in given.items():
+        if value is not None:
+            setattr(spec.resources, name, value)
+    return spec
+
+
+def parse_memory(text: str) -> int:
+    """Return a number of bytes; K, M, G, T and P are powers of 1024.
+
+    >>> parse_memory("8GiB") == parse_memory("8 G") == parse_memory("8192MB") == 8 * 1024**3
+    True
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        msg = f"{text!r} is not a size such as 8GiB, 512M or 1073741824 (bytes)"
+        raise ValueError(msg)
+    power = " KMGTP".index(match["unit"].upper() or " ")
+    return round(float(match["number"]) * (1 << 10 * power))

@@ -1,0 +1,341 @@
+"""The executor of concurrent.futures whose calls are jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+from urllib.parse import quote
+
+import platformdirs
+
+from jpsi import ExecutorConfig, Job, JobExecutor, JobSpec, JobState, configuration
+from jpsi.futures import progress_bar
+
+from .call_specs import CallSpec, template
+from .calls import Call
+from .errors import CallError
+from .futures import CallFuture
+from .payload import Arguments, describe_client, name_of, pickle_arguments, pickle_function
+from .records import Outcome, Records
+from .sessions import Session, StoredCall, remove_old
+from .submit_queue import SubmitQueue, has_started
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+# The number of jobs that `map` makes at most, if nothing says how many run at a time.
+_MAP_JOBS = 64
+# The jobs for each one that runs at a time, as some take longer than others.
+_JOBS_PER_WORKER = 4
+
+
+class FunctionExecutor(Executor):
+    """An executor of `concurrent.futures` whose calls are jobs of any batch system.
+
+    Args:
+        name: the executor or the configured target that runs the jobs; None is the configured default.
+        url: the host of the batch system; None is the configured one, or this machine.
+        config: the configuration of the executor; None is the configured one.
+        cores: cores for each job.
+        memory: memory for each job: bytes, or text such as "8GiB".
+        gpus: GPUs for each job.
+        walltime: the walltime of each job: a timedelta, or text such as "1h".
+        spec: what else the jobs have: queue, account, environment, pre_launch, custom attributes.
+        python: the interpreter that makes the calls, of the same minor version as this one. None is this one,
+            or `python3` behind a URL.
+        directory: the working directory of the calls. None is that of this process, or the home directory
+            behind a URL.
+        max_workers: the largest number of jobs in the batch system at a time. None is no limit; on `local` it
+            is the number of cores.
+        folder: the directory for the files of calls, which the nodes must see; None is `functions` in the
+            executor's work directory.
+        with_progress: True to show a bar while `map` and `shutdown` wait, on a terminal or in a notebook.
+
+    Any thread may call its methods.
+    """
+
+    def __init__(  # noqa: PLR0913  each by its name
+        self,
+        name: str | None = None,
+        *,
+        url: str | None = None,
+        config: ExecutorConfig | None = None,
+        cores: int | None = None,
+        memory: int | str | None = None,
+        gpus: int | None = None,
+        walltime: timedelta | str | None = None,
+        spec: JobSpec | None = None,
+        python: str | None = None,
+        directory: str | Path | None = None,
+        max_workers: int | None = None,
+        folder: str | Path | None = None,
+        with_progress: bool = False,
+    ) -> None:
+        if max_workers is not None and max_workers <= 0:
+            msg = "max_workers must be greater than 0"
+            raise ValueError(msg)
+        #: The executor of the jobs.
+        self.jobs = JobExecutor(name, url=url, config=config)
+        is_remote = not self.jobs.files.are_local
+        if max_workers is None and self.jobs.name == "local" and not is_remote:
+            max_workers = os.cpu_count()
+        # dask reads this name
+        self._max_workers = max_workers
+        self._root = _root(name, self.jobs.name, url, config, folder, is_remote=is_remote)
+        self._keep_time = ExecutorConfig().keep_time if config is None else config.keep_time
+        where = None if directory is None else str(directory)
+        if where is None:
+            where = "~" if is_remote else str(Path.cwd())
+        self._client = describe_client(where, shares_files=not is_remote)
+        self._specs = CallSpec(
+            template=template(spec, cores, memory, gpus, walltime),
+            python=python or ("python3" if is_remote else sys.executable),
+            is_remote=is_remote,
+        )
+        self._queue = SubmitQueue(self.jobs, max_workers)
+        self._with_progress = with_progress
+        self._lock = threading.Lock()
+        self._is_shut_down = False
+        self._session: Session | None = None
+        self._recovered: list[Session] = []
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> CallFuture[T]:
+        """Have a job call a function; return the future of its result.
+
+        The job is submitted a moment later, with others that wait then. If it cannot be submitted, the future
+        raises why.
+
+        Raises:
+            TypeError: the function or an argument cannot be pickled; the message names it.
+            RuntimeError: the executor was shut down.
+        """
+        self._check_open()
+        calls: list[Arguments] = [(args, kwargs)]
+        call = self._stored(fn, pickle_function(fn), pickle_arguments(fn, calls), 1)
+        future: CallFuture[T] = self._future(call)
+        call.settle = lambda outcomes: future.settle(outcomes[0].get)
+        self._queue.put([call])
+        return future
+
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+    ) -> Iterator[T]:
+        """Call a function with the items of the iterables; return an iterator over the results, in order.
+
+        Each job makes `chunksize` calls, and the jobs become arrays. Without a chunksize there are four jobs
+        for each of `max_workers`, or 64 in all. The walltime is that of a job, not of a call.
+
+        The iterator yields a result as soon as it and those before it are there. It raises the exception of a
+        call in its place, and TimeoutError if the results take longer than `timeout` seconds. Then, and if it
+        is closed, it cancels the jobs that are left.
+
+        Raises:
+            TypeError: the function or an argument cannot be pickled; the message names it. Nothing was
+                submitted.
+            RuntimeError: the executor was shut down.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        self._check_open()
+        if chunksize is not None and chunksize < 1:
+            msg = "chunksize must be at least 1"
+            raise ValueError(msg)
+        calls: list[Arguments] = [(arguments, {}) for arguments in zip(*iterables, strict=False)]
+        if chunksize is None:
+            jobs = _MAP_JOBS if self._max_workers is None else _JOBS_PER_WORKER * self._max_workers
+            chunksize = max(1, -(-len(calls) // jobs))
+        chunks = [calls[start : start + chunksize] for start in range(0, len(calls), chunksize)]
+        del calls
+        function = pickle_function(fn)
+        # all of them, before anything is written
+        pickled = [(pickle_arguments(fn, chunk), len(chunk)) for chunk in chunks]
+        del chunks
+        stored = [self._stored(fn, function, arguments, items) for arguments, items in pickled]
+        futures = [self._chunk_future(call) for call in stored]
+        self._queue.put(stored)
+        return self._results(stored, futures, deadline)
+
+    def recover(self) -> Sequence[CallFuture[Any]]:
+        """Return the futures of calls whose process has ended without a `shutdown`, in their order.
+
+        There is one for each call, those of `map` included, of all processes of the user on this executor.
+        Calls that were never submitted are submitted now; none runs a second time. `shutdown` removes the
+        files of these calls.
+
+        Raises:
+            SubmitException: the jobs cannot be read.
+            ConfigError: other users could have written the files.
+        """
+        self._check_open()
+        found: list[CallFuture[Any]] = []
+        for session in Session.abandoned(self._root):
+            self._recovered.append(session)
+            calls = session.calls()
+            jobs = {job.id: job for job in self.jobs.recall(it.job_id for it in calls)}
+            for stored in calls:
+                found += self._recover(stored, jobs.get(stored.job_id))
+        return found
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002  the base's
+        """Accept no more calls; wait until all jobs have ended, and remove the files of their calls.
+
+        With `cancel_futures`, the calls whose jobs have not started are cancelled. With `wait` false this
+        returns at once: the jobs go on, and `recover` of a later process finds them.
+        """
+        with self._lock:
+            self._is_shut_down = True
+        if cancel_futures:
+            for call in self._queue.live():
+                if not has_started(call):
+                    for future in call.futures:
+                        future.cancel()
+        if not wait:
+            return
+        with self._progress(self._queue.live()):
+            self._queue.wait()
+        with self._lock:
+            sessions = [*self._recovered, *([] if self._session is None else [self._session])]
+            self._recovered, self._session = [], None
+        for session in sessions:
+            session.remove()
+
+    def _check_open(self) -> None:
+        if self._is_shut_down:
+            msg = "cannot schedule new futures after shutdown"
+            raise RuntimeError(msg)
+
+    def _stored(self, fn: Callable[..., Any], function: bytes, arguments: bytes, items: int) -> Call:
+        """Write the files of a call."""
+        with self._lock:
+            self._check_open()
+            if self._session is None:
+                remove_old(self._root, self._keep_time)
+                self._session = Session.create(self._root, self._client)
+            session = self._session
+        job = Job()
+        stored = session.add_call(job.id, items, function, arguments)
+        job.spec = self._specs.make(stored, name_of(fn))
+        return Call(stored, job, name_of(fn))
+
+    def _future(self, call: Call) -> CallFuture[Any]:
+        """Add a future to a call, whose job is cancelled with the last of its futures."""
+
+        def on_cancel() -> None:
+            if call.is_cancelled:
+                self._queue.cancel(call)
+
+        future: CallFuture[Any] = CallFuture(call.job, on_cancel)
+        call.futures = [*call.futures, future]
+        return future
+
+    def _chunk_future(self, call: Call) -> CallFuture[list[Outcome]]:
+        """Return a future of the outcomes of all calls of a job."""
+        future: CallFuture[list[Outcome]] = self._future(call)
+        call.settle = lambda outcomes: future.settle(lambda: list(outcomes))
+        return future
+
+    def _results(
+        self, calls: Sequence[Call], futures: list[CallFuture[list[Outcome]]], deadline: float | None
+    ) -> Iterator[Any]:
+        futures.reverse()
+        try:
+            with self._progress(calls):
+                while futures:
+                    left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                    outcomes = futures[-1].result(left)
+                    futures.pop()
+                    outcomes.reverse()
+                    while outcomes:
+                        # without a name, as the caller alone keeps the result
+                        yield outcomes.pop().get()
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _recover(self, stored: StoredCall, job: Job | None) -> Sequence[CallFuture[Any]]:
+        is_new = job is None or job.status.state is JobState.NEW
+        call = Call(stored, job or Job(), "the function")
+        futures = [self._future(call) for _ in range(stored.items)]
+        call.settle = functools.partial(_settle_each, futures)
+        if not is_new:
+            self._queue.follow(call)
+            return futures
+        if job is None and not self._specs.is_remote:
+            # a worker that was submitted all the same finds its folder no more, and makes no call
+            call.stored = stored.moved_to(call.job.id)
+            call.job.spec = self._specs.make(call.stored, "function")
+        records = Records.read(call.stored.folder)
+        has_begun = any((call.stored.folder / name).exists() for name in ("result", "result.part"))
+        if has_begun or (job is None and self._specs.is_remote):
+            why = CallError(
+                f"job {stored.job_id} has left no result, and may have run; it is not on disk any more"
+            )
+            outcomes = [records.outcome(it, lambda: why) for it in range(stored.items)]
+            call.settle(outcomes)
+        else:
+            self._queue.put([call])
+        return futures
+
+    @contextlib.contextmanager
+    def _progress(self, calls: Sequence[Call]) -> Iterator[None]:
+        """Show a bar of the calls within the block, if the executor shows one."""
+        if not (self._with_progress and calls):
+            yield
+            return
+        with progress_bar(sum(call.stored.items for call in calls)) as bar:
+
+            def show(call: Call) -> None:
+                for item in range(call.stored.items):
+                    bar.show(f"{call.job.id}.{item}", call.job.status.state)
+
+            for call in calls:
+                call.job.set_job_status_callback(functools.partial(_show, show, call))
+                show(call)
+            yield
+
+
+def _show(show: Callable[[Call], None], call: Call, *_: object) -> None:
+    show(call)
+
+
+def _settle_each(futures: Sequence[CallFuture[Any]], outcomes: Sequence[Outcome]) -> None:
+    for future, outcome in zip(futures, outcomes, strict=True):
+        future.settle(outcome.get)
+
+
+def _root(  # noqa: PLR0913  what decides about it
+    name: str | None,
+    executor: str,
+    url: str | None,
+    config: ExecutorConfig | None,
+    folder: str | Path | None,
+    *,
+    is_remote: bool,
+) -> Path:
+    """Return the directory for calls on an executor."""
+    target = "" if name is None or name.lower() == executor else f"@{name}"
+    own = quote(f"{executor}{target}{'' if url is None else f'@{url}'}", safe="@")
+    if folder is not None:
+        return Path(folder).expanduser().absolute() / own
+    work = None if config is None else config.work_directory
+    if config is None:
+        known = configuration()
+        sections = [known.targets.get((name or "").lower()), known.executors.get(executor)]
+        work = next(
+            (it.config["work_directory"] for it in sections if it and it.config.get("work_directory")), None
+        )
+    if work is None or is_remote:
+        work = platformdirs.user_state_path("jpsi") / "work"
+    return Path(work).expanduser().absolute() / "functions" / own

@@ -1,0 +1,186 @@
+"""The files of calls: a folder for each executor object, in which each job has a folder of its own.
+
+    functions/slurm/<session>/lock         locked (flock) by the process that made the calls
+                              client.json  the description of its Python
+                              worker.py    what the jobs run
+                              calls/<number>.<items>.<job id>/   one folder for each job, see `worker`
+
+All of it is private to the user. A session is removed when its executor is shut down, or, if its process was
+killed, once it is as old as jpsi keeps the files of jobs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import attrs
+
+from jpsi_engine import check_private_directory, make_directory, make_private_directory, open_private
+
+from . import worker
+
+_CALL = re.compile(r"(?P<number>[0-9]{8})\.(?P<items>[0-9]+)\.(?P<job>[0-9a-f-]{36})")
+#: The files that the worker writes; the second one until the first is complete.
+OUTPUTS = ("result", "result.part")
+
+
+@attrs.frozen
+class StoredCall:
+    """The folder of a job's calls, from what its name says."""
+
+    folder: Path
+    #: The position among the calls of the session.
+    number: int
+    #: The number of calls that the job makes.
+    items: int
+    job_id: str
+
+    def moved_to(self, job_id: str) -> StoredCall:
+        """Give the calls to another job, as their own was never submitted."""
+        target = self.folder.with_name(_call_name(self.number, self.items, job_id))
+        self.folder.rename(target)
+        return attrs.evolve(self, folder=target, job_id=job_id)
+
+
+class Session:
+    """The files of the calls of one executor object. Any thread may use it."""
+
+    def __init__(self, folder: Path, lock: int) -> None:
+        self.folder = folder
+        self._lock_fd = lock
+        self._guard = threading.Lock()
+        self._count = 0
+        # the functions that have been written, by the digests of their pickles
+        self._functions: dict[bytes, Path] = {}
+
+    @classmethod
+    def create(cls, root: Path, client: Mapping[str, Any]) -> Self:
+        """Make a session below `root`.
+
+        Raises:
+            ConfigError: other users could change `root`.
+            OSError: it cannot be written.
+        """
+        make_private_directory(root, "the directory for calls")
+        folder = root / uuid.uuid4().hex
+        make_directory(str(folder))
+        session = cls(folder, _locked(folder))
+        make_directory(str(folder / "calls"))
+        make_directory(str(folder / "functions"))
+        _write(folder / "worker.py", Path(worker.__file__).read_bytes())
+        _write(folder / "client.json", json.dumps(client).encode())
+        return session
+
+    @classmethod
+    def abandoned(cls, root: Path) -> Iterator[Self]:
+        """Yield the sessions of processes that have ended, the oldest first, each locked by this process."""
+        folders = sorted(_folders(root), key=lambda it: it.stat().st_mtime)
+        for folder in folders:
+            check_private_directory(folder, "the folder of calls")
+            with contextlib.suppress(BlockingIOError, FileNotFoundError):
+                yield cls(folder, _locked(folder))
+
+    def add_call(self, job_id: str, items: int, function: bytes, arguments: bytes) -> StoredCall:
+        """Write what a job needs for its calls."""
+        with self._guard:
+            number = self._count
+            self._count += 1
+            shared = self._function_file(function)
+        folder = self.folder / "calls" / _call_name(number, items, job_id)
+        make_directory(str(folder))
+        for name, source in (("worker.py", None), ("client.json", None), ("function", shared)):
+            _link(source or self.folder / name, folder / name)
+        _write(folder / "arguments", arguments)
+        return StoredCall(folder, number, items, job_id)
+
+    def _function_file(self, function: bytes) -> Path:
+        digest = hashlib.sha256(function).digest()
+        if digest not in self._functions:
+            path = self.folder / "functions" / digest.hex()
+            _write(path, function)
+            self._functions[digest] = path
+        return self._functions[digest]
+
+    def calls(self) -> list[StoredCall]:
+        """Return the calls that are on disk, in the order in which they were made."""
+        names = (self.folder / "calls").iterdir() if (self.folder / "calls").is_dir() else ()
+        found = ((path, _CALL.fullmatch(path.name)) for path in names)
+        stored = [
+            StoredCall(path, int(match["number"]), int(match["items"]), match["job"])
+            for path, match in found
+            if match is not None and (path / "arguments").exists()
+        ]
+        return sorted(stored, key=lambda it: it.number)
+
+    def remove(self) -> None:
+        """Remove the files of the session."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.close()
+
+    def close(self) -> None:
+        """Let other processes recover the calls of this session."""
+        with self._guard:
+            if self._lock_fd >= 0:
+                os.close(self._lock_fd)
+                self._lock_fd = -1
+
+
+def remove_old(root: Path, keep_time: timedelta) -> None:
+    """Remove sessions without a process whose last call is older than `keep_time`."""
+    oldest = time.time() - keep_time.total_seconds()
+    for session in Session.abandoned(root):
+        calls = session.folder / "calls"
+        if (calls if calls.exists() else session.folder).stat().st_mtime < oldest:
+            session.remove()
+        else:
+            session.close()
+
+
+def _folders(root: Path) -> list[Path]:
+    with contextlib.suppress(FileNotFoundError):
+        return [it for it in root.iterdir() if it.is_dir() and not it.is_symlink()]
+    return []
+
+
+def _locked(folder: Path) -> int:
+    """Return the descriptor of the lock of a session; BlockingIOError if another process has it."""
+    fd = open_private(folder / "lock", os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _call_name(number: int, items: int, job_id: str) -> str:
+    return f"{number:08d}.{items}.{job_id}"
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a private file, which appears whole or not at all."""
+    part = path.with_name(f"{path.name}.new")
+    with os.fdopen(open_private(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+        file.write(data)
+    part.rename(path)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Give a file a second name; a copy, where the file system has no hard links."""
+    try:
+        target.hardlink_to(source)
+    except PermissionError:
+        _write(target, source.read_bytes())

@@ -1,0 +1,148 @@
+"""Submits the calls that wait, as few and large arrays as come together, and follows their jobs."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import logging
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+
+from jpsi import BulkException, Job, JobExecutor, JobState, JobStatus, JpsiError
+from jpsi.futures import as_future
+
+from .calls import Call
+
+log = logging.getLogger(__name__)
+
+
+class SubmitQueue:
+    """The calls that have not ended: those that wait, and those whose jobs run. Any thread may use it.
+
+    A thread submits what waits, and ends when nothing does. It is no daemon: a program that ends submits all
+    calls first.
+    """
+
+    def __init__(self, executor: JobExecutor, max_jobs: int | None) -> None:
+        """Make a queue that keeps no more than `max_jobs` jobs with the executor at a time."""
+        self._executor = executor
+        self._max_jobs = max_jobs
+        self._changed = threading.Condition()
+        self._waiting: collections.deque[Call] = collections.deque()
+        # every call whose job has not ended
+        self._live: dict[Call, None] = {}
+        self._sent = 0
+        self._unwanted: list[Call] = []
+        self._is_submitting = False
+        self._is_cancelling = False
+
+    def put(self, calls: Iterable[Call]) -> None:
+        """Have calls submitted; those of one call of this method become arrays."""
+        with self._changed:
+            calls = list(calls)
+            self._waiting += calls
+            self._live.update(dict.fromkeys(calls))
+            self._changed.notify_all()
+            if not self._is_submitting:
+                self._is_submitting = True
+                threading.Thread(target=self._submit_waiting, name="jpsi-functions-submit").start()
+
+    def follow(self, call: Call) -> None:
+        """Follow the job of a call, which has been submitted."""
+        with self._changed:
+            self._live[call] = None
+            self._sent += 1
+        as_future(call.job).add_done_callback(functools.partial(self._end, call))
+
+    def cancel(self, call: Call) -> None:
+        """Take back a call whose futures were cancelled, or cancel its job."""
+        with self._changed:
+            if call in self._waiting:
+                self._waiting.remove(call)
+                self._forget(call)
+                return
+            self._unwanted.append(call)
+            if not self._is_cancelling:
+                self._is_cancelling = True
+                threading.Thread(target=self._cancel_unwanted, name="jpsi-functions-cancel").start()
+
+    def live(self) -> Sequence[Call]:
+        """Return the calls whose jobs have not ended, in the order in which they were put."""
+        with self._changed:
+            return list(self._live)
+
+    def wait(self) -> None:
+        """Wait until all jobs have ended."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._live)
+
+    def _submit_waiting(self) -> None:
+        while calls := self._next():
+            failed = self._submit([call.job for call in calls])
+            for call in calls:
+                if call.job not in failed:
+                    as_future(call.job).add_done_callback(functools.partial(self._end, call))
+                    if call.is_cancelled:
+                        self.cancel(call)
+                    continue
+                call.fail(failed[call.job])
+                with self._changed:
+                    self._sent -= 1
+                    self._forget(call)
+
+    def _next(self) -> Sequence[Call]:
+        """Return the calls to submit next, once there is room for them; none if no call waits."""
+        with self._changed:
+            while self._waiting:
+                room = len(self._waiting) if self._max_jobs is None else self._max_jobs - self._sent
+                calls = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
+                if calls:
+                    self._sent += len(calls)
+                    return calls
+                self._changed.wait()
+            self._is_submitting = False
+            return ()
+
+    def _submit(self, jobs: Sequence[Job]) -> Mapping[Job, BaseException]:
+        """Submit jobs; return the errors of those that were not submitted."""
+        try:
+            self._executor.submit_many(jobs)
+        except BulkException as e:
+            return e.failed
+        except Exception as e:  # noqa: BLE001  the futures raise it
+            return dict.fromkeys(jobs, e)
+        return {}
+
+    def _cancel_unwanted(self) -> None:
+        while calls := self._next_unwanted():
+            # one that is being submitted is cancelled after that
+            jobs = [it.job for it in calls if it.job.executor is not None]
+            try:
+                self._executor.cancel_many(dict.fromkeys(jobs))
+            except JpsiError as e:
+                log.warning("the jobs of cancelled calls may go on: %s", e)
+
+    def _next_unwanted(self) -> Sequence[Call]:
+        with self._changed:
+            calls, self._unwanted = self._unwanted, []
+            self._is_cancelling = bool(calls)
+            return calls
+
+    def _end(self, call: Call, ended: Future[JobStatus]) -> None:
+        try:
+            call.end(ended.result())
+        except Exception as e:  # noqa: BLE001  or else a future would wait for ever
+            call.fail(e)
+        with self._changed:
+            self._sent -= 1
+            self._forget(call)
+
+    def _forget(self, call: Call) -> None:
+        self._live.pop(call, None)
+        self._changed.notify_all()
+
+
+def has_started(call: Call) -> bool:
+    """Return True if the job of a call runs or has ended."""
+    return call.job.status.state not in {JobState.NEW, JobState.QUEUED}

@@ -1,0 +1,225 @@
+"""Calls functions inside a job: a script that travels with the calls, and needs only cloudpickle.
+
+It runs as `python worker.py FOLDER`. FOLDER has `client.json`, which describes the Python of the caller, and
+the pickles `function` and `arguments`. The script writes one record for each call to `result.part`, and
+renames that to `result` at the end. It unpickles nothing before it has checked that only the user can write
+to the folder, and that its Python is that of the caller.
+
+Python 3.6 and later run it as far as the sentence that names both versions.
+"""
+
+import grp
+import json
+import os
+import pickle
+import platform
+import pwd
+import socket
+import stat
+import struct
+import sys
+import traceback
+from typing import Any, BinaryIO, Callable, Tuple
+
+#: The kind of a record, and what belongs to it: see `calls_made` and `call`.
+Record = Tuple[Any, ...]
+
+_LENGTH = struct.Struct(">Q")
+# EX_CONFIG of sysexits.h
+_UNSAFE = 78
+
+
+def main(folder: str) -> int:
+    """Make the calls in a folder; return the exit code: 0, or 1 if a call has no result."""
+    result = f"{folder}/result"
+    if os.path.exists(result):
+        return 0  # the batch system ran the job again after its end
+    unsafe = unsafe_directory(folder)
+    if unsafe is not None:
+        # a record in the folder could be forged as well
+        sys.stderr.write(f"jpsi_functions refuses to unpickle: {unsafe}\n")
+        return _UNSAFE
+    with open(f"{folder}/client.json", encoding="utf-8") as file:
+        client = json.load(file)
+    with open(f"{result}.part", "wb") as records:
+        is_well = calls_made(folder, client, records)
+        os.fsync(records.fileno())
+    os.rename(f"{result}.part", result)
+    return 0 if is_well else 1
+
+
+def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO) -> bool:
+    """Make the calls and write a record for each; return True if all of them returned.
+
+    If none can be made, the one record is `("impossible", sentence)`.
+    """
+    refusal = different_python(client) or missing_cloudpickle(client)
+    if refusal is not None:
+        write_record(records, ("impossible", refusal))
+        return False
+    del sys.path[0]  # the folder of this script
+    sys.path += [it for it in client["path"] if it not in sys.path]
+    try:
+        if client["directory"] is not None:
+            os.chdir(os.path.expanduser(client["directory"]))
+        function = unpickle(f"{folder}/function")
+        calls = unpickle(f"{folder}/arguments")
+    except BaseException as error:
+        write_record(records, ("impossible", cannot_load(error, client)))
+        return False
+    process = os.getpid()
+    is_well = True
+    for position, (arguments, keywords) in enumerate(calls):
+        calls[position] = None  # the arguments are free once the call has returned
+        record = call(function, arguments, keywords)
+        del arguments, keywords
+        if os.getpid() != process:
+            os._exit(0)  # the function forked, and this is the child
+        write_record(records, record)
+        is_well = is_well and record[0] == "value"
+    return is_well
+
+
+def call(function: "Callable[..., Any]", arguments: "tuple[Any, ...]", keywords: "dict[str, Any]") -> Record:
+    """Call the function, and return the record of the call.
+
+    It is `("value", pickle)`, `("raised", pickle or None, description, traceback)` or
+    `("refused", sentence)`.
+    """
+    import cloudpickle  # type: ignore[import-untyped]  # it has no types
+
+    try:
+        value = function(*arguments, **keywords)
+    except BaseException as error:
+        return raised(error)
+    try:
+        return ("value", cloudpickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+    except BaseException as error:
+        kind = type(value).__name__
+        return ("refused", f"the result, of type {kind}, cannot be pickled: {describe(error)}")
+
+
+def raised(error: BaseException) -> Record:
+    """Return the record of an exception: pickled, if it can be unpickled again, and as text."""
+    import cloudpickle
+
+    # the first frame is of this script
+    error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    data = None
+    try:
+        data = cloudpickle.dumps(error, protocol=pickle.HIGHEST_PROTOCOL)
+        pickle.loads(data)
+    except BaseException:
+        data = None
+    return ("raised", data, describe(error), text)
+
+
+def describe(error: BaseException) -> str:
+    """Return the type and the text of an exception, even if its `__str__` raises."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException:
+        return type(error).__name__
+
+
+def write_record(records: BinaryIO, record: Record) -> None:
+    """Append a record, or, if there is no room for it on the disk, one that says so."""
+    start = records.tell()
+    try:
+        append(records, record)
+    except OSError as error:
+        os.ftruncate(records.fileno(), start)
+        os.lseek(records.fileno(), start, os.SEEK_SET)
+        size = len(record[1]) if record[0] == "value" else 0
+        append(records, ("refused", f"the result has {size} bytes, which cannot be written: {error}"))
+
+
+def append(records: BinaryIO, record: Record) -> None:
+    """Append a record, with its length before it, so that a reader knows whether it is complete."""
+    data = pickle.dumps(record, protocol=4)
+    left = memoryview(_LENGTH.pack(len(data)) + data)
+    while left:
+        left = left[os.write(records.fileno(), left) :]
+
+
+def unpickle(path: str) -> Any:  # noqa: ANN401  whatever was pickled
+    """Return what a file has."""
+    with open(path, "rb") as file:
+        return pickle.load(file)
+
+
+def cannot_load(error: BaseException, client: "dict[str, Any]") -> str:
+    """Return why the call cannot be unpickled, in one sentence."""
+    if isinstance(error, ImportError) and error.name and error.name not in sys.modules:
+        package = error.name.split(".")[0]
+        return (
+            f"the call needs the module {error.name}, which {caller(client)} has, but not {this_python()}; "
+            f"install it there, or send it along: cloudpickle.register_pickle_by_value({package})"
+        )
+    return f"the call cannot be unpickled by {this_python()}: {describe(error)}"
+
+
+def different_python(client: "dict[str, Any]") -> "str | None":
+    """Return a sentence if this is another implementation or minor version than that of the caller."""
+    name, version = platform.python_implementation(), platform.python_version()
+    is_same = version.split(".")[:2] == client["python"].split(".")[:2]
+    if is_same and name == client["implementation"]:
+        return None
+    return (
+        f"the caller is {client['implementation']} {client['python']} ({caller(client)}), but the job is "
+        f"{name} {version} ({this_python()}); the minor versions must be the same: name another interpreter "
+        "with python="
+    )
+
+
+def missing_cloudpickle(client: "dict[str, Any]") -> "str | None":
+    """Return a sentence if cloudpickle is not installed here."""
+    try:
+        import cloudpickle  # noqa: F401
+    except ImportError:
+        return (
+            f"the caller has cloudpickle {client['cloudpickle']} ({caller(client)}), but the job has none "
+            f"({this_python()}): install it there, or name another interpreter with python="
+        )
+    return None
+
+
+def caller(client: "dict[str, Any]") -> str:
+    """Return the interpreter of the caller, and its host."""
+    return f"{client['executable']} on {client['host']}"
+
+
+def this_python() -> str:
+    """Return this interpreter, and its host."""
+    return f"{sys.executable} on {socket.gethostname()}"
+
+
+def unsafe_directory(folder: str) -> "str | None":
+    """Return why others could have written the files in a folder; None if only the user and root can."""
+    path, owners, may_be_sticky = os.path.realpath(folder), [os.geteuid()], False
+    while True:
+        status = os.stat(path)
+        mode = stat.S_IMODE(status.st_mode)
+        if status.st_uid not in owners:
+            return f"{path} belongs to user {status.st_uid}, not to you"
+        is_shared = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not has_private_group(status))
+        if is_shared and not (may_be_sticky and mode & stat.S_ISVTX):
+            return f"others may write to {path} (mode {mode:04o}); change that: chmod go-w {path}"
+        if path == os.path.dirname(path):
+            return None
+        path, owners, may_be_sticky = os.path.dirname(path), [0, os.geteuid()], True
+
+
+def has_private_group(status: os.stat_result) -> bool:
+    """Return True if the group is the one that many systems make for each user, with no other member."""
+    try:
+        user, group = pwd.getpwuid(status.st_uid), grp.getgrgid(status.st_gid)
+    except KeyError:
+        return False
+    is_own = user.pw_gid == status.st_gid and group.gr_name == user.pw_name
+    return is_own and set(group.gr_mem) <= {user.pw_name}
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.path.abspath(sys.argv[1])))

@@ -1,0 +1,188 @@
+"""Calls whose program was killed: their futures come back, and none runs twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import wait
+from pathlib import Path
+
+import pytest
+
+import functions_to_call as calls
+from jpsi_functions import CallError, FunctionExecutor, JobEndedError
+
+# A program that submits calls, and says so.
+_PROGRAM = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+import functions_to_call as calls
+from jpsi_functions import FunctionExecutor
+
+executor = FunctionExecutor({name!r}, max_workers={workers})
+{work}
+print("submitted", flush=True)
+sys.stdin.read()
+"""
+# The program kills itself at the n-th time that it changes something on disk, or runs a command.
+_KILLED = """
+left = {after}
+def hook(event, _):
+    global left
+    if event in ("os.mkdir", "os.rename", "os.link", "subprocess.Popen", "os.posix_spawn", "open"):
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+"""
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Callable[..., None]:
+    """Provide a function that runs a program that submits calls, and kills it."""
+
+    def run(work: str, *, name: str = "local", workers: int | None = None, after: Callable[[], bool]) -> None:
+        tests = str(Path(__file__).parent)
+        program = _PROGRAM.format(tests=tests, name=name, workers=workers, work=work)
+        process = subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
+        )
+        with process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            while not after() and process.poll() is None:
+                time.sleep(0.01)
+            process.kill()
+
+    return run
+
+
+def test_futures_whose_results_are_there_or_come_are_found(
+    tmp_path: Path, killed: Callable[..., None]
+) -> None:
+    gate, ran = tmp_path / "gate", tmp_path / "ran"
+    work = f"executor.submit(calls.count, {str(ran)!r}, 1).result()\n"
+    work += f"executor.submit(calls.wait_for, {str(gate)!r}, 2)\n"
+    work += f"executor.map(calls.count, [{str(ran)!r}] * 5, range(3, 8), chunksize=2)\n"
+    work += "executor.submit(calls.divide, 1, 0)"
+    killed(work, workers=8, after=lambda: ran.exists() and len(ran.read_text().split()) == 6)
+
+    with FunctionExecutor("local") as executor:
+        futures = executor.recover()
+        gate.touch()
+
+        assert [it.result(60) for it in futures[:7]] == [*range(1, 8)]
+        with pytest.raises(ZeroDivisionError):
+            futures[7].result(60)
+        assert futures[2].job is futures[3].job is not futures[4].job
+    assert sorted(ran.read_text().split()) == ["1", *"34567"]
+
+
+def test_a_call_that_was_never_submitted_is_submitted(tmp_path: Path, killed: Callable[..., None]) -> None:
+    gate, started, ran = tmp_path / "gate", tmp_path / "started", tmp_path / "ran"
+    work = (
+        f"executor.submit(lambda: (open({str(started)!r}, 'w').close(), calls.wait_for({str(gate)!r}, 0)))\n"
+    )
+    work += f"executor.submit(calls.count, {str(ran)!r}, 1)"
+    killed(work, workers=1, after=started.exists)
+
+    with FunctionExecutor("local") as executor:
+        _, future = executor.recover()
+
+        assert future.result(60) == 1
+        gate.touch()
+    assert ran.read_text() == "1\n"
+
+
+def test_calls_of_programs_that_run_are_not_recovered_and_shut_down_ones_are_gone(tmp_path: Path) -> None:
+    with FunctionExecutor("local") as executor, FunctionExecutor("local") as other:
+        assert executor.submit(calls.square, 3).result(60) == 9
+
+        assert other.recover() == []
+    with FunctionExecutor("local") as later:
+        assert later.recover() == []
+
+
+def test_recovered_calls_are_gone_after_shutdown(tmp_path: Path, killed: Callable[..., None]) -> None:
+    killed("executor.submit(calls.square, 3).result()", after=lambda: True)
+
+    with FunctionExecutor("local") as executor:
+        assert [it.result(60) for it in executor.recover()] == [9]
+    with FunctionExecutor("local") as executor:
+        assert executor.recover() == []
+
+
+def test_shutdown_without_waiting_leaves_the_calls_for_later(
+    tmp_path: Path, killed: Callable[..., None]
+) -> None:
+    gate = tmp_path / "gate"
+    work = f"executor.submit(calls.wait_for, {str(gate)!r}, 5)\nexecutor.shutdown(wait=False)"
+    killed(work, after=lambda: bool(list(_home().glob("local/*/jobs/*/claim*"))))
+
+    with FunctionExecutor("local") as executor:
+        (future,) = executor.recover()
+        gate.touch()
+        assert future.result(60) == 5
+
+
+def test_a_call_that_began_and_has_no_job_on_disk_is_not_made_again(
+    tmp_path: Path, killed: Callable[..., None]
+) -> None:
+    killed(f"executor.submit(calls.count, {str(tmp_path / 'ran')!r}, 1).result()", after=lambda: True)
+    (job,) = _home().glob("local/*/jobs/*")
+    (call,) = _home().glob("functions/local/*/calls/*")
+    (call / "result").rename(call / "result.part")
+    (call / "result.part").write_bytes(b"")
+    for it in job.iterdir():
+        it.unlink()
+    job.rmdir()
+
+    with FunctionExecutor("local") as executor:
+        (future,) = executor.recover()
+
+        with pytest.raises(CallError, match="may have run"):
+            future.result(60)
+    assert (tmp_path / "ran").read_text() == "1\n"
+
+
+def test_a_job_that_was_killed_says_so_after_recover(tmp_path: Path, killed: Callable[..., None]) -> None:
+    killed("import concurrent.futures as f; f.wait([executor.submit(calls.kill_itself)])", after=lambda: True)
+
+    with FunctionExecutor("local") as executor:
+        (future,) = executor.recover()
+
+        with pytest.raises(JobEndedError, match="exit code 137"):
+            future.result(60)
+
+
+# from the files of the second call on to the end of the submission
+@pytest.mark.parametrize(
+    ("name", "after"),
+    [
+        *(("local", it) for it in (18, 33, 43, 45, 46, 47, 52, 58)),
+        *(("slurm", it) for it in range(30, 75, 6)),
+    ],
+)
+def test_a_program_that_was_killed_at_any_point_has_each_call_run_once(
+    name: str, after: int, tmp_path: Path, killed: Callable[..., None], slurm: None
+) -> None:
+    ran = tmp_path / "ran"
+    work = _KILLED.format(after=after)
+    work += f"it = executor.map(calls.count, [{str(ran)!r}] * 4, range(4), chunksize=2)\n"
+    work += f"executor.submit(calls.count, {str(ran)!r}, 4)"
+    killed(work, name=name, workers=4, after=lambda: True)
+
+    with FunctionExecutor(name) as executor:
+        futures = executor.recover()
+        wait(futures, 60)
+
+        assert [it.exception() for it in futures] == [None] * len(futures)
+        results = sorted(it.result() for it in futures)
+    assert results == sorted(map(int, ran.read_text().split() if ran.exists() else []))
+    assert len(results) == len({*results})
+
+
+def _home() -> Path:
+    return Path.home() / "state/jpsi/work"
