@@ -145,7 +145,7 @@ class LocalEngine(Engine):
             "time": now.isoformat(),
             "boot": host.boot_id(),
             "directory": run.directory,
-            "spec": serialization.encode(spec),
+            "spec": serialization.encode(spec) if submission.plain is None else submission.plain,
         }
         # No fsync: a crash of the machine, which could lose this file, ends the job as well.
         duration = walltime_limit(spec, self._setup.config)

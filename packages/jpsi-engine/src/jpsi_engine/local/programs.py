@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -31,6 +32,11 @@ class Program:
     paths: tuple[bytes | None, bytes | None]
     path: bytes
     words: list[bytes]
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """The fields, in the order of a request."""
+        return (self.variables, self.directory, self.umask, self.paths, self.path, self.words)
 
 
 def program_of(run: Run, umask: int, inherited: Mapping[str, str]) -> Program | None:

@@ -166,9 +166,7 @@ class Starter:
                 os.fsencode(it): os.fsencode(inherited[it]) for it in inherited
             }
             changed = None if inherited == self._environment else dict(inherited)
-            request = marshal.dumps(
-                (number, *names, attempt, changed, *attrs.astuple(program, recurse=False), host.boot_id())
-            )
+            request = marshal.dumps((number, *names, attempt, changed, *program.fields, host.boot_id()))
             if len(request) > job_starter.MAX_BYTES:
                 return None
             try:

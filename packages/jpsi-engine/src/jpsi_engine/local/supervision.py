@@ -112,8 +112,9 @@ class Supervisor:
         if known is not None:
             self._finish(job, decode_status(known))
             return
-        running = JobStatus(JobState.ACTIVE, time=job.started, evidence=Evidence.PROCESS)
-        self._publish(job.job_id, timed(running, "process"))
+        metadata = {TIME_SOURCE: "process"}
+        running = JobStatus(JobState.ACTIVE, time=job.started, evidence=Evidence.PROCESS, metadata=metadata)
+        self._publish(job.job_id, running)
         if job.duration:
             seconds = seconds_left(job, datetime.now(UTC))
             exits.shared_watch().call_later(seconds, _expire, weakref.ref(self), job.job_id)
