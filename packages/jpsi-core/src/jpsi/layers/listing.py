@@ -172,5 +172,4 @@ def _load_error(plugins: Plugins, candidate: Candidate, folders: Sequence[Path])
 def _check_fake(candidate: Candidate) -> None:
     plugin = load_plugin(candidate)
     if missing := [name for name in ("commands", "unreachable") if not hasattr(plugin, name)]:
-        msg = f"{candidate.label} cannot be used: it lacks {' and '.join(missing)}"
-        raise PluginError(msg)
+        raise PluginError(f"{candidate.label} cannot be used: it lacks {' and '.join(missing)}")

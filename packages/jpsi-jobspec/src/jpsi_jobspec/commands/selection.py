@@ -91,8 +91,7 @@ def select_entries(words: Iterable[str], run: Journal) -> Named:
         matching = [it for it in known if it == word or it.startswith(f"{word}/")]
         if not matching:
             everything = [*run.parts, *(name for it in inner_journals.values() for name in it.parts)]
-            msg = f"there is no task {word!r}; {suggest_name(word, everything)}"
-            raise InvalidJobException(msg)
+            raise InvalidJobException(f"there is no task {word!r}; {suggest_name(word, everything)}")
         found |= dict.fromkeys(matching)
     chosen = {
         group: tuple(name for name in it.parts if name in found) for group, it in inner_journals.items()

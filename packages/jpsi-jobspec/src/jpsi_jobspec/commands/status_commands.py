@@ -91,5 +91,4 @@ def _select_replicas(task: str, parts: Mapping[str, list[Part]]) -> dict[str, Pa
     name, _, number = task.rpartition(".")
     if name in parts and number.isdecimal() and 1 <= int(number) <= len(parts[name]):
         return {task: parts[name][int(number) - 1]}
-    msg = f"there is no task {task!r}; there are: {', '.join(parts)}"
-    raise InvalidJobException(msg)
+    raise InvalidJobException(f"there is no task {task!r}; there are: {', '.join(parts)}")

@@ -123,8 +123,7 @@ def _check_executor(records: Records, spec: RequestSpec) -> None:
         try:
             JobExecutor(spec.placement.executor).close()
         except (ConfigError, PluginError) as e:
-            msg = f"placement: {e}"
-            raise InvalidRequestError(msg, e) from e
+            raise InvalidRequestError(f"placement: {e}", e) from e
 
 
 def _warn(records: Records, spec: RequestSpec, *, is_strict: bool = False) -> None:

@@ -68,8 +68,7 @@ def find_fake(fake_system: str | FakeSystem) -> FakeSystem:
     missing += [] if callable(getattr(found, "unreachable", None)) else ["function `unreachable`"]
     if missing:
         lacks = f"{candidate.value} has no {' and no '.join(missing)}"
-        msg = f"{candidate.label} is not a fake of a batch system: {lacks}"
-        raise PluginError(msg)
+        raise PluginError(f"{candidate.label} is not a fake of a batch system: {lacks}")
     return cast("FakeSystem", found)
 
 
