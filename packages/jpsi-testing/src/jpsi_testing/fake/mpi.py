@@ -75,10 +75,13 @@ def _launch(words: list[str], slots: Sequence[str]) -> TaskLaunch:
         raise ValueError(
             f"there are not enough slots available in the system: {count} were requested, {len(slots)} exist"
         )
+    return TaskLaunch(tasks=_tasks(words, _place_ranks(slots, count), exported), ends_on_failure=True)
+
+
+def _place_ranks(slots: Sequence[str], count: int | None) -> list[str]:
+    """Return the node of each rank: all slots once, and then again from the first."""
     slots = slots or ["localhost"] * (count or 1)
-    # all slots once, and then again from the first
-    ranks = itertools.islice(itertools.cycle(slots), len(slots) if count is None else count)
-    return TaskLaunch(tasks=_tasks(words, list(ranks), exported), ends_on_failure=True)
+    return list(itertools.islice(itertools.cycle(slots), len(slots) if count is None else count))
 
 
 def _value(option: str, words: list[str]) -> str:
