@@ -164,4 +164,4 @@ def ready() -> str:
 
 class Stubborn(Patient):
     def checkpoint(self) -> object:
-        raise ValueError("no checkpoint")  # noqa: EM101, TRY003  as a user would
+        raise ValueError("no checkpoint")
