@@ -32,11 +32,9 @@ def _environment(given: Mapping[str, _Value] | None) -> dict[str, str] | None:
         return None
     for name, value in given.items():
         if not isinstance(name, str):
-            msg = f"environment has the name {name!r}, which must be text"
-            raise TypeError(msg)
+            raise TypeError(f"environment has the name {name!r}, which must be text")
         if not isinstance(value, _Value):
-            msg = f"environment[{name!r}] must be text, a number or a path, not {value!r}"
-            raise TypeError(msg)
+            raise TypeError(f"environment[{name!r}] must be text, a number or a path, not {value!r}")
     return {name: str(value) for name, value in given.items()}
 
 
@@ -139,8 +137,7 @@ def spec_for_jpsi(spec: JobSpec, executor: str) -> jpsi.JobSpec:
         _warn_of_unknown_names(part)
     environment = _environment(spec.environment) or {}
     if spec.resources is not None and not isinstance(spec.resources, ResourceSpecV1):
-        msg = f"resources must be a ResourceSpecV1, not {spec.resources!r}"
-        raise jpsi.InvalidJobException(msg)
+        raise jpsi.InvalidJobException(f"resources must be a ResourceSpecV1, not {spec.resources!r}")
     # psij-python runs the processes of several nodes on this machine
     resources = None if spec.resources is None else spec.resources.for_jpsi(on_one_node=executor == "local")
     return jpsi.JobSpec(

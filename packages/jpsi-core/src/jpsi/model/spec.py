@@ -143,8 +143,7 @@ class JobAttributes:
         user: dict[str, Any] | None = None,
     ) -> None:
         if account is not None and project_name not in (None, account):
-            msg = "project_name and account are one attribute and were given different values"
-            raise ValueError(msg)
+            raise ValueError("project_name and account are one attribute and were given different values")
         self.duration = duration
         self.queue_name = queue_name
         self.project_name = account if project_name is None else project_name
