@@ -87,11 +87,11 @@ class PickyError(Exception):
 
 
 def raise_stubborn() -> NoReturn:
-    raise StubbornError("a stubborn one", 7)  # noqa: EM101, TRY003  it must have arguments
+    raise StubbornError("a stubborn one", 7)
 
 
 def raise_picky() -> NoReturn:
-    raise PickyError("a picky one", 7)  # noqa: EM101, TRY003  it must have arguments
+    raise PickyError("a picky one", 7)
 
 
 def print_megabytes(count: int) -> int:
@@ -164,7 +164,7 @@ def ready() -> str:
 
 class Stubborn(Patient):
     def checkpoint(self) -> object:
-        raise ValueError("no checkpoint")  # noqa: EM101, TRY003  as a user would
+        raise ValueError("no checkpoint")
 
 
 class Slacker:
