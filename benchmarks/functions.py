@@ -27,8 +27,8 @@ from benchmarks.slurm_commands import counted, is_local, tally
 
 _SECONDS = 0.01
 _CORES = 16
-#: The size of submitit's arrays: the Slurm of ci/slurm takes 5,000.
-_ARRAY = 5000
+#: The size of submitit's arrays: the fake takes 1,000, and the Slurm of ci/slurm 5,000.
+_ARRAY = 1000
 
 
 def nap(_: int) -> int:
@@ -129,6 +129,7 @@ def main() -> None:
     parser.add_argument("--fake", action="store_true", help="only the fake Slurm")
     parser.add_argument("--real", action="store_true", help="only the real Slurm")
     options = parser.parse_args()
+    options.only = [it for it in options.only if importlib.util.find_spec(it) is not None]
     places = ["fake"] * (not options.real) + ["real"] * (not options.fake and is_local())
     print(machine(), "\n")
     print("| Slurm | calls | library | first result | total | commands | lines |")
@@ -136,8 +137,8 @@ def main() -> None:
     for where in places:
         for count in options.calls:
             for library in options.only:
-                if importlib.util.find_spec(library) is None:
-                    continue
+                if (where, library) == ("fake", "executorlib"):
+                    continue  # it asks squeue in a way that the fake does not know
                 say(f"{where} {count} {library}")
                 try:
                     found = run_measurement("/var/tmp", measure, library, count, where, options.limit)  # noqa: S108
