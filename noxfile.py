@@ -513,6 +513,11 @@ def benchmarks(session: nox.Session) -> None:
         "jpsi-jobspec",
         "jpsi-records[postgresql]",
         "psij-python",
+        *(
+            ("jpsi-functions[submitit]", "dask-jobqueue", "executorlib[cluster]")
+            if name == "functions"
+            else ()
+        ),
     )
     session.run("python", "-m", f"benchmarks.{name}", *options)
 

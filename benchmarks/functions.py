@@ -1,12 +1,12 @@
 """Measures calls of a Python function: jpsi-functions, submitit, dask-jobqueue and executorlib, side by side.
 
-    python -m benchmarks.functions                  on a fake Slurm, and on a real one if one answers
-    python -m benchmarks.functions --calls 1 100    fewer calls
-    python -m benchmarks.functions --real --limit 120
+    ./dev benchmarks functions                  on a fake Slurm, and on a real one if one answers
+    ./dev benchmarks functions --calls 1 100    fewer calls
+    ./dev benchmarks functions --real --limit 120
 
 Each call sleeps for 10 ms. Each library gets jobs of one core, and sixteen cores in all. A library that has
 not ended after the limit is stopped, and the table has the number of calls that it made until then. Those
-that are not installed are left out: `pip install submitit dask-jobqueue "executorlib[cluster]"`.
+that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def submitit(count: int) -> Iterator[int]:
 
 def dask_jobqueue(count: int) -> Iterator[int]:
     from dask.distributed import Client, as_completed
-    from dask_jobqueue import SLURMCluster
+    from dask_jobqueue import SLURMCluster  # type: ignore[import-not-found]  # not where types are checked
 
     with SLURMCluster(cores=1, memory="400MB", walltime="00:10:00") as cluster, Client(cluster) as client:
         cluster.scale(jobs=min(count, _CORES))
@@ -68,7 +68,7 @@ def dask_jobqueue(count: int) -> Iterator[int]:
 
 
 def executorlib(count: int) -> Iterator[int]:
-    from executorlib import SlurmClusterExecutor
+    from executorlib import SlurmClusterExecutor  # type: ignore[import-not-found]  # as above
 
     with SlurmClusterExecutor(resource_dict={"cores": 1, "partition": "main"}) as executor:
         futures = [executor.submit(nap, it) for it in range(count)]
