@@ -187,8 +187,7 @@ def _write_project(request: kit.JobRequest) -> str | None:
 
 def _short(text: str | None, what: str, longest: int) -> str | None:
     if text is not None and len(text) > longest:
-        msg = f"{what} has {len(text)} characters, more than the {longest} for which OAR has room"
-        raise ValueError(msg)
+        raise ValueError(f"{what} has {len(text)} characters, more than the {longest} for which OAR has room")
     return text
 
 
@@ -247,6 +246,9 @@ def _path_option(field: str, path: str) -> kit.Option:
 
 _FORM = kit.ScriptForm(
     mark="#OAR",
+    # oarsub(1): environment variables
+    directory_variables=("OAR_O_WORKDIR", "OAR_WORKDIR", "OAR_WORKING_DIRECTORY"),
+    variables=r"OAR_\w+",
     is_read_whole=True,
     joint=" ",
     custom=CUSTOM,
