@@ -513,6 +513,7 @@ def benchmarks(session: nox.Session) -> None:
         "jpsi-jobspec",
         "jpsi-records[postgresql]",
         "psij-python",
+        "hyperqueue",
     )
     session.run("python", "-m", f"benchmarks.{name}", *options)
 
