@@ -589,7 +589,8 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the types of every package, of benchmarks, chaos and examples with mypy."""
-    _install(session, *PACKAGES, "jpsi-testing", "jpsi-cli[top]", "jpsi-pilot[dask]", *_tools("types"))
+    extras = ("jpsi-cli[top]", "jpsi-functions[joblib]", "jpsi-pilot[dask]")
+    _install(session, *PACKAGES, "jpsi-testing", *extras, *_tools("types"))
     for package in WITH_CODE.values():
         session.run("mypy", *session.posargs, package.source)
     session.run("mypy", *session.posargs, "benchmarks")

@@ -16,8 +16,7 @@ from jpsi_pilot.agent.journal import Journal
 from jpsi_pilot.agent.pilot_jobs import PilotJobs
 from jpsi_pilot.agent.scheduling_loop import PILOTS, Scheduling
 from jpsi_pilot.node.node_log import NodeLog, engine_log_node, log_path, requested_stops
-from jpsi_pilot.protocol.engine import Equipment
-from jpsi_pilot.protocol.nodes import NodeLost, PilotNode
+from jpsi_pilot.protocol.engine import Equipment, NodeLost, PilotNode
 from jpsi_pilot.protocol.values import End, Need, Settings, Task
 from pilot_support import submission_event
 

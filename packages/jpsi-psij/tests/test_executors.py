@@ -11,33 +11,47 @@ from pathlib import Path
 
 import pytest
 from packaging.version import Version
-from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
-from psij.executors.batch.slurm import SlurmExecutorConfig, SlurmJobExecutor
-from psij.launchers import MultipleLauncher
-from psij.serialize import JSONSerializer
 
 import psij
 from jpsi.plugin import CommandResult
 from jpsi_psij.pbs_listing import parse_qstat
 from jpsi_psij.slurm_listing import expand_hosts, parse_squeue
 from psij import Job, JobExecutor, JobExecutorConfig, JobSpec, JobState, Launcher, ResourceSpecV1
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+from psij.executors.batch.slurm import SlurmExecutorConfig, SlurmJobExecutor
+from psij.launchers import MultipleLauncher
+from psij.serialize import JSONSerializer
 
 SECONDS = timedelta(seconds=60)
 
 
-@pytest.mark.parametrize("name", ["local", "slurm", "slurm_single", "pbs", "pbspro", "pbs_classic", "torque"])
+@pytest.mark.parametrize(
+    "name",
+    ["local", "slurm", "slurm_single", "pbs", "pbspro", "pbs_classic", "torque", "lsf", "flux", "SLURM"],
+)
 def test_names_of_psij_are_known(name: str) -> None:
     executor = JobExecutor.get_instance(name, ">= 0.0.1")
 
     assert executor.name == name
     assert isinstance(executor.version, Version)
-    assert isinstance(executor, BatchSchedulerExecutor) == (name != "local")
+    assert isinstance(executor, BatchSchedulerExecutor) == (name not in {"local", "flux"})
 
 
-@pytest.mark.parametrize("name", ["cobalt", "saga", "rp", "nonsense"])
+@pytest.mark.parametrize("name", ["cobalt", "saga", "rp", "Cobalt", "nonsense"])
 def test_names_that_jpsi_does_not_have_are_refused_with_a_sentence(name: str) -> None:
-    with pytest.raises(ValueError, match="no executor"):
-        JobExecutor.get_instance(name)
+    with pytest.raises(ValueError, match=r"jpsi has no executor|no executor 'nonsense'; installed: "):
+        JobExecutor.get_instance(name, ">= 0.0.1")
+
+
+def test_plugins_of_psij_python_are_named_as_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site may have published an executor by a descriptor."""
+    (tmp_path / "psij-descriptors").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    with pytest.raises(ValueError, match=r"no executor 'site'.*; psij-python's plugins in .* are not read"):
+        JobExecutor.get_instance("site")
 
 
 def test_names_are_listed() -> None:
@@ -51,7 +65,7 @@ def test_configurations_become_those_of_jpsi(tmp_path: Path) -> None:
 
     settings = executor._executor.system.site().config
     assert settings.work_directory == tmp_path / "work"
-    assert settings.longest_interval == timedelta(seconds=5)  # type: ignore[attr-defined]
+    assert settings.longest_interval == timedelta(seconds=5)
     assert JobExecutorConfig.DEFAULT.settings_for_jpsi() == {}
     assert BatchSchedulerExecutorConfig().keep_files is False
     assert JobExecutor.get_instance("local", config=config).config is config

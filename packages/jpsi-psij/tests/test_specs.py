@@ -6,21 +6,33 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-import psij.serialize
 import pytest
-from psij.serialize import JSONSerializer
-from psij.staging import URI, StageIn, StageOut, StageOutFlags
 
 import jpsi
 import jpsi_psij.serialize
 import psij
+import psij.serialize
 from jpsi_psij.job_spec import spec_for_jpsi
 from psij import Export, Import, JobAttributes, JobSpec, JobState, ResourceSpec, ResourceSpecV1
+from psij.serialize import JSONSerializer
+from psij.staging import URI, StageIn, StageOut, StageOutFlags
 
 
 def test_psij_and_jpsi_psij_are_the_same_modules() -> None:
     assert psij.serialize is jpsi_psij.serialize
     assert psij.JobSpec is jpsi_psij.JobSpec
+
+
+def test_type_checkers_find_each_module_of_psij() -> None:
+    """`psij` has its modules only when it runs."""
+    source = Path(jpsi_psij.__file__).parent
+    modules = {it.relative_to(source).with_suffix("") for it in source.rglob("*.py")} - {Path("__init__")}
+
+    stubs = source.parent / "psij"
+    assert modules == {it.relative_to(stubs).with_suffix("") for it in stubs.rglob("*.pyi")}
+    for module in modules:
+        name = ".".join(["jpsi_psij", *module.parts]).removesuffix(".__init__")
+        assert (stubs / module).with_suffix(".pyi").read_text() == f"from {name} import *\n"
 
 
 def test_a_clash_with_psij_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +111,7 @@ def test_a_wrong_duration_is_named() -> None:
 
 @pytest.mark.parametrize("counts", [(2, 3, None), (None, 3, 2), (2, 8, 2)])
 def test_contradicting_counts_are_refused(counts: tuple[int | None, int, int | None]) -> None:
-    with pytest.raises(psij.InvalidJobException, match="process_count must be node_count times"):
+    with pytest.raises(psij.InvalidJobException, match=r"process_count [38] is no"):
         ResourceSpecV1(*counts)
 
 

@@ -13,6 +13,7 @@ import attrs
 import jpsi
 
 from . import first_node
+from .converted import Converted
 from .job_attributes import JobAttributes
 from .paths import to_path
 from .resource_spec import ResourceSpec, ResourceSpecV1
@@ -32,11 +33,9 @@ def _environment(given: Mapping[str, _Value] | None) -> dict[str, str] | None:
         return None
     for name, value in given.items():
         if not isinstance(name, str):
-            msg = f"environment has the name {name!r}, which must be text"
-            raise TypeError(msg)
+            raise TypeError(f"environment has the name {name!r}, which must be text")
         if not isinstance(value, _Value):
-            msg = f"environment[{name!r}] must be text, a number or a path, not {value!r}"
-            raise TypeError(msg)
+            raise TypeError(f"environment[{name!r}] must be text, a number or a path, not {value!r}")
     return {name: str(value) for name, value in given.items()}
 
 
@@ -50,17 +49,19 @@ class JobSpec:
 
     executable: str | None
     arguments: list[str] | None
-    directory: Path | None = attrs.field(converter=to_path)
+    directory: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
     inherit_environment: bool
-    environment: dict[str, str] | None = attrs.field(converter=_environment)
-    stdin_path: Path | None = attrs.field(converter=to_path)
-    stdout_path: Path | None = attrs.field(converter=to_path)
-    stderr_path: Path | None = attrs.field(converter=to_path)
+    environment: Converted[dict[str, str] | None, Mapping[str, _Value] | None] = attrs.field(
+        converter=_environment
+    )
+    stdin_path: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
+    stdout_path: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
+    stderr_path: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
     resources: ResourceSpec | None
     #: Never None.
-    attributes: JobAttributes = attrs.field(converter=_attributes)
-    pre_launch: Path | None = attrs.field(converter=to_path)
-    post_launch: Path | None = attrs.field(converter=to_path)
+    attributes: Converted[JobAttributes, JobAttributes | None] = attrs.field(converter=_attributes)
+    pre_launch: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
+    post_launch: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
     launcher: str | None
     stage_in: Iterable[StageIn] | None
     stage_out: Iterable[StageOut] | None
@@ -91,16 +92,16 @@ class JobSpec:
         self._name = name
         self.executable = executable
         self.arguments = arguments
-        self.directory = directory  # type: ignore[assignment]  # its converter runs
+        self.directory = directory
         self.inherit_environment = inherit_environment
         self.environment = environment
-        self.stdin_path = stdin_path  # type: ignore[assignment]  # its converter runs
-        self.stdout_path = stdout_path  # type: ignore[assignment]  # its converter runs
-        self.stderr_path = stderr_path  # type: ignore[assignment]  # its converter runs
+        self.stdin_path = stdin_path
+        self.stdout_path = stdout_path
+        self.stderr_path = stderr_path
         self.resources = resources
-        self.attributes = attributes  # type: ignore[assignment]  # its converter runs
-        self.pre_launch = pre_launch  # type: ignore[assignment]  # its converter runs
-        self.post_launch = post_launch  # type: ignore[assignment]  # its converter runs
+        self.attributes = attributes
+        self.pre_launch = pre_launch
+        self.post_launch = post_launch
         self.launcher = launcher
         self.stage_in = stage_in
         self.stage_out = stage_out
@@ -136,8 +137,7 @@ def spec_for_jpsi(spec: JobSpec, executor: str) -> jpsi.JobSpec:
     _warn_of_unknown_names(spec)
     environment = _environment(spec.environment) or {}
     if spec.resources is not None and not isinstance(spec.resources, ResourceSpecV1):
-        msg = f"resources must be a ResourceSpecV1, not {spec.resources!r}"
-        raise jpsi.InvalidJobException(msg)
+        raise jpsi.InvalidJobException(f"resources must be a ResourceSpecV1, not {spec.resources!r}")
     # psij-python runs the processes of several nodes on this machine
     resources = None if spec.resources is None else spec.resources.for_jpsi(on_one_node=executor == "local")
     return jpsi.JobSpec(

@@ -114,8 +114,7 @@ class Validation:
         The cache has the results about other jobs of the same request; None calls the engine for this job.
         """
         if job.spec is None:
-            msg = f"job {job.id} has no spec"
-            raise InvalidJobException(msg)
+            raise InvalidJobException(f"job {job.id} has no spec")
         cache = RequestCache() if cache is None else cache
         fixed = repr(_get_fixed(job.spec)) if isinstance(job.spec, JobSpec) else ""  # type: ignore[redundant-expr]
         if fixed in cache.repeatable and (it := _repeat(cache.repeatable[fixed], job, attempt)) is not None:

@@ -19,7 +19,7 @@ import attrs
 
 from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_native_id
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
-from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.model.spec import SIGNALS, JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.variable_references import expand
 
 #: The form of an environment variable's name (POSIX 8.1, the names a shell can handle).
@@ -234,6 +234,14 @@ def _duration(where: str, duration: timedelta) -> Iterator[str]:
         yield f"{where} is over {_MAX_DURATION.days} days; zero means no limit"
 
 
+def _warning(where: str, value: Sequence[object]) -> Iterator[str]:
+    match value:
+        case [str(signal), (int() | float()) as seconds] if signal in SIGNALS and 0 < seconds < math.inf:
+            return
+    form = f"one of {', '.join(SIGNALS)}, and a number of seconds over 0, as in [USR1, 60]"
+    yield f"{where} must be {form}, not {[*value]!r}"
+
+
 def _count(least: int) -> _Check:
     def count(where: str, value: object) -> Iterator[str]:
         if type(value) is not int:
@@ -312,6 +320,7 @@ _NEEDED = frozenset(
 _ATTRIBUTES: Mapping[str, _Check] = {
     "duration": _must_be(timedelta, "a timedelta", _duration),
     **dict.fromkeys(JobAttributes.text_names(), _text),
+    "warn": _must_be((list, tuple), "a signal and seconds", _warning),
     "after": _list_of("jobs, native ids and Dependency", _dependency),
     "custom_attributes": _mapping,
     "user": _mapping,

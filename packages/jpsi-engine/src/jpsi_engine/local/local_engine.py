@@ -17,7 +17,7 @@ from pathlib import Path
 
 import attrs
 
-from jpsi import JobStatus, Streams
+from jpsi import Streams
 from jpsi.plugin import JobSpec, JobState, Observation, SubmitException
 from jpsi.plugin.engine import (
     Engine,
@@ -39,7 +39,16 @@ from jpsi_engine.local.slots import Slots, core_count
 from jpsi_engine.local.spawn import spawn, spawn_watchdog
 from jpsi_engine.local.starter import StartedProgram, StarterLostError, shared_starter
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
-from jpsi_engine.runner import ProcessFrame, Run, job_shell, local_problems, render_runner, resolve_streams
+from jpsi_engine.runner import (
+    ProcessFrame,
+    Run,
+    WalltimeWarning,
+    job_shell,
+    local_problems,
+    render_runner,
+    resolve_streams,
+    warning_problems,
+)
 from jpsi_engine.scheduler import SubmissionCancelled, SubmitQueue, not_admitted_error
 from jpsi_engine.verdict import CANCEL, datetime_from_ns, has_exit_marker, never_ran_status
 
@@ -66,26 +75,24 @@ class LocalEngine(Engine):
         folder = root / spool.folder_name(setup.executor, setup.target)
         host.check_way(folder, spool.WORK_DIRECTORY)
         self._spool = spool.Spool(folder / platform.node())
-        self._supervisor = Supervisor(self._spool, setup.config.kill_delay, self._publish)
+        self._submit_queue = SubmitQueue()
+        self._supervisor = Supervisor(
+            self._spool, setup.config.kill_delay, setup.publish, self._submit_queue.recheck
+        )
         slot_count = setup.config.max_active
         self._slots = None if slot_count is None else Slots(self._spool.root, slot_count)
-        self._submit_queue = SubmitQueue()
         self._lock = threading.Lock()
         self._is_open = False
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
         found = [*array_problems(spec), *local_problems(spec, self._shell[0])]
+        found += warning_problems(spec, self._setup.config)
         needed = core_count(spec.resources)
         if self._slots is not None and needed > self._slots.count:
             found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
         # the runner inherits this program's environment, and execs a command that sets up the job's own
         return found if found or any(exec_limits(spec)) else list(exec_limits(spec, os.environ))
-
-    def _publish(self, job_id: str, status: JobStatus) -> None:
-        self._setup.publish(job_id, status)
-        if status.final:
-            self._submit_queue.recheck()
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
         """Stop waiting for slots for these jobs; see `jpsi.plugin.engine.Engine`."""
@@ -231,6 +238,7 @@ class LocalEngine(Engine):
             nodes=submission.nodes if process_count(spec.resources) > 1 else (),
             prologue=self._setup.config.prologue,
             frame=ProcessFrame(*filter(None, [umask])),
+            warning=WalltimeWarning.of(spec, self._setup.config),
         )
 
     def preview(self, submission: Submission) -> Preview:

@@ -73,11 +73,19 @@ class SupervisedProcess:
 
 @attrs.define(eq=False)
 class Supervisor:
-    """The jobs of one executor that are not final. Methods may be called from any thread."""
+    """The jobs of one executor that are not final. Methods may be called from any thread.
+
+    Args:
+        spool: the files of the jobs.
+        kill_delay: the time from TERM to KILL.
+        publish: called with the id and each status of a job.
+        ended: called after the end of a job was published.
+    """
 
     _spool: Spool
     _kill_delay: timedelta
     _publish: Callable[[str, JobStatus], None]
+    _ended: Callable[[], None]
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _jobs: dict[str, SupervisedProcess] = attrs.field(factory=dict, init=False)
 
@@ -262,6 +270,7 @@ class Supervisor:
             finish = functools.partial(self._spool.finish, job.spool_id, job.attempt, content)
             self._spool.retry_writer.write(f"the end of job {job.job_id}", finish)
         self._publish(job.job_id, status)
+        self._ended()
 
 
 def seconds_left(job: SupervisedProcess, now: datetime) -> float:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jpsi_engine.runner.requeue import *
     from jpsi_engine.runner.script import *
     from jpsi_engine.runner.script_input import *
+    from jpsi_engine.runner.walltime_warning import *
 else:
     from jpsi.plugin.engine import lazy_attributes
 
@@ -27,6 +28,7 @@ else:
             ".prechecks": "job_shell local_problems",
             ".requeue": "RERUN RequeueRules",
             ".script_input": "Run",
+            ".walltime_warning": "WalltimeWarning warning_problems",
             ".script": "launcher_log render_runner",
             ".": "arrays staging",
         },

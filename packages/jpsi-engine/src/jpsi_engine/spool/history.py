@@ -149,7 +149,8 @@ class JobHistory:
 # The elements of an array share it.
 @functools.lru_cache(maxsize=16)
 def _parse_time(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo is UTC else found.astimezone(UTC)
 
 
 _UNCLEAR_REMARK = (

@@ -59,8 +59,6 @@ from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.stage_out_files import STAGE_OUT_FILE, StageOutFiles
 from jpsi_engine.verdict import Marker, parse, scan
 
-__all__ = ["REVOKED", "Claim", "Intent", "Spool"]
-
 #: The file name that says that another machine has submitted a job or an array.
 FOUND = "found"
 #: The file name, without the attempt's number, that says that the submission of an attempt failed.
