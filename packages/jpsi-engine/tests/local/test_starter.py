@@ -36,7 +36,7 @@ def killed(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
 
 setattr(owner, name, killed)
-module.main()
+main = module.main
 """
 
 
@@ -76,7 +76,7 @@ def starter_pid() -> int:
     """Return the pid of the process that starts programs for this one."""
     assert starter._shared is not None
     found = subprocess.run(
-        ["pgrep", "-f", f"{job_starter.__file__}"], check=True, capture_output=True, text=True
+        ["pgrep", "-f", f"{Path(job_starter.__file__).parent}$"], check=True, capture_output=True, text=True
     ).stdout.split()
     return max(map(int, found))
 
