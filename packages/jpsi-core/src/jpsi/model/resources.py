@@ -56,11 +56,10 @@ class ResourceSpecV1(ResourceSpec):
             raise InvalidJobException(msg)
         if total is not None and total % (nodes or per_node or 1):
             name = "node_count" if nodes else "processes_per_node"
-            msg = (
+            raise InvalidJobException(
                 f"process_count {total} is no multiple of {name} {nodes or per_node}; "
                 "ResourceSpecV1.uneven() permits nodes with fewer processes than others"
             )
-            raise InvalidJobException(msg)
 
     @classmethod
     def uneven(cls, *, process_count: int | None = None, **fields: Any) -> Self:  # noqa: ANN401  those of the class
