@@ -90,7 +90,6 @@ def parse_memory(text: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        msg = f"{text!r} is not a size such as 8GiB, 512M or 1073741824 (bytes)"
-        raise ValueError(msg)
+        raise ValueError(f"{text!r} is not a size such as 8GiB, 512M or 1073741824 (bytes)")
     power = " KMGTP".index(match["unit"].upper() or " ")
     return round(float(match["number"]) * (1 << 10 * power))

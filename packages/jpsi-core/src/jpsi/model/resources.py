@@ -56,8 +56,7 @@ class ResourceSpecV1(ResourceSpec):
             problem = f"no multiple of {other}; ResourceSpecV1.uneven() permits nodes with fewer processes"
         else:
             return
-        msg = f"process_count {total} is {problem}"
-        raise InvalidJobException(msg)
+        raise InvalidJobException(f"process_count {total} is {problem}")
 
     @classmethod
     def uneven(cls, *, process_count: int | None = None, **fields: Any) -> Self:  # noqa: ANN401  those of the class
