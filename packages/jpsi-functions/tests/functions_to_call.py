@@ -165,3 +165,17 @@ def ready() -> str:
 class Stubborn(Patient):
     def checkpoint(self) -> object:
         raise ValueError("no checkpoint")
+
+
+class Slacker:
+    """Waits for its checkpoint, and works after that: for submitit."""
+
+    def __call__(self, *, slack: bool) -> str:
+        if slack:
+            time.sleep(PATIENCE)
+        return "worked hard"
+
+    def checkpoint(self, *, slack: bool) -> object:
+        import submitit  # noqa: PLC0415  the jobs of other tests do without it
+
+        return submitit.helpers.DelayedSubmission(self, slack=False)

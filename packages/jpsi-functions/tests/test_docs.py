@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_the_page_can_be_followed(tmp_path: Path) -> None:
-    for library in ("dask", "joblib", "tqdm"):
+    for library in ("dask", "joblib", "submitit", "tqdm"):
         pytest.importorskip(library)
 
     Reader(tmp_path).follow((ROOT / "docs/guide/functions.md").read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -74,7 +75,7 @@ def template(
         "memory": parse_memory(memory) if isinstance(memory, str) else memory,
         "gpu_cores_per_process": gpus,
     }
-    spec.resources = attrs.evolve(spec.resources or ResourceSpecV1())
+    spec.resources = copy.copy(spec.resources or ResourceSpecV1())
     for name, value in given.items():
         if value is not None:
             setattr(spec.resources, name, value)
