@@ -107,6 +107,9 @@ attributes:
       project_name: 'on'
       reservation_id: '12'
       licenses: matlab:2
+      warn:
+        - USR1
+        - 60
       after:
         - '4711'
         - job: '4712'
@@ -147,6 +150,7 @@ FULL = JobSpec(
         project_name="on",
         reservation_id="12",
         licenses="matlab:2",
+        warn=("USR1", 60),
         after=["4711", Dependency("4712", DependencyKind.ANY)],
         custom_attributes={"slurm.qos": "high", "job.campaign": "2026-01-01", "count.site": 7},
         user={"notes": [1, None]},

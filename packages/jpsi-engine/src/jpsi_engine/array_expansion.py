@@ -64,8 +64,7 @@ def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
     ranges = [] if match is None else read_indices(match["indices"])
     found = list(dict.fromkeys(index for it in ranges for index in it[: _MAX_ELEMENTS + 1]))
     if match is None or not found or len(found) > _MAX_ELEMENTS:
-        msg = f"{text!r} names no indices of an array, such as 1-100, 0-9:3,20 or 1-100%10"
-        raise ValueError(msg)
+        raise ValueError(f"{text!r} names no indices of an array, such as 1-100, 0-9:3,20 or 1-100%10")
     if len(found) > 1:
         custom[ARRAY_ID] = _new_array_id()
     if match["limit"] is not None and int(match["limit"]) < len(found):

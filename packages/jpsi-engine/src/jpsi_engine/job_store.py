@@ -175,8 +175,7 @@ class Origin:
             JpsiError: the executor cannot be opened on this machine, or does not exist any more.
         """
         if self.is_remote:
-            msg = f"the jobs are processes of {self.machine}, and can be reached only there"
-            raise SubmitException(msg)
+            raise SubmitException(f"the jobs are processes of {self.machine}, and can be reached only there")
         from jpsi import JobExecutor  # noqa: PLC0415
 
         name, url = self.asked_for
@@ -294,8 +293,7 @@ class StoredJob:
                 raise ValueError(self.damage)
             return decode_request(str(self.folder), intent)
         except (OSError, *DAMAGE) as e:
-            msg = f"what the job asks for cannot be read: {e}"
-            raise SubmitException(msg, e) from e
+            raise SubmitException(f"what the job asks for cannot be read: {e}", e) from e
 
     def _explain(self, status: JobStatus) -> JobStatus:
         if not status.final or not status.metadata or self._history.record.final is not None:
@@ -585,8 +583,7 @@ def _read_origin(
     try:
         written = files.read(members)
     except OSError as e:
-        msg = f"the jobs in {root} cannot be read: {e}"
-        raise SubmitException(msg, e, transient=is_transient(e)) from e
+        raise SubmitException(f"the jobs in {root} cannot be read: {e}", e, transient=is_transient(e)) from e
     codes = None if is_machine else read_requeue_codes(root)
     for it in written:
         job = _make_job(origin, it, codes)

@@ -145,11 +145,10 @@ def _gpu_requests(gpus: int, config: GridEngineConfig, slots: int) -> dict[str, 
         raise ValueError(msg)
     share, remainder = divmod(gpus, slots)
     if remainder:
-        msg = (
+        raise ValueError(
             f"GPUs are counted for each slot, that is, each CPU core: {gpus} GPUs cannot be shared equally "
             f"among {slots} slots"
         )
-        raise ValueError(msg)
     return dict.fromkeys(config.gpu_resource.split(","), str(share))
 
 
@@ -187,8 +186,7 @@ def _read_gpus(draft: kit.Draft, text: str) -> None:
 
 def _read_exclusive(draft: kit.Draft, text: str) -> None:
     if text.lower() not in {"", "true", "1"}:
-        msg = "jpsi cannot express it"
-        raise ValueError(msg)
+        raise ValueError("jpsi cannot express it")
     draft.resources.exclusive_node_use = True
 
 
@@ -232,8 +230,7 @@ def _write_dependencies(request: kit.JobRequest) -> str | None:
 def _read_dependencies(draft: kit.Draft, value: str) -> None:
     ids = value.split(",")
     if not all(job_id.isdecimal() for job_id in ids):
-        msg = "jpsi supports dependencies on job numbers only, not on names"
-        raise ValueError(msg)
+        raise ValueError("jpsi supports dependencies on job numbers only, not on names")
     draft.attributes.after = [Dependency(job_id, DependencyKind.ANY) for job_id in ids]
 
 
@@ -321,11 +318,10 @@ def _environment_name(resources: ResourceSpecV1, config: GridEngineConfig, total
         per_node = total if nodes is None else resources.computed_processes_per_node * cores
         if total % per_node == 0:
             return spread.replace(SLOTS_PLACEHOLDER, str(per_node))
-        msg = (
+        raise ValueError(
             f"Grid Engine gives each node the same number of slots, and {total} slots are no multiple of "
             f"{per_node}"
         )
-        raise ValueError(msg)
     default = spread or one_node
     if nodes is None and not is_on_one_node and default is not None:
         return default

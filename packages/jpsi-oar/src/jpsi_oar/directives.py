@@ -187,8 +187,7 @@ def _write_project(request: kit.JobRequest) -> str | None:
 
 def _short(text: str | None, what: str, longest: int) -> str | None:
     if text is not None and len(text) > longest:
-        msg = f"{what} has {len(text)} characters, more than the {longest} for which OAR has room"
-        raise ValueError(msg)
+        raise ValueError(f"{what} has {len(text)} characters, more than the {longest} for which OAR has room")
     return text
 
 

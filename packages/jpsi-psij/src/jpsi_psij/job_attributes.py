@@ -33,8 +33,7 @@ def parse_walltime(walltime: str) -> timedelta:
         return timedelta(hours=hours, minutes=minutes, seconds=seconds)
     if found := _NUMBER_AND_UNIT.fullmatch(text):
         return timedelta(seconds=float(found[1]) * _UNITS[found[2]])
-    msg = f"{walltime!r} is no duration; write hh:mm:ss, hh:mm, a number of minutes, or 90 s"
-    raise ValueError(msg)
+    raise ValueError(f"{walltime!r} is no duration; write hh:mm:ss, hh:mm, a number of minutes, or 90 s")
 
 
 def _duration(value: timedelta | float | str | None) -> timedelta | None:

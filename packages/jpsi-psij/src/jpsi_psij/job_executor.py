@@ -67,8 +67,7 @@ class JobExecutor:
                 settings = attrs.evolve(current, **{key: it for key, it in changes.items() if key in fields})
             self._executor = jpsi.JobExecutor(known, version_constraint, url, settings)
         except (jpsi.PluginError, jpsi.ConfigError) as e:
-            msg = "; ".join([str(e), *_unread_descriptors()])
-            raise ValueError(msg) from e
+            raise ValueError("; ".join([str(e), *_unread_descriptors()])) from e
 
     @staticmethod
     def get_instance(
@@ -122,8 +121,7 @@ class JobExecutor:
 
     def _spec_for_jpsi(self, job: Job) -> jpsi.JobSpec:
         if job.spec is None:
-            msg = f"job {job.id} has no spec"
-            raise jpsi.InvalidJobException(msg)
+            raise jpsi.InvalidJobException(f"job {job.id} has no spec")
         return spec_for_jpsi(job.spec, self.name)
 
     def attach(self, job: Job, native_id: str) -> None:
@@ -185,35 +183,29 @@ class JobExecutor:
         system = self._executor.system
         native_id = job.native_id
         if native_id is None:
-            msg = f"job {job.id} has no native id: it was not submitted"
-            raise jpsi.SubmitException(msg)
+            raise jpsi.SubmitException(f"job {job.id} has no native id: it was not submitted")
         if not system.has_commands:
-            msg = f"the executor {self.name} cannot {action} jobs"
-            raise jpsi.SubmitException(msg)
+            raise jpsi.SubmitException(f"the executor {self.name} cannot {action} jobs")
         site, hooks = system.site(), system.hooks
         try:
             native_id = hooks.canonical_id(native_id=native_id, site=site)
         except ValueError as e:
             # it could select other jobs
-            msg = f"{native_id!r} is no native id of {self.name}: {e}"
-            raise jpsi.SubmitException(msg, e) from e
+            raise jpsi.SubmitException(f"{native_id!r} is no native id of {self.name}: {e}", e) from e
         if action == "cancel":
             command = hooks.cancel(native_ids=[native_id], site=site, seen={})
         else:
             command = getattr(hooks, action)(native_ids=[native_id], site=site)
         if isinstance(command, NotOffered):
-            msg = f"the executor {self.name} cannot {action} jobs"
-            raise jpsi.SubmitException(msg)
+            raise jpsi.SubmitException(f"the executor {self.name} cannot {action} jobs")
         parse = getattr(hooks, f"parse_{action}")
         refusals = parse(result=system.query(command), native_ids=[native_id], site=site)
         if refusals:
-            msg = f"job {native_id}: {next(iter(refusals.values()))}"
-            raise jpsi.SubmitException(msg)
+            raise jpsi.SubmitException(f"job {native_id}: {next(iter(refusals.values()))}")
 
     def _attached(self, job: Job) -> None:
         if job.native_id is None:
-            msg = f"job {job.id} has no native id: it was not submitted"
-            raise jpsi.SubmitException(msg)
+            raise jpsi.SubmitException(f"job {job.id} has no native id: it was not submitted")
         self.attach(job, job.native_id)
 
     def info(self, jobs: Iterable[Job] | None = None, owner: str | None = None) -> builtins.list[Job]:

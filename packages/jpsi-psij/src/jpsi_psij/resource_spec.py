@@ -23,8 +23,7 @@ class ResourceSpec(abc.ABC):
     def get_instance(version: int) -> ResourceSpec:
         """Return an empty specification of this version; raise ValueError if there is none."""
         if version != 1:
-            msg = f"there is no resource specification of version {version}, only version 1"
-            raise ValueError(msg)
+            raise ValueError(f"there is no resource specification of version {version}, only version 1")
         return ResourceSpecV1()
 
 

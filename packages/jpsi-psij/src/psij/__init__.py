@@ -22,12 +22,11 @@ def _refuse_clash() -> None:
         importlib.metadata.distribution("psij-python")
     except importlib.metadata.PackageNotFoundError:
         return
-    msg = (
+    raise ImportError(
         "psij-python and jpsi-psij are both installed, and both provide the package psij. To use jpsi-psij: "
         "pip uninstall psij-python; pip install --force-reinstall --no-deps jpsi-psij. To keep both: "
         "pip install --force-reinstall --no-deps psij-python, and `import jpsi_psij as psij` for jpsi-psij"
     )
-    raise ImportError(msg)
 
 
 _refuse_clash()

@@ -54,8 +54,7 @@ def read_script(
     readings.sort(key=lambda it: (len(it[1].lost), it[0].candidate.canonical))
     if not readings:
         whose = "any executor that is installed" if executor is None else f"the executor {executor}"
-        msg = f"{os.fspath(path)} has no directives of {whose}"
-        raise InvalidJobException(msg)
+        raise InvalidJobException(f"{os.fspath(path)} has no directives of {whose}")
     (assembly, script), *others = readings
     lost = script.lost
     limit = default_walltime(assembly.config)

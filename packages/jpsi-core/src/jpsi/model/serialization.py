@@ -89,8 +89,7 @@ def decode_flags(names: list[str]) -> StageOutFlags:
     flags = StageOutFlags.NONE
     for name in names:
         if name not in _FLAG_NAMES:
-            msg = f"{name!r} is not one of {', '.join(_FLAG_NAMES)}"
-            raise ValueError(msg)
+            raise ValueError(f"{name!r} is not one of {', '.join(_FLAG_NAMES)}")
         flags |= _FLAG_NAMES[name]
     return flags
 

@@ -38,8 +38,8 @@ else:
                 "make_private_directory open_private shed_default_acl"
             ),
             ".procfs": (
-                "NO_BOOT ProcessId UNKNOWN_START belongs_to_user boot_id command_line current_umask "
-                "identify identify_started is_on_network parse_native_id seconds_since_start session "
+                "NO_BOOT ProcessId UNKNOWN_START belongs_to_user boot_id command_line find_leader identify "
+                "identify_started inherited_state is_on_network parse_native_id seconds_since_start session "
                 "start_tick"
             ),
         },

@@ -74,8 +74,7 @@ def convert_os_errors(what: str, directory: str | None = None, exists: str | Non
     except OSError as e:
         if exists is not None and isinstance(e, FileExistsError):
             raise SubmitException(exists, e) from e
-        msg = f"{what}: {_describe_error(e, directory)}"
-        raise SubmitException(msg, e, transient=is_transient(e)) from e
+        raise SubmitException(f"{what}: {_describe_error(e, directory)}", e, transient=is_transient(e)) from e
 
 
 def _describe_error(error: OSError, directory: str | None) -> str:

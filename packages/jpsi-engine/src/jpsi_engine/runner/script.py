@@ -15,6 +15,7 @@ from jpsi_engine.runner import clean_environment, own_variables, staging, stream
 from jpsi_engine.runner.claim_and_markers import JOB_UMASK, PRIVATE_UMASK
 from jpsi_engine.runner.script_input import HOME, Run, home_path_word
 from jpsi_engine.runner.spec_environment import CommandLines, ProcessStarter
+from jpsi_engine.runner.walltime_warning import note_start
 from jpsi_engine.spool import attempt_file
 from jpsi_engine.verdict import DIRECTORY, LAUNCH, NODES, POST_LAUNCH, PROLOGUE, RAN, SETUP_CODE, STDIN
 
@@ -53,6 +54,8 @@ def runner_lines(run: Run) -> Iterator[str]:
             command.env_command, run.rank_variables, further_lines, kept_variables=run.kept_variables
         )
     yield from run.frame.begin(f"{run.events}/{run.job_id}.{run.attempt}", run.folder, run.attempt)
+    if run.warning is not None:
+        yield note_start()
     if run.uses_home:
         # The spec may set HOME for the job.
         yield f"{HOME}=${{HOME-}}"
@@ -118,7 +121,7 @@ def _launch_lines(run: Run, command: CommandLines) -> Iterator[str]:
         yield f"[ ! -e {log} ] || {_FIND_TOOL} rm -f {log}"  # of another run of this attempt
     # a sourced script may have set another umask
     umask = () if runs_scripts else (ShellLine(JOB_UMASK),)
-    yield from run.frame.launch([*umask, *run.launch])
+    yield from run.frame.launch([*umask, *run.launch], run.warning)
     if _LOG in text:
         yield from _check_launcher_log(log)
     if not run.sources_scripts:

@@ -224,9 +224,7 @@ class JobRecords:
                 place = read_link(folder, files.attempt)
                 array = None if place is None else find_array(place.array)
                 record = None if place is None or array is None else array.element(place.index, **own)
-                # a link to the element of another job is damaged
-                is_own = record is not None and (record.job_id, record.attempt) == (job_id, files.attempt)
-                return record if is_own else None
+                return record if _is_of(record, job_id, files.attempt) else None
             if own["markers"]:
                 return None
         intent, native_id = files.read_intent(lambda _: True)
@@ -369,6 +367,11 @@ class _Array:
             unsent_reason=self.unsent_reason,
             **own,
         )
+
+
+def _is_of(record: JobRecord | None, job_id: str, attempt: int) -> bool:
+    """Return True if a record is that of an attempt; a link to the element of another job is damaged."""
+    return record is not None and (record.job_id, record.attempt) == (job_id, attempt)
 
 
 def _native_id_of_claim(claim: Claim | None) -> str | None:

@@ -181,8 +181,7 @@ def _parse_account(text: str) -> _Account:
     has_last = _LAST_FIELD in account or _SECONDS.fullmatch(account.get("ru_wallclock", "")) is None
     is_complete = len(account) == len(lines) and account.keys() >= _REQUIRED and has_last
     if not is_complete or not account[_NUMBER].isdecimal():
-        msg = f"qacct printed a malformed account: {text!r}"
-        raise SubmitException(msg, transient=True)
+        raise SubmitException(f"qacct printed a malformed account: {text!r}", transient=True)
     return account
 
 

@@ -39,8 +39,7 @@ def read_file(file: str, *, is_lenient: bool = False) -> RequestSpec:
         lines = _key_lines(text)
     except (OSError, UnicodeError, ValueError, yaml.YAMLError) as e:
         why = e.strerror if isinstance(e, OSError) else e
-        msg = f"{file} cannot be read: {why}"
-        raise InvalidRequestError(msg, e) from e
+        raise InvalidRequestError(f"{file} cannot be read: {why}", e) from e
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DocumentWarning)
         try:

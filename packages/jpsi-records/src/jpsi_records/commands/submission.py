@@ -125,8 +125,7 @@ def _check_executor(records: Records, spec: RequestSpec) -> None:
         try:
             JobExecutor(spec.placement.executor).close()
         except (ConfigError, PluginError) as e:
-            msg = f"placement: {e}"
-            raise InvalidRequestError(msg, e) from e
+            raise InvalidRequestError(f"placement: {e}", e) from e
 
 
 def _warn(records: Records, spec: RequestSpec, *, is_strict: bool = False) -> None:
@@ -267,8 +266,7 @@ def _report_end(records: Records, request: Request, *, is_json: bool) -> int:
         click.echo(f"jpsi: {formatting.cancelled(request, execution)}", err=True)
         return CANCELLED
     if execution is None:
-        reasons = (it.data["why"] for it in records.events(request=request.id) if it.kind == "refused")
-        why = formatting.printable(next(reasons, request.outcome or ""))
+        why = formatting.printable(_refusal_of(records, request))
         click.echo(f"jpsi: request {request.id} has no execution: {why}", err=True)
         return NO_EXIT_CODE
     click.echo(f"jpsi: {formatting.result(request, execution, is_new=is_new)}", err=True)
@@ -280,6 +278,11 @@ def _report_end(records: Records, request: Request, *, is_json: bool) -> int:
     # A reported failure counts as a failure even if the job's exit code is 0.
     is_reported_failure = execution.exit_code == 0 and request.outcome == "failed"
     return NOT_COMPLETE if is_reported_failure else execution.exit_code
+
+
+def _refusal_of(records: Records, request: Request) -> str:
+    reasons = (str(it.data["why"]) for it in records.events(request=request.id) if it.kind == "refused")
+    return next(reasons, request.outcome or "")
 
 
 def _show_log(records: Records, execution: Execution, *, is_json: bool) -> None:

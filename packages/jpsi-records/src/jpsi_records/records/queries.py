@@ -333,5 +333,4 @@ def read_log(
             file.seek(skipped)
             return file.read(-1 if most is None else most), skipped
     except OSError as e:
-        msg = f"there is no {path.name} that can be read: {e.strerror}"
-        raise NotFoundError(msg, e) from e
+        raise NotFoundError(f"there is no {path.name} that can be read: {e.strerror}", e) from e

@@ -67,11 +67,10 @@ class FileLock:
         while not _make(self._path, own_name):
             self._break_stale_lock()
             if self._clock() > end:
-                msg = (
+                raise StoreError(
                     f"{describe_process(self._read_holder() or '')} has been using the records for too long; "
                     f"if it is not there any more, remove {self._path}"
                 )
-                raise StoreError(msg)
             self._sleep(_RETRY_SECONDS)
 
     def _read_holder(self) -> str | None:

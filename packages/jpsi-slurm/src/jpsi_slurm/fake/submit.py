@@ -16,7 +16,6 @@ import attrs
 from jpsi.plugin import DependencyKind
 from jpsi.plugin.kit import read_indices
 from jpsi_testing.fake import (
-    CommandError,
     FakeJob,
     FakeScheduler,
     FakeState,
@@ -82,13 +81,10 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Submit a job whose script is a file or standard input."""
     parsed = SBATCH.parse(invocation.arguments)
     arguments, words = parsed.options, parsed.words
-    try:
-        if "wrap" in arguments:
-            invocation = attrs.evolve(invocation, stdin=f"#!/bin/sh\n{arguments['wrap']}\n")
-        elif words:
-            invocation = invocation.reading(words[0])
-    except OSError as e:
-        raise CommandError(1, f"sbatch: error: Unable to open file {words[0]}\n") from e
+    if "wrap" in arguments:
+        invocation = attrs.evolve(invocation, stdin=f"#!/bin/sh\n{arguments['wrap']}\n")
+    else:
+        invocation = invocation.reading_script(words, "sbatch: error: Unable to open file {file}\n")
     first, *others = (SBATCH.parse(it, permutes=True).options for it in _directives(invocation.stdin))
     environment = {
         option: invocation.environment[variable]

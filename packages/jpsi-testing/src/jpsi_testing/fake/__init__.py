@@ -8,7 +8,6 @@ a cluster.
 from jpsi_testing.fake.clock import FakeClock
 from jpsi_testing.fake.commands import (
     NO_ANSWER,
-    CommandError,
     CommandFunction,
     FakeSystem,
     answer,
@@ -19,7 +18,7 @@ from jpsi_testing.fake.commands import (
     refuse_if,
 )
 from jpsi_testing.fake.faults import Faults
-from jpsi_testing.fake.invocation import Call, Invocation, Log
+from jpsi_testing.fake.invocation import Call, CommandError, Invocation, Log
 from jpsi_testing.fake.job import FakeJob, FakeState, Outcome, limit, wait_for_jobs
 from jpsi_testing.fake.mpi import mpirun_commands
 from jpsi_testing.fake.options import Arguments, OptionTable, parse_dashed, parse_letters
