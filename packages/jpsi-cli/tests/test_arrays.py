@@ -51,8 +51,8 @@ def printed(result: subprocess.CompletedProcess[bytes]) -> str:
     return result.stdout.decode().strip()
 
 
-def states(slurm: Run) -> dict[str, Any]:
-    return {it["native_id"]: it["state"] for it in json.loads(slurm("ls", "--json").stdout)}
+def states(slurm: Run, *options: str) -> dict[str, Any]:
+    return {it["native_id"]: it["state"] for it in json.loads(slurm("ls", "--json", *options).stdout)}
 
 
 def test_an_array_has_one_id_and_one_line(slurm: Run, fake: FakeScheduler, tmp_path: Path) -> None:
@@ -170,6 +170,16 @@ def test_an_array_is_cancelled(slurm: Run) -> None:
     assert set(states(slurm).values()) == {"CANCELED"}
 
 
+def test_elements_cancelled_before_their_start_are_final_at_once(slurm: Run, fake: FakeScheduler) -> None:
+    """Of these, squeue shows one row for all that have not begun, without their indices."""
+    fake.slots = 8
+    array = printed(slurm("submit", "--array", "1-6%2", "--", "sleep", "100"))
+    assert sorted(states(slurm, "--refresh").values()) == [*["ACTIVE"] * 2, *["QUEUED"] * 4]
+
+    assert printed(slurm("cancel", array)) == ""
+    assert set(states(slurm).values()) == {"CANCELED"}
+
+
 def test_following_one_of_several_names_them(slurm: Run) -> None:
     printed(slurm("submit", "--name", "sweep", "--array", "1-2", "--", "true"))
     result = slurm("logs", "-f", "sweep")
@@ -228,7 +238,7 @@ def test_a_cancel_reaches_the_elements_that_wait_for_others(run: Run, limited: s
     cancelled = run("cancel", limited)
 
     assert (cancelled.returncode, cancelled.stderr) == (0, b"")
-    assert set(states(run).values()) == {"CANCELED"}
+    assert [it["state"] for it in json.loads(run("ls", "--json").stdout)] == ["CANCELED"] * 3
     assert (tmp_path / "started").read_text() == "1\n"
 
 
