@@ -263,7 +263,7 @@ def test_jobs_refused_together_are_judged_one_by_one(monkeypatch: pytest.MonkeyP
             two.id: jpsi.SubmitException("the controller is busy", transient=True),
         }
         failed = {job: reasons[job.id] for job in jobs}
-        raise jpsi.BulkException("2 jobs could not be submitted", failed=failed)  # noqa: EM101, TRY003  of a test
+        raise jpsi.BulkException("2 jobs could not be submitted", failed=failed)
 
     monkeypatch.setattr(jpsi.JobExecutor, "submit_many", refuse_both)
     submit_deferred(deferral.name)

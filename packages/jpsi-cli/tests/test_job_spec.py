@@ -38,6 +38,7 @@ EVERYTHING: Options = {
     "project": "p",
     "reservation": "r",
     "licenses": "matlab:2",
+    "warn": "SIGUSR1@1m30s",
     "launcher": "mpirun",
     "pre_launch": "pre",
     "post_launch": "post",
@@ -86,6 +87,7 @@ def test_every_option_has_a_field() -> None:
             project_name="p",
             reservation_id="r",
             licenses="matlab:2",
+            warn=("USR1", 90),
             custom_attributes={"slurm.qos": "debug", "pbs.x": "a=b"},
         ),
     )

@@ -87,6 +87,7 @@ def complete() -> JobSpec:
             queue_name="short",
             account="p1",
             reservation_id="r",
+            warn=("USR1", 60),
             custom_attributes={"slurm.qos": "high", "x": [1, 2.5, None, True, {"a": []}]},
             user={"anything": {"goes": "here"}},
         ),
@@ -155,6 +156,17 @@ def test_valid_spec_has_no_problems(valid: JobSpec) -> None:
             attributes(duration=timedelta(-1)),
             "attributes.duration must not be negative, but is -1 day",
         ),
+        *(
+            (
+                attributes(warn=warn),
+                (
+                    "attributes.warn must be one of HUP, INT, QUIT, TERM, ALRM, USR1, USR2, XCPU, "
+                    f"and a number of seconds over 0, as in [USR1, 60], not {[*warn]}"
+                ),
+            )
+            for warn in [("KILL", 60), ("USR1", 0), ("USR1",), ["USR1", "60"], ("USR1", float("nan"))]
+        ),
+        (attributes(warn="USR1"), "attributes.warn must be a signal and seconds, not 'USR1'"),
         (attributes(duration=timedelta.max), "attributes.duration is over 36500 days; zero means no limit"),
         (attributes(queue_name=1), "attributes.queue_name must be text, not 1"),
         (attributes(project_name="\0"), f"attributes.project_name {NUL}"),

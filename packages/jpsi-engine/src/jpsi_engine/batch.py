@@ -44,7 +44,7 @@ from jpsi.plugin.engine import (
 from jpsi_engine.array_expansion import array_problems
 from jpsi_engine.host import check_way, convert_os_errors, is_on_network
 from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, make_event_stream
-from jpsi_engine.runner import resolve_streams
+from jpsi_engine.runner import resolve_streams, warning_problems
 from jpsi_engine.scheduler import (
     Absences,
     Backend,
@@ -129,7 +129,8 @@ class BatchEngine(Engine):
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run at present; see `jpsi.plugin.engine.Engine`."""
-        return [*array_problems(spec), *self._run_host.problems(spec)]
+        found = [*array_problems(spec), *self._run_host.problems(spec)]
+        return [*found, *warning_problems(spec, self._setup.config)]
 
     def refused(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec can never run; see `jpsi.plugin.engine.Engine`."""
@@ -374,8 +375,7 @@ class BatchEngine(Engine):
     def _get_job(self, job_id: str) -> JobView:
         job = self._open()[0].get(job_id)
         if job is None:
-            msg = f"job {job_id} has ended, or was never submitted here"
-            raise SubmitException(msg)
+            raise SubmitException(f"job {job_id} has ended, or was never submitted here")
         return job
 
 

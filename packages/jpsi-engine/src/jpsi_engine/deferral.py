@@ -460,8 +460,7 @@ def defer(
         ValueError: there are no jobs.
     """
     if not jobs:
-        msg = "there are no jobs to defer"
-        raise ValueError(msg)
+        raise ValueError("there are no jobs to defer")
     if executor.system.is_remote:
         instead = (
             "leave out --hold"

@@ -21,6 +21,7 @@ from jpsi.plugin import (
     ResourceSpec,
     ResourceSpecV1,
 )
+from jpsi.plugin.kit import SIGNALS
 
 #: Texts that YAML, JSON, a shell or a batch system may misread.
 # fmt: off
@@ -165,7 +166,7 @@ def resource_specs(draw: st.DrawFn) -> ResourceSpecV1:
             ]
         )
     )
-    return ResourceSpecV1(
+    return ResourceSpecV1.uneven(
         **counts,
         cpu_cores_per_process=draw(st.none() | _COUNTS),
         gpu_cores_per_process=draw(st.none() | st.integers(0, 4)),
@@ -199,6 +200,7 @@ def job_attributes() -> st.SearchStrategy[JobAttributes]:
         JobAttributes,
         duration=st.none() | durations(),
         **{name: st.none() | hostile_text() for name in JobAttributes.text_names()},
+        warn=st.none() | st.tuples(st.sampled_from(SIGNALS), st.integers(1, 86_400)),
         after=st.none() | dependencies(),
         custom_attributes=st.none()
         | st.dictionaries(custom_names(), hostile_text() | json_values(), max_size=4),

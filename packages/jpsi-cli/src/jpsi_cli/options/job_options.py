@@ -93,6 +93,11 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
     _batch_option(
         "-t t", "TIME", "--time in Slurm's forms: 90 (minutes), 10:30 (m:s), 1:30:00, 2-12 (days-hours)."
     ),
+    _batch_option(
+        "--warn",
+        "SIGNAL@TIME",
+        "Send the job a signal such as USR1 so long before the end of its time limit: USR1@90, USR1@5m.",
+    ),
     _batch_option("--queue -p", "NAME", "The queue or partition."),
     _batch_option("--project", "NAME", "The project or account that is charged."),
     _batch_option("--reservation", "ID", "The advance reservation to run in."),

@@ -112,6 +112,14 @@ def _stream(text: str) -> Path:
     return Path(text)
 
 
+def _warning(text: str) -> tuple[str, float]:
+    name, at, time = text.partition("@")
+    if not (name and at):
+        msg = f"{text!r} is not of the form SIGNAL@TIME, such as USR1@90"
+        raise ValueError(msg)
+    return name.upper().removeprefix("SIG"), jpsi.parse_duration(time).total_seconds()
+
+
 def _set_environment(spec: jpsi.JobSpec, values: object) -> None:
     texts = _require_form(values, re.compile(r"[^=]+=.*", re.DOTALL), "NAME=VALUE")
     pairs = (text.partition("=") for text in texts)
@@ -188,6 +196,7 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "exclusive": _flag("exclusive_node_use", value=True, section=_resources),
     "time": _Text("duration", jpsi.parse_duration, _attributes),
     "t": _Text("duration", quantities.parse_slurm_time, _attributes),
+    "warn": _Text("warn", _warning, _attributes),
     "queue": _Text("queue_name", str, _attributes),
     "project": _Text("project_name", str, _attributes),
     "reservation": _Text("reservation_id", str, _attributes),

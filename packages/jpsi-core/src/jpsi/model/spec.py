@@ -16,6 +16,8 @@ import attrs
 from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
 
+#: The signals that batch systems and users send to a job, to end it or to notify it.
+SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
 _LICENSE = re.compile(r"(?P<name>[A-Za-z][\w.@-]*)(?::(?P<count>[1-9][0-9]{0,8}))?", re.ASCII)
 
 
@@ -115,6 +117,9 @@ class JobAttributes:
     reservation_id: str | None
     #: The licenses that the job needs, as names with counts: `matlab:2,abaqus`; without a count it is one.
     licenses: str | None
+    #: A warning before the end: a signal, and how many seconds before the end of its walltime the job gets
+    #: it, as in `("USR1", 60)`.
+    warn: tuple[str, float] | None
     #: The dependencies: jobs that must have ended before this one starts, each a `Dependency`; a Job or a
     #: native id alone must be COMPLETED. A Job must have been submitted, to the same batch system.
     after: list[Dependency | OtherJob | str] | None
@@ -132,18 +137,20 @@ class JobAttributes:
         account: str | None = None,
         reservation_id: str | None = None,
         licenses: str | None = None,
+        warn: tuple[str, float] | list[Any] | None = None,
         after: list[Dependency | OtherJob | str] | None = None,
         custom_attributes: dict[str, Any] | None = None,
         user: dict[str, Any] | None = None,
     ) -> None:
         if account is not None and project_name not in (None, account):
-            msg = "project_name and account are one attribute and were given different values"
-            raise ValueError(msg)
+            raise ValueError("project_name and account are one attribute and were given different values")
         self.duration = duration
         self.queue_name = queue_name
         self.project_name = account if project_name is None else project_name
         self.reservation_id = reservation_id
         self.licenses = licenses
+        # what was read from JSON, or copied, is a list
+        self.warn = tuple(warn) if isinstance(warn, list) else warn
         self.after = after
         self.custom_attributes = custom_attributes
         self.user = user
@@ -256,7 +263,9 @@ def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
     kind: type = type(value)
     names = _field_names(kind)
     if names is not None:
-        return kind(**{name: _copy(getattr(value, name)) for name in names})
+        # the constructor of resources refuses counts that were assigned
+        construct = kind.uneven if issubclass(kind, ResourceSpecV1) else kind
+        return construct(**{name: _copy(getattr(value, name)) for name in names})
     if isinstance(value, list | tuple):
         return [_copy(it) for it in value]
     return {key: _copy(it) for key, it in value.items()} if isinstance(value, Mapping) else value

@@ -19,7 +19,7 @@ import attrs
 
 from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_native_id
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
-from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.model.spec import SIGNALS, JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.variable_references import expand
 
 #: The form of an environment variable's name (POSIX 8.1, the names a shell can handle).
@@ -38,6 +38,8 @@ _PAGES_PER_TEXT = 32
 # The most that Linux grants, whatever the limit of the stack is: three quarters of 8 MiB.
 _MAX_EXEC_BYTES = 6 << 20
 _POINTER_BYTES = 8
+# No kernel refuses so little.
+_SMALL_BYTES = _PAGES_PER_TEXT * 4096
 # Longer names are left out of messages.
 _MAX_SHOWN_NAME = 60
 # The fields that the kernel passes to the program.
@@ -85,8 +87,17 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
     References to unknown variables count as empty, since their values are not known on this machine. The
     environment that the program will inherit is left out for None.
     """
+    environment, raw = spec.environment or {}, getattr(inherited, "_data", inherited) or {}
+    plain = [
+        *environment,
+        *(it or "" for it in (spec.executable, *(spec.arguments or ()), *environment.values())),
+    ]
+    sizes = [*map(len, plain), *map(len, raw), *map(len, raw.values())]
+    # no character takes more than four bytes, and only a reference makes a text longer
+    is_small = sum(sizes) * 4 + len(sizes) * (1 + _POINTER_BYTES) < min(_SMALL_BYTES, all_bytes())
+    if is_small and not any("${" in it for it in plain):
+        return
     texts, longest = list(_texts(spec)), text_bytes() or math.inf
-    # no character takes more than four bytes
     long = [it for it in texts if len(it[1]) * 4 >= longest and _size(it[1]) > longest]
     for where, text in long:
         yield (
@@ -95,7 +106,6 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
         )
     if long:
         return
-    environment = spec.environment or {}
     others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in environment]
     every = [*(text for _, text in texts), *others]
     total = _size("".join(every)) - 1 + len(every) * (1 + _POINTER_BYTES)
@@ -224,6 +234,14 @@ def _duration(where: str, duration: timedelta) -> Iterator[str]:
         yield f"{where} is over {_MAX_DURATION.days} days; zero means no limit"
 
 
+def _warning(where: str, value: Sequence[object]) -> Iterator[str]:
+    match value:
+        case [str(signal), (int() | float()) as seconds] if signal in SIGNALS and 0 < seconds < math.inf:
+            return
+    form = f"one of {', '.join(SIGNALS)}, and a number of seconds over 0, as in [USR1, 60]"
+    yield f"{where} must be {form}, not {[*value]!r}"
+
+
 def _count(least: int) -> _Check:
     def count(where: str, value: object) -> Iterator[str]:
         if type(value) is not int:
@@ -302,6 +320,7 @@ _NEEDED = frozenset(
 _ATTRIBUTES: Mapping[str, _Check] = {
     "duration": _must_be(timedelta, "a timedelta", _duration),
     **dict.fromkeys(JobAttributes.text_names(), _text),
+    "warn": _must_be((list, tuple), "a signal and seconds", _warning),
     "after": _list_of("jobs, native ids and Dependency", _dependency),
     "custom_attributes": _mapping,
     "user": _mapping,

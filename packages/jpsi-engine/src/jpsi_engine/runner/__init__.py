@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from jpsi_engine.runner.claim_and_markers import *
     from jpsi_engine.runner.failure_details import *
     from jpsi_engine.runner.output_paths import *
+    from jpsi_engine.runner.own_variables import *
     from jpsi_engine.runner.prechecks import *
     from jpsi_engine.runner.requeue import *
     from jpsi_engine.runner.script import *
     from jpsi_engine.runner.script_input import *
+    from jpsi_engine.runner.walltime_warning import *
 else:
     from jpsi.plugin.engine import lazy_attributes
 
@@ -22,9 +24,11 @@ else:
             ".failure_details": "MAX_DETAIL_BYTES add_failure_details",
             ".claim_and_markers": "BatchFrame Frame ProcessFrame",
             ".output_paths": "resolve_streams",
+            ".own_variables": "JOB_ID OWN_VARIABLES",
             ".prechecks": "job_shell local_problems",
             ".requeue": "RERUN RequeueRules",
             ".script_input": "Run",
+            ".walltime_warning": "WalltimeWarning warning_problems",
             ".script": "launcher_log render_runner",
             ".": "arrays staging",
         },

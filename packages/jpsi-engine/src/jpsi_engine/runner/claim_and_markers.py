@@ -16,6 +16,7 @@ import attrs
 from jpsi.plugin import ShellLine, word
 from jpsi.plugin.kit import SIGNALS, forward_signals, trap_signals, unignore_signals
 from jpsi_engine.runner.requeue import RequeueRules, count_runs, define_functions
+from jpsi_engine.runner.walltime_warning import WalltimeWarning, warned_launch
 from jpsi_engine.spool import UNNAMED
 from jpsi_engine.verdict import SETUP_CODE
 
@@ -25,6 +26,8 @@ JOB_UMASK = 'umask "$_jpsi_umask"'
 _SIGNAL_NAMES = " ".join(SIGNALS)
 #: The prefix of the runner's own names in the script.
 OWN = "jpsi"
+# The streams of the job, in the shell that starts it.
+_STREAMS = " 2>&8 8>&-"
 #: The functions that leave markers.
 FUNCTIONS = """\
 # A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
@@ -45,9 +48,23 @@ class Frame(Protocol):
     def set_traps(self) -> Iterator[str]:
         """Set the traps of a shell between the runner and the job."""
 
-    def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
-        """Run these lines with standard error at descriptor 8; leave the exit code in `_jpsi_code`."""
-        yield from self.run_in_subshell(lines, " 2>&8 8>&-")
+    def launch(self, lines: Iterable[ShellLine], warning: WalltimeWarning | None = None) -> Iterator[str]:
+        """Run these lines with standard error at descriptor 8; leave the exit code in `_jpsi_code`.
+
+        Args:
+            lines: the lines of the launcher.
+            warning: the signal that the job gets before the end of its walltime.
+        """
+        if warning is None:
+            yield from self.run_in_subshell(lines, _STREAMS)
+        else:
+            yield from unignore_signals()
+            launch = _run_in_background(lines, _STREAMS)
+            yield from self.run_in_subshell([*self.catch_signals(), *warned_launch(warning, launch)])
+
+    def catch_signals(self) -> Iterator[str]:
+        """Yield the lines by which a shell that waits for the job with `forward_signals` catches signals."""
+        return self.set_traps()
 
     def run_in_subshell(self, lines: Iterable[str], streams: str = "") -> Iterator[str]:
         """Run these lines in a shell of their own; leave its exit code in `_jpsi_code`.
@@ -93,6 +110,11 @@ class ProcessFrame(Frame):
         yield f"){streams}"
         yield "_jpsi_code=$?"
 
+    def catch_signals(self) -> Iterator[str]:
+        """See `Frame`; who signals the shell signals the job as well, so nothing is passed on to it."""
+        yield from forward_signals(OWN)
+        yield f"trap _jpsi_got=0 {_SIGNAL_NAMES}"
+
 
 @attrs.frozen(slots=True)
 class BatchFrame(Frame):
@@ -122,22 +144,27 @@ class BatchFrame(Frame):
         """See `Frame`."""
         yield from trap_signals(OWN)
 
-    def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
+    def launch(self, lines: Iterable[ShellLine], warning: WalltimeWarning | None = None) -> Iterator[str]:
         """See `Frame`."""
-        yield from unignore_signals()
-        yield from super().launch(lines)
+        if warning is None:
+            yield from unignore_signals()
+        yield from super().launch(lines, warning)
 
     def run_in_subshell(self, lines: Iterable[str], streams: str = "") -> Iterator[str]:
         """See `Frame`; the shell runs in the background."""
-        # A command in the background reads /dev/null unless it is redirected (POSIX XCU 2.9.3).
-        yield "command exec 7<&0 || exec 7</dev/null"
-        yield "("
-        yield '[ -z "${BASH_VERSION-}" ] || trap - INT QUIT'
-        yield from lines
-        yield f") <&7 7<&-{streams} &"
-        yield '_jpsi_pids="$! "'
-        yield "exec 7<&-"
-        yield "_jpsi_wait $!"
+        return _run_in_background(lines, streams)
+
+
+def _run_in_background(lines: Iterable[str], streams: str) -> Iterator[str]:
+    # A command in the background reads /dev/null unless it is redirected (POSIX XCU 2.9.3).
+    yield "command exec 7<&0 || exec 7</dev/null"
+    yield "("
+    yield '[ -z "${BASH_VERSION-}" ] || trap - INT QUIT'
+    yield from lines
+    yield f") <&7 7<&-{streams} &"
+    yield '_jpsi_pids="$! "'
+    yield "exec 7<&-"
+    yield "_jpsi_wait $!"
 
 
 def private_umask(umask: str = "$(umask)") -> Iterator[str]:

@@ -13,6 +13,7 @@ import attrs
 from jpsi.plugin import JobSpec, ShellLine, word
 from jpsi.plugin.engine import process_count
 from jpsi_engine.runner.claim_and_markers import Frame
+from jpsi_engine.runner.walltime_warning import WalltimeWarning
 from jpsi_engine.spool import attempt_file
 from jpsi_engine.transfer import Plan, staging_plan
 from jpsi_engine.verdict import PRE_LAUNCH, PROLOGUE
@@ -50,6 +51,8 @@ class Run:
     frame: Frame
     #: The files to stage in and out; by default all in the spec, fewer if the client does a part of that.
     plan: Plan = attrs.field()
+    #: The signal that the job gets before the end of its walltime.
+    warning: WalltimeWarning | None = None
 
     @plan.default
     def _default_plan(self) -> Plan:

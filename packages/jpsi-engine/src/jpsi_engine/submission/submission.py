@@ -30,7 +30,7 @@ from jpsi.plugin.engine import (
 )
 from jpsi_engine.array_expansion import array_index
 from jpsi_engine.host import convert_os_errors
-from jpsi_engine.runner import BatchFrame, ElementFrame, Frame, Run, render_runner, staging
+from jpsi_engine.runner import BatchFrame, ElementFrame, Frame, Run, WalltimeWarning, render_runner, staging
 from jpsi_engine.scheduler import Backend, JobView
 from jpsi_engine.spool import (
     ArrayAttempt,
@@ -517,6 +517,7 @@ class SubmissionPipeline:
             prologue=self._backend.config.prologue,
             frame=frame,
             plan=staged,
+            warning=WalltimeWarning.of(spec, self._backend.config),
         )
 
 

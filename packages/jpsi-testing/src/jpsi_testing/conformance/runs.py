@@ -65,6 +65,17 @@ class RunTests(ExecutorTestBase):
         assert status.metadata["signal"] == 9
         assert status.reason is jpsi.Reason.SIGNAL
 
+    @pytest.mark.parametrize("count", [1, 2], ids=["single", "several"])
+    def test_a_job_is_warned_before_its_end(self, executor: JobExecutor, count: int) -> None:
+        """The job gets the signal that it asked for. The runner gets none, so the exit code is final."""
+        attributes = jpsi.JobAttributes(duration=600 * _SECOND, warn=("USR1", 599))
+        text = 'trap "exit 7" USR1; while :; do sleep 0.05; done'
+        jobs = [Job(shell(text, attributes=attributes)) for _ in range(count)]
+
+        executor.submit_many(jobs)
+
+        assert [self.end(job).exit_code for job in jobs] == [7] * count
+
     @pytest.mark.parametrize("field", ["argument", "variable"])
     def test_arguments_too_large_for_the_kernel_are_refused(self, executor: JobExecutor, field: str) -> None:
         """Such a job is invalid, and the problem names the argument or the variable."""

@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 
 from jpsi.contract import Command, ShellLine, line, word
-
-#: The signals that batch systems and users send to a job, to end it or to notify it.
-SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
+from jpsi.model import SIGNALS
 
 
 def unignore_signals() -> list[ShellLine]:

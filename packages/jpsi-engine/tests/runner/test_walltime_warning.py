@@ -1,0 +1,151 @@
+"""The signal that a job gets before the end of its walltime, from the runner in real shells."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from jpsi.contract.config import BatchConfig, ExecutorConfig
+from jpsi.model.spec import JobAttributes, JobSpec
+from jpsi_engine.runner.script import render_runner
+from jpsi_engine.runner.script_input import Run
+from jpsi_engine.runner.walltime_warning import WalltimeWarning, warning_problems
+from jpsi_testing.waiting import eventually
+from runners import PATH, SINGLE, RunnerBench, script, shell_job
+
+AT_ONCE, NEVER = WalltimeWarning("USR1", 0), WalltimeWarning("USR1", 86_400)
+TRAPPING = 'trap "echo warned; exit 7" USR1; while :; do sleep 0.01; done'
+
+linux = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="reads /proc")
+
+
+def spec(warn: object, minutes: float | None = None) -> JobSpec:
+    duration = None if minutes is None else timedelta(minutes=minutes)
+    return JobSpec("a", attributes=JobAttributes(duration=duration, warn=warn))  # type: ignore[arg-type]  see there
+
+
+@pytest.mark.parametrize("pre_launch", [None, "", "trap 'exit 3' USR1 URG; set -e"])
+def test_the_job_gets_the_signal_and_the_runner_none(bench: RunnerBench, pre_launch: str | None) -> None:
+    """Without a marker of a signal the exit is final."""
+    pre = None if pre_launch is None else script(bench.root / "pre.sh", pre_launch)
+
+    ended = bench.run(shell_job(TRAPPING, pre_launch=pre), warning=AT_ONCE)
+
+    assert (ended.code, ended.markers, ended.stdout) == (7, ["exit.run.7"], b"warned\n")
+
+
+def test_a_job_that_does_not_expect_the_signal_is_ended_by_it(bench: RunnerBench) -> None:
+    ended = bench.run(JobSpec("/bin/sleep", ["60"]), warning=AT_ONCE)
+
+    assert (ended.code, ended.markers) == (138, ["exit.run.138"])
+
+
+@linux
+@pytest.mark.parametrize("code", [0, 7])
+def test_nothing_is_left_of_a_job_that_ends_before_its_warning(bench: RunnerBench, code: int) -> None:
+    def leftovers() -> list[str]:
+        paths = [path for path in Path("/proc").glob("[0-9]*/cwd") if os.access(path, os.R_OK)]
+        return [str(path) for path in paths if path.exists() and path.samefile(bench.directory)]
+
+    ended = bench.run(shell_job(f"exit {code}"), warning=NEVER)
+
+    assert (ended.code, ended.markers) == (code, [f"exit.run.{code}"])
+    assert eventually(lambda: leftovers() == [], 10)
+
+
+def test_the_job_reads_its_input_as_ever(bench: RunnerBench, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("put in\n")
+
+    ended = bench.run(JobSpec("cat", stdin_path=tmp_path / "in"), warning=NEVER)
+
+    assert (ended.code, ended.stdout) == (0, b"put in\n")
+
+
+def test_a_signal_to_the_batch_job_reaches_it_besides(
+    batch: RunnerBench, fifo: Callable[[str], Path]
+) -> None:
+    up = fifo("up")
+    written = batch.write(
+        shell_job('trap "exit 7" TERM; echo >"$1"; while :; do sleep 0.01; done', up), warning=NEVER
+    )
+
+    with subprocess.Popen([batch.shell, str(written)], env={"PATH": PATH, "JOB_ID": "17"}) as started:
+        up.read_text()
+        started.terminate()
+
+    assert (started.returncode, batch.markers()) == (7, ["exit.run.7", "signalled"])
+
+
+def test_a_signal_to_the_session_reaches_the_job_once(
+    process: RunnerBench, fifo: Callable[[str], Path]
+) -> None:
+    """The client signals all processes, so the runner passes nothing on."""
+    up, down = fifo("up"), fifo("down")
+    caught = 'trap "echo caught" TERM; echo >"$1"; while ! read x <"$2"; do :; done; exit 7'
+    written = process.write(shell_job(caught, up, down), warning=NEVER)
+
+    with subprocess.Popen(
+        [process.shell, str(written)], env={"PATH": PATH}, start_new_session=True
+    ) as started:
+        up.read_text()
+        os.killpg(started.pid, signal.SIGTERM)
+        assert eventually(lambda: process.read("stdout") == b"caught\n", 10)
+        down.write_text("\n")
+
+    assert (started.returncode, process.markers()) == (7, ["exit.run.7", "signalled"])
+    assert process.read("stdout") == b"caught\n"
+
+
+def test_the_time_that_has_passed_before_the_launch_counts(bench: RunnerBench) -> None:
+    run = Run(
+        job_id="a1",
+        attempt=1,
+        folder="/spool/jobs/a1",
+        events="/spool/events",
+        directory="/data",
+        spec=JobSpec("a"),
+        launch=SINGLE,
+        frame=bench.frame,
+        warning=WalltimeWarning("USR1", 540),
+    )
+    lines = render_runner(run).splitlines()
+    begun = lines.index("_jpsi_start=0; { read -r _jpsi_start _ </proc/uptime; } 2>/dev/null || :")
+
+    assert begun < lines.index("cd /data || _jpsi_end directory 125")
+    assert "_jpsi_left=$((540 - ${_jpsi_now%.*} + ${_jpsi_start%.*}))" in lines
+
+
+@pytest.mark.parametrize(
+    ("spec", "config", "after"),
+    [
+        (spec(("USR1", 60), 10), ExecutorConfig(), 540),
+        (spec(("USR1", 60)), BatchConfig(default_duration=timedelta(minutes=10)), 540),
+        (spec(("USR1", 0.5), 1), ExecutorConfig(), 59),
+        (spec(("USR1", 60), 0), BatchConfig(), None),
+        (spec(None, 10), BatchConfig(), None),
+    ],
+    ids=["duration", "configured", "fraction", "unlimited", "none"],
+)
+def test_the_warning_is_before_the_end_of_the_walltime(
+    spec: JobSpec, config: ExecutorConfig, after: int | None
+) -> None:
+    assert WalltimeWarning.of(spec, config) == (None if after is None else WalltimeWarning("USR1", after))
+
+
+def test_a_warning_needs_a_limit_that_leaves_time_for_it() -> None:
+    config = ExecutorConfig()
+
+    assert list(warning_problems(spec(("USR1", 60), 10), config)) == []
+    assert list(warning_problems(spec(None), config)) == []
+    assert list(warning_problems(spec(("USR1", 60)), config)) == [
+        "attributes.warn: the job has no time limit, before whose end it could be warned; set duration"
+    ]
+    assert list(warning_problems(spec(("USR1", 60), 1), config)) == [
+        "attributes.warn is 60 s before the end, and the job may run for 0:01:00 only"
+    ]
