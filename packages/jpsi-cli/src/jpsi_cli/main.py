@@ -7,6 +7,8 @@ import gc
 import os
 import sys
 import traceback
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import NoReturn
 
 import click
@@ -21,6 +23,8 @@ from .options import SETTINGS
 from .submission import CONVERT, RESUBMIT, RUN, SCRIPT, SUBMIT, VALIDATE
 
 _NAME = "jpsi"
+# How many commands a message names; of more, it says that there are others.
+_MOST_COMMANDS = 4
 # Set by click's shell completion scripts.
 _COMPLETION = "_JPSI_COMPLETE"
 # The number of new objects after which garbage is collected. By default it is so small that the interpreter
@@ -79,6 +83,10 @@ def _report_bug() -> int:
 
 
 def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
+    if isinstance(error, click.NoSuchOption) and error.possibilities:
+        # click names all of them by the alphabet
+        closest = get_close_matches(error.option_name, error.possibilities, n=1, cutoff=0.0)
+        error = click.NoSuchOption(error.option_name, possibilities=closest, ctx=error.ctx)
     text = error.format_message()
     text = f"{text[:1].lower()}{text[1:]}"
     options = [] if error.ctx is None else [name for it in error.ctx.command.params for name in it.opts]
@@ -87,7 +95,7 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     if isinstance(error, click.NoSuchOption) and "--project" in options and error.option_name in _SLURM:
         text = f"no such option '{error.option_name}'; jpsi {_SLURM[error.option_name]}"
     elif others := _commands_with(error):
-        text = f"{text.removesuffix('.')}; it is one of {' and '.join(f'jpsi {name}' for name in others)}"
+        text = f"{text.removesuffix('.')}; {_list_words(others)} {'has' if len(others) == 1 else 'have'} it"
     messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
 
@@ -120,14 +128,32 @@ _SLURM = {
 
 
 def _commands_with(error: click.UsageError) -> list[str]:
-    """Return the commands that have the option which was typed after another, if that has none like it."""
-    if not isinstance(error, click.NoSuchOption) or error.possibilities:
+    """Return the commands that have the option which was typed after another, if that has none like it.
+
+    If others of the same group have it, such as `jpsi workflow run`, these are meant.
+    """
+    if not isinstance(error, click.NoSuchOption) or error.possibilities or error.ctx is None:
         return []
+    group = error.ctx.parent
+    if group is not None and isinstance(group.command, click.Group):
+        path, commands = group.command_path, group.command.commands
+        if found := _with_option(commands, error.option_name, path):
+            return found
+    return _with_option(cli.commands, error.option_name, _NAME)
+
+
+def _with_option(commands: Mapping[str, click.Command], option: str, path: str) -> list[str]:
     return [
-        name
-        for name, it in cli.commands.items()
-        if any(error.option_name in parameter.opts for parameter in it.params)
+        f"{path} {name}"
+        for name, it in sorted(commands.items(), key=lambda it: it[0] != "run")
+        if any(option in parameter.opts for parameter in it.params)
     ]
+
+
+def _list_words(words: Sequence[str]) -> str:
+    """Return words as in `a, b and c`; of many, only the first ones."""
+    shown = [*words[:_MOST_COMMANDS], "others"] if len(words) > _MOST_COMMANDS + 1 else words
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
 def _command_path(error: click.UsageError, arguments: list[str]) -> str:

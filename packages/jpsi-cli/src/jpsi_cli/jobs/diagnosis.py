@@ -301,6 +301,13 @@ _ERROR_PATTERNS = (
     (r"(?P<what>[^\s:'\"]+)['\"]?: permission denied", "{what} may not be read, written or executed by you"),
     (
         (
+            r"no such file or directory: ['\"]?(?P<what>/[^\s'\"]+)|"
+            r"(?P<name>(?<![^\s:'\"])/[^\s:'\"]+)['\"]?: no such file or directory"
+        ),
+        "{what} does not exist on the node",
+    ),
+    (
+        (
             r"no such file or directory: ['\"]?(?P<what>[^\s'\"]+)|"
             r"(?P<name>[^\s:'\"]+)['\"]?: no such file or directory"
         ),

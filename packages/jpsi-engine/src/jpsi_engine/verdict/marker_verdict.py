@@ -42,6 +42,8 @@ class Stop:
     repeats: int = 0
     #: Why a dependency of the job cannot be met, if that is why it was to end.
     unmet: str = ""
+    #: True if the batch system showed the job waiting right before jpsi cancelled it.
+    was_waiting: bool = False
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Stop:
@@ -53,7 +55,8 @@ class Stop:
         why = TIMEOUT if content.get("why") == TIMEOUT else CANCEL
         time, repeats = datetime.fromisoformat(content["time"]), int(content.get("repeats", 0))
         is_late, unmet = content.get("late") is True, str(content.get("unmet", ""))
-        return cls(why, time, is_late=is_late, repeats=repeats, unmet=unmet)
+        waiting = content.get("waiting") is True
+        return cls(why, time, is_late=is_late, repeats=repeats, unmet=unmet, was_waiting=waiting)
 
     @property
     def content(self) -> dict[str, Any]:
@@ -61,7 +64,8 @@ class Stop:
         late = {"late": True} if self.is_late else {}
         repeats = {"repeats": self.repeats} if self.repeats else {}
         unmet = {"unmet": self.unmet} if self.unmet else {}
-        return {"why": self.why, "time": self.time.isoformat(), **late, **repeats, **unmet}
+        waiting = {"waiting": True} if self.was_waiting else {}
+        return {"why": self.why, "time": self.time.isoformat(), **late, **repeats, **unmet, **waiting}
 
 
 @attrs.frozen(slots=True)
