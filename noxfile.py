@@ -518,6 +518,7 @@ def benchmarks(session: nox.Session) -> None:
             if name == "functions"
             else ()
         ),
+        "hyperqueue",
     )
     session.run("python", "-m", f"benchmarks.{name}", *options)
 

@@ -16,6 +16,7 @@ import psij
 from jpsi.plugin import CommandResult
 from jpsi_psij.pbs_listing import parse_qstat
 from jpsi_psij.slurm_listing import expand_hosts, parse_squeue
+from jpsi_testing import PluginDirectory
 from psij import Job, JobExecutor, JobExecutorConfig, JobSpec, JobState, Launcher, ResourceSpecV1
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from psij.executors.batch.slurm import SlurmExecutorConfig, SlurmJobExecutor
@@ -202,6 +203,19 @@ def test_what_a_system_cannot_do_is_refused() -> None:
         executor.cancel(Job())
 
 
+def test_what_a_site_does_not_offer_is_refused(slurm: None, plugin_directory: PluginDirectory) -> None:
+    imports = "from jpsi.plugin import NOT_OFFERED, hookimpl"
+    plugin_directory.add(
+        "jpsi-site",
+        entry_points={"jpsi.overrides": {"slurm": "jpsi_site"}},
+        files={"jpsi_site.py": f"{imports}\nhold = hookimpl(lambda: NOT_OFFERED)\n"},
+    )
+    native_id = submit_elsewhere("slurm")
+
+    with pytest.raises(psij.SubmitException, match="the executor slurm cannot hold jobs"):
+        JobExecutor.get_instance("slurm").hold(with_native_id(native_id))
+
+
 def test_a_refusal_of_the_batch_system_is_raised(slurm: None) -> None:
     with pytest.raises(psij.SubmitException, match="job 99"):
         JobExecutor.get_instance("slurm").hold(with_native_id("99"))
@@ -245,9 +259,11 @@ def test_hosts_are_expanded() -> None:
     assert expand_hosts("") == []
 
 
-def squeue_row(native_id: str, state: str, reason: str, tasks: str = "1", directory: str = "/") -> str:
+def squeue_row(
+    native_id: str, state: str, reason: str, tasks: str = "1", directory: str = "/", start: str = "N/A"
+) -> str:
     first = [native_id, "me", state, reason, "(null)", tasks, "1", "10:00", "0:00", "debug"]
-    return "|=|".join([*first, "N/A", "N/A", directory, "", "login", "it|=|"])
+    return "|=|".join([*first, "N/A", start, directory, "", "login", "it|=|"])
 
 
 @pytest.mark.parametrize(
@@ -264,6 +280,15 @@ def test_held_jobs_of_slurm_are_held_in_each_of_its_states(word: str, reason: st
     (listed,) = parse_squeue(CommandResult(returncode=0, stdout=squeue_row("1", word, reason)))
 
     assert listed.status.state is state
+
+
+@pytest.mark.parametrize(("word", "is_known"), [("PENDING", False), ("RUNNING", True)])
+def test_the_start_of_a_job_that_waits_is_an_estimate(word: str, is_known: bool) -> None:
+    row = squeue_row("1", word, "Priority", start="2026-01-02T03:04:05")
+
+    (listed,) = parse_squeue(CommandResult(returncode=0, stdout=row))
+
+    assert (listed.info.dispatch_time is not None) == is_known
 
 
 def test_a_row_that_cannot_be_read_costs_no_other_row(caplog: pytest.LogCaptureFixture) -> None:

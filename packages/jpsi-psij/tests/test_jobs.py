@@ -70,10 +70,11 @@ def test_numbers_in_the_environment_become_text(executor: JobExecutor, tmp_path:
 
 
 def test_references_to_variables_are_plain_text(executor: JobExecutor, tmp_path: Path) -> None:
-    spec = JobSpec("/bin/echo", ["${HOME}"], stdout_path=tmp_path / "out")
+    spec = JobSpec("/bin/sh", ["-c", 'echo "$1" "$A"', "sh", "${HOME}"], environment={"A": "${HOME}"})
+    spec.stdout_path = tmp_path / "out"
 
     assert run(executor, spec).state is JobState.COMPLETED
-    assert (tmp_path / "out").read_text() == "${HOME}\n"
+    assert (tmp_path / "out").read_text() == "${HOME} ${HOME}\n"
 
 
 def test_a_cancelled_job_is_canceled(executor: JobExecutor) -> None:

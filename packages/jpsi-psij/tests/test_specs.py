@@ -73,15 +73,16 @@ def test_defaults_are_those_of_psij() -> None:
     assert spec_for_jpsi(spec, "local").attributes.duration is None
 
 
-def test_unknown_attributes_are_tolerated_with_one_warning() -> None:
-    for _ in range(2):
-        spec = JobSpec("/bin/true")
-        spec.wish = 1  # type: ignore[attr-defined]
-        if _ == 0:
-            with pytest.warns(UserWarning, match="JobSpec has no attribute wish"):
-                spec_for_jpsi(spec, "local")
-        else:
-            spec_for_jpsi(spec, "local")
+@pytest.mark.parametrize("part", ["JobSpec", "JobAttributes", "ResourceSpecV1"])
+def test_unknown_attributes_are_tolerated_with_one_warning(part: str) -> None:
+    spec = JobSpec("/bin/true", resources=ResourceSpecV1())
+    for it in (spec, spec.attributes, spec.resources):
+        if type(it).__name__ == part:
+            it.wish = 1  # type: ignore[union-attr]
+
+    with pytest.warns(UserWarning, match=f"{part} has no attribute wish"):
+        spec_for_jpsi(spec, "local")
+    spec_for_jpsi(spec, "local")  # a second warning would be an error
 
 
 def test_custom_attributes_get_the_names_of_jpsi() -> None:
@@ -131,6 +132,8 @@ def test_states_have_the_values_and_the_order_of_psij() -> None:
     assert JobState.ACTIVE.is_greater_than(JobState.QUEUED)
     assert JobState.FAILED.is_greater_than(JobState.COMPLETED) is None
     assert JobState.NEW.is_greater_than(JobState.NEW) is False
+    assert JobState.HELD.is_greater_than(JobState.QUEUED) is None
+    assert JobState.ACTIVE.is_greater_than(JobState.HELD)
     assert [str(it) for it in JobState if it.final] == names[3:]
     assert psij.JobStateOrder.prev(JobState.ACTIVE) is JobState.QUEUED
     assert psij.JobStateOrder.prev(JobState.FAILED) is None

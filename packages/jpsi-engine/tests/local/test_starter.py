@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ def killed(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
 
 setattr(owner, name, killed)
-module.main()
+main = module.main
 """
 
 
@@ -75,7 +76,7 @@ def starter_pid() -> int:
     """Return the pid of the process that starts programs for this one."""
     assert starter._shared is not None
     found = subprocess.run(
-        ["pgrep", "-f", f"{job_starter.__file__}"], check=True, capture_output=True, text=True
+        ["pgrep", "-f", f"{Path(job_starter.__file__).parent}$"], check=True, capture_output=True, text=True
     ).stdout.split()
     return max(map(int, found))
 
@@ -273,3 +274,79 @@ def test_other_jobs_are_run_by_a_shell(
     assert status is not None
     assert status.exit_code == (127 if change.get("executable") == "missing" else 0)
     assert list(state_home.glob(f"work/local/*/jobs/{job.id}/run.1"))
+
+
+def test_a_program_inherits_what_this_process_has_now(executor: JobExecutor, tmp_path: Path) -> None:
+    """Another process starts it then, as the one before has what this process had."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    limits = []
+    for limit in (0, 512):
+        resource.setrlimit(resource.RLIMIT_CORE, (limit, hard))
+        job = Job(JobSpec("/bin/sh", ["-c", "ulimit -c"], stdout_path=tmp_path / "out"))
+        executor.submit(job)
+        assert job.wait(PATIENCE) is not None
+        limits.append((tmp_path / "out").read_text())
+        assert job.streams is not None
+        assert not list(job.streams.stderr.parent.glob("run.*"))
+    resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+
+    assert limits == ["0\n", "1\n"]
+
+
+def test_a_job_that_is_cancelled_leaves_the_marker_of_the_signal(
+    executor: JobExecutor, state_home: Path, proof: Path
+) -> None:
+    job = waiting(proof)
+    executor.submit(job)
+    while not proof.read_text():
+        pass
+
+    job.cancel()
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.exit_code, status.evidence) == (JobState.CANCELED, 143, Evidence.MARKER)
+    markers = {it.name for it in state_home.glob(f"work/local/*/jobs/{job.id}/{job.id}.*")}
+    assert markers == {f"{job.id}.1.signalled", f"{job.id}.1.exit.run.143"}
+
+
+def test_a_job_that_catches_the_signal_of_its_cancel_is_cancelled(executor: JobExecutor, proof: Path) -> None:
+    """Its exit code alone would say that it has ended by itself."""
+    command = "trap 'exit 0' TERM; echo ran >>\"$1\"; while :; do sleep 0.01; done"
+    job = Job(JobSpec("/bin/sh", ["-c", command, "sh", str(proof)]))
+    executor.submit(job)
+    while not proof.read_text():
+        pass
+
+    job.cancel()
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.exit_code) == (JobState.CANCELED, 0)
+
+
+def test_a_single_job_costs_no_second_process(executor: JobExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starter, "_JOBS_BEFORE", 1)
+    monkeypatch.setattr(starter, "_jobs", 0)
+    job = Job(JobSpec("/bin/true"))
+
+    executor.submit(job)
+
+    assert job.wait(PATIENCE) is not None
+    assert starter._shared is None
+
+
+def test_a_forked_child_has_its_own_starter(executor: JobExecutor) -> None:
+    first = Job(JobSpec("/bin/true"))
+    executor.submit(first)
+    assert first.wait(PATIENCE) is not None
+    assert starter._shared is not None
+    pid = os.fork()
+    if pid == 0:
+        os._exit(7 if starter._shared is None else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    job = Job(JobSpec("/bin/true"))
+    executor.submit(job)
+    assert job.wait(PATIENCE) is not None
+    assert job.status.evidence is Evidence.MARKER

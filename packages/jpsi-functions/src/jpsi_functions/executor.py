@@ -84,8 +84,7 @@ class FunctionExecutor(Executor):
         with_progress: bool = False,
     ) -> None:
         if max_workers is not None and max_workers <= 0:
-            msg = "max_workers must be greater than 0"
-            raise ValueError(msg)
+            raise ValueError("max_workers must be greater than 0")
         #: The executor of the jobs.
         self.jobs = JobExecutor(name, url=url, config=config)
         is_remote = not self.jobs.files.are_local
@@ -157,8 +156,7 @@ class FunctionExecutor(Executor):
         deadline = None if timeout is None else time.monotonic() + timeout
         self._check_open()
         if chunksize is not None and chunksize < 1:
-            msg = "chunksize must be at least 1"
-            raise ValueError(msg)
+            raise ValueError("chunksize must be at least 1")
         calls: list[Arguments] = [(arguments, {}) for arguments in zip(*iterables, strict=False)]
         if chunksize is None:
             jobs = _MAP_JOBS if self._max_workers is None else _JOBS_PER_WORKER * self._max_workers
@@ -220,8 +218,7 @@ class FunctionExecutor(Executor):
 
     def _check_open(self) -> None:
         if self._is_shut_down:
-            msg = "cannot schedule new futures after shutdown"
-            raise RuntimeError(msg)
+            raise RuntimeError("cannot schedule new futures after shutdown")
 
     def _stored(self, fn: Callable[..., Any], function: bytes, arguments: bytes, items: int) -> Call:
         """Write the files of a call."""

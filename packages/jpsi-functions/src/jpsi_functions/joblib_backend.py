@@ -50,8 +50,7 @@ class JpsiBackend(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
     def effective_n_jobs(self, n_jobs: int | None) -> int:
         """Return the number of jobs at a time."""
         if n_jobs == 0:
-            msg = "n_jobs == 0 in Parallel has no meaning"
-            raise ValueError(msg)
+            raise ValueError("n_jobs == 0 in Parallel has no meaning")
         return n_jobs if n_jobs is not None and n_jobs > 0 else self._options.get("max_workers") or _JOBS
 
     def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:  # noqa: ANN401  joblib has no types

@@ -67,8 +67,7 @@ class JobExecutor:
                 settings = attrs.evolve(current, **{key: it for key, it in changes.items() if key in fields})
             self._executor = jpsi.JobExecutor(known, version_constraint, url, settings)
         except (jpsi.PluginError, jpsi.ConfigError) as e:
-            msg = "; ".join([str(e), *_unread_descriptors()])
-            raise ValueError(msg) from e
+            raise ValueError("; ".join([str(e), *_unread_descriptors()])) from e
 
     @staticmethod
     def get_instance(

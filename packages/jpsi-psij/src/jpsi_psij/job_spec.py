@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
@@ -134,7 +133,8 @@ def spec_for_jpsi(spec: JobSpec, executor: str) -> jpsi.JobSpec:
         InvalidJobException: the resources are of a class that jpsi does not have.
         TypeError: the environment has a name or value that psij-python refuses.
     """
-    _warn_of_unknown_names(spec)
+    for part in (spec, spec.attributes, spec.resources):
+        _warn_of_unknown_names(part)
     environment = _environment(spec.environment) or {}
     if spec.resources is not None and not isinstance(spec.resources, ResourceSpecV1):
         raise jpsi.InvalidJobException(f"resources must be a ResourceSpecV1, not {spec.resources!r}")
@@ -181,10 +181,9 @@ def _list(items: Iterable[T]) -> list[T] | None:
 
 
 def _attributes_for_jpsi(attributes: JobAttributes, executor: str) -> jpsi.JobAttributes:
-    _warn_of_unknown_names(attributes)
     custom = attributes.custom_attributes or {}
     # processes of this machine have no walltime with psij-python
-    duration = None if executor == "local" or attributes.duration is None else _rounded(attributes.duration)
+    duration = None if executor == "local" else attributes.duration
     return jpsi.JobAttributes(
         duration=duration,
         queue_name=attributes.queue_name,
@@ -196,10 +195,6 @@ def _attributes_for_jpsi(attributes: JobAttributes, executor: str) -> jpsi.JobAt
     )
 
 
-def _rounded(duration: timedelta) -> timedelta:
-    return timedelta(days=duration.days, seconds=duration.seconds + bool(duration.microseconds))
-
-
 def _custom_name(name: str) -> str:
     prefix, dot, option = name.partition(".")
     return f"{_PREFIXES.get(prefix, prefix)}{dot}{option}"
@@ -208,9 +203,11 @@ def _custom_name(name: str) -> str:
 _warned: set[tuple[str, str]] = set()
 
 
-def _warn_of_unknown_names(part: JobSpec | JobAttributes) -> None:
+def _warn_of_unknown_names(part: JobSpec | JobAttributes | ResourceSpec | None) -> None:
     """Warn once of each attribute that was assigned and that psij does not have; it has no effect."""
     kind = type(part)
+    if part is None or not attrs.has(kind):
+        return
     for name in vars(part).keys() - {field.name for field in attrs.fields(kind)} - {"_name"}:
         if (kind.__name__, name) not in _warned:
             _warned.add((kind.__name__, name))

@@ -117,8 +117,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
         jobs = self._recall([it.id for it in stored])
         if missing := [it for it in stored if it.id not in {job.id for job in jobs}]:
             found = "; ".join(f"jpsi cancel {it.id} (executor {it.origin.name})" for it in missing)
-            msg = f"jobs of an earlier run write to files of {snakemake_job.name}: {found}"
-            raise WorkflowError(msg)
+            raise WorkflowError(f"jobs of an earlier run write to files of {snakemake_job.name}: {found}")
         new = [job for job in jobs if job.status.state is jpsi.JobState.NEW]
         if self.workflow.dag_settings.force_incomplete:
             self._end([job for job in jobs if job not in new])
@@ -131,15 +130,13 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
         try:
             return earlier_jobs.live_jobs()
         except jpsi.JpsiError as e:
-            msg = f"cannot look for jobs of an earlier run: {e}"
-            raise WorkflowError(msg) from e
+            raise WorkflowError(f"cannot look for jobs of an earlier run: {e}") from e
 
     def _recall(self, job_ids: Sequence[str]) -> Sequence[jpsi.Job]:
         try:
             return self._executor.recall(job_ids) if job_ids else []
         except jpsi.JpsiError as e:
-            msg = f"cannot follow jobs of an earlier run: {e}"
-            raise WorkflowError(msg) from e
+            raise WorkflowError(f"cannot follow jobs of an earlier run: {e}") from e
 
     def _end(self, jobs: Sequence[jpsi.Job]) -> None:
         """Cancel jobs, and wait until they have ended."""

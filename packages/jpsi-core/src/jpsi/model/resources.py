@@ -26,17 +26,15 @@ class ResourceSpecV1(ResourceSpec):
     """A homogeneous set of processes on homogeneous nodes.
 
     Every count is None until it is set, and None counts as its default of 1 (0 for GPUs). Wrong values
-    may be assigned; `submit` reports them all. See `uneven` for nodes of which some have fewer processes.
-
-    Raises:
-        InvalidJobException: the process count given is no multiple of the other counts.
+    may be assigned; `submit` reports them all. The constructor raises InvalidJobException if the process
+    count is no multiple of other counts; `uneven` is for nodes of which some have fewer processes.
     """
 
     #: Nodes to allocate.
     node_count: int | None = None
     #: Processes in total.
     process_count: int | None = None
-    #: Processes on each node; the last node may have fewer.
+    #: Processes on each node.
     processes_per_node: int | None = None
     #: Cores for each process.
     cpu_cores_per_process: int | None = None
@@ -52,15 +50,13 @@ class ResourceSpecV1(ResourceSpec):
         # `submit` reports what is no count
         total, nodes, per_node = (it if type(it) is int and it > 0 else None for it in counts)
         if nodes and per_node and total not in {None, nodes * per_node}:
-            msg = f"process_count {total} is not node_count {nodes} times processes_per_node {per_node}"
-            raise InvalidJobException(msg)
-        if total is not None and total % (nodes or per_node or 1):
-            name = "node_count" if nodes else "processes_per_node"
-            msg = (
-                f"process_count {total} is no multiple of {name} {nodes or per_node}; "
-                "ResourceSpecV1.uneven() permits nodes with fewer processes than others"
-            )
-            raise InvalidJobException(msg)
+            problem = f"not node_count {nodes} times processes_per_node {per_node}"
+        elif total is not None and total % (nodes or per_node or 1):
+            other = f"node_count {nodes}" if nodes else f"processes_per_node {per_node}"
+            problem = f"no multiple of {other}; ResourceSpecV1.uneven() permits nodes with fewer processes"
+        else:
+            return
+        raise InvalidJobException(f"process_count {total} is {problem}")
 
     @classmethod
     def uneven(cls, *, process_count: int | None = None, **fields: Any) -> Self:  # noqa: ANN401  those of the class

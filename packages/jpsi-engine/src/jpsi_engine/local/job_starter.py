@@ -295,7 +295,3 @@ def main() -> None:
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     requests.send(b"+")
     Starter(requests, ends, reader).run()
-
-
-if __name__ == "__main__":
-    main()

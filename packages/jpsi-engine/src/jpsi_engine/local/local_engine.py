@@ -88,11 +88,11 @@ class LocalEngine(Engine):
         """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
         found = [*array_problems(spec), *local_problems(spec, self._shell[0])]
         found += warning_problems(spec, self._setup.config)
-        needed = core_count(spec.resources)
-        if self._slots is not None and needed > self._slots.count:
+        if self._slots is not None and (needed := core_count(spec.resources)) > self._slots.count:
             found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
         # the runner inherits this program's environment, and execs a command that sets up the job's own
-        return found if found or any(exec_limits(spec)) else list(exec_limits(spec, os.environ))
+        beyond = list(exec_limits(spec, os.environ))
+        return found if found or (beyond and any(exec_limits(spec))) else beyond
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
         """Stop waiting for slots for these jobs; see `jpsi.plugin.engine.Engine`."""
@@ -127,9 +127,10 @@ class LocalEngine(Engine):
     def _start(self, submission: Submission) -> SupervisedProcess:
         """Start a job; if slots are limited, it occupies its slots until its process ends."""
         self._open()
-        slots, needed = self._slots, core_count(submission.spec.resources)
+        slots = self._slots
         if slots is None:
             return self._start_process(submission)
+        needed = core_count(submission.spec.resources)
         acquired = self._submit_queue.acquire([submission.job_id], lambda: slots.acquire(needed))
         try:
             job = self._start_process(submission)

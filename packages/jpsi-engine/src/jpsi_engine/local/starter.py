@@ -111,7 +111,11 @@ class Starter:
         self._ends, ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             socket.send_fds(self._requests, [b"ends"], [ends.fileno()])
-            python = [sys.executable, "-I", "-S", job_starter.__file__]
+            # imported, so that it need not be compiled each time
+            folder, name = os.path.split(job_starter.__file__)
+            module = name.removesuffix(".py")
+            program = f"import sys; sys.path.append(sys.argv[1]); from {module} import main; main()"
+            python = [sys.executable, "-I", "-S", "-c", program, folder]
             # the shell ends at once, so that this process has no child for which it might wait
             started = spawn(["/bin/sh", "-c", '"$@" &', "sh", *python], requests.fileno())
             with contextlib.suppress(ChildProcessError):
