@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         select_live_jobs,
         short_ids,
     )
+    from .usage import Amount, Usage, read_usage
     from .waiting import wait_for_ends
 else:
     # Most commands use a part of it, and `jpsi run` hardly any.
@@ -68,6 +69,7 @@ else:
                 "index_list job_title job_with_index match_jobs select_job select_jobs select_live_jobs "
                 "short_ids"
             ),
+            ".usage": "Amount Usage read_usage",
             ".waiting": "wait_for_ends",
         },
     )
