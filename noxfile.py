@@ -513,6 +513,12 @@ def benchmarks(session: nox.Session) -> None:
         "jpsi-jobspec",
         "jpsi-records[postgresql]",
         "psij-python",
+        *(
+            ("jpsi-functions[submitit]", "dask-jobqueue", "executorlib[cluster]")
+            if name == "functions"
+            else ()
+        ),
+        "hyperqueue",
     )
     session.run("python", "-m", f"benchmarks.{name}", *options)
 
@@ -588,7 +594,8 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the types of every package, of benchmarks, chaos and examples with mypy."""
-    _install(session, *PACKAGES, "jpsi-testing", "jpsi-cli[top]", "jpsi-pilot[dask]", *_tools("types"))
+    extras = ("jpsi-cli[top]", "jpsi-functions[joblib,submitit]", "jpsi-pilot[dask]")
+    _install(session, *PACKAGES, "jpsi-testing", *extras, *_tools("types"))
     for package in WITH_CODE.values():
         session.run("mypy", *session.posargs, package.source)
     session.run("mypy", *session.posargs, "benchmarks")

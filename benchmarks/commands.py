@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.discovery import processor_seconds
@@ -40,7 +40,14 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
-    rounds = parser.parse_args().rounds
+    print(
+        f"{machine()}\n\n| command | `{_REFERENCE}` | CPU, ms | over that | to reach |\n|---|--:|--:|--:|--:|"
+    )
+    measure(parser.parse_args().rounds, lambda *cells: print(f"| {' | '.join(cells)} |"))
+
+
+def measure(rounds: int, row: Callable[[str, str, str, str, str], None]) -> None:
+    """Call `row` for each command with its cells: the command, the reference, figures, and the goal."""
     with tempfile.TemporaryDirectory() as place:
         Path(place, "request.yaml").write_text(_REQUEST, encoding="ascii")
         _run(place, ["-m", "jpsi_cli", "request", "submit", "request.yaml", "--records", "records"])
@@ -48,13 +55,15 @@ def main() -> None:
             _run(place, words)  # compiles
         measures = {name: lambda words=words: _run(place, words) for name, (words, _) in _COMMANDS.items()}
         found = interleave(rounds, measures)
-    reference = statistics.median(found[_REFERENCE])
-    print(f"{machine()}\n\n| command | CPU, ms | over the interpreter, ms | to reach |\n|---|--:|--:|--:|")
+    bare = found.pop(_REFERENCE)
     for name, seconds in found.items():
-        median = statistics.median(seconds)
-        over = f"{1000 * (median - reference):.0f}" if name != _REFERENCE else ""
-        spread = f"{1000 * min(seconds):.0f} to {1000 * max(seconds):.0f}"
-        print(f"| `{name}` | {1000 * median:.0f} ({spread}) | {over} | {_COMMANDS[name][1]} |")
+        over = f"{1000 * (statistics.median(seconds) - statistics.median(bare)):.0f}"
+        row(f"`{name}`, CPU ms", _spread(bare), _spread(seconds), over, _COMMANDS[name][1])
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    median, low, high = (1000 * it for it in (statistics.median(seconds), min(seconds), max(seconds)))
+    return f"{median:.0f} ({low:.0f} to {high:.0f})"
 
 
 def _run(home: str, words: Sequence[str]) -> float:

@@ -15,8 +15,8 @@ _FIRST = 20
 
 def time_of(count: int) -> dict[str, float]:
     """Return the seconds to submit so many jobs: by the clock, and this process's processor time."""
-    library = _warm_up()
-    jobs = _jobs(library, count)
+    library = warm_up()
+    jobs = jobs_of(library, count)
     begun, used = time.perf_counter(), time.process_time()
     library.executor.submit_many(jobs)
     return {"clock": time.perf_counter() - begun, "own": time.process_time() - used}
@@ -24,11 +24,11 @@ def time_of(count: int) -> dict[str, float]:
 
 def memory_of(count: int) -> float:
     """Return the bytes for each of so many waiting jobs: the job and its spec, and jpsi's state for it."""
-    library = _warm_up()
+    library = warm_up()
     gc.collect()
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    jobs = _jobs(library, count)
+    jobs = jobs_of(library, count)
     library.executor.submit_many(jobs)
     # polls the queue for all of them, and keeps the answers
     library.executor.info(jobs[0])
@@ -38,11 +38,13 @@ def memory_of(count: int) -> float:
     return (after - before) / count
 
 
-def _warm_up() -> Library:
+def warm_up() -> Library:
+    """Return jpsi after its first jobs."""
     library = Library("jpsi", "slurm")
-    library.executor.submit_many(_jobs(library, _FIRST))
+    library.executor.submit_many(jobs_of(library, _FIRST))
     return library
 
 
-def _jobs(library: Library, count: int) -> list[Any]:
+def jobs_of(library: Library, count: int) -> list[Any]:
+    """Return new jobs that differ in their arguments."""
     return [library.job("/bin/true", str(number)) for number in range(count)]

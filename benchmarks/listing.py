@@ -1,65 +1,65 @@
-"""Measures the time of `jpsi ls --members` by the number of jobs, beside an interpreter that does nothing."""
+"""Measures the time of `jpsi ls` by the number of jobs, beside an interpreter that does nothing."""
 
 from __future__ import annotations
 
 import os
-import resource
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.discovery import processor_seconds
 from benchmarks.libraries import Library
 
-_ROUNDS = 7
-_COMMANDS = {"bare": ["-c", "pass"], "jpsi": ["-m", "jpsi_cli", "ls", "--members"]}
+_BARE = ["-c", "pass"]
+_LS = ["-m", "jpsi_cli", "ls"]
 
 
-def of_waiting(count: int) -> dict[str, list[float]]:
-    """Return the seconds, by the clock and of a core, to list jobs that wait in arrays."""
+def of_waiting(count: int, rounds: int, options: Sequence[str]) -> dict[str, list[tuple[float, float]]]:
+    """Return the seconds, by the clock and of a core, of each call that lists jobs that wait in arrays.
+
+    Args:
+        count: the number of jobs.
+        rounds: the number of calls.
+        options: options of `jpsi ls`.
+
+    Returns:
+        The seconds by the competitor: `bare` and `jpsi`, which take turns.
+    """
     library = Library("jpsi", "slurm")
     library.executor.submit_many(_jobs(library, count))
-    return _time_listing(count)
+    return _time_listing(rounds, options)
 
 
-def of_ended(count: int) -> dict[str, list[float]]:
-    """Return the seconds, by the clock and of a core, to list single jobs that have ended on this machine."""
+def of_ended(count: int, rounds: int, options: Sequence[str]) -> dict[str, list[tuple[float, float]]]:
+    """Return as `of_waiting` does the seconds to list single jobs that have ended on this machine."""
     library = Library("jpsi", "local")
     jobs = _jobs(library, count)
     library.submit(jobs)
     library.wait(jobs)
-    return _time_listing(count)
+    return _time_listing(rounds, options)
 
 
 def _jobs(library: Library, count: int) -> list[Any]:
     return [library.job("/bin/true", str(number)) for number in range(count)]
 
 
-def _time_listing(count: int) -> dict[str, list[float]]:
-    found = {name: list(_time_command(command, count)) for name, command in _COMMANDS.items()}
-    return {
-        name: [statistics.median(kind) for kind in zip(*took, strict=True)] for name, took in found.items()
-    }
-
-
-def _time_command(command: list[str], count: int) -> Iterator[tuple[float, float]]:
-    """Yield the times of each call but the first, which compiles the imported modules."""
+def _time_listing(rounds: int, options: Sequence[str]) -> dict[str, list[tuple[float, float]]]:
+    """Time each call but the first, which compiles the imported modules and keeps a copy of what it read."""
+    commands = {"bare": _BARE, "jpsi": [*_LS, *options]}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     # as after an installation: modules are compiled once
     environment = {name: it for name, it in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    for number in range(1 + _ROUNDS):
-        before, begun = _used(), time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, *command], check=True, env=environment, stdout=subprocess.PIPE, text=True
-        )
-        elapsed = time.perf_counter() - begun
-        assert "jpsi_cli" not in command or done.stdout.count("\n") == 1 + count
-        if number:
-            yield elapsed, _used() - before
-
-
-def _used() -> float:
-    """Return the processor time of all child processes that have ended."""
-    found = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return found.ru_utime + found.ru_stime
+    # of folders that changed in the last two seconds, no copy is kept
+    time.sleep(3)
+    for number in range(1 + rounds):
+        for name, command in commands.items():
+            before, begun = processor_seconds(), time.perf_counter()
+            subprocess.run(
+                [sys.executable, *command], check=True, env=environment, stdout=subprocess.PIPE, text=True
+            )
+            elapsed = time.perf_counter() - begun
+            if number:
+                found[name].append((elapsed, processor_seconds() - before))
+    return found

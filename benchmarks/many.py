@@ -30,6 +30,8 @@ from benchmarks.side_by_side import interleave, machine, percentile, run_measure
 from benchmarks.slurm_commands import is_local, tally
 from benchmarks.tables import Row, as_json, figure, markdown
 
+# The calls of each command that lists jobs.
+_LISTINGS = 7
 _PERCENTS = (50, 95)
 
 
@@ -224,8 +226,8 @@ class Many:
         count = self._size.listed
         say(f"{count:,} jobs are listed")
         waiting, ended = (
-            self._on_fake(listing.of_waiting, count),
-            self._measured(listing.of_ended, count),
+            self._on_fake(listing.of_waiting, count, _LISTINGS, ["--members"]),
+            self._measured(listing.of_ended, count, _LISTINGS, ["--members"]),
         )
         unit = "s of a core (by the clock)"
         what = f"`jpsi ls --members` of {count:,} jobs that wait in arrays, beside `python -c pass`, {unit}"
@@ -235,7 +237,7 @@ class Many:
         }.items():
             yield Row(
                 what=text,
-                found={name: f"{figure(used)} ({figure(clock)})" for name, (clock, used) in found.items()},
+                found={name: _used_and_clock(times) for name, times in found.items()},
                 goal="< 1",
             )
 
@@ -271,6 +273,11 @@ def _of_bare(found: Mapping[str, float], bare: str) -> str:
 def _commands(found: Mapping[str, Any]) -> Counter[str]:
     """Return the number of commands that submit jobs and poll them for an hour."""
     return Counter(found["to submit"]) + Counter(found["in an hour"])
+
+
+def _used_and_clock(times: list[tuple[float, float]]) -> str:
+    clock, used = map(statistics.median, zip(*times, strict=True))
+    return f"{figure(used)} ({figure(clock)})"
 
 
 def _percentiles(values: list[float]) -> str:

@@ -31,16 +31,19 @@ _ROOT = Path(__file__).parent.parent
 _MEMORY_FILE_SYSTEM = Path("/dev/shm")  # noqa: S108
 
 
-def run_measurement(directory: str | None, measurement: Callable[..., T], *arguments: object) -> T:
+def run_measurement(
+    directory: str | None, measurement: Callable[..., T], *arguments: object, patience: float = PATIENCE
+) -> T:
     """Return the result of a measurement in a process and a home directory of its own.
 
     Args:
         directory: the directory for home directories; None is a tmpfs if there is one.
         measurement: a function of a module of this package.
         arguments: its arguments.
+        patience: the longest time for it, in seconds.
     """
     with _process(directory, measurement, arguments) as process:
-        output, _ = process.communicate(timeout=PATIENCE)
+        output, _ = process.communicate(timeout=patience)
         assert process.returncode == 0, f"{measurement.__name__} has failed"
         result: T = json.loads(output.splitlines()[-1])
         return result

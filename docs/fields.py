@@ -60,7 +60,7 @@ ATTRIBUTES = (
 RESOURCES = (
     "ResourceSpecV1(process_count=8)",
     "ResourceSpecV1(node_count=2, processes_per_node=4)",
-    "ResourceSpecV1(process_count=7, processes_per_node=4)",
+    "ResourceSpecV1.uneven(process_count=7, processes_per_node=4)",
     "ResourceSpecV1(process_count=8, cpu_cores_per_process=4)",
     "ResourceSpecV1(node_count=2, processes_per_node=4, gpu_cores_per_process=1)",
     "ResourceSpecV1(node_count=1, exclusive_node_use=True)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -198,12 +199,82 @@ def test_a_converted_script_is_an_array(slurm: Run, fake: FakeScheduler, tmp_pat
 def test_this_machine_limits_how_many_run(run: Run) -> None:
     result = run("submit", "--array", "1-3%1", "--", "sh", "-c", "echo $JPSI_ARRAY_INDEX")
 
-    assert result.stderr.decode() == (
-        "jpsi: keep this command running until the last job has started: it limits how many run at a time\n"
-    )
     array = result.stdout.decode().strip()
+    assert re.fullmatch(
+        r"jpsi: local cannot limit how many run at a time, so process [0-9]+ on \S+ does: it has to "
+        r"run until the last has started\. If it is killed, jpsi ls shows that, and "
+        rf"jpsi wait {array} starts another\n",
+        result.stderr.decode(),
+    )
     assert run("wait", array).returncode == 0
     assert run("ls").stdout.decode().split()[-3:-1] == ["3", "COMPLETED"]
+
+
+@pytest.fixture
+def limited(run: Run, tmp_path: Path) -> str:
+    """An array whose first element runs, while the others wait for its end; return its id."""
+    os.mkfifo(tmp_path / "begun")
+    script = (
+        "echo $JPSI_ARRAY_INDEX >>started; [ $JPSI_ARRAY_INDEX != 1 ] || { echo >begun; exec sleep 100; }"
+    )
+    array = run("submit", "--array", "1-3%1", "--", "sh", "-c", script).stdout.decode().strip()
+    (tmp_path / "begun").read_text()
+    return array
+
+
+def test_a_cancel_reaches_the_elements_that_wait_for_others(run: Run, limited: str, tmp_path: Path) -> None:
+    assert "2 NEW, 1 ACTIVE" in run("ls").stdout.decode()
+
+    cancelled = run("cancel", limited)
+
+    assert (cancelled.returncode, cancelled.stderr) == (0, b"")
+    assert set(states(run).values()) == {"CANCELED"}
+    assert (tmp_path / "started").read_text() == "1\n"
+
+
+def test_a_hold_reaches_the_elements_that_wait_for_others(run: Run, limited: str, tmp_path: Path) -> None:
+    first, *others = run("ls", "--ids").stdout.decode().split()
+    assert run("hold", *others).returncode == 0
+    assert run("cancel", first).returncode == 0
+
+    assert [it["state"] for it in json.loads(run("ls", "--json").stdout)] == ["CANCELED", "NEW", "NEW"]
+    assert (tmp_path / "started").read_text() == "1\n"
+    assert run("release", *others).returncode == 0
+    assert run("wait", *others).returncode == 0
+    assert (tmp_path / "started").read_text() == "1\n2\n3\n"
+
+
+def test_the_elements_outlive_the_process_that_starts_them(run: Run, tmp_path: Path, limited: str) -> None:
+    note = run("ls", "--members").stdout.decode()
+    (process,) = set(re.findall(r"process ([0-9]+) on", note))
+    os.kill(int(process), signal.SIGKILL)
+
+    first = run("ls", "--ids").stdout.decode().split()[0]
+    assert run("cancel", first).returncode == 0
+    assert "no process does that; start one: jpsi wait" in run("ls", "--members").stdout.decode()
+    assert run("wait", limited).returncode != 0
+    assert (tmp_path / "started").read_text() == "1\n2\n3\n"
+    assert sorted(it["state"] for it in json.loads(run("ls", "--json").stdout)) == [
+        *("CANCELED", "COMPLETED", "COMPLETED")
+    ]
+
+
+def test_an_interrupted_submit_says_how_many_were_submitted(
+    start: Callable[..., Any], environment: dict[str, str], tmp_path: Path
+) -> None:
+    config = Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml")
+    config.parent.mkdir()
+    config.write_text("executors: {local: {config: {max_active: 1}}}\n")
+    os.mkfifo(tmp_path / "begun")
+    os.mkfifo(tmp_path / "go")
+
+    started = start("submit", "--array", "1-3", "--", "sh", "-c", ">begun; read line <go")
+    (tmp_path / "begun").read_text()
+    os.killpg(started.process.pid, signal.SIGINT)
+    code, _, errors = started.end()
+    (tmp_path / "go").write_text("\n")
+
+    assert (code, errors) == (130, b"jpsi: interrupted: 1 of 3 jobs were submitted\n")
 
 
 @pytest.mark.parametrize("text", ["1-x", "5-2", ""])

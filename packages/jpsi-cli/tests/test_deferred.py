@@ -8,17 +8,22 @@ import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 import jpsi
 from jpsi_cli.stored_jobs import deferred, dependencies
 from jpsi_cli.submission import submit
 from jpsi_engine import job_store
+from jpsi_engine.local.slots import Slots
+from jpsi_engine.scheduler import QuotaReached
 from jpsi_engine.spool import Spool
+from jpsi_engine.verdict import CANCEL, Stop
 from jpsi_testing.fake import FakeScheduler, on_path
 from stored_jobs import stored_job
 
@@ -258,7 +263,7 @@ def test_jobs_refused_together_are_judged_one_by_one(monkeypatch: pytest.MonkeyP
             two.id: jpsi.SubmitException("the controller is busy", transient=True),
         }
         failed = {job: reasons[job.id] for job in jobs}
-        raise jpsi.BulkException("2 jobs could not be submitted", failed=failed)  # noqa: EM101, TRY003  of a test
+        raise jpsi.BulkException("2 jobs could not be submitted", failed=failed)
 
     monkeypatch.setattr(jpsi.JobExecutor, "submit_many", refuse_both)
     submit_deferred(deferral.name)
@@ -303,6 +308,35 @@ def test_a_job_cancelled_while_its_submission_waits_is_cancelled(slurm: jpsi.Job
     status = recalled.wait(60.0)
     assert status is not None
     assert status.state is jpsi.JobState.CANCELED
+
+
+@pytest.mark.parametrize("is_announced", [True, False], ids=["announced", "seen late"])
+def test_a_request_ends_the_wait_for_a_free_slot(monkeypatch: pytest.MonkeyPatch, is_announced: bool) -> None:
+    monkeypatch.setattr(deferred, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(deferred, "_LONGEST_LOOK_SECONDS", 100.0 if is_announced else 0.0)
+    with jpsi.JobExecutor("local") as local:
+        one, two = jobs_after((), ())
+        for job in (one, two):
+            assert job.spec is not None
+            job.spec.attributes.set_custom_attribute("jpsi.at_a_time", 1)
+        one.spec = attrs.evolve(one.spec, executable="/bin/sleep", arguments=["100"])
+        deferral = job_store.defer(local, [one, two])
+        acquire = Slots.acquire
+
+        def cancel_once_full(slots: Slots, count: int) -> object:
+            found = acquire(slots, count)
+            if isinstance(found, QuotaReached) and not deferral.was_cancelled(two.id):
+                Spool(deferral.root).stop(two.id, 1, Stop(CANCEL, datetime.now(UTC)).content)
+                if is_announced:
+                    deferral.announce()
+            return found
+
+        monkeypatch.setattr(Slots, "acquire", cancel_once_full)
+        submit_deferred(deferral.name)
+        local.cancel_many(local.recover())
+
+    assert stored(two).status.state is jpsi.JobState.CANCELED
+    assert stored(two).attempt == 1
 
 
 @contextlib.contextmanager

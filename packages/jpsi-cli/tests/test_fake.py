@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jpsi.plugin import install_command
-from jpsi_cli.cluster import companion_process
+from jpsi_cli.cluster import fake as companion
 from jpsi_testing.waiting import eventually
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def test_without_pidfds_the_end_is_noticed_too(monkeypatch: pytest.MonkeyPatch) 
             naps.append(seconds)
             process.communicate()
 
-        monkeypatch.setattr(companion_process.time, "sleep", nap)
-        companion_process._wait_for_exit(process.pid, None)
+        monkeypatch.setattr(companion.time, "sleep", nap)
+        companion._wait_for_exit(process.pid, None)
 
     assert len(naps) == 1

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from jpsi import Plugin
-from jpsi_cli.installation.plugin_table import render_lines
+from jpsi_cli.installation.plugins import render_lines
 
 TOY = Plugin(
     kind="executor",

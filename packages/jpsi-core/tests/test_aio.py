@@ -173,4 +173,4 @@ def test_a_thousand_waits_take_no_threads() -> None:
 
     before = threading.active_count()
 
-    assert asyncio.run(main()) == before
+    assert asyncio.run(main()) <= before

@@ -88,7 +88,7 @@ def test_a_failing_disk_leaves_nothing_and_the_job_can_be_submitted_again(
 ) -> None:
     job = Job(JobSpec("/bin/true"))
     with monkeypatch.context() as patch:
-        patch.setattr("jpsi_engine.host.write_new", _failing(number))
+        patch.setattr("jpsi_engine.host.write_all", _failing(number))
         with pytest.raises(jpsi.SubmitException) as caught:
             executor.submit(job)
 

@@ -33,10 +33,11 @@ from jpsi_engine.batch import BatchEngine
 from jpsi_engine.monitor.poll_loop import PollLoop
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.spool.arrays import ArrayFiles
+from jpsi_engine.spool.claims import Claim
 from jpsi_engine.spool.intents import JobIntent
 from jpsi_engine.spool.job_records import JobRecords
 from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes
-from jpsi_engine.spool.spool import Claim, Intent, Spool
+from jpsi_engine.spool.spool import Intent, Spool
 from jpsi_engine.submission.handoff import Handoff
 from jpsi_engine.submission.recovery import Recovery
 from jpsi_engine.submission.run_host import RunHost, TakenError, UnsentError

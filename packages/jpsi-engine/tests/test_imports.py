@@ -34,7 +34,6 @@ NOT_NEEDED = (
     "jpsi_engine.transfer.remote_commands",
     "jpsi_engine.transfer.remote_copy",
     "jpsi_engine.transfer.remote_files",
-    "jpsi_engine.transfer.remote_listing",
     "jpsi_engine.transfer.remote_shell",
     "jpsi_engine.transfer.remote_plan",
     "jpsi_testing",

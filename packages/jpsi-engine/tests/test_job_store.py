@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -388,7 +389,8 @@ def test_a_preview_shows_the_submission_and_submits_nothing(
     assert str(preview.path) in preview.script
 
 
-def test_a_preview_of_a_process_is_its_script(local: JobExecutor) -> None:
+def test_a_preview_of_a_process_is_its_script(local: JobExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jpsi_engine.local.starter._JOBS_BEFORE", math.inf)
     job = Job(JobSpec("/bin/true"))
 
     preview = local.preview(job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import resource
@@ -16,6 +17,7 @@ import pytest
 
 import jpsi
 from jpsi import Evidence, Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason, ResourceSpecV1
+from jpsi_engine.local import starter
 
 PATIENCE = 30
 
@@ -52,6 +54,14 @@ def living(session: int) -> list[str]:
 
 def open_descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@pytest.fixture(autouse=True, params=["shell", "starter"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run jobs by a shell each, or, if they need none, by the process that starts programs."""
+    monkeypatch.setattr(starter, "_JOBS_BEFORE", 0 if request.param == "starter" else math.inf)
+    monkeypatch.setattr(starter, "_READY_SECONDS", PATIENCE)
+    return str(request.param)
 
 
 @pytest.fixture
@@ -296,7 +306,7 @@ def test_cancel_of_a_final_job_does_nothing(executor: JobExecutor) -> None:
     assert job.status.state is JobState.COMPLETED
 
 
-def test_a_killed_runner_ends_its_job_with_a_status(executor: JobExecutor, fifo: Path) -> None:
+def test_a_killed_leader_ends_its_job_with_a_status(executor: JobExecutor, fifo: Path, way: str) -> None:
     job = Job(shell(f"echo >'{fifo}'; exec sleep 1000"))
     executor.submit(job)
     read_line(fifo)
@@ -308,7 +318,7 @@ def test_a_killed_runner_ends_its_job_with_a_status(executor: JobExecutor, fifo:
 
     assert status is not None
     assert (status.state, status.reason) == (JobState.FAILED, Reason.SIGNAL)
-    assert status.evidence is Evidence.PROCESS
+    assert status.evidence is (Evidence.PROCESS if way == "shell" else Evidence.MARKER)
     assert living(pid) == []
 
 

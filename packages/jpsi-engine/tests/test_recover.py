@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import signal
 import subprocess
@@ -22,8 +23,11 @@ CLIENT = """
 import importlib, os, signal, sys
 import jpsi
 import jpsi.executor
+from jpsi_engine.local import starter
 
-module, path, when, work, proof, fifo = sys.argv[1:]
+module, path, when, work, proof, fifo, *ways = sys.argv[1:]
+starter._JOBS_BEFORE, starter._READY_SECONDS = 0 if ways else 9, 30
+left = 2 if when == "again" else 1
 owner = importlib.import_module(module)
 *names, last = path.split(".")
 for name in names:
@@ -31,7 +35,11 @@ for name in names:
 original = getattr(owner, last)
 
 def killed(*args, **kwargs):
-    if when == "after":
+    global left
+    left -= 1
+    if left > 0:
+        return original(*args, **kwargs)
+    if when != "before":
         original(*args, **kwargs)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -61,12 +69,27 @@ STEPS = [
     # the exit marker is in the folder of the job: the job is final on disk
     ("jpsi_engine.local.supervision", "Supervisor._finish", "before", 0, 1),
 ]
+# Of a job whose program another process starts; `again` is after the second call of the function.
+STARTER_STEPS = [
+    ("jpsi_engine.spool.spool", "Spool.prepare", "before", 0, 0),
+    ("jpsi_engine.spool.spool", "Spool.prepare", "after", 1, 1),
+    ("jpsi_engine.local.starter", "Starter.__init__", "before", 1, 1),
+    ("socket", "send_fds", "after", 1, 1),
+    ("socket", "send_fds", "again", 1, 1),
+    ("jpsi_engine.local.starter", "Starter.start", "after", 1, 1),
+    ("jpsi.job", "Job._bind", "before", 1, 1),
+    ("jpsi_engine.local.starter", "Starter.follow", "before", 1, 1),
+    ("jpsi_engine.local.starter", "Starter.follow", "after", 1, 1),
+    ("jpsi_engine.local.supervision", "Supervisor.on_program_end", "before", 0, 1),
+    ("jpsi_engine.local.supervision", "Supervisor._finish", "before", 0, 1),
+]
 
 
 @pytest.mark.parametrize(
-    ("module", "path", "when", "found", "runs"),
-    STEPS,
-    ids=[f"{when}-{path}" for _, path, when, *_ in STEPS],
+    ("module", "path", "when", "found", "runs", "way"),
+    [(*step, "") for step in STEPS] + [(*step, "starter") for step in STARTER_STEPS],
+    ids=[f"{when}-{path}" for _, path, when, *_ in STEPS]
+    + [f"starter-{when}-{path}" for _, path, when, *_ in STARTER_STEPS],
 )
 def test_a_client_killed_at_any_step_leaves_a_job_that_runs_once(
     config: jpsi.ExecutorConfig,
@@ -76,12 +99,16 @@ def test_a_client_killed_at_any_step_leaves_a_job_that_runs_once(
     when: str,
     found: int,
     runs: int,
+    way: str,
 ) -> None:
     proof, fifo = tmp_path / "proof", tmp_path / "fifo"
     proof.touch()
     os.mkfifo(fifo)
     client = subprocess.run(
-        [sys.executable, "-c", CLIENT, module, path, when, str(config.work_directory), proof, fifo],
+        [
+            *(sys.executable, "-c", CLIENT, module, path, when, str(config.work_directory), proof, fifo),
+            *filter(None, [way]),
+        ],
         check=False,
         timeout=PATIENCE,
     )
@@ -276,6 +303,7 @@ def test_a_recovered_job_can_be_submitted_again_after_a_failure(
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     with monkeypatch.context() as patch:
+        patch.setattr("jpsi_engine.local.starter._JOBS_BEFORE", math.inf)
         patch.setattr("jpsi_engine.local.local_engine.spawn", refuse)
         for _ in range(2):
             with pytest.raises(jpsi.SubmitException) as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -199,6 +200,7 @@ def test_a_job_that_could_not_be_started_takes_no_slot(
 ) -> None:
     release_file.touch()
     with monkeypatch.context() as patch:
+        patch.setattr("jpsi_engine.local.starter._JOBS_BEFORE", math.inf)
         patch.setattr("jpsi_engine.local.local_engine.spawn", _no_process)
         with pytest.raises(SubmitException, match="no more processes"):
             executor.submit(held_job(release_file, cores=2))

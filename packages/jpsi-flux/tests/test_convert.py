@@ -68,7 +68,7 @@ def test_resources(directives: str, expected: dict[str, Any]) -> None:
     script = _read(directives)
 
     assert script.lost == ()
-    assert script.spec.resources == ResourceSpecV1(**expected)
+    assert script.spec.resources == ResourceSpecV1.uneven(**expected)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def job(
     return JobSpec(
         "/bin/true",
         attributes=None if attributes is None else JobAttributes(**attributes),
-        resources=None if resources is None else ResourceSpecV1(**resources),
+        resources=None if resources is None else ResourceSpecV1.uneven(**resources),
         **spec,
     )
 

@@ -87,11 +87,11 @@ class PickyError(Exception):
 
 
 def raise_stubborn() -> NoReturn:
-    raise StubbornError("a stubborn one", 7)  # noqa: EM101, TRY003  it must have arguments
+    raise StubbornError("a stubborn one", 7)
 
 
 def raise_picky() -> NoReturn:
-    raise PickyError("a picky one", 7)  # noqa: EM101, TRY003  it must have arguments
+    raise PickyError("a picky one", 7)
 
 
 def print_megabytes(count: int) -> int:
@@ -117,3 +117,65 @@ def fill_the_disk() -> bytes:
 
 def return_a_lock() -> object:
     return threading.Lock()
+
+
+class Training:
+    """Counts to a number of steps, two in each job; then it waits for its checkpoint."""
+
+    def __init__(self, steps: int, done: int = 0) -> None:
+        self.steps = steps
+        self.done = done
+
+    def __call__(self, log: str) -> int:
+        for _ in range(2):
+            if self.done == self.steps:
+                return self.done
+            count(log, self.done)
+            self.done += 1
+        os.kill(os.getpid(), signal.SIGUSR1)
+        time.sleep(PATIENCE)
+        raise AssertionError
+
+    def checkpoint(self, log: str) -> Following:
+        return Following(Training(self.steps, self.done), log)
+
+
+class Following:
+    """The next call, as submitit's DelayedSubmission has it."""
+
+    def __init__(self, function: Training, *args: str) -> None:
+        self.function, self.args, self.kwargs = function, args, {}
+
+
+class Patient:
+    """Waits until its walltime is nearly over, and says then that it is ready."""
+
+    def __call__(self) -> str:
+        time.sleep(PATIENCE)
+        raise AssertionError
+
+    def checkpoint(self) -> object:
+        return ready
+
+
+def ready() -> str:
+    return "ready"
+
+
+class Stubborn(Patient):
+    def checkpoint(self) -> object:
+        raise ValueError("no checkpoint")
+
+
+class Slacker:
+    """Waits for its checkpoint, and works after that: for submitit."""
+
+    def __call__(self, *, slack: bool) -> str:
+        if slack:
+            time.sleep(PATIENCE)
+        return "worked hard"
+
+    def checkpoint(self, *, slack: bool) -> object:
+        import submitit  # noqa: PLC0415  the jobs of other tests do without it
+
+        return submitit.helpers.DelayedSubmission(self, slack=False)

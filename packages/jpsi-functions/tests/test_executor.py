@@ -236,6 +236,7 @@ def test_the_job_shows_what_the_function_printed(executor: FunctionExecutor) -> 
 
 def test_resources_and_the_spec_are_those_of_the_jobs(tmp_path: Path) -> None:
     given = jpsi.JobSpec(name="mine", environment={"COLOUR": "red"})
+    given.resources = jpsi.ResourceSpecV1.uneven(process_count=1, processes_per_node=2)
     with FunctionExecutor("local", cores=1, memory="64MiB", walltime="5m", spec=given) as executor:
         future = executor.submit(lambda: __import__("os").environ["COLOUR"])
         assert future.result(60) == "red"
@@ -245,7 +246,8 @@ def test_resources_and_the_spec_are_those_of_the_jobs(tmp_path: Path) -> None:
     assert (spec.name, spec.attributes.duration) == ("mine", jpsi.parse_duration("5m"))
     assert isinstance(spec.resources, jpsi.ResourceSpecV1)
     assert (spec.resources.cpu_cores_per_process, spec.resources.memory) == (1, 64 * 2**20)
-    assert given.executable is None
+    assert spec.resources.processes_per_node == 2
+    assert (given.executable, given.resources.memory) == (None, None)
 
 
 def test_what_the_executor_refuses_is_raised_by_the_future() -> None:

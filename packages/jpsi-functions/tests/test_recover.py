@@ -157,6 +157,18 @@ def test_a_job_that_was_killed_says_so_after_recover(tmp_path: Path, killed: Cal
             future.result(60)
 
 
+def test_a_call_that_left_a_checkpoint_goes_on(tmp_path: Path, killed: Callable[..., None]) -> None:
+    log = tmp_path / "log"
+    work = f"executor.submit(calls.Training(7), {str(log)!r})"
+    killed(work, after=lambda: log.exists() and len(log.read_text().split()) >= 3)
+
+    with FunctionExecutor("local") as executor:
+        (future,) = executor.recover()
+
+        assert future.result(60) == 7
+    assert log.read_text().split() == [*"0123456"]
+
+
 # from the files of the second call on to the end of the submission
 @pytest.mark.parametrize(
     ("name", "after"),

@@ -84,7 +84,7 @@ def test_resources(directives: str, config: dict[str, Any], expected: dict[str, 
     script = _read(directives, **config)
 
     assert (script.lost, _custom(script)) == ((), None)
-    assert script.spec.resources == ResourceSpecV1(**expected)
+    assert script.spec.resources == ResourceSpecV1.uneven(**expected)
 
 
 @pytest.mark.parametrize(
@@ -149,3 +149,10 @@ def test_an_array_is_retained() -> None:
     assert script.lost == ()
     assert script.spec.attributes.custom_attributes == {"jpsi.array": "1-9:2%3"}
     assert script.spec.environment == {"SGE_TASK_ID": "${JPSI_ARRAY_INDEX}"}
+
+
+def test_the_directory_of_the_submission_is_read_from_a_variable() -> None:
+    script = hooks.read_script('#$ -N a\ncd "${SGE_O_WORKDIR}"; run $JOB_ID $NSLOTS\n', SITE)
+
+    assert script.directory_variables == ("SGE_O_WORKDIR",)
+    assert script.lost == ("the script reads variables that only its batch system sets: JOB_ID, NSLOTS",)

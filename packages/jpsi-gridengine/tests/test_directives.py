@@ -24,7 +24,7 @@ def _spec(resources: dict[str, Any] | None = None, name: str | None = None, **at
     return JobSpec(
         "/bin/true",
         name=name,
-        resources=None if resources is None else ResourceSpecV1(**resources),
+        resources=None if resources is None else ResourceSpecV1.uneven(**resources),
         attributes=JobAttributes(**attributes),
     )
 

@@ -84,7 +84,7 @@ def test_other_fields_of_a_job_are_converted_or_listed_as_lost() -> None:
 
 
 def test_processes_that_do_not_fill_their_nodes_are_listed() -> None:
-    resources = jpsi.ResourceSpecV1(process_count=10, processes_per_node=3)
+    resources = jpsi.ResourceSpecV1.uneven(process_count=10, processes_per_node=3)
 
     assert from_job(jpsi.JobSpec("app", resources=resources)).lost == (
         "10 processes become 12, 3 on each of 4 nodes",

@@ -14,7 +14,7 @@ import pytest
 
 from jobspec_support import begin_run
 from jpsi import JobExecutor
-from jpsi_jobspec.groups import orphans
+from jpsi_jobspec.groups import lifetime
 from jpsi_jobspec.run_store import journal as journals
 from jpsi_jobspec.run_store.journal import Journal
 from jpsi_testing.waiting import eventually
@@ -153,11 +153,11 @@ def test_the_driver_of_a_run_ends_orphans_of_a_group_on_this_machine_and_cleans_
         assert eventually(lambda: "begun2" in run.log)
         os.killpg(job.pid, signal.SIGKILL)
     with JobExecutor("local") as executor:
-        orphans.end_orphans(run.journal, executor)
+        lifetime.end_orphans(run.journal, executor)
         assert not run.inside.is_over
 
         run.journal.append([{"entry": "g", "replica": 1, "state": "FAILED", "exit_code": 137}])
-        orphans.end_orphans(run.journal, executor)
+        lifetime.end_orphans(run.journal, executor)
 
     assert [it.reason for it in run.inside.parts["g/b"]] == ["interrupted"] * 4
     assert run.log[-1] == "c"
@@ -168,7 +168,7 @@ def test_tasks_without_a_known_end_in_an_ended_group_are_reported_as_lost(begin:
     inside = run.inside
     inside.append([{"entry": "g/b", "replica": 1, "job": "x", "is_submitted": True}])
 
-    orphans.mark_lost(inside)
+    lifetime.mark_lost(inside)
 
     assert [it.state.value for it in inside.parts["g/b"]] == ["FAILED", "CANCELED", "CANCELED", "CANCELED"]
     assert inside.parts["g/b"][0].reason == "lost"

@@ -10,9 +10,9 @@ import pytest
 
 from jobspec_support import example, found, planned
 from jpsi import InvalidJobException
-from jpsi_jobspec.document.matchers import GROUP, get_matcher, is_match
 from jpsi_jobspec.document.model import Expression, Requirement
 from jpsi_jobspec.document.problems import WorkflowError
+from jpsi_jobspec.document.resources import GROUP, get_matcher, is_match
 from jpsi_jobspec.planning.requirements import Verdict, evaluate_expression, evaluate_requirement
 from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.planning.subsystems import read_subsystem, read_subsystems
@@ -191,7 +191,7 @@ def at_least(value: str, minimum: str) -> bool:
 def test_matchers_are_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     entry_point = EntryPoint("at-least", "test_requirements:at_least", GROUP)
     monkeypatch.setattr(
-        "jpsi_jobspec.document.matchers.entry_points",
+        "jpsi_jobspec.document.resources.entry_points",
         lambda **parameters: EntryPoints([entry_point]).select(**parameters),
     )
     get_matcher.cache_clear()

@@ -14,8 +14,7 @@ from jpsi_jobspec.document.model import Attributes, Ready
 from jpsi_jobspec.planning.plan import Entry, Kind
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.run_store.journal import Part
-from jpsi_jobspec.running.driver import Driver
-from jpsi_jobspec.running.live_output import LiveOutput
+from jpsi_jobspec.running.driver import Driver, LiveOutput
 from jpsi_jobspec.running.probes import is_ready
 
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"

@@ -134,7 +134,7 @@ def test_ranks_with_an_empty_environment_connect(site: Site) -> None:
 
 
 def test_nodes_may_be_uneven(site: Site) -> None:
-    resources = ResourceSpecV1(process_count=4, processes_per_node=3)
+    resources = ResourceSpecV1.uneven(process_count=4, processes_per_node=3)
     script = site.script("pre", 'cp "$JPSI_NODEFILE" nodes')
 
     job = site.completed(site.spec(resources=resources, pre_launch=script))

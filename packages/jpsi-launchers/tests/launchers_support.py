@@ -16,7 +16,7 @@ RECORDINGS = Path(__file__).parent / "recordings"
 
 
 def spec_of(launcher: str, **resources: Any) -> JobSpec:
-    return JobSpec("/bin/true", launcher=launcher, resources=ResourceSpecV1(**resources))
+    return JobSpec("/bin/true", launcher=launcher, resources=ResourceSpecV1.uneven(**resources))
 
 
 def lines_of(spec: JobSpec) -> list[str]:

@@ -203,7 +203,7 @@ def test_each_component_gets_the_command_whatever_is_in_it(tmp_path: Path) -> No
 
 
 def test_srun_refuses_a_component_with_fewer_processes_on_the_last_node() -> None:
-    spec = several("srun", ResourceSpecV1(), ResourceSpecV1(process_count=3, processes_per_node=2))
+    spec = several("srun", ResourceSpecV1(), ResourceSpecV1.uneven(process_count=3, processes_per_node=2))
 
     assert srun.check_spec(spec) == ["the launcher srun needs as many processes on each node of a component"]
 

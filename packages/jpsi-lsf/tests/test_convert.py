@@ -85,7 +85,7 @@ def test_resources(directives: str, expected: dict[str, Any]) -> None:
     script = _read(directives)
 
     assert (script.lost, _custom(script)) == ((), None)
-    assert script.spec.resources == ResourceSpecV1(**expected)
+    assert script.spec.resources == ResourceSpecV1.uneven(**expected)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,9 @@ def test_compound_requirements(directives: str, kinds: list[dict[str, Any]]) -> 
 
     alone = {"exclusive_node_use": directives.endswith("-x")}
     assert (script.lost, _custom(script)) == ((), None)
-    assert script.spec.resources == HeterogeneousResources([ResourceSpecV1(**it, **alone) for it in kinds])
+    assert script.spec.resources == HeterogeneousResources(
+        [ResourceSpecV1.uneven(**it, **alone) for it in kinds]
+    )
 
 
 def test_requirements_of_every_term_are_retained() -> None:
@@ -220,3 +222,10 @@ def test_conditions_and_variables() -> None:
 
 def test_directives_after_commands_count_too() -> None:
     assert hooks.read_script("#!/bin/sh\ntrue\n#BSUB -J a\n", SITE).spec.name == "a"
+
+
+def test_the_directory_of_the_submission_is_read_from_a_variable() -> None:
+    script = hooks.read_script('#BSUB -n 1\ncd "${LS_SUBCWD}"; run $LSB_JOBID\n', SITE)
+
+    assert script.directory_variables == ("LS_SUBCWD",)
+    assert script.lost == ("the script reads variables that only its batch system sets: LSB_JOBID",)

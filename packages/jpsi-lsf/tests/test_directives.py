@@ -26,7 +26,7 @@ def _custom(**options: Any) -> JobSpec:
 
 
 def _requesting(**resources: Any) -> JobSpec:
-    return JobSpec("/bin/true", resources=ResourceSpecV1(**resources))
+    return JobSpec("/bin/true", resources=ResourceSpecV1.uneven(**resources))
 
 
 @pytest.mark.clause("attributes-duration", "attributes-queue", "attributes-project")
@@ -147,7 +147,7 @@ def test_resources_that_no_option_can_express(
 
 def _kinds(*kinds: dict[str, Any], **custom: Any) -> JobSpec:
     spec = _custom(**custom)
-    spec.resources = HeterogeneousResources([ResourceSpecV1(**it) for it in kinds])
+    spec.resources = HeterogeneousResources([ResourceSpecV1.uneven(**it) for it in kinds])
     return spec
 
 

@@ -73,7 +73,7 @@ def test_the_node_that_launches_a_job_runs_no_process(
     file = tmp_path / "hosts"
     file.write_text("batch1\n" + 42 * "n1\n" + 42 * "n2\n")
     attributes = JobAttributes(custom_attributes={"lsf.nnodes": 2})
-    spec = JobSpec("x", resources=ResourceSpecV1(**resources), attributes=attributes)
+    spec = JobSpec("x", resources=ResourceSpecV1.uneven(**resources), attributes=attributes)
 
     assert _printed({"LSB_DJOB_HOSTFILE": str(file)}, spec) == expected
     assert _printed({}, spec) == []

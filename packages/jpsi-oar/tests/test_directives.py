@@ -64,7 +64,7 @@ def test_every_attribute_is_rendered() -> None:
         (ResourceSpecV1(node_count=2), "/nodes=2/core=1"),
         (ResourceSpecV1(node_count=2, processes_per_node=4), "/nodes=2/core=4"),
         (ResourceSpecV1(node_count=2, processes_per_node=4, cpu_cores_per_process=2), "/nodes=2/core=8"),
-        (ResourceSpecV1(process_count=7, processes_per_node=4), "/nodes=2/core=4"),
+        (ResourceSpecV1.uneven(process_count=7, processes_per_node=4), "/nodes=2/core=4"),
         (ResourceSpecV1(exclusive_node_use=True), "/nodes=1"),
         (ResourceSpecV1(node_count=2, exclusive_node_use=True, memory=1 << 40), "/nodes=2"),
     ],

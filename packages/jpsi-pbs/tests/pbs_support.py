@@ -45,14 +45,14 @@ def spec(resources: dict[str, Any] | None = None, name: str | None = None, **att
     return JobSpec(
         "/bin/true",
         name=name,
-        resources=None if resources is None else ResourceSpecV1(**resources),
+        resources=None if resources is None else ResourceSpecV1.uneven(**resources),
         attributes=JobAttributes(**attributes),
     )
 
 
 def spec_of_kinds(*kinds: dict[str, Any], **attributes: Any) -> JobSpec:
     """Return a spec that requests slots of several kinds."""
-    resources = HeterogeneousResources([ResourceSpecV1(**it) for it in kinds])
+    resources = HeterogeneousResources([ResourceSpecV1.uneven(**it) for it in kinds])
     return JobSpec("/bin/true", resources=resources, attributes=JobAttributes(**attributes))
 
 

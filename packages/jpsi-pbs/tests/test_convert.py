@@ -108,7 +108,7 @@ def test_query_commands_of_pbs(directive: str, expected: dict[str, Any]) -> None
 )
 def test_query_commands_of_torque(directive: str, expected: dict[str, Any]) -> None:
     assert _read(TORQUE, directive).lost == ()
-    assert _resources(TORQUE, directive) == ResourceSpecV1(**expected)
+    assert _resources(TORQUE, directive) == ResourceSpecV1.uneven(**expected)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_chunks_and_nodes_of_several_kinds(directive: str, kinds: list[dict[str,
     alone = "excl" in directive
     usual = {"node_count": 1, "processes_per_node": 1, "exclusive_node_use": alone}
     assert script.spec.resources == HeterogeneousResources(
-        [ResourceSpecV1(**{**usual, **it}) for it in kinds]
+        [ResourceSpecV1.uneven(**{**usual, **it}) for it in kinds]
     )
 
 
@@ -198,8 +198,8 @@ def test_nodes_that_are_filled_unevenly_are_of_one_kind(resources: dict[str, Any
     requested = {**resources, "cpu_cores_per_process": 2}
     chunks = PBS.read_script(PBS.render_script(spec(requested), CONTEXT).text)
 
-    assert chunks.spec.resources == ResourceSpecV1(**requested)
-    assert _read(TORQUE, f"-l nodes={nodes}").spec.resources == ResourceSpecV1(**resources)
+    assert chunks.spec.resources == ResourceSpecV1.uneven(**requested)
+    assert _read(TORQUE, f"-l nodes={nodes}").spec.resources == ResourceSpecV1.uneven(**resources)
 
 
 @given(heterogeneous_resources())
@@ -268,3 +268,10 @@ def test_an_array_is_retained(hooks: Hooks, directive: str, variable: str) -> No
     assert script.lost == ()
     assert script.spec.attributes.custom_attributes == {"jpsi.array": "0-9:3%2"}
     assert script.spec.environment == {variable: "${JPSI_ARRAY_INDEX}"}
+
+
+def test_the_directory_of_the_submission_is_read_from_a_variable() -> None:
+    script = PBS.read_script('#PBS -N a\ncd "${PBS_O_WORKDIR}"; run $PBS_JOBID\n')
+
+    assert script.directory_variables == ("PBS_O_WORKDIR",)
+    assert script.lost == ("the script reads variables that only its batch system sets: PBS_JOBID",)

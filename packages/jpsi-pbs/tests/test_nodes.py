@@ -65,7 +65,7 @@ def test_surplus_cores_are_ignored(tmp_path: Path) -> None:
 def test_a_node_with_fewer_processes_has_lines_to_spare(
     resources: dict[str, Any], nodes: str, expected: str, tmp_path: Path
 ) -> None:
-    spec = JobSpec("/bin/true", resources=ResourceSpecV1(**resources))
+    spec = JobSpec("/bin/true", resources=ResourceSpecV1.uneven(**resources))
 
     assert _printed(torque.hooks.nodes(spec, SITE), nodes, tmp_path) == expected
 

@@ -289,6 +289,8 @@ _ENDS = {
     "status_walltime_exceeded_trap": (JobState.FAILED, None, Reason.TIMEOUT),
     "status_cput_exceeded": (JobState.FAILED, 137, None),
     "status_mem_limit": (JobState.COMPLETED, 0, None),
+    "status_mem_enforced": (JobState.FAILED, None, Reason.OUT_OF_MEMORY),
+    "status_preempted_deleted": (JobState.FAILED, 143, Reason.PREEMPTED),
     "status_bad_shell": (JobState.FAILED, 254, None),
     "status_bad_interpreter": (JobState.FAILED, 127, None),
     "status_exec_missing": (JobState.FAILED, 254, None),
@@ -306,6 +308,24 @@ def test_every_kind_of_end_is_distinguished(scenario: str) -> None:
     assert (seen.state, seen.exit_code, seen.reason) == _ENDS[scenario]
     assert seen.time is not None
     assert seen.ran is (scenario != "status_cancelled_queued")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "states"),
+    [
+        ("requeued", [(JobState.QUEUED, Reason.REQUEUED), (JobState.ACTIVE, None)]),
+        ("suspended", [(JobState.ACTIVE, None), (JobState.ACTIVE, None)]),
+        ("deleted", [(JobState.FAILED, Reason.PREEMPTED), (JobState.FAILED, Reason.PREEMPTED)]),
+    ],
+)
+def test_a_preempted_job_waits_again_or_is_suspended_or_fails(
+    scenario: str, states: list[tuple[JobState, Reason | None]]
+) -> None:
+    """While the other job runs, and after its end."""
+    listings = [step for step in recordings(f"status_preempted_{scenario}") if _is_listing(step)]
+    seen = [it for step in listings for it in observed(PBS, step.result).values()]
+
+    assert [(it.state, it.reason) for it in seen] == states
 
 
 _TORQUE_ENDS = {

@@ -14,7 +14,7 @@ import pytest
 
 from fake_processes import FIRST, add_process
 from jpsi_pilot.dask.engine import DaskEngine
-from jpsi_pilot.protocol.nodes import NodeLost
+from jpsi_pilot.protocol.engine import NodeLost
 from jpsi_pilot.protocol.values import End, Task
 from test_scheduling_loop import SETTINGS
 

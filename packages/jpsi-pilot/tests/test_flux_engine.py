@@ -13,7 +13,7 @@ import pytest
 from jpsi_pilot.flux.engine import ADDRESS, FluxEngine
 from jpsi_pilot.network.certificates import Authority, client_context
 from jpsi_pilot.network.wire import Message, Wire
-from jpsi_pilot.protocol.nodes import NodeLost
+from jpsi_pilot.protocol.engine import NodeLost
 from jpsi_pilot.protocol.values import End, Task
 from test_flux_parts import task
 from test_scheduling_loop import SETTINGS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jpsi_pilot.node.node_log import NodeLog, read_node_log
-from jpsi_pilot.node.orphans import end_orphans
+from jpsi_pilot.node.supervision import end_orphans
 from pilot_support import is_alive
 
 _FAMILY = "sleep 1000 & echo $!; wait"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi_pilot.agent.placement import Kind, NodeCapacity, Waiting, accepts, place_jobs
-from jpsi_pilot.protocol.nodes import pilot_of
+from jpsi_pilot.protocol.engine import pilot_of
 from jpsi_pilot.protocol.values import Need
 
 NEEDS = st.builds(

@@ -18,7 +18,7 @@ CONFIG = PilotConfig(cores_per_node=8, gpus_per_node=2, memory_per_node=1000)
 
 def resource_spec(**fields: Any) -> JobSpec:
     """Return the spec of a job with these resources."""
-    return JobSpec("/bin/true", resources=ResourceSpecV1(**fields))
+    return JobSpec("/bin/true", resources=ResourceSpecV1.uneven(**fields))
 
 
 def problems(spec: JobSpec, config: PilotConfig = CONFIG) -> list[str]:

@@ -15,9 +15,8 @@ import pytest
 
 from fake_processes import FakeProcesses
 from jpsi_pilot.client import process_name
-from jpsi_pilot.node.devices import NoDeviceError
 from jpsi_pilot.node.node_log import NodeLog, read_node_log
-from jpsi_pilot.node.runs import Runs
+from jpsi_pilot.node.runs import NoDeviceError, Runs
 from jpsi_pilot.node.sessions import end_marked, session_members
 from jpsi_pilot.protocol.values import End, Task
 from jpsi_testing.conformance.base import Sign

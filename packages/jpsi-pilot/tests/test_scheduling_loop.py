@@ -16,8 +16,7 @@ from jpsi_pilot.agent.journal import Journal
 from jpsi_pilot.agent.pilot_jobs import PilotJobs
 from jpsi_pilot.agent.scheduling_loop import PILOTS, Scheduling
 from jpsi_pilot.node.node_log import NodeLog, engine_log_node, log_path, requested_stops
-from jpsi_pilot.protocol.engine import Equipment
-from jpsi_pilot.protocol.nodes import NodeLost, PilotNode
+from jpsi_pilot.protocol.engine import Equipment, NodeLost, PilotNode
 from jpsi_pilot.protocol.values import End, Need, Settings, Task
 from pilot_support import submission_event
 
@@ -298,6 +297,33 @@ def test_a_pilot_without_the_nodes_that_waiting_jobs_need_makes_room_for_another
     asyncio.run(scenario())
 
 
+def test_a_job_whose_node_stays_lost_while_its_pilot_runs_on_ends_with_the_pilot(
+    run_scenario: Callable[[Scenario], None],
+) -> None:
+    """An instance of Flux may lose a node whose processes live on."""
+
+    async def scenario(harness: LoopHarness) -> None:
+        job = harness.submit()
+        await harness.run_round()
+        harness.set_pilot_state(JobState.ACTIVE)
+        harness.time = harness.pilots.started[0].status.time.timestamp()
+        node = harness.engine.report("1")
+        await harness.run_round()
+        harness.engine.lose(node)
+        await harness.run_round()
+        await harness.run_round(299)
+        assert not harness.pilots.cancelled
+        await harness.run_round(2)
+        await harness.run_round(SETTINGS.idle)
+        assert harness.pilots.cancelled == harness.pilots.started
+        assert harness.job_word(job) == "running"
+        harness.set_pilot_state(JobState.CANCELED)
+        await harness.run_round()
+        assert harness.job_word(job) == "lost"
+
+    run_scenario(scenario)
+
+
 def test_a_job_of_a_lost_node_ends_once_no_process_runs_there(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
@@ -512,6 +538,32 @@ def test_runs_of_an_earlier_agent_count_until_their_pilot_is_gone(tmp_path: Path
         await after.run_round()
         await after.run_round()
         assert after.job_word(job) == "lost", "its executor knows of no such pilot"
+        after.journal.close()
+
+    asyncio.run(run_to_end())
+
+
+def test_a_pilot_of_an_earlier_agent_is_left_alone_while_its_jobs_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its nodes report to that agent, and never to this one."""
+
+    async def run_to_end() -> None:
+        before = LoopHarness(tmp_path)
+        job = before.submit()
+        await before.run_round()
+        before.engine.report("1")
+        await before.run_round()
+        before.journal.close()
+        pilot = Job()
+        pilot._publish(JobStatus(JobState.ACTIVE))
+        monkeypatch.setattr(FakePilots, "recall", lambda *_: pilot)
+
+        after = LoopHarness(tmp_path)
+        await after.run_round()
+        await after.run_round()
+        await after.run_round(1000)
+        assert (after.job_word(job), after.pilots.cancelled) == ("running", [])
         after.journal.close()
 
     asyncio.run(run_to_end())

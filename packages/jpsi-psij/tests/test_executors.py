@@ -11,33 +11,48 @@ from pathlib import Path
 
 import pytest
 from packaging.version import Version
-from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
-from psij.executors.batch.slurm import SlurmExecutorConfig, SlurmJobExecutor
-from psij.launchers import MultipleLauncher
-from psij.serialize import JSONSerializer
 
 import psij
 from jpsi.plugin import CommandResult
 from jpsi_psij.pbs_listing import parse_qstat
 from jpsi_psij.slurm_listing import expand_hosts, parse_squeue
+from jpsi_testing import PluginDirectory
 from psij import Job, JobExecutor, JobExecutorConfig, JobSpec, JobState, Launcher, ResourceSpecV1
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+from psij.executors.batch.slurm import SlurmExecutorConfig, SlurmJobExecutor
+from psij.launchers import MultipleLauncher
+from psij.serialize import JSONSerializer
 
 SECONDS = timedelta(seconds=60)
 
 
-@pytest.mark.parametrize("name", ["local", "slurm", "slurm_single", "pbs", "pbspro", "pbs_classic", "torque"])
+@pytest.mark.parametrize(
+    "name",
+    ["local", "slurm", "slurm_single", "pbs", "pbspro", "pbs_classic", "torque", "lsf", "flux", "SLURM"],
+)
 def test_names_of_psij_are_known(name: str) -> None:
     executor = JobExecutor.get_instance(name, ">= 0.0.1")
 
     assert executor.name == name
     assert isinstance(executor.version, Version)
-    assert isinstance(executor, BatchSchedulerExecutor) == (name != "local")
+    assert isinstance(executor, BatchSchedulerExecutor) == (name not in {"local", "flux"})
 
 
-@pytest.mark.parametrize("name", ["cobalt", "saga", "rp", "nonsense"])
+@pytest.mark.parametrize("name", ["cobalt", "saga", "rp", "Cobalt", "nonsense"])
 def test_names_that_jpsi_does_not_have_are_refused_with_a_sentence(name: str) -> None:
-    with pytest.raises(ValueError, match="no executor"):
-        JobExecutor.get_instance(name)
+    with pytest.raises(ValueError, match=r"jpsi has no executor|no executor 'nonsense'; installed: "):
+        JobExecutor.get_instance(name, ">= 0.0.1")
+
+
+def test_plugins_of_psij_python_are_named_as_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site may have published an executor by a descriptor."""
+    (tmp_path / "psij-descriptors").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    with pytest.raises(ValueError, match=r"no executor 'site'.*; psij-python's plugins in .* are not read"):
+        JobExecutor.get_instance("site")
 
 
 def test_names_are_listed() -> None:
@@ -51,7 +66,7 @@ def test_configurations_become_those_of_jpsi(tmp_path: Path) -> None:
 
     settings = executor._executor.system.site().config
     assert settings.work_directory == tmp_path / "work"
-    assert settings.longest_interval == timedelta(seconds=5)  # type: ignore[attr-defined]
+    assert settings.longest_interval == timedelta(seconds=5)
     assert JobExecutorConfig.DEFAULT.settings_for_jpsi() == {}
     assert BatchSchedulerExecutorConfig().keep_files is False
     assert JobExecutor.get_instance("local", config=config).config is config
@@ -188,6 +203,19 @@ def test_what_a_system_cannot_do_is_refused() -> None:
         executor.cancel(Job())
 
 
+def test_what_a_site_does_not_offer_is_refused(slurm: None, plugin_directory: PluginDirectory) -> None:
+    imports = "from jpsi.plugin import NOT_OFFERED, hookimpl"
+    plugin_directory.add(
+        "jpsi-site",
+        entry_points={"jpsi.overrides": {"slurm": "jpsi_site"}},
+        files={"jpsi_site.py": f"{imports}\nhold = hookimpl(lambda: NOT_OFFERED)\n"},
+    )
+    native_id = submit_elsewhere("slurm")
+
+    with pytest.raises(psij.SubmitException, match="the executor slurm cannot hold jobs"):
+        JobExecutor.get_instance("slurm").hold(with_native_id(native_id))
+
+
 def test_a_refusal_of_the_batch_system_is_raised(slurm: None) -> None:
     with pytest.raises(psij.SubmitException, match="job 99"):
         JobExecutor.get_instance("slurm").hold(with_native_id("99"))
@@ -231,9 +259,11 @@ def test_hosts_are_expanded() -> None:
     assert expand_hosts("") == []
 
 
-def squeue_row(native_id: str, state: str, reason: str, tasks: str = "1", directory: str = "/") -> str:
+def squeue_row(
+    native_id: str, state: str, reason: str, tasks: str = "1", directory: str = "/", start: str = "N/A"
+) -> str:
     first = [native_id, "me", state, reason, "(null)", tasks, "1", "10:00", "0:00", "debug"]
-    return "|=|".join([*first, "N/A", "N/A", directory, "", "login", "it|=|"])
+    return "|=|".join([*first, "N/A", start, directory, "", "login", "it|=|"])
 
 
 @pytest.mark.parametrize(
@@ -250,6 +280,15 @@ def test_held_jobs_of_slurm_are_held_in_each_of_its_states(word: str, reason: st
     (listed,) = parse_squeue(CommandResult(returncode=0, stdout=squeue_row("1", word, reason)))
 
     assert listed.status.state is state
+
+
+@pytest.mark.parametrize(("word", "is_known"), [("PENDING", False), ("RUNNING", True)])
+def test_the_start_of_a_job_that_waits_is_an_estimate(word: str, is_known: bool) -> None:
+    row = squeue_row("1", word, "Priority", start="2026-01-02T03:04:05")
+
+    (listed,) = parse_squeue(CommandResult(returncode=0, stdout=row))
+
+    assert (listed.info.dispatch_time is not None) == is_known
 
 
 def test_a_row_that_cannot_be_read_costs_no_other_row(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,11 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from psij.staging import StageIn, StageOut
 
 import jpsi
 import psij
 from psij import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, ResourceSpecV1
+from psij.staging import StageIn, StageOut, StageOutFlags
 
 SECONDS = timedelta(seconds=60)
 
@@ -35,7 +35,7 @@ def run(executor: JobExecutor, spec: JobSpec) -> JobStatus:
 
 def test_output_and_error_go_to_their_files(executor: JobExecutor, tmp_path: Path) -> None:
     spec = JobSpec("/bin/sh", ["-c", "printf out; printf err >&2"])
-    spec.stdout_path, spec.stderr_path = tmp_path / "out", str(tmp_path / "err")  # type: ignore[assignment]
+    spec.stdout_path, spec.stderr_path = tmp_path / "out", str(tmp_path / "err")
 
     assert run(executor, spec).state is JobState.COMPLETED
     assert ((tmp_path / "out").read_text(), (tmp_path / "err").read_text()) == ("out", "err")
@@ -63,17 +63,18 @@ def test_a_missing_executable_fails(executor: JobExecutor) -> None:
 
 def test_numbers_in_the_environment_become_text(executor: JobExecutor, tmp_path: Path) -> None:
     spec = JobSpec("/bin/sh", ["-c", "printf %s $A$B"], stdout_path=tmp_path / "out")
-    spec.environment = {"A": "_y_", "B": 1}  # type: ignore[dict-item]
+    spec.environment = {"A": "_y_", "B": 1}
 
     assert run(executor, spec).state is JobState.COMPLETED
     assert (tmp_path / "out").read_text() == "_y_1"
 
 
 def test_references_to_variables_are_plain_text(executor: JobExecutor, tmp_path: Path) -> None:
-    spec = JobSpec("/bin/echo", ["${HOME}"], stdout_path=tmp_path / "out")
+    spec = JobSpec("/bin/sh", ["-c", 'echo "$1" "$A"', "sh", "${HOME}"], environment={"A": "${HOME}"})
+    spec.stdout_path = tmp_path / "out"
 
     assert run(executor, spec).state is JobState.COMPLETED
-    assert (tmp_path / "out").read_text() == "${HOME}\n"
+    assert (tmp_path / "out").read_text() == "${HOME} ${HOME}\n"
 
 
 def test_a_cancelled_job_is_canceled(executor: JobExecutor) -> None:
@@ -97,9 +98,24 @@ def test_an_attached_job_ends_as_the_first_one(executor: JobExecutor, tmp_path: 
     assert first.native_id in executor.list()
 
     executor.attach(second, first.native_id)
+    third = Job()
+    JobExecutor.get_instance(executor.name).attach(third, first.native_id)
     gate.touch()
 
-    for job in (first, second):
+    for job in (first, second, third):
+        assert (status := job.wait(SECONDS)) is not None
+        assert status.state is JobState.COMPLETED
+
+
+def test_jobs_of_one_spec_run_at_once(executor: JobExecutor, tmp_path: Path) -> None:
+    """Each of them ends only after the other has started."""
+    script = f"echo x >>{tmp_path}/out; until [ $(wc -l <{tmp_path}/out) -eq 2 ]; do sleep 0.05; done"
+    jobs = [Job(spec := JobSpec("/bin/sh", ["-c", script])), Job(spec)]
+
+    for job in jobs:
+        executor.submit(job)
+
+    for job in jobs:
         assert (status := job.wait(SECONDS)) is not None
         assert status.state is JobState.COMPLETED
 
@@ -205,6 +221,47 @@ def test_staging_passes_through_its_states(executor: JobExecutor, tmp_path: Path
     assert staged.state is JobState.STAGE_IN
 
 
+@pytest.mark.parametrize("code", [0, 1])
+def test_flags_say_when_files_are_staged_out_and_cleaned_up(
+    executor: JobExecutor, tmp_path: Path, code: int
+) -> None:
+    flags = {"always": StageOutFlags.IF_PRESENT, "missing": StageOutFlags.IF_PRESENT}
+    flags |= {"success": StageOutFlags.ON_SUCCESS, "error": StageOutFlags.ON_ERROR}
+    spec = JobSpec("/bin/sh", ["-c", f"touch always success error; exit {code}"], tmp_path)
+    spec.stage_out = {StageOut(name, tmp_path / f"{name}.out", flag) for name, flag in flags.items()}
+    spec.cleanup, spec.cleanup_flags = {Path("always")}, StageOutFlags.ON_SUCCESS
+
+    assert run(executor, spec).exit_code == code
+
+    expected = {"always.out", "success", "error"} | ({"error.out", "always"} if code else {"success.out"})
+    assert {it.name for it in tmp_path.glob("*[srs]")} | {
+        it.name for it in tmp_path.glob("*.out")
+    } == expected
+
+
+def test_memory_is_requested(executor: JobExecutor) -> None:
+    resources = ResourceSpecV1(memory=100 * 2**20)
+
+    assert run(executor, JobSpec("/bin/true", resources=resources)).state is JobState.COMPLETED
+
+
+def test_a_queue_and_an_account_are_passed_on(slurm: None, tmp_path: Path) -> None:
+    attributes = JobAttributes(queue_name="main", account="proj1")
+    spec = JobSpec("/bin/sh", ["-c", "echo $SLURM_JOB_PARTITION $SLURM_JOB_ACCOUNT"], attributes=attributes)
+    spec.stdout_path = tmp_path / "out"
+
+    assert run(JobExecutor.get_instance("slurm"), spec).state is JobState.COMPLETED
+    assert (tmp_path / "out").read_text() == "main proj1\n"
+
+
+def test_each_process_of_a_launcher_has_its_rank(slurm: None, tmp_path: Path) -> None:
+    spec = JobSpec("/bin/sh", ["-c", "echo $SLURM_PROCID"], stdout_path=tmp_path / "out", launcher="srun")
+    spec.resources = ResourceSpecV1(node_count=2, processes_per_node=2)
+
+    assert run(JobExecutor.get_instance("slurm"), spec).state is JobState.COMPLETED
+    assert sorted((tmp_path / "out").read_text().split()) == ["0", "1", "2", "3"]
+
+
 def test_a_fractional_duration_is_accepted(executor: JobExecutor) -> None:
     attributes = JobAttributes(timedelta(seconds=3700.5))
 
@@ -255,6 +312,17 @@ process.join()
 raise SystemExit(process.exitcode)
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+
+
+def test_threads_can_submit() -> None:
+    job = Job(JobSpec("/bin/true"))
+    thread = threading.Thread(target=lambda: JobExecutor.get_instance("local").submit(job))
+
+    thread.start()
+    thread.join()
+
+    assert (status := job.wait(SECONDS)) is not None
+    assert status.state is JobState.COMPLETED
 
 
 def test_a_job_whose_submission_failed_is_submitted_again_as_the_same_job(

@@ -6,21 +6,33 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-import psij.serialize
 import pytest
-from psij.serialize import JSONSerializer
-from psij.staging import URI, StageIn, StageOut, StageOutFlags
 
 import jpsi
 import jpsi_psij.serialize
 import psij
+import psij.serialize
 from jpsi_psij.job_spec import spec_for_jpsi
 from psij import Export, Import, JobAttributes, JobSpec, JobState, ResourceSpec, ResourceSpecV1
+from psij.serialize import JSONSerializer
+from psij.staging import URI, StageIn, StageOut, StageOutFlags
 
 
 def test_psij_and_jpsi_psij_are_the_same_modules() -> None:
     assert psij.serialize is jpsi_psij.serialize
     assert psij.JobSpec is jpsi_psij.JobSpec
+
+
+def test_type_checkers_find_each_module_of_psij() -> None:
+    """`psij` has its modules only when it runs."""
+    source = Path(jpsi_psij.__file__).parent
+    modules = {it.relative_to(source).with_suffix("") for it in source.rglob("*.py")} - {Path("__init__")}
+
+    stubs = source.parent / "psij"
+    assert modules == {it.relative_to(stubs).with_suffix("") for it in stubs.rglob("*.pyi")}
+    for module in modules:
+        name = ".".join(["jpsi_psij", *module.parts]).removesuffix(".__init__")
+        assert (stubs / module).with_suffix(".pyi").read_text() == f"from {name} import *\n"
 
 
 def test_a_clash_with_psij_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,15 +73,16 @@ def test_defaults_are_those_of_psij() -> None:
     assert spec_for_jpsi(spec, "local").attributes.duration is None
 
 
-def test_unknown_attributes_are_tolerated_with_one_warning() -> None:
-    for _ in range(2):
-        spec = JobSpec("/bin/true")
-        spec.wish = 1  # type: ignore[attr-defined]
-        if _ == 0:
-            with pytest.warns(UserWarning, match="JobSpec has no attribute wish"):
-                spec_for_jpsi(spec, "local")
-        else:
-            spec_for_jpsi(spec, "local")
+@pytest.mark.parametrize("part", ["JobSpec", "JobAttributes", "ResourceSpecV1"])
+def test_unknown_attributes_are_tolerated_with_one_warning(part: str) -> None:
+    spec = JobSpec("/bin/true", resources=ResourceSpecV1())
+    for it in (spec, spec.attributes, spec.resources):
+        if type(it).__name__ == part:
+            it.wish = 1  # type: ignore[union-attr]
+
+    with pytest.warns(UserWarning, match=f"{part} has no attribute wish"):
+        spec_for_jpsi(spec, "local")
+    spec_for_jpsi(spec, "local")  # a second warning would be an error
 
 
 def test_custom_attributes_get_the_names_of_jpsi() -> None:
@@ -99,7 +112,7 @@ def test_a_wrong_duration_is_named() -> None:
 
 @pytest.mark.parametrize("counts", [(2, 3, None), (None, 3, 2), (2, 8, 2)])
 def test_contradicting_counts_are_refused(counts: tuple[int | None, int, int | None]) -> None:
-    with pytest.raises(psij.InvalidJobException, match="process_count must be node_count times"):
+    with pytest.raises(psij.InvalidJobException, match=r"process_count [38] is no"):
         ResourceSpecV1(*counts)
 
 
@@ -119,6 +132,8 @@ def test_states_have_the_values_and_the_order_of_psij() -> None:
     assert JobState.ACTIVE.is_greater_than(JobState.QUEUED)
     assert JobState.FAILED.is_greater_than(JobState.COMPLETED) is None
     assert JobState.NEW.is_greater_than(JobState.NEW) is False
+    assert JobState.HELD.is_greater_than(JobState.QUEUED) is None
+    assert JobState.ACTIVE.is_greater_than(JobState.HELD)
     assert [str(it) for it in JobState if it.final] == names[3:]
     assert psij.JobStateOrder.prev(JobState.ACTIVE) is JobState.QUEUED
     assert psij.JobStateOrder.prev(JobState.FAILED) is None

@@ -285,7 +285,8 @@ def test_each_problem_of_a_request_has_its_line(run: Run, tmp_path: Path) -> Non
 
 
 def test_a_missing_id_is_reported(run: Run) -> None:
-    assert "there is no execution x" in run("show", "x", code=2).stderr
+    expected = "no request or execution has the id x; jpsi request ls shows the requests"
+    assert expected in run("show", "x", code=2).stderr
 
 
 def test_an_ambiguous_id_is_reported(run: Run) -> None:

@@ -16,8 +16,7 @@ import pytest
 from fake_dispatcher import spec
 from jpsi_records.errors import InvalidRequestError, StateError, StoreError
 from jpsi_records.inbox import inbox as inboxes
-from jpsi_records.inbox.inbox import Inbox, InboxRequest
-from jpsi_records.inbox.reports import NO_REPORT, Report, read_progress
+from jpsi_records.inbox.inbox import NO_REPORT, Inbox, InboxRequest, Report, read_progress
 from jpsi_records.model.entities import About
 from jpsi_records.records.records import Records
 

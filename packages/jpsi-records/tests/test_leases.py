@@ -13,10 +13,10 @@ from jpsi_records.dispatch.leases import Leases
 from jpsi_records.model.entities import Attempt, Execution, ExecutionState
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
-from jpsi_records.store.process_identity import name_of_this_process, process_has_ended
+from jpsi_records.store.file_lock import name_of_this_process, process_has_ended
 
 LEASE = timedelta(seconds=60)
-NAMING = "from jpsi_records.store.process_identity import name_of_this_process; print(name_of_this_process())"
+NAMING = "from jpsi_records.store.file_lock import name_of_this_process; print(name_of_this_process())"
 
 
 def name_of_ended_process() -> str:
@@ -109,5 +109,5 @@ def test_a_hidden_process_is_not_known_to_have_ended(monkeypatch: pytest.MonkeyP
     name = name_of_this_process()
     assert not process_has_ended(name)
 
-    monkeypatch.setattr("jpsi_records.store.process_identity._started", lambda _pid: None)
+    monkeypatch.setattr("jpsi_records.store.file_lock._started", lambda _pid: None)
     assert not process_has_ended(name)

@@ -11,7 +11,7 @@ import pytest
 from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import InvalidRequestError, StateError
-from jpsi_records.inbox.reports import Report
+from jpsi_records.inbox.inbox import Report
 from jpsi_records.model import filters
 from jpsi_records.model.entities import About, Execution, ExecutionState, Request, RequestState
 from jpsi_records.records.records import Records

@@ -114,7 +114,7 @@ def test_an_invalid_time_stays_unchanged(text: str) -> None:
     ],
 )
 def test_resources(directives: str, expected: dict[str, Any]) -> None:
-    assert _resources(directives) == ResourceSpecV1(**expected)
+    assert _resources(directives) == ResourceSpecV1.uneven(**expected)
 
 
 @pytest.mark.parametrize(
@@ -240,3 +240,10 @@ def test_an_array_is_retained() -> None:
     assert script.lost == ()
     assert script.spec.attributes.custom_attributes == {"jpsi.array": "0-9:3%2"}
     assert script.spec.environment == {"SLURM_ARRAY_TASK_ID": "${JPSI_ARRAY_INDEX}"}
+
+
+def test_the_directory_of_the_submission_is_read_from_a_variable() -> None:
+    script = hooks.read_script('#SBATCH -n 1\ncd "${SLURM_SUBMIT_DIR}"; run $SLURM_JOB_ID\n')
+
+    assert script.directory_variables == ("SLURM_SUBMIT_DIR",)
+    assert script.lost == ("the script reads variables that only its batch system sets: SLURM_JOB_ID",)

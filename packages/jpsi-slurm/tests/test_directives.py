@@ -23,7 +23,7 @@ def _spec(resources: dict[str, Any] | None = None, name: str | None = None, **at
     return JobSpec(
         "/bin/true",
         name=name,
-        resources=None if resources is None else ResourceSpecV1(**resources),
+        resources=None if resources is None else ResourceSpecV1.uneven(**resources),
         attributes=JobAttributes(**attributes),
     )
 
@@ -161,7 +161,7 @@ def test_resources(resources: dict[str, Any], expected: dict[str, str]) -> None:
 def test_a_job_gets_its_requested_memory(
     memory: int, processes: int, cores: int, per_node: int | None
 ) -> None:
-    resources = ResourceSpecV1(
+    resources = ResourceSpecV1.uneven(
         process_count=processes, cpu_cores_per_process=cores, processes_per_node=per_node, memory=memory
     )
     options = _options(JobSpec("/bin/true", resources=resources))

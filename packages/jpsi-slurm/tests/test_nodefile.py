@@ -52,9 +52,9 @@ def test_each_task_has_its_node(
 @pytest.mark.parametrize(
     ("resources", "tasks", "expected"),
     [
-        (ResourceSpecV1(process_count=7, processes_per_node=3), "3(x3)", [3, 3, 1]),
-        (ResourceSpecV1(process_count=4, node_count=3), "2(x3)", [2, 1, 1]),
-        (ResourceSpecV1(process_count=2, processes_per_node=4), "4", [2, 0, 0]),
+        (ResourceSpecV1.uneven(process_count=7, processes_per_node=3), "3(x3)", [3, 3, 1]),
+        (ResourceSpecV1.uneven(process_count=4, node_count=3), "2(x3)", [2, 1, 1]),
+        (ResourceSpecV1.uneven(process_count=2, processes_per_node=4), "4", [2, 0, 0]),
         (ResourceSpecV1(process_count=6, node_count=3), "2(x3)", [2, 2, 2]),
         (ResourceSpecV1(process_count=4), "1,2,1", [1, 2, 1]),
     ],

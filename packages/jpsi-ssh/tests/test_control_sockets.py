@@ -12,7 +12,7 @@ import pytest
 
 from jpsi.plugin import TransportError
 from jpsi_ssh.address import Address
-from jpsi_ssh.openssh.control_sockets import control_path
+from jpsi_ssh.openssh.control_master import control_path
 
 ADDRESS = Address(host="login.example")
 

@@ -49,6 +49,10 @@ def test_a_job_with_mpi_has_tasks_and_starts_them_itself() -> None:
     assert spec.launcher == "single"
 
 
+def test_tasks_may_be_shared_unevenly_by_nodes() -> None:
+    assert _resources(tasks=5, nodes=2).computed_processes_per_node == 3
+
+
 def test_gpus_are_shared_by_the_tasks() -> None:
     assert _resources(gpu=4, tasks=2).gpu_cores_per_process == 2
     with pytest.raises(WorkflowError, match="rule make: gpu=3 cannot be shared equally by tasks=2"):

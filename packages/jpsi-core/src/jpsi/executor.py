@@ -172,8 +172,7 @@ class JobExecutor:
         check_job(job)
         preview = self._engine.preview(self._validation.submission(job, 1))
         if isinstance(preview, NotOffered):
-            msg = f"the executor {self.name} cannot show what it would submit"
-            raise SubmitException(msg)
+            raise SubmitException(f"the executor {self.name} cannot show what it would submit")
         return preview
 
     def cancel(self, job: Job) -> None:
@@ -249,8 +248,7 @@ class JobExecutor:
         known = {job_id: job for job_id in wanted if (job := self._submitter.find(job_id)) is not None}
         found = self._engine.recall([job_id for job_id in wanted if job_id not in known])
         if isinstance(found, NotOffered):
-            msg = f"the executor {self.name} knows only the jobs that this process submitted"
-            raise SubmitException(msg)
+            raise SubmitException(f"the executor {self.name} knows only the jobs that this process submitted")
         return [*known.values(), *self._submitter.follow_recovered(found)]
 
     def hold(self, job: Job) -> None:

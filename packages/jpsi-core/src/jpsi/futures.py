@@ -58,8 +58,7 @@ def as_completed(jobs: Iterable[Job], timeout: float | timedelta | None = None) 
     left = dict.fromkeys(jobs)
     yield from _completed(left, timeout)
     if left:
-        msg = f"{len(left)} jobs are not final yet"
-        raise TimeoutError(msg)
+        raise TimeoutError(f"{len(left)} jobs are not final yet")
 
 
 def wait_all(

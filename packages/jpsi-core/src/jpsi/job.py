@@ -187,8 +187,7 @@ class Job:
         """
         executor = self.executor
         if executor is None:
-            msg = f"job {self._id} was not submitted, so that there is nothing to cancel"
-            raise SubmitException(msg)
+            raise SubmitException(f"job {self._id} was not submitted, so that there is nothing to cancel")
         executor.cancel(self)
 
     def __str__(self) -> str:
@@ -304,8 +303,7 @@ def as_function(callback: StatusFunction | JobStatusCallback | None) -> StatusFu
     if isinstance(callback, JobStatusCallback):
         return callback.job_status_changed
     if callback is not None and not callable(callback):
-        msg = f"a status callback is a function or a JobStatusCallback, not {callback!r}"
-        raise TypeError(msg)
+        raise TypeError(f"a status callback is a function or a JobStatusCallback, not {callback!r}")
     return callback
 
 
@@ -318,8 +316,7 @@ def parse_wait_arguments(
     values = [it for it in (*waited, timeout) if it is not None]
     times = [it for it in values if isinstance(it, int | float | timedelta) and not isinstance(it, bool)]
     if len(times) > 1:
-        msg = f"wait() takes one timeout, not {', '.join(map(str, times))}"
-        raise TypeError(msg)
+        raise TypeError(f"wait() takes one timeout, not {', '.join(map(str, times))}")
     states = [it for it in (*values, target_states) if it is not None and it not in times]
     targets = frozenset[JobState]().union(*map(_states, states)) if states else FINAL
     return seconds(times[0] if times else None), targets
@@ -331,8 +328,7 @@ def _states(states: object) -> frozenset[JobState]:
         found = list(found)
         if found and all(isinstance(state, JobState) for state in found):
             return frozenset(found)
-    msg = f"wait() takes a timeout and one or more JobState, not {states!r}"
-    raise TypeError(msg)
+    raise TypeError(f"wait() takes a timeout and one or more JobState, not {states!r}")
 
 
 def seconds(timeout: float | timedelta | None) -> float | None:

@@ -113,8 +113,7 @@ def _load(candidate: Candidate, hooks: LauncherHooks) -> Launcher:
     for pattern in patterns:
         if not _PATTERN.match(pattern):
             how = "names variables by patterns such as 'PMI_*', and not"
-            msg = f"the launcher {candidate.name} {how} {pattern!r}"
-            raise PluginError(msg)
+            raise PluginError(f"the launcher {candidate.name} {how} {pattern!r}")
     return Launcher(
         name=candidate.name,
         version=candidate.version,

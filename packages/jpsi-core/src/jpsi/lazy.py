@@ -41,8 +41,7 @@ def door(module: str, names: Sequence[str], rooms: Sequence[str]) -> _Hooks:
 def _hooks(module: str, names: Collection[str], find: Callable[[str], Any]) -> _Hooks:
     def get(name: str) -> Any:  # noqa: ANN401  as above
         if name not in names:
-            msg = f"module {module!r} has no attribute {name!r}"
-            raise AttributeError(msg)
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
         value = find(name)
         setattr(import_module(module), name, value)
         return value

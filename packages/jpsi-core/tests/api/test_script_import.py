@@ -61,6 +61,15 @@ def test_files_for_output_are_where_the_batch_system_has_them(is_local: bool, pa
     assert (spec.stdout_path, spec.stderr_path) == (Path(path), Path("/dev/null"))
 
 
+def test_a_script_finds_the_directory_of_its_submission_in_its_variable() -> None:
+    spec = jpsi.JobSpec(environment={"A": "1"})
+    script = ForeignScript(spec=spec, directives=1, directory_variables=("O_WORKDIR",))
+
+    found = completed(script, "", Path("/a"), Path("/scratch/${me}"))
+
+    assert found.environment == {"A": "1", "O_WORKDIR": "/scratch/$${me}"}
+
+
 def test_the_path_of_a_script_is_never_expanded() -> None:
     assert _completed(jpsi.JobSpec(), path=Path("/a/${HOME}")).arguments == ["/a/$${HOME}"]
 

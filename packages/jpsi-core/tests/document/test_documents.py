@@ -135,7 +135,7 @@ FULL = JobSpec(
     pre_launch=Path("pre.sh"),
     post_launch=Path("post.sh"),
     launcher="srun",
-    resources=ResourceSpecV1(
+    resources=ResourceSpecV1.uneven(
         node_count=4,
         process_count=10,
         processes_per_node=3,
@@ -418,3 +418,13 @@ def test_surrogate_pairs_are_one_character_in_yaml_too() -> None:
 def test_byte_order_mark_is_ignored() -> None:
     assert read_document("\ufeff" + DOCUMENT) == SPEC
     assert read_document("\ufeff" + as_json(DOCUMENT)) == SPEC
+
+
+def test_numbers_and_paths_that_are_added_later_are_text_in_the_document() -> None:
+    spec: Any = JobSpec("a", [], environment={})
+
+    spec.environment.update({"PATHS": Path("/b"), "COUNT": 1})
+    spec.arguments.append(Path("/c"))
+    written = read_document(write_document(spec))
+
+    assert (written.environment, written.arguments) == ({"PATHS": "/b", "COUNT": "1"}, ["/c"])

@@ -215,7 +215,7 @@ def test_failure_below_a_wrapper_is_not_the_wrappers() -> None:
 def test_a_failure_during_the_iteration_of_a_result_names_the_hook() -> None:
     def check_spec() -> Any:
         yield "a"
-        raise KeyError("b")  # noqa: EM101  like a mistake
+        raise KeyError("b")
 
     with pytest.raises(PluginError, match="the hook check_spec of plugin A failed: KeyError: 'b'"):
         hook_caller(plugin(check_spec=check_spec)).check_spec(spec=None, site=None)
@@ -243,7 +243,7 @@ def test_a_value_error_passes_from_hooks_that_may_raise_it(
     hook: str, arguments: tuple[str, ...], raised: type[Exception]
 ) -> None:
     def refuse() -> None:
-        raise ValueError("x")  # noqa: EM101  like a plugin
+        raise ValueError("x")
 
     with pytest.raises(raised):
         getattr(hook_caller(plugin(**{hook: refuse})), hook)(**dict.fromkeys(arguments))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jpsi.model.errors import InvalidJobException
 from jpsi.model.resources import (
     HeterogeneousResources,
     ResourceSpec,
@@ -20,7 +22,7 @@ counts = st.none() | st.integers(1, 50)
 
 
 def v1(nodes: int | None, processes: int | None, per_node: int | None) -> ResourceSpecV1:
-    return ResourceSpecV1(node_count=nodes, process_count=processes, processes_per_node=per_node)
+    return ResourceSpecV1.uneven(node_count=nodes, process_count=processes, processes_per_node=per_node)
 
 
 class ResourceSpecV2(ResourceSpec):
@@ -105,6 +107,62 @@ def test_contradiction_is_named(given: tuple[int, int, int], problem: str) -> No
     assert resource_problems(v1(*given)) == [problem]
 
 
+@pytest.mark.clause("resources-exclusive-counts")
+@pytest.mark.parametrize(
+    ("counts", "problem"),
+    [
+        ({"process_count": 3, "node_count": 2}, "process_count 3 is no multiple of node_count 2; ResourceSp"),
+        (
+            {"process_count": 3, "processes_per_node": 2},
+            "process_count 3 is no multiple of processes_per_node 2; ResourceSpecV1.uneven() permits nodes",
+        ),
+        (
+            {"process_count": 8, "node_count": 2, "processes_per_node": 2},
+            "process_count 8 is not node_count 2 times processes_per_node 2",
+        ),
+    ],
+    ids=str,
+)
+def test_the_constructor_refuses_a_contradiction(counts: dict[str, int], problem: str) -> None:
+    with pytest.raises(InvalidJobException, match=re.escape(problem)):
+        ResourceSpecV1(**counts)  # type: ignore[arg-type]  # counts, not a flag
+
+
+@pytest.mark.parametrize(
+    ("nodes", "processes", "per_node"),
+    [
+        (2, 6, 3),
+        (None, 6, 3),
+        (3, 6, None),
+        (2, None, 2),
+        ("2", 3, None),
+        (2, "3", None),
+        (0, 3, 0),
+        (2, -3, None),
+    ],
+    ids=str,
+)
+def test_the_constructor_takes_counts_that_agree_and_values_that_are_no_counts(
+    nodes: Any, processes: Any, per_node: Any
+) -> None:
+    """`submit` reports the latter."""
+    resources = ResourceSpecV1(node_count=nodes, process_count=processes, processes_per_node=per_node)
+
+    assert (resources.node_count, resources.process_count) == (nodes, processes)
+
+
+@pytest.mark.clause("example-knobs")
+def test_counts_may_be_assigned_in_any_order() -> None:
+    """The specification's example assigns 10 processes and 3 per node."""
+    resources = ResourceSpecV1(node_count=2, processes_per_node=3)
+
+    resources.process_count = 10
+    resources.node_count = None
+
+    assert resource_problems(resources) == []
+    assert resources == ResourceSpecV1.uneven(process_count=10, processes_per_node=3)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
@@ -178,7 +236,7 @@ def test_counts_of_several_kinds_are_sums() -> None:
 
 
 def test_every_wrong_component_is_named() -> None:
-    parts = [ResourceSpecV1(process_count=0, memory=0), ResourceSpecV1(node_count=4, process_count=3)]
+    parts = [ResourceSpecV1(process_count=0, memory=0), v1(4, 3, None)]
 
     assert resource_problems(HeterogeneousResources([*parts, ResourceSpecV1()])) == [
         "resources.components[0].process_count must be at least 1, not 0",

@@ -375,8 +375,7 @@ class BatchEngine(Engine):
     def _get_job(self, job_id: str) -> JobView:
         job = self._open()[0].get(job_id)
         if job is None:
-            msg = f"job {job_id} has ended, or was never submitted here"
-            raise SubmitException(msg)
+            raise SubmitException(f"job {job_id} has ended, or was never submitted here")
         return job
 
 

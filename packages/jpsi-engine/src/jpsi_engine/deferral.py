@@ -1,11 +1,11 @@
 """Deferred submissions: jobs that are on disk, and that a process submits once other jobs have ended.
 
 Some systems cannot have a job wait for the end of another one: `local`, and any batch system for a job of
-another. Such a job is written to the spool in the form of a job whose submission has failed. So every program
-lists it, none takes it for submitted, and `recall` and `submit` submit it once. A file beside it names the
-deferral that it belongs to. If its submission fails and may succeed later, it stays deferred. The process
-that waits for the other jobs holds the lock on the file of the deferral; if it is killed, another process can
-take its place.
+another. Nor can `local` start the elements of an array a few at a time. Such a job is written to the spool in
+the form of a job whose submission has failed. So every program lists it, none takes it for submitted, and
+`recall` and `submit` submit it once. A file beside it names the deferral that it belongs to. If its
+submission fails and may succeed later, it stays deferred. The process that waits for the other jobs holds the
+lock on the file of the deferral; if it is killed, another process can take its place.
 
 Only the process that has the lock decides whether a job is submitted. Other processes leave a request to
 cancel or to hold a job beside it, announce that beside the file of the deferral, and wait until that process
@@ -182,6 +182,13 @@ class Deferral:
         """Return True if a process has requested the end of a job, whether or not it is deferred any more."""
         with _convert_errors(self.root):
             return self._spool.was_stopped(job_id)
+
+    def has_request(self, job_ids: Iterable[str]) -> bool:
+        """Return True if a process has requested that any of these jobs end, or be held."""
+        with _convert_errors(self.root):
+            return any(
+                self._spool.was_stopped(it) or host.exists(_file(self._spool, it, _HOLD)) for it in job_ids
+            )
 
     def acknowledge(self, job_ids: Iterable[str]) -> list[str]:
         """Record that jobs were cancelled or held, as requested; return those that are to be submitted now.
@@ -453,8 +460,7 @@ def defer(
         ValueError: there are no jobs.
     """
     if not jobs:
-        msg = "there are no jobs to defer"
-        raise ValueError(msg)
+        raise ValueError("there are no jobs to defer")
     if executor.system.is_remote:
         instead = (
             "leave out --hold"

@@ -175,8 +175,7 @@ class Origin:
             JpsiError: the executor cannot be opened on this machine, or does not exist any more.
         """
         if self.is_remote:
-            msg = f"the jobs are processes of {self.machine}, and can be reached only there"
-            raise SubmitException(msg)
+            raise SubmitException(f"the jobs are processes of {self.machine}, and can be reached only there")
         from jpsi import JobExecutor  # noqa: PLC0415
 
         name, url = self.asked_for
@@ -202,17 +201,25 @@ class StoredJob:
         self.started: datetime | None = history.started
         #: The last status that is certain.
         self.status: JobStatus = self._explain(history.status)
+        #: The id that jpsi gave the array that the job was submitted in; None for a single job. If the batch
+        #: system takes smaller arrays only, or none, the jobs of one array are in several, or none.
+        self.array_id: str | None = encoded_attribute(history.record.intent["spec"], ARRAY_ID) or (
+            None if history.record.place is None else history.record.place.array
+        )
         self._directory: str = history.record.intent["directory"]
         if not isinstance(self.name, str | None) or not isinstance(self._directory, str):
             raise TypeError(self.name, self._directory)
 
-    @functools.cached_property
+    @property
     def created(self) -> datetime:
         """The time when the job was first recorded for submission: a deferred job is submitted later."""
-        if self.attempt > 1:
-            with contextlib.suppress(OSError, *DAMAGE):
-                first = json.loads(read_text(str(self.folder / "intent.1.json")).partition("\n")[0])
-                return min(self.submitted, datetime.fromisoformat(first["time"]).astimezone(UTC))
+        return self.submitted if self._history.record.attempt == 1 else self._first_recorded
+
+    @functools.cached_property
+    def _first_recorded(self) -> datetime:
+        with contextlib.suppress(OSError, *DAMAGE):
+            first = json.loads(read_text(str(self.folder / "intent.1.json")).partition("\n")[0])
+            return min(self.submitted, datetime.fromisoformat(first["time"]).astimezone(UTC))
         return self.submitted
 
     @property
@@ -236,17 +243,7 @@ class StoredJob:
         """The id that the backend gave the job's array; None for a single job, or if it is not known."""
         return self._history.record.array_native_id
 
-    @functools.cached_property
-    def array_id(self) -> str | None:
-        """The id that jpsi gave the array that the job was submitted in; None for a single job.
-
-        If the batch system takes smaller arrays only, or none, the jobs of one array are in several, or none.
-        """
-        return encoded_attribute(self._history.record.intent["spec"], ARRAY_ID) or (
-            None if self.array is None else self.array[0]
-        )
-
-    @functools.cached_property
+    @property
     def array_index(self) -> int | None:
         """The index that the user gave the job in its array; None for a job without one.
 
@@ -296,8 +293,7 @@ class StoredJob:
                 raise ValueError(self.damage)
             return decode_request(str(self.folder), intent)
         except (OSError, *DAMAGE) as e:
-            msg = f"what the job asks for cannot be read: {e}"
-            raise SubmitException(msg, e) from e
+            raise SubmitException(f"what the job asks for cannot be read: {e}", e) from e
 
     def _explain(self, status: JobStatus) -> JobStatus:
         if not status.final or not status.metadata or self._history.record.final is not None:
@@ -587,8 +583,7 @@ def _read_origin(
     try:
         written = files.read(members)
     except OSError as e:
-        msg = f"the jobs in {root} cannot be read: {e}"
-        raise SubmitException(msg, e, transient=is_transient(e)) from e
+        raise SubmitException(f"the jobs in {root} cannot be read: {e}", e, transient=is_transient(e)) from e
     codes = None if is_machine else read_requeue_codes(root)
     for it in written:
         job = _make_job(origin, it, codes)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from jpsi_engine.host import concurrency
 from jpsi_engine.host.concurrency import concurrently
 
 
@@ -58,6 +60,7 @@ def test_without_threads_it_is_done_here(monkeypatch: pytest.MonkeyPatch) -> Non
         raise RuntimeError(msg)
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(concurrency, "_idle", [])
     done: list[int] = []
 
     concurrently(range(5), done.append, 2)
@@ -109,9 +112,51 @@ def test_an_interrupt_while_threads_are_started_leaves_none_at_work(monkeypatch:
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", interrupted)
+        patch.setattr(concurrency, "_idle", [])
+        patch.setattr(concurrency, "_IDLE_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt):
             concurrently(range(1000), done.append, 2)
 
     before = len(done)
     threads[0].join(60)
     assert len(done) == before
+
+
+def test_a_thread_serves_many_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrency, "_idle", [])
+    threads: list[threading.Thread] = []
+
+    for _ in range(3):
+        concurrently(range(1), lambda _: threads.append(threading.current_thread()), 1)
+
+    assert len(set(threads)) == 1
+
+
+def test_the_thread_that_has_ended_its_work_first_is_not_taken_for_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread may end one part of the work before the next part is given to it."""
+    monkeypatch.setattr(concurrency, "_idle", [])
+    done: list[int] = []
+    give = concurrency._give
+
+    def given(work: Callable[[], None], end: Callable[[], None]) -> None:
+        ended = threading.Event()
+        give(work, lambda: (end(), ended.set()))  # type: ignore[func-returns-value]
+        assert ended.wait(60)
+
+    monkeypatch.setattr(concurrency, "_give", given)
+
+    concurrently(range(3), done.append, 3)
+
+    assert sorted(done) == [0, 1, 2]
+
+
+def test_a_forked_child_starts_threads_of_its_own() -> None:
+    concurrently(range(1), lambda _: None, 1)
+    pid = os.fork()
+    if pid == 0:
+        concurrently(range(1), lambda _: None, 1)
+        os._exit(7)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7

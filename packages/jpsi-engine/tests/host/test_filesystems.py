@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_engine.host.filesystems import filesystem_type, is_on_network
+from jpsi_engine.host.procfs import filesystem_type, is_on_network
 
 MOUNTS = r"""
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

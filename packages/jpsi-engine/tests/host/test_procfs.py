@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -300,3 +301,23 @@ def _until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         os.sched_yield()
+
+
+@linux
+def test_the_leader_of_a_session_is_found_by_its_variable() -> None:
+    name = f"JPSI_TEST_{os.urandom(8).hex()}"
+    leader = subprocess.Popen(
+        ["/bin/sh", "-c", "sleep 100 & read x"],
+        stdin=subprocess.PIPE,
+        env={name: "a"},
+        start_new_session=True,
+    )
+
+    found = procfs.find_leader(f"{name}=a")
+
+    os.killpg(leader.pid, signal.SIGKILL)
+    leader.communicate()
+    assert found is not None
+    assert found.pid == leader.pid
+    assert procfs.find_leader(f"{name}=a") is None
+    assert procfs.find_leader(f"{name}=") is None

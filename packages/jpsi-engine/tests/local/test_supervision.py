@@ -68,6 +68,6 @@ def test_a_client_that_is_late_at_the_limit_sends_no_second_term(
         exits, "shared_watch", lambda: SimpleNamespace(call_later=lambda delay, *_: later.append(delay))
     )
 
-    Supervisor(spool, timedelta(seconds=30), lambda *_: None).stop(followed(NOW, None), TIMEOUT)
+    Supervisor(spool, timedelta(seconds=30), lambda *_: None, lambda: None).stop(followed(NOW, None), TIMEOUT)
 
     assert (sent, later) == (signals, [30.0])

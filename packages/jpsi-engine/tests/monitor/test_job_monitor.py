@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
@@ -1109,3 +1109,34 @@ def test_jobs_cancelled_from_outside_are_final_within_three_seconds_and_two_poll
 
     assert {job_id: client.states(job_id)[-1] for job_id in names} == dict.fromkeys(names, JobState.CANCELED)
     assert len(queries(client)) - asked <= 2
+
+
+class TellsNotIfRun:
+    """A layer over the toy: a poll does not tell if a job that has ended ran, as for elements of arrays."""
+
+    @hookimpl(wrapper=True)
+    def parse_status(self) -> Generator[None, Mapping[str, Observation], Mapping[str, Observation]]:
+        seen = yield
+        return {name: attrs.evolve(it, ran=None) for name, it in seen.items()}
+
+
+def test_jobs_that_may_have_run_are_judged_after_the_grace_without_another_poll(
+    client: Client, clock: FakeClock
+) -> None:
+    with FakeScheduler(clock, slots=0) as scheduler:
+        config = BatchConfig(work_directory=client.root, network_files=False)
+        client = Client(client.root, scheduler, clock, (TellsNotIfRun(),), config)
+        jobs = client.submit("a1", "a2")
+        scheduler.cancel_all([job.native_id for job in jobs])
+        clock.advance(2)
+        client.poll()
+        asked, settles = len(queries(client)), client.monitor.next_settle_time()
+        assert settles is not None
+        assert JobState.CANCELED not in client.states("a1") + client.states("a2")
+
+        clock.advance(settles - clock())
+        client.monitor.settle(clock())
+
+    assert client.states("a1")[-1] is client.states("a2")[-1] is JobState.CANCELED
+    assert len(queries(client)) == asked
+    assert client.monitor.next_settle_time() is None

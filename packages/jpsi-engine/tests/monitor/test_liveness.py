@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jpsi_engine.monitor.liveness import Liveness
+from jpsi_engine.monitor.event_stream import Liveness
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -23,6 +24,8 @@ class FakeMonitor:
     def __init__(self) -> None:
         self.jobs: list[str] = ["a1"]
         self.due: float | None = None
+        self.settle_time: float | None = None
+        self.settled: list[float] = []
         self.is_expecting = False
         self.collections = threading.Semaphore(0)
         self.polls = threading.Semaphore(0)
@@ -39,6 +42,13 @@ class FakeMonitor:
 
     def next_poll_time(self) -> float | None:
         return self.due
+
+    def next_settle_time(self) -> float | None:
+        return self.settle_time
+
+    def settle(self, now: float) -> None:
+        self.settle_time = None
+        self.settled.append(now)
 
     def probe_site(self, now: Callable[[], float]) -> None:
         """Do nothing."""
@@ -110,6 +120,21 @@ def test_a_due_poll_runs_once(tmp_path: Path) -> None:
     assert monitor.polls.acquire(timeout=PATIENCE)
     assert not monitor.polls.acquire(timeout=0.05)
     end(monitor, poll_loop)
+
+
+def test_jobs_that_have_ended_are_judged_between_two_polls(tmp_path: Path) -> None:
+    monitor = FakeMonitor()
+    poll_loop = poll_loop_of(monitor, tmp_path)
+    monitor.due, monitor.settle_time = time.monotonic() + 3600, time.monotonic() + 1.0
+    wait = poll_loop.poll()
+    assert wait is not None
+    assert 0.0 < wait <= 1.0
+
+    monitor.settle_time = time.monotonic()
+    poll_loop.poll()
+
+    assert len(monitor.settled) == 1
+    assert not monitor.busy
 
 
 def test_a_failed_poll_is_not_repeated_at_once(

@@ -334,7 +334,7 @@ def test_an_end_that_the_queue_does_not_tell_yet_is_polled_soon_although_markers
 
     interval.note_unsettled()
 
-    assert interval.next_poll_time() == 4.0
-    interval.note_poll(4.0, 4.0)
+    assert interval.next_poll_time() == 3.0
+    interval.note_poll(3.0, 3.0)
     interval.note_unsettled()
-    assert interval.next_poll_time() == pytest.approx(4.0 + 2.0 * 1.6)
+    assert interval.next_poll_time() == pytest.approx(3.0 + 2.0 * 1.6)

@@ -19,9 +19,9 @@ from jpsi_engine.host import files as files_module
 from jpsi_engine.host.files import is_transient
 from jpsi_engine.spool import encode_status
 from jpsi_engine.spool.arrays import ArrayMember
-from jpsi_engine.spool.claims import REVOKED
+from jpsi_engine.spool.claims import REVOKED, Claim
 from jpsi_engine.spool.roots import LAYOUT
-from jpsi_engine.spool.spool import Claim, Intent, Spool
+from jpsi_engine.spool.spool import Intent, Spool
 from jpsi_engine.verdict.marker_verdict import has_exit_marker, never_ran_status
 from jpsi_engine.verdict.markers import Marker, parse
 

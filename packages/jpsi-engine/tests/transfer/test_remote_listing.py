@@ -10,7 +10,7 @@ from jpsi.model.errors import TransferError
 from jpsi_engine.host.local_transport import LocalTransport
 from jpsi_engine.transfer.checksums import Tool
 from jpsi_engine.transfer.remote_commands import list_command
-from jpsi_engine.transfer.remote_listing import read_listing, read_mode
+from jpsi_engine.transfer.remote_copy import read_listing, read_mode
 from jpsi_engine.transfer.trees import Entry, Kind, tree
 
 _DIRECTORY = "drwxr-xr-x 2 0 0 4096 Nov 22 03:00 /r\n\0/r\0\0"

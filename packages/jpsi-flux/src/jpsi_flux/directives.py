@@ -227,6 +227,8 @@ _FORM = kit.ScriptForm(
     mark="#flux:",
     # RFC 36: the sentinel, after the characters that make the line a comment
     foreign_mark=r"[^\w\s]+\s*(?:flux|FLUX):",
+    # flux-environment(7), the manual page
+    variables=r"FLUX_\w+",
     options=_OPTIONS,
     custom=_CUSTOM,
     parse=partial(kit.gnu_options, letters=_LETTERS, plain=_FLAGS, names=_OPTIONS),

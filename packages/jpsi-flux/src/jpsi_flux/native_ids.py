@@ -35,8 +35,7 @@ def canonical_id(native_id: str) -> str:
     number = _parse_number(native_id)
     if number is None or number > _MAX_ID:
         example = "f4JWpL1vw (`flux job id` translates words and emoji)"
-        msg = f"{native_id!r} is not a Flux job id such as {example}"
-        raise ValueError(msg)
+        raise ValueError(f"{native_id!r} is not a Flux job id such as {example}")
     return str(number)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -74,7 +75,7 @@ def template(
         "memory": parse_memory(memory) if isinstance(memory, str) else memory,
         "gpu_cores_per_process": gpus,
     }
-    spec.resources = attrs.evolve(spec.resources or ResourceSpecV1())
+    spec.resources = copy.copy(spec.resources or ResourceSpecV1())
     for name, value in given.items():
         if value is not None:
             setattr(spec.resources, name, value)
@@ -89,7 +90,6 @@ def parse_memory(text: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        msg = f"{text!r} is not a size such as 8GiB, 512M or 1073741824 (bytes)"
-        raise ValueError(msg)
+        raise ValueError(f"{text!r} is not a size such as 8GiB, 512M or 1073741824 (bytes)")
     power = " KMGTP".index(match["unit"].upper() or " ")
     return round(float(match["number"]) * (1 << 10 * power))

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from jpsi import ConfigError, Job, JobState, JobStatus
+from jpsi import Job, JobState, JobStatus
 from jpsi_engine import is_on_network
 
 from .futures import CallFuture
@@ -35,25 +35,34 @@ class Call:
     futures: Sequence[CallFuture[Any]] = ()
     #: Sets the results of the futures from the outcomes of all calls.
     settle: Callable[[Sequence[Outcome]], None] = lambda _: None
+    #: Gives the call another job and other files, from the pickles of a function and arguments.
+    resume: Callable[[Call, bytes, bytes], None] = lambda *_: None
 
     @property
     def is_cancelled(self) -> bool:
         """True if all futures of the job were cancelled."""
         return all(future.cancelled() for future in self.futures)
 
-    def end(self, status: JobStatus, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Set the results of the futures, now that the job has ended."""
-        try:
-            records = self._read(status, sleep)
-        except (ConfigError, OSError) as e:
-            self.fail(e)
-            return
-        if status.state is JobState.CANCELED and not records.is_whole:
+    def end(self, status: JobStatus, sleep: Callable[[float], None] = time.sleep) -> bool:
+        """Set the results of the futures, now that the job has ended.
+
+        Returns True if the call has left a checkpoint instead, and another job has to be submitted for it.
+        """
+        records = self._read(status, sleep)
+        if (
+            records.continuation is not None
+            and not self.is_cancelled
+            and status.state is not JobState.CANCELED
+        ):
+            self.resume(self, *records.continuation)
+            return True
+        if status.state is JobState.CANCELED and (not records.is_whole or records.continuation is not None):
             for future in self.futures:
                 future.cancel()
-            return
+            return False
         ended = functools.partial(job_ended, self.function, self.job, status)
         self.settle([records.outcome(position, ended) for position in range(self.stored.items)])
+        return False
 
     def fail(self, error: BaseException) -> None:
         """Set an exception, the same for all futures."""

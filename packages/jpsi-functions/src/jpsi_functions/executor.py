@@ -52,6 +52,8 @@ class FunctionExecutor(Executor):
         spec: what else the jobs have: queue, account, environment, pre_launch, custom attributes.
         python: the interpreter that makes the calls, of the same minor version as this one. None is this one,
             or `python3` behind a URL.
+        checkpoint_time: the time before the end of the walltime at which a callable that has a method
+            `checkpoint` is asked what to call in the next job.
         directory: the working directory of the calls. None is that of this process, or the home directory
             behind a URL.
         max_workers: the largest number of jobs in the batch system at a time. None is no limit; on `local` it
@@ -74,6 +76,7 @@ class FunctionExecutor(Executor):
         gpus: int | None = None,
         walltime: timedelta | str | None = None,
         spec: JobSpec | None = None,
+        checkpoint_time: timedelta = timedelta(seconds=30),
         python: str | None = None,
         directory: str | Path | None = None,
         max_workers: int | None = None,
@@ -81,8 +84,7 @@ class FunctionExecutor(Executor):
         with_progress: bool = False,
     ) -> None:
         if max_workers is not None and max_workers <= 0:
-            msg = "max_workers must be greater than 0"
-            raise ValueError(msg)
+            raise ValueError("max_workers must be greater than 0")
         #: The executor of the jobs.
         self.jobs = JobExecutor(name, url=url, config=config)
         is_remote = not self.jobs.files.are_local
@@ -95,9 +97,12 @@ class FunctionExecutor(Executor):
         where = None if directory is None else str(directory)
         if where is None:
             where = "~" if is_remote else str(Path.cwd())
-        self._client = describe_client(where, shares_files=not is_remote)
+        common = template(spec, cores, memory, gpus, walltime)
+        duration = common.attributes.duration
+        after = (duration - checkpoint_time).total_seconds() if duration else None
+        self._client = describe_client(where, after, shares_files=not is_remote)
         self._specs = CallSpec(
-            template=template(spec, cores, memory, gpus, walltime),
+            template=common,
             python=python or ("python3" if is_remote else sys.executable),
             is_remote=is_remote,
         )
@@ -136,7 +141,8 @@ class FunctionExecutor(Executor):
         """Call a function with the items of the iterables; return an iterator over the results, in order.
 
         Each job makes `chunksize` calls, and the jobs become arrays. Without a chunksize there are four jobs
-        for each of `max_workers`, or 64 in all. The walltime is that of a job, not of a call.
+        for each of `max_workers`, or 64 in all; and one for each call of a callable that has a method
+        `checkpoint`. The walltime is that of a job, not of a call.
 
         The iterator yields a result as soon as it and those before it are there. It raises the exception of a
         call in its place, and TimeoutError if the results take longer than `timeout` seconds. Then, and if it
@@ -150,12 +156,11 @@ class FunctionExecutor(Executor):
         deadline = None if timeout is None else time.monotonic() + timeout
         self._check_open()
         if chunksize is not None and chunksize < 1:
-            msg = "chunksize must be at least 1"
-            raise ValueError(msg)
+            raise ValueError("chunksize must be at least 1")
         calls: list[Arguments] = [(arguments, {}) for arguments in zip(*iterables, strict=False)]
         if chunksize is None:
             jobs = _MAP_JOBS if self._max_workers is None else _JOBS_PER_WORKER * self._max_workers
-            chunksize = max(1, -(-len(calls) // jobs))
+            chunksize = 1 if hasattr(fn, "checkpoint") else max(1, -(-len(calls) // jobs))
         chunks = [calls[start : start + chunksize] for start in range(0, len(calls), chunksize)]
         del calls
         function = pickle_function(fn)
@@ -213,8 +218,7 @@ class FunctionExecutor(Executor):
 
     def _check_open(self) -> None:
         if self._is_shut_down:
-            msg = "cannot schedule new futures after shutdown"
-            raise RuntimeError(msg)
+            raise RuntimeError("cannot schedule new futures after shutdown")
 
     def _stored(self, fn: Callable[..., Any], function: bytes, arguments: bytes, items: int) -> Call:
         """Write the files of a call."""
@@ -227,7 +231,19 @@ class FunctionExecutor(Executor):
         job = Job()
         stored = session.add_call(job.id, items, function, arguments)
         job.spec = self._specs.make(stored, name_of(fn))
-        return Call(stored, job, name_of(fn))
+        return Call(stored, job, name_of(fn), resume=self._resume)
+
+    def _resume(self, call: Call, function: bytes, arguments: bytes) -> None:
+        """Give a call another job, which continues it after its checkpoint."""
+        with self._lock:
+            known = [*self._recovered, *([] if self._session is None else [self._session])]
+        session = next(it for it in known if it.folder == call.stored.folder.parents[1])
+        job = Job()
+        stored = session.continue_call(call.stored, job.id, function, arguments)
+        job.spec = self._specs.make(stored, call.function)
+        call.stored, call.job = stored, job
+        for future in call.futures:
+            future.job = job
 
     def _future(self, call: Call) -> CallFuture[Any]:
         """Add a future to a call, whose job is cancelled with the last of its futures."""
@@ -266,7 +282,7 @@ class FunctionExecutor(Executor):
 
     def _recover(self, stored: StoredCall, job: Job | None) -> Sequence[CallFuture[Any]]:
         is_new = job is None or job.status.state is JobState.NEW
-        call = Call(stored, job or Job(), "the function")
+        call = Call(stored, job or Job(), "the function", resume=self._resume)
         futures = [self._future(call) for _ in range(stored.items)]
         call.settle = functools.partial(_settle_each, futures)
         if not is_new:

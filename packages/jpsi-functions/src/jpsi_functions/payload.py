@@ -57,8 +57,12 @@ def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__qualname__", None) or type(function).__name__
 
 
-def describe_client(directory: str | None, *, shares_files: bool) -> dict[str, Any]:
+def describe_client(
+    directory: str | None, checkpoint_after: float | None, *, shares_files: bool
+) -> dict[str, Any]:
     """Return what the worker must know about this Python.
+
+    After `checkpoint_after` seconds it asks a callable for its checkpoint.
 
     If the job sees the files of this machine, it imports modules from the places that this process has
     added to the path; installed packages it has from its own installation.
@@ -70,6 +74,7 @@ def describe_client(directory: str | None, *, shares_files: bool) -> dict[str, A
         "host": socket.gethostname(),
         "cloudpickle": cloudpickle.__version__,
         "directory": directory,
+        "checkpoint_after": checkpoint_after,
         "path": list(_own_path()) if shares_files else [],
     }
 

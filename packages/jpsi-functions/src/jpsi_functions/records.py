@@ -45,6 +45,12 @@ class Records:
                     return cls(list(_split(file.read())), name == "result")
         return cls((), is_whole=False)
 
+    @property
+    def continuation(self) -> tuple[bytes, bytes] | None:
+        """The pickles of the function and the arguments with which the call goes on, or None."""
+        kind, *rest = self.found[-1] if self.found else ("",)
+        return (rest[0], rest[1]) if kind == "continued" else None
+
     def outcome(self, position: int, ended: Callable[[], CallError]) -> Outcome:
         """Return the outcome of the call at a position; `ended` makes the error of one that has none."""
         if self.found and self.found[0][0] == "impossible":

@@ -3,7 +3,7 @@
     functions/slurm/<session>/lock         locked (flock) by the process that made the calls
                               client.json  the description of its Python
                               worker.py    what the jobs run
-                              calls/<number>.<items>.<job id>/   one folder for each job, see `worker`
+                              calls/<number>.<attempt>.<items>.<job id>/   one folder for each job
 
 All of it is private to the user. A session is removed when its executor is shut down, or, if its process was
 killed, once it is as old as jpsi keeps the files of jobs.
@@ -16,7 +16,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import shutil
 import threading
 import time
@@ -32,7 +31,6 @@ from jpsi_engine import check_private_directory, make_directory, make_private_di
 
 from . import worker
 
-_CALL = re.compile(r"(?P<number>[0-9]{8})\.(?P<items>[0-9]+)\.(?P<job>[0-9a-f-]{36})")
 #: The files that the worker writes; the second one until the first is complete.
 OUTPUTS = ("result", "result.part")
 
@@ -44,13 +42,15 @@ class StoredCall:
     folder: Path
     #: The position among the calls of the session.
     number: int
+    #: The number of times that the calls were continued by another job after a checkpoint.
+    attempt: int
     #: The number of calls that the job makes.
     items: int
     job_id: str
 
     def moved_to(self, job_id: str) -> StoredCall:
         """Give the calls to another job, as their own was never submitted."""
-        target = self.folder.with_name(_call_name(self.number, self.items, job_id))
+        target = self.folder.with_name(_call_name(self.number, self.attempt, self.items, job_id))
         self.folder.rename(target)
         return attrs.evolve(self, folder=target, job_id=job_id)
 
@@ -98,13 +98,24 @@ class Session:
         with self._guard:
             number = self._count
             self._count += 1
+        return self._write_call(_call_name(number, 0, items, job_id), function, arguments)
+
+    def continue_call(self, ended: StoredCall, job_id: str, function: bytes, arguments: bytes) -> StoredCall:
+        """Write what another job needs to continue a call, and remove the files of the one that has ended."""
+        name = _call_name(ended.number, ended.attempt + 1, ended.items, job_id)
+        following = self._write_call(name, function, arguments)
+        shutil.rmtree(ended.folder, ignore_errors=True)
+        return following
+
+    def _write_call(self, call_name: str, function: bytes, arguments: bytes) -> StoredCall:
+        with self._guard:
             shared = self._function_file(function)
-        folder = self.folder / "calls" / _call_name(number, items, job_id)
+        folder = self.folder / "calls" / call_name
         make_directory(str(folder))
         for name, source in (("worker.py", None), ("client.json", None), ("function", shared)):
             _link(source or self.folder / name, folder / name)
         _write(folder / "arguments", arguments)
-        return StoredCall(folder, number, items, job_id)
+        return _stored_call(folder)
 
     def _function_file(self, function: bytes) -> Path:
         digest = hashlib.sha256(function).digest()
@@ -115,15 +126,11 @@ class Session:
         return self._functions[digest]
 
     def calls(self) -> list[StoredCall]:
-        """Return the calls that are on disk, in the order in which they were made."""
+        """Return the last attempt of each call that is on disk, in the order in which they were made."""
         names = (self.folder / "calls").iterdir() if (self.folder / "calls").is_dir() else ()
-        found = ((path, _CALL.fullmatch(path.name)) for path in names)
-        stored = [
-            StoredCall(path, int(match["number"]), int(match["items"]), match["job"])
-            for path, match in found
-            if match is not None and (path / "arguments").exists()
-        ]
-        return sorted(stored, key=lambda it: it.number)
+        stored = [_stored_call(path) for path in names if (path / "arguments").exists()]
+        in_order = sorted(stored, key=lambda it: (it.number, it.attempt))
+        return list({it.number: it for it in in_order}.values())
 
     def remove(self) -> None:
         """Remove the files of the session."""
@@ -166,8 +173,13 @@ def _locked(folder: Path) -> int:
     return fd
 
 
-def _call_name(number: int, items: int, job_id: str) -> str:
-    return f"{number:08d}.{items}.{job_id}"
+def _stored_call(folder: Path) -> StoredCall:
+    number, attempt, items, job_id = folder.name.split(".")
+    return StoredCall(folder, int(number), int(attempt), int(items), job_id)
+
+
+def _call_name(number: int, attempt: int, items: int, job_id: str) -> str:
+    return f"{number:08d}.{attempt}.{items}.{job_id}"
 
 
 def _write(path: Path, data: bytes) -> None:

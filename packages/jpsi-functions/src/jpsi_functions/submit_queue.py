@@ -43,10 +43,13 @@ class SubmitQueue:
             calls = list(calls)
             self._waiting += calls
             self._live.update(dict.fromkeys(calls))
-            self._changed.notify_all()
-            if not self._is_submitting:
-                self._is_submitting = True
-                threading.Thread(target=self._submit_waiting, name="jpsi-functions-submit").start()
+            self._start_submitting()
+
+    def _start_submitting(self) -> None:
+        self._changed.notify_all()
+        if self._waiting and not self._is_submitting:
+            self._is_submitting = True
+            threading.Thread(target=self._submit_waiting, name="jpsi-functions-submit").start()
 
     def follow(self, call: Call) -> None:
         """Follow the job of a call, which has been submitted."""
@@ -130,13 +133,18 @@ class SubmitQueue:
             return calls
 
     def _end(self, call: Call, ended: Future[JobStatus]) -> None:
+        continues = False
         try:
-            call.end(ended.result())
+            continues = call.end(ended.result())
         except Exception as e:  # noqa: BLE001  or else a future would wait for ever
             call.fail(e)
         with self._changed:
             self._sent -= 1
-            self._forget(call)
+            if continues:
+                self._waiting.append(call)
+                self._start_submitting()
+            else:
+                self._forget(call)
 
     def _forget(self, call: Call) -> None:
         self._live.pop(call, None)

@@ -14,16 +14,22 @@ import os
 import pickle
 import platform
 import pwd
+import signal
 import socket
 import stat
 import struct
 import sys
+import threading
+import time
 import traceback
 from typing import Any, BinaryIO, Callable, Tuple
 
 #: The kind of a record, and what belongs to it: see `calls_made` and `call`.
 Record = Tuple[Any, ...]
 
+_BEGIN = time.time()
+# What batch systems send before they end or preempt a job.
+_WARNINGS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 _LENGTH = struct.Struct(">Q")
 # EX_CONFIG of sysexits.h
 _UNSAFE = 78
@@ -43,9 +49,14 @@ def main(folder: str) -> int:
         client = json.load(file)
     with open(f"{result}.part", "wb") as records:
         is_well = calls_made(folder, client, records)
-        os.fsync(records.fileno())
-    os.rename(f"{result}.part", result)
+        finish(records)
     return 0 if is_well else 1
+
+
+def finish(records: BinaryIO) -> None:
+    """Give the records, which are complete now, their name."""
+    os.fsync(records.fileno())
+    os.rename(records.name, records.name[: -len(".part")])
 
 
 def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO) -> bool:
@@ -71,7 +82,10 @@ def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO) -> bool
     is_well = True
     for position, (arguments, keywords) in enumerate(calls):
         calls[position] = None  # the arguments are free once the call has returned
-        record = call(function, arguments, keywords)
+        # of several calls one cannot go on alone
+        asked = function if len(calls) == 1 else None
+        with Checkpoint(asked, (arguments, keywords), client, records):
+            record = call(function, arguments, keywords)
         del arguments, keywords
         if os.getpid() != process:
             os._exit(0)  # the function forked, and this is the child
@@ -80,13 +94,85 @@ def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO) -> bool
     return is_well
 
 
+class Checkpoint:
+    """Asks a callable for its checkpoint when the job is about to be ended, and ends the job by that.
+
+    A method `checkpoint`, as in submitit, is called with the arguments of the call. Its result has the
+    attributes `function`, `args` and `kwargs`, or is itself a function without arguments: the next job calls
+    that. If the result is None, the call goes on until the job is killed.
+    """
+
+    def __init__(
+        self,
+        function: "Callable[..., Any] | None",
+        call: "tuple[tuple[Any, ...], dict[str, Any]]",
+        client: "dict[str, Any]",
+        records: BinaryIO,
+    ) -> None:
+        names = ("__submitit_checkpoint__", "checkpoint")
+        self._ask = next((getattr(function, it) for it in names if hasattr(function, it)), None)
+        self._is_active = callable(self._ask)
+        self._call = call
+        self._records = records
+        self._process = os.getpid()
+        self._timer: "threading.Timer | None" = None
+        if self._is_active and client["checkpoint_after"] is not None:
+            left = client["checkpoint_after"] - (time.time() - _BEGIN)
+            self._timer = threading.Timer(max(0.0, left), os.kill, (self._process, signal.SIGUSR2))
+            self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        if self._is_active:
+            for number in _WARNINGS:
+                signal.signal(number, self._end)
+        if self._timer is not None:
+            self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._is_active:
+            # the record is written now
+            for number in _WARNINGS:
+                signal.signal(number, signal.SIG_IGN)
+
+    def _end(self, *_: object) -> None:
+        if os.getpid() != self._process:
+            os._exit(1)  # a child that the function forked
+        for number in _WARNINGS:
+            signal.signal(number, signal.SIG_IGN)
+        arguments, keywords = self._call
+        try:
+            following = self._ask(*arguments, **keywords)  # type: ignore[misc]  # it is callable
+            if following is None:
+                return
+            record = continued(following)
+        except BaseException as error:
+            record = raised(error)
+        write_record(self._records, record)
+        finish(self._records)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0 if record[0] == "continued" else 1)
+
+
+def continued(following: Any) -> Record:  # noqa: ANN401  as the user's checkpoint returns
+    """Return the record of a call that goes on in another job: `("continued", function, arguments)`."""
+    import cloudpickle  # type: ignore[import-untyped]  # it has no types
+
+    function = getattr(following, "function", following)
+    calls = [(tuple(getattr(following, "args", ())), dict(getattr(following, "kwargs", {})))]
+    pickled = (cloudpickle.dumps(it, protocol=pickle.HIGHEST_PROTOCOL) for it in (function, calls))
+    return ("continued", *pickled)
+
+
 def call(function: "Callable[..., Any]", arguments: "tuple[Any, ...]", keywords: "dict[str, Any]") -> Record:
     """Call the function, and return the record of the call.
 
     It is `("value", pickle)`, `("raised", pickle or None, description, traceback)` or
     `("refused", sentence)`.
     """
-    import cloudpickle  # type: ignore[import-untyped]  # it has no types
+    import cloudpickle
 
     try:
         value = function(*arguments, **keywords)

@@ -23,8 +23,7 @@ _LIST = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*(,[A-Za-z_][A-Za-z0-9_.+-]*)*\Z")
 # A validator is typed by its field, which may be None or not: hence Any.
 def _check_environment(_instance: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
     if value is not None and not _NAME.match(value.replace(SLOTS_PLACEHOLDER, "_", 1)):
-        msg = f"{attribute.name} must be the name of a parallel environment, not {value!r}"
-        raise ValueError(msg)
+        raise ValueError(f"{attribute.name} must be the name of a parallel environment, not {value!r}")
 
 
 def _check_resources(_instance: object, attribute: attrs.Attribute[Any], value: str | None) -> None:

@@ -18,11 +18,13 @@ from jpsi.plugin import (
     ForeignScript,
     JobAttributes,
     JobSpec,
+    ResourceSpecV1,
     Script,
     Site,
     SubmitContext,
     hookimpl,
     kit,
+    node_count,
     parse_duration,
     units,
     walltime,
@@ -33,7 +35,6 @@ from .custom_options import CUSTOM, requested_slots, split_parallel_environment,
 from .job_names import context as kept_name
 from .job_names import job_name
 from .native_ids import job_number
-from .parallel_environment import count_slots, parallel_environment
 
 _MEBIBYTE = 1 << 20
 _SECOND = timedelta(seconds=1)
@@ -144,11 +145,10 @@ def _gpu_requests(gpus: int, config: GridEngineConfig, slots: int) -> dict[str, 
         raise ValueError(msg)
     share, remainder = divmod(gpus, slots)
     if remainder:
-        msg = (
+        raise ValueError(
             f"GPUs are counted for each slot, that is, each CPU core: {gpus} GPUs cannot be shared equally "
             f"among {slots} slots"
         )
-        raise ValueError(msg)
     return dict.fromkeys(config.gpu_resource.split(","), str(share))
 
 
@@ -186,8 +186,7 @@ def _read_gpus(draft: kit.Draft, text: str) -> None:
 
 def _read_exclusive(draft: kit.Draft, text: str) -> None:
     if text.lower() not in {"", "true", "1"}:
-        msg = "jpsi cannot express it"
-        raise ValueError(msg)
+        raise ValueError("jpsi cannot express it")
     draft.resources.exclusive_node_use = True
 
 
@@ -231,8 +230,7 @@ def _write_dependencies(request: kit.JobRequest) -> str | None:
 def _read_dependencies(draft: kit.Draft, value: str) -> None:
     ids = value.split(",")
     if not all(job_id.isdecimal() for job_id in ids):
-        msg = "jpsi supports dependencies on job numbers only, not on names"
-        raise ValueError(msg)
+        raise ValueError("jpsi supports dependencies on job numbers only, not on names")
     draft.attributes.after = [Dependency(job_id, DependencyKind.ANY) for job_id in ids]
 
 
@@ -273,6 +271,9 @@ _OPTIONS = {
 }
 _FORM = kit.ScriptForm(
     mark="#$",
+    # qsub(1): environmental variables
+    directory_variables=("SGE_O_WORKDIR",),
+    variables=r"SGE_\w+|NSLOTS|NHOSTS|NQUEUES|PE_HOSTFILE|JOB_ID",
     foreign_mark=r"#\$(?=[\s-]|\Z)",
     is_read_whole=True,
     dashes="-",
@@ -283,3 +284,57 @@ _FORM = kit.ScriptForm(
     parse=partial(kit.dash_options, counts=_ARGUMENT_COUNTS),
     joints={"l": ",", "v": ",", "hold_jid": ","},
 )
+
+
+_CONFIGURE = "in the executor's configuration (`qconf -spl` lists those of the site)"
+
+
+def count_slots(resources: ResourceSpecV1) -> int:
+    """Return the number of slots that a job needs, one per CPU core."""
+    return resources.computed_process_count * (resources.cpu_cores_per_process or 1)
+
+
+def parallel_environment(resources: ResourceSpecV1, config: GridEngineConfig) -> str | None:
+    """Return the parallel environment for a job, with the slots; None for a job with one slot.
+
+    The environment defines how slots are spread over nodes, so that the configuration must name one that
+    matches the job's layout.
+
+    Raises:
+        ValueError: no configured environment matches.
+    """
+    total = count_slots(resources)
+    return None if total == 1 else f"{_environment_name(resources, config, total)} {total}"
+
+
+def _environment_name(resources: ResourceSpecV1, config: GridEngineConfig, total: int) -> str:
+    nodes, cores = node_count(resources), resources.cpu_cores_per_process or 1
+    spread, one_node = config.parallel_environment, config.node_environment
+    # All cores of a process must be on one node.
+    is_on_one_node = nodes == 1 or (nodes is None and cores > 1)
+    if is_on_one_node and one_node is not None:
+        return one_node.replace(SLOTS_PLACEHOLDER, str(total))
+    if spread is not None and SLOTS_PLACEHOLDER in spread:
+        per_node = total if nodes is None else resources.computed_processes_per_node * cores
+        if total % per_node == 0:
+            return spread.replace(SLOTS_PLACEHOLDER, str(per_node))
+        raise ValueError(
+            f"Grid Engine gives each node the same number of slots, and {total} slots are no multiple of "
+            f"{per_node}"
+        )
+    default = spread or one_node
+    if nodes is None and not is_on_one_node and default is not None:
+        return default
+    raise ValueError(_missing_environment(total, nodes, is_on_one_node=is_on_one_node))
+
+
+def _missing_environment(total: int, nodes: int | None, *, is_on_one_node: bool) -> str:
+    if is_on_one_node:
+        return f"{total} slots on one node: name a parallel environment as `node_environment` {_CONFIGURE}"
+    if nodes is None:
+        return f"{total} slots: name a parallel environment as `parallel_environment` {_CONFIGURE}"
+    return (
+        f"{total} slots on {nodes} nodes: Grid Engine has no option for the slots of each node; give only "
+        f"process_count, or name a family of parallel environments as `parallel_environment`, such as "
+        f"mpi-{SLOTS_PLACEHOLDER}, {_CONFIGURE}, or one in the custom attribute gridengine.pe"
+    )

@@ -80,16 +80,14 @@ def _read(text: str, source: str) -> object:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as e:
-        msg = f"{source}: it is neither JSON nor YAML: {e}"
-        raise InvalidJobException(msg, e) from e
+        raise InvalidJobException(f"{source}: it is neither JSON nor YAML: {e}", e) from e
 
 
 def _single_mapping(content: object, key: str, source: str) -> dict[str, Any]:
     items = content.get(key) if isinstance(content, dict) else None
     if isinstance(items, list) and len(items) == 1 and isinstance(items[0], dict):
         return items[0]
-    msg = f"{source}: it is no canonical jobspec: {key} must be a list of one mapping"
-    raise InvalidJobException(msg)
+    raise InvalidJobException(f"{source}: it is no canonical jobspec: {key} must be a list of one mapping")
 
 
 def _mapping(value: object) -> dict[str, Any]:
@@ -108,8 +106,7 @@ def _convert_vertex(vertex: object, location: str, lost: list[str], source: str)
     converted.setdefault("count", 1)
     children = vertex.get("with")
     if children and not isinstance(children, list):
-        msg = f"{source}: {location}.with must be a list, not {describe_value(children)}"
-        raise InvalidJobException(msg)
+        raise InvalidJobException(f"{source}: {location}.with must be a list, not {describe_value(children)}")
     if children:
         converted["with"] = [
             _convert_vertex(it, f"{location}.with[{n}]", lost, source) for n, it in enumerate(children)

@@ -72,9 +72,8 @@ def component_requirements(spec: JobSpec) -> str | None:
     if value is None or isinstance(value, bool):
         return None
     if "{" in str(value):
-        msg = (
+        raise ValueError(
             "custom attribute lsf.R cannot have kinds of slots or alternatives, in braces, beside "
             "resources.components: its requirements apply to each of these"
         )
-        raise ValueError(msg)
     return str(value)

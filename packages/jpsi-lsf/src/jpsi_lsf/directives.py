@@ -101,11 +101,10 @@ def _queue_problems(queues: str | None) -> Iterator[str]:
 def _check_value(option: str, value: str | None) -> tuple[str, str | None]:
     """Return an option and its value; raise ValueError if LSF would misread the value, quoted or not."""
     if value is not None and _MISREAD.search(value):
-        msg = (
+        raise ValueError(
             f"-{option} cannot be {value!r}: LSF takes # at the beginning for a comment, "
             "drops blanks at both ends, and makes one of several"
         )
-        raise ValueError(msg)
     return option, value
 
 
@@ -147,8 +146,7 @@ def _read_name(draft: kit.Draft, value: str) -> None:
 def _parse_limit(value: str) -> timedelta:
     match = _LIMIT.fullmatch(value)
     if match is None:
-        msg = "jpsi cannot express it"
-        raise ValueError(msg)
+        raise ValueError("jpsi cannot express it")
     return timedelta(hours=int(match["hours"] or 0), minutes=int(match["minutes"]))
 
 
@@ -195,6 +193,9 @@ _OPTIONS = {
 }
 _FORM = kit.ScriptForm(
     mark="#BSUB",
+    # bsub of LSF 10.1: environment variables set for jobs
+    directory_variables=("LS_SUBCWD",),
+    variables=r"LSB_\w+",
     is_read_whole=True,
     dashes="-",
     joint=" ",

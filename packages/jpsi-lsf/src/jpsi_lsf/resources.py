@@ -131,8 +131,7 @@ def _memory_usage(requested: ResourceSpecV1, config: LsfConfig) -> list[str]:
 def _license_usage(spec: JobSpec) -> list[str]:
     counts = spec.attributes.license_counts()
     if own := sorted(filter(_LOAD_INDEX.fullmatch, counts)):
-        msg = f"attributes.licenses: {', '.join(own)} is a load index of LSF, and no license"
-        raise ValueError(msg)
+        raise ValueError(f"attributes.licenses: {', '.join(own)} is a load index of LSF, and no license")
     wrong = [name for name in counts if not _RESOURCE.fullmatch(name)]
     if wrong:
         msg = f"attributes.licenses: {wrong[0]!r} is no resource of LSF: letters, digits and _ alone"
@@ -277,8 +276,7 @@ def _job_total(resources: ResourceSpecV1, method: str | None, share: int) -> int
         return share * resources.computed_process_count
     nodes = node_count(resources) or (1 if resources.computed_process_count == 1 else 0)
     if not nodes:
-        msg = "the number of nodes is unknown until LSF places the job"
-        raise ValueError(msg)
+        raise ValueError("the number of nodes is unknown until LSF places the job")
     return share * nodes
 
 
@@ -302,8 +300,7 @@ def _check_memory_limit(draft: kit.Draft, value: str) -> None:
     amounts = [component.memory for component in components(draft.spec.resources)]
     known = [amount for amount in amounts if amount is not None]
     if len(known) < len(amounts) or _amount(draft, value) != sum(known):
-        msg = "it may be a limit for a process, for a node, or for the job"
-        raise ValueError(msg)
+        raise ValueError("it may be a limit for a process, for a node, or for the job")
 
 
 def _read_gpus(draft: kit.Draft, value: str) -> None:

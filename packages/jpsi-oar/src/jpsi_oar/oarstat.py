@@ -79,8 +79,7 @@ def _parse_jobs(result: CommandResult) -> Iterator[_Job]:
         raise result.no_answer from e
     for native_id, job in document.items():
         if not _is_complete(native_id, job):
-            msg = f"oarstat printed a malformed job: {job!r}"
-            raise SubmitException(msg, transient=True)
+            raise SubmitException(f"oarstat printed a malformed job: {job!r}", transient=True)
         yield job
 
 

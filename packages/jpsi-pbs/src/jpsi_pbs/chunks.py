@@ -99,11 +99,10 @@ def _chunk_resources(custom: Mapping[str, Any]) -> list[str]:  # Any: whatever u
         (it for it in custom if it == _SELECT or _SELECT in QSUB_OPTIONS.excludes.get(it, ())), None
     )
     if replacement is not None:
-        msg = (
+        raise ValueError(
             f"custom attributes pbs.{_CHUNK} and pbs.{replacement} cannot both be set: the one adds to the "
             "chunks that jpsi requests, and the other replaces them"
         )
-        raise ValueError(msg)
     resources = str(value).split(":")
     for resource in resources:
         _check_resource(resource)
@@ -113,22 +112,19 @@ def _chunk_resources(custom: Mapping[str, Any]) -> list[str]:  # Any: whatever u
 def _check_resource(resource: str) -> None:
     match = _RESOURCE.fullmatch(resource)
     if match is None:
-        msg = (
+        raise ValueError(
             f"custom attribute pbs.{_CHUNK} must be resources such as host_type=fast:ib=true, and "
             f"{resource!r} is none that a chunk can have"
         )
-        raise ValueError(msg)
     field = _FIELDS.get(match["name"])
     if field is not None:
-        msg = f"custom attribute pbs.{_CHUNK} cannot set {match['name']}: set resources.{field}"
-        raise ValueError(msg)
+        raise ValueError(f"custom attribute pbs.{_CHUNK} cannot set {match['name']}: set resources.{field}")
 
 
 def _read_select(draft: Draft, value: str) -> None:
     """Read `-l select`: chunks of one kind or of several; pbs_resources(7B)."""
     if "l.nodes" in draft.options:
-        msg = "l.nodes requests other resources"
-        raise ValueError(msg)
+        raise ValueError("l.nodes requests other resources")
     chunks = merge_kinds([_parse_chunk(text) for text in value.split("+")])
     place = set((draft.options.get("l.place") or "").split(":")) - {""}
     is_spread = bool(place & _SCATTER)

@@ -37,6 +37,9 @@ def script_form(
     """Return the form of the scripts of one batch system, with its own options."""
     return kit.ScriptForm(
         mark="#PBS",
+        # qsub(1B): environment variables
+        directory_variables=("PBS_O_WORKDIR",),
+        variables=r"PBS_\w+",
         dashes="-",
         joint=" ",
         options={**_OPTIONS, **resources, **others, "W.depend": _DEPENDENCIES},
@@ -66,8 +69,7 @@ def _parse_options(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
 
 def _path(value: str) -> Path:
     if value.endswith("/"):
-        msg = "a path of jpsi is that of a file"
-        raise ValueError(msg)
+        raise ValueError("a path of jpsi is that of a file")
     return kit.read_path(_HOST.sub("", value), _PATTERN)
 
 
@@ -93,11 +95,10 @@ def _write_dependencies(request: kit.JobRequest) -> str | None:
     dependencies: dict[str, list[str]] = {}
     for dependency in request.context.after:
         if is_element(dependency.native_id or ""):
-            msg = (
+            raise ValueError(
                 f"attributes.after: {dependency.native_id} is an element of an array, and jobs wait for jobs "
                 "or whole arrays alone; submit it by itself, or with `array_size` 1 in the configuration"
             )
-            raise ValueError(msg)
         dependencies.setdefault(f"after{dependency.kind.value}", []).append(dependency.native_id or "")
     # each kind appears once, as a second list of one kind replaces the first
     return ",".join(":".join([word, *native_ids]) for word, native_ids in dependencies.items()) or None

@@ -47,9 +47,9 @@ def lay_out(spec: JobSpec) -> list[Layout]:
 def spread_processes(resources: ResourceSpecV1) -> list[Part] | None:
     """Return the nodes in the order of the ranks; None if the batch system chooses their number.
 
-    >>> spread_processes(ResourceSpecV1(process_count=10, processes_per_node=3))
+    >>> spread_processes(ResourceSpecV1.uneven(process_count=10, processes_per_node=3))
     [Part(nodes=3, processes=3), Part(nodes=1, processes=1)]
-    >>> spread_processes(ResourceSpecV1(process_count=10, node_count=4))
+    >>> spread_processes(ResourceSpecV1.uneven(process_count=10, node_count=4))
     [Part(nodes=2, processes=3), Part(nodes=2, processes=2)]
     """
     total = resources.computed_process_count
@@ -90,18 +90,16 @@ def merge_kinds(kinds: list[ResourceSpecV1]) -> list[ResourceSpecV1]:
     if len(per_process) > 1:
         return kinds
     parts = [Part(it.node_count or 0, it.processes_per_node or 0) for it in kinds]
-    filled = attrs.evolve(
-        kinds[0],
-        node_count=None,
-        process_count=sum(it.computed_process_count for it in kinds),
-        memory=sum(it.memory or 0 for it in kinds) or None,
-    )
+    memory = sum(it.memory or 0 for it in kinds) or None
+    filled = attrs.evolve(kinds[0], node_count=None, memory=memory)
     spread = attrs.evolve(filled, node_count=sum(it.nodes for it in parts), processes_per_node=None)
+    for it in (filled, spread):
+        it.process_count = sum(kind.computed_process_count for kind in kinds)
     return next(([it] for it in (filled, spread) if len(kinds) > 1 and spread_processes(it) == parts), kinds)
 
 
 def set_resources(draft: Draft, kinds: Sequence[ResourceSpecV1]) -> None:
     """Set the draft's resources to these kinds, and keep its exclusive use of nodes."""
-    exclusive = draft.resources.exclusive_node_use
-    found = [attrs.evolve(it, exclusive_node_use=exclusive) for it in kinds]
-    draft.spec.resources = found[0] if len(found) == 1 else HeterogeneousResources(found)
+    for it in kinds:
+        it.exclusive_node_use = draft.resources.exclusive_node_use
+    draft.spec.resources = kinds[0] if len(kinds) == 1 else HeterogeneousResources(list(kinds))

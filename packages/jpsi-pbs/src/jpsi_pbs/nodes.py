@@ -91,11 +91,10 @@ def _write_memory(request: JobRequest) -> str | None:
     amounts = [it.memory for it in components(request.spec.resources)]
     known = [it for it in amounts if it is not None]
     if known and len(known) < len(amounts):
-        msg = (
+        raise ValueError(
             f"resources.components[{amounts.index(None)}].memory: Torque has one memory limit for the whole "
             "job; set it for every component, or for none"
         )
-        raise ValueError(msg)
     return f"{units(sum(known), _KIBIBYTE)}kb" if known else None
 
 

@@ -58,8 +58,7 @@ def _write_licenses(request: JobRequest) -> tuple[str, ...]:
     """Return a resource of the whole job for each license; pbs_resources(7B)."""
     counts = request.spec.attributes.license_counts()
     if own := sorted(filter(_OWN_RESOURCE.fullmatch, counts)):
-        msg = f"attributes.licenses: {', '.join(own)} is a resource of PBS, and no license"
-        raise ValueError(msg)
+        raise ValueError(f"attributes.licenses: {', '.join(own)} is a resource of PBS, and no license")
     return tuple(f"{name}={count}" for name, count in counts.items())
 
 

@@ -26,8 +26,7 @@ def _checked(requirement: str, is_valid: Callable[[Any], bool]) -> _Validator:  
 
     def check(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
         if not is_valid(value):
-            msg = f"{attribute.name} must be {requirement}, not {value!r}"
-            raise ValueError(msg)
+            raise ValueError(f"{attribute.name} must be {requirement}, not {value!r}")
 
     return check
 

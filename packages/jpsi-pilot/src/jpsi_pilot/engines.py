@@ -61,8 +61,7 @@ def new_engine(changed: Callable[[], None], settings: Settings) -> PilotEngine:
     name = settings.engine or ("dask" if flux_installation.find_problem() else "flux")
     found = {it.name: it for it in entry_points(group=GROUP)}
     if name not in found:
-        msg = f"no pilot engine {name!r}; installed: {', '.join(sorted(found)) or 'none'}"
-        raise EngineMissing(msg)
+        raise EngineMissing(f"no pilot engine {name!r}; installed: {', '.join(sorted(found)) or 'none'}")
     try:
         return cast("EngineMaker", found[name].load())(changed, settings)
     except ImportError as e:

@@ -36,11 +36,9 @@ def check_backend() -> None:
         ImportError: a package is not installed.
     """
     if find_spec(_CERTIFICATE_LIBRARY) is None:
-        msg = f"No module named {_CERTIFICATE_LIBRARY!r}"
-        raise ImportError(msg)
+        raise ImportError(f"No module named {_CERTIFICATE_LIBRARY!r}")
     if not entry_points(group="jpsi.executors", name="flux"):
-        msg = "the executor flux is not installed"
-        raise ImportError(msg)
+        raise ImportError("the executor flux is not installed")
 
 
 def flux_problem() -> str:

@@ -88,8 +88,7 @@ class Job:
         if self.status.final:
             return
         if self.executor is None:
-            msg = f"job {self.id} was not submitted, so that there is nothing to cancel"
-            raise jpsi.SubmitException(msg)
+            raise jpsi.SubmitException(f"job {self.id} was not submitted, so that there is nothing to cancel")
         self.executor.cancel(self)
 
     def wait(

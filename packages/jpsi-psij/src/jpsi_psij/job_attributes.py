@@ -8,6 +8,8 @@ from typing import Any
 
 import attrs
 
+from .converted import Converted
+
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms])")
 _MAX_PARTS = 3
@@ -31,8 +33,7 @@ def parse_walltime(walltime: str) -> timedelta:
         return timedelta(hours=hours, minutes=minutes, seconds=seconds)
     if found := _NUMBER_AND_UNIT.fullmatch(text):
         return timedelta(seconds=float(found[1]) * _UNITS[found[2]])
-    msg = f"{walltime!r} is no duration; write hh:mm:ss, hh:mm, a number of minutes, or 90 s"
-    raise ValueError(msg)
+    raise ValueError(f"{walltime!r} is no duration; write hh:mm:ss, hh:mm, a number of minutes, or 90 s")
 
 
 def _duration(value: timedelta | float | str | None) -> timedelta | None:
@@ -46,7 +47,7 @@ class JobAttributes:
     """Properties of a job for the batch system, apart from the resources it needs."""
 
     #: The walltime: a timedelta; a number of seconds or a text, as in `parse_walltime`, becomes one.
-    duration: timedelta | None = attrs.field(converter=_duration)
+    duration: Converted[timedelta | None, timedelta | float | str | None] = attrs.field(converter=_duration)
     queue_name: str | None
     account: str | None
     reservation_id: str | None
@@ -62,7 +63,7 @@ class JobAttributes:
         custom_attributes: dict[str, Any] | None = None,
         project_name: str | None = None,
     ) -> None:
-        self.duration = duration  # type: ignore[assignment]  # its converter runs
+        self.duration = duration
         self.queue_name = queue_name
         self.account = project_name if account is None else account
         self.reservation_id = reservation_id

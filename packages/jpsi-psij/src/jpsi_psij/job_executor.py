@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import ClassVar
 
 import attrs
@@ -53,9 +55,10 @@ class JobExecutor:
         self.url = url
         self.config = config or JobExecutorConfig.DEFAULT
         self.callback: Callback | None = None
-        if self._name in _WITHOUT:
-            raise ValueError(_WITHOUT[self._name])
-        known = _OTHER_NAMES.get(self._name, self._name)
+        known = self._name.lower()
+        if known in _WITHOUT:
+            raise ValueError(_WITHOUT[known])
+        known = _OTHER_NAMES.get(known, known)
         try:
             settings = None
             if config is not None and (changes := config.settings_for_jpsi()):
@@ -64,7 +67,7 @@ class JobExecutor:
                 settings = attrs.evolve(current, **{key: it for key, it in changes.items() if key in fields})
             self._executor = jpsi.JobExecutor(known, version_constraint, url, settings)
         except (jpsi.PluginError, jpsi.ConfigError) as e:
-            raise ValueError(str(e)) from e
+            raise ValueError("; ".join([str(e), *_unread_descriptors()])) from e
 
     @staticmethod
     def get_instance(
@@ -78,7 +81,7 @@ class JobExecutor:
         Raises:
             ValueError: there is no such executor.
         """
-        kind = JobExecutor._classes.get(name, JobExecutor)
+        kind = JobExecutor._classes.get(name.lower(), JobExecutor)
         return kind(url, config, name=name, version_constraint=version_constraint)
 
     @staticmethod
@@ -118,8 +121,7 @@ class JobExecutor:
 
     def _spec_for_jpsi(self, job: Job) -> jpsi.JobSpec:
         if job.spec is None:
-            msg = f"job {job.id} has no spec"
-            raise jpsi.InvalidJobException(msg)
+            raise jpsi.InvalidJobException(f"job {job.id} has no spec")
         return spec_for_jpsi(job.spec, self.name)
 
     def attach(self, job: Job, native_id: str) -> None:
@@ -181,35 +183,29 @@ class JobExecutor:
         system = self._executor.system
         native_id = job.native_id
         if native_id is None:
-            msg = f"job {job.id} has no native id: it was not submitted"
-            raise jpsi.SubmitException(msg)
+            raise jpsi.SubmitException(f"job {job.id} has no native id: it was not submitted")
         if not system.has_commands:
-            msg = f"the executor {self.name} cannot {action} jobs"
-            raise jpsi.SubmitException(msg)
+            raise jpsi.SubmitException(f"the executor {self.name} cannot {action} jobs")
         site, hooks = system.site(), system.hooks
         try:
             native_id = hooks.canonical_id(native_id=native_id, site=site)
         except ValueError as e:
             # it could select other jobs
-            msg = f"{native_id!r} is no native id of {self.name}: {e}"
-            raise jpsi.SubmitException(msg, e) from e
+            raise jpsi.SubmitException(f"{native_id!r} is no native id of {self.name}: {e}", e) from e
         if action == "cancel":
             command = hooks.cancel(native_ids=[native_id], site=site, seen={})
         else:
             command = getattr(hooks, action)(native_ids=[native_id], site=site)
         if isinstance(command, NotOffered):
-            msg = f"the executor {self.name} cannot {action} jobs"
-            raise jpsi.SubmitException(msg)
+            raise jpsi.SubmitException(f"the executor {self.name} cannot {action} jobs")
         parse = getattr(hooks, f"parse_{action}")
         refusals = parse(result=system.query(command), native_ids=[native_id], site=site)
         if refusals:
-            msg = f"job {native_id}: {next(iter(refusals.values()))}"
-            raise jpsi.SubmitException(msg)
+            raise jpsi.SubmitException(f"job {native_id}: {next(iter(refusals.values()))}")
 
     def _attached(self, job: Job) -> None:
         if job.native_id is None:
-            msg = f"job {job.id} has no native id: it was not submitted"
-            raise jpsi.SubmitException(msg)
+            raise jpsi.SubmitException(f"job {job.id} has no native id: it was not submitted")
         self.attach(job, job.native_id)
 
     def info(self, jobs: Iterable[Job] | None = None, owner: str | None = None) -> builtins.list[Job]:
@@ -245,3 +241,11 @@ class JobExecutor:
 
     def __str__(self) -> str:
         return f"{type(self).__name__}[{self.name}]"
+
+
+def _unread_descriptors() -> Iterator[str]:
+    """Yield a sentence for each folder in which sites publish plugins for psij-python."""
+    for directory in sys.path:
+        folder = Path(directory, "psij-descriptors")
+        if folder.is_dir():
+            yield f"psij-python's plugins in {folder} are not read"

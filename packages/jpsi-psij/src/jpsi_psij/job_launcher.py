@@ -80,8 +80,7 @@ class Launcher:
             InvalidJobException: the launcher cannot start the job.
         """
         if job.spec is None or job.spec.executable is None:
-            msg = f"job {job.id} has no executable"
-            raise jpsi.InvalidJobException(msg)
+            raise jpsi.InvalidJobException(f"job {job.id} has no executable")
         spec = spec_for_jpsi(job.spec, "local")
         hooks = self._launcher.hooks
         # each layer has its own list

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
@@ -13,6 +12,7 @@ import attrs
 import jpsi
 
 from . import first_node
+from .converted import Converted
 from .job_attributes import JobAttributes
 from .paths import to_path
 from .resource_spec import ResourceSpec, ResourceSpecV1
@@ -32,11 +32,9 @@ def _environment(given: Mapping[str, _Value] | None) -> dict[str, str] | None:
         return None
     for name, value in given.items():
         if not isinstance(name, str):
-            msg = f"environment has the name {name!r}, which must be text"
-            raise TypeError(msg)
+            raise TypeError(f"environment has the name {name!r}, which must be text")
         if not isinstance(value, _Value):
-            msg = f"environment[{name!r}] must be text, a number or a path, not {value!r}"
-            raise TypeError(msg)
+            raise TypeError(f"environment[{name!r}] must be text, a number or a path, not {value!r}")
     return {name: str(value) for name, value in given.items()}
 
 
@@ -50,17 +48,19 @@ class JobSpec:
 
     executable: str | None
     arguments: list[str] | None
-    directory: Path | None = attrs.field(converter=to_path)
+    directory: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
     inherit_environment: bool
-    environment: dict[str, str] | None = attrs.field(converter=_environment)
-    stdin_path: Path | None = attrs.field(converter=to_path)
-    stdout_path: Path | None = attrs.field(converter=to_path)
-    stderr_path: Path | None = attrs.field(converter=to_path)
+    environment: Converted[dict[str, str] | None, Mapping[str, _Value] | None] = attrs.field(
+        converter=_environment
+    )
+    stdin_path: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
+    stdout_path: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
+    stderr_path: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
     resources: ResourceSpec | None
     #: Never None.
-    attributes: JobAttributes = attrs.field(converter=_attributes)
-    pre_launch: Path | None = attrs.field(converter=to_path)
-    post_launch: Path | None = attrs.field(converter=to_path)
+    attributes: Converted[JobAttributes, JobAttributes | None] = attrs.field(converter=_attributes)
+    pre_launch: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
+    post_launch: Converted[Path | None, str | Path | None] = attrs.field(converter=to_path)
     launcher: str | None
     stage_in: Iterable[StageIn] | None
     stage_out: Iterable[StageOut] | None
@@ -91,16 +91,16 @@ class JobSpec:
         self._name = name
         self.executable = executable
         self.arguments = arguments
-        self.directory = directory  # type: ignore[assignment]  # its converter runs
+        self.directory = directory
         self.inherit_environment = inherit_environment
         self.environment = environment
-        self.stdin_path = stdin_path  # type: ignore[assignment]  # its converter runs
-        self.stdout_path = stdout_path  # type: ignore[assignment]  # its converter runs
-        self.stderr_path = stderr_path  # type: ignore[assignment]  # its converter runs
+        self.stdin_path = stdin_path
+        self.stdout_path = stdout_path
+        self.stderr_path = stderr_path
         self.resources = resources
-        self.attributes = attributes  # type: ignore[assignment]  # its converter runs
-        self.pre_launch = pre_launch  # type: ignore[assignment]  # its converter runs
-        self.post_launch = post_launch  # type: ignore[assignment]  # its converter runs
+        self.attributes = attributes
+        self.pre_launch = pre_launch
+        self.post_launch = post_launch
         self.launcher = launcher
         self.stage_in = stage_in
         self.stage_out = stage_out
@@ -133,11 +133,11 @@ def spec_for_jpsi(spec: JobSpec, executor: str) -> jpsi.JobSpec:
         InvalidJobException: the resources are of a class that jpsi does not have.
         TypeError: the environment has a name or value that psij-python refuses.
     """
-    _warn_of_unknown_names(spec)
+    for part in (spec, spec.attributes, spec.resources):
+        _warn_of_unknown_names(part)
     environment = _environment(spec.environment) or {}
     if spec.resources is not None and not isinstance(spec.resources, ResourceSpecV1):
-        msg = f"resources must be a ResourceSpecV1, not {spec.resources!r}"
-        raise jpsi.InvalidJobException(msg)
+        raise jpsi.InvalidJobException(f"resources must be a ResourceSpecV1, not {spec.resources!r}")
     # psij-python runs the processes of several nodes on this machine
     resources = None if spec.resources is None else spec.resources.for_jpsi(on_one_node=executor == "local")
     return jpsi.JobSpec(
@@ -181,10 +181,9 @@ def _list(items: Iterable[T]) -> list[T] | None:
 
 
 def _attributes_for_jpsi(attributes: JobAttributes, executor: str) -> jpsi.JobAttributes:
-    _warn_of_unknown_names(attributes)
     custom = attributes.custom_attributes or {}
     # processes of this machine have no walltime with psij-python
-    duration = None if executor == "local" or attributes.duration is None else _rounded(attributes.duration)
+    duration = None if executor == "local" else attributes.duration
     return jpsi.JobAttributes(
         duration=duration,
         queue_name=attributes.queue_name,
@@ -196,10 +195,6 @@ def _attributes_for_jpsi(attributes: JobAttributes, executor: str) -> jpsi.JobAt
     )
 
 
-def _rounded(duration: timedelta) -> timedelta:
-    return timedelta(days=duration.days, seconds=duration.seconds + bool(duration.microseconds))
-
-
 def _custom_name(name: str) -> str:
     prefix, dot, option = name.partition(".")
     return f"{_PREFIXES.get(prefix, prefix)}{dot}{option}"
@@ -208,9 +203,11 @@ def _custom_name(name: str) -> str:
 _warned: set[tuple[str, str]] = set()
 
 
-def _warn_of_unknown_names(part: JobSpec | JobAttributes) -> None:
+def _warn_of_unknown_names(part: JobSpec | JobAttributes | ResourceSpec | None) -> None:
     """Warn once of each attribute that was assigned and that psij does not have; it has no effect."""
     kind = type(part)
+    if part is None or not attrs.has(kind):
+        return
     for name in vars(part).keys() - {field.name for field in attrs.fields(kind)} - {"_name"}:
         if (kind.__name__, name) not in _warned:
             _warned.add((kind.__name__, name))

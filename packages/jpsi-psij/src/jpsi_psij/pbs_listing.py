@@ -45,8 +45,7 @@ def parse_qstat(result: CommandResult) -> Iterator[ListedJob]:
     try:
         jobs: Mapping[str, Any] = json.loads(text, strict=False).get("Jobs", {})
     except ValueError as e:
-        msg = f"qstat printed no valid JSON: {e}"
-        raise SubmitException(msg, e) from e
+        raise SubmitException(f"qstat printed no valid JSON: {e}", e) from e
     unreadable = []
     for native_id, job in jobs.items():
         try:

@@ -1,4 +1,4 @@
-"""The resources of a job. Unlike jpsi, psij refuses counts that contradict each other when they are given."""
+"""The resources of a job."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ class ResourceSpec(abc.ABC):
     def get_instance(version: int) -> ResourceSpec:
         """Return an empty specification of this version; raise ValueError if there is none."""
         if version != 1:
-            msg = f"there is no resource specification of version {version}, only version 1"
-            raise ValueError(msg)
+            raise ValueError(f"there is no resource specification of version {version}, only version 1")
         return ResourceSpecV1()
 
 
@@ -45,14 +44,8 @@ class ResourceSpecV1(ResourceSpec):
     memory: int | None = None
 
     def __attrs_post_init__(self) -> None:
-        nodes, processes, per_node = self.node_count, self.process_count, self.processes_per_node
-        if processes is None:
-            return
-        divisor = (nodes or 1) * (per_node or 1)
-        if processes % divisor or (nodes and per_node and processes != divisor):
-            given = f"process_count={processes}, node_count={nodes}, processes_per_node={per_node}"
-            msg = f"process_count must be node_count times processes_per_node, not {given}"
-            raise jpsi.InvalidJobException(msg)
+        # it refuses counts that contradict each other
+        jpsi.ResourceSpecV1(**attrs.asdict(self))
 
     @property
     def version(self) -> int:
@@ -81,9 +74,7 @@ class ResourceSpecV1(ResourceSpec):
 
     def for_jpsi(self, *, on_one_node: bool = False) -> jpsi.ResourceSpecV1:
         """Return the same resources for jpsi; with `on_one_node` the same number of processes on one node."""
-        resources = jpsi.ResourceSpecV1(
-            **{field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
-        )
+        resources = jpsi.ResourceSpecV1.uneven(**attrs.asdict(self))
         if not on_one_node:
             return resources
         count = resources.computed_process_count

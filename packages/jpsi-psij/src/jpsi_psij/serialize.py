@@ -124,8 +124,7 @@ def _from_part(part: JobSpec | JobAttributes | ResourceSpec) -> dict[str, Any]:
     default, result = type(part)(), {}
     for name in _WITHOUT_TEXT if isinstance(part, JobSpec) else ():
         if getattr(part, name) != getattr(default, name):
-            msg = f"{name} cannot be serialized: the forms of psij-python have no place for it"
-            raise ValueError(msg)
+            raise ValueError(f"{name} cannot be serialized: the forms of psij-python have no place for it")
     for name in _FIELDS[type(part)]:
         value = getattr(part, name)
         if value != getattr(default, name) or name == "attributes":
@@ -169,5 +168,4 @@ def _set_fields(
 
 def _check_names(kind: type, found: Mapping[str, Any]) -> None:
     if unknown := found.keys() - {*_FIELDS[kind], _VERSION}:
-        msg = f"{kind.__name__} has no {', '.join(sorted(unknown))}"
-        raise ValueError(msg)
+        raise ValueError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")

@@ -1,6 +1,7 @@
 """The package `psij`: the modules of `jpsi_psij` under the names of psij-python.
 
-`psij.serialize` is `jpsi_psij.serialize` itself, so that each class exists once.
+`psij.serialize` is `jpsi_psij.serialize` itself, so that each class exists once. Type checkers, which do not
+run this, find it by the stub `serialize.pyi`.
 """
 
 import importlib
@@ -21,12 +22,11 @@ def _refuse_clash() -> None:
         importlib.metadata.distribution("psij-python")
     except importlib.metadata.PackageNotFoundError:
         return
-    msg = (
+    raise ImportError(
         "psij-python and jpsi-psij are both installed, and both provide the package psij. To use jpsi-psij: "
         "pip uninstall psij-python; pip install --force-reinstall --no-deps jpsi-psij. To keep both: "
         "pip install --force-reinstall --no-deps psij-python, and `import jpsi_psij as psij` for jpsi-psij"
     )
-    raise ImportError(msg)
 
 
 _refuse_clash()

@@ -71,5 +71,4 @@ def store_errors(failure: str) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        msg = f"{failure}: {e.strerror}"
-        raise StoreError(msg, e) from e
+        raise StoreError(f"{failure}: {e.strerror}", e) from e

@@ -153,21 +153,25 @@ def requests(
     rows: list[tuple[str, ...]] = [
         ("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "RESULT", "COMMAND")
     ]
-    for it in found:
-        priority = "-" if it.priority is None else f"{it.priority:g}"
-        execution = executions.get(it.execution or "")
-        execution_id, result_text = ("-", "-") if execution is None else (execution.id, state(execution))
-        if execution is not None and execution.state is model.ExecutionState.COMPLETE:
-            result_text = f"{'computed' if it.id in computed else 'reused'}: {result_text}"
-        computation = it.spec.computation
-        command = it.name or " ".join(computation.command) or computation.container_image or ""
-        request_state = it.outcome or it.state.value
-        rows.append((it.id, request_state, priority, it.owner, execution_id, result_text, printable(command)))
+    rows += (_request_row(it, executions.get(it.execution or ""), computed) for it in found)
     if width is not None:
         others = sum(max(map(len, column)) + len(_GAP) for column in list(zip(*rows, strict=True))[:-1])
         size = max(_SHORTEST_COMMAND, width - others)
         rows = [(*row, it if len(it) <= size else f"{it[: size - 1]}…") for *row, it in rows]
     return table(rows)
+
+
+def _request_row(
+    request: model.Request, execution: model.Execution | None, computed: Container[str]
+) -> tuple[str, ...]:
+    priority = "-" if request.priority is None else f"{request.priority:g}"
+    execution_id, result_text = ("-", "-") if execution is None else (execution.id, state(execution))
+    if execution is not None and execution.state is model.ExecutionState.COMPLETE:
+        result_text = f"{'computed' if request.id in computed else 'reused'}: {result_text}"
+    computation = request.spec.computation
+    command = request.name or " ".join(computation.command) or computation.container_image or ""
+    request_state = request.outcome or request.state.value
+    return request.id, request_state, priority, request.owner, execution_id, result_text, printable(command)
 
 
 def usage(found: Iterable[model.Interval]) -> str:

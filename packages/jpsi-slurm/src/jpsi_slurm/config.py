@@ -18,8 +18,7 @@ _CLUSTER_NAME = re.compile(r"(?!(?i:all)\Z)[A-Za-z0-9_.-]+\Z")
 
 def _check_cluster(_instance: object, _attribute: object, value: str | None) -> None:
     if value is not None and not _CLUSTER_NAME.match(value):
-        msg = f"cluster must be the name of one cluster, not {value!r}"
-        raise ValueError(msg)
+        raise ValueError(f"cluster must be the name of one cluster, not {value!r}")
 
 
 @attrs.frozen(slots=True, kw_only=True)

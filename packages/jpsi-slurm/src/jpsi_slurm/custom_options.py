@@ -70,8 +70,7 @@ def parse_time(text: str) -> timedelta:
         return timedelta(0)
     match = _TIME.fullmatch(text)
     if match is None:
-        msg = f"{text!r} is not a time in the format of sbatch"
-        raise ValueError(msg)
+        raise ValueError(f"{text!r} is not a time in the format of sbatch")
     days, numbers = match[1], [int(number) for number in match[2].split(":")]
     # without days, a number is minutes, and `a:b` is minutes and seconds
     names = ("hours", "minutes", "seconds")[0 if days or len(numbers) == 3 else 1 :]  # noqa: PLR2004  all of them

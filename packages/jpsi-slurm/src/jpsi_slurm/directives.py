@@ -115,8 +115,7 @@ def _known_nodes(requested: ResourceSpecV1) -> int | None:
 def _require_nodes(draft: kit.Draft) -> int:
     nodes = _known_nodes(draft.resources)
     if nodes is None:
-        msg = "Slurm chooses the number of nodes"
-        raise ValueError(msg)
+        raise ValueError("Slurm chooses the number of nodes")
     return nodes
 
 
@@ -129,8 +128,7 @@ def _read_tasks_per_node(draft: kit.Draft, value: str) -> None:
     per_node, resources = kit.read_count(value), draft.resources
     nodes, processes = resources.node_count, resources.process_count
     if nodes is not None and processes is not None and -(-processes // per_node) != nodes:
-        msg = f"{processes} tasks on {nodes} nodes are not {per_node} on each"
-        raise ValueError(msg)
+        raise ValueError(f"{processes} tasks on {nodes} nodes are not {per_node} on each")
     resources.processes_per_node = per_node
 
 
@@ -145,8 +143,7 @@ def _read_gpus_per_node(draft: kit.Draft, value: str) -> None:
 def _read_gres(draft: kit.Draft, value: str) -> None:
     match = _GPUS.fullmatch(value)
     if match is None:
-        msg = "jpsi can request only GPUs of any type"
-        raise ValueError(msg)
+        raise ValueError("jpsi can request only GPUs of any type")
     _set_gpus(draft, int(match[1] or 1) * _require_nodes(draft))
 
 
@@ -201,11 +198,10 @@ def _path_in_array(value: str) -> Path:
         return Path(value)
     rest = _OTHER_PATTERN.sub("", value)
     instead = f": {rest} is such a path" if "%a" in rest else ""
-    msg = (
+    raise ValueError(
         f"a path of jpsi has no pattern but %a, the index of a job of an array{instead}; "
         "without one the output is kept in the job's own folder"
     )
-    raise ValueError(msg)
 
 
 def legal_name(name: str) -> str:
@@ -276,14 +272,16 @@ _OPTIONS = {
 
 def _parse_options(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
     if words[:1] in (["hetjob"], ["packjob"]):
-        msg = "the parts of a heterogeneous job are several jobs"
-        raise ValueError(msg)
+        raise ValueError("the parts of a heterogeneous job are several jobs")
     return kit.gnu_options(words, _LETTERS, _FLAGS, _OPTIONS)
 
 
 # slurmctld refuses values of more bytes (src/slurmctld/job_mgr.c, _test_strlen)
 _FORM = kit.ScriptForm(
     mark="#SBATCH",
+    # sbatch(1): output environment variables
+    directory_variables=("SLURM_SUBMIT_DIR",),
+    variables=r"SLURM_\w+",
     longest=1024,
     options=_OPTIONS,
     # sbatch accepts abbreviations, which would set the options of jpsi twice.

@@ -42,24 +42,19 @@ class Address:
             host = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
             port, user = parts.port, parts.username
         except ValueError as e:
-            msg = f"{url!r} is no address: {e}; {_FORM}"
-            raise ConfigError(msg) from e
+            raise ConfigError(f"{url!r} is no address: {e}; {_FORM}") from e
         if parts.password is not None:
-            msg = f"the URL for {host!r} contains a password; remove it: ssh prompts for it"
-            raise ConfigError(msg)
+            raise ConfigError(f"the URL for {host!r} contains a password; remove it: ssh prompts for it")
         if parts.path.strip("/") or parts.query or parts.fragment:
             msg = f"{url!r} contains more than an address; {_FORM}, and options belong into ~/.ssh/config"
             raise ConfigError(msg)
         user = None if user is None else unquote(user)
         if not _HOST.match(host):
-            msg = f"{url!r} names no host that ssh accepts; {_FORM}"
-            raise ConfigError(msg)
+            raise ConfigError(f"{url!r} names no host that ssh accepts; {_FORM}")
         if user is not None and not _USER.match(user):
-            msg = f"{url!r} names no user that ssh accepts; {_FORM}"
-            raise ConfigError(msg)
+            raise ConfigError(f"{url!r} names no user that ssh accepts; {_FORM}")
         if port == 0:
-            msg = f"{url!r} names port 0; {_FORM}"
-            raise ConfigError(msg)
+            raise ConfigError(f"{url!r} names port 0; {_FORM}")
         return cls(host, user, port)
 
     def __str__(self) -> str:

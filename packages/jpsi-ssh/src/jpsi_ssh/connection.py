@@ -115,8 +115,7 @@ class Connection:
             raise TransportError(msg, transient=True)
         result = response.result(timed_out=not response.is_complete)
         if _is_not_found(result, request_to_run):
-            msg = f"the command {command.argv[0]} was not found on PATH at {self._address}"
-            raise TransportError(msg)
+            raise TransportError(f"the command {command.argv[0]} was not found on PATH at {self._address}")
         return result
 
     # --------------------------------------------------------------------------------------- channels

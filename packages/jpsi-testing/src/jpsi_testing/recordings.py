@@ -56,8 +56,7 @@ def _read(file: Path) -> list[Recording]:
         source = f"{scenario['lrm']} {scenario['version']}, {scenario['scenario']}"
         return [_recording(source, step) for step in scenario["steps"]]
     except (KeyError, TypeError, ValueError) as e:
-        msg = f"{file} is no recording: {type(e).__name__}: {e}"
-        raise ValueError(msg) from e
+        raise ValueError(f"{file} is no recording: {type(e).__name__}: {e}") from e
 
 
 def _recording(source: str, step: dict[str, Any]) -> Recording:

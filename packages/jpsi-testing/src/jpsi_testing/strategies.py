@@ -166,7 +166,7 @@ def resource_specs(draw: st.DrawFn) -> ResourceSpecV1:
             ]
         )
     )
-    return ResourceSpecV1(
+    return ResourceSpecV1.uneven(
         **counts,
         cpu_cores_per_process=draw(st.none() | _COUNTS),
         gpu_cores_per_process=draw(st.none() | st.integers(0, 4)),

@@ -144,8 +144,7 @@ def parse_submit(result: CommandResult) -> str:
     # sites print what they like around it
     found = re.findall(r"^accepted as job (\d+)$", result.stdout, re.MULTILINE)
     if len(found) != 1:
-        msg = f"tsubmit printed no job id: {result.stdout!r}"
-        raise ValueError(msg)
+        raise ValueError(f"tsubmit printed no job id: {result.stdout!r}")
     return str(found[0])
 
 
@@ -248,11 +247,9 @@ def _rows(result: CommandResult) -> list[re.Match[str]]:
     rows = [_ROW.fullmatch(line) for line in lines]
     end = _FOOTER.fullmatch(last)
     if not header or end is None or int(end["count"]) != len(lines) or not listed.endswith("\n"):
-        msg = f"tstat did not answer to its end: {result.stdout!r}"
-        raise SubmitException(msg, transient=True)
+        raise SubmitException(f"tstat did not answer to its end: {result.stdout!r}", transient=True)
     if unparsed := [line for line, row in zip(lines, rows, strict=True) if row is None]:
-        msg = f"tstat printed {unparsed[0]!r}"
-        raise SubmitException(msg, transient=True)
+        raise SubmitException(f"tstat printed {unparsed[0]!r}", transient=True)
     return [row for row in rows if row is not None]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,6 +82,13 @@ def test_tasks_run_in_parallel(scheduler: FakeScheduler, tmp_path: Path) -> None
     script = "[ $RANK = 0 ] && echo hello >pipe || cat pipe"
     with on_path(Starter(2), scheduler):
         assert run("erun", "sh", "-c", script, cwd=tmp_path).stdout == "hello\n"
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_tasks_have_functions_that_bash_exports(scheduler: FakeScheduler) -> None:
+    script = "hello() { echo hello; }; export -f hello; erun bash -c hello"
+    with on_path(Starter(2), scheduler):
+        assert run("bash", "-c", script).stdout == "hello\n" * 2
 
 
 @pytest.mark.parametrize("chosen", [0, 2, None])

@@ -7,6 +7,7 @@ file.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -41,8 +42,6 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
             self._executor = jpsi.JobExecutor(settings.executor, url=settings.url)
         except jpsi.JpsiError as e:
             raise WorkflowError(str(e)) from e
-        interval = self.workflow.remote_execution_settings.seconds_between_status_checks
-        self.next_seconds_between_status_checks = min(interval, _CHECK_SECONDS)
 
     def run_job(self, job: JobExecutorInterface) -> None:
         """Submit a job."""
@@ -66,6 +65,11 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
             else:
                 self._report_failure(info, job, status)
 
+    async def sleep(self) -> None:
+        """Wait before the next check; Snakemake's own interval is for executors that query batch systems."""
+        interval = self.workflow.remote_execution_settings.seconds_between_status_checks
+        await asyncio.sleep(min(interval, _CHECK_SECONDS))
+
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
         """Cancel jobs, as the workflow was interrupted."""
         self._cancel([info.aux["job"] for info in active_jobs])
@@ -83,7 +87,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
             if job.status.state is jpsi.JobState.NEW:
                 new[job.id] = info, job
             else:
-                self.logger.info("Job %s goes on as %s.", snakemake_job.jobid, job.id)
+                self.logger.info(f"Job {snakemake_job.jobid} goes on as {job.id}.")
                 self.report_job_submission(info)
         failed = self._submit_new([job for _, job in new.values()])
         for info, job in new.values():
@@ -113,8 +117,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
         jobs = self._recall([it.id for it in stored])
         if missing := [it for it in stored if it.id not in {job.id for job in jobs}]:
             found = "; ".join(f"jpsi cancel {it.id} (executor {it.origin.name})" for it in missing)
-            msg = f"jobs of an earlier run write to files of {snakemake_job.name}: {found}"
-            raise WorkflowError(msg)
+            raise WorkflowError(f"jobs of an earlier run write to files of {snakemake_job.name}: {found}")
         new = [job for job in jobs if job.status.state is jpsi.JobState.NEW]
         if self.workflow.dag_settings.force_incomplete:
             self._end([job for job in jobs if job not in new])
@@ -127,15 +130,13 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
         try:
             return earlier_jobs.live_jobs()
         except jpsi.JpsiError as e:
-            msg = f"cannot look for jobs of an earlier run: {e}"
-            raise WorkflowError(msg) from e
+            raise WorkflowError(f"cannot look for jobs of an earlier run: {e}") from e
 
     def _recall(self, job_ids: Sequence[str]) -> Sequence[jpsi.Job]:
         try:
             return self._executor.recall(job_ids) if job_ids else []
         except jpsi.JpsiError as e:
-            msg = f"cannot follow jobs of an earlier run: {e}"
-            raise WorkflowError(msg) from e
+            raise WorkflowError(f"cannot follow jobs of an earlier run: {e}") from e
 
     def _end(self, jobs: Sequence[jpsi.Job]) -> None:
         """Cancel jobs, and wait until they have ended."""
@@ -149,7 +150,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
         try:
             self._executor.cancel_many([job for job in jobs if not job.status.final])
         except jpsi.BulkException as e:
-            self.logger.error("%s", e)  # noqa: TRY400  for a user, who needs no traceback
+            self.logger.error(str(e))
 
     def _key(self, snakemake_job: JobExecutorInterface) -> str:
         return earlier_jobs.output_key(str(Path.cwd()), snakemake_job.output)
@@ -177,7 +178,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
     def _report_error(self, info: SubmittedJobInfo, message: str, logs: Sequence[str] = ()) -> None:
         if info.job.is_group():
             # Snakemake 9 drops the message about a group
-            self.logger.error("Group job %s: %s", info.job.jobid, message)
+            self.logger.error(f"Group job {info.job.jobid}: {message}")
         self.report_job_error(info, msg=message + "\n", aux_logs=list(logs))
 
 

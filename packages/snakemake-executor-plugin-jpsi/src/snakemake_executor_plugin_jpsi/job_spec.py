@@ -43,7 +43,7 @@ def make_job_spec(
         ["-c", jpsi.escape(command)],
         name=name,
         environment={key: jpsi.escape(value) for key, value in environment.items()},
-        resources=jpsi.ResourceSpecV1(
+        resources=jpsi.ResourceSpecV1.uneven(
             node_count=requested.number("nodes"),
             process_count=process_count,
             cpu_cores_per_process=cores,

@@ -9,43 +9,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import job_json
-    from .array_limit import limit_arrays
-    from .deferred import (
-        await_dependencies,
-        await_submission,
-        settle_submissions,
-        start_waiting,
-        submit_deferred,
-    )
-    from .dependencies import (
-        Dependencies,
-        configured_target,
-        describe_dependencies,
-        read_dependencies,
-        sort_dependencies,
-    )
-    from .recall import (
-        RecalledJobs,
-        best_status,
-        group_by_origin,
-        listed_jobs,
-        recall_jobs,
-        recover_remote_jobs,
-        refresh_statuses,
-        report_failures,
-    )
-    from .selection import (
-        index_list,
-        job_title,
-        job_with_index,
-        match_jobs,
-        select_job,
-        select_jobs,
-        select_live_jobs,
-        short_ids,
-    )
-    from .usage import Amount, Usage, read_usage
-    from .waiting import wait_for_ends
+    from .array_limit import *
+    from .deferred import *
+    from .dependencies import *
+    from .recall import *
+    from .selection import *
+    from .usage import *
+    from .waiting import *
 else:
     # Most commands use a part of it, and `jpsi run` hardly any.
     from jpsi.plugin.engine import lazy_attributes

@@ -1,6 +1,7 @@
 """Waits for jobs for which no batch system can wait, and submits the jobs that are deferred until then.
 
-`jpsi submit --after` starts this module as a process of its own, which outlives it.
+`jpsi submit --after`, or `--array` with a limit, starts this module as a process of its own, which
+outlives it.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -387,10 +389,15 @@ class _DeferredJobs:
         return specs
 
     def submit_when_due(self, executor: jpsi.JobExecutor) -> None:
-        """Submit the jobs that wait for no others, unless held or cancelled; wait once for the rest."""
+        """Submit the jobs that wait for no others, unless held or cancelled; wait once for the rest.
+
+        A request about jobs whose submission waits for a free slot, or for the quota, ends that, and closes
+        the executor.
+        """
         for after, job_ids in self._groups.items():
             try:
-                self._submit_group(after, job_ids, executor)
+                if self._submit_group(after, job_ids, executor):
+                    break
             except (jpsi.JpsiError, SelectionError) as e:
                 self.judge_error(job_ids, e)
 
@@ -420,28 +427,35 @@ class _DeferredJobs:
 
     def _submit_group(
         self, after: Sequence[jpsi.Dependency], job_ids: Sequence[str], executor: jpsi.JobExecutor
-    ) -> None:
+    ) -> bool:
+        """Submit jobs unless they have to wait for others; return True if a request has ended that."""
+        request = _Request(self._deferral, executor)
         pending = self.acknowledge(job_ids)
         if not pending:
-            return
+            return False
         left = [it for it in after if it not in self._met]
         try:
             dependencies = sort_dependencies(left, executor, self._name)
         except jpsi.InvalidJobException as e:
             self._deferral.end(pending, "; ".join(e.problems))
-            return
+            return False
         if not dependencies.foreign:
-            self._submit(pending, executor, dependencies.native)
-            return
+            self._submit(pending, executor, dependencies.native, request)
+            return request.came
         unmet = await_dependencies(dependencies.foreign, _PendingJobs(self, job_ids).find)
         if unmet:
             self._deferral.end(self.acknowledge(job_ids), "; ".join(unmet))
         elif unmet is not None:
             # jobs of its own batch system may have ended meanwhile
             self._met.update(dependencies.foreign)
+        return False
 
     def _submit(
-        self, job_ids: Sequence[str], executor: jpsi.JobExecutor, after: Sequence[jpsi.Dependency]
+        self,
+        job_ids: Sequence[str],
+        executor: jpsi.JobExecutor,
+        after: Sequence[jpsi.Dependency],
+        request: _Request,
     ) -> None:
         found = [job for job in executor.recall(job_ids) if job.native_id is None]
         if not found:
@@ -451,16 +465,60 @@ class _DeferredJobs:
             if job.spec is not None:
                 job.spec.attributes.after = list(after)
         try:
-            if len(found) == 1:
-                executor.submit(found[0])
-            else:
-                executor.submit_many(found)
+            with request.watched_for(job_ids):
+                if len(found) == 1:
+                    executor.submit(found[0])
+                else:
+                    executor.submit_many(found)
+        except jpsi.JpsiError:
+            # the next submission meets any other error again
+            if not request.came:
+                raise
         finally:
             for job in found:
-                # the submission may have waited for the quota, or for a free slot
+                # the request may have come a moment late
                 if job.native_id is not None and self._deferral.was_cancelled(job.id):
                     job.cancel()
         executor.record_site_policy()
+
+
+@attrs.define
+class _Request:
+    """A request to cancel, hold or release jobs of a deferral, which may come while they are submitted."""
+
+    _deferral: Deferral
+    _executor: jpsi.JobExecutor
+    _before: str = attrs.field(init=False)
+    #: True once a request has come.
+    came: bool = attrs.field(default=False, init=False)
+    _is_over: threading.Event = attrs.field(factory=threading.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._before = self._deferral.last_request
+
+    @contextlib.contextmanager
+    def watched_for(self, job_ids: Collection[str]) -> Iterator[None]:
+        """Close the executor if a request comes within the block: the rest of the jobs is not submitted."""
+        thread = threading.Thread(target=self._watch, args=[job_ids], name="jpsi-requests", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+            thread.join()
+
+    def _watch(self, job_ids: Collection[str]) -> None:
+        look_at = time.monotonic() + _LONGEST_LOOK_SECONDS
+        while not self._is_over.wait(_POLL_SECONDS):
+            self.came = self._deferral.last_request != self._before
+            if not self.came and time.monotonic() >= look_at:
+                # it may not have been announced, or not be visible before
+                with contextlib.suppress(jpsi.SubmitException):
+                    self.came = self._deferral.has_request(job_ids)
+                look_at = time.monotonic() + _LONGEST_LOOK_SECONDS
+            if self.came:
+                self._executor.close()
+                return
 
 
 @attrs.define

@@ -9,7 +9,6 @@ import jpsi
 
 from .. import messages
 from ..output import choose_display
-from ..stored_jobs import read_dependencies, sort_dependencies
 from . import documents, staging_progress
 from .foreground import Foreground
 from .job_limits import require_fit
@@ -33,28 +32,32 @@ def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
     **options: OptionValue,
 ) -> int:
     """Run one job and return the exit code; report each failure that jpsi knows in a sentence."""
-    wanted = read_dependencies(after)
+    wanted = _read_dependencies(after) if after else []
     job = documents.read_job(command, file, options, is_expanding=expand, is_lenient=lenient)
     with jpsi.JobExecutor(executor) as opened:
         require_fit(opened, [("", job.spec)])
         if not as_json:
             staging_progress.show(opened)
-        dependencies = sort_dependencies(wanted, opened, executor)
-        if dependencies.foreign:
-            dependencies = _wait(wanted, dependencies, opened, executor)
-        add_dependencies(job, dependencies.native)
+        if wanted:
+            add_dependencies(job, _await_foreign(wanted, opened, executor).native)
         return Foreground(job, choose_display(as_json=as_json)).run(opened)
 
 
-def _wait(
-    wanted: Sequence[jpsi.Dependency],
-    dependencies: Dependencies,
-    executor: jpsi.JobExecutor,
-    name: str | None,
+def _read_dependencies(after: Sequence[str]) -> Sequence[jpsi.Dependency]:
+    from ..stored_jobs import read_dependencies  # noqa: PLC0415  most jobs have no dependencies
+
+    return read_dependencies(after)
+
+
+def _await_foreign(
+    wanted: Sequence[jpsi.Dependency], executor: jpsi.JobExecutor, name: str | None
 ) -> Dependencies:
     """Wait for the jobs for which no batch system waits; return the dependencies that are left then."""
-    from ..stored_jobs import await_dependencies  # noqa: PLC0415  with all that recalls jobs
+    from ..stored_jobs import await_dependencies, sort_dependencies  # noqa: PLC0415  with all that recalls jobs
 
+    dependencies = sort_dependencies(wanted, executor, name)
+    if not dependencies.foreign:
+        return dependencies
     count = len(dependencies.foreign)
     awaited = f"job {dependencies.foreign[0].job} has" if count == 1 else f"{count} jobs have"
     messages.error(

@@ -75,15 +75,11 @@ def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
     with limit_arrays(system, name, elements) as opened:
         staging_progress.show(opened)
         dependencies = sort_dependencies(wanted, opened, name)
-        is_deferred = bool(dependencies.foreign) or (is_held and not _hold(jobs, opened))
-        if is_deferred:
+        is_limited = opened is not system
+        if dependencies.foreign or is_limited or (is_held and not _hold(jobs, opened)):
             return _defer(list(jobs), opened, dependencies, is_held=is_held, as_json=as_json)
         for job in jobs:
             add_dependencies(job, dependencies.native)
-        if opened is not system:
-            messages.error(
-                "keep this command running until the last job has started: it limits how many run at a time"
-            )
         code = _submit(jobs, opened, as_json=as_json)
         if any(job.native_id is not None for job in jobs):
             # no other process may be following these jobs, and `jpsi ls` has to know how they ended
@@ -126,7 +122,7 @@ def _defer(
     is_held: bool,
     as_json: bool,
 ) -> int:
-    """Have a process submit jobs once the jobs have ended for which no batch system waits."""
+    """Have a process submit jobs: once others have ended, or a few at a time, where no batch system does."""
     deferral = job_store.defer(executor, jobs, after.all, is_held=is_held)
     # the user must not lose sight of the jobs, which are on disk now
     _show(jobs, executor, as_json=as_json)
@@ -139,12 +135,19 @@ def _defer(
     except jpsi.SubmitException as e:
         messages.error(f"it is on disk and not submitted: {e}; jpsi wait {shown} tries that again")
         return exit_codes.JPSI
+    hint = f"If it is killed, jpsi ls shows that, and jpsi wait {shown} starts another"
     awaited = after.foreign
     others = f"job {awaited[0].job}" if len(awaited) == 1 else f"{len(awaited)} other jobs"
-    messages.error(
-        f"{executor.name} cannot wait for {others}, so {deferral.process} does and then submits: it has to "
-        f"run until then. If it is killed, jpsi ls shows that, and jpsi wait {shown} starts another"
-    )
+    if awaited:
+        messages.error(
+            f"{executor.name} cannot wait for {others}, so {deferral.process} does and then submits: it has "
+            f"to run until then. {hint}"
+        )
+    else:
+        messages.error(
+            f"{executor.name} cannot limit how many run at a time, so {deferral.process} does: it has to run "
+            f"until the last has started. {hint}"
+        )
     return 0
 
 
@@ -158,7 +161,9 @@ def _submit(locations: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as
             executor.submit_many(jobs, checks_first=True)
     except KeyboardInterrupt:
         # the user must not lose sight of jobs that the batch system has
-        _show([job for job in jobs if job.native_id is not None], executor, as_json=as_json)
+        submitted = [job for job in jobs if job.native_id is not None]
+        _show(submitted, executor, as_json=as_json)
+        messages.error(f"interrupted: {len(submitted)} of {len(jobs)} jobs were submitted")
         raise
     except jpsi.BulkException as e:
         wrong = {job: it for job, it in e.failed.items() if isinstance(it, jpsi.InvalidJobException)}

@@ -54,8 +54,7 @@ def read_script(
     readings.sort(key=lambda it: (len(it[1].lost), it[0].candidate.canonical))
     if not readings:
         whose = "any executor that is installed" if executor is None else f"the executor {executor}"
-        msg = f"{os.fspath(path)} has no directives of {whose}"
-        raise InvalidJobException(msg)
+        raise InvalidJobException(f"{os.fspath(path)} has no directives of {whose}")
     (assembly, script), *others = readings
     lost = script.lost
     limit = default_walltime(assembly.config)
@@ -77,11 +76,13 @@ def completed(script: ForeignScript, text: str, path: Path, directory: Path) -> 
     spec = script.spec
     executable, *options = [spec.executable] if spec.executable else _interpreter(text)
     is_at_home = spec.directory is not None and spec.directory.parts[:1] == ("~",)
+    submitted_from = dict.fromkeys(script.directory_variables, escape(str(directory)))
     base = directory if script.is_output_here else Path()
     return attrs.evolve(
         spec,
         executable=executable,
         arguments=[escape(it) for it in [*options, str(path)]],
+        environment={**(spec.environment or {}), **submitted_from} or None,
         directory=spec.directory if is_at_home else directory / (spec.directory or ""),
         launcher=_ONCE,
         resources=None if spec.resources == ResourceSpecV1() else spec.resources,

@@ -192,8 +192,7 @@ class JobSubmitter:
     def check_open(self) -> None:
         """Raise SubmitException if the executor was closed."""
         if self._is_closed:
-            msg = f"the executor {self._executor.name} was closed and takes no more jobs"
-            raise SubmitException(msg)
+            raise SubmitException(f"the executor {self._executor.name} was closed and takes no more jobs")
 
     def follow_recovered(self, found: Iterable[Recovered]) -> list[Job]:
         """Follow jobs that the engine found on disk, and return them, oldest first.
@@ -299,8 +298,7 @@ def by_id(jobs: Iterable[Job]) -> dict[str, Job]:
     for job in jobs:
         check_job(job)
         if job.id in found:
-            msg = f"job {job.id} is given twice"
-            raise ValueError(msg)
+            raise ValueError(f"job {job.id} is given twice")
         found[job.id] = job
     return found
 
@@ -308,5 +306,4 @@ def by_id(jobs: Iterable[Job]) -> dict[str, Job]:
 def check_job(job: object) -> None:
     """Raise TypeError if the value is no job."""
     if not isinstance(job, Job):
-        msg = f"a Job is needed, such as Job(spec), not {type(job).__name__}"
-        raise TypeError(msg)
+        raise TypeError(f"a Job is needed, such as Job(spec), not {type(job).__name__}")

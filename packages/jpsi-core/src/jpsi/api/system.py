@@ -62,8 +62,7 @@ class System:
         site = self.site()
         command = self.hooks.queues(site=site)
         if isinstance(command, NotOffered):
-            msg = f"the executor {self.name} has no queues"
-            raise SubmitException(msg)
+            raise SubmitException(f"the executor {self.name} has no queues")
         return list(self.hooks.parse_queues(result=self.query(command), site=site))
 
     def query(self, command: Command) -> CommandResult:

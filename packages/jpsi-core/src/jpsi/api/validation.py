@@ -64,9 +64,9 @@ _Repeatable = tuple[Submission, Callable[..., Submission]]
 
 @attrs.frozen(slots=True, eq=False)
 class RequestCache:
-    """The results of the checks that jobs of one request share, as things are now."""
+    """The results of checks that jobs share: of those of one request, as things are now, or of all jobs."""
 
-    #: The engine's results.
+    #: The engine's results; for all jobs, those that never change.
     results: CheckCache = attrs.field(factory=CheckCache)
     #: By the text of the specs' fields but the arguments, which tells 1 from True, and orders of keys.
     repeatable: dict[str, _Repeatable] = attrs.field(factory=dict)
@@ -94,7 +94,9 @@ class Validation:
     #: The doubts about names of custom attributes of which a warning was given.
     _warned: set[str] = attrs.field(init=False, factory=set)
     #: The results about the site with these facts.
-    _cache: tuple[Mapping[str, Any], CheckCache] = attrs.field(init=False, factory=lambda: ({}, CheckCache()))
+    _cache: tuple[Mapping[str, Any], RequestCache] = attrs.field(
+        init=False, factory=lambda: ({}, RequestCache())
+    )
 
     @_launchers.default
     def _executors_launchers(self) -> Launchers:
@@ -112,13 +114,20 @@ class Validation:
         The cache has the results about other jobs of the same request; None calls the engine for this job.
         """
         if job.spec is None:
-            msg = f"job {job.id} has no spec"
-            raise InvalidJobException(msg)
+            raise InvalidJobException(f"job {job.id} has no spec")
         cache = RequestCache() if cache is None else cache
         fixed = repr(_get_fixed(job.spec)) if isinstance(job.spec, JobSpec) else ""  # type: ignore[redundant-expr]
         if fixed in cache.repeatable and (it := _repeat(cache.repeatable[fixed], job, attempt)) is not None:
             return it
         site = self._system.site()
+        lasting = self._cache_of(site)
+        like = lasting.repeatable.get(fixed)
+        again = None if like is None else _repeat(like, job, attempt)
+        # only what the engine checks changes with time
+        if like is not None and again is not None and not self._engine.problems(again.spec):
+            again = attrs.evolve(again, like=None)
+            cache.repeatable[fixed] = again, like[1]
+            return again
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
         spec = self._assembly.defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
@@ -136,7 +145,7 @@ class Validation:
         if self._assembly.has_policy:
             found += self._objections(spec, site)
         key = None if found or encoded is None else serialization.shape(encoded)
-        result = _cached(self._cache_of(site), key, lambda: self._check(spec, site, is_valid=key is not None))
+        result = _cached(lasting.results, key, lambda: self._check(spec, site, is_valid=key is not None))
         found += result.problems
         # staged files differ between jobs of one shape: one job may stage in what another lacks
         current_key = None if has_staging(spec) else key
@@ -160,14 +169,14 @@ class Validation:
         # a policy may check the arguments, and files and other jobs may change
         is_fixed = not (self._assembly.has_policy or job.spec.attributes.after or has_staging(spec))
         if is_fixed and len(cache.repeatable) < _REMEMBERED:
-            cache.repeatable[fixed] = submission, make
+            cache.repeatable[fixed] = lasting.repeatable[fixed] = submission, make
         return submission
 
-    def _cache_of(self, site: Site) -> CheckCache:
+    def _cache_of(self, site: Site) -> RequestCache:
         """Return the cached results about this site; an empty cache after the probe found something new."""
         offers, cache = self._cache
-        if offers != site.offers or len(cache) >= _REMEMBERED:
-            cache = CheckCache()
+        if offers != site.offers or max(len(cache.results), len(cache.repeatable)) >= _REMEMBERED:
+            cache = RequestCache()
             self._cache = site.offers, cache
         return cache
 

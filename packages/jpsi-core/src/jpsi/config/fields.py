@@ -69,8 +69,7 @@ def _sentences(error: BaseException) -> list[str]:
 def _exactly(raw: object, kind: type[T], what: str) -> T:
     if isinstance(raw, kind) and (kind is bool or not isinstance(raw, bool)):
         return raw
-    msg = f"must be {what}, not {shown(raw)}"
-    raise ValueError(msg)
+    raise ValueError(f"must be {what}, not {shown(raw)}")
 
 
 # cattrs itself would convert the text "no" to true, 1.5 to 1, and a text to a list of its letters.

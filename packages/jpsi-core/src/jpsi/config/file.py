@@ -34,8 +34,7 @@ def as_duration(raw: object) -> timedelta:
         return parse_duration(raw)
     if isinstance(raw, int | float) and not isinstance(raw, bool) and 0 <= raw < _LONGEST_SECONDS:
         return timedelta(seconds=raw)
-    msg = f"must be a time such as 90 (seconds), 10m, 2h30m or 1:30:00, not {shown(raw)}"
-    raise ValueError(msg)
+    raise ValueError(f"must be a time such as 90 (seconds), 10m, 2h30m or 1:30:00, not {shown(raw)}")
 
 
 _LONGEST_SECONDS = timedelta.max.total_seconds()

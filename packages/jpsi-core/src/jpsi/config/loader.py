@@ -36,8 +36,7 @@ def files() -> list[Path]:
     site, user = folders()
     paths = [path for path in (user / _FILE, site / _FILE) if os.path.isfile(path)]  # noqa: PTH113  never raises
     if named is not None and not os.path.isfile(named):  # noqa: PTH113  as above
-        msg = f"{CONFIG} names {os.environ[CONFIG]}, which is not a file"
-        raise ConfigError(msg)
+        raise ConfigError(f"{CONFIG} names {os.environ[CONFIG]}, which is not a file")
     return paths if named is None else [named, *paths]
 
 
@@ -83,8 +82,7 @@ def _read(path: Path) -> Layer:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e:
-        msg = f"{path} cannot be read: {e}"
-        raise ConfigError(msg, e) from e
+        raise ConfigError(f"{path} cannot be read: {e}", e) from e
     return read(text, str(path))
 
 

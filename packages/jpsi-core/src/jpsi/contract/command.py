@@ -16,8 +16,7 @@ _MESSAGE_LENGTH = 500
 
 def _tuple(items: Iterable[str]) -> tuple[str, ...]:
     if isinstance(items, str):
-        msg = f"a command is a list of words such as ['ls', '-l'], not the text {items!r}"
-        raise TypeError(msg)
+        raise TypeError(f"a command is a list of words such as ['ls', '-l'], not the text {items!r}")
     return tuple(items)
 
 

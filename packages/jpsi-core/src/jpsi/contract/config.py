@@ -15,8 +15,7 @@ import attrs
 def _must_be(what: str, is_valid: Callable[[Any], bool]) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
     def validate(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
         if not is_valid(value):
-            msg = f"{attribute.name} must be {what}, not {value!r}"
-            raise ValueError(msg)
+            raise ValueError(f"{attribute.name} must be {what}, not {value!r}")
 
     return validate
 

@@ -160,6 +160,8 @@ class ForeignScript:
     is_output_here: bool = False
     #: Why the time limit of the script is no duration; empty if it is one, or if there is none.
     unread_limit: str = ""
+    #: The variables from which the script reads the directory of its submission.
+    directory_variables: tuple[str, ...] = ()
 
 
 @_hooks

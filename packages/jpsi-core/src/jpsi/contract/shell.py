@@ -27,8 +27,7 @@ def word(text: str) -> str:
         ValueError: the text contains NUL, which no shell word can hold.
     """
     if "\0" in text:
-        msg = "a shell word cannot contain NUL"
-        raise ValueError(msg)
+        raise ValueError("a shell word cannot contain NUL")
     if _PLAIN.match(text) and text not in _RESERVED:
         return text
     return "'" + text.replace("'", "'\\''") + "'"

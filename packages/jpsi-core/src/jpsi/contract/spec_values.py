@@ -31,8 +31,7 @@ def resources(spec: JobSpec) -> ResourceSpecV1:
             it declares support for it.
     """
     if isinstance(spec.resources, HeterogeneousResources):
-        msg = "resources() is for slots of one kind; use components() for HeterogeneousResources"
-        raise TypeError(msg)
+        raise TypeError("resources() is for slots of one kind; use components() for HeterogeneousResources")
     return components(spec.resources)[0]
 
 

@@ -57,10 +57,8 @@ def parse_duration(text: str) -> timedelta:
     """
     match = _SECONDS.fullmatch(text) or _CLOCK.fullmatch(text) or _WORDS.fullmatch(text)
     if match is None:
-        msg = f"{text!r} is not a time such as 90 (seconds), 10m, 2h30m or 1:30:00"
-        raise ValueError(msg)
+        raise ValueError(f"{text!r} is not a time such as 90 (seconds), 10m, 2h30m or 1:30:00")
     try:
         return timedelta(**{unit: float(number) for unit, number in match.groupdict(default="0").items()})
     except OverflowError:
-        msg = f"{text!r} is too long a time; 0 means no limit"
-        raise ValueError(msg) from None
+        raise ValueError(f"{text!r} is too long a time; 0 means no limit") from None

@@ -35,6 +35,8 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
+import attrs
+
 from jpsi.document.graph import COUNT_KEYS, LABEL, derive, read_graph, write_graph
 from jpsi.document.jpsi_attributes import DURATION, KEYS, read_extension, standard_attributes, write_extension
 from jpsi.document.text import dump_json, dump_yaml, parse
@@ -85,6 +87,7 @@ def write_document(spec: JobSpec, *, as_json: bool = False) -> str:
         InvalidJobException: The spec is not valid, or has values that a document cannot hold.
     """
     _raise_if_any(problems(spec))
+    spec = attrs.evolve(spec)  # what was put into its list and map later becomes text
     _raise_if_any(
         f"attributes.after[{index}] is a job that was not submitted yet, which a document cannot name"
         for index, item in enumerate(spec.attributes.after or ())

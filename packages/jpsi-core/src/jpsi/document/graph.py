@@ -173,8 +173,8 @@ def _counts(nodes: int | None, each: int, total: int) -> ResourceSpecV1 | None:
         return ResourceSpecV1(node_count=nodes, processes_per_node=each)
     # All nodes but the last are full.
     if -(-total // each) == nodes:
-        return ResourceSpecV1(process_count=total, processes_per_node=each)
+        return ResourceSpecV1.uneven(process_count=total, processes_per_node=each)
     # The processes are spread as evenly as possible.
     if total >= nodes and -(-total // nodes) == each:
-        return ResourceSpecV1(node_count=nodes, process_count=total)
+        return ResourceSpecV1.uneven(node_count=nodes, process_count=total)
     return None

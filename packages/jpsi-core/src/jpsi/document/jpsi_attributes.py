@@ -19,6 +19,7 @@ from jpsi.model import (
     HeterogeneousResources,
     JobAttributes,
     JobSpec,
+    ResourceSpec,
     ResourceSpecV1,
     StageOutFlags,
     StagingMode,
@@ -57,13 +58,8 @@ def write_extension(spec: JobSpec, standard: ResourceSpecV1) -> dict[str, Any]:
     extension = {name: plain[name] for name in _SPEC if name in plain}
     if spec.arguments is not None and not spec.arguments:
         extension["arguments"] = []
-    if isinstance(spec.resources, HeterogeneousResources):
-        extension["resources"] = serialization.encode_resources(spec.resources)
-    elif not isinstance(spec.resources, ResourceSpecV1):
-        extension["resources"] = None
-    elif spec.resources != standard:
-        own, other = attrs.asdict(spec.resources), attrs.asdict(standard)
-        extension["resources"] = {name: own[name] for name in own if own[name] != other[name]}
+    if spec.resources != standard:
+        extension["resources"] = _differing_resources(spec.resources, standard)
     extension |= {name: attributes[name] for name in _ATTRIBUTES if name in attributes}
     if spec.attributes.duration is None:
         extension["duration"] = None
@@ -72,6 +68,15 @@ def write_extension(spec: JobSpec, standard: ResourceSpecV1) -> dict[str, Any]:
     if rest or custom == {}:
         extension["custom_attributes"] = rest
     return extension
+
+
+def _differing_resources(resources: ResourceSpec | None, standard: ResourceSpecV1) -> dict[str, Any] | None:
+    if isinstance(resources, HeterogeneousResources):
+        return serialization.encode_resources(resources)
+    if not isinstance(resources, ResourceSpecV1):
+        return None
+    own, other = attrs.asdict(resources), attrs.asdict(standard)
+    return {name: own[name] for name in own if own[name] != other[name]}
 
 
 def read_extension(jpsi: Value, plain: dict[str, Any], standard: ResourceSpecV1 | None) -> None:

@@ -92,8 +92,7 @@ class HookGuard:
     def _checked(self, answer: object, expected: Any) -> Any:  # noqa: ANN401  an annotation
         """Return a result of this type, or raise PluginError."""
         if self.returned is not None and (wrong := type_problem(answer, expected)):
-            msg = f"the hook {self.hook} of {self.label} returned {wrong}"
-            raise PluginError(msg)
+            raise PluginError(f"the hook {self.hook} of {self.label} returned {wrong}")
         return answer
 
     def _settled(self, answer: object) -> object:
@@ -105,8 +104,7 @@ class HookGuard:
         may_refuse = isinstance(error, ValueError) and self.hook in _MAY_REFUSE
         if not may_refuse and not isinstance(error, JpsiError):
             what = f"{type(error).__name__}: {describe_error(error)}{_place(error, function)}"
-            msg = f"the hook {self.hook} of {self.label} failed: {what}"
-            raise PluginError(msg, error) from error
+            raise PluginError(f"the hook {self.hook} of {self.label} failed: {what}", error) from error
 
 
 def _place(error: Exception, function: Function) -> str:

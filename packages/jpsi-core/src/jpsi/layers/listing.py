@@ -89,9 +89,7 @@ def listing(
     for group in GROUPS:
         judged = list(_judged(found.of(group), group, constraints))
         if group == OVERRIDES:
-            executors = sorted({it.name for it in found.candidates if it.group == EXECUTORS})
-            of_files = [_of_file(path) for folder in folders for path in files(folder)]
-            judged += [(it, it.refusal or over_nothing(it.name, executors, targets)) for it in of_files]
+            judged += _judged_files(found, folders, targets)
         is_loading = load if isinstance(load, bool) else kind(group) in load
         for candidate, why_not in judged:
             is_tried = is_loading and candidate.refusal is None
@@ -109,6 +107,15 @@ def listing(
                 )
             )
     return listed
+
+
+def _judged_files(
+    found: Plugins, folders: Sequence[Path], targets: Collection[str]
+) -> Iterator[tuple[Candidate, str | None]]:
+    """Yield the overrides of one file, and why each is not used."""
+    executors = sorted({it.name for it in found.candidates if it.group == EXECUTORS})
+    for it in (_of_file(path) for folder in folders for path in files(folder)):
+        yield it, it.refusal or over_nothing(it.name, executors, targets)
 
 
 def _of_file(path: Path) -> Candidate:
@@ -172,5 +179,4 @@ def _load_error(plugins: Plugins, candidate: Candidate, folders: Sequence[Path])
 def _check_fake(candidate: Candidate) -> None:
     plugin = load_plugin(candidate)
     if missing := [name for name in ("commands", "unreachable") if not hasattr(plugin, name)]:
-        msg = f"{candidate.label} cannot be used: it lacks {' and '.join(missing)}"
-        raise PluginError(msg)
+        raise PluginError(f"{candidate.label} cannot be used: it lacks {' and '.join(missing)}")

@@ -86,8 +86,7 @@ def file_layer(path: Path) -> Layer:
     """Import an override of one file, once, and return its layer; PluginError if that is not possible."""
     label = f"the override {path}"
     if refusal := ownership.refusal(path):
-        msg = f"{label} is refused: {refusal}"
-        raise PluginError(msg)
+        raise PluginError(f"{label} is refused: {refusal}")
     name = private_name(str(path), "")
     with _lock:
         try:

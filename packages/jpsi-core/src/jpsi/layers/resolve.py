@@ -48,8 +48,7 @@ class Assembly:
     def check_batch(self) -> None:
         """Raise PluginError, which names all hooks that it lacks, unless it has those for a command line."""
         if self.lacking:
-            msg = f"{self.candidate.label} cannot be used: {lacks_batch(self.lacking)}"
-            raise PluginError(msg)
+            raise PluginError(f"{self.candidate.label} cannot be used: {lacks_batch(self.lacking)}")
 
 
 def assemble(
@@ -84,8 +83,7 @@ def assemble(
             place = section.locations.get("version", "") if constraint is None else ""
         first, separator, rest = str(e).partition("\n")
         location = f"; it is named in {place}" if place else ""
-        msg = f"{first}{location}{separator}{rest}"
-        raise PluginError(msg, e) from e
+        raise PluginError(f"{first}{location}{separator}{rest}", e) from e
     layers, lacking = executor_layers(plugins, candidate, configuration.folders())
     hooks = executor_hooks(layers)
     return Assembly(
@@ -115,8 +113,7 @@ def _config(
         # a caller can set the common fields without knowing the class of this executor
         return config_class(**{field: getattr(given, field) for field in attrs.fields_dict(type(given))})
     if given is not None and not isinstance(given, config_class):
-        msg = f"the executor {name} is configured by {config_class.__name__}, not {given!r}"
-        raise TypeError(msg)
+        raise TypeError(f"the executor {name} is configured by {config_class.__name__}, not {given!r}")
     if given is not None or not section.config:
         return given or config_class()
     from jpsi.config import structured  # imports cattrs, which most users never need

@@ -82,8 +82,7 @@ def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Tra
     scheme, separator, _ = url.partition("://")
     if not scheme or not separator:
         advice = "if it comes from the configuration, correct `url` of the target there"
-        msg = f"{url!r} is not a URL; a URL looks like ssh://cluster.example.org; {advice}"
-        raise ConfigError(msg)
+        raise ConfigError(f"{url!r} is not a URL; a URL looks like ssh://cluster.example.org; {advice}")
     hooks = cast("TransportHooks", _hooks(plugins.find(TRANSPORTS, scheme)))
     return hooks.open_transport(url=url, config=config, here=here)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, Self
 
 import attrs
+
+from jpsi.model.errors import InvalidJobException
 
 
 class ResourceSpec(abc.ABC):
@@ -24,14 +26,15 @@ class ResourceSpecV1(ResourceSpec):
     """A homogeneous set of processes on homogeneous nodes.
 
     Every count is None until it is set, and None counts as its default of 1 (0 for GPUs). Wrong values
-    may be assigned; `submit` reports them all.
+    may be assigned; `submit` reports them all. The constructor raises InvalidJobException if the process
+    count is no multiple of other counts; `uneven` is for nodes of which some have fewer processes.
     """
 
     #: Nodes to allocate.
     node_count: int | None = None
     #: Processes in total.
     process_count: int | None = None
-    #: Processes on each node; the last node may have fewer.
+    #: Processes on each node.
     processes_per_node: int | None = None
     #: Cores for each process.
     cpu_cores_per_process: int | None = None
@@ -41,6 +44,32 @@ class ResourceSpecV1(ResourceSpec):
     exclusive_node_use: bool = False
     #: Memory for the whole job, in bytes.
     memory: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        counts = self.process_count, self.node_count, self.processes_per_node
+        # `submit` reports what is no count
+        total, nodes, per_node = (it if type(it) is int and it > 0 else None for it in counts)
+        if nodes and per_node and total not in {None, nodes * per_node}:
+            problem = f"not node_count {nodes} times processes_per_node {per_node}"
+        elif total is not None and total % (nodes or per_node or 1):
+            other = f"node_count {nodes}" if nodes else f"processes_per_node {per_node}"
+            problem = f"no multiple of {other}; ResourceSpecV1.uneven() permits nodes with fewer processes"
+        else:
+            return
+        raise InvalidJobException(f"process_count {total} is {problem}")
+
+    @classmethod
+    def uneven(cls, *, process_count: int | None = None, **fields: Any) -> Self:  # noqa: ANN401  those of the class
+        """Return resources of which the last nodes may have fewer processes than the first.
+
+        A program that assigns the counts one by one gets the same.
+
+        >>> ResourceSpecV1.uneven(process_count=10, processes_per_node=3).computed_node_count
+        4
+        """
+        resources = cls(**fields)
+        resources.process_count = process_count
+        return resources
 
     @property
     def version(self) -> int:
@@ -60,11 +89,7 @@ class ResourceSpecV1(ResourceSpec):
 
     @property
     def computed_node_count(self) -> int:
-        """The number of nodes, rounded up if processes do not fill the last one.
-
-        >>> ResourceSpecV1(process_count=10, processes_per_node=3).computed_node_count
-        4
-        """
+        """The number of nodes, rounded up if processes do not fill the last one."""
         if self.node_count is not None:
             return self.node_count
         if self.processes_per_node is None:

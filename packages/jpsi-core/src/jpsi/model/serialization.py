@@ -71,8 +71,8 @@ def encode_resources(resources: ResourceSpec) -> dict[str, Any]:
 def decode_resources(plain: Mapping[str, Any]) -> ResourceSpec:
     """Return the resources that `encode_resources` converted to `plain`."""
     if COMPONENTS in plain:
-        return HeterogeneousResources([ResourceSpecV1(**it) for it in plain[COMPONENTS]])
-    return ResourceSpecV1(**plain)
+        return HeterogeneousResources([ResourceSpecV1.uneven(**it) for it in plain[COMPONENTS]])
+    return ResourceSpecV1.uneven(**plain)
 
 
 def encode_flags(flags: StageOutFlags) -> list[str]:
@@ -89,8 +89,7 @@ def decode_flags(names: list[str]) -> StageOutFlags:
     flags = StageOutFlags.NONE
     for name in names:
         if name not in _FLAG_NAMES:
-            msg = f"{name!r} is not one of {', '.join(_FLAG_NAMES)}"
-            raise ValueError(msg)
+            raise ValueError(f"{name!r} is not one of {', '.join(_FLAG_NAMES)}")
         flags |= _FLAG_NAMES[name]
     return flags
 

@@ -143,8 +143,7 @@ class JobAttributes:
         user: dict[str, Any] | None = None,
     ) -> None:
         if account is not None and project_name not in (None, account):
-            msg = "project_name and account are one attribute and were given different values"
-            raise ValueError(msg)
+            raise ValueError("project_name and account are one attribute and were given different values")
         self.duration = duration
         self.queue_name = queue_name
         self.project_name = account if project_name is None else project_name
@@ -264,7 +263,9 @@ def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
     kind: type = type(value)
     names = _field_names(kind)
     if names is not None:
-        return kind(**{name: _copy(getattr(value, name)) for name in names})
+        # the constructor of resources refuses counts that were assigned
+        construct = kind.uneven if issubclass(kind, ResourceSpecV1) else kind
+        return construct(**{name: _copy(getattr(value, name)) for name in names})
     if isinstance(value, list | tuple):
         return [_copy(it) for it in value]
     return {key: _copy(it) for key, it in value.items()} if isinstance(value, Mapping) else value

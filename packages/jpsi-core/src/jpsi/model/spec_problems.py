@@ -38,6 +38,8 @@ _PAGES_PER_TEXT = 32
 # The most that Linux grants, whatever the limit of the stack is: three quarters of 8 MiB.
 _MAX_EXEC_BYTES = 6 << 20
 _POINTER_BYTES = 8
+# No kernel refuses so little.
+_SMALL_BYTES = _PAGES_PER_TEXT * 4096
 # Longer names are left out of messages.
 _MAX_SHOWN_NAME = 60
 # The fields that the kernel passes to the program.
@@ -85,8 +87,17 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
     References to unknown variables count as empty, since their values are not known on this machine. The
     environment that the program will inherit is left out for None.
     """
+    environment, raw = spec.environment or {}, getattr(inherited, "_data", inherited) or {}
+    plain = [
+        *environment,
+        *(it or "" for it in (spec.executable, *(spec.arguments or ()), *environment.values())),
+    ]
+    sizes = [*map(len, plain), *map(len, raw), *map(len, raw.values())]
+    # no character takes more than four bytes, and only a reference makes a text longer
+    is_small = sum(sizes) * 4 + len(sizes) * (1 + _POINTER_BYTES) < min(_SMALL_BYTES, all_bytes())
+    if is_small and not any("${" in it for it in plain):
+        return
     texts, longest = list(_texts(spec)), text_bytes() or math.inf
-    # no character takes more than four bytes
     long = [it for it in texts if len(it[1]) * 4 >= longest and _size(it[1]) > longest]
     for where, text in long:
         yield (
@@ -95,7 +106,6 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
         )
     if long:
         return
-    environment = spec.environment or {}
     others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in environment]
     every = [*(text for _, text in texts), *others]
     total = _size("".join(every)) - 1 + len(every) * (1 + _POINTER_BYTES)

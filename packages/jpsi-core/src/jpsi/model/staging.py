@@ -60,8 +60,7 @@ def path_of(text: str) -> str:
     if found is None:
         return text
     if found[1] is None:
-        msg = f"{text!r}: {found[2]}: is not supported; use a path or a file: URL of this machine"
-        raise ValueError(msg)
+        raise ValueError(f"{text!r}: {found[2]}: is not supported; use a path or a file: URL of this machine")
     parts = urlsplit(text)
     path = unquote(parts.path, errors="surrogateescape")
     if parts.netloc.lower() not in {"", "localhost"}:
@@ -72,8 +71,7 @@ def path_of(text: str) -> str:
         why = "is no absolute path, as a file: URL has"
     else:
         return path
-    msg = f"{text!r} {why}"
-    raise ValueError(msg)
+    raise ValueError(f"{text!r} {why}")
 
 
 def staging_problems(spec: JobSpec, here: str | None) -> Iterator[str]:

@@ -40,8 +40,7 @@ def added_to_path() -> frozenset[str]:
 def load_plugin(candidate: Candidate) -> Any:  # noqa: ANN401  pluggy takes any object
     """Import a plugin; PluginError if it is refused, or cannot be imported, whatever the reason."""
     if candidate.refusal is not None:
-        msg = f"{candidate.label} is refused: {candidate.refusal}"
-        raise PluginError(msg)
+        raise PluginError(f"{candidate.label} is refused: {candidate.refusal}")
     try:
         match = _VALUE.fullmatch(candidate.value)
         if match is None:
@@ -166,11 +165,10 @@ def check_imports(candidate: Candidate) -> None:
         for line in dict.fromkeys(absolute_imports(path.read_bytes(), own))
     ]
     if found:
-        msg = (
+        raise PluginError(
             f"{candidate.label} imports itself by its absolute name, which may bring code of another version "
             f"of it: {', '.join(found)}; write relative imports there, such as `from . import x`"
         )
-        raise PluginError(msg)
 
 
 def _sources(directory: Path, own: Collection[str]) -> Iterator[Path]:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from jpsi_engine.host.directory_watcher import *
     from jpsi_engine.host.file_errors import *
     from jpsi_engine.host.files import *
-    from jpsi_engine.host.filesystems import *
     from jpsi_engine.host.local_transport import *
     from jpsi_engine.host.private_files import *
     from jpsi_engine.host.procfs import *
@@ -33,15 +32,15 @@ else:
                 "create_locked exists forget hold_lock is_locked is_transient list_names read_json read_text "
                 "take_lock write write_all write_new write_once"
             ),
-            ".filesystems": "is_on_network",
             ".local_transport": "LocalTransport environment_of",
             ".private_files": (
                 "check_directory_here check_private_directory check_way make_directories make_directory "
                 "make_private_directory open_private shed_default_acl"
             ),
             ".procfs": (
-                "NO_BOOT UNKNOWN_START ProcessId belongs_to_user boot_id command_line current_umask identify "
-                "identify_started parse_native_id seconds_since_start session start_tick"
+                "NO_BOOT ProcessId UNKNOWN_START belongs_to_user boot_id command_line find_leader identify "
+                "identify_started inherited_state is_on_network parse_native_id seconds_since_start session "
+                "start_tick"
             ),
         },
     )

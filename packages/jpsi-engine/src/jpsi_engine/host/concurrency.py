@@ -1,5 +1,7 @@
 """Calls a function for many items, several at a time, in threads that receive no interrupt.
 
+The threads are kept for the next call for a while, as to start one takes longer than to start a job.
+
 Both engines start the jobs of `submit_many` with it. Ctrl-C must not stop a submission halfway: no further
 one begins, and those under way are completed.
 """
@@ -7,9 +9,11 @@ one begins, and those under way are completed.
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -31,71 +35,64 @@ def concurrently(
     left = list(things)[::-1]
     failures: list[BaseException] = []
     gate = threading.Lock()
-    working: list[threading.Thread] = []
+    working: list[object] = []
     crew = _Crew()
 
-    def work() -> None:
-        with crew.member():
-            with gate:
-                if failures:
-                    return
-                working.append(threading.current_thread())
-            with contextlib.suppress(IndexError):
-                while not failures:
-                    thing = left.pop()
-                    try:
-                        do(thing)
-                    except BaseException as e:  # noqa: BLE001  raised again by the caller's thread
-                        failures.append(e)
-                        hasten()
+    def work(member: object) -> None:
+        with gate:
+            if failures:
+                return
+            working.append(member)
+        with contextlib.suppress(IndexError):
+            while not failures:
+                thing = left.pop()
+                try:
+                    do(thing)
+                except BaseException as e:  # noqa: BLE001  raised again by the caller's thread
+                    failures.append(e)
+                    hasten()
 
-    started: list[threading.Thread] = []
+    started: list[object] = []
+    caller = object()
     try:
-        _start(work, max(1, min(at_most, len(left))) if left else 0, started)
+        _start(work, crew.end, max(1, min(at_most, len(left))) if left else 0, started)
         if not started:
-            work()
+            work(caller)
     except BaseException as e:  # noqa: BLE001  raised again below
         failures.append(e)
 
-    def threads() -> set[threading.Thread]:
+    def members() -> set[object]:
         with gate:
-            # a thread that was being started when an interrupt came is in `working` by now, or does nothing
-            return {*started, *working} - {threading.current_thread()}
+            # one that was being started when an interrupt came is in `working` by now, or does nothing
+            return {*started, *working} - {caller}
 
-    crew.await_end(threads, failures, hasten)
+    crew.await_end(members, failures, hasten)
     if failures:
         raise failures[0]
 
 
 class _Crew:
-    """Threads that report their end.
+    """Members that work side by side, each on a thread, and report their end.
 
     Before Python 3.13, `Thread.join` considers a thread ended once the caller was interrupted.
     """
 
     def __init__(self) -> None:
-        self._ended: set[threading.Thread] = set()
+        self._ended: set[object] = set()
         self._ends: queue.SimpleQueue[None] = queue.SimpleQueue()
 
-    @contextlib.contextmanager
-    def member(self) -> Iterator[None]:
-        """Register the end of this thread at the end of the block."""
-        try:
-            yield
-        finally:
-            self._ended.add(threading.current_thread())
-            self._ends.put(None)
+    def end(self, member: object) -> None:
+        """Register the end of a member."""
+        self._ended.add(member)
+        self._ends.put(None)
 
     def await_end(
-        self,
-        threads: Callable[[], set[threading.Thread]],
-        failures: list[BaseException],
-        hasten: Callable[[], None],
+        self, members: Callable[[], set[object]], failures: list[BaseException], hasten: Callable[[], None]
     ) -> None:
-        """Wait for threads in spite of interrupts: they end after the work under way."""
+        """Wait for members in spite of interrupts: they end after the work under way."""
         while True:
             try:
-                if threads() <= self._ended:
+                if members() <= self._ended:
                     return
                 if failures:
                     hasten()
@@ -105,10 +102,52 @@ class _Crew:
                 failures.append(e)
 
 
-def _start(work: Callable[[], None], count: int, started: list[threading.Thread]) -> None:
-    """Start as many threads as the system allows, at most `count`."""
+def _start(work: _Call, end: _Call, count: int, started: list[object]) -> None:
+    """Have as many threads as the system allows, at most `count`, call `work` and then `end`."""
     with contextlib.suppress(RuntimeError):
         for _ in range(count):
-            thread = threading.Thread(target=work, name="jpsi-concurrent")
-            thread.start()
-            started.append(thread)
+            member = object()
+            _give(functools.partial(work, member), functools.partial(end, member))
+            started.append(member)
+
+
+def _give(work: Callable[[], None], end: Callable[[], None]) -> None:
+    """Have an idle thread, or a new one, call a function and, whatever happens, another one.
+
+    Raises:
+        RuntimeError: the system has no thread left.
+    """
+    try:
+        _idle.pop().put((work, end))
+    except IndexError:
+        calls: _Calls = queue.SimpleQueue()
+        calls.put((work, end))
+        threading.Thread(target=_serve, args=(calls,), name="jpsi-concurrent", daemon=True).start()
+
+
+def _serve(calls: _Calls) -> None:
+    """Make the calls that this thread is given, until none comes for a while."""
+    while True:
+        try:
+            work, end = calls.get(timeout=_IDLE_SECONDS)
+        except queue.Empty:
+            with contextlib.suppress(ValueError):
+                _idle.remove(calls)
+                return
+            # it is given work at this moment
+            work, end = calls.get()
+        try:
+            work()
+            # before the end: the caller that waits for it finds this thread idle
+            _idle.append(calls)
+        finally:
+            end()
+        del work, end
+
+
+_Call = Callable[[object], None]
+_Calls = queue.SimpleQueue[tuple[Callable[[], None], Callable[[], None]]]
+_IDLE_SECONDS = 30.0
+_idle: list[_Calls] = []
+# the threads stayed with the parent
+os.register_at_fork(after_in_child=_idle.clear)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,14 +74,15 @@ def convert_os_errors(what: str, directory: str | None = None, exists: str | Non
     except OSError as e:
         if exists is not None and isinstance(e, FileExistsError):
             raise SubmitException(exists, e) from e
-        msg = f"{what}: {_describe_error(e, directory)}"
-        raise SubmitException(msg, e, transient=is_transient(e)) from e
+        raise SubmitException(f"{what}: {_describe_error(e, directory)}", e, transient=is_transient(e)) from e
 
 
 def _describe_error(error: OSError, directory: str | None) -> str:
     """Return an error as text; if the disk is full, with the directory and the space that is free there."""
     if error.errno not in {errno.ENOSPC, errno.EDQUOT} or directory is None:
-        return str(error)
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        whose = f" (the work directory is {directory})" if directory and where else ""
+        return f"{where}{error.strerror or error}{whose}"
     try:
         existing = next(it for it in (Path(directory), *Path(directory).parents) if it.exists())
         free = shutil.disk_usage(existing).free / 2**20

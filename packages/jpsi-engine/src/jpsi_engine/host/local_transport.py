@@ -212,8 +212,7 @@ def _start(kind: type[P], command: Command, **options: Any) -> P:  # noqa: ANN40
         return kind(command.argv, stdout=subprocess.PIPE, start_new_session=True, **options)
     except OSError as e:
         cause = "was not found on PATH" if isinstance(e, FileNotFoundError) else f"could not be run: {e}"
-        msg = f"the command {command.argv[0]} {cause}"
-        raise TransportError(msg, e, transient=is_transient(e)) from e
+        raise TransportError(f"the command {command.argv[0]} {cause}", e, transient=is_transient(e)) from e
 
 
 def _communicate(process: subprocess.Popen[bytes], command: Command, data: bytes | None) -> BytesResult:

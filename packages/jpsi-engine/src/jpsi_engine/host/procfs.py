@@ -6,9 +6,11 @@ another process later. On Linux the answers come from /proc (proc(5)), on other 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
+import resource
 import subprocess
 import time
 from collections.abc import Iterator
@@ -24,6 +26,10 @@ UNKNOWN_START = 0
 _NATIVE_ID = re.compile(r"(\d+)(?:\.(\d+)(?:\.([0-9a-f]+))?)?\Z")
 # proc(5), since Linux 4.7
 _UMASK = re.compile(rb"^Umask:\t([0-7]+)$", re.MULTILINE)
+# What processes inherit, besides limits and priority (proc(5), /proc/PID/status).
+_INHERITED = re.compile(
+    rb"^(?:Uid|Gid|Groups|Cap\w+|NoNewPrivs|Seccomp|Cpus_allowed|Mems_allowed):.*$", re.MULTILINE
+)
 _HAS_PROC = Path("/proc/self/stat").exists()
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # the clock by which proc(5) counts start times
@@ -50,6 +56,11 @@ class ProcessId:
         found = _read_state(self.pid)
         return found is not None and found[1] == self.start and found[0] not in "ZX"
 
+    def exists(self) -> bool:
+        """Return True if this very process still runs, or its parent has not collected it yet."""
+        found = _read_state(self.pid)
+        return found is not None and found[1] == self.start
+
 
 @functools.cache
 def boot_id() -> str:
@@ -60,17 +71,26 @@ def boot_id() -> str:
         return NO_BOOT
 
 
-def current_umask() -> str | None:
-    """Return the umask of this process, as umask(1) prints it; None if only setting it would show it."""
+def inherited_state() -> tuple[str | None, object]:
+    """Return the umask of this process, as umask(1) prints it, and what else its children inherit.
+
+    The umask is None if only setting it would show it. Of the rest, only that it is equal means anything.
+    """
     try:
         fd = os.open("/proc/self/status", os.O_RDONLY)
         try:
-            found = _UMASK.search(os.read(fd, 4096))
+            status = os.read(fd, 8192)
         finally:
             os.close(fd)
     except OSError:
-        return None
-    return None if found is None else found[1].decode("ascii")
+        return None, None
+    found = _UMASK.search(status)
+    limits = [resource.getrlimit(it) for it in _LIMITS]
+    rest = (_INHERITED.findall(status), limits, os.getpriority(os.PRIO_PROCESS, 0))
+    return None if found is None else found[1].decode("ascii"), rest
+
+
+_LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 
 def parse_native_id(native_id: str) -> ProcessId | None:
@@ -124,6 +144,18 @@ def command_line(pid: int) -> str:
         return os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes())
     except OSError:
         return ""
+
+
+def find_leader(variable: str) -> ProcessId | None:
+    """Return the oldest leader of a session with this variable, as `NAME=value`; None if there is none."""
+    wanted, found = b"\0%s\0" % os.fsencode(variable), []
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc") if _HAS_PROC else ())):  # noqa: PTH208  as below
+        with contextlib.suppress(OSError):
+            fields = _read_stat(pid)
+            is_leader = fields is not None and int(fields[_SESSION]) == pid
+            if fields and is_leader and wanted in b"\0%s" % Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(ProcessId(pid, int(fields[_START])))
+    return min(found, key=lambda it: it.start, default=None)
 
 
 def belongs_to_user(pid: int) -> bool:
@@ -195,3 +227,41 @@ def _ps(*arguments: str) -> list[str]:
         ["/bin/ps", *arguments], capture_output=True, text=True, check=False, env={"LC_ALL": "C"}
     )
     return result.stdout.splitlines()
+
+
+# The names of shared file systems in proc_pid_mountinfo(5).
+_NETWORK = re.compile(
+    r"(nfs|lustre|gpfs|cifs|smb|beegfs|ceph|gluster|9p|afs|panfs|pvfs|orangefs|virtiofs|wekafs|daos|ocfs|gfs|davfs|ncpfs"
+    # FUSE hides the actual type, so it counts as shared.
+    r"|fuse)"
+)
+_MOUNTS = "/proc/self/mountinfo"
+
+
+def is_on_network(path: str) -> bool:
+    """Return True if a path is on a network file system; False if the system does not say."""
+    try:
+        mounts = Path(_MOUNTS).read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return False
+    return bool(_NETWORK.match(filesystem_type(os.path.realpath(path), mounts)))
+
+
+def filesystem_type(path: str, mounts: str) -> str:
+    r"""Return the type of the file system that an absolute path is on, given the text of mountinfo.
+
+    >>> text = "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:5 / /my\\040home rw shared:1 - nfs4 srv:/ rw\n"
+    >>> filesystem_type("/my home/me", text), filesystem_type("/my", text)
+    ('nfs4', 'ext4')
+    """
+    best, found = "", ""
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        fields = before.split(" ")
+        if len(fields) < 5 or not after:  # noqa: PLR2004  the mount point is the fifth
+            continue
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4])
+        is_above = path == point or path.startswith(point.rstrip("/") + "/")
+        if is_above and len(point) >= len(best):
+            best, found = point, after.split(" ", 1)[0]
+    return found

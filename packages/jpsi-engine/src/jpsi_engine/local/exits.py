@@ -123,6 +123,14 @@ class ExitWatch:
             self._overflow.append(Watched(process, sink, token, is_child))
         self._open_pidfds()
 
+    def add_reader(self, source: Any, function: Callable[[], None]) -> None:  # noqa: ANN401  a file or a socket
+        """Call a function on the watch's thread whenever `source` is readable."""
+        self._selector.register(source, selectors.EVENT_READ, function)
+
+    def remove_reader(self, source: Any) -> None:  # noqa: ANN401  as above
+        """Call the function of this reader no more; called on the watch's thread."""
+        self._selector.unregister(source)
+
     def call_later(self, seconds: float, function: Callable[..., None], *arguments: object) -> None:
         """Call a function with these arguments on the watch's thread after so many seconds."""
         with self._lock:
@@ -153,10 +161,10 @@ class ExitWatch:
             except Exception:
                 log.exception(_FENCE)
         for call in self._pop_due_calls():
-            self._call(call)
+            self.call(call)
 
-    def _call(self, call: Callable[[], None], failures: int = 0) -> None:
-        """Call a function that is due; if it raises, call it again with growing pauses.
+    def call(self, call: Callable[[], None], failures: int = 0) -> None:
+        """Call a function; if it raises, call it again with growing pauses, on the watch's thread.
 
         Some job waits for the call, so it is never given up.
         """
@@ -164,7 +172,7 @@ class ExitWatch:
             call()
         except Exception:
             log.exception(_FENCE)
-            self.call_later(_retry_pause(failures + 1), self._call, call, failures + 1)
+            self.call_later(_retry_pause(failures + 1), self.call, call, failures + 1)
 
     def _timeout(self) -> float:
         with self._lock:
@@ -245,9 +253,9 @@ class ExitWatch:
                 self.call_later(_retry_pause(watched.failures), self._report_exits, sink, [(fd, watched)])
             return
         for fd, watched in ended:
-            if id(watched.token) in undecided and fd is not None and watched.retries > 0:
+            if id(watched.token) in undecided:
                 # Its parent has not yet collected its exit code; only after that does the kernel report it.
-                watched.retries -= 1
+                watched.retries = max(0, watched.retries - 1)
                 self.call_later(_STATUS_RETRY_SECONDS, self._report_exits, sink, [(fd, watched)])
             else:
                 self._stop_watching(fd, watched)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import attrs
 
-from jpsi import JobStatus, Streams
+from jpsi import Streams
 from jpsi.plugin import JobSpec, JobState, Observation, SubmitException
 from jpsi.plugin.engine import (
     Engine,
@@ -34,8 +34,10 @@ from jpsi.plugin.engine import (
 from jpsi_engine import host, spool
 from jpsi_engine.array_expansion import array_problems
 from jpsi_engine.local import exits
+from jpsi_engine.local.programs import program_of
 from jpsi_engine.local.slots import Slots, core_count
 from jpsi_engine.local.spawn import spawn, spawn_watchdog
+from jpsi_engine.local.starter import StartedProgram, StarterLostError, shared_starter
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
 from jpsi_engine.runner import (
     ProcessFrame,
@@ -55,6 +57,7 @@ log = logging.getLogger(__name__)
 # How long to wait for another process's submission. From the intent to the runner's claim takes milliseconds.
 _JUDGE_SECONDS = 5.0
 _STARTS_AT_A_TIME = 4
+_PLAIN_SHELL = ["/bin/sh"]
 
 
 class LocalEngine(Engine):
@@ -72,10 +75,12 @@ class LocalEngine(Engine):
         folder = root / spool.folder_name(setup.executor, setup.target)
         host.check_way(folder, spool.WORK_DIRECTORY)
         self._spool = spool.Spool(folder / platform.node())
-        self._supervisor = Supervisor(self._spool, setup.config.kill_delay, self._publish)
+        self._submit_queue = SubmitQueue()
+        self._supervisor = Supervisor(
+            self._spool, setup.config.kill_delay, setup.publish, self._submit_queue.recheck
+        )
         slot_count = setup.config.max_active
         self._slots = None if slot_count is None else Slots(self._spool.root, slot_count)
-        self._submit_queue = SubmitQueue()
         self._lock = threading.Lock()
         self._is_open = False
 
@@ -83,16 +88,11 @@ class LocalEngine(Engine):
         """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
         found = [*array_problems(spec), *local_problems(spec, self._shell[0])]
         found += warning_problems(spec, self._setup.config)
-        needed = core_count(spec.resources)
-        if self._slots is not None and needed > self._slots.count:
+        if self._slots is not None and (needed := core_count(spec.resources)) > self._slots.count:
             found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
         # the runner inherits this program's environment, and execs a command that sets up the job's own
-        return found if found or any(exec_limits(spec)) else list(exec_limits(spec, os.environ))
-
-    def _publish(self, job_id: str, status: JobStatus) -> None:
-        self._setup.publish(job_id, status)
-        if status.final:
-            self._submit_queue.recheck()
+        beyond = list(exec_limits(spec, os.environ))
+        return found if found or (beyond and any(exec_limits(spec))) else beyond
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
         """Stop waiting for slots for these jobs; see `jpsi.plugin.engine.Engine`."""
@@ -127,9 +127,10 @@ class LocalEngine(Engine):
     def _start(self, submission: Submission) -> SupervisedProcess:
         """Start a job; if slots are limited, it occupies its slots until its process ends."""
         self._open()
-        slots, needed = self._slots, core_count(submission.spec.resources)
+        slots = self._slots
         if slots is None:
             return self._start_process(submission)
+        needed = core_count(submission.spec.resources)
         acquired = self._submit_queue.acquire([submission.job_id], lambda: slots.acquire(needed))
         try:
             job = self._start_process(submission)
@@ -142,7 +143,8 @@ class LocalEngine(Engine):
 
     def _start_process(self, submission: Submission) -> SupervisedProcess:
         spec, job_id = submission.spec, submission.job_id
-        now, run = datetime.now(UTC), self._run(submission)
+        umask, state = host.inherited_state()
+        now, run = datetime.now(UTC), self._run(submission, umask)
         intent = {
             "id": job_id,
             "attempt": submission.attempt,
@@ -151,13 +153,21 @@ class LocalEngine(Engine):
             "time": now.isoformat(),
             "boot": host.boot_id(),
             "directory": run.directory,
-            "spec": serialization.encode(spec),
+            "spec": serialization.encode(spec) if submission.plain is None else submission.plain,
         }
         # No fsync: a crash of the machine, which could lose this file, ends the job as well.
-        lock = self._spool.prepare(job_id, submission.attempt, intent, render_runner(run))
         duration = walltime_limit(spec, self._setup.config)
+        lock = self._spool.prepare(job_id, submission.attempt, intent, None)
         try:
-            process = self._spawn(submission, lock)
+            started = None
+            if duration is None and umask is not None:
+                started = self._start_program(run, int(umask, 8), state, lock)
+            is_child = started is None
+            program = started if isinstance(started, StartedProgram) else None
+            if isinstance(started, StartedProgram):
+                process = started.process
+            else:
+                process = self._spawn(submission, run, lock) if started is None else started
         finally:
             os.close(lock)
         if duration is not None:
@@ -168,12 +178,52 @@ class LocalEngine(Engine):
             job_id,
             submission.attempt,
             process,
-            is_child=True,
+            is_child=is_child,
             started=now,
+            program=program,
+            has_starter=not is_child,
             duration=duration,
         )
 
-    def _run(self, submission: Submission) -> Run:
+    def _start_program(
+        self, run: Run, umask: int, state: object, lock: int
+    ) -> StartedProgram | host.ProcessId | None:
+        """Start the program of a job that needs no shell; None if a shell is to do it.
+
+        The result is the process alone if the one that has started it is gone.
+
+        Args:
+            run: the attempt.
+            umask: the umask of the job.
+            state: what programs inherit from this process.
+            lock: the descriptor that holds the lock on the attempt.
+        """
+        if self._shell != _PLAIN_SHELL or (program := program_of(run, umask, os.environ)) is None:
+            return None
+        starter = shared_starter(state)
+        if starter is None:
+            return None
+        mark = f"{run.job_id}.{run.attempt}"
+        try:
+            return starter.start(program, run.folder, mark, run.attempt, lock)
+        except StarterLostError:
+            log.warning("job %s: the process that starts programs was lost", run.job_id)
+            # it makes no claim any more, and a shell that found one would run nothing
+            if self._spool.claim(run.job_id, run.attempt) is None:
+                return None
+            return self._find_started(run, lock)
+
+    def _find_started(self, run: Run, lock: int) -> host.ProcessId:
+        """Return the process of an attempt that was claimed, and record its native id."""
+        intent = self._spool.intent(run.job_id, run.attempt)
+        process = None if intent is None else spool.attempts.find_runner(self._spool, intent)
+        if intent is None or process is None:
+            return host.ProcessId(spool.attempts.NO_PID, host.UNKNOWN_START)
+        if intent.native_id is None:
+            self._spool.started(lock, process.native_id)
+        return process
+
+    def _run(self, submission: Submission, umask: str | None) -> Run:
         spec, job_id = submission.spec, submission.job_id
         return Run(
             job_id=job_id,
@@ -188,14 +238,14 @@ class LocalEngine(Engine):
             # a single process needs no list of nodes
             nodes=submission.nodes if process_count(spec.resources) > 1 else (),
             prologue=self._setup.config.prologue,
-            frame=ProcessFrame(*filter(None, [host.current_umask()])),
+            frame=ProcessFrame(*filter(None, [umask])),
             warning=WalltimeWarning.of(spec, self._setup.config),
         )
 
     def preview(self, submission: Submission) -> Preview:
         """Return what would be started for a job; see `jpsi.plugin.engine.Engine`."""
         path = self._script(submission)
-        text = render_runner(self._run(submission))
+        text = render_runner(self._run(submission, host.inherited_state()[0]))
         return Preview(
             command=[*job_shell(submission.spec, self._shell), path], script=None, run=text, path=Path(path)
         )
@@ -203,11 +253,12 @@ class LocalEngine(Engine):
     def _script(self, submission: Submission) -> str:
         return f"{self._spool.folder(submission.job_id)}/run.{submission.attempt}"
 
-    def _spawn(self, submission: Submission, lock: int) -> host.ProcessId:
+    def _spawn(self, submission: Submission, run: Run, lock: int) -> host.ProcessId:
         job_id, attempt = submission.job_id, submission.attempt
         script = self._script(submission)
         tick = host.start_tick()
         try:
+            self._spool.write_script(job_id, attempt, render_runner(run))
             pid = spawn([*job_shell(submission.spec, self._shell), script], lock)
         except BaseException:
             self._spool.discard(job_id, attempt)
@@ -335,6 +386,7 @@ class LocalEngine(Engine):
             process,
             is_child=False,
             started=datetime.now(UTC) if claim is None else datetime_from_ns(claim.time_ns),
+            has_starter=claim is not None and claim.text.startswith(spool.STARTER),
             duration=walltime_limit(serialization.decode(intent.content["spec"]), self._setup.config),
         )
 

@@ -25,6 +25,7 @@ from jpsi.plugin.engine import TIME_SOURCE, timed
 from jpsi_engine.host import ProcessId, seconds_since_start, session
 from jpsi_engine.local import exits
 from jpsi_engine.local.exits import Exit
+from jpsi_engine.local.starter import ProgramEnd, StartedProgram
 from jpsi_engine.runner import add_failure_details
 from jpsi_engine.spool import Spool, decode_status, encode_status
 from jpsi_engine.verdict import TIMEOUT, Marker, ProcessEnd, Stop, has_exit_marker, judge_process
@@ -48,6 +49,10 @@ class SupervisedProcess:
     #: True if this program started it.
     is_child: bool
     started: datetime
+    #: Set if this program had the job's own program started, which tells of its end.
+    program: StartedProgram | None = None
+    #: True if its parent is a process that starts programs; that leaves the markers before it collects it.
+    has_starter: bool = False
     duration: timedelta | None = None
     stop: Stop | None = None
     #: True if this process has sent TERM. It sends TERM once, as some programs quit at once on a second one.
@@ -62,14 +67,26 @@ class SupervisedProcess:
         """True if the process is a runner, which leaves markers."""
         return self.attempt > 0
 
+    def is_uncollected(self) -> bool:
+        """Return True if a process that starts programs has yet to leave the markers of its end."""
+        return self.has_starter and self.process is not None and self.process.exists()
+
 
 @attrs.define(eq=False)
 class Supervisor:
-    """The jobs of one executor that are not final. Methods may be called from any thread."""
+    """The jobs of one executor that are not final. Methods may be called from any thread.
+
+    Args:
+        spool: the files of the jobs.
+        kill_delay: the time from TERM to KILL.
+        publish: called with the id and each status of a job.
+        ended: called after the end of a job was published.
+    """
 
     _spool: Spool
     _kill_delay: timedelta
     _publish: Callable[[str, JobStatus], None]
+    _ended: Callable[[], None]
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _jobs: dict[str, SupervisedProcess] = attrs.field(factory=dict, init=False)
 
@@ -98,22 +115,27 @@ class Supervisor:
         if job.process is None:
             self._finish(job, _unverified())
             return
-        is_unknown = job.is_child or not job.has_runner
+        is_own = job.is_child or job.program is not None
+        is_unknown = is_own or not job.has_runner
         known = None if is_unknown else self._spool.read_final(job.spool_id, job.attempt)
         if known is not None:
             self._finish(job, decode_status(known))
             return
-        running = JobStatus(JobState.ACTIVE, time=job.started, evidence=Evidence.PROCESS)
-        self._publish(job.job_id, timed(running, "process"))
+        metadata = {TIME_SOURCE: "process"}
+        running = JobStatus(JobState.ACTIVE, time=job.started, evidence=Evidence.PROCESS, metadata=metadata)
+        self._publish(job.job_id, running)
         if job.duration:
             seconds = seconds_left(job, datetime.now(UTC))
             exits.shared_watch().call_later(seconds, _expire, weakref.ref(self), job.job_id)
-        if not job.is_child:
+        if not is_own:
             # the process that began to end it may have died
             job.stop = self._stop_on_disk(job)
             if job.stop is not None:
                 self._end(job)
-        exits.shared_watch().watch(job.process, self, job, is_child=job.is_child)
+        if job.program is not None:
+            job.program.follow(self, job)
+        else:
+            exits.shared_watch().watch(job.process, self, job, is_child=job.is_child)
 
     def stop(self, job: SupervisedProcess, why: str) -> None:
         """Record why a job is to end, CANCEL or TIMEOUT, and begin to end it."""
@@ -167,6 +189,8 @@ class Supervisor:
 
         Returns the jobs for which more must be known; the watch calls again for them.
         """
+        # before the markers are read: its parent leaves them before it collects the process
+        uncollected = {it.token.job_id for it in exits_ if it.token.is_uncollected()}
         # If the markers cannot be read, this raises, and the watch calls again.
         memory = {(it.token.spool_id, it.token.attempt): it.memory for it in exits_ if it.memory is not None}
         markers = self._collect([exit_.token for exit_ in exits_], memory=memory)
@@ -175,17 +199,21 @@ class Supervisor:
         for exit_ in exits_:
             job: SupervisedProcess = exit_.token
             found = markers.get(job.spool_id, [])
-            if (
-                exit_.wait_status is None
-                and not exit_.is_last
-                and job.stop is None
-                and not has_exit_marker(found)
-            ):
+            is_uncertain = exit_.wait_status is None and not has_exit_marker(found)
+            may_tell_more = job.job_id in uncollected or (not exit_.is_last and job.stop is None)
+            if is_uncertain and may_tell_more:
                 undecided.append(job)
             else:
                 job.exit = ProcessEnd(now, exit_.wait_status)
                 self._conclude(job, found)
         return undecided
+
+    def on_program_end(self, token: Any, end: ProgramEnd) -> None:  # noqa: ANN401  a job, as the watch does not know
+        """Publish the end of a job whose program was started without a shell; any thread may call it."""
+        job: SupervisedProcess = token
+        job.exit = ProcessEnd(datetime.now(UTC), end.wait_status)
+        markers = end.markers(job.spool_id, job.attempt)
+        exits.shared_watch().call(functools.partial(self._conclude, job, markers))
 
     def on_markers(self, tokens: list[Any]) -> None:
         """Publish the markers that the runners of these jobs may have left."""
@@ -250,6 +278,7 @@ class Supervisor:
             finish = functools.partial(self._spool.finish, job.spool_id, job.attempt, content)
             self._spool.retry_writer.write(f"the end of job {job.job_id}", finish)
         self._publish(job.job_id, status)
+        self._ended()
 
 
 def seconds_left(job: SupervisedProcess, now: datetime) -> float:

@@ -4,8 +4,7 @@ Takes in markers and snapshots of the batch system, and publishes the statuses t
 """
 
 from jpsi_engine.monitor import poll_loop, publisher
-from jpsi_engine.monitor.event_stream import EventStream, make_event_stream
+from jpsi_engine.monitor.event_stream import EventStream, Liveness, make_event_stream
 from jpsi_engine.monitor.job_monitor import JobMonitor
-from jpsi_engine.monitor.liveness import Liveness
 from jpsi_engine.monitor.poll_loop import PollLoop
 from jpsi_engine.monitor.publisher import Publisher

@@ -58,6 +58,8 @@ class JobMonitor(Publisher):
     #: What other processes have stored about missing jobs; None if each process starts from zero.
     _absences: Absences | None = attrs.field(kw_only=True)
     _last_snapshot: Snapshot | None = attrs.field(default=None, init=False)
+    #: When the first of the jobs whose end the last snapshot shows can be judged; None if there are none.
+    _settle_time: float | None = attrs.field(default=None, init=False)
     _unknown_states: set[str] = attrs.field(factory=set, init=False)
     _outage: Outage = attrs.field(init=False)
 
@@ -406,6 +408,11 @@ class JobMonitor(Publisher):
                 self._observe(job, seen, now)
             self._load_absences([job for job, _ in observed], snapshot)
         self._poll_unverified(jobs, now, snapshot)
+        self._judge_observed(jobs, now)
+        self._store_absences(followed, snapshot, now)
+
+    def _judge_observed(self, jobs: Sequence[JobView], now: float) -> None:
+        """Judge jobs by the last snapshot, and by what else there is about them."""
         # Markers that came during the poll count, whatever the snapshot says; and a job whose markers tell
         # how it ended needs no accounting query.
         try:
@@ -421,7 +428,18 @@ class JobMonitor(Publisher):
                 self._judge_all(self._confirm_lost(right, now), now, is_corrected=True)
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
-        self._store_absences(followed, snapshot, now)
+        ended = (job.ended_since for job in self._followed() if is_final(job.queued))
+        times = (since + self._grace for since in ended if since is not None)
+        self._settle_time = min((it for it in times if it > now), default=None)
+
+    def next_settle_time(self) -> float | None:
+        """Return when to call `settle`; None while no job is known to have ended and still waits for that."""
+        return self._settle_time
+
+    def settle(self, now: float) -> None:
+        """Judge the jobs whose end the last snapshot showed: what they left is certainly visible now."""
+        self._settle_time = None
+        self._judge_observed([job for job in self._followed() if is_final(job.queued)], now)
 
     def _poll_unverified(self, jobs: Iterable[JobView], now: float, snapshot: Snapshot) -> None:
         """Poll alone about jobs that were attached and that the last polls did not show.

@@ -151,15 +151,18 @@ class PollLoop:
             return None
         self._wakes_at = float("inf")
         self._changed.clear()
-        due, now = self._monitor.next_poll_time(), time.monotonic()
-        wait = _IDLE_SECONDS if due is None else min(due - now, _IDLE_SECONDS)
+        now, settles, due = time.monotonic(), self._monitor.next_settle_time(), self._monitor.next_poll_time()
+        wait = min(it - now for it in (settles, due, now + _IDLE_SECONDS) if it is not None)
         if wait > 0:
             self._wakes_at = now + wait
             return wait
         busy = time.thread_time()
         try:
-            self._monitor.poll(time.monotonic)
-            self._monitor.note_poll_cost(time.thread_time() - busy)
+            if settles is not None and settles <= now:
+                self._monitor.settle(now)
+            else:
+                self._monitor.poll(time.monotonic)
+                self._monitor.note_poll_cost(time.thread_time() - busy)
         except Exception:
             log.exception(_FENCE)
             return _IDLE_SECONDS

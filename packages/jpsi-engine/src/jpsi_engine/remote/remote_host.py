@@ -223,8 +223,7 @@ class RemoteHost(RunHost):
         self._folders.remove_drafts()
         named = folders.parse_listing(self._run(folders.render_listing(self.layout().root)).stdout)
         if named is None:
-            msg = "the jobs on the remote host could not be listed"
-            raise SubmitException(msg, transient=True)
+            raise SubmitException("the jobs on the remote host could not be listed", transient=True)
         removed = frozenset(self.spool.trash())
         new = [
             name

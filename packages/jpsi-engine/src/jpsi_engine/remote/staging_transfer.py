@@ -59,8 +59,7 @@ class StagingTransfer:
         # make a private directory first, as the transfer makes missing directories with the user's umask
         result = self._run(f"umask 077\n{line('mkdir', '-p', folder)}\n")
         if result.timed_out or result.returncode != 0:
-            msg = f"{folder} could not be made: {result.complaint}"
-            raise TransportError(msg, transient=True)
+            raise TransportError(f"{folder} could not be made: {result.complaint}", transient=True)
         for put in puts:
             self._files.put(
                 put.local_path, put.remote_path, transfer.ProgressReport(report, put.local_path, is_in=True)

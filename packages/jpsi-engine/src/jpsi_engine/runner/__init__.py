@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from jpsi_engine.runner.claim_and_markers import *
     from jpsi_engine.runner.failure_details import *
     from jpsi_engine.runner.output_paths import *
+    from jpsi_engine.runner.own_variables import *
     from jpsi_engine.runner.prechecks import *
     from jpsi_engine.runner.requeue import *
     from jpsi_engine.runner.script import *
@@ -23,6 +24,7 @@ else:
             ".failure_details": "MAX_DETAIL_BYTES add_failure_details",
             ".claim_and_markers": "BatchFrame Frame ProcessFrame",
             ".output_paths": "resolve_streams",
+            ".own_variables": "JOB_ID OWN_VARIABLES",
             ".prechecks": "job_shell local_problems",
             ".requeue": "RERUN RequeueRules",
             ".script_input": "Run",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from jpsi import JobStatus
-from jpsi.plugin import Reason
+from jpsi.plugin import JobState, Reason
 from jpsi_engine.verdict import STAGE_IN, exit_phases, failed_staging_phase
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def add_failure_details(spool: Spool, job_id: str, attempt: int, status: JobStat
     The cause is the field of the spec that could not be used, the output of the launcher or of the staging
     commands, or the marker that is missing. A stage-out or cleanup that failed is added.
     """
+    if status.state is JobState.COMPLETED and not failed_staging_phase(status):
+        return status
     phase = status.metadata.get("phase", "")
     if status.reason is Reason.LOST and spool.has_begun(job_id, attempt):
         cause = f"it began to run, and left no exit marker in {spool.events}"

@@ -1,6 +1,6 @@
 """Renders the lines of the runner's script that open the job's streams, or tell a launcher what to open.
 
-`script` and `user_scripts` put them into the script. If a file cannot be opened, the job ends with that
+`script` puts them into the script. If a file cannot be opened, the job ends with that
 stream as its phase.
 """
 

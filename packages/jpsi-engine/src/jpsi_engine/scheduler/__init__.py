@@ -7,10 +7,10 @@ queue until the quota admits their jobs.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi_engine.scheduler.absences import Absences, attempt_name
-    from jpsi_engine.scheduler.backend import Backend, log_failed_query
-    from jpsi_engine.scheduler.id_spelling import element_id_speller
-    from jpsi_engine.scheduler.job_view import Absence, JobView, is_final
+    from jpsi_engine.scheduler.absences import *
+    from jpsi_engine.scheduler.backend import *
+    from jpsi_engine.scheduler.id_spelling import *
+    from jpsi_engine.scheduler.job_view import *
     from jpsi_engine.scheduler.native_ids import (
         NativeIds,
         element_intent,
@@ -19,17 +19,12 @@ if TYPE_CHECKING:
         reused_native_ids,
         warn_of_damage,
     )
-    from jpsi_engine.scheduler.poll_interval import Outage, PollInterval
-    from jpsi_engine.scheduler.queue_poll import QueuePoll
-    from jpsi_engine.scheduler.quota import Throttle, make_throttle
-    from jpsi_engine.scheduler.shared_poll import SharedPoll
-    from jpsi_engine.scheduler.snapshot import Mentions, Snapshot, reuse_observations
-    from jpsi_engine.scheduler.submit_queue import (
-        QuotaReached,
-        SubmissionCancelled,
-        SubmitQueue,
-        not_admitted_error,
-    )
+    from jpsi_engine.scheduler.poll_interval import *
+    from jpsi_engine.scheduler.queue_poll import *
+    from jpsi_engine.scheduler.quota import *
+    from jpsi_engine.scheduler.shared_poll import *
+    from jpsi_engine.scheduler.snapshot import *
+    from jpsi_engine.scheduler.submit_queue import *
 else:
     from jpsi.plugin.engine import lazy_attributes
 

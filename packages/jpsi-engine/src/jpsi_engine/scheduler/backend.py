@@ -44,7 +44,7 @@ from jpsi_engine.spool import EVERY_FAILURE, target_name
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: Runs a submit command, as `Transport.run` does.
 Run = Callable[[Command], CommandResult]
@@ -67,8 +67,7 @@ class Backend:
 
     def __init__(self, setup: EngineSetup, hooks: ExecutorHooks) -> None:
         if not isinstance(setup.config, BatchConfig):
-            msg = f"the configuration of the executor {setup.executor} must be a BatchConfig"
-            raise PluginError(msg)
+            raise PluginError(f"the configuration of the executor {setup.executor} must be a BatchConfig")
         self.name = setup.executor
         #: The name in messages: there may be several batch systems of one name.
         self.display_name = target_name(setup.executor, setup.target)
@@ -165,8 +164,7 @@ class Backend:
         else:
             command = self._hooks.submit_several(scripts=scripts, spec=spec, contexts=contexts)
         if isinstance(command, NotOffered):
-            msg = f"the executor {self.name} offered to submit several jobs, and now does not"
-            raise PluginError(msg)
+            raise PluginError(f"the executor {self.name} offered to submit several jobs, and now does not")
         try:
             result = run(self._with_timeout(command))
         except TransportError as e:
@@ -372,7 +370,7 @@ class Backend:
         request = functools.partial(self._hooks.cancel, seen=_select(seen or {}, native_ids))
         return self._change_jobs(native_ids, "cancel", request, self._hooks.parse_cancel)
 
-    def split_for_requests(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
+    def split_for_requests(self, items: Sequence[_T]) -> Iterator[Sequence[_T]]:
         """Split a sequence into groups, each small enough for one request."""
         return _split(items, self.capabilities.ids_per_query or _IDS_PER_QUERY)
 
@@ -398,8 +396,7 @@ class Backend:
             return refused
         command = request(native_ids=ids, site=self.site)
         if isinstance(command, NotOffered):
-            msg = f"the executor {self.name} does not offer {what}"
-            raise SubmitException(msg)
+            raise SubmitException(f"the executor {self.name} does not offer {what}")
         result = self._run(command)
         return refused | dict(parse(result=result, native_ids=ids, site=self.site))
 
@@ -422,8 +419,7 @@ class Backend:
         """
         command = self._hooks.watch(site=self.site)
         if isinstance(command, NotOffered) or not isinstance(self._transport, LineTransport):
-            msg = f"the executor {self.name} offers no stream of job events"
-            raise SubmitException(msg)
+            raise SubmitException(f"the executor {self.name} offers no stream of job events")
         return self._transport.open(command)
 
     def parse_event(self, line: str) -> Sequence[str]:
@@ -452,8 +448,7 @@ class Backend:
         result = self._transport.run(self._with_timeout(command))
         log.debug("%s: %s", command, result)
         if result.timed_out:
-            msg = f"{command.argv[0]} did not answer in time"
-            raise SubmitException(msg, transient=True)
+            raise SubmitException(f"{command.argv[0]} did not answer in time", transient=True)
         return result
 
     def _with_timeout(self, command: Command) -> Command:
@@ -490,7 +485,7 @@ _IDS_PER_QUERY = 200
 _PRUNE_FACTOR = 4
 
 
-def _split(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def _split(items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
@@ -501,8 +496,7 @@ def _select(found: Mapping[str, Observation], native_ids: Sequence[str]) -> dict
 def _native_id(answer: object) -> str:
     """Return a native id that the spool can hold; raise ValueError otherwise."""
     if not is_native_id(answer):
-        msg = f"{answer!r} is no native id"
-        raise ValueError(msg)
+        raise ValueError(f"{answer!r} is no native id")
     return answer
 
 

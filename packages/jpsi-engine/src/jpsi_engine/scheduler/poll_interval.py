@@ -28,6 +28,8 @@ _SECONDS_OF_A_JOB = 0.03
 _LEASE = 4
 # In shortest intervals: the pause before an urgent poll.
 _URGENT = 0.25
+# In shortest intervals: the pause before the first poll after one that did not tell how a job has ended.
+_UNSETTLED = 0.5
 # In shortest intervals: the pause before the next attempt, if another process is polling.
 _RETRY = 0.1
 # In intervals: how long this process is put off by polls of others that do not answer its question.
@@ -183,10 +185,13 @@ class PollInterval:
     def note_unsettled(self) -> None:
         """Note after a poll that the batch system does not tell yet how a job has ended.
 
-        No marker will tell, so the next poll does not wait until markers are quiet; the intervals grow.
+        No marker will tell, so the next poll does not wait until markers are quiet. The first such poll is
+        soon, as most batch systems end a job within a second; then the intervals grow.
         """
         with self._lock:
             self._is_unsettled = True
+            if self._interval <= self.shortest * _GROWTH:
+                self._due = min(self._due, self._last_ended + _UNSETTLED * self.shortest)
 
     def note_poll(self, begun: float, ended: float) -> None:
         """Note a poll, successful or not, by this process or by another one whose snapshot this process uses.

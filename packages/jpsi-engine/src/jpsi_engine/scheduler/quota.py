@@ -31,7 +31,7 @@ from jpsi_engine.scheduler.submit_queue import (
     not_admitted_error,
 )
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 # The factor by which the pause between polls grows while the quota is reached.
 _GROWTH = 1.6
@@ -224,8 +224,8 @@ class Quota:
 
 
 def split_wave(
-    parts: Sequence[Sequence[T]], grant: Grant, *, can_limit: bool
-) -> tuple[list[tuple[Sequence[T], int | None]], list[Sequence[T]]]:
+    parts: Sequence[Sequence[_T]], grant: Grant, *, can_limit: bool
+) -> tuple[list[tuple[Sequence[_T], int | None]], list[Sequence[_T]]]:
     """Split parts, each of which is one submission, into the jobs to submit now and those for later.
 
     >>> split_wave(["abcd", "ef", "g"], Grant(5, 3), can_limit=True)

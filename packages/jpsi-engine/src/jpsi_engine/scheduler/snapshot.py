@@ -127,8 +127,7 @@ def _decode(plain: Mapping[str, Any]) -> Observation:
 
 def _typed(value: Any, kind: type) -> Any:  # noqa: ANN401  any value of JSON
     if not isinstance(value, kind):
-        msg = f"{value!r} is no {kind.__name__}"
-        raise TypeError(msg)
+        raise TypeError(f"{value!r} is no {kind.__name__}")
     return value
 
 
@@ -136,8 +135,7 @@ def _check_texts(value: object) -> list[str]:
     found: list[str] = _typed(value, list)
     # one check for the whole list, which may have a hundred thousand items
     if set(map(type, found)) - {str}:
-        msg = "not all of these are native ids"
-        raise TypeError(msg)
+        raise TypeError("not all of these are native ids")
     return found
 
 

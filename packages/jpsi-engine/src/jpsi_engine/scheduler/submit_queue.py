@@ -24,7 +24,7 @@ from jpsi.plugin import JpsiError, SubmitException
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 # When a waiting submission is first logged as a warning, and the interval between such warnings.
 _WARNING_SECONDS = 30.0
@@ -98,7 +98,7 @@ class SubmitQueue:
         # counts the calls of `recheck`
         self._recheck_count = 0
 
-    def acquire(self, job_ids: Collection[str], check: Callable[[], T | QuotaReached]) -> T:
+    def acquire(self, job_ids: Collection[str], check: Callable[[], _T | QuotaReached]) -> _T:
         """Wait until there is room, and return the result of `check`.
 
         Args:
@@ -169,7 +169,7 @@ class SubmitQueue:
             raise SubmissionCancelled(entry.cancelled_ids)
 
     @staticmethod
-    def _run_check(entry: _WaitingSubmission, check: Callable[[], T | QuotaReached]) -> T | QuotaReached:
+    def _run_check(entry: _WaitingSubmission, check: Callable[[], _T | QuotaReached]) -> _T | QuotaReached:
         try:
             result = check()
         except JpsiError as e:

@@ -9,13 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jpsi_engine.host import UNKNOWN_START, ProcessId, boot_id, command_line, identify, parse_native_id
-from jpsi_engine.spool.claims import REVOKED
+from jpsi_engine.host import (
+    UNKNOWN_START,
+    ProcessId,
+    boot_id,
+    command_line,
+    find_leader,
+    identify,
+    parse_native_id,
+)
+from jpsi_engine.spool.claims import REVOKED, STARTER
 from jpsi_engine.spool.damage import DAMAGE
 from jpsi_engine.spool.spool import Intent, Spool
 
-# Larger than any pid: no signal is ever sent to it.
-_NO_PID = (1 << 31) - 1
+#: Larger than any pid: no signal is ever sent to it.
+NO_PID = (1 << 31) - 1
 
 
 def find_runner(spool: Spool, intent: Intent) -> ProcessId | None:
@@ -23,6 +31,9 @@ def find_runner(spool: Spool, intent: Intent) -> ProcessId | None:
     claim = spool.claim(intent.job_id, intent.attempt)
     if claim is None or claim.text in {"", REVOKED}:
         return None
+    if claim.text.startswith(STARTER) and intent.native_id is None and _is_of_this_boot(intent):
+        # the process that started it died before it could write the native id
+        return find_leader(f"JPSI_JOB_ID={intent.job_id}") or lost_runner(intent)
     try:
         pid = int(claim.text)
     except ValueError:
@@ -38,7 +49,7 @@ def find_runner(spool: Spool, intent: Intent) -> ProcessId | None:
 def lost_runner(intent: Intent) -> ProcessId:
     """Return the runner of an attempt that has begun to run, but whose claim does not name its process."""
     parsed = None if intent.native_id is None else parse_native_id(intent.native_id)
-    return parsed or ProcessId(_NO_PID, UNKNOWN_START)
+    return parsed or ProcessId(NO_PID, UNKNOWN_START)
 
 
 def native_id_of(intent: Intent, process: ProcessId) -> str:

@@ -16,6 +16,8 @@ from jpsi_engine.host import write_new
 #: The beginning of the claim of a job that does not know its native id.
 UNNAMED = "unnamed."
 REVOKED = "revoked"
+#: The beginning of the claim of a process that starts programs; the intent has the native id then.
+STARTER = "starter."
 #: The text that stands for a damaged claim: the attempt is claimed, but its runner is unknown.
 UNREADABLE = f"{UNNAMED}unreadable"
 

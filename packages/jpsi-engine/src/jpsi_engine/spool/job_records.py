@@ -1,6 +1,7 @@
-"""Reads the files of all jobs in one spool, no matter which process submitted them; changes nothing.
+"""Reads the files of all jobs in one spool, no matter which process submitted them; changes none of them.
 
-It may read thousands of jobs in one call, so it opens only those files that decide what became of a job.
+It may read thousands of jobs in one call, so it opens only those files that decide what became of a job, and
+keeps a copy of the records of jobs that have ended.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from jpsi_engine.host import list_names, read_text
 from jpsi_engine.spool import damage
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, ArrayMember, read_link, read_reason
 from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, is_revoked, read_claim
+from jpsi_engine.spool.ended_records import COPIED, EndedRecords
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.spool import UNSENT_FILE
 from jpsi_engine.spool.stage_out_files import STAGE_OUT_FILE
@@ -28,6 +30,8 @@ from jpsi_engine.verdict import Marker, parse, scan
 ElementIds = Callable[[str, Sequence[int]], Sequence[str]]
 
 _JSON = json.JSONDecoder()
+# So many jobs are worth a file with copies.
+_MANY = 200
 # Any file name of a second or later attempt matches; other names may match, too.
 _LATER_ATTEMPT = re.compile(r"\.(?:[2-9]|1[0-9])")
 
@@ -74,6 +78,13 @@ class JobRecord:
         return self._native_id is not None
 
     @property
+    def is_settled(self) -> bool:
+        """True if no file of the job is written to any more: whatever comes is a new file."""
+        has_ended = self.final is not None or any(marker.kind == "exit" for marker in self.markers)
+        is_open = self.is_stage_out_pending or self.is_revoked or self.place is not None
+        return has_ended and self.has_native_id and not is_open and not self.damage
+
+    @property
     def native_id(self) -> str | None:
         """The id that the backend gave it; None if it is not known."""
         return self._native_id() if callable(self._native_id) else self._native_id
@@ -118,11 +129,21 @@ class JobRecords:
             job_ids, names = list(members), list({it.array for it in members.values() if it is not None})
         arrays = list(filter(None, map(find_array, names)))
         found = dict[str, JobRecord | None]()
-        for job_id in job_ids:
-            new, record = markers.get(job_id, {}), None
-            with contextlib.suppress(OSError, *damage.DAMAGE):
-                record = self._read_folder(job_id, new, find_array)
-            found[job_id] = record or self.read_damaged(job_id, new)
+        with contextlib.ExitStack() as stack:
+            ended = None
+            if members is None and len(job_ids) >= _MANY:
+                ended = stack.enter_context(contextlib.closing(EndedRecords(self._root)))
+            for job_id in job_ids:
+                new, record = markers.get(job_id, {}), None
+                copied = None if ended is None or new else ended.find(job_id)
+                if copied is not None:
+                    found[job_id] = JobRecord(job_id=job_id, **copied)
+                    continue
+                with contextlib.suppress(OSError, *damage.DAMAGE):
+                    record = self._read_folder(job_id, new, find_array)
+                if ended is not None and record is not None and record.is_settled:
+                    ended.add(job_id, {name: getattr(record, name) for name in COPIED})
+                found[job_id] = record or self.read_damaged(job_id, new)
         for array in arrays:
             for index, element in enumerate(array.intent.elements, 1):
                 earlier, is_wanted = found.get(element["id"]), members is None or element["id"] in members
@@ -203,9 +224,7 @@ class JobRecords:
                 place = read_link(folder, files.attempt)
                 array = None if place is None else find_array(place.array)
                 record = None if place is None or array is None else array.element(place.index, **own)
-                # a link to the element of another job is damaged
-                is_own = record is not None and (record.job_id, record.attempt) == (job_id, files.attempt)
-                return record if is_own else None
+                return record if _is_of(record, job_id, files.attempt) else None
             if own["markers"]:
                 return None
         intent, native_id = files.read_intent(lambda _: True)
@@ -348,6 +367,11 @@ class _Array:
             unsent_reason=self.unsent_reason,
             **own,
         )
+
+
+def _is_of(record: JobRecord | None, job_id: str, attempt: int) -> bool:
+    """Return True if a record is that of an attempt; a link to the element of another job is damaged."""
+    return record is not None and (record.job_id, record.attempt) == (job_id, attempt)
 
 
 def _native_id_of_claim(claim: Claim | None) -> str | None:

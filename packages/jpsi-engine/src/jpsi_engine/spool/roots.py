@@ -110,11 +110,9 @@ def _check_layout(root: Path) -> None:
         host.write(str(layout), f"{LAYOUT}\n".encode("ascii"))
         return
     except ValueError as e:
-        msg = f"{layout} does not hold a layout version; is {root} jpsi's work directory?"
-        raise ConfigError(msg) from e
+        raise ConfigError(f"{layout} does not hold a layout version; is {root} jpsi's work directory?") from e
     if version > LAYOUT:
-        msg = f"{root} was written by a newer jpsi (layout {version}); upgrade jpsi-core"
-        raise ConfigError(msg)
+        raise ConfigError(f"{root} was written by a newer jpsi (layout {version}); upgrade jpsi-core")
 
 
 def _file_identity(status: os.stat_result) -> tuple[int, ...]:

@@ -60,8 +60,6 @@ from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.stage_out_files import STAGE_OUT_FILE, StageOutFiles
 from jpsi_engine.verdict import Marker, name_with_memory, parse, scan
 
-__all__ = ["REVOKED", "Claim", "Intent", "Spool"]
-
 #: The file name that says that another machine has submitted a job or an array.
 FOUND = "found"
 #: The file name, without the attempt's number, that says that the submission of an attempt failed.
@@ -138,8 +136,11 @@ class Spool:
         """Return the path of a job's folder."""
         return f"{self.jobs}/{job_id}"
 
-    def prepare(self, job_id: str, attempt: int, intent: dict[str, Any], script: str) -> int:
-        """Write the files of an attempt and return a descriptor that holds its lock; see `reserve`."""
+    def prepare(self, job_id: str, attempt: int, intent: dict[str, Any], script: str | None) -> int:
+        """Write the files of an attempt and return a descriptor that holds its lock; see `reserve`.
+
+        For None, the caller writes the script, if one is needed, or discards the attempt.
+        """
         lock = self.reserve(job_id, attempt)
         try:
             self.write_attempt(lock, job_id, attempt, intent, script)
@@ -195,7 +196,7 @@ class Spool:
             host.check_directory_here(folder, "the folder of a job")
 
     def write_attempt(
-        self, lock: int, job_id: str, attempt: int, intent: dict[str, Any], script: str
+        self, lock: int, job_id: str, attempt: int, intent: dict[str, Any], script: str | None
     ) -> None:
         """Write the files of an attempt that `reserve` made, and whose lock the caller holds."""
         try:
@@ -203,6 +204,11 @@ class Spool:
         except BaseException:
             host.forget(f"{self.folder(job_id)}/intent.{attempt}.json")
             raise
+        if script is not None:
+            self.write_script(job_id, attempt, script)
+
+    def write_script(self, job_id: str, attempt: int, script: str) -> None:
+        """Write the script that runs an attempt."""
         host.write_new(f"{self.folder(job_id)}/run.{attempt}", os.fsencode(script))
 
     @staticmethod

@@ -11,12 +11,16 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from jpsi import OutputPart
 from jpsi.plugin.engine import Progress
 from jpsi_engine.host import changed_file_error, local_file_error
-from jpsi_engine.transfer.progress import ProgressCounter
-from jpsi_engine.transfer.trees import Entry, Kind, make_entries, set_modes, tree
+
+# most programs read output, and copy nothing
+if TYPE_CHECKING:
+    from jpsi_engine.transfer.progress import ProgressCounter
+    from jpsi_engine.transfer.trees import Entry
 
 _CHUNK = 1 << 22
 
@@ -67,6 +71,9 @@ def _expand_home(path: str) -> str:
 
 
 def _copy_all(source: str, target: str, progress: Progress | None) -> None:
+    from jpsi_engine.transfer.progress import ProgressCounter  # noqa: PLC0415  as above
+    from jpsi_engine.transfer.trees import Kind, make_entries, set_modes, tree  # noqa: PLC0415  as above
+
     target = os.path.abspath(target)  # noqa: PTH100  text
     entries = tree(source)
     count = ProgressCounter(progress, entries)
@@ -78,8 +85,7 @@ def _copy_all(source: str, target: str, progress: Progress | None) -> None:
 
 
 def _copy(entry: Entry, source_root: str, target_root: str, count: ProgressCounter) -> None:
-    # most programs read output, and copy nothing
-    from jpsi_engine.transfer.part_files import append, complete, open_part_file  # noqa: PLC0415
+    from jpsi_engine.transfer.part_files import append, complete, open_part_file  # noqa: PLC0415  as above
 
     source, target = entry.below(source_root), entry.below(target_root)
     with open_source(source) as read_from, open_part_file(target) as part:

@@ -1,4 +1,7 @@
-"""Copies files and trees between this machine and a remote host: small files in groups, large in chunks."""
+"""Copies files and trees between this machine and a remote host: small files in groups, large in chunks.
+
+A name in a listing that leads out of the tree is refused, as it could make a transfer write anywhere.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,8 @@ from jpsi_engine.transfer.local_files import open_source
 from jpsi_engine.transfer.part_files import append, complete, open_part_file, part_path
 from jpsi_engine.transfer.progress import ProgressCounter
 from jpsi_engine.transfer.remote_commands import shell_command
-from jpsi_engine.transfer.remote_listing import read_listing, read_mode
 from jpsi_engine.transfer.remote_shell import RemoteShell
-from jpsi_engine.transfer.trees import Entry, Kind, make_entries, set_modes, tree
+from jpsi_engine.transfer.trees import Entry, Kind, make_entries, set_modes, tree, unsupported_entry
 
 #: Files up to this size, in bytes, are transferred in groups.
 SMALL = 1 << 18
@@ -244,3 +246,61 @@ def _feed(fd: int, sums: SpanSums, count: int) -> None:
     while offset < count and (data := os.pread(fd, min(_CHUNK, count - offset), offset)):
         sums.feed(data)
         offset += len(data)
+
+
+_KINDS = {"-": Kind.FILE, "d": Kind.DIRECTORY, "l": Kind.LINK}
+_RECORD = 3
+
+
+def read_listing(printed: bytes, root: str) -> tuple[Tool, list[Entry]]:
+    """Return the remote host's tool for checksums and the entries of the tree, directories first.
+
+    Raises:
+        TransferError: an entry cannot be transferred, or the tree changed meanwhile.
+    """
+    tool, _, rest = printed.decode(errors="surrogateescape").partition("\n")
+    fields = rest.split("\0")
+    if tool not in tuple(Tool) or len(fields) % _RECORD != 1 or len(fields) == 1:
+        raise changed_file_error(root, "while it was listed")
+    records = zip(*(fields[start:-1:_RECORD] for start in range(_RECORD)), strict=True)
+    entries = [_entry(line.strip("\n"), path, link, root) for line, path, link in records]
+    _check_names(entries, root)
+    return Tool(tool), entries
+
+
+def _entry(line: str, path: str, link: str, root: str) -> Entry:
+    name = "" if path == root else path.removeprefix(root.rstrip("/")).removeprefix("/")
+    words = line.split(None, 5)
+    kind = _KINDS.get(line[:1])
+    if kind is None:
+        raise unsupported_entry(path)
+    size = int(words[4]) if kind is Kind.FILE else 0
+    return Entry(name, kind, read_mode(words[0]), size, link.removesuffix(".").removesuffix("\n"))
+
+
+def _check_names(entries: list[Entry], root: str) -> None:
+    """Raise unless each entry is in a directory of the tree: names must not lead out of it."""
+    known: dict[str, Kind] = {}
+    for entry in entries:
+        parent, _, last = entry.name.rpartition("/")
+        is_plain = last not in ("", ".", "..") and not entry.name.startswith("/")
+        is_below = is_plain and known.get(parent) is Kind.DIRECTORY
+        # a name that is both a directory and a link could lead anywhere
+        if entry.name in known or not (is_below if known else not entry.name):
+            msg = f"{root}, where jobs run, cannot be read: the name {entry.name!r} leads out of it"
+            raise TransferError(msg)
+        known[entry.name] = entry.kind
+
+
+def read_mode(text: str) -> int:
+    """Return the permission bits in a mode as ls(1) prints it.
+
+    >>> oct(read_mode("-rwxr-s--T"))
+    '0o750'
+    """
+    bits = [letter in present for letter, present in zip(text[1:10], _PRESENT, strict=False)]
+    return sum(1 << (8 - place) for place, is_set in enumerate(bits) if is_set)
+
+
+# s and t mean execute permission and one more bit.
+_PRESENT = ("r", "w", "xs", "r", "w", "xs", "r", "w", "xt")

@@ -58,6 +58,5 @@ class RemoteFiles:
 
 def _absolute(path: str) -> str:
     if not path.startswith("/") or "\0" in path:
-        msg = f"a path where jobs run must be absolute, or begin with ~/: {path!r}"
-        raise ValueError(msg)
+        raise ValueError(f"a path where jobs run must be absolute, or begin with ~/: {path!r}")
     return posixpath.normpath(path) if "//" in path or path.endswith("/") else path

@@ -11,9 +11,8 @@ from jpsi.plugin import CommandResult
 from jpsi_testing.fake import CommandFunction, FakeScheduler, Invocation, refuse_if
 
 from .bulk import bulksubmit
-from .control import cancel, job
+from .control import COMMANDS, cancel, job
 from .flux_run import run
-from .instance import COMMANDS
 from .listing import jobs
 from .submit import batch, submit
 

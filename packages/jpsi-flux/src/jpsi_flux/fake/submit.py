@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from jpsi.plugin import DependencyKind, line, word
 from jpsi_testing.fake import (
     Arguments,
-    CommandError,
     FakeJob,
     FakeScheduler,
     FakeState,
@@ -86,11 +85,7 @@ def submit(scheduler: FakeScheduler, invocation: Invocation) -> str:
 def batch(scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Submit a script from a file or standard input; it runs in its own Flux instance."""
     arguments = _BATCH.parse(invocation.arguments[1:])
-    try:
-        if arguments.words:
-            invocation = invocation.reading(arguments.words[0])
-    except OSError as e:
-        raise CommandError(1, f"flux-batch: ERROR: {e}\n") from e
+    invocation = invocation.reading_script(arguments.words, "flux-batch: ERROR: {error}\n")
     script = invocation.stdin
     directives = _BATCH.parse(_directives(script))
     arguments = Arguments({**directives.values, **arguments.values}, arguments.words)

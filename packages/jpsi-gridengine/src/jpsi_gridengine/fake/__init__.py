@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from jpsi.plugin import CommandResult
 from jpsi_testing.fake import CommandFunction
 
-from .configuration import qconf
 from .control import COMMANDS
-from .listing import qacct, qstat
+from .listing import qacct, qconf, qstat
 from .submit import qsub
 
 #: The commands by name.

@@ -82,13 +82,17 @@ def _change_jobs(
             messages.append(
                 f'{user} - you do not have the necessary privileges to {verb} the job "{word.number}"'
             )
-        elif word.number in numbers and word.tasks:
-            messages.append(_unknown_tasks(word, f" user(s) {user}" if word.is_by_name else ""))
-        elif word.is_by_name:
-            messages.append(f"The job {word.number} of user(s) {user} does not exist")
         else:
-            messages.append(f'denied: job "{word.number}" does not exist')
+            messages.append(_unknown_jobs(word, user, is_known=word.number in numbers))
     return CommandResult(returncode=code, stdout=join_lines(messages))
+
+
+def _unknown_jobs(word: NamedJobs, user: str, *, is_known: bool) -> str:
+    if is_known and word.tasks:
+        return _unknown_tasks(word, f" user(s) {user}" if word.is_by_name else "")
+    if word.is_by_name:
+        return f"The job {word.number} of user(s) {user} does not exist"
+    return f'denied: job "{word.number}" does not exist'
 
 
 def _unknown_tasks(word: NamedJobs, whose: str) -> str:

@@ -53,11 +53,7 @@ def qsub(scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Submit a job whose script is a file or standard input."""
     arguments = _parse(invocation.arguments)
     words = arguments.words
-    try:
-        if words:
-            invocation = invocation.reading(words[0])
-    except OSError as e:
-        raise CommandError(1, f"Unable to read script file: {words[0]}\n") from e
+    invocation = invocation.reading_script(words, "Unable to read script file: {file}\n")
     directives = _parse(_directives(invocation.stdin))
     if directives.words:
         raise CommandError(2, f'qsub: invalid option argument "{directives.words[0]}"\n')

@@ -66,8 +66,7 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
         observation = _observe_job(job)
         tasks = read_indices(job[_TASKS]) if _TASKS in job else []
         if not tasks and number in arrays:
-            msg = f"qstat printed no tasks of the array {number}"
-            raise SubmitException(msg, transient=True)
+            raise SubmitException(f"qstat printed no tasks of the array {number}", transient=True)
         if not tasks or number in queried:
             observations[number] = (
                 observation if observation.state is JobState.ACTIVE else observations.get(number, observation)
@@ -99,11 +98,9 @@ def _parse_jobs(result: CommandResult) -> list[Mapping[str, str]]:
     try:
         jobs = [_validate_row(row) for row in _parse_rows(output[start.end() :].split("\n"))]
     except ValueError as e:
-        msg = f"the output of qstat is incomplete or malformed: {e}"
-        raise SubmitException(msg, transient=True) from e
+        raise SubmitException(f"the output of qstat is incomplete or malformed: {e}", transient=True) from e
     if len({job[_NUMBER] for job in jobs}) != len({(job[_NUMBER], job[_NAME]) for job in jobs}):
-        msg = "qstat printed one job under two names"
-        raise SubmitException(msg, transient=True)
+        raise SubmitException("qstat printed one job under two names", transient=True)
     return jobs
 
 
@@ -128,14 +125,12 @@ def _parse_rows(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
         else:
             raise ValueError(line)
     if open_elements:
-        msg = f"</{open_elements[-1]}> is missing"
-        raise ValueError(msg)
+        raise ValueError(f"</{open_elements[-1]}> is missing")
 
 
 def _add_field(row: dict[str, str], name: str, value: str) -> None:
     if name in row and name in _SINGLE_FIELDS:
-        msg = f"{name} twice"
-        raise ValueError(msg)
+        raise ValueError(f"{name} twice")
     row[name] = value
 
 

@@ -34,8 +34,7 @@ def load_document(arguments: Arguments) -> tuple[Document, Findings]:
         InvalidJobException: options contradict each other, or the file cannot be read.
     """
     if arguments.is_strict and arguments.is_lenient:
-        msg = "--strict and --lenient exclude each other"
-        raise InvalidJobException(msg)
+        raise InvalidJobException("--strict and --lenient exclude each other")
     findings = Findings(arguments.file, arguments.is_strict, arguments.is_lenient)
     parameters = parse_pairs(arguments.parameters, "NAME=VALUE")
     return load(read_text(arguments.file), findings, parameters), findings
@@ -92,8 +91,7 @@ def known_subsystems(directory: str | None) -> planning.Subsystems:
     """Return the subsystems of a directory; raise InvalidJobException if a named directory does not exist."""
     path = Path(directory or planning.SUBSYSTEM_DIRECTORY).expanduser()
     if directory is not None and not path.is_dir():
-        msg = f"{directory} is no directory with subsystems"
-        raise InvalidJobException(msg)
+        raise InvalidJobException(f"{directory} is no directory with subsystems")
     return planning.read_subsystems(path)
 
 
@@ -145,7 +143,6 @@ def parse_pairs(words: Iterable[str], form: str) -> Mapping[str, str]:
     for word in words:
         name, sign, value = word.partition("=")
         if not sign or not name:
-            msg = f"{word!r} is not {form}"
-            raise InvalidJobException(msg)
+            raise InvalidJobException(f"{word!r} is not {form}")
         found[name] = value
     return found

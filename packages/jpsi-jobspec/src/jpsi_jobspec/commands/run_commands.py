@@ -53,13 +53,11 @@ def _check_same(last: Journal, text: str, arguments: Arguments) -> None:
     """Raise if the document or the target has changed since the run began."""
     choices = "--again begins a new run" if last.is_over else _explain_choices(arguments)
     if last.path.joinpath("document.yaml").read_text(encoding="utf-8") != text:
-        msg = f"{arguments.file} has changed since its last run began; {choices}"
-        raise InvalidJobException(msg)
+        raise InvalidJobException(f"{arguments.file} has changed since its last run began; {choices}")
     if arguments.executor is not None and arguments.executor != last.plan.target:
         # a misspelt name is the first thing to mend
         JobExecutor(arguments.executor).close()
-        msg = f"the last run of {arguments.file} is on {last.plan.target}; {choices}"
-        raise InvalidJobException(msg)
+        raise InvalidJobException(f"the last run of {arguments.file} is on {last.plan.target}; {choices}")
 
 
 def _explain_choices(arguments: Arguments) -> str:
@@ -75,8 +73,7 @@ def wait(arguments: Arguments, *, tasks: Collection[str], timeout: str | None, a
     try:
         limit = None if timeout is None else parse_duration(timeout)
     except ValueError as e:
-        msg = f"--timeout: {e}"
-        raise InvalidJobException(msg, e) from e
+        raise InvalidJobException(f"--timeout: {e}", e) from e
     last = last_run(arguments.file)
     entries = select_entries(tasks, last) or None
     return drive_run(last, Waiting(entries=entries, limit=limit, as_json=as_json))

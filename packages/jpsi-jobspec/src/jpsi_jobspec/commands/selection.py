@@ -83,17 +83,7 @@ def select_entries(words: Iterable[str], run: Journal) -> Named:
     inner_journals = {
         it.id: inner_journal(run.path, it) for it in run.plan.entries if it.kind is Kind.ALLOCATION
     }
-    names_given = dict.fromkeys(words)
-    found: dict[str, None] = {}
-    for word in names_given:
-        group = word.partition("/")[0]
-        known = run.parts if word in run.parts or group not in inner_journals else inner_journals[group].parts
-        matching = [it for it in known if it == word or it.startswith(f"{word}/")]
-        if not matching:
-            everything = [*run.parts, *(name for it in inner_journals.values() for name in it.parts)]
-            msg = f"there is no task {word!r}; {suggest_name(word, everything)}"
-            raise InvalidJobException(msg)
-        found |= dict.fromkeys(matching)
+    found = {name for word in words for name in _find_names(word, run, inner_journals)}
     chosen = {
         group: tuple(name for name in it.parts if name in found) for group, it in inner_journals.items()
     }
@@ -101,6 +91,17 @@ def select_entries(words: Iterable[str], run: Journal) -> Named:
         tuple(name for name in run.parts if name in found),
         {group: Inside(inner_journals[group], names) for group, names in chosen.items() if names},
     )
+
+
+def _find_names(word: str, run: Journal, inner_journals: Mapping[str, Journal]) -> list[str]:
+    """Return the names of the entries that a word names."""
+    inner = None if word in run.parts else inner_journals.get(word.partition("/")[0])
+    known = (run if inner is None else inner).parts
+    matching = [it for it in known if it == word or it.startswith(f"{word}/")]
+    if not matching:
+        everything = [*run.parts, *(name for it in inner_journals.values() for name in it.parts)]
+        raise InvalidJobException(f"there is no task {word!r}; {suggest_name(word, everything)}")
+    return matching
 
 
 def last_run(file: str) -> Journal:

@@ -54,11 +54,15 @@ def logs(arguments: Arguments, *, tasks: Sequence[str], is_stderr: bool) -> int:
             click.echo(f"==> {name} <==")
         if job is None:
             print_errors([f"{name} has written nothing: it is {part.state.value}"])
-            continue
-        has_output = _print_output(job.output("stderr" if is_stderr else "stdout"))
-        if not has_output and not is_stderr and len(chosen) == 1:
-            print_errors([f"{name} has written nothing to standard output; --stderr shows standard error"])
+        else:
+            _print_log(name, job, is_stderr=is_stderr, is_alone=len(chosen) == 1)
     return EXIT_DONE
+
+
+def _print_log(name: str, job: job_store.StoredJob, *, is_stderr: bool, is_alone: bool) -> None:
+    has_output = _print_output(job.output("stderr" if is_stderr else "stdout"))
+    if not has_output and not is_stderr and is_alone:
+        print_errors([f"{name} has written nothing to standard output; --stderr shows standard error"])
 
 
 def _print_output(output: Output) -> bool:
@@ -91,5 +95,4 @@ def _select_replicas(task: str, parts: Mapping[str, list[Part]]) -> dict[str, Pa
     name, _, number = task.rpartition(".")
     if name in parts and number.isdecimal() and 1 <= int(number) <= len(parts[name]):
         return {task: parts[name][int(number) - 1]}
-    msg = f"there is no task {task!r}; there are: {', '.join(parts)}"
-    raise InvalidJobException(msg)
+    raise InvalidJobException(f"there is no task {task!r}; there are: {', '.join(parts)}")

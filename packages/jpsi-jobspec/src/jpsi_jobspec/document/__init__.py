@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from .graph import Scope, resolve
 from .loader import load
-from .matchers import get_matcher
 from .model import (
     NO_ATTRIBUTES,
     Attributes,
@@ -27,6 +26,7 @@ from .model import (
     When,
 )
 from .problems import NOWHERE, Findings, Position, WorkflowError, describe_value, suggest_name
+from .resources import get_matcher
 from .rules import schedulable
 from .shape import (
     ONE_SLOT,

@@ -6,7 +6,8 @@ The specs of jobs get their resources from it; the rules compare a task with the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -136,19 +137,18 @@ def combine_pieces(pieces: Sequence[Shape]) -> Shape:
     return attrs.evolve(_sum(pieces), pieces=tuple(pieces))
 
 
+# How the parts of several shapes make those of all.
+_COMBINED: Mapping[str, Callable[[Iterable[Any]], Any]] = {
+    **dict.fromkeys(("slots", "memory", "storage", "racks"), sum),
+    **dict.fromkeys(("cores", "gpus"), max),
+    **dict.fromkeys(("is_exclusive", "is_detailed"), any),
+}
+
+
 def _sum(pieces: Sequence[Shape]) -> Shape:
-    has_nodes = all(it.nodes is not None for it in pieces)
-    return Shape(
-        nodes=sum(it.nodes or 0 for it in pieces) if has_nodes else None,
-        slots=sum(it.slots for it in pieces),
-        cores=max(it.cores for it in pieces),
-        gpus=max(it.gpus for it in pieces),
-        memory=sum(it.memory for it in pieces),
-        storage=sum(it.storage for it in pieces),
-        racks=sum(it.racks for it in pieces),
-        is_exclusive=any(it.is_exclusive for it in pieces),
-        is_detailed=any(it.is_detailed for it in pieces),
-    )
+    nodes = [it.nodes for it in pieces if it.nodes is not None]
+    combined = {name: combine([getattr(it, name) for it in pieces]) for name, combine in _COMBINED.items()}
+    return Shape(nodes=sum(nodes) if len(nodes) == len(pieces) else None, **combined)
 
 
 def as_resources(shape: Shape) -> ResourceSpec:
@@ -188,14 +188,14 @@ def find_excess(child: Shape, parent: Shape) -> list[str]:
         found.append(f"{child.slots} slots of {parent.slots}")
     if parent.memory and child.memory > parent.memory:
         found.append(f"{child.memory / 2**30:g} GiB of memory of {parent.memory / 2**30:g} GiB")
-    if not parent.is_detailed:
-        return found
-    for what in ("cores", "gpus"):
-        requested, available = getattr(child, what) * child.slots, getattr(parent, what) * parent.slots
-        if requested > available and (available or what == "gpus"):
-            found.append(f"{requested} {what} of {available}")
-            continue
-        each, limit = (getattr(it, what) * (it.slots_per_node or 0) for it in (child, parent))
-        if limit and each > limit:
-            found.append(f"{each} {what} on a node that has {limit}")
+    if parent.is_detailed:
+        found += filter(None, (_excess_of(what, child, parent) for what in ("cores", "gpus")))
     return found
+
+
+def _excess_of(what: str, child: Shape, parent: Shape) -> str | None:
+    requested, available = (getattr(it, what) * it.slots for it in (child, parent))
+    if requested > available and (available or what == "gpus"):
+        return f"{requested} {what} of {available}"
+    each, limit = (getattr(it, what) * (it.slots_per_node or 0) for it in (child, parent))
+    return f"{each} {what} on a node that has {limit}" if limit and each > limit else None

@@ -8,5 +8,4 @@ which are no part of this package.
 from __future__ import annotations
 
 from .executors import open_executor
-from .lifetime import TIMEOUT, begin_life, time_to_run, watch_for_end
-from .orphans import end_orphans, mark_lost
+from .lifetime import TIMEOUT, begin_life, end_orphans, mark_lost, time_to_run, watch_for_end

@@ -3,20 +3,25 @@
 `group_run` uses it. Each start of the group's allocation begins a new life: entries that ended by themselves
 do not run again; those that were ended by the end of the last allocation do. If tasks had cleaned up that
 allocation, local tasks run again as well, since they had prepared it.
+
+On this machine, no batch system ends what a killed group has left. The process that drives the run outside
+ends these orphans.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from datetime import timedelta
 
-from jpsi import JobState
+from jpsi import JobExecutor, JobState
 
 from ..planning import Kind
-from ..run_store import Event, Journal
+from ..run_store import Event, Journal, inner_journal
 from ..running import cleans_up
 
 #: Why a group run ends that the user does not cancel: its walltime is over, or it has lost the allocation.
@@ -90,3 +95,35 @@ def _wait_for_keeper(on_end: Callable[[str], None]) -> None:
     while os.read(0, 1):
         pass
     on_end(INTERRUPTED)
+
+
+_LOST = "its group ended before that was known"
+
+
+def end_orphans(run: Journal, executor: JobExecutor) -> None:
+    """End and clean up what a group has left on this machine; return when that is done.
+
+    On other targets, the batch system ends all processes of a job on its nodes.
+    """
+    if executor.name != "local" or not executor.files.are_local:
+        return
+    for entry in run.plan.entries:
+        if entry.kind is not Kind.ALLOCATION or not run.have_ended([entry.id]):
+            continue
+        inside = inner_journal(run.path, entry)
+        life = inside.life
+        if life is not None and not inside.is_over:
+            inside.cancel(reason=INTERRUPTED)
+            command = [sys.executable, "-m", "jpsi_jobspec.group_run", str(run.path), entry.id, life]
+            # the process goes on for as long as its standard input is open
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:  # noqa: S603  ours
+                process.wait()
+
+
+def mark_lost(inside: Journal) -> None:
+    """Mark entries of a group that has ended as ended, in this copy of its journal only."""
+    for part in (it for it in inside.all_parts() if not it.state.final):
+        if part.job_id is None:
+            part.state, part.reason = JobState.CANCELED, INTERRUPTED
+        else:
+            part.state, part.reason, part.message = JobState.FAILED, "lost", _LOST

@@ -100,8 +100,7 @@ class Chooser:
     ) -> Choice:
         """Return one alternative, if it is available."""
         if allowed is not None and any(name not in allowed for name in names):
-            msg = "it is not to be scheduled"
-            raise _UnavailableError(msg)
+            raise _UnavailableError("it is not to be scheduled")
         # a group counts its slots by one kind only
         is_job = allowed is not None and isinstance(requester, Task) and not share_allocation(requester)
         key = names, self.site.is_heterogeneous and is_job
@@ -188,8 +187,7 @@ def _check_possible(shape: Shape) -> None:
         msg = "each of its slots has several nodes, which no process has (unsupported_feature)"
         raise _UnavailableError(msg)
     if shape.nodes and shape.slots % shape.nodes:
-        msg = "its slots cannot be spread over its nodes (unsupported_feature)"
-        raise _UnavailableError(msg)
+        raise _UnavailableError("its slots cannot be spread over its nodes (unsupported_feature)")
 
 
 def _join_options(mapped: Iterable[tuple[documents.Requirement, Mapped]]) -> dict[str, str]:

@@ -185,8 +185,7 @@ def _tables(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
-        msg = f"{path} cannot be read: {e}"
-        raise ConfigError(msg, e) from e
+        raise ConfigError(f"{path} cannot be read: {e}", e) from e
     tables = content.get("constraints") if isinstance(content, dict) else None
     if content and (not isinstance(tables, dict) or content.keys() != {"constraints"}):
         msg = f"{path} must have the key `constraints` alone, with a table for each executor or target"

@@ -41,8 +41,7 @@ def read_subsystem(text: str, source: str) -> tuple[SubsystemNode, ...]:
     try:
         content = json.loads(text)
     except ValueError as e:
-        msg = f"{source}: it is not JSON: {e}"
-        raise InvalidJobException(msg, e) from e
+        raise InvalidJobException(f"{source}: it is not JSON: {e}", e) from e
     graph = content.get("graph") if isinstance(content, dict) else None
     nodes = graph.get("nodes") if isinstance(graph, dict) else None
     if isinstance(nodes, dict):
@@ -91,8 +90,7 @@ def read_subsystems(directory: Path) -> Subsystems:
         try:
             nodes = read_subsystem(path.read_text(encoding="utf-8"), str(path))
         except OSError as e:
-            msg = f"{path} cannot be read: {e.strerror}"
-            raise InvalidJobException(msg, e) from e
+            raise InvalidJobException(f"{path} cannot be read: {e.strerror}", e) from e
         name = name.removesuffix("-subsystem")
         found[name] = (*found.get(name, ()), *nodes)
     return found

@@ -21,8 +21,7 @@ def convert_disk_errors(message: str) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        msg = f"{message}: {e.strerror}"
-        raise SubmitException(msg, e) from e
+        raise SubmitException(f"{message}: {e.strerror}", e) from e
 
 
 def read_optional(path: Path) -> str | None:

@@ -239,8 +239,7 @@ class Journal:
         except FileNotFoundError:
             return
         except (OSError, ValueError, LookupError) as e:
-            msg = f"the journal {path} cannot be read: {e}"
-            raise SubmitException(msg, e) from e
+            raise SubmitException(f"the journal {path} cannot be read: {e}", e) from e
         self._read += len(complete)
 
     def close(self) -> None:

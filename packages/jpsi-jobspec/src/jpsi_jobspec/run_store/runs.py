@@ -106,8 +106,7 @@ def read_run(path: Path) -> Journal:
         content = json.loads((path / "run.json").read_text(encoding="utf-8"))
         text = (path / "document.yaml").read_text(encoding="utf-8")
     except (OSError, ValueError) as e:
-        msg = f"the run in {path} cannot be read: {e}"
-        raise SubmitException(msg, e) from e
+        raise SubmitException(f"the run in {path} cannot be read: {e}", e) from e
     # unknown keys were accepted when the run began
     findings = Findings(content["source"], is_lenient=True)
     values = content["site"]

@@ -6,6 +6,7 @@ and it finds running jobs again by the ids that the journal had before the jobs 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import sys
@@ -13,13 +14,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from jpsi import Job, JobState, JobStatus
+import attrs
+
+from jpsi import Job, JobState, JobStatus, JpsiError, Output
 
 from ..planning import Capacity, Entry, Kind
 from ..run_store import DEPENDENCY_FAILED, LOST, NO_LONGER_NEEDED, NO_ROOM, Event, Journal, Part
 from .dependencies import DependencyHandoff
 from .executor import Executor
-from .live_output import LiveOutput, Show
 from .next_step import Next, combined_state
 from .outcome import cleans_up, end_event_for_job
 from .probes import Probes
@@ -348,3 +350,52 @@ class Driver:
         elif all(self._starter.is_blocked_by(services.values(), it) for it in others.values()):
             self._starter.fail_waiting()
             self._report_and_proceed(waiting | self._end(others, NO_ROOM))
+
+
+#: Called with output of a job and its stream, `stdout` or `stderr`.
+Show = Callable[[bytes, str], None]
+
+
+@attrs.define(slots=True, eq=False)
+class _Stream:
+    """An output stream of a job, and how much of it was shown."""
+
+    job: Job
+    name: str
+    output: Output
+    offset: int = 0
+
+
+class LiveOutput:
+    """The jobs whose output is shown. Used by one thread."""
+
+    def __init__(self, show: Show) -> None:
+        """Show output by calling `show`."""
+        self._show = show
+        self._begun: set[str] = set()
+        self._streams: list[_Stream] = []
+
+    def begin(self, job: Job) -> None:
+        """Show the output of a submitted job from its beginning; a second call does nothing."""
+        if job.id in self._begun or job.executor is None:
+            return
+        self._begun.add(job.id)
+        for name in ("stdout", "stderr"):
+            output = job.executor.output(job, name)
+            if output is not None:
+                self._streams.append(_Stream(job, name, output))
+
+    def update(self) -> None:
+        """Show the output since the last call; all that is left of a job that has ended."""
+        for it in list(self._streams):
+            is_final = it.job.status.final
+            self._show_new(it)
+            if is_final:
+                self._streams.remove(it)
+
+    def _show_new(self, stream: _Stream) -> None:
+        # on a remote host the next read may succeed
+        with contextlib.suppress(JpsiError):
+            while (chunk := stream.output.read(stream.offset)) is not None and chunk.data:
+                self._show(chunk.data, stream.name)
+                stream.offset = chunk.end

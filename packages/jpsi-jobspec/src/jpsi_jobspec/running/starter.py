@@ -47,18 +47,15 @@ class Starter:
             why_not: why no more of it may begin; None if it may.
         """
         new = [it for it in self._journal.parts[entry.id] if it.job_id is None and not it.state.final]
-        if why_not is None:
-            steps = list(zip(new, self._handoff.steps(new), strict=True))
-            never = [part for part, step in steps if step is Next.NEVER]
-            starting = [part for part, step in steps if step in {Next.START, Next.HAND_OVER}]
-        else:
-            never, starting = new, []
         if why_not is not None:
-            self._record_end(never, JobState.CANCELED, why_not)
-        else:
-            ends = zip(never, self._handoff.describe_unmet(never), strict=True)
-            state, reason = JobState.CANCELED, DEPENDENCY_FAILED
-            self._journal.append([it.end_event(state, reason, clause or None) for it, clause in ends])
+            self._record_end(new, JobState.CANCELED, why_not)
+            return {}, bool(new)
+        steps = list(zip(new, self._handoff.steps(new), strict=True))
+        never = [part for part, step in steps if step is Next.NEVER]
+        starting = [part for part, step in steps if step in {Next.START, Next.HAND_OVER}]
+        ends = zip(never, self._handoff.describe_unmet(never), strict=True)
+        state, reason = JobState.CANCELED, DEPENDENCY_FAILED
+        self._journal.append([it.end_event(state, reason, clause or None) for it, clause in ends])
         if starting and self._capacity is not None and not self._capacity.can_ever_fit(entry):
             self._record_end(starting, JobState.FAILED, NO_ROOM, "it needs more than the group has")
             return {}, True

@@ -58,10 +58,13 @@ def bjobs(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) ->
     if not jobs and not unknown:
         kind = "job" if "-a" in words else "unfinished job"
         raise CommandError(_NO_JOBS, f"No {kind} found\n")
-    stdout = join_paragraphs(map(_paragraph, jobs)) if "-l" in words else _format_table(jobs)
-    if stdout and "-l" in words and unknown and "[" not in unknown[0]:
-        stdout = SEPARATOR + stdout
+    stdout = _format_paragraphs(jobs, unknown) if "-l" in words else _format_table(jobs)
     return CommandResult(returncode=_UNKNOWN if unknown else 0, stdout=stdout, stderr=stderr)
+
+
+def _format_paragraphs(jobs: list[FakeJob], unknown: list[str]) -> str:
+    stdout = join_paragraphs(map(_paragraph, jobs))
+    return SEPARATOR + stdout if stdout and unknown and "[" not in unknown[0] else stdout
 
 
 _SECTIONS = """

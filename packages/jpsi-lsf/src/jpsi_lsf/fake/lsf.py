@@ -5,7 +5,7 @@ Tests and `jpsi fake` run jobs on the fake, without a real LSF.
 
 from __future__ import annotations
 
-from .commands import commands_of, unreachable
+from . import commands_of, unreachable
 from .flavour import LSF
 
 __all__ = ["commands", "unreachable"]

@@ -47,17 +47,25 @@ def _change_jobs(
     if not all(job.is_own for job in jobs):
         return _NOT_YOURS, f"Unauthorized Request  {native_id}"
     is_element = native_id == jobs[0].native_id and jobs[0].array != ""
-    refusal = rules.held_element if is_element and name != "qdel" else None
-    if refusal is None and all(job.state.final for job in jobs):
-        others = group_by_array(listed).get(jobs[0].array, ())
-        is_last = all(job.state.final for job in others)
-        is_known = rules.ended_element is None or not is_element or is_last
-        refusal = rules.finished if is_known else rules.ended_element
+    refusal = _find_refusal(rules, name, jobs, listed, is_element=is_element)
     if refusal is None:
         for job in jobs:
             change(scheduler, job.native_id)
     code, message = refusal or (0, "")
     return code, message.format(native_id)
+
+
+def _find_refusal(
+    rules: Rules, name: str, jobs: list[FakeJob], listed: list[FakeJob], *, is_element: bool
+) -> tuple[int, str] | None:
+    """Return the exit code and the message if these jobs, or this element, cannot be changed."""
+    if is_element and name != "qdel" and rules.held_element is not None:
+        return rules.held_element
+    if not all(job.state.final for job in jobs):
+        return None
+    others = group_by_array(listed).get(jobs[0].array, ())
+    is_last = all(job.state.final for job in others)
+    return rules.finished if is_last or not is_element else rules.ended_element or rules.finished
 
 
 def _find_jobs(native_id: str, jobs: list[FakeJob]) -> list[FakeJob]:

@@ -189,26 +189,27 @@ def _select_jobs(
             for word in arguments.words or [""]
         ]
         return [], 0, "".join(lines)
+    has_elements, is_one_request = "t" in arguments.values, "E" in arguments.values
     if not arguments.words:
-        is_whole = "t" not in arguments.values
-        return [job for name, job in known.items() if not (is_whole and _is_element(name))], 0, ""
-    listed, code, messages, codes = list[FakeJob](), 0, list[str](), set[int]()
-    for word in sorted(arguments.words, key=_number) if "E" in arguments.values else arguments.words:
-        native_id = full_id(word) or ""
-        found = (
-            [known[name] for name in expand_ids(native_id) if name in known] if is_local(native_id) else []
-        )
-        listed += found
-        if "t" in arguments.values:
-            listed += [known[it.native_id] for job in found for it in elements_of(job)]
-        if not found:
-            code, text = _refusal(scheduler, word)
-            codes.add(code)
-            messages.append(f"qstat: {text}\n")
-    if "E" in arguments.values:
-        # a single request: if any job is known there are no errors, otherwise one about the last id
-        return (listed, 0, "") if listed and _BAD_ID not in codes else ([], code, messages[-1])
-    return listed, code, "".join(messages)
+        return [job for name, job in known.items() if has_elements or not _is_element(name)], 0, ""
+    words = sorted(arguments.words, key=_number) if is_one_request else arguments.words
+    found = {word: _find_jobs(word, known, has_elements=has_elements) for word in words}
+    listed = [job for word in words for job in found[word]]
+    refusals = [_refusal(scheduler, word) for word in words if not found[word]]
+    code = refusals[-1][0] if refusals else 0
+    messages = [f"qstat: {text}\n" for _, text in refusals]
+    if not is_one_request:
+        return listed, code, "".join(messages)
+    # if any job is known there are no errors, otherwise one about the last id
+    is_known = listed and all(it != _BAD_ID for it, _ in refusals)
+    return (listed, 0, "") if is_known else ([], code, messages[-1])
+
+
+def _find_jobs(word: str, known: Mapping[str, FakeJob], *, has_elements: bool) -> list[FakeJob]:
+    native_id = full_id(word) or ""
+    found = [known[name] for name in expand_ids(native_id) if name in known] if is_local(native_id) else []
+    elements = [known[it.native_id] for job in found for it in elements_of(job)] if has_elements else []
+    return [*found, *elements]
 
 
 def _refusal(scheduler: FakeScheduler, word: str) -> tuple[int, str]:

@@ -87,11 +87,7 @@ def qsub(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> str:
     arguments = parse_letters(
         invocation.argv, rules.letters, (2, f"qsub: invalid option -- '{{}}'\n{_USAGE}\n")
     )
-    try:
-        if arguments.words:
-            invocation = invocation.reading(arguments.words[0])
-    except OSError as e:
-        raise refusal(1, f"script file:: {e.strerror}") from e
+    invocation = invocation.reading_script(arguments.words, "qsub: script file:: {error.strerror}\n")
     if "\r\n" in invocation.stdin:
         raise refusal(1, "script contains cr, lf")
     prefix = arguments.last("C", invocation.environment.get("PBS_DPREFIX", "#PBS"))

@@ -33,6 +33,7 @@ class End:
 
 
 _DELETED = End(_CANCELED, Reason.CANCELLED, "the job was deleted")
+_PREEMPTED = End(_FAILED, Reason.PREEMPTED, "the job had to make room for another job, and was deleted")
 _NEVER_RAN = attrs.evolve(_DELETED, ran=False)
 _NEVER_SATISFIED = End(
     _CANCELED,
@@ -66,6 +67,8 @@ _TORQUE_CODES = {
 }
 # src/include/job.h of OpenPBS 23.06.06: JOB_SUBSTATE_TERMINATED, set by qdel, and _FINISHED
 _TERMINATED_BY_QDEL, _FINISHED = 91, 92
+# The comment of a job that was deleted names who did it: the scheduler, if preempt_order has a D.
+_BY_SCHEDULER = "terminated by Scheduler@"
 
 
 def derive_openpbs_end(job: ListedJob) -> End | None:
@@ -80,7 +83,10 @@ def derive_openpbs_end(job: ListedJob) -> End | None:
         # a job that finished without ever running needs a cause; without one the listing is incomplete
         return None if substate == _FINISHED else _end_without_code(job, deleted=deleted)
     end = _decode_code(code, _OPENPBS_CODES)
-    return attrs.evolve(_DELETED, exit_code=end.exit_code) if deleted else end
+    if not deleted:
+        return end
+    deletion = _PREEMPTED if _BY_SCHEDULER in job.text("comment") else _DELETED
+    return attrs.evolve(deletion, exit_code=end.exit_code)
 
 
 def derive_torque_end(job: ListedJob) -> End | None:

@@ -79,8 +79,7 @@ class _DocumentParser:
                 self._open(line)
             elif self._depth == _DOCUMENT:
                 return self._found
-        msg = "the end is missing"
-        raise ValueError(msg)
+        raise ValueError("the end is missing")
 
     def _skip_value_line(self, line: str) -> bool:
         """Return True if a line is part of an attribute's value; collect variables that may be tags."""
@@ -115,8 +114,7 @@ class _DocumentParser:
         if brace != "}" or rest or not line.startswith(self._margins[self._depth - 1]):
             return False
         if self._is_followed and self._depth < _PART:
-            msg = f"nothing follows a comma before {line!r}"
-            raise ValueError(msg)
+            raise ValueError(f"nothing follows a comma before {line!r}")
         if self._depth == _ATTRIBUTE:
             self._end_job()
         self._depth -= 1
@@ -125,8 +123,7 @@ class _DocumentParser:
 
     def _end_job(self) -> None:
         if "job_state" not in self._attributes:
-            msg = f"{self._native_id} has no state"
-            raise ValueError(msg)
+            raise ValueError(f"{self._native_id} has no state")
         variables = "\n".join(self._variables or ())
         self._found.append(ListedJob(self._native_id, self._attributes, variables, self._has_variables))
 
@@ -134,29 +131,25 @@ class _DocumentParser:
         margin = self._margins[self._depth]
         match = _LINE.fullmatch(line, len(margin))
         if match is None or not line.startswith(margin) or self._is_followed is False:
-            msg = f"{line!r} is not where it belongs"
-            raise ValueError(msg)
+            raise ValueError(f"{line!r} is not where it belongs")
         key, value = match["key"], match["value"]
         if self._depth == _ATTRIBUTE:
             self._add_attribute(key, value, match["open"])
         elif self._depth == _JOB:
             self._begin_job(key, value)
         elif (key == "Jobs") == (value is not None):
-            msg = f"there is no section {key!r}"
-            raise ValueError(msg)
+            raise ValueError(f"there is no section {key!r}")
         self._depth += value is None
         self._is_followed = None if value is None else bool(match["comma"])
 
     def _begin_job(self, key: str, value: str | None) -> None:
         if value is not None or not IDS.is_id(key):
-            msg = f"{key!r} is no job"
-            raise ValueError(msg)
+            raise ValueError(f"{key!r} is no job")
         self._native_id, self._attributes, self._variables, self._has_variables = key, {}, None, False
 
     def _add_attribute(self, key: str, value: str | None, opened: str | None) -> None:
         if not _NAME.fullmatch(key):
-            msg = f"{key!r} is no attribute"
-            raise ValueError(msg)
+            raise ValueError(f"{key!r} is no attribute")
         if value is not None:
             self._attributes[key] = _decode_text(value)
         self._is_list = opened not in {None, "{"}

@@ -39,8 +39,7 @@ def parse_xml_jobs(output: str) -> list[ListedJob] | None:
         SubmitException: the output is plain text, which PBS's qstat prints for the same options.
     """
     if _TEXT.search(output) and f"<{_DATA}>" not in output:
-        msg = "this qstat is not Torque's but that of PBS: use the executor pbs"
-        raise SubmitException(msg)
+        raise SubmitException("this qstat is not Torque's but that of PBS: use the executor pbs")
     jobs: list[ListedJob] = []
     text, tag, rest = output.partition(f"<{_DATA}>")
     while tag:
@@ -64,8 +63,7 @@ def _parse_listing(text: str) -> tuple[list[ListedJob], int]:
     while not text.startswith(end, position):
         begin = _BEGIN.match(text, position)
         if begin is None or begin[1] != _JOB:
-            msg = f"no job begins with {text[position : position + 80]!r}"
-            raise ValueError(msg)
+            raise ValueError(f"no job begins with {text[position : position + 80]!r}")
         values, position = _parse_values(text, begin.end(), _JOB)
         jobs.append(_parse_job(values))
     return jobs, position + len(end)
@@ -85,16 +83,14 @@ def _parse_values(text: str, position: int, name: str, depth: int = 0) -> tuple[
         elif (group := _BEGIN.match(text, position)) and depth < _MAX_DEPTH:
             _, position = _parse_values(text, group.end(), group[1], depth + 1)
         else:
-            msg = f"no value is {text[position : position + 80]!r}"
-            raise ValueError(msg)
+            raise ValueError(f"no value is {text[position : position + 80]!r}")
     return values, position + len(end)
 
 
 def _parse_job(values: dict[str, str]) -> ListedJob:
     native_id, attributes = values.get(_JOB_ID, ""), dict[str, str]()
     if not IDS.is_id(native_id) or "job_state" not in values:
-        msg = f"no job is {values!r}"
-        raise ValueError(msg)
+        raise ValueError(f"no job is {values!r}")
     attributes = {_NAMES.get(name, name): html.unescape(value) for name, value in values.items()}
     variables = attributes.get("Variable_List")
     # commas separate the variables, and Torque prints a line break in a value as a comma too

@@ -26,6 +26,7 @@ from .pilot import Pilot
 from .pilot_jobs import PilotJobs, create_pilot_directory, pilot_spec
 from .placement import NodeCapacity, Waiting, count_pilots_to_start
 from .state import AgentState, PilotEntry
+from .state import Job as RunningJob
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +103,9 @@ class Fleet:
             if pilot.began_at is None and pilot.reported_nodes:
                 pilot.began_at = now
             pilot.node_count = counts[pilot.name]
-            if pilot.began_at is None or pilot.node_count >= pilot.settings.nodes:
+            # the nodes of a pilot of an earlier agent, which is closing, report to that
+            is_complete = pilot.node_count >= pilot.settings.nodes
+            if pilot.began_at is None or is_complete or pilot.is_closing:
                 pilot.incomplete_since = None
             elif pilot.incomplete_since is None:
                 pilot.incomplete_since = now
@@ -180,20 +183,28 @@ class Fleet:
 
     # The number of pilots.
 
-    def adjust_count(self, capacities: Sequence[NodeCapacity], now: float) -> None:
+    def adjust_count(
+        self, nodes: Mapping[str, PilotNode], capacities: Sequence[NodeCapacity], now: float
+    ) -> None:
         """End pilots that no job needs, and start pilots for jobs that do not fit into the others.
 
         Args:
+            nodes: the nodes that have reported, by name.
             capacities: the free capacity.
             now: the time.
         """
         waiting = self._state.waiting()
-        running = {job.pilot for job in self._state.running}
+        running = {job.pilot for job in self._state.running if not self._is_stranded(job, nodes, now)}
         for pilot in self.pilots.values():
             if pilot.name in running or any(pilot.can_run(it.kind, now) for it in waiting):
                 pilot.last_useful = now
         self._shrink(waiting, running, now)
         self._grow(waiting, capacities, now)
+
+    def _is_stranded(self, job: RunningJob, nodes: Mapping[str, PilotNode], now: float) -> bool:
+        """Return True if a job has lost all its nodes for good; it ends once its pilot is over."""
+        pilot = self.pilots.get(job.pilot or "")
+        return pilot is not None and pilot.stays_incomplete(now) and not any(it in nodes for it in job.nodes)
 
     def _shrink(self, waiting: Sequence[Waiting], running: set[str | None], now: float) -> None:
         for pilot in self.pilots.values():

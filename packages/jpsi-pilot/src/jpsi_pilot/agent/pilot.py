@@ -71,10 +71,13 @@ class Pilot:
         """Return True if the pilot takes jobs of this kind."""
         return self.entry.settings == kind.settings and self.entry.client in {None, kind.client}
 
+    def stays_incomplete(self, now: float) -> bool:
+        """Return True if it has lacked nodes for so long that they are not expected any more."""
+        return self.incomplete_since is not None and now - self.incomplete_since >= _NODE_TIMEOUT
+
     def expected_nodes(self, now: float) -> int:
         """Return the number of nodes that it has, or may still get."""
-        is_final = self.incomplete_since is not None and now - self.incomplete_since >= _NODE_TIMEOUT
-        return self.node_count if is_final else self.settings.nodes
+        return self.node_count if self.stays_incomplete(now) else self.settings.nodes
 
     def can_run(self, kind: Kind, now: float) -> bool:
         """Return True if such jobs would have enough nodes and time in it, if nothing else ran there."""

@@ -82,7 +82,7 @@ class Scheduling:
         self._fleet.remove_ended(nodes)
         self._verdicts.forget_others(self._fleet.pilots)
         capacities = self._start_waiting_jobs(nodes, now)
-        self._fleet.adjust_count(capacities, now)
+        self._fleet.adjust_count(nodes, capacities, now)
 
     def request_client_check(self) -> None:
         """Have the next round check at once which clients still run, as their pilots may be taken over."""

@@ -81,8 +81,7 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
         if native_id in unknown or native_id.partition("[")[0] in unknown:
             found.setdefault(native_id, Observation.denied(_UNKNOWN))
         elif native_id not in found:
-            msg = f"the agent's answer leaves out job {native_id}"
-            raise SubmitException(msg, transient=True)
+            raise SubmitException(f"the agent's answer leaves out job {native_id}", transient=True)
     return found
 
 

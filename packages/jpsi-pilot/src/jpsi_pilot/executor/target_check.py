@@ -28,11 +28,10 @@ def make_engine(setup: EngineSetup) -> None:
     if setup.transport.is_local:
         check_target(config.target)
     elif config.python is None:
-        msg = (
+        raise ConfigError(
             "the pilots' agent runs on the remote host of url: the configuration of the executor pilot must "
             "name, as `python`, a Python of that host that has jpsi-pilot and its engine"
         )
-        raise ConfigError(msg)
 
 
 def check_target(target: str) -> None:
@@ -48,17 +47,14 @@ def check_target(target: str) -> None:
     target_config = configured.targets.get(target.lower())
     executor = target if target_config is None or target_config.executor is None else target_config.executor
     if executor.lower() == _PILOT:
-        msg = f"the target of pilots is {target}, which runs jobs in pilots itself"
-        raise ConfigError(msg)
+        raise ConfigError(f"the target of pilots is {target}, which runs jobs in pilots itself")
     if target_config is not None and target_config.url is not None:
-        msg = (
+        raise ConfigError(
             f"the target of pilots, {target}, is on a remote host, from which pilots cannot connect to the "
             f"agent here: set url={target_config.url} for the executor pilot itself, and its target to the "
             f"name that the executor {executor} has on that host"
         )
-        raise ConfigError(msg)
     try:
         jpsi.JobExecutor.get_instance(target).close()
     except PluginError as e:
-        msg = f"the target of pilots: {e}"
-        raise PluginError(msg) from e
+        raise PluginError(f"the target of pilots: {e}") from e

@@ -96,11 +96,10 @@ async def _serve_agent(instance: Instance, shape: Shape, folder: Path, node: str
     """
     status = await wait_until_up(instance, folder)
     if status.size != shape.nodes:
-        msg = (
+        raise UnfitError(
             f"Flux started an instance of {status.size} nodes instead of {shape.nodes}: the launcher of the "
             "pilot does not provide PMI, by which brokers find each other, as flux-start(1) requires"
         )
-        raise UnfitError(msg)
     host, port = (folder / ADDRESS).read_text(encoding="ascii").split()
     reader, writer = await asyncio.open_connection(host, int(port), ssl=client_context(folder), limit=LONGEST)
     wire = Wire(reader, writer)

@@ -1,10 +1,10 @@
 """The processes of a pilot on a node, whatever its engine is.
 
-The `node_supervisor` starts the worker of the engine and ends its `orphans`. The worker runs jobs (`runs`),
-each a session with devices of its own, and records in the `node_log` which runs have begun and ended.
+The `node_supervisor` starts the worker of the engine and ends what it leaves (`supervision`). The worker runs
+jobs (`runs`), each a session with devices of its own, and records in the `node_log` which runs have begun and
+ended.
 """
 
-from .devices import NoDeviceError
 from .node_log import (
     NodeLog,
     NodeLogContent,
@@ -15,6 +15,5 @@ from .node_log import (
     request_stop,
     requested_stops,
 )
-from .orphans import end_orphans, is_on_this_machine
-from .runs import Runs, read_environment
-from .supervision import python_command, watch_supervisor
+from .runs import NoDeviceError, Runs, read_environment
+from .supervision import end_orphans, is_on_this_machine, python_command, watch_supervisor

@@ -16,9 +16,8 @@ from types import FrameType
 from typing import NoReturn
 
 from .node_log import NodeLog, log_path
-from .orphans import end_orphans
 from .runs import PILOT_DELAY
-from .supervision import python_command
+from .supervision import end_orphans, python_command
 
 # The time that the worker has to end its jobs and itself, in seconds.
 _STOP_TIMEOUT = PILOT_DELAY + 1.5

@@ -86,8 +86,7 @@ def end_marked(
         ValueError: there are no variables; every process would match.
     """
     if not variables:
-        msg = "end_marked needs a variable that identifies the processes to kill"
-        raise ValueError(msg)
+        raise ValueError("end_marked needs a variable that identifies the processes to kill")
     marks = {os.fsencode(f"{name}={value}") for name, value in variables.items()}
     killed: set[_Process] = set()
     refused: set[_Process] = set()

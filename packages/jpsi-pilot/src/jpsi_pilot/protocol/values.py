@@ -1,14 +1,18 @@
-"""The messages about jobs and pilots that client, agent and nodes exchange as JSON."""
+"""The messages about jobs and pilots that client, agent and nodes exchange as JSON, and private files."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 
 import attrs
+
+from ..client import open_private
 
 #: The variable that holds a job's native id, in the job's environment.
 JOB_VARIABLE = "JPSI_PILOT_JOB"
@@ -145,3 +149,20 @@ class Share(_Serializable):
     allocation: Mapping[str, str] = attrs.field(factory=dict)
     #: Why the node could not reserve them, for the user; empty if it did.
     problem: str = ""
+
+
+def write_private(path: Path, content: bytes, *, synced: bool = False) -> None:
+    """Write a file whole or not at all.
+
+    Args:
+        path: the file's path.
+        content: its content.
+        synced: True if the content must be on the disk when this returns.
+    """
+    temporary = path.with_name(f"{path.name}.new")
+    with open(temporary, "wb", opener=open_private) as file:
+        file.write(content)
+        file.flush()
+        if synced:
+            os.fsync(file.fileno())
+    temporary.replace(path)

@@ -198,8 +198,7 @@ def _place(spec: RequestSpec, executor: str | None, time: str | None) -> Request
         try:
             placement = attrs.evolve(placement, duration=parse_duration(time).total_seconds())
         except ValueError as e:
-            msg = f"--time: {e}"
-            raise InvalidRequestError(msg, e) from e
+            raise InvalidRequestError(f"--time: {e}", e) from e
     return attrs.evolve(spec, placement=placement)
 
 
@@ -221,8 +220,7 @@ def read_labels(labels: Iterable[str]) -> dict[str, str]:
     """
     parsed = dict(it.partition("=")[::2] for it in labels)
     if not all(parsed):
-        msg = "a label is NAME=VALUE"
-        raise InvalidRequestError(msg)
+        raise InvalidRequestError("a label is NAME=VALUE")
     return parsed
 
 
@@ -237,6 +235,5 @@ def read_expiry(text: str | None) -> datetime | None:
     try:
         duration: timedelta = parse_duration(text)
     except ValueError as e:
-        msg = f"--expires is a time or a duration, not {text!r}"
-        raise InvalidRequestError(msg, e) from e
+        raise InvalidRequestError(f"--expires is a time or a duration, not {text!r}", e) from e
     return datetime.now(UTC) + duration

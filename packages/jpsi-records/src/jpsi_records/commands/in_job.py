@@ -24,11 +24,9 @@ def submit(  # noqa: PLR0913  options
 ) -> str:
     """Write a request to the inbox and return its id; the dispatcher takes it in later."""
     if is_strict:
-        msg = "a job does not know where its requests will run: leave out --strict"
-        raise StateError(msg)
+        raise StateError("a job does not know where its requests will run: leave out --strict")
     if plan is not None:
-        msg = "a job has no previews: leave out --plan"
-        raise StateError(msg)
+        raise StateError("a job has no previews: leave out --plan")
     return inbox.submit(spec, about, priority=priority)
 
 

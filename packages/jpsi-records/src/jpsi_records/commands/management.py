@@ -46,14 +46,20 @@ def ls(records: Records, *, is_all: bool, state: str | None) -> Output:
 
 def _find(records: Records, subject: str) -> tuple[Request | None, Execution | None]:
     """Return the request with an id and its execution, or the execution with that id."""
+    request: Request | None
     try:
-        request: Request | None = records.request(subject)
+        request = records.request(subject)
     except AmbiguousError:
         raise
     except NotFoundError:
         request = None
-    wanted = subject if request is None else request.execution
-    return request, None if wanted is None else records.execution(wanted)
+    if request is None:
+        try:
+            return None, records.execution(subject)
+        except NotFoundError as e:
+            msg = f"no request or execution has the id {subject}; jpsi request ls shows the requests"
+            raise NotFoundError(msg) from e
+    return request, None if request.execution is None else records.execution(request.execution)
 
 
 @command(
@@ -68,12 +74,10 @@ def logs(records: Records, subject: str, *, is_stderr: bool) -> int:
     request, execution = _find(records, subject)
     if execution is None:
         state = "" if request is None else f"{request.outcome or request.state.value}"
-        msg = f"request {subject} has no execution: it is {state}"
-        raise NotFoundError(msg)
+        raise NotFoundError(f"request {subject} has no execution: it is {state}")
     attempts = records.attempts(execution.id)
     if not attempts:
-        msg = f"execution {execution.id} has not begun: it is {formatting.state(execution)}"
-        raise NotFoundError(msg)
+        raise NotFoundError(f"execution {execution.id} has not begun: it is {formatting.state(execution)}")
     content, _ = read_log(records, execution, attempts[-1], "stderr" if is_stderr else "stdout")
     click.echo(content, nl=False)
     return 0
@@ -164,8 +168,7 @@ def progress(
         msg = "say a number from 0 to 1, and one of --success and --failure, or one of these"
         raise InvalidRequestError(msg)
     if value is not None and not 0 <= value <= 1:
-        msg = f"progress is a number from 0 to 1, not {value}"
-        raise InvalidRequestError(msg)
+        raise InvalidRequestError(f"progress is a number from 0 to 1, not {value}")
     report = Report(None if failure is None and not is_success else is_success, failure or "")
     if isinstance(records, Inbox):
         in_job.set_progress(records, execution, value, report)

@@ -38,8 +38,8 @@ def read_file(file: str, *, is_lenient: bool = False) -> RequestSpec:
         document = json.loads(text) if file.endswith(".json") else yaml.safe_load(text)
         lines = _key_lines(text)
     except (OSError, UnicodeError, ValueError, yaml.YAMLError) as e:
-        msg = f"{file} cannot be read: {e}"
-        raise InvalidRequestError(msg, e) from e
+        why = e.strerror if isinstance(e, OSError) else e
+        raise InvalidRequestError(f"{file} cannot be read: {why}", e) from e
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DocumentWarning)
         try:

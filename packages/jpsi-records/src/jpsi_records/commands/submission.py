@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from jpsi import ConfigError, JobExecutor, PluginError
+from jpsi import ConfigError, PluginError
 
 from .. import formatting
 from ..errors import InvalidRequestError
@@ -36,11 +36,14 @@ from .command import (
     read_labels,
 )
 from .in_job import NOT_COMPLETE, TIMED_OUT
-from .job_messages import JobMessages
 
 if TYPE_CHECKING:
     from ..dispatch import Dispatcher
     from ..records import Records
+import re
+
+import jpsi
+from jpsi_engine import describe_never
 
 NOTHING_FOUND = 1
 NO_EXIT_CODE = 125
@@ -117,11 +120,12 @@ def submit(  # noqa: PLR0913  options
 def _check_executor(records: Records, spec: RequestSpec) -> None:
     """Raise if the executor does not exist; that of another user's dispatcher cannot be checked."""
     if records.may_dispatch and spec.placement.executor is not None:
+        from jpsi import JobExecutor  # noqa: PLC0415  most commands need none
+
         try:
             JobExecutor(spec.placement.executor).close()
         except (ConfigError, PluginError) as e:
-            msg = f"placement: {e}"
-            raise InvalidRequestError(msg, e) from e
+            raise InvalidRequestError(f"placement: {e}", e) from e
 
 
 def _warn(records: Records, spec: RequestSpec, *, is_strict: bool = False) -> None:
@@ -262,8 +266,7 @@ def _report_end(records: Records, request: Request, *, is_json: bool) -> int:
         click.echo(f"jpsi: {formatting.cancelled(request, execution)}", err=True)
         return CANCELLED
     if execution is None:
-        reasons = (it.data["why"] for it in records.events(request=request.id) if it.kind == "refused")
-        why = formatting.printable(next(reasons, request.outcome or ""))
+        why = formatting.printable(_refusal_of(records, request))
         click.echo(f"jpsi: request {request.id} has no execution: {why}", err=True)
         return NO_EXIT_CODE
     click.echo(f"jpsi: {formatting.result(request, execution, is_new=is_new)}", err=True)
@@ -275,6 +278,11 @@ def _report_end(records: Records, request: Request, *, is_json: bool) -> int:
     # A reported failure counts as a failure even if the job's exit code is 0.
     is_reported_failure = execution.exit_code == 0 and request.outcome == "failed"
     return NOT_COMPLETE if is_reported_failure else execution.exit_code
+
+
+def _refusal_of(records: Records, request: Request) -> str:
+    reasons = (str(it.data["why"]) for it in records.events(request=request.id) if it.kind == "refused")
+    return next(reasons, request.outcome or "")
 
 
 def _show_log(records: Records, execution: Execution, *, is_json: bool) -> None:
@@ -369,3 +377,53 @@ def _dispatching(records: Records) -> Iterator[Dispatcher]:
         dispatcher.close()
         for it in _END:
             signal.signal(it, before[it])
+
+
+# A job that starts soon needs no reason.
+_PATIENCE_SECONDS = 5.0
+_NUMBER = re.compile("[0-9]+")
+
+
+class JobMessages:
+    """The messages about one job, each once."""
+
+    def __init__(self, *, is_terminal: bool, clock: Callable[[], float] = monotonic) -> None:
+        """Prepare.
+
+        Args:
+            is_terminal: True to tell each state.
+            clock: returns seconds.
+        """
+        self._is_terminal = is_terminal
+        self._clock = clock
+        self._state: jpsi.JobState | None = None
+        # when the job was first seen to wait
+        self._since: float | None = None
+        self._reasons: set[str] = set()
+
+    def update(self, job: jpsi.Job) -> Iterator[str]:
+        """Yield the sentences that are new."""
+        status = job.status
+        if status.state is not self._state:
+            self._state = status.state
+            if self._is_terminal and status.state in _SENTENCES:
+                where = "" if job.executor is None else job.executor.name
+                yield _SENTENCES[status.state].format(job=job.id, native_id=job.native_id, executor=where)
+        if status.state is jpsi.JobState.QUEUED and status.message:
+            yield from self._reason(status.message)
+
+    def _reason(self, message: str) -> Iterator[str]:
+        now = self._clock()
+        self._since = now if self._since is None else self._since
+        # PBS's reasons have the number of free cores, which changes all the time
+        reason = _NUMBER.sub("0", message)
+        if reason not in self._reasons and now - self._since >= _PATIENCE_SECONDS:
+            self._reasons.add(reason)
+            advice = describe_never(message)
+            yield f"the job waits: {message}{f'; {advice}' if advice else ''}"
+
+
+_SENTENCES = {
+    jpsi.JobState.QUEUED: "job {job} waits on {executor}, native id {native_id}",
+    jpsi.JobState.ACTIVE: "the job runs",
+}

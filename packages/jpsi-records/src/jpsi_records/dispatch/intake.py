@@ -105,12 +105,10 @@ def _request_files(inbox: Path) -> list[Path]:
 def _content(path: Path) -> bytes:
     with open_untrusted(path) as file:
         if _owner_of(file) != path.parent.stat().st_uid:
-            msg = "the file belongs to another user"
-            raise StateError(msg)
+            raise StateError("the file belongs to another user")
         content = file.read(_MAX_BYTES + 1)
     if len(content) > _MAX_BYTES:
-        msg = f"it has more than {_MAX_BYTES} bytes"
-        raise InvalidRequestError(msg)
+        raise InvalidRequestError(f"it has more than {_MAX_BYTES} bytes")
     return content
 
 
@@ -120,19 +118,16 @@ def _owner_of(file: BinaryIO) -> int:
 
 def _commit(records: RecordsReader, execution: str, request: InboxRequest) -> None:
     if request.more.parent != execution:
-        msg = f"it names another execution as its parent, {request.more.parent}"
-        raise StateError(msg)
+        raise StateError(f"it names another execution as its parent, {request.more.parent}")
     with records.database.writing() as tx:
         if _is_there(tx, request):
             return
         if executions.get(tx, execution).state.ended:
-            msg = "the execution whose job has made it has ended"
-            raise StateError(msg)
+            raise StateError("the execution whose job has made it has ended")
         owner = _owner(tx, execution)
         for it in request.spec.predecessors:
             if requests.get(tx, it).owner != owner:
-                msg = f"there is no request {it} of {owner}"
-                raise NotFoundError(msg)
+                raise NotFoundError(f"there is no request {it} of {owner}")
         committed = {"state": RequestState.COMMITTED, "priority": request.priority}
         created = requests.create(tx, request.id, owner, request.spec, request.more, **committed)
         events.add(tx, "committed", request=created.id, priority=request.priority)
@@ -144,8 +139,7 @@ def _is_there(tx: Transaction, request: InboxRequest) -> bool:
     except NotFoundError:
         return False
     if found.parent != request.more.parent:
-        msg = f"{request.id} is the id of another request"
-        raise StateError(msg)
+        raise StateError(f"{request.id} is the id of another request")
     return True
 
 
@@ -153,8 +147,7 @@ def _owner(tx: Transaction, execution: str) -> str:
     """Return the owner for a job's requests: that of the execution's first request, committed ones first."""
     interested = requests.some(tx, REQUEST.c.execution == execution)
     if not interested:
-        msg = f"no request has execution {execution}"
-        raise StateError(msg)
+        raise StateError(f"no request has execution {execution}")
     return min(interested, key=lambda it: (it.state is not RequestState.COMMITTED, it.id)).owner
 
 

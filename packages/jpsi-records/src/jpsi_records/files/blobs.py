@@ -63,8 +63,7 @@ class Blobs:
             with self._being_written(digest) as target:
                 shutil.copyfile(source, target)
                 if _digest_and_size(target) != (digest, size):
-                    msg = f"{source} changes while it is read"
-                    raise StoreError(msg)
+                    raise StoreError(f"{source} changes while it is read")
         return Entry(digest, size, bool(source.stat().st_mode & stat.S_IXUSR))
 
     def add_tree(self, source: Path, globs: Collection[str] = ()) -> Captured:
@@ -102,8 +101,7 @@ class Blobs:
         with store_errors(f"collection {digest} cannot be read"):
             content = self.path(digest).read_bytes()
         if digest_of(content) != digest:
-            msg = f"collection {digest} was changed"
-            raise StoreError(msg)
+            raise StoreError(f"collection {digest} was changed")
         return read_manifest(content.decode())
 
     def lay_out(self, digest: str, target: Path, *, is_writable: bool) -> None:
@@ -192,8 +190,7 @@ def _digest_and_size(path: Path) -> tuple[str, int]:
 def _files(source: Path) -> Iterator[tuple[str, Path]]:
     if not source.is_dir():
         if not source.exists():
-            msg = f"{source} does not exist"
-            raise StoreError(msg)
+            raise StoreError(f"{source} does not exist")
         yield source.name, source
         return
     for folder, names, files in os.walk(source):

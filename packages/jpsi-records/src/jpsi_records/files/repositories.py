@@ -54,8 +54,7 @@ class Repositories:
             commits = copy.commits(mount)
             found = copy.at(commits, mount.path.strip("/"))
         if not found:
-            msg = f"{mount.url} has no {mount.path} in {mount.commit or mount.revisions}"
-            raise StoreError(msg)
+            raise StoreError(f"{mount.url} has no {mount.path} in {mount.commit or mount.revisions}")
         return [GitTree(**{kind: name}) for kind, name in found]
 
     def lay_out(self, mount: GitTree, target: Path) -> None:
@@ -77,8 +76,7 @@ class Repositories:
             with contextlib.suppress(StoreError):
                 copy.git("cat-file", "-e", wanted)
                 return copy
-        msg = f"no repository that was fetched has {wanted}"
-        raise StoreError(msg)
+        raise StoreError(f"no repository that was fetched has {wanted}")
 
     @contextlib.contextmanager
     def _fetched(self, url: str) -> Iterator[_Copy]:
@@ -137,8 +135,7 @@ class _Copy:
         try:
             listed = self.git("rev-list", "--date-order", *revision_words(mount.revisions or ""), "--")
         except StoreError as e:
-            msg = f"{msg}: {e}"
-            raise StoreError(msg, e) from e
+            raise StoreError(f"{msg}: {e}", e) from e
         if not listed:
             raise StoreError(msg)
         return listed.decode().split()
@@ -150,8 +147,7 @@ class _Copy:
                 return self.git("rev-parse", "--verify", "--quiet", f"{found}^{{commit}}").decode().strip()
         except StoreError:
             pass
-        msg = f"{url} has no commit {name}"
-        raise StoreError(msg)
+        raise StoreError(f"{url} has no commit {name}")
 
     def at(self, commits: list[str], path: str) -> list[tuple[str, str]]:
         """Return the types and hashes of the trees and blobs at a path of commits, without duplicates."""
@@ -195,10 +191,8 @@ def _run(command: list[str], stdin: bytes = b"") -> bytes:
             timeout=_TIMEOUT_SECONDS,
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as e:
-        msg = f"{command[0]} could not be run: {e}"
-        raise StoreError(msg, e) from e
+        raise StoreError(f"{command[0]} could not be run: {e}", e) from e
     if done.returncode != 0:
         errors = done.stderr.decode(errors="replace").strip().splitlines()
-        msg = f"{command[0]} failed: {errors[-1] if errors else f'exit code {done.returncode}'}"
-        raise StoreError(msg)
+        raise StoreError(f"{command[0]} failed: {errors[-1] if errors else f'exit code {done.returncode}'}")
     return done.stdout

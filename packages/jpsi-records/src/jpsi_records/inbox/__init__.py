@@ -11,13 +11,15 @@ imported by it, loads the database.
 from .inbox import (
     EXECUTION,
     INBOX,
+    NO_REPORT,
     PROGRESS,
     Inbox,
     InboxRequest,
+    Report,
     check_progress,
     is_in_job,
+    read_progress,
     read_request,
     refuse_in_job,
 )
-from .reports import NO_REPORT, Report, read_progress
 from .results import ENDED, RequestResult, result_path, write_result

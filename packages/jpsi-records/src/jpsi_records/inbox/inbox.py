@@ -2,6 +2,9 @@
 
 The job uses `Inbox`; the dispatcher uses `read_request`, which refuses every file that is no valid request. A
 job opens no records: their database may be unreachable or unsafe to use on its host.
+
+The progress file holds the progress of the running job, and its success or failure. The job writes it
+(`jpsi request progress`); the dispatcher reads it in each round and records what has changed.
 """
 
 from __future__ import annotations
@@ -20,8 +23,73 @@ import attrs
 from .. import model
 from ..errors import InvalidRequestError, StateError, store_errors
 from ..files import write_whole
-from .reports import NO_REPORT, Report, read_progress, write_progress
 from .results import RequestResult, read_result, result_path
+
+_SUCCESS, _FAILURE = "success", "failure"
+
+
+@attrs.frozen(slots=True)
+class Report:
+    """A job's report of success or failure."""
+
+    #: None if the job has reported neither.
+    is_success: bool | None = None
+    #: The reason of a failure.
+    message: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """`success` or `failure`, as in the records and in the progress file; empty without a report."""
+        return "" if self.is_success is None else _SUCCESS if self.is_success else _FAILURE
+
+    def added_to(self, status: Mapping[str, str]) -> dict[str, str]:
+        """Return the status of an execution with this report added.
+
+        >>> Report(is_success=False, message="no input").added_to({"activity": "x"})
+        {'activity': 'x', 'reported': 'failure', 'error': 'no input'}
+        """
+        if self.is_success is None:
+            return dict(status)
+        other_entries = {name: value for name, value in status.items() if name not in {"reported", "error"}}
+        error = {} if self.is_success else {"error": self.message or "the job has reported a failure"}
+        return {**other_entries, "reported": self.outcome, **error}
+
+
+NO_REPORT = Report()
+
+
+def write_progress(progress: float | None, report: Report) -> str:
+    r"""Return the content of a job's progress file.
+
+    >>> write_progress(0.5, Report(is_success=False, message="no\ninput"))
+    '0.5\nfailure no input\n'
+    """
+    lines = [] if progress is None else [f"{progress}"]
+    if report.is_success is not None:
+        lines.append(" ".join([report.outcome, *report.message.split()]))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def read_progress(text: str) -> tuple[float | None, Report]:
+    r"""Return the progress and the report in a progress file: the last valid line of each.
+
+    >>> read_progress("0.25\n0.5\nfailure no input\n")
+    (0.5, Report(is_success=False, message='no input'))
+    """
+    progress, report = None, NO_REPORT
+    for line in text.splitlines():
+        word, _, message = line.strip().partition(" ")
+        if word in {_SUCCESS, _FAILURE}:
+            report = Report(is_success=word == _SUCCESS, message=message.strip())
+            continue
+        try:
+            number = float(line)
+        except ValueError:
+            continue
+        if 0 <= number <= 1:
+            progress = number
+    return progress, report
+
 
 #: The environment variables of a job: the id of its execution, and the paths of its progress file and inbox.
 EXECUTION, PROGRESS, INBOX = "JPSI_EXECUTION", "JPSI_PROGRESS", "JPSI_INBOX"
@@ -41,11 +109,10 @@ def is_in_job(environment: Mapping[str, str] = os.environ) -> bool:
 def refuse_in_job(environment: Mapping[str, str] = os.environ) -> None:
     """Raise `StateError` if this process belongs to the job of an execution."""
     if is_in_job(environment):
-        msg = (
+        raise StateError(
             f"the job of an execution ({EXECUTION} is set) opens no records; make requests "
             "with `jpsi request submit` or Inbox().submit, and do anything else where jobs are submitted from"
         )
-        raise StateError(msg)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -72,8 +139,7 @@ class Inbox:
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         if not is_in_job(environment):
-            msg = f"this is no job of an execution: {EXECUTION} is not set; open Records instead"
-            raise StateError(msg)
+            raise StateError(f"this is no job of an execution: {EXECUTION} is not set; open Records instead")
         #: The id of the execution that the job belongs to.
         self.execution = environment[EXECUTION]
         self._directory = environment.get(INBOX)
@@ -93,11 +159,9 @@ class Inbox:
         model.check_request_spec(spec)
         model.check_priority(priority)
         if more.parent not in {None, self.execution}:
-            msg = f"a request of a job is a child of its own execution, {self.execution}"
-            raise StateError(msg)
+            raise StateError(f"a request of a job is a child of its own execution, {self.execution}")
         if self._directory is None:
-            msg = f"this job can make no requests: {INBOX} is not set"
-            raise StateError(msg)
+            raise StateError(f"this job can make no requests: {INBOX} is not set")
         more = attrs.evolve(more, parent=self.execution)
         request = InboxRequest(id=model.new_id(datetime.now(UTC)), spec=spec, more=more, priority=priority)
         path = Path(self._directory, f"{request.id}.json")
@@ -126,12 +190,10 @@ class Inbox:
             StoreError: a result of the dispatcher cannot be read.
         """
         if self._directory is None:
-            msg = f"this job can wait for no requests: {INBOX} is not set"
-            raise StateError(msg)
+            raise StateError(f"this job can wait for no requests: {INBOX} is not set")
         for it in request_ids:
             if _ID.fullmatch(it) is None:
-                msg = f"{it!r} is no request of this job; here it takes the whole id"
-                raise InvalidRequestError(msg)
+                raise InvalidRequestError(f"{it!r} is no request of this job; here it takes the whole id")
         end = None if timeout is None else clock() + timeout
         while True:
             found = [read_result(result_path(Path(self._directory), it)) for it in request_ids]
@@ -152,8 +214,7 @@ class Inbox:
         if progress is not None:
             check_progress(progress)
         if self._progress is None:
-            msg = f"this job cannot report progress: {PROGRESS} is not set"
-            raise StateError(msg)
+            raise StateError(f"this job cannot report progress: {PROGRESS} is not set")
         with store_errors(f"{self._progress} cannot be written"):
             # Written in place: a container mounts this very file, and would not see one that replaces it.
             path = Path(self._progress)
@@ -180,8 +241,7 @@ def _overwrite(path: Path, content: bytes) -> None:
 def check_progress(progress: float) -> None:
     """Raise `ValueError` unless a number is from 0 to 1."""
     if not 0 <= progress <= 1:
-        msg = f"progress is a number from 0 to 1, not {progress}"
-        raise ValueError(msg)
+        raise ValueError(f"progress is a number from 0 to 1, not {progress}")
 
 
 def write_request(request: InboxRequest) -> str:
@@ -203,18 +263,15 @@ def read_request(name: str, content: bytes) -> InboxRequest:
     """
     match = _NAME.fullmatch(name)
     if match is None:
-        msg = "its name is not that of a request"
-        raise InvalidRequestError(msg)
+        raise InvalidRequestError("its name is not that of a request")
     try:
         document = json.loads(content)
         # JSON may hold text that cannot be encoded, such as lone surrogates.
         json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as e:
-        msg = f"it is not whole, or no JSON: {e}"
-        raise InvalidRequestError(msg, e) from e
+        raise InvalidRequestError(f"it is not whole, or no JSON: {e}", e) from e
     if not isinstance(document, Mapping) or document.get("v") != _VERSION:
-        msg = "it holds no request that this version knows"
-        raise InvalidRequestError(msg)
+        raise InvalidRequestError("it holds no request that this version knows")
     spec = model.read_request_spec(document.get("request_spec"))
     model.check_priority(document.get("priority"))
     return InboxRequest(id=match[1], spec=spec, more=_about(document), priority=document["priority"])
@@ -223,16 +280,13 @@ def read_request(name: str, content: bytes) -> InboxRequest:
 def _about(document: Mapping[str, Any]) -> model.About:
     expires, labels = document.get("expires_at"), document.get("labels", {})
     if not isinstance(labels, Mapping):
-        msg = "its labels are no mapping"
-        raise InvalidRequestError(msg)
+        raise InvalidRequestError("its labels are no mapping")
     members: dict[str, Any] = {it: document.get(it) for it in ("name", "description", "parent")}
     texts = (*members.values(), *labels.values())
     if not all(isinstance(it, str) and "\0" not in it for it in texts):
-        msg = "its name, description, parent and labels must be text"
-        raise InvalidRequestError(msg)
+        raise InvalidRequestError("its name, description, parent and labels must be text")
     try:
         expires_at = None if expires is None else datetime.fromisoformat(expires).astimezone(UTC)
     except (TypeError, ValueError, OverflowError) as e:
-        msg = f"expires_at is no time: {expires!r}"
-        raise InvalidRequestError(msg, e) from e
+        raise InvalidRequestError(f"expires_at is no time: {expires!r}", e) from e
     return model.About(**members, labels=dict(labels), expires_at=expires_at)

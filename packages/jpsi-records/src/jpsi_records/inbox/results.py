@@ -50,11 +50,9 @@ def read_result(path: Path) -> RequestResult | None:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document.pop("v") != _VERSION:
-            msg = f"{path} was written by another version"
-            raise StoreError(msg)
+            raise StoreError(f"{path} was written by another version")
         return RequestResult(**document)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-        msg = f"{path} cannot be read: {e}"
-        raise StoreError(msg, e) from e
+        raise StoreError(f"{path} cannot be read: {e}", e) from e

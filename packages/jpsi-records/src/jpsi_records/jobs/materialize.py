@@ -55,8 +55,7 @@ class Materializer:
             self._make_mount_points(members, files)
             files.begin.write_text(begin_script(files))
         except OSError as e:
-            msg = f"the inputs of the job cannot be copied: {e}"
-            raise StoreError(msg, e) from e
+            raise StoreError(f"the inputs of the job cannot be copied: {e}", e) from e
 
     def _mount(self, target: str, mount: Mount, files: AttemptFiles) -> None:
         if target == STDOUT:
@@ -103,8 +102,7 @@ class Materializer:
                 return CapturedOutput(self._blobs.add_manifest({}), log.digest, (problem,))
             captured = self._blobs.add_tree(output, members["output_globs"])
         except OSError as e:
-            msg = f"the output of the job cannot be stored: {e}"
-            raise StoreError(msg, e) from e
+            raise StoreError(f"the output of the job cannot be stored: {e}", e) from e
         return CapturedOutput(captured.digest, log.digest, captured.left_out)
 
 

@@ -34,8 +34,7 @@ def canonical(value: Any) -> str:  # noqa: ANN401  any JSON value
         return _mapping(value)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return f"[{','.join(map(canonical, value))}]"
-    msg = f"{value!r} is not a JSON value"
-    raise ValueError(msg)
+    raise ValueError(f"{value!r} is not a JSON value")
 
 
 def _mapping(value: Mapping[Any, Any]) -> str:
@@ -49,8 +48,7 @@ def _mapping(value: Mapping[Any, Any]) -> str:
 
 def _text(value: str) -> str:
     if any("\ud800" <= character <= "\udfff" for character in value):
-        msg = f"{value!r} is not Unicode text"
-        raise ValueError(msg)
+        raise ValueError(f"{value!r} is not Unicode text")
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -60,11 +58,9 @@ def _number(value: float) -> str:
     except OverflowError:
         number = math.inf
     if isinstance(value, int) and number != value:
-        msg = f"{value} is too large to be exact as a JSON number; write it as text"
-        raise ValueError(msg)
+        raise ValueError(f"{value} is too large to be exact as a JSON number; write it as text")
     if not math.isfinite(number):
-        msg = f"{value} is not a JSON number"
-        raise ValueError(msg)
+        raise ValueError(f"{value} is not a JSON number")
     return _shortest(number)
 
 

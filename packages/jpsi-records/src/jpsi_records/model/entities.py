@@ -217,5 +217,4 @@ def new_id(now: datetime) -> str:
 def check_priority(priority: Any) -> None:  # noqa: ANN401  any value of a caller
     """Raise `InvalidRequestError` unless a value is a valid priority."""
     if not is_number(priority):
-        msg = f"a priority is a finite number, not {priority!r}"
-        raise InvalidRequestError(msg)
+        raise InvalidRequestError(f"a priority is a finite number, not {priority!r}")

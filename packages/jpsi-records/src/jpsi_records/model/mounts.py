@@ -280,8 +280,7 @@ def read_mount(document: Any) -> Mount:  # noqa: ANN401  any JSON value
         msg = f"must be a mapping with a kind, which is one of {', '.join(KINDS)}"
         raise ValueError(msg)  # noqa: TRY004  ValueError for all problems
     if document["kind"] in _NOT_OFFERED:
-        msg = f"has the kind {document['kind']!r}, which {_NOT_OFFERED[document['kind']]}"
-        raise ValueError(msg)
+        raise ValueError(f"has the kind {document['kind']!r}, which {_NOT_OFFERED[document['kind']]}")
     kind = KINDS.get(_SYNONYMS.get(document["kind"], document["kind"]))
     if kind is None:
         msg = f"has a kind that is not offered, {document['kind']!r}; offered are {', '.join(KINDS)}"

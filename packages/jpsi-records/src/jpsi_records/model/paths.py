@@ -17,8 +17,7 @@ def place(path: str) -> str:
         ValueError: the path is relative, contains `..`, or contains a NUL.
     """
     if not path.startswith("/"):
-        msg = f"{path!r} does not begin with a slash"
-        raise ValueError(msg)
+        raise ValueError(f"{path!r} does not begin with a slash")
     return "/" + _parts(path)
 
 
@@ -34,8 +33,7 @@ def working_place(path: str) -> str:
 def _parts(path: str) -> str:
     parts = [part for part in path.split("/") if part not in {"", "."}]
     if ".." in parts or "\0" in path:
-        msg = f"{path!r} goes up, or holds a NUL"
-        raise ValueError(msg)
+        raise ValueError(f"{path!r} goes up, or holds a NUL")
     return "/".join(parts)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from jpsi import DocumentWarning, document_command
+from jpsi import DocumentWarning
 
 from ..errors import InvalidRequestError
 from . import computation as computations
@@ -192,6 +192,8 @@ def read_request_spec(document: Any, *, lenient: bool = False) -> RequestSpec:  
     Raises:
         InvalidRequestError: the document is not valid; the message names every problem.
     """
+    from jpsi import document_command  # noqa: PLC0415  a list of requests reads no document
+
     command = document_command(document)
     if command not in {None, "jpsi request run"}:
         raise InvalidRequestError.of([f"this is no request; `{command}` takes it"])

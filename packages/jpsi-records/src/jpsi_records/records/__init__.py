@@ -6,6 +6,5 @@ copies. `read_log` reads what their jobs have printed.
 """
 
 from .copies import reindex, write_copy
-from .logs import LOG_NAMES, read_log
-from .queries import RecordsReader
+from .queries import LOG_NAMES, RecordsReader, read_log
 from .records import Records

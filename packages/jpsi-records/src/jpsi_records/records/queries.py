@@ -1,4 +1,8 @@
-"""Reads the records: queries and previews (`RecordsReader`). `Records` extends it by the changes."""
+"""Reads the records: queries and previews (`RecordsReader`). `Records` extends it by the changes.
+
+`read_log` reads the logs of jobs. While a job runs, they are files of its attempt, which the job controls;
+once it has ended, the last attempt's are in the blob store.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +24,11 @@ from jpsi.plugin import ConfigError
 from jpsi_engine import make_private_directory, open_private
 
 from .. import model, store
-from ..errors import InvalidRequestError, StoreError
-from ..files import Blobs, Reader, Repositories
+from ..errors import InvalidRequestError, NotFoundError, StoreError
+from ..files import Blobs, Reader, Repositories, open_untrusted
 from ..inbox import refuse_in_job
-from ..jobs import engine_problem, find_engine, shortages
+from ..jobs import AttemptFiles, engine_problem, find_engine, shortages
+from ..model import Attempt, Execution
 from ..reuse import Evidence, NearMiss, Plan, Resolution, Resolver, passed_over, plan
 
 
@@ -294,3 +299,38 @@ def check_containers(spec: model.RequestSpec) -> None:
     problem = engine_problem(find_engine(), says_cwd=spec.computation.cwd is not None)
     if problem is not None:
         raise InvalidRequestError.of([problem])
+
+
+#: The names of the logs.
+LOG_NAMES = ("stdout", "stderr")
+
+
+def read_log(
+    records: RecordsReader, execution: Execution, attempt: Attempt, name: str, most: int | None = None
+) -> tuple[bytes, int]:
+    """Return an attempt's standard output or error, and the number of bytes before what is returned.
+
+    Args:
+        records: those of the execution.
+        execution: the execution of the attempt.
+        attempt: the attempt.
+        name: one of `LOG_NAMES`.
+        most: the most bytes to return, the last ones; None is all.
+
+    Raises:
+        NotFoundError: the file does not exist or cannot be read.
+    """
+    stored = None if execution.log is None else records.blobs.manifest(execution.log).get(name)
+    is_last = attempt.number == max((it.number for it in records.attempts(execution.id)), default=0)
+    if stored is not None and stored.link is None and is_last:
+        path = records.blobs.path(stored.digest)
+    else:
+        files = AttemptFiles(records.attempt_directory(attempt))
+        path = files.stdout if name == "stdout" else files.stderr
+    try:
+        with open_untrusted(path) as file:
+            skipped = 0 if most is None else max(0, os.fstat(file.fileno()).st_size - most)
+            file.seek(skipped)
+            return file.read(-1 if most is None else most), skipped
+    except OSError as e:
+        raise NotFoundError(f"there is no {path.name} that can be read: {e.strerror}", e) from e

@@ -44,8 +44,7 @@ class Records(RecordsReader):
         if digest_of_name(tx, name) is None:
             tx.execute(COLLECTION.insert().values(name=name, **values))
         elif not tx.execute(COLLECTION.update().where(COLLECTION.c.name == name).values(values)).rowcount:
-            msg = f"another user has a collection of the name {name}"
-            raise StateError(msg)
+            raise StateError(f"another user has a collection of the name {name}")
         tx.changed.collections.add(name)
         events.add(tx, "named", name=name, digest=digest, by=self.user)
 
@@ -103,8 +102,7 @@ class Records(RecordsReader):
         with self.database.writing() as tx:
             request = self._draft(tx, request.id)
             if request.execution is not None:
-                msg = f"request {request.id} has an execution already, {request.execution}"
-                raise StateError(msg)
+                raise StateError(f"request {request.id} has an execution already, {request.execution}")
             if resolution is None:
                 msg = f"request {request.id} waits for others, and has no execution until those have ended"
                 raise StateError(msg)
@@ -334,8 +332,7 @@ class Records(RecordsReader):
                 if priority <= 0:
                     return request
                 outcome = f"over, {request.outcome}, and has no priority any more"
-                msg = f"request {request_id} is {outcome}; make another"
-                raise StateError(msg)
+                raise StateError(f"request {request_id} is {outcome}; make another")
             if request.state is not model.RequestState.COMMITTED:
                 msg = f"request {request_id} is {request.state.value}; only a committed one has a priority"
                 raise StateError(msg)
@@ -392,15 +389,13 @@ class Records(RecordsReader):
     def _own(self, request_id: str) -> model.Request:
         request = self.request(request_id)
         if request.owner != self.user:
-            msg = f"request {request_id} is {request.owner}'s"
-            raise StateError(msg)
+            raise StateError(f"request {request_id} is {request.owner}'s")
         return request
 
     def _draft(self, tx: Transaction, request_id: str) -> model.Request:
         request = requests.get(tx, request_id)
         if request.state is not model.RequestState.DRAFT:
-            msg = f"request {request_id} is {request.state.value}, and not a draft any more"
-            raise StateError(msg)
+            raise StateError(f"request {request_id} is {request.state.value}, and not a draft any more")
         return request
 
 
@@ -417,5 +412,4 @@ def _about(tx: Transaction, about: model.About, known_parent: str | None = None)
 
 def _check_parent(tx: Transaction, parent: str | None) -> None:
     if parent is not None and executions.get(tx, parent).state.ended:
-        msg = f"execution {parent}, which is to be the parent, has ended"
-        raise StateError(msg)
+        raise StateError(f"execution {parent}, which is to be the parent, has ended")

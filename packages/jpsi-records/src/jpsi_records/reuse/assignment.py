@@ -123,11 +123,10 @@ def execution_for(
     if request.execution is not None:
         chosen = executions.get(tx, request.execution)
         if objections := list(matcher.objections(chosen)):
-            msg = (
+            raise StateError(
                 f"execution {chosen.id}, which request {request.id} has, does not satisfy it any more: "
                 f"{'; '.join(objections)}; reset the request"
             )
-            raise StateError(msg)
         return chosen, {"is_new": False}
     hit = find_existing(tx, request, resolution, planned, evidence)
     return _new(tx, request, resolution, matcher) if hit is None else (hit, {"is_new": False})
@@ -170,8 +169,7 @@ def _new(
         created_at=tx.now,
     )
     for it in model.unmet_filters(spec.filters, new):
-        msg = f"no execution satisfies request {request.id}, nor would a new one: {it}"
-        raise NothingToReuseError(msg)
+        raise NothingToReuseError(f"no execution satisfies request {request.id}, nor would a new one: {it}")
     same = executions.of_fingerprints(tx, resolution.fingerprints)
     refused = {it.id: list(matcher.objections(it)) for it in same}
     # An execution that does not satisfy this request and has not ended keeps its fingerprint: do not join it.

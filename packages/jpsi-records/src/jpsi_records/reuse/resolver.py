@@ -73,8 +73,7 @@ class Resolver:
         match mount:
             case model.Output():
                 if self.digests[target] is None:
-                    msg = f"request {mount.request} has no output, or not yet"
-                    raise StoreError(msg)
+                    raise StoreError(f"request {mount.request} has no output, or not yet")
                 kind = model.CollectionFile if target == model.STDIN else model.Collection
                 return self._variants(target, kind(digest=self.digests[target], path=mount.path))
             case model.Collection(is_new=True):
@@ -106,15 +105,13 @@ class Resolver:
     def _manifest(self, target: str, mount: model.Collection | model.CollectionFile) -> files.Manifest:
         digest = mount.digest or self.digests[target]
         if digest is None:
-            msg = f"no collection has the name {mount.name}"
-            raise StoreError(msg)
+            raise StoreError(f"no collection has the name {mount.name}")
         return self.blobs.manifest(digest)
 
     def _directories(self, mount: model.Collection, manifest: files.Manifest) -> Sequence[model.Mount]:
         inner = files.subdirectory(manifest, mount.path)
         if inner is None:
-            msg = f"the collection has no directory {mount.path}"
-            raise StoreError(msg)
+            raise StoreError(f"the collection has no directory {mount.path}")
         if inner is manifest:
             digest = files.collection_digest(inner)
         else:
@@ -126,15 +123,13 @@ class Resolver:
     def _file(self, mount: model.CollectionFile, manifest: files.Manifest) -> model.Mount:
         entry = manifest.get(mount.path.strip("/"))
         if entry is None or entry.link is not None:
-            msg = f"the collection has no file {mount.path}"
-            raise StoreError(msg)
+            raise StoreError(f"the collection has no file {mount.path}")
         self._check_blob(entry.digest)
         return model.Blob(digest=entry.digest)
 
     def _check_blob(self, digest: str) -> None:
         if not self.blobs.path(digest).exists():
-            msg = f"there is no file {digest}"
-            raise StoreError(msg)
+            raise StoreError(f"there is no file {digest}")
 
 
 def _preimages(

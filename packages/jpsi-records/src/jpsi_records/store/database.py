@@ -19,7 +19,6 @@ import attrs
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from jpsi.plugin import install_command
 from jpsi_engine import is_on_network
 
 from ..errors import StoreError
@@ -85,6 +84,8 @@ class Database:
         try:
             self.engine = sa.create_engine(self._url, **more)
         except ImportError as e:
+            from jpsi.plugin import install_command  # noqa: PLC0415  with the registry of plugins
+
             msg = f"{e}, which PostgreSQL needs; try: {install_command('jpsi-records[postgresql]')}"
             raise StoreError(msg, e) from e
         if self.is_sqlite:
@@ -153,8 +154,7 @@ class Database:
                     self.before_commit(tx)
         except SQLAlchemyError as e:
             reason = e.orig if isinstance(e, DBAPIError) else e
-            msg = f"the records cannot be {'written' if writes else 'read'}: {reason}"
-            raise StoreError(msg, e) from e
+            raise StoreError(f"the records cannot be {'written' if writes else 'read'}: {reason}", e) from e
 
     def close(self) -> None:
         """Close all connections; a later use opens new ones."""
@@ -186,8 +186,7 @@ def _parse_url(url: str | sa.URL) -> sa.URL:
         msg = "this is no URL of a database; one is postgresql+psycopg://server/name or sqlite:////a/file"
         raise StoreError(msg, e) from e
     if found.get_backend_name() not in {"sqlite", "postgresql"}:
-        msg = f"records are kept in SQLite or PostgreSQL, and not in {found.get_backend_name()}"
-        raise StoreError(msg)
+        raise StoreError(f"records are kept in SQLite or PostgreSQL, and not in {found.get_backend_name()}")
     # SQLAlchemy's default driver is another.
     needs_driver = found.drivername == "postgresql"
     return found.set(drivername="postgresql+psycopg") if needs_driver else found

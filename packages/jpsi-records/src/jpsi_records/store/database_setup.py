@@ -155,5 +155,4 @@ def _migrate(connection: Connection, wanted: str = "head") -> None:
             environment.configure(connection=connection, target_metadata=METADATA, render_as_batch=True)
             environment.run_migrations()
     except CommandError as e:
-        msg = f"these records are of another version of jpsi-records: {e}"
-        raise StoreError(msg, e) from e
+        raise StoreError(f"these records are of another version of jpsi-records: {e}", e) from e

@@ -4,18 +4,22 @@ The locks of such a file system may not work. A process holds the lock if it has
 names the process. If the holder has ended on this machine, the next process removes the file. For a holder on
 another machine a process cannot know that: when it has waited too long, a `StoreError` names the holder and
 the file to remove.
+
+A dispatcher's lease names its process as well. Process ids are reused, so a name also has the boot id, the
+pid namespace and the start time.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..errors import StoreError, store_errors
-from .process_identity import describe_process, name_of_this_process, process_has_ended
 
 _RETRY_SECONDS = 0.02
 
@@ -63,11 +67,10 @@ class FileLock:
         while not _make(self._path, own_name):
             self._break_stale_lock()
             if self._clock() > end:
-                msg = (
+                raise StoreError(
                     f"{describe_process(self._read_holder() or '')} has been using the records for too long; "
                     f"if it is not there any more, remove {self._path}"
                 )
-                raise StoreError(msg)
             self._sleep(_RETRY_SECONDS)
 
     def _read_holder(self) -> str | None:
@@ -101,4 +104,71 @@ def _make(path: Path, text: str) -> bool:
         return False
     with file:
         file.write(text)
+    return True
+
+
+# From proc_pid_stat(5): the indices of fields, counted from the field after the name in parentheses.
+_STATE = 0
+_START = 19
+# Used for what cannot be known without /proc.
+_UNKNOWN = "-"
+# Used as the start time of a zombie: it has ended, but its parent has not waited for it yet.
+_ENDED = "ended"
+
+
+def name_of_this_process() -> str:
+    """Return a new name: host, boot id, pid namespace, pid, start time and a random number."""
+    pid = os.getpid()
+    return f"{socket.gethostname()} {_place()} {pid} {_started(pid) or _UNKNOWN} {os.urandom(8).hex()}"
+
+
+def process_has_ended(name: str) -> bool:
+    """Return True if a named process has certainly ended; on another machine that is never certain."""
+    words = name.split()
+    if len(words) != 6:  # noqa: PLR2004  the name is still being written
+        return False
+    _, boot, space, pid, start, _ = words
+    if _UNKNOWN in {boot, start} or f"{boot} {space}" != _place():
+        return False
+    now = _started(int(pid))
+    return not _is_there(int(pid)) if now is None else now != start
+
+
+def describe_process(name: str) -> str:
+    """Return a process name in the form that users need to find the process.
+
+    >>> describe_process("node1 b6a2 pid:[4026531836] 12 3456 9f")
+    'process 12 on node1'
+    """
+    host, _, _, pid, *_ = (*name.split(), *["?"] * 4)
+    return f"process {pid} on {host}"
+
+
+def _place() -> str:
+    """Return the boot id of this machine and the pid namespace of this process."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return f"{_UNKNOWN} {_UNKNOWN}"
+
+
+def _started(pid: int) -> str | None:
+    """Return the start time of a process; None if it does not exist or is hidden."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2]
+    except OSError:
+        return None
+    state, start = fields.split()[_STATE], fields.split()[_START]
+    return _ENDED if state in "ZX" else start
+
+
+def _is_there(pid: int) -> bool:
+    """Return True if a process with this pid exists, even where /proc hides it (hidepid)."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
     return True

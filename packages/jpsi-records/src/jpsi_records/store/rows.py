@@ -55,8 +55,7 @@ def fetch_one(tx: Transaction, kind: type[T], table: Table, record_id: str) -> T
     """
     for value in fetch(tx, kind, select(table).where(table.c.id == record_id)):
         return value
-    msg = f"there is no {table.name} {record_id}"
-    raise NotFoundError(msg)
+    raise NotFoundError(f"there is no {table.name} {record_id}")
 
 
 def full_id(tx: Transaction, column: Column[str], prefix: str) -> str:
@@ -77,5 +76,4 @@ def full_id(tx: Transaction, column: Column[str], prefix: str) -> str:
     if found:
         msg = f"several {what}s begin with {prefix}: {', '.join(found)}; write more characters"
         raise AmbiguousError(msg)
-    msg = f"there is no {what} {prefix}"
-    raise NotFoundError(msg)
+    raise NotFoundError(f"there is no {what} {prefix}")

@@ -109,8 +109,7 @@ def _page(records: Records, site: Site, parts: Sequence[str], query: Mapping[str
             return request_page(records, site, request_id)
         case ["execution", execution_id]:
             return execution_page(records, site, execution_id)
-    msg = "There is no such page."
-    raise NotFoundError(msg)
+    raise NotFoundError("There is no such page.")
 
 
 def _resource(records: Records, parts: Sequence[str]) -> Answer | None:
@@ -123,8 +122,7 @@ def _resource(records: Records, parts: Sequence[str]) -> Answer | None:
                     content, _ = read_log(records, execution, attempt, name, _MAX_LOG_BYTES)
                     # The content is the job's: a browser must not run it.
                     return Answer.of(content, _PLAIN, Content_Security_Policy="sandbox")
-            msg = f"execution {execution_id} has no attempt {number}"
-            raise NotFoundError(msg)
+            raise NotFoundError(f"execution {execution_id} has no attempt {number}")
         case [name] if name in _FILES:
             return Answer.of(_file(name), _FILES[name])
     return None

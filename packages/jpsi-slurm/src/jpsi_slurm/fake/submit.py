@@ -9,28 +9,27 @@ import functools
 import posixpath
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 from jpsi.plugin import DependencyKind
 from jpsi.plugin.kit import read_indices
 from jpsi_testing.fake import (
-    CommandError,
     FakeJob,
     FakeScheduler,
     FakeState,
     Invocation,
     OptionTable,
     limit,
+    node_name,
     refuse_if,
     wait_for_jobs,
 )
 
 from .arrays import MAX_ARRAY_SIZE, assign_number
-from .het_jobs import inherit_options, make_heterogeneous
 from .nodes import count_error, count_tasks, node_list, node_names, tasks_per_node
-from .states import NEVER, WAITS, job_number
+from .states import COMPONENT_NODES, COMPONENT_NUMBERS, NEVER, WAITS, job_number
 
 #: The name of the cluster.
 CLUSTER = "ci"
@@ -82,13 +81,10 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Submit a job whose script is a file or standard input."""
     parsed = SBATCH.parse(invocation.arguments)
     arguments, words = parsed.options, parsed.words
-    try:
-        if "wrap" in arguments:
-            invocation = attrs.evolve(invocation, stdin=f"#!/bin/sh\n{arguments['wrap']}\n")
-        elif words:
-            invocation = invocation.reading(words[0])
-    except OSError as e:
-        raise CommandError(1, f"sbatch: error: Unable to open file {words[0]}\n") from e
+    if "wrap" in arguments:
+        invocation = attrs.evolve(invocation, stdin=f"#!/bin/sh\n{arguments['wrap']}\n")
+    else:
+        invocation = invocation.reading_script(words, "sbatch: error: Unable to open file {file}\n")
     first, *others = (SBATCH.parse(it, permutes=True).options for it in _directives(invocation.stdin))
     environment = {
         option: invocation.environment[variable]
@@ -293,3 +289,45 @@ def _format_id(number: str, options: Mapping[str, str]) -> str:
     if "parsable" in options:
         return f"{number};{cluster}\n" if cluster else f"{number}\n"
     return f"Submitted batch job {number}{f' on cluster {cluster}' if cluster else ''}\n"
+
+
+# Slurm 22.05: the options that a component does not inherit from the one before
+_NOT_INHERITED = frozenset(
+    {"constraint", "cpus-per-task", "exclusive", "gpus-per-task", "licenses", "mem-per-cpu"}
+    | {"nodes", "ntasks", "ntasks-per-node", "partition"}
+)
+_NODES = 2
+
+
+def inherit_options(first: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """Return the options of each component, with those that it inherits from the one before."""
+    components = [first]
+    for own in others:
+        inherited = {name: value for name, value in components[-1].items() if name not in _NOT_INHERITED}
+        components.append({**inherited, **own})
+    return components
+
+
+def make_heterogeneous(
+    scheduler: FakeScheduler, job: FakeJob, components: Sequence[Mapping[str, str]]
+) -> dict[str, str]:
+    """Make a job heterogeneous: each component gets a number and its own node; return the script's variables.
+
+    sbatch(1), OUTPUT ENVIRONMENT VARIABLES, describes them.
+    """
+    numbers = [job.native_id, *(str(scheduler.next_number()) for _ in components[1:])]
+    nodes = [node_name(group % _NODES) for group in range(len(components))]
+    job.attributes |= {COMPONENT_NUMBERS: numbers, COMPONENT_NODES: nodes}
+    job.slots = sum(int(part.get("ntasks", "1")) for part in components)
+    variables = {"SLURM_HET_SIZE": str(len(components))}
+    for group, part in enumerate(components):
+        tasks = part.get("ntasks", "1")
+        values = {
+            "SLURM_JOB_ID": numbers[group],
+            "SLURM_JOB_NODELIST": nodes[group],
+            "SLURM_JOB_NUM_NODES": "1",
+            "SLURM_NTASKS": tasks,
+            "SLURM_TASKS_PER_NODE": part.get("ntasks-per-node", tasks),
+        }
+        variables.update((f"{name}_HET_GROUP_{group}", value) for name, value in values.items())
+    return variables

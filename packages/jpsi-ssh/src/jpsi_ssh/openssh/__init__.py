@@ -7,6 +7,5 @@ One process opens the connection (ControlMaster), and all processes of the user 
 """
 
 from .client import shell_command
-from .control_master import connect
-from .control_sockets import control_path
+from .control_master import connect, control_path
 from .error_messages import explain_failure, is_session_refused

@@ -64,8 +64,7 @@ def _forbid(effect: Callable[..., Any], thread: int) -> Callable[..., Any]:
 
     def guarded(*args: object, **kwargs: object) -> object:
         if threading.get_ident() == thread:
-            msg = "a hook takes values and returns values, and does nothing else"
-            raise AssertionError(msg)
+            raise AssertionError("a hook takes values and returns values, and does nothing else")
         return effect(*args, **kwargs)
 
     return guarded

@@ -27,10 +27,10 @@ _LAYOUTS: dict[str, tuple[ResourceSpecV1, list[list[int]]]] = {
     "processes": (ResourceSpecV1(process_count=3), []),
     "one node": (ResourceSpecV1(node_count=1, process_count=3), [[3]]),
     "two nodes": (ResourceSpecV1(node_count=2, processes_per_node=2), [[2, 2]]),
-    "uneven nodes": (ResourceSpecV1(process_count=3, processes_per_node=2), [[2, 1]]),
-    "a short node": (ResourceSpecV1(process_count=4, processes_per_node=3), [[3, 1], [2, 2]]),
-    "a node with room": (ResourceSpecV1(process_count=2, processes_per_node=4), [[2]]),
-    "uneven processes": (ResourceSpecV1(process_count=3, node_count=2), [[2, 1]]),
+    "uneven nodes": (ResourceSpecV1.uneven(process_count=3, processes_per_node=2), [[2, 1]]),
+    "a short node": (ResourceSpecV1.uneven(process_count=4, processes_per_node=3), [[3, 1], [2, 2]]),
+    "a node with room": (ResourceSpecV1.uneven(process_count=2, processes_per_node=4), [[2]]),
+    "uneven processes": (ResourceSpecV1.uneven(process_count=3, node_count=2), [[2, 1]]),
     "cores": (ResourceSpecV1(node_count=1, process_count=2, cpu_cores_per_process=2), [[2]]),
 }
 

@@ -5,11 +5,9 @@ commands on a fake scheduler. `on_path` puts these commands on PATH, so that any
 a cluster.
 """
 
-from jpsi_testing.fake.blocking import limit, wait_for_jobs
 from jpsi_testing.fake.clock import FakeClock
 from jpsi_testing.fake.commands import (
     NO_ANSWER,
-    CommandError,
     CommandFunction,
     FakeSystem,
     answer,
@@ -20,8 +18,8 @@ from jpsi_testing.fake.commands import (
     refuse_if,
 )
 from jpsi_testing.fake.faults import Faults
-from jpsi_testing.fake.invocation import Call, Invocation, Log
-from jpsi_testing.fake.job import FakeJob, FakeState, Outcome
+from jpsi_testing.fake.invocation import Call, CommandError, Invocation, Log
+from jpsi_testing.fake.job import FakeJob, FakeState, Outcome, limit, wait_for_jobs
 from jpsi_testing.fake.mpi import mpirun_commands
 from jpsi_testing.fake.options import Arguments, OptionTable, parse_dashed, parse_letters
 from jpsi_testing.fake.path import command_folder, on_path

@@ -31,8 +31,7 @@ class FakeClock:
     def advance(self, seconds: float) -> None:
         """Advance the time; return when everything that is due by the new time has happened."""
         if seconds < 0:
-            msg = f"a clock cannot go back by {-seconds} s"
-            raise ValueError(msg)
+            raise ValueError(f"a clock cannot go back by {-seconds} s")
         self._now += seconds
         for listener in self._listeners:
             listener()

@@ -14,7 +14,7 @@ import attrs
 
 from jpsi.plugin import CommandResult, PluginError
 from jpsi_testing.fake.faults import Effect, Fault
-from jpsi_testing.fake.invocation import Invocation
+from jpsi_testing.fake.invocation import CommandError, Invocation
 from jpsi_testing.fake.scheduler import FakeScheduler
 
 #: The entry-point group in which backends offer their fakes.
@@ -27,15 +27,6 @@ NO_ANSWER = CommandResult(returncode=-signal.SIGKILL, timed_out=True)
 #: is called under the scheduler's lock, so that nothing else changes meanwhile and it never runs in two
 #: threads.
 CommandFunction = Callable[[FakeScheduler, Invocation], CommandResult | str]
-
-
-class CommandError(Exception):
-    """The end of a command that refuses its request, with what it prints."""
-
-    def __init__(self, returncode: int, stderr: str = "", stdout: str = "") -> None:
-        super().__init__(stderr or stdout)
-        #: The result of the command.
-        self.result = CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
 
 
 class FakeSystem(Protocol):
@@ -68,8 +59,7 @@ def find_fake(fake_system: str | FakeSystem) -> FakeSystem:
     missing += [] if callable(getattr(found, "unreachable", None)) else ["function `unreachable`"]
     if missing:
         lacks = f"{candidate.value} has no {' and no '.join(missing)}"
-        msg = f"{candidate.label} is not a fake of a batch system: {lacks}"
-        raise PluginError(msg)
+        raise PluginError(f"{candidate.label} is not a fake of a batch system: {lacks}")
     return cast("FakeSystem", found)
 
 

@@ -6,14 +6,25 @@ run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import attrs
 
+from jpsi.plugin import CommandResult
+
 # Commands print local times in a zone other than UTC, unless their environment has TZ=UTC0.
 _LOCAL_ZONE = timezone(timedelta(hours=5))
+
+
+class CommandError(Exception):
+    """The end of a command that refuses its request, with what it prints."""
+
+    def __init__(self, returncode: int, stderr: str = "", stdout: str = "") -> None:
+        super().__init__(stderr or stdout)
+        #: The result of the command.
+        self.result = CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
 
 
 def as_words(argv: Iterable[str]) -> tuple[str, ...]:
@@ -50,13 +61,18 @@ class Invocation:
         """The text on standard input; read it only where the real command does, as it may wait."""
         return self._stdin() if callable(self._stdin) else self._stdin
 
-    def reading(self, file: str) -> Invocation:
-        """Return the same call with a file as its input, as submit commands take either.
+    def reading_script(self, words: Sequence[str], refusal: str) -> Invocation:
+        """Return the same call whose input is the file that the first word names, if there is a word.
 
         Raises:
-            OSError: the file cannot be read.
+            CommandError: the file cannot be read; `{file}` and `{error}` in the refusal are replaced.
         """
-        text = Path(self.directory, file).read_text(encoding="utf-8", errors="surrogateescape")
+        if not words:
+            return self
+        try:
+            text = Path(self.directory, words[0]).read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError as e:
+            raise CommandError(1, refusal.format(file=words[0], error=e)) from e
         return attrs.evolve(self, stdin=text)
 
     def local_time(self, seconds: float) -> datetime:

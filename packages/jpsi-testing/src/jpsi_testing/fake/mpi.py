@@ -68,26 +68,25 @@ def _launch(words: list[str], slots: Sequence[str]) -> TaskLaunch:
         elif option in _IGNORED:
             del words[: _IGNORED[option]]
         else:
-            msg = f"this fake mpirun has no option {option}"
-            raise ValueError(msg)
+            raise ValueError(f"this fake mpirun has no option {option}")
     if not words:
-        msg = "no program to run is named"
-        raise ValueError(msg)
+        raise ValueError("no program to run is named")
     if slots and count is not None and count > len(slots) and not is_oversubscribed:
-        msg = (
+        raise ValueError(
             f"there are not enough slots available in the system: {count} were requested, {len(slots)} exist"
         )
-        raise ValueError(msg)
+    return TaskLaunch(tasks=_tasks(words, _place_ranks(slots, count), exported), ends_on_failure=True)
+
+
+def _place_ranks(slots: Sequence[str], count: int | None) -> list[str]:
+    """Return the node of each rank: all slots once, and then again from the first."""
     slots = slots or ["localhost"] * (count or 1)
-    # all slots once, and then again from the first
-    ranks = itertools.islice(itertools.cycle(slots), len(slots) if count is None else count)
-    return TaskLaunch(tasks=_tasks(words, list(ranks), exported), ends_on_failure=True)
+    return list(itertools.islice(itertools.cycle(slots), len(slots) if count is None else count))
 
 
 def _value(option: str, words: list[str]) -> str:
     if not words:
-        msg = f"the option {option} needs a value"
-        raise ValueError(msg)
+        raise ValueError(f"the option {option} needs a value")
     return words.pop(0)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from jpsi_testing.fake.commands import CommandError
+from jpsi_testing.fake.invocation import CommandError
 
 
 @attrs.frozen(slots=True)

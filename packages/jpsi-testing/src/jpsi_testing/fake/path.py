@@ -83,11 +83,14 @@ def _private_folder() -> Path:
 
 def _write_commands(folder: Path, names: Iterable[str], socket: Path) -> None:
     make_directory(str(folder))
+    # dash would not pass on functions that bash exports; with -p, bash itself uses neither them nor BASH_ENV
+    bash = shutil.which("bash")
+    shell = "/bin/sh" if bash is None else f"{bash} -p"
     for name in names:
         file = folder / name
-        # sh, as a `#!` line could hold neither a blank nor a long path to the interpreter
+        # a shell, as a `#!` line could hold neither a blank nor a long path to the interpreter
         call = line("exec", sys.executable, "-ISE", client.__file__, str(socket), name)
-        file.write_text(f'#!/bin/sh\n{call} "$@"\n')
+        file.write_text(f'#!{shell}\n{call} "$@"\n')
         file.chmod(0o700)
 
 

@@ -60,8 +60,7 @@ class FakeScheduler(Machine):
             for job in jobs:
                 if self._is_closed or job.native_id in self._known:
                     why = "the scheduler is closed" if self._is_closed else "a job has this native id already"
-                    msg = f"job {job.native_id} cannot be submitted: {why}"
-                    raise ValueError(msg)
+                    raise ValueError(f"job {job.native_id} cannot be submitted: {why}")
                 job.submitted = self._timestamp
                 self._jobs.append(job)
                 self._known[job.native_id] = job
@@ -157,8 +156,7 @@ class FakeScheduler(Machine):
         with self.lock:
             job = self.job(native_id)
             if not job.state.final:
-                msg = f"job {native_id} has not ended"
-                raise ValueError(msg)
+                raise ValueError(f"job {native_id} has not ended")
             requeue_job(job, is_counted=is_counted)
             self.settle()
             return job

@@ -125,6 +125,5 @@ def _read_stdin(connection: socket.socket) -> str:
     send(connection, _STDIN)
     received = receive(connection)
     if not isinstance(received, bytes):
-        msg = "the caller was killed before it gave its standard input"
-        raise ConnectionResetError(msg)
+        raise ConnectionResetError("the caller was killed before it gave its standard input")
     return received.decode(errors="surrogateescape")

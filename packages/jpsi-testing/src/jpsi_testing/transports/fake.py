@@ -18,6 +18,5 @@ def open_transport(url: str) -> Transport:
     transport = transports.get(url)
     if transport is None:
         known = ", ".join(sorted(transports)) or "none"
-        msg = f"no FakeTransport of this process has the url {url}; there are: {known}"
-        raise PluginError(msg)
+        raise PluginError(f"no FakeTransport of this process has the url {url}; there are: {known}")
     return transport

@@ -63,8 +63,7 @@ class FakeTransport:
         """Answer a command; see `jpsi.plugin.Transport`."""
         name = posixpath.basename(command.argv[0])
         if name not in (*self._fake_system.commands, _SHELL):
-            msg = f"the command {command.argv[0]} was not found on PATH"
-            raise TransportError(msg)
+            raise TransportError(f"the command {command.argv[0]} was not found on PATH")
         if ready is not None:
             ready()
         if name not in self._fake_system.commands:

@@ -124,8 +124,7 @@ class RemoteTransport:
         """Start a command and return its lines as they come; see `jpsi.plugin.LineTransport`."""
         self._apply_cuts(command)
         if not self.listens:
-            msg = "no output can be streamed"
-            raise TransportError(msg, transient=True)
+            raise TransportError("no output can be streamed", transient=True)
         lines = _Listened(self._local.open(self._on_remote_host(command)))
         self._open.add(lines)
         if self.is_down or not self.listens:
@@ -138,8 +137,7 @@ class RemoteTransport:
 
     def _apply_cuts(self, command: Command) -> _Cut | None:
         if self.is_down:
-            msg = "there is no connection"
-            raise TransportError(msg, transient=True)
+            raise TransportError("there is no connection", transient=True)
         text = "\n".join([*command.argv, command.stdin or ""])
         with self._lock:
             self.sent.append(text)
@@ -150,8 +148,7 @@ class RemoteTransport:
 
     def _on_remote_host(self, command: Command) -> Command:
         if shutil.which(command.argv[0]) is None:
-            msg = f"the command {command.argv[0]} was not found on PATH of the remote host"
-            raise TransportError(msg)
+            raise TransportError(f"the command {command.argv[0]} was not found on PATH of the remote host")
         text = "\n".join(['cd "$HOME" || exit', *command_lines(command, ShellLine("exit 127"))])
         return Command(
             ["/bin/sh", "-c", text],

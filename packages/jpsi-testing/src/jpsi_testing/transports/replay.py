@@ -43,8 +43,7 @@ class ReplayTransport:
             self.commands.append(command)
             results = self._results.get(command.argv)
             if results is None:
-                msg = f"there is no recording of {list(command.argv)}"
-                raise TransportError(msg)
+                raise TransportError(f"there is no recording of {list(command.argv)}")
             return results.popleft() if len(results) > 1 else results[0]
 
     def close(self) -> None:

@@ -52,8 +52,7 @@ class IdForm:
     def canonical(self, text: str) -> str:
         """Return the text, or raise ValueError if it is no id: for the hook `canonical_id`."""
         if not self.is_id(text):
-            msg = f"{text!r} is no job id of {self.system}'s"
-            raise ValueError(msg)
+            raise ValueError(f"{text!r} is no job id of {self.system}'s")
         return text
 
 
@@ -72,8 +71,7 @@ def require_one_id(found: Iterable[str], printed: str) -> str:
     ids = sorted(set(found))
     if len(ids) != 1:
         what = f"several job ids ({', '.join(ids)})" if ids else "no job id"
-        msg = f"{what} in the answer {printed.strip()[:_PRINTED_LENGTH]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"{what} in the answer {printed.strip()[:_PRINTED_LENGTH]!r}")
     return ids[0]
 
 

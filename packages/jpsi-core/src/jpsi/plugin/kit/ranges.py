@@ -59,8 +59,7 @@ def read_indices(text: str) -> list[range]:
     for part in text.split(","):
         match = _INDEX_RANGE.match(part)
         if match is None:
-            msg = f"{text!r} names no indices of an array"
-            raise ValueError(msg)
+            raise ValueError(f"{text!r} names no indices of an array")
         first = int(match[1])
         found.append(range(first, int(match[2] or first) + 1, int(match[3] or 1)))
     return found

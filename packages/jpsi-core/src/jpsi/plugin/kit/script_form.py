@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -30,6 +30,9 @@ from jpsi.model import JobAttributes, JobSpec, ResourceSpecV1, escape
 from jpsi.plugin.kit.script_words import ParsedOption, directive_words
 
 _NO_OPTION = "jpsi knows no option of the batch system for it; a custom attribute may set one"
+# A variable as a shell, Perl or Python reads it.
+_VARIABLE = re.compile(r"""(?:\$\{?|(?:getenv|environ(?:\.get)?|ENV)[\[({]\s*["']?)(\w+)""")
+_COMMENT = re.compile(r"(?m)^[ \t]*#.*$")
 _COMMAND = re.compile(r"[ \t]*[^#\s]")
 
 
@@ -109,6 +112,10 @@ class ScriptForm:
     missing: Mapping[str, str] = attrs.field(factory=dict)
     #: For options whose values add up, the separator between them.
     joints: Mapping[str, str] = attrs.field(factory=dict)
+    #: The variables in which the batch system passes the directory of the submission to a job.
+    directory_variables: tuple[str, ...] = ()
+    #: The pattern of the names of variables that the batch system sets in jobs.
+    variables: str = ""
 
     @functools.cached_property
     def _constants(self) -> Options:
@@ -180,8 +187,21 @@ class ScriptForm:
         for name, value in options.items():
             if name not in readers:
                 draft.keep(name, value)
-        lost, limit = tuple(draft.lost), draft.unread_limit
-        return ForeignScript(spec=draft.spec, directives=len(directives), lost=lost, unread_limit=limit)
+        read = set(_VARIABLE.findall(_COMMENT.sub("", text)))
+        draft.lost += self._lost_variables(read - set(draft.spec.environment or ()))
+        return ForeignScript(
+            spec=draft.spec,
+            directives=len(directives),
+            lost=tuple(draft.lost),
+            unread_limit=draft.unread_limit,
+            directory_variables=tuple(it for it in self.directory_variables if it in read),
+        )
+
+    def _lost_variables(self, read: Collection[str]) -> Iterator[str]:
+        """Yield a sentence if a script reads variables that the batch system sets, and jpsi does not."""
+        others = (name for name in read if self.variables and name not in self.directory_variables)
+        if names := sorted(name for name in others if re.fullmatch(self.variables, name)):
+            yield f"the script reads variables that only its batch system sets: {', '.join(names)}"
 
     def _directive(self, name: str, value: str | None) -> Directive:
         option, text = self.spelled(name, value)

@@ -106,8 +106,7 @@ def dependencies_reader(
         for text in map(str.strip, value.split(separator)):
             match = pattern.fullmatch(text)
             if match is None or match["word"] not in kind_of:
-                msg = f"jpsi cannot express the dependency {text!r}"
-                raise ValueError(msg)
+                raise ValueError(f"jpsi cannot express the dependency {text!r}")
             found += [Dependency(native_id, kind_of[match["word"]]) for native_id in match["ids"].split(":")]
         draft.attributes.after = [*found]
 
@@ -136,8 +135,7 @@ def read_name(draft: Draft, value: str) -> None:
 def read_exclusive(draft: Draft, value: str) -> None:
     """Read the option that gives a job its nodes alone."""
     if value:
-        msg = "jpsi can request nodes for one job alone, or shared with any jobs"
-        raise ValueError(msg)
+        raise ValueError("jpsi can request nodes for one job alone, or shared with any jobs")
     for component in components(draft.spec.resources):
         component.exclusive_node_use = True
 
@@ -145,8 +143,7 @@ def read_exclusive(draft: Draft, value: str) -> None:
 def read_count(value: str) -> int:
     """Return a number of at least 1; ValueError for other text."""
     if _COUNT.fullmatch(value) is None:
-        msg = f"{value!r} is not a single whole number"
-        raise ValueError(msg)
+        raise ValueError(f"{value!r} is not a single whole number")
     return int(value)
 
 
@@ -161,13 +158,11 @@ def read_amount(value: str, units: Mapping[str, int]) -> int:
     """
     amount = _AMOUNT.fullmatch(value)
     if amount is None or amount[3] not in units:
-        msg = f"{value!r} is not an amount that jpsi understands"
-        raise ValueError(msg)
+        raise ValueError(f"{value!r} is not an amount that jpsi understands")
     whole, fraction, unit = amount[1], amount[2] or "", amount[3]
     ones: int = -(-int(whole + fraction) * units[unit] // 10 ** len(fraction))
     if ones == 0:
-        msg = f"{value!r} has a special meaning here, and is no amount"
-        raise ValueError(msg)
+        raise ValueError(f"{value!r} has a special meaning here, and is no amount")
     return ones
 
 
@@ -175,8 +170,7 @@ def share_gpus(gpus: int, resources: ResourceSpecV1) -> int:
     """Return the GPUs of each process; ValueError if they cannot all have the same number."""
     per_process, remainder = divmod(gpus, resources.computed_process_count)
     if remainder or not per_process:
-        msg = "the GPUs cannot be shared equally among the processes"
-        raise ValueError(msg)
+        raise ValueError("the GPUs cannot be shared equally among the processes")
     return per_process
 
 

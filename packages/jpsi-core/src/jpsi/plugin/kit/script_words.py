@@ -30,8 +30,7 @@ def directive_words(text: str) -> list[str]:
     while place < end:
         word = _WORD.match(text, place)
         if word is None:
-            msg = "a quote is not closed"
-            raise ValueError(msg)
+            raise ValueError("a quote is not closed")
         if word[1].startswith("#"):
             break
         words.extend(shlex.split(word[1]))
@@ -74,8 +73,7 @@ def gnu_options(
                     break
                 yield name, None
         else:
-            msg = f"{word!r} is no option"
-            raise ValueError(msg)
+            raise ValueError(f"{word!r} is no option")
 
 
 def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[ParsedOption]:
@@ -106,8 +104,7 @@ def _split(word: str, counts: Mapping[str, int]) -> tuple[str, str | None]:
         return word[1:], None
     joined = [it for it, count in counts.items() if count == 1 and word.startswith(f"-{it}")]
     if not joined:
-        msg = f"{word!r} is no option"
-        raise ValueError(msg)
+        raise ValueError(f"{word!r} is no option")
     name = max(joined, key=len)
     return name, word[1 + len(name) :]
 
@@ -115,6 +112,5 @@ def _split(word: str, counts: Mapping[str, int]) -> tuple[str, str | None]:
 def _next(rest: Iterator[str], word: str) -> str:
     value = next(rest, None)
     if value is None:
-        msg = f"{word} needs a value"
-        raise ValueError(msg)
+        raise ValueError(f"{word} needs a value")
     return value

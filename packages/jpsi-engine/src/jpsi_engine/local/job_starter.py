@@ -1,0 +1,297 @@
+"""Starts the programs of local jobs, and leaves the markers of their ends; it outlives its client.
+
+The engine runs this file as a program of its own, in a session of its own, with a socket for requests and
+their answers, and another for the ends of jobs; both keep the boundaries of messages. It imports the standard
+library alone, so that it starts fast. Once the client is gone, it ends with the last job.
+
+A request that it cannot carry out as it is gets no for an answer, and leaves nothing behind: the client then
+has a shell do it, which leaves the markers that say what is wrong.
+"""
+
+import contextlib
+import marshal
+import os
+import select
+import signal
+import socket
+import stat
+import sys
+import time
+
+#: The descriptor of the requests; the first of them brings that for the ends.
+REQUESTS_FD = 9
+#: The most bytes of a message.
+MAX_BYTES = 1 << 17
+#: The text of a claim before the number of this process.
+CLAIM = "starter."
+# While requests come, ends wait for the next answer for so long, so that the client wakes up once for both.
+_BUSY_SECONDS = 0.002
+_LINGER_MILLISECONDS = 1
+# The pause before a client that reads nothing is told again.
+_RETRY_MILLISECONDS = 100
+# The most ends in one message.
+_MOST_ENDS = 1000
+_EVERY_SIGNAL = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+# The signals of which a runner leaves a marker.
+_MARKED = frozenset(
+    {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGALRM, signal.SIGXCPU}
+    | {signal.SIGUSR1, signal.SIGUSR2}
+)
+_SIGNAL_BASE = 128
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_START, _UNKNOWN_START = 19, 0
+
+
+class Starter:
+    """The jobs of one client.
+
+    Args:
+        requests: the socket of the requests and their answers.
+        ends: the socket for the ends of jobs of which no answer tells.
+        children: becomes readable when a child has ended.
+    """
+
+    def __init__(self, requests: socket.socket, ends: socket.socket, children: int) -> None:
+        self._requests = requests
+        self._ends = ends
+        self._children = children
+        self._environment: dict[bytes, bytes] = {}
+        self._directory = b""
+        self._umask = -1
+        # by pid: the number of the request, the beginning of the markers' paths, and the path of a stop
+        self._jobs: dict[int, tuple[int, bytes, bytes]] = {}
+        self._untold: list[tuple[int, int, int, bool]] = []
+        self._last_request = 0.0
+        self._poll = select.poll()
+        self._poll.register(requests, select.POLLIN)
+        self._poll.register(children, select.POLLIN)
+        self._has_client = True
+
+    def run(self) -> None:
+        """Serve the client until it is gone, and then wait for the jobs."""
+        while self._has_client or self._jobs:
+            if not self._jobs:
+                self._leave_directory()
+            for fd, _ in self._poll.poll(self._patience()):
+                if fd == self._children:
+                    os.read(fd, 512)
+                    self._collect()
+                else:
+                    self._serve()
+            if self._untold and not self._is_busy():
+                self._tell()
+
+    def _is_busy(self) -> bool:
+        return time.monotonic() - self._last_request < _BUSY_SECONDS
+
+    def _patience(self) -> int | None:
+        if not self._untold:
+            return None
+        return _LINGER_MILLISECONDS if self._is_busy() else _RETRY_MILLISECONDS
+
+    def _leave_directory(self) -> None:
+        """Keep no file system busy while nothing runs."""
+        if self._directory != b"/":
+            os.chdir("/")
+            self._directory = b"/"
+
+    def _serve(self) -> None:
+        data, found, _, _ = self._requests.recvmsg(MAX_BYTES, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            self._poll.unregister(self._requests)
+            self._has_client = False
+            return
+        answer, lock = None, _descriptor(found)
+        with contextlib.suppress(OSError, ValueError):
+            answer = self._start(lock, *marshal.loads(data))  # noqa: S302  from the client
+        if lock is not None:
+            os.close(lock)
+        untold, self._untold = self._untold[:_MOST_ENDS], self._untold[_MOST_ENDS:]
+        with contextlib.suppress(OSError):
+            self._requests.send(marshal.dumps((answer, untold)))
+        self._last_request = time.monotonic()
+
+    def _start(  # noqa: PLR0913, PLR0917  the parts of a request
+        self,
+        lock: int | None,
+        number: int,
+        folder: bytes,
+        mark: bytes,
+        attempt: int,
+        inherited: dict[bytes, bytes] | None,
+        variables: dict[bytes, bytes | None],
+        directory: bytes,
+        umask: int,
+        paths: tuple[bytes | None, bytes | None],
+        program: bytes,
+        words: list[bytes],
+        boot: str,
+    ) -> tuple[int, int] | None:
+        """Start a program, and return its pid and start time.
+
+        Raises:
+            OSError: it was not started, and nothing is left of the attempt to.
+        """
+        if inherited is not None:
+            self._environment = inherited
+        if lock is None:
+            return None
+        merged = {**self._environment, **variables}
+        environment = {name: value for name, value in merged.items() if value is not None}
+        self._enter(directory, umask)
+        if any(path is not None and _is_pipe(path) for path in paths):
+            return None
+        claim = b"%s/claim.%d" % (folder, attempt)
+        _write_new(claim, b"%s%d\n" % (CLAIM.encode(), os.getpid()))
+        try:
+            pid, tick = self._spawn(folder, paths, program, words, environment)
+        except BaseException:
+            for made in (*(folder + name for name, path in zip(_OWN, paths, strict=True) if not path), claim):
+                with contextlib.suppress(OSError):
+                    os.unlink(made)  # noqa: PTH108  bytes
+            raise
+        self._jobs[pid] = number, b"%s/%s" % (folder, mark), b"%s/stop.%d.json" % (folder, attempt)
+        start = _start_time(pid, tick)
+        size = os.fstat(lock).st_size
+        line = b"\n%d.%d.%s" % (pid, start, boot.encode())
+        try:
+            if os.write(lock, line) != len(line):
+                os.ftruncate(lock, size)
+        except OSError:
+            os.ftruncate(lock, size)
+        return pid, start
+
+    def _enter(self, directory: bytes, umask: int) -> None:
+        if directory != self._directory:
+            self._directory = b""
+            os.chdir(directory)
+            self._directory = directory
+        if umask != self._umask:
+            os.umask(umask)
+            self._umask = umask
+
+    def _spawn(
+        self,
+        folder: bytes,
+        paths: tuple[bytes | None, bytes | None],
+        program: bytes,
+        words: list[bytes],
+        environment: dict[bytes, bytes],
+    ) -> tuple[int, int]:
+        out, err = paths
+        actions: list[tuple[object, ...]] = [_opening(1, folder, out)]
+        actions.append((os.POSIX_SPAWN_DUP2, 1, 2) if err and err == out else _opening(2, folder, err))
+        tick = _now_tick()
+        pid = os.posix_spawn(
+            program,
+            words,
+            environment,
+            file_actions=actions,
+            setsid=True,
+            setsigmask=(),
+            setsigdef=_EVERY_SIGNAL,
+        )
+        return pid, tick
+
+    def _collect(self) -> None:
+        """Leave the markers of the jobs that have ended."""
+        while self._jobs:
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if found is None:
+                return
+            job = self._jobs.pop(found.si_pid, None)
+            if job is not None:
+                self._note(job, found.si_status, is_signal=found.si_code != os.CLD_EXITED)
+            # only now: once the process is gone, other clients take a missing marker for a lost one
+            os.waitpid(found.si_pid, 0)
+
+    def _note(self, job: tuple[int, bytes, bytes], status: int, *, is_signal: bool) -> None:
+        number, mark, stop = job
+        is_marked = (is_signal and status in _MARKED) or os.path.lexists(stop)
+        code = _SIGNAL_BASE + status if is_signal else status
+        when = 0
+        with contextlib.suppress(OSError):
+            if is_marked:
+                _write_new(mark + b".signalled", b"")
+            when = _write_new(b"%s.exit.run.%d" % (mark, code), b"")
+        self._untold.append((number, status if is_signal else status << 8, when, is_marked))
+
+    def _tell(self) -> None:
+        """Tell the client of ends; once it is gone, the markers do."""
+        try:
+            self._ends.send(marshal.dumps(self._untold[:_MOST_ENDS]))
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        del self._untold[:_MOST_ENDS]
+
+
+_OWN = (b"/stdout", b"/stderr")
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOCTTY
+
+
+def _opening(fd: int, folder: bytes, path: bytes | None) -> tuple[int, int, bytes, int, int]:
+    """Return the action that opens a stream; without a path of its own, it is in the folder of the job."""
+    if path is None:
+        return (os.POSIX_SPAWN_OPEN, fd, folder + _OWN[fd - 1], _FLAGS, 0o600)
+    return (os.POSIX_SPAWN_OPEN, fd, path, _FLAGS, 0o666)
+
+
+def _is_pipe(path: bytes) -> bool:
+    """Return True if this is a named pipe: to open it would wait for its reader."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116  bytes
+    except FileNotFoundError:
+        return False
+
+
+def _write_new(path: bytes, data: bytes) -> int:
+    """Write a new file for the user alone, and return its time of modification."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        if data:
+            os.write(fd, data)
+            return 0
+        return os.fstat(fd).st_mtime_ns
+    finally:
+        os.close(fd)
+
+
+def _descriptor(found: list[tuple[int, int, bytes]]) -> int | None:
+    """Return the descriptor that came with a message; None if this process could not take one more."""
+    return int.from_bytes(found[0][2][:4], sys.byteorder) if found else None
+
+
+def _now_tick() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * _TICKS_PER_SECOND // 1_000_000_000
+
+
+def _start_time(pid: int, tick: int) -> int:
+    """Return the start time of a process that was started when the time was `tick`, as proc(5) counts it."""
+    if _now_tick() == tick:
+        return tick
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            return int(file.read().rpartition(b")")[2].split()[_START])
+    except OSError:
+        # it runs, and must not be started again
+        return _UNKNOWN_START
+
+
+def main() -> None:
+    """Serve the client at the other ends of the sockets."""
+    os.set_inheritable(REQUESTS_FD, False)  # noqa: FBT003
+    requests = socket.socket(fileno=REQUESTS_FD)
+    _, found, _, _ = requests.recvmsg(MAX_BYTES, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
+    ends = socket.socket(fileno=_descriptor(found))
+    ends.setblocking(False)  # noqa: FBT003
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    requests.send(b"+")
+    Starter(requests, ends, reader).run()

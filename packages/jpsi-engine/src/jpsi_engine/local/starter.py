@@ -1,0 +1,279 @@
+"""Has a process that outlives this one start the programs of jobs that need no shell.
+
+The process runs `job_starter`. One serves all executors of this process, from the second job on: for a single
+job a shell costs less. It starts a program as soon as it is asked, leaves the markers of its end, and tells
+of them here. If it is killed, its jobs go on, and are followed by their processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import marshal
+import os
+import select
+import socket
+import sys
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import attrs
+
+from jpsi_engine import host
+from jpsi_engine.host import ProcessId, child_environment
+from jpsi_engine.local import exits, job_starter
+from jpsi_engine.local.programs import Program
+from jpsi_engine.local.spawn import spawn
+from jpsi_engine.verdict import SIGNAL_BASE, Marker, parse
+
+log = logging.getLogger(__name__)
+
+# The number of jobs of this process before the first that it is worth to start another process for.
+_JOBS_BEFORE = 1
+# The seconds to wait for that process to be ready; jobs do without it until then.
+_READY_SECONDS = 0.0
+
+
+class StarterLostError(OSError):
+    """The process that starts programs is gone; it may have started this one."""
+
+
+@attrs.frozen(slots=True)
+class ProgramEnd:
+    """The end of a program, as the process that started it reports it."""
+
+    #: As wait(2) reports it.
+    wait_status: int
+    #: The time of the exit marker in nanoseconds since 1970; 0 if it could not be written.
+    time_ns: int
+    #: True if there is a marker of a signal, too.
+    is_signalled: bool
+
+    def markers(self, job_id: str, attempt: int) -> list[Marker]:
+        """Return the markers that the end has left in the folder of the job."""
+        code = os.waitstatus_to_exitcode(self.wait_status)
+        facts = ["signalled"] if self.is_signalled else []
+        facts += [f"exit.run.{code if code >= 0 else SIGNAL_BASE - code}"] if self.time_ns else []
+        return [it for fact in facts if (it := parse(f"{job_id}.{attempt}.{fact}", self.time_ns)) is not None]
+
+
+class EndSink(Protocol):
+    """A receiver of the ends of programs; any thread calls its methods."""
+
+    @property
+    def events(self) -> str:
+        """See `exits.Sink`."""
+
+    def on_exits(self, exits: list[exits.Exit]) -> Iterable[Any]:
+        """See `exits.Sink`."""
+
+    def on_markers(self, tokens: list[Any]) -> None:
+        """See `exits.Sink`."""
+
+    def on_program_end(self, token: Any, end: ProgramEnd) -> None:  # noqa: ANN401  the sink's own
+        """Take the end of a program."""
+
+
+@attrs.frozen(slots=True)
+class StartedProgram:
+    """A program that runs, or has run."""
+
+    process: ProcessId
+    _starter: Starter
+    _number: int
+
+    def follow(self, sink: EndSink, token: Any) -> None:  # noqa: ANN401  the sink's own
+        """Call the sink once the program has ended; at once if it has ended already."""
+        self._starter.follow(self._number, self.process, sink, token)
+
+
+class Starter:
+    """The process that starts programs, as this process sees it. Any thread may call its methods.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+
+    def __init__(self, state: object) -> None:
+        #: What programs inherit from it, as that of this process was.
+        self.state = state
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._environment: Mapping[Any, Any] | None = None
+        self._is_ready = self._is_gone = False
+        self._early: dict[int, ProgramEnd] = {}
+        self._followed: dict[int, tuple[ProcessId, EndSink, Any]] = {}
+        # held from a request to its answer
+        self._turn = threading.Lock()
+        self._requests, requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._ends, ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            socket.send_fds(self._requests, [b"ends"], [ends.fileno()])
+            # imported, so that it need not be compiled each time
+            folder, name = os.path.split(job_starter.__file__)
+            module = name.removesuffix(".py")
+            program = f"import sys; sys.path.append(sys.argv[1]); from {module} import main; main()"
+            python = [sys.executable, "-I", "-S", "-c", program, folder]
+            # the shell ends at once, so that this process has no child for which it might wait
+            started = spawn(["/bin/sh", "-c", '"$@" &', "sh", *python], requests.fileno())
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(started, 0)
+            self._ends.setblocking(False)  # noqa: FBT003
+            exits.shared_watch().add_reader(self._ends, self._read_ends)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            requests.close()
+            ends.close()
+
+    def close(self) -> None:
+        """Give the sockets up: the process ends with its last job, and tells of no end any more."""
+        self._is_gone = True
+        self._requests.close()
+        self._ends.close()
+
+    def retire(self) -> None:
+        """Start no more programs; the process ends with its last job."""
+        with self._turn:
+            self._requests.close()
+
+    @property
+    def is_gone(self) -> bool:
+        """True if it serves no more."""
+        return self._is_gone
+
+    def start(
+        self, program: Program, folder: str, mark: str, attempt: int, lock: int
+    ) -> StartedProgram | None:
+        """Start a program; return None if it was not, and nothing is left of the try.
+
+        Args:
+            program: the program.
+            folder: the folder of the job.
+            mark: the beginning of the names of its markers.
+            attempt: the number of the attempt.
+            lock: the descriptor of the attempt's intent, which holds the lock on it.
+
+        Raises:
+            StarterLostError: it is not known.
+        """
+        names, number = (os.fsencode(folder), os.fsencode(mark)), next(self._numbers)
+        with self._turn:
+            if not self._check_ready():
+                return None
+            inherited: Any = child_environment()
+            # the bytes that os.environ holds inside, if it still does: saves decoding every one
+            inherited = getattr(inherited, "_data", None) or {
+                os.fsencode(it): os.fsencode(inherited[it]) for it in inherited
+            }
+            changed = None if inherited == self._environment else dict(inherited)
+            request = marshal.dumps((number, *names, attempt, changed, *program.fields, host.boot_id()))
+            if len(request) > job_starter.MAX_BYTES:
+                return None
+            try:
+                socket.send_fds(self._requests, [request], [lock])
+                answer = self._requests.recv(job_starter.MAX_BYTES)
+            except OSError as e:
+                raise StarterLostError(*e.args) from e
+            if not answer:
+                self._is_gone = True
+                raise StarterLostError
+            self._environment = self._environment if changed is None else changed
+            started, ends = marshal.loads(answer)  # noqa: S302  from a process of this one's
+        self._report(ends)
+        return None if started is None else StartedProgram(ProcessId(*started), self, number)
+
+    def _check_ready(self) -> bool:
+        if not self._is_ready and not self._is_gone:
+            readable, _, _ = select.select([self._requests], [], [], _READY_SECONDS)
+            if readable:
+                self._is_ready = bool(self._requests.recv(1))
+                self._is_gone = not self._is_ready
+        return self._is_ready and not self._is_gone
+
+    def follow(self, number: int, process: ProcessId, sink: EndSink, token: Any) -> None:  # noqa: ANN401  the sink's own
+        """Call the sink once a program has ended."""
+        with self._lock:
+            end, is_gone = self._early.pop(number, None), self._is_gone
+            if end is None and not is_gone:
+                self._followed[number] = process, sink, token
+        if end is not None:
+            sink.on_program_end(token, end)
+        elif is_gone:
+            exits.shared_watch().watch(process, sink, token, is_child=False)
+
+    def _read_ends(self) -> None:
+        try:
+            data = self._ends.recv(job_starter.MAX_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._report(marshal.loads(data))  # noqa: S302  as above
+            return
+        exits.shared_watch().remove_reader(self._ends)
+        with self._lock:
+            self._is_gone = True
+            left, self._followed = self._followed, {}
+        self._ends.close()
+        self.retire()
+        for process, sink, token in left.values():
+            exits.shared_watch().watch(process, sink, token, is_child=False)
+
+    def _report(self, ends: Iterable[tuple[int, int, int, bool]]) -> None:
+        found = []
+        with self._lock:
+            for number, status, time_ns, is_signalled in ends:
+                end = ProgramEnd(status, time_ns, is_signalled)
+                followed = self._followed.pop(number, None)
+                if followed is None:
+                    self._early[number] = end
+                else:
+                    found.append((followed, end))
+        for (_, sink, token), end in found:
+            sink.on_program_end(token, end)
+
+
+_shared: Starter | None = None
+_shared_lock = threading.Lock()
+_jobs = 0
+
+
+def shared_starter(state: object) -> Starter | None:
+    """Return the starter of this process; None if it is not worth while yet, or cannot be had.
+
+    Args:
+        state: what programs inherit from this process; if it has changed, another starter is started.
+    """
+    global _shared, _jobs  # noqa: PLW0603  the one of this process
+    with _shared_lock:
+        _jobs += 1
+        # the executable of a frozen application is not Python
+        if _jobs <= _JOBS_BEFORE or not sys.executable or hasattr(sys, "frozen"):
+            return None
+        before = _shared
+        if before is not None and not before.is_gone and before.state == state:
+            return before
+        _shared = None
+        if before is not None:
+            before.retire()
+        try:
+            _shared = Starter(state)
+        except OSError:
+            log.warning("the process that starts programs could not be started", exc_info=True)
+        return _shared
+
+
+def _after_fork() -> None:
+    # it serves the parent
+    global _shared, _shared_lock, _jobs
+    if _shared is not None:
+        _shared.close()
+    _shared, _shared_lock, _jobs = None, threading.Lock(), 0
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,62 @@
+"""Callables that leave a checkpoint before their job ends, and go on in another."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import CancelledError
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import functions_to_call as calls
+import jpsi
+from jpsi_functions import FunctionExecutor
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize("name", ["local", "slurm"])
+def test_a_call_goes_on_in_further_jobs_and_keeps_its_future(name: str, tmp_path: Path, slurm: None) -> None:
+    log = tmp_path / "log"
+    with FunctionExecutor(name) as executor:
+        future = executor.submit(calls.Training(5), str(log))
+        first = future.job
+
+        assert future.result(60) == 5
+        assert future.job is not first
+        assert future.job.status.state is jpsi.JobState.COMPLETED
+    assert log.read_text().split() == ["0", "1", "2", "3", "4"]
+
+
+def test_the_checkpoint_is_asked_for_before_the_walltime_is_over() -> None:
+    # the time at which it is asked for has come when the job begins
+    with FunctionExecutor("local", walltime=HOUR, checkpoint_time=HOUR) as executor:
+        assert executor.submit(calls.Patient()).result(60) == "ready"
+
+
+def test_the_calls_of_map_go_on_one_by_one(tmp_path: Path) -> None:
+    with FunctionExecutor("local") as executor:
+        logs = [str(tmp_path / it) for it in "ab"]
+
+        assert list(executor.map(calls.Training(3), logs)) == [3, 3]
+
+
+def test_an_exception_of_the_checkpoint_is_that_of_the_call() -> None:
+    with (
+        FunctionExecutor("local", walltime=HOUR, checkpoint_time=HOUR) as executor,
+        pytest.raises(ValueError, match="no checkpoint"),
+    ):
+        executor.submit(calls.Stubborn()).result(60)
+
+
+def test_a_job_that_was_cancelled_does_not_go_on() -> None:
+    with FunctionExecutor("local") as executor:
+        future = executor.submit(calls.Patient())
+        while not future.running():
+            time.sleep(0.01)
+
+        future.job.cancel()
+
+        with pytest.raises(CancelledError):
+            future.result(60)

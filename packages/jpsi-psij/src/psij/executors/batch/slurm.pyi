@@ -1,0 +1,1 @@
+from jpsi_psij.executors.batch.slurm import *

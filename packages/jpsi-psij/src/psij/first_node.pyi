@@ -1,0 +1,1 @@
+from jpsi_psij.first_node import *

@@ -1,0 +1,1 @@
+from jpsi_psij.interface import *

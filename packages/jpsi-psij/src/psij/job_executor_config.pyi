@@ -1,0 +1,1 @@
+from jpsi_psij.job_executor_config import *
