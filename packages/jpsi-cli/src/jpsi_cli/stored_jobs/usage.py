@@ -26,7 +26,7 @@ _LOW, _HIGH = 0.5, 0.9
 
 @attrs.frozen(kw_only=True)
 class Amount:
-    """How much of one thing a job requested, and how much it used: seconds, cores or bytes."""
+    """The amounts of one thing that a job requested and used: seconds, cores or bytes."""
 
     requested: float | None = None
     used: float | None = None
@@ -49,7 +49,7 @@ class Amount:
 
 @attrs.frozen(kw_only=True)
 class Usage:
-    """What a job that has ended requested, and what it used."""
+    """The amounts that a job requested and, once it has ended, used."""
 
     time: Amount
     #: The cores; used is how many were busy on average.
