@@ -18,7 +18,7 @@ from .cluster import ATTACH, FAKE, QUEUES
 from .doctor import DOCTOR
 from .entry_points import CommandLine
 from .installation import CONFIG, PLUGINS
-from .jobs import CANCEL, EXPLAIN, HOLD, LOGS, LS, RELEASE, SHOW, TOP, WAIT
+from .jobs import CANCEL, EXPLAIN, HOLD, LOGS, LS, RELEASE, SHOW, TOP, USAGE, WAIT
 from .options import SETTINGS
 from .submission import CONVERT, RESUBMIT, RUN, SCRIPT, SUBMIT, VALIDATE
 
@@ -96,7 +96,8 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     if isinstance(error, click.NoSuchOption) and "--project" in options and error.option_name in _SLURM:
         text = f"no such option '{error.option_name}'; jpsi {_SLURM[error.option_name]}"
     elif others := _commands_with(error):
-        text = f"{text.removesuffix('.')}; {_list_words(others)} {'has' if len(others) == 1 else 'have'} it"
+        text = text.removesuffix(".").partition(". Did you mean")[0]
+        text += f"; {_list_words(others)} {'has' if len(others) == 1 else 'have'} it"
     messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
 
@@ -124,16 +125,17 @@ _SLURM = {
     "--partition": "has --queue",
     "-q": "has --attribute slurm.qos=NAME",
     "--qos": "has --attribute slurm.qos=NAME",
+    "--signal": "has --warn SIGNAL@SECONDS",
     "--wrap": "takes a line of shell as: -- sh -c 'LINE'",
 }
 
 
 def _commands_with(error: click.UsageError) -> list[str]:
-    """Return the commands that have the option which was typed after another, if that has none like it.
+    """Return the commands that have the option which was typed after another.
 
     If others of the same group have it, such as `jpsi workflow run`, these are meant.
     """
-    if not isinstance(error, click.NoSuchOption) or error.possibilities or error.ctx is None:
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return []
     group = error.ctx.parent
     if group is not None and isinstance(group.command, click.Group):
@@ -219,7 +221,7 @@ def cli(ctx: click.Context) -> int:
 
 for command in (
     *(RUN, SUBMIT, RESUBMIT, SCRIPT, VALIDATE, CONVERT),
-    *(LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP),
+    *(LS, SHOW, EXPLAIN, USAGE, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP),
     *(QUEUES, ATTACH, FAKE, PLUGINS, CONFIG, DOCTOR),
 ):
     cli.add_command(command)

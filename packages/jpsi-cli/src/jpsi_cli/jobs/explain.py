@@ -20,11 +20,13 @@ from ..stored_jobs import (
     describe_dependencies,
     index_list,
     job_title,
+    read_usage,
     recall_jobs,
     select_job,
     select_jobs,
 )
 from .diagnosis import Diagnosis, JobFacts, diagnose
+from .usage import describe_memory
 
 # How much of standard error is read, and how many lines of it are shown.
 _BYTES = 8192
@@ -97,6 +99,7 @@ def _facts(job: StoredJob, shown_id: str) -> JobFacts:
         errors=_last_lines(job) if status.state is jpsi.JobState.FAILED else (),
         excess=() if executor is None or status.state is not jpsi.JobState.QUEUED else _excess(job, executor),
         dependencies=describe_dependencies(job),
+        memory=describe_memory(read_usage(job).memory),
     )
 
 

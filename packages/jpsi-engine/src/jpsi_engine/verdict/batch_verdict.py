@@ -20,6 +20,7 @@ from jpsi_engine.verdict.marker_verdict import (
     SIGNAL_BASE,
     Stop,
     add_staging_outcome,
+    add_usage,
     cancelled_status,
     failed_status,
     first_exit_marker,
@@ -112,7 +113,7 @@ def judge(facts: Facts) -> JobStatus | None:
     """
     status = _decide_status(facts)
     if status is not None and status.final and facts.exit_marker is not None:
-        status = add_staging_outcome(status, facts.exit_marker.detail)
+        status = add_usage(add_staging_outcome(status, facts.exit_marker.detail), facts.exit_marker)
     unmet = "" if facts.stop is None else facts.stop.unmet
     if status is not None and status.state is JobState.CANCELED and unmet:
         status = attrs.evolve(status, message=unmet, reason=Reason.DEPENDENCY)
