@@ -84,8 +84,9 @@ def _report_bug() -> int:
 
 def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     if isinstance(error, click.NoSuchOption) and error.possibilities:
-        # click names all of them by the alphabet
-        closest = get_close_matches(error.option_name, error.possibilities, n=1, cutoff=0.0)
+        # click compares the dashes, too, and names all that are close
+        names = {it.lstrip("-"): it for it in error.possibilities}
+        closest = [names[it] for it in get_close_matches(error.option_name.lstrip("-"), names, n=1)]
         error = click.NoSuchOption(error.option_name, possibilities=closest, ctx=error.ctx)
     text = error.format_message()
     text = f"{text[:1].lower()}{text[1:]}"
