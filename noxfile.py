@@ -740,8 +740,9 @@ name, module, group = sys.argv[1:]  # an empty group means all groups without fu
 importlib.import_module(module)
 print(f"{name}: import {module}")
 for entry_point in importlib.metadata.distribution(name).entry_points:
-    # pytest loads its plugins, and is not installed here; fakes are tried separately
-    if entry_point.group not in {group} if group else entry_point.group in {"pytest11", "jpsi.fakes"}:
+    # pytest and submitit load their plugins, and are not installed here; fakes are tried separately
+    untried = {"pytest11", "submitit", "jpsi.fakes"}
+    if entry_point.group not in {group} if group else entry_point.group in untried:
         continue
     entry_point.load()
     print(f"{name}: {entry_point.group}: {entry_point.name} = {entry_point.value}")

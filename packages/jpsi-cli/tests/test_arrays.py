@@ -51,8 +51,8 @@ def printed(result: subprocess.CompletedProcess[bytes]) -> str:
     return result.stdout.decode().strip()
 
 
-def states(slurm: Run) -> dict[str, Any]:
-    return {it["native_id"]: it["state"] for it in json.loads(slurm("ls", "--json").stdout)}
+def states(slurm: Run, *options: str) -> dict[str, Any]:
+    return {it["native_id"]: it["state"] for it in json.loads(slurm("ls", "--json", *options).stdout)}
 
 
 def test_an_array_has_one_id_and_one_line(slurm: Run, fake: FakeScheduler, tmp_path: Path) -> None:
@@ -170,6 +170,16 @@ def test_an_array_is_cancelled(slurm: Run) -> None:
     assert set(states(slurm).values()) == {"CANCELED"}
 
 
+def test_elements_cancelled_before_their_start_are_final_at_once(slurm: Run, fake: FakeScheduler) -> None:
+    """Of these, squeue shows one row for all that have not begun, without their indices."""
+    fake.slots = 8
+    array = printed(slurm("submit", "--array", "1-6%2", "--", "sleep", "100"))
+    assert sorted(states(slurm, "--refresh").values()) == [*["ACTIVE"] * 2, *["QUEUED"] * 4]
+
+    assert printed(slurm("cancel", array)) == ""
+    assert set(states(slurm).values()) == {"CANCELED"}
+
+
 def test_following_one_of_several_names_them(slurm: Run) -> None:
     printed(slurm("submit", "--name", "sweep", "--array", "1-2", "--", "true"))
     result = slurm("logs", "-f", "sweep")
@@ -228,7 +238,7 @@ def test_a_cancel_reaches_the_elements_that_wait_for_others(run: Run, limited: s
     cancelled = run("cancel", limited)
 
     assert (cancelled.returncode, cancelled.stderr) == (0, b"")
-    assert set(states(run).values()) == {"CANCELED"}
+    assert [it["state"] for it in json.loads(run("ls", "--json").stdout)] == ["CANCELED"] * 3
     assert (tmp_path / "started").read_text() == "1\n"
 
 
@@ -288,7 +298,7 @@ def test_a_mistake_submits_nothing(run: Run, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "commands"), [("--array=0-3", "jpsi submit"), ("-a", "jpsi submit and jpsi ls")]
+    ("option", "commands"), [("--array=0-3", "jpsi submit has"), ("-a", "jpsi submit and jpsi ls have")]
 )
 @pytest.mark.parametrize("command", ["run", "script"])
 def test_commands_for_one_job_say_which_takes_arrays(
@@ -299,14 +309,14 @@ def test_commands_for_one_job_say_which_takes_arrays(
     assert result.returncode == 2
     name = option.partition("=")[0]
     first = result.stderr.decode().splitlines()[0]
-    assert first == f"jpsi: no such option '{name}'; it is one of {commands}"
+    assert first == f"jpsi: no such option '{name}'; {commands} it"
 
 
 def test_other_unknown_options_are_of_no_command(run: Run) -> None:
     result = run("run", "--quux", "--", "true")
 
     assert b"no such option '--quux'" in result.stderr
-    assert b"it is one of" not in result.stderr
+    assert b"jpsi submit" not in result.stderr
 
 
 def test_a_job_is_submitted_held(slurm: Run, fake: FakeScheduler) -> None:
@@ -363,6 +373,33 @@ def test_a_deferred_job_knows_all_its_dependencies_by_the_ids_of_jpsi(slurm: Run
     shown = slurm("show", "--json", second).stdout.decode()
     slurm("cancel", second, local, first)
     assert re.findall(r'"job": "(.*)"', shown) == [first, local]
+
+
+def test_a_held_array_is_released_by_its_own_id(run: Run) -> None:
+    array = run("submit", "--hold", "--array", "1-4", "--", "true").stdout.decode().strip()
+    hint = f"it is held, and not submitted yet: jpsi release {array}"
+
+    assert hint in run("ls").stdout.decode()
+    assert hint in run("explain", array).stdout.decode()
+    waited = run("wait", "--timeout", "0", array).stderr.decode()
+    assert waited.startswith(f"jpsi: 4 jobs of the array {array} are held: jpsi release {array}\n")
+
+
+def test_a_held_array_of_a_batch_system_is_released_by_its_own_id(slurm: Run) -> None:
+    array = printed(slurm("submit", "--hold", "--array", "1-4", "--", "true"))
+
+    assert f"jpsi release {array}\n" in slurm("explain", array).stdout.decode()
+
+
+def test_a_hold_of_an_array_that_runs_in_part_says_what_was_held(slurm: Run, fake: FakeScheduler) -> None:
+    fake.slots = 8
+    array = printed(slurm("submit", "--array", "1-6%2", "--", "sleep", "100"))
+
+    held = slurm("hold", array)
+    slurm("cancel", array)
+
+    assert held.returncode == 125
+    assert held.stderr.decode().splitlines()[2:] == ["jpsi: 4 of the 6 jobs were held all the same"]
 
 
 def test_an_array_of_one_is_a_job(slurm: Run, tmp_path: Path) -> None:

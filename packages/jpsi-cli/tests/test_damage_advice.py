@@ -49,6 +49,7 @@ def ids(run: Run, environment: dict[str, str], tmp_path: Path) -> dict[str, str]
     assert done.returncode == 3, done.stderr
     jobs = Path(environment["XDG_STATE_HOME"], "jpsi", "work", "local", platform.node(), "jobs")
     (first,) = jobs.iterdir()
+    (end,) = first.glob("*.exit.run*.3")
     text = (first / "intent.1.json").read_text()
     found = {"sound": "sound"}
     for name in FILES:
@@ -58,13 +59,13 @@ def ids(run: Run, environment: dict[str, str], tmp_path: Path) -> dict[str, str]
             shutil.copytree(first, folder)
             (folder / "intent.1.json").write_text(text.replace(first.name, job_id))
             (folder / "stdout").write_text(f"output of {job_id}\n")
-            (folder / f"{first.name}.1.exit.run.3").rename(folder / f"{job_id}.1.exit.run.3")
+            (folder / end.name).rename(folder / f"{job_id}.1.exit.run.3")
             if name.startswith(("stop", "final")):
                 (folder / name).write_text(json.dumps(FINAL))
             damage(folder / name)
             found[job_id] = how
     first.rename(jobs / "sound")
-    (jobs / "sound" / f"{first.name}.1.exit.run.3").rename(jobs / "sound" / "sound.1.exit.run.3")
+    (jobs / "sound" / end.name).rename(jobs / "sound" / "sound.1.exit.run.3")
     (jobs / "sound" / "intent.1.json").write_text(text.replace(first.name, "sound"))
     return found
 

@@ -99,6 +99,23 @@ def test_the_last_matching_line_of_stderr_counts() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        ("cat: /nope/x: No such file or directory", "/nope/x does not exist on the node"),
+        ("[Errno 2] No such file or directory: '/nope/x'", "/nope/x does not exist on the node"),
+        (
+            "cat: a/b: No such file or directory",
+            "a/b does not exist on the node: paths are relative to --dir",
+        ),
+    ],
+)
+def test_only_relative_paths_depend_on_the_directory(error: str, advice: str) -> None:
+    found = diagnose(JobFacts(status=failed(Reason.EXIT_CODE, 1), spec=SPEC, errors=[error])).advice
+
+    assert found[0] == advice
+
+
 def test_a_line_of_shell_is_no_program() -> None:
     advice = diagnose(JobFacts(status=failed(Reason.EXECUTABLE, 127), spec=JobSpec("echo hi"))).advice
 

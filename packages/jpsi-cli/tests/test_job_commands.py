@@ -470,3 +470,30 @@ def test_several_jobs_are_listed_and_their_output_shown_by_their_names(run: Run)
         2,
         b"jpsi: -f follows one job, and not 2: name one of them\n",
     )
+
+
+def test_an_unsafe_work_directory_is_reported_once(
+    run: Run, environment: dict[str, str], tmp_path: Path, submit: Callable[..., str]
+) -> None:
+    submit("true")
+    unsafe = tmp_path / "unsafe"
+    unsafe.mkdir()
+    unsafe.chmod(0o777)
+    config = Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml")
+    config.parent.mkdir()
+    config.write_text(f"executors: {{local: {{config: {{work_directory: {unsafe}}}}}}}\n")
+
+    (job,) = run("ls", "--ids").stdout.decode().split()
+    assert run("ls", job).stderr.count(b"not safe to use") == 1
+
+
+def test_a_document_with_dependencies_for_this_machine_names_the_option(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH --array=1-4%2 --time=1\ntrue\n")
+    document = run("convert", "job.sh").stdout.decode()
+    (tmp_path / "job.yaml").write_text(document.replace("    jpsi:\n", "    jpsi:\n      after: ['17']\n"))
+    result = run("submit", "-x", "local", "-f", "job.yaml")
+
+    assert result.returncode == 2
+    assert result.stderr == (
+        b"jpsi: attributes.after: this executor has no dependencies; with --after, jpsi waits\n"
+    )

@@ -126,7 +126,7 @@ def test_every_option_is_parsed() -> None:
     typed = {parameter.name for parameter in RUN_PARAMETERS if isinstance(parameter, click.Option)}
 
     assert (
-        typed - {"executor", "file", "after", "expand", "lenient", "as_json"}
+        typed - {"executor", "file", "after", "expand", "lenient", "as_json", "like"}
         == set(_FIELDS)
         == set(EVERYTHING)
     )

@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from jpsi import JobState, Reason
+from jpsi_cli.jobs import ls
 from jpsi_cli.jobs.job_table import Row, render_lines
 from jpsi_engine.job_store import Origin
 from stored_jobs import THEN, active_marker, encoded_end, stored_job
@@ -76,6 +77,15 @@ def test_the_least_important_columns_are_dropped_first() -> None:
     assert [len(it) for it in columns] == sorted((len(it) for it in columns), reverse=True)
     assert "AGE" not in columns[2]
     assert "NAME" in columns[2]
+
+
+def test_the_line_of_an_array_counts_and_dates_all_its_jobs() -> None:
+    old = row("11111111-a", "n", "18_1")
+    new = row("22222222-a", "n", "18_2", submitted=3600, markers=[active_marker("22222222-a", 3660)])
+    array = Row(new.job, new.status, "33333333", [old, new])
+
+    assert list(render_lines([array], None, NOW))[1].split()[-1] == "2h0m"
+    assert "1 QUEUED, 1 ACTIVE" in ls._screen([array], NOW).splitlines()[0]
 
 
 def test_a_state_has_its_colour() -> None:

@@ -62,7 +62,15 @@ USAGE_ERRORS = {
     "unknown option": (["run", "--nodess", "3", "--", "true"], "jpsi: no such option"),
     "option of another command": (
         ["run", "--array", "1-3", "--", "true"],
-        "jpsi: no such option '--array'; it is one of jpsi submit",
+        "jpsi: no such option '--array'; jpsi submit has it",
+    ),
+    "mistyped option": (
+        ["run", "--tme", "3", "--", "true"],
+        "jpsi: no such option '--tme'. Did you mean '--time'?",
+    ),
+    "option of many commands": (
+        ["plugins", "--time", "3", "--", "true"],
+        "jpsi: no such option '--time'; jpsi run, jpsi submit, jpsi resubmit and jpsi script have it",
     ),
     "document as an argument": (
         ["validate", "a.yaml"],

@@ -67,5 +67,5 @@ def test_ctrl_c_cancels(start_on_terminal: Start) -> None:
     code, output, _ = started.end()
 
     assert code == 130
-    assert "jpsi: cancelling press Ctrl-C again to exit without waiting for the end" in lines(output)
+    assert "jpsi: cancelling: press Ctrl-C again to exit without waiting for the end" in lines(output)
     assert lines(output)[-1].startswith("jpsi: CANCELED   the job was cancelled")

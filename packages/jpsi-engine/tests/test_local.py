@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -115,7 +116,8 @@ def test_the_status_of_a_failed_job_has_its_code_and_reason(
     assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, code, reason)
     # its clock and that of the files differ by a few milliseconds
     assert status.metadata["time.source"] in {"marker", "previous_state"}
-    assert {key: it for key, it in status.metadata.items() if key != "time.source"} == metadata
+    others = {"time.source", "used.cpu", "used.process_memory"}
+    assert {key: it for key, it in status.metadata.items() if key not in others} == metadata
     assert status.message
 
 
@@ -553,3 +555,20 @@ def test_an_option_of_a_scripts_shell_does_not_change_the_runner(
     status = job.wait(20)
     assert (status.state, status.exit_code) == (JobState.FAILED, 3)
     assert (tmp_path / "err").read_text() == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="there are no pidfds")
+def test_the_memory_of_a_job_is_that_of_its_largest_process(executor: JobExecutor) -> None:
+    """A job that is smaller than this program is not known: Linux counts this program for a part of it."""
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    size = own + (64 << 20)
+    program = f"b = bytearray({size})\nfor i in range(0, {size}, 4096): b[i] = 1"
+    large, small = Job(JobSpec(sys.executable, ["-c", program])), Job(JobSpec("/bin/true"))
+
+    executor.submit_many([large, small])
+
+    statuses = [job.wait() for job in (large, small)]
+    assert statuses[0] is not None
+    assert statuses[1] is not None
+    assert size <= statuses[0].metadata["used.process_memory"] < size * 1.1 + (16 << 20)
+    assert "used.process_memory" not in statuses[1].metadata

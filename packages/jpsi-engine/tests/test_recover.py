@@ -175,7 +175,7 @@ def test_a_client_killed_between_many_jobs_loses_none(
 
 def _settled_code(config: jpsi.ExecutorConfig, job_id: str) -> int:
     assert config.work_directory is not None
-    (marker,) = config.work_directory.glob(f"local/*/jobs/{job_id}/*.exit.run.*")
+    (marker,) = config.work_directory.glob(f"local/*/jobs/{job_id}/*.exit.run*")
     return int(marker.name.rpartition(".")[2])
 
 

@@ -1,7 +1,10 @@
-"""The guide's page about functions, and the program of the README, followed as written."""
+"""The guide's page about functions, the program of the README, and the notebook, followed as written."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import re
 from pathlib import Path
 
@@ -26,3 +29,18 @@ def test_the_program_of_the_readme_prints_results(tmp_path: Path) -> None:
     session = "```console\n$ pip install -q jpsi-functions\n$ python readme.py\n42\n0\n```\n"
 
     Reader(tmp_path).follow(file + session)
+
+
+def test_the_notebook_runs() -> None:
+    pytest.importorskip("jpsi_cli")
+    cells = json.loads((ROOT / "examples/functions.ipynb").read_text())["cells"]
+    names: dict[str, object] = {"__name__": "__main__"}
+
+    with contextlib.redirect_stderr(io.StringIO()):
+        for cell in cells:
+            if cell["cell_type"] == "code":
+                exec("".join(cell["source"]), names)
+
+    estimates = names["estimates"]
+    assert isinstance(estimates, list)
+    assert abs(sum(estimates) / 40 - 3.14) < 0.1

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import wait
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import functions_to_call as calls
-from jpsi_functions import CallError, FunctionExecutor, JobEndedError
+from jpsi_functions import CallError, FunctionExecutor, JobEndedError, sessions
 
 # A program that submits calls, and says so.
 _PROGRAM = """
@@ -167,6 +169,40 @@ def test_a_call_that_left_a_checkpoint_goes_on(tmp_path: Path, killed: Callable[
 
         assert future.result(60) == 7
     assert log.read_text().split() == [*"0123456"]
+
+
+def test_a_session_that_another_program_makes_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "calls"
+    taken = []
+
+    def locked(folder: Path) -> int:
+        monkeypatch.undo()
+        taken.extend(sessions.Session.abandoned(root))
+        return sessions._locked(folder)
+
+    monkeypatch.setattr(sessions, "_locked", locked)
+    mine = sessions.Session.create(root, {})
+
+    assert taken == list(sessions.Session.abandoned(root)) == []
+    mine.close()
+    assert [it.folder for it in sessions.Session.abandoned(root)] == [mine.folder]
+
+
+def test_sessions_that_are_too_old_are_removed(tmp_path: Path) -> None:
+    root = tmp_path / "calls"
+    old, new, mine = (sessions.Session.create(root, {}) for _ in range(3))
+    for session in (old, mine):
+        for folder in (session.folder / "calls", session.folder):
+            os.utime(folder, (0, 0))
+    for session in (old, new):
+        session.close()
+
+    sessions.remove_old(root, timedelta(days=30))
+
+    assert {*root.iterdir()} == {new.folder, mine.folder}
+    mine.close()
 
 
 # from the files of the second call on to the end of the submission

@@ -38,6 +38,24 @@ def _end(*accounts: str) -> Observation | None:
     return None if isinstance(found, NotOffered) else found.get("17")
 
 
+@pytest.mark.parametrize(
+    ("cpu", "maxvmem", "expected"),
+    [
+        ("12.345s", "3.5MB", {"used.cpu": 12.345, "used.memory": 3_670_016}),
+        ("12.345", "2G", {"used.cpu": 12.345, "used.memory": 2 << 30}),
+        ("0.000s", "0.000B", {}),
+        ("-/-", "N/A", {}),
+    ],
+)
+def test_an_account_says_what_was_used_unless_it_is_zero(
+    cpu: str, maxvmem: str, expected: dict[str, float]
+) -> None:
+    end = _end(_account(cpu=cpu, maxvmem=maxvmem))
+
+    assert end is not None
+    assert {name: it for name, it in end.details.items() if name.startswith("used.")} == expected
+
+
 def test_without_a_known_accounting_file_qacct_is_called_per_job() -> None:
     assert hooks.capabilities(SITE).ids_per_accounting == 1
     assert hooks.capabilities(attrs.evolve(SITE, offers={"root": "/sge"})).ids_per_accounting == 1000

@@ -123,7 +123,10 @@ def test_classes_that_a_program_derives_do_not_replace_those_of_psij() -> None:
 def submit_elsewhere(name: str) -> str:
     """Submit a job that waits, without jpsi."""
     if name == "slurm":
-        command, script = ["sbatch", "--parsable", "--hold", "--job-name=other"], "#!/bin/sh\nsleep 60\n"
+        command, script = (
+            ["sbatch", "--parsable", "--hold", "--job-name=other", "--output=/dev/null"],
+            "#!/bin/sh\nsleep 60\n",
+        )
     else:
         command, script = ["qsub", "-h", "-N", "other"], "sleep 60\n"
     return subprocess.run(command, input=script, capture_output=True, text=True, check=True).stdout.strip()

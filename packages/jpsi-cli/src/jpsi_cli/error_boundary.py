@@ -54,4 +54,10 @@ def translate_to_options(message: str) -> str:
     >>> translate_to_options("make it, or set create_directory")
     'make it, or use --create-dir'
     """
-    return message.replace("set create_directory", "use --create-dir")
+    texts = {
+        "set create_directory": "use --create-dir",
+        "this executor has no dependencies": "this executor has no dependencies; with --after, jpsi waits",
+    }
+    for text, typed in texts.items():
+        message = message.replace(text, typed)
+    return message

@@ -7,6 +7,8 @@ import gc
 import os
 import sys
 import traceback
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import NoReturn
 
 import click
@@ -16,11 +18,13 @@ from .cluster import ATTACH, FAKE, QUEUES
 from .doctor import DOCTOR
 from .entry_points import CommandLine
 from .installation import CONFIG, PLUGINS
-from .jobs import CANCEL, EXPLAIN, HOLD, LOGS, LS, RELEASE, SHOW, TOP, WAIT
+from .jobs import CANCEL, EXPLAIN, HOLD, LOGS, LS, RELEASE, SHOW, TOP, USAGE, WAIT
 from .options import SETTINGS
 from .submission import CONVERT, RESUBMIT, RUN, SCRIPT, SUBMIT, VALIDATE
 
 _NAME = "jpsi"
+# How many commands a message names; of more, it says that there are others.
+_MOST_COMMANDS = 4
 # Set by click's shell completion scripts.
 _COMPLETION = "_JPSI_COMPLETE"
 # The number of new objects after which garbage is collected. By default it is so small that the interpreter
@@ -79,6 +83,11 @@ def _report_bug() -> int:
 
 
 def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
+    if isinstance(error, click.NoSuchOption) and error.possibilities:
+        # click compares the dashes, too, and names all that are close
+        names = {it.lstrip("-"): it for it in error.possibilities}
+        closest = [names[it] for it in get_close_matches(error.option_name.lstrip("-"), names, n=1)]
+        error = click.NoSuchOption(error.option_name, possibilities=closest, ctx=error.ctx)
     text = error.format_message()
     text = f"{text[:1].lower()}{text[1:]}"
     options = [] if error.ctx is None else [name for it in error.ctx.command.params for name in it.opts]
@@ -87,7 +96,8 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     if isinstance(error, click.NoSuchOption) and "--project" in options and error.option_name in _SLURM:
         text = f"no such option '{error.option_name}'; jpsi {_SLURM[error.option_name]}"
     elif others := _commands_with(error):
-        text = f"{text.removesuffix('.')}; it is one of {' and '.join(f'jpsi {name}' for name in others)}"
+        text = text.removesuffix(".").partition(". Did you mean")[0]
+        text += f"; {_list_words(others)} {'has' if len(others) == 1 else 'have'} it"
     messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
 
@@ -115,19 +125,38 @@ _SLURM = {
     "--partition": "has --queue",
     "-q": "has --attribute slurm.qos=NAME",
     "--qos": "has --attribute slurm.qos=NAME",
+    "--signal": "has --warn SIGNAL@SECONDS",
     "--wrap": "takes a line of shell as: -- sh -c 'LINE'",
 }
 
 
 def _commands_with(error: click.UsageError) -> list[str]:
-    """Return the commands that have the option which was typed after another, if that has none like it."""
-    if not isinstance(error, click.NoSuchOption) or error.possibilities:
+    """Return the commands that have the option which was typed after another.
+
+    If others of the same group have it, such as `jpsi workflow run`, these are meant.
+    """
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return []
+    group = error.ctx.parent
+    if group is not None and isinstance(group.command, click.Group):
+        path, commands = group.command_path, group.command.commands
+        if found := _with_option(commands, error.option_name, path):
+            return found
+    return _with_option(cli.commands, error.option_name, _NAME)
+
+
+def _with_option(commands: Mapping[str, click.Command], option: str, path: str) -> list[str]:
     return [
-        name
-        for name, it in cli.commands.items()
-        if any(error.option_name in parameter.opts for parameter in it.params)
+        f"{path} {name}"
+        for name, it in sorted(commands.items(), key=lambda it: it[0] != "run")
+        if any(option in parameter.opts for parameter in it.params)
     ]
+
+
+def _list_words(words: Sequence[str]) -> str:
+    """Return words as in `a, b and c`; of many, only the first ones."""
+    shown = [*words[:_MOST_COMMANDS], "others"] if len(words) > _MOST_COMMANDS + 1 else words
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
 def _command_path(error: click.UsageError, arguments: list[str]) -> str:
@@ -192,7 +221,7 @@ def cli(ctx: click.Context) -> int:
 
 for command in (
     *(RUN, SUBMIT, RESUBMIT, SCRIPT, VALIDATE, CONVERT),
-    *(LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP),
+    *(LS, SHOW, EXPLAIN, USAGE, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP),
     *(QUEUES, ATTACH, FAKE, PLUGINS, CONFIG, DOCTOR),
 ):
     cli.add_command(command)

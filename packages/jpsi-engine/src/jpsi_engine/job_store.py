@@ -314,11 +314,15 @@ class StoredJob:
     @property
     def remark(self) -> str | None:
         """A sentence about a job that is damaged or has not certainly ended; None if nothing is known."""
+        return self.remark_about(self.id)
+
+    def remark_about(self, shown_id: str) -> str | None:
+        """Return `remark`, with commands that name `shown_id`, such as the id of the whole array."""
         deferral = self.deferral
         if deferral is None or self._history.record.stop is not None:
             return self._history.remark(is_gone=self._has_ended)
         if deferral.is_held(self.id):
-            return f"it is held, and not submitted yet: jpsi release {self.id}"
+            return f"it is held, and not submitted yet: jpsi release {shown_id}"
         from jpsi.plugin.engine import dependencies  # noqa: PLC0415
 
         after = [(it.native_id or "")[:_SHORT] for it in dependencies(self.spec)]
@@ -329,7 +333,7 @@ class StoredJob:
             waits, does = "it is yet to be submitted", "does that"
         if deferral.is_attended:
             return f"{waits}; {deferral.process} {does}"
-        return f"{waits}, but no process {does}; start one: jpsi wait {self.id}"
+        return f"{waits}, but no process {does}; start one: jpsi wait {shown_id}"
 
     @functools.cached_property
     def deferral(self) -> Deferral | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -350,3 +352,23 @@ def test_a_forked_child_has_its_own_starter(executor: JobExecutor) -> None:
     executor.submit(job)
     assert job.wait(PATIENCE) is not None
     assert job.status.evidence is Evidence.MARKER
+
+
+def test_the_starter_keeps_no_descriptor_of_this_process_open(
+    executor: JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe that it kept would not end before it."""
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, True)
+    # as if it was made right after the scan for such descriptors
+    monkeypatch.setattr("jpsi_engine.local.spawn._scanned", math.inf)
+    monkeypatch.setattr("jpsi_engine.local.spawn._inherited", ())
+    job = Job(JobSpec("/bin/true"))
+
+    executor.submit(job)
+    assert job.wait(PATIENCE) is not None
+    os.close(writer)
+
+    assert select.select([reader], [], [], 1.0)[0], "another process has the pipe"
+    assert os.read(reader, 1) == b""
+    os.close(reader)

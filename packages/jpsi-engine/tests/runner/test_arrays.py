@@ -32,7 +32,7 @@ from jpsi_engine.spool.arrays import BLOCK, ArrayMember, read_link
 from jpsi_engine.spool.claims import REVOKED, read_claim, revoke
 from jpsi_engine.spool.spool import Spool
 from jpsi_testing import specs
-from runners import PATH, SINGLE, shell_job
+from runners import PATH, SINGLE, shell_job, without_usage
 
 ARRAYS = Arrays(largest=1000, id_variable="OTHER ARRAY_ID", index_variable="INDEX")
 NATIVE = "17[].server"
@@ -84,7 +84,7 @@ class Elements:
 
     def left(self) -> set[str]:
         """Return the markers, except for those that an element has started."""
-        return {it.name for it in Path(self.spool.events).iterdir() if it.suffix != ".active"}
+        return {without_usage(it.name) for it in Path(self.spool.events).iterdir() if it.suffix != ".active"}
 
     def output(self, index: int) -> str:
         return Path(self.spool.folder(f"job-{index}"), "stdout").read_text()

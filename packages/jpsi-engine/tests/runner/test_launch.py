@@ -64,7 +64,15 @@ set +C
 exec 9>&-
 # A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
-_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
+# Sets _jpsi_used to the CPU time of the runner's children, in hundredths of a second, if the kernel tells it.
+_jpsi_used=''
+_jpsi_measure() {
+  {
+    IFS=' ' read -r _ _jpsi_name _ _ _ _ _ _ _ _ _ _ _ _ _ _jpsi_user _jpsi_system _ </proc/self/stat
+  } 2>/dev/null || return 0
+  case $_jpsi_name in *')') _jpsi_used=-$((_jpsi_user + _jpsi_system)) ;; esac
+}
+_jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 cd /data || _jpsi_end directory 125
 command exec </dev/null || _jpsi_end stdin 125

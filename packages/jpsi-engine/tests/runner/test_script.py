@@ -27,7 +27,7 @@ from jpsi_engine.runner.requeue import RequeueRules
 from jpsi_engine.runner.script import render_runner
 from jpsi_engine.runner.script_input import Run
 from jpsi_testing.waiting import eventually
-from runners import PATH, SINGLE, RunnerBench, script, shell_job
+from runners import PATH, SINGLE, RunnerBench, script, shell_job, without_usage
 
 SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
 
@@ -61,7 +61,15 @@ set +C
 exec 9>&-
 # A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
-_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
+# Sets _jpsi_used to the CPU time of the runner's children, in hundredths of a second, if the kernel tells it.
+_jpsi_used=''
+_jpsi_measure() {
+  {
+    IFS=' ' read -r _ _jpsi_name _ _ _ _ _ _ _ _ _ _ _ _ _ _jpsi_user _jpsi_system _ </proc/self/stat
+  } 2>/dev/null || return 0
+  case $_jpsi_name in *')') _jpsi_used=-$((_jpsi_user + _jpsi_system)) ;; esac
+}
+_jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 cd '/data/my runs' || _jpsi_end directory 125
 command exec </dev/null || _jpsi_end stdin 125
@@ -97,7 +105,15 @@ set +C
 exec 9>&-
 # A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
-_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
+# Sets _jpsi_used to the CPU time of the runner's children, in hundredths of a second, if the kernel tells it.
+_jpsi_used=''
+_jpsi_measure() {
+  {
+    IFS=' ' read -r _ _jpsi_name _ _ _ _ _ _ _ _ _ _ _ _ _ _jpsi_user _jpsi_system _ </proc/self/stat
+  } 2>/dev/null || return 0
+  case $_jpsi_name in *')') _jpsi_used=-$((_jpsi_user + _jpsi_system)) ;; esac
+}
+_jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 _jpsi_home=${HOME-}
 umask "$_jpsi_umask"; mkdir -p -- "$_jpsi_home"/runs; umask 077
@@ -192,7 +208,7 @@ _jpsi_judge() {
     _jpsi_code=${_jpsi_exit##*.}
     case $_jpsi_code in '' | *[!0-9]*) continue ;; esac
     _jpsi_is_over "$1" || continue
-    case $_jpsi_exit in *-stage_out.0) _jpsi_code=125 ;; esac
+    case $_jpsi_exit in *-stage_out*.0) _jpsi_code=125 ;; esac
     _jpsi_over=$_jpsi_code
   done
 }
@@ -242,7 +258,15 @@ echo "$_jpsi_count" >"$_jpsi_folder/start.1.$_jpsi_restart" || :
 _jpsi_mark=$_jpsi_run
 # A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
-_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
+# Sets _jpsi_used to the CPU time of the runner's children, in hundredths of a second, if the kernel tells it.
+_jpsi_used=''
+_jpsi_measure() {
+  {
+    IFS=' ' read -r _ _jpsi_name _ _ _ _ _ _ _ _ _ _ _ _ _ _jpsi_user _jpsi_system _ </proc/self/stat
+  } 2>/dev/null || return 0
+  case $_jpsi_name in *')') _jpsi_used=-$((_jpsi_user + _jpsi_system)) ;; esac
+}
+_jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }
 _jpsi_pids='' _jpsi_got='' _jpsi_begun=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _jpsi_pass() {
@@ -920,7 +944,9 @@ def test_batch_job_that_ends_by_a_signal_to_all_is_marked_as_signalled_first(
     os.killpg(pid, signal.SIGTERM)
     os.waitpid(pid, 0)
 
-    times = {it.name.removeprefix("a1.1."): it.stat().st_mtime_ns for it in batch.events.iterdir()}
+    times = {
+        without_usage(it.name.removeprefix("a1.1.")): it.stat().st_mtime_ns for it in batch.events.iterdir()
+    }
     # bash may lose the code of a process that ends as the signal arrives
     (end,) = times.keys() & {"exit.run.0", "exit.run.143"}
     assert times["signalled"] <= times[end]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ MARKER, QUEUE, ACCOUNTING, ABSENCE = Evidence.MARKER, Evidence.QUEUE, Evidence.A
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STOP = Stop(CANCEL, NOW)
+WAITING_STOP = Stop.from_content(Stop(CANCEL, NOW, was_waiting=True).content)
 LATE_STOP = Stop(CANCEL, NOW, is_late=True)
 # The clock of the client that cancels may have any time.
 HOUR = timedelta(hours=1)
@@ -176,6 +178,19 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
         {"queued": Observation(state=CANCELED, native_state="WORD", ran=False)},
         (CANCELED, None, Reason.CANCELLED, QUEUE),
     ),
+    "waited until jpsi cancelled it": (
+        {"queued": observed(CANCELED), "stop": WAITING_STOP},
+        (CANCELED, None, Reason.CANCELLED, QUEUE),
+    ),
+    "began just before jpsi cancelled it, says the job": (
+        {"queued": observed(CANCELED), "stop": WAITING_STOP, "markers": [STARTED]},
+        (ACTIVE, None, None, MARKER),
+    ),
+    "began just before jpsi cancelled it, says the queue": (
+        {"queued": attrs.evolve(observed(CANCELED), ran=True), "stop": WAITING_STOP},
+        None,
+    ),
+    "ran before jpsi cancelled it": ({"queued": observed(CANCELED), "stop": STOP}, None),
     "ended, and its marker may come": ({"queued": observed(COMPLETED, 0)}, None),
     "ended, and its marker never came": (
         {"queued": observed(COMPLETED, 0), "settled": True},

@@ -75,9 +75,13 @@ class Session:
             OSError: it cannot be written.
         """
         make_private_directory(root, "the directory for calls")
-        folder = root / uuid.uuid4().hex
-        make_directory(str(folder))
-        session = cls(folder, _locked(folder))
+        # under another name until it is locked, or else a process that recovers calls could take it
+        name = uuid.uuid4().hex
+        unlocked = root / f".{name}"
+        make_directory(str(unlocked))
+        lock = _locked(unlocked)
+        folder = unlocked.rename(root / name)
+        session = cls(folder, lock)
         make_directory(str(folder / "calls"))
         make_directory(str(folder / "functions"))
         _write(folder / "worker.py", Path(worker.__file__).read_bytes())
@@ -87,11 +91,14 @@ class Session:
     @classmethod
     def abandoned(cls, root: Path) -> Iterator[Self]:
         """Yield the sessions of processes that have ended, the oldest first, each locked by this process."""
-        folders = sorted(_folders(root), key=lambda it: it.stat().st_mtime)
-        for folder in folders:
-            check_private_directory(folder, "the folder of calls")
+        for folder in sorted(_folders(root), key=_changed):
+            session = None
+            # another process may remove it at this moment
             with contextlib.suppress(BlockingIOError, FileNotFoundError):
-                yield cls(folder, _locked(folder))
+                check_private_directory(folder, "the folder of calls")
+                session = cls(folder, _locked(folder))
+            if session is not None:
+                yield session
 
     def add_call(self, job_id: str, items: int, function: bytes, arguments: bytes) -> StoredCall:
         """Write what a job needs for its calls."""
@@ -149,8 +156,7 @@ def remove_old(root: Path, keep_time: timedelta) -> None:
     """Remove sessions without a process whose last call is older than `keep_time`."""
     oldest = time.time() - keep_time.total_seconds()
     for session in Session.abandoned(root):
-        calls = session.folder / "calls"
-        if (calls if calls.exists() else session.folder).stat().st_mtime < oldest:
+        if max(_changed(session.folder / "calls"), _changed(session.folder)) < oldest:
             session.remove()
         else:
             session.close()
@@ -158,8 +164,15 @@ def remove_old(root: Path, keep_time: timedelta) -> None:
 
 def _folders(root: Path) -> list[Path]:
     with contextlib.suppress(FileNotFoundError):
-        return [it for it in root.iterdir() if it.is_dir() and not it.is_symlink()]
+        return [it for it in root.iterdir() if it.is_dir() and not it.name.startswith(".")]
     return []
+
+
+def _changed(folder: Path) -> float:
+    """Return the time at which the entries of a folder changed; 0 if it does not exist."""
+    with contextlib.suppress(FileNotFoundError):
+        return folder.stat().st_mtime
+    return 0.0
 
 
 def _locked(folder: Path) -> int:

@@ -315,17 +315,21 @@ def _environment_name(resources: ResourceSpecV1, config: GridEngineConfig, total
     if is_on_one_node and one_node is not None:
         return one_node.replace(SLOTS_PLACEHOLDER, str(total))
     if spread is not None and SLOTS_PLACEHOLDER in spread:
-        per_node = total if nodes is None else resources.computed_processes_per_node * cores
-        if total % per_node == 0:
-            return spread.replace(SLOTS_PLACEHOLDER, str(per_node))
-        raise ValueError(
-            f"Grid Engine gives each node the same number of slots, and {total} slots are no multiple of "
-            f"{per_node}"
-        )
+        return _spread_name(spread, total, resources.computed_processes_per_node * cores if nodes else total)
     default = spread or one_node
     if nodes is None and not is_on_one_node and default is not None:
         return default
     raise ValueError(_missing_environment(total, nodes, is_on_one_node=is_on_one_node))
+
+
+def _spread_name(spread: str, total: int, per_node: int) -> str:
+    """Return the member of a family of environments that gives each node so many slots."""
+    if total % per_node == 0:
+        return spread.replace(SLOTS_PLACEHOLDER, str(per_node))
+    raise ValueError(
+        f"Grid Engine gives each node the same number of slots, and {total} slots are no multiple of "
+        f"{per_node}"
+    )
 
 
 def _missing_environment(total: int, nodes: int | None, *, is_on_one_node: bool) -> str:

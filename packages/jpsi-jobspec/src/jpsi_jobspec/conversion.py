@@ -137,17 +137,9 @@ def to_canonical(entry: Entry, user: object = None) -> Converted:
         outer = {key: getattr(entry, key) for key in ("id", "after", "steps", "lost", "constraints")}
         entry = attrs.evolve(inner, **outer)
     attributes = entry.attributes
-    unset = [name for name, value in attributes.environment.items() if value is None]
-    shape = entry.shape or ONE_SLOT
-    lost = [f"the variable {name} is not unset" for name in unset]
-    lost += [f"its dependency is left out: {it.id} ({it.when})" for it in entry.after]
-    lost += [f"the option {name} is left out" for name in (*entry.constraints, *attributes.options)]
-    if shape.pieces:
-        lost.append(f"only the first of its pieces is requested: {shape}")
-        shape = shape.pieces[0]
-    lost += ["memory is not requested"] if shape.memory else []
-    lost += [replicas] if replicas else []
-    lost += ["its steps are not done"] if entry.steps else []
+    whole = entry.shape or ONE_SLOT
+    shape = next(iter(whole.pieces), whole)
+    lost = [*_find_lost_parts(entry), *_find_lost_requests(entry, shape, replicas)]
     system: dict[str, Any] = {
         "duration": 0 if attributes.duration is None else attributes.duration.total_seconds(),
         "environment": {k: v for k, v in attributes.environment.items() if v is not None},
@@ -162,6 +154,23 @@ def to_canonical(entry: Entry, user: object = None) -> Converted:
         "attributes": {"system": system} if user is None else {"system": system, "user": user},
     }
     return Converted(content, (*lost, *entry.lost))
+
+
+def _find_lost_parts(entry: Entry) -> Iterator[str]:
+    unset = (name for name, value in entry.attributes.environment.items() if value is None)
+    yield from (f"the variable {name} is not unset" for name in unset)
+    yield from (f"its dependency is left out: {it.id} ({it.when})" for it in entry.after)
+    yield from (f"the option {name} is left out" for name in (*entry.constraints, *entry.attributes.options))
+
+
+def _find_lost_requests(entry: Entry, shape: Shape, replicas: str) -> Iterator[str]:
+    parts = {
+        f"only the first of its pieces is requested: {entry.shape}": entry.shape and entry.shape.pieces,
+        "memory is not requested": shape.memory,
+        replicas: replicas,
+        "its steps are not done": entry.steps,
+    }
+    yield from (sentence for sentence, is_lost in parts.items() if is_lost)
 
 
 def _graph(shape: Shape) -> dict[str, Any]:

@@ -22,10 +22,12 @@ _LIST = ("oarstat", "-f", "-J", "--sql")
 # all jobs of the user
 _OWN_JOBS = f"""exec oarstat -f -J --sql "job_user = '$(id -un)' AND {UNFINISHED} OR {NEWEST}\""""
 
-_NUMBERS = ("Job_Id", "array_id", "array_index", "submissionTime", "startTime", "stopTime")
-_TEXTS = ("state", "owner", "message", "queue")
-_LISTS = ("events", "types", "assigned_network_address")
-_OTHERS = ("name", "initial_request", "exit_code", "scheduledStart")
+_KINDS: Mapping[type, Sequence[str]] = {
+    int: ("Job_Id", "array_id", "array_index", "submissionTime", "startTime", "stopTime"),
+    str: ("state", "owner", "message", "queue"),
+    list: ("events", "types", "assigned_network_address"),
+}
+_REQUIRED = {"name", "initial_request", "exit_code", "scheduledStart"}.union(*_KINDS.values())
 _EVENT = frozenset({"type", "description", "date", "job_id", "event_id", "to_check"})
 
 
@@ -87,10 +89,8 @@ def _is_complete(native_id: str, job: _Job) -> bool:
     """Return True if a job has all required fields, and those agree that are printed twice."""
     return (
         isinstance(job, dict)
-        and job.keys() >= {*_NUMBERS, *_TEXTS, *_LISTS, *_OTHERS}
-        and all(type(job[name]) is int for name in _NUMBERS)
-        and all(isinstance(job[name], str) for name in _TEXTS)
-        and all(isinstance(job[name], list) for name in _LISTS)
+        and job.keys() >= _REQUIRED
+        and all(type(job[name]) is kind for kind, names in _KINDS.items() for name in names)
         and _is_wait_status(job["exit_code"] or 0)
         and all(event.keys() >= _EVENT for event in job["events"])
         and str(job["Job_Id"]) == native_id

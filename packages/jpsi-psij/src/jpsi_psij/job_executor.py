@@ -20,6 +20,7 @@ from .job import Callback, Job
 from .job_executor_config import JobExecutorConfig
 from .job_spec import spec_for_jpsi
 from .job_state import JobState
+from .listed_job import ListedJob
 from .listing import list_jobs
 
 #: The executors of psij that jpsi does not have, each with the advice for its users.
@@ -230,17 +231,23 @@ class JobExecutor:
                 continue
             # an array has the facts of the first of its elements
             matches = [Job()] if jobs is None else wanted.pop(listed.native_id, [])
-            for job in matches + wanted.pop(listed.array_id, []):
-                job.spec = job.spec or listed.spec
-                job.current_info = listed.info
-                job._native_id = job.native_id or listed.native_id
-                if job._jpsi_job is None:
-                    job._status = listed.status
-                found.append(job)
+            matches += wanted.pop(listed.array_id, [])
+            for job in matches:
+                _fill_in(job, listed)
+            found += matches
         return found
 
     def __str__(self) -> str:
         return f"{type(self).__name__}[{self.name}]"
+
+
+def _fill_in(job: Job, listed: ListedJob) -> None:
+    """Give a job what the batch system shows of it."""
+    job.spec = job.spec or listed.spec
+    job.current_info = listed.info
+    job._native_id = job.native_id or listed.native_id
+    if job._jpsi_job is None:
+        job._status = listed.status
 
 
 def _unread_descriptors() -> Iterator[str]:

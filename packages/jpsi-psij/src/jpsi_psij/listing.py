@@ -73,24 +73,27 @@ def stored_jobs(names: Collection[str], work_directory: Path | None) -> Iterator
         found = shown[job.id]
         if isinstance(found, jpsi.JpsiError):
             raise found
-        if found is None:
-            continue
-        resources = job.spec.resources
-        count = resources.computed_process_count if isinstance(resources, jpsi.ResourceSpecV1) else 1
-        host = job.origin.machine
-        yield ListedJob(
-            found.native_id,
-            JobStatus.of(job.status),
-            _spec_of(job.spec, job.directory, count),
-            JobInfo(
-                owner=owner,
-                wall_time=0 if job.started is None else int((now - job.started).total_seconds()),
-                submission_time=job.submitted.astimezone(),
-                dispatch_time=None if job.started is None else job.started.astimezone(),
-                resourcelist=[] if host is None else [{"name": host, "procs": count}],
-                submit_host=platform.node(),
-            ),
-        )
+        if found is not None:
+            yield _listed_job(job, found.native_id, now, owner)
+
+
+def _listed_job(job: jpsi_engine.job_store.StoredJob, native_id: str, now: datetime, owner: str) -> ListedJob:
+    resources = job.spec.resources
+    count = resources.computed_process_count if isinstance(resources, jpsi.ResourceSpecV1) else 1
+    host = job.origin.machine
+    return ListedJob(
+        native_id,
+        JobStatus.of(job.status),
+        _spec_of(job.spec, job.directory, count),
+        JobInfo(
+            owner=owner,
+            wall_time=0 if job.started is None else int((now - job.started).total_seconds()),
+            submission_time=job.submitted.astimezone(),
+            dispatch_time=None if job.started is None else job.started.astimezone(),
+            resourcelist=[] if host is None else [{"name": host, "procs": count}],
+            submit_host=platform.node(),
+        ),
+    )
 
 
 def _spec_of(spec: jpsi.JobSpec, directory: Path, count: int) -> JobSpec:

@@ -11,12 +11,11 @@ import attrs
 import jpsi
 
 from .. import messages
-from ..output import format_size
+from ..output import align, format_size
 
 # The mark of the default queue.
 _DEFAULT = "*"
 _UNKNOWN = "-"
-_GAP = "  "
 
 
 def queues(executor: str | None, *, as_json: bool) -> int:
@@ -41,9 +40,7 @@ def render_table(queues: Sequence[jpsi.Queue]) -> str:
     headings = rows[0] if rows else {}
     columns = [name for name in headings if any(row[name] != _UNKNOWN for row in rows)]
     lines = [columns, *([row[name] for name in columns] for row in rows)]
-    sizes = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = (_GAP.join(f"{cell:{size}}" for cell, size in zip(line, sizes, strict=True)) for line in lines)
-    return "".join(f"{line.rstrip()}\n" for line in padded)
+    return align(lines)
 
 
 _YES_OR_NO = {True: "yes", False: "no", None: _UNKNOWN}

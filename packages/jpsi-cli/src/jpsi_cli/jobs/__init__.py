@@ -5,4 +5,4 @@ They select jobs by the words of the user, recall them through their executors, 
 
 from __future__ import annotations
 
-from .commands import CANCEL, EXPLAIN, HOLD, LOGS, LS, RELEASE, SHOW, TOP, WAIT
+from .commands import CANCEL, EXPLAIN, HOLD, LOGS, LS, RELEASE, SHOW, TOP, USAGE, WAIT

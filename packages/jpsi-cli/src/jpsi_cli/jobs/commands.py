@@ -13,6 +13,7 @@ from ..options import (
     LOGS_PARAMETERS,
     LS_PARAMETERS,
     SHOW_PARAMETERS,
+    USAGE_PARAMETERS,
     WAIT_PARAMETERS,
     command,
     json_option,
@@ -31,6 +32,10 @@ def _check_ls(
     if is_all and since is not None:
         return "--all and --since exclude each other; use one of them"
     return "--watch needs a terminal" if is_watching and not os.isatty(messages.STDOUT) else None
+
+
+def _check_usage(*, jobs: tuple[str, ...], since: str | None, **_: object) -> str | None:
+    return None if jobs or since is not None else "name jobs, or a time: --since 7d"
 
 
 def _top() -> int:
@@ -121,6 +126,35 @@ EXPLAIN = command(
 Exit codes:
   0  the jobs were explained
   2  a mistake in the command line: JOB means no job, or is the beginning of several ids
+  125  jpsi failed
+""",
+)
+
+#: `jpsi usage`
+USAGE = command(
+    "usage",
+    "jobs.usage:usage",
+    USAGE_PARAMETERS,
+    check=_check_usage,
+    short_help="Show what jobs used of what they requested, and what to request.",
+    help=f"""Show how much time, how many cores and how much memory jobs that have ended used, and the share
+    of what they requested; and what a job like them may request.
+
+    CORES is how many were busy on average. Memory with >= is that of the largest process alone. A - stands
+    for what nothing has measured.
+
+    {_JOB_HELP}
+    """,
+    epilog="""\b
+Examples:
+  jpsi usage sim-1
+  jpsi usage --since 7d
+  jpsi submit --like sim-1 --name sim-2 -- ./solve case-2
+
+\b
+Exit codes:
+  0  the jobs were shown
+  2  a mistake in the command line: JOB means no job, or is not unique
   125  jpsi failed
 """,
 )

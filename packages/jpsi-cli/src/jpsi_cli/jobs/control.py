@@ -78,12 +78,12 @@ def _cancel_by_executor(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError
 
 def hold(*, jobs: Sequence[str]) -> int:
     """Keep jobs from starting, and return the exit code."""
-    return _control_each(jobs, jpsi.JobExecutor.hold, job_store.hold_deferred)
+    return _control_each(jobs, "held", jpsi.JobExecutor.hold, job_store.hold_deferred)
 
 
 def release(*, jobs: Sequence[str]) -> int:
     """Let held jobs start, and return the exit code."""
-    return _control_each(jobs, _release, _release_deferred)
+    return _control_each(jobs, "released", _release, _release_deferred)
 
 
 def _release(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
@@ -109,6 +109,7 @@ def _release_deferred(jobs: Mapping[str, Deferral]) -> ControlledJobs:
 
 def _control_each(
     words: Sequence[str],
+    done: str,
     act: Callable[[jpsi.JobExecutor, jpsi.Job], None],
     act_on_deferred: Callable[[Mapping[str, Deferral]], ControlledJobs],
 ) -> int:
@@ -129,4 +130,7 @@ def _control_each(
         except jpsi.JpsiError as e:
             failures[followed.id] = e
     report_failures(failures)
+    others = len({job.id for job in jobs} - failures.keys())
+    if failures and others:
+        messages.error(f"{others} of the {len(jobs)} jobs were {done} all the same")
     return exit_codes.JPSI if failures else 0

@@ -52,6 +52,8 @@ class JobFacts:
     errors: Sequence[str] = ()
     #: The requests for which no queue can ever start the job, with the numbers: a sentence for each.
     excess: Sequence[str] = ()
+    #: How much memory it requested and used; empty if one of the two is not known.
+    memory: str = ""
     #: The jobs that it depends on, with their states: a sentence for each.
     dependencies: Sequence[str] = ()
 
@@ -174,6 +176,8 @@ def _describe_end(facts: JobFacts) -> str:
 
 def _advice_on_leftovers(facts: JobFacts) -> Iterator[str]:
     """Yield what the user should know of a job that has ended, whatever its final status is."""
+    if facts.memory:
+        yield facts.memory
     if facts.reruns:
         times = "once" if facts.reruns == 1 else f"{facts.reruns} times"
         yield f"the batch system has started it again {times} since; that did nothing, as it had ended"
@@ -299,6 +303,13 @@ _ERROR_PATTERNS = (
     ),
     (r"no space left on device|disk quota exceeded", "the disk is full, or your quota used up: make room"),
     (r"(?P<what>[^\s:'\"]+)['\"]?: permission denied", "{what} may not be read, written or executed by you"),
+    (
+        (
+            r"no such file or directory: ['\"]?(?P<what>/[^\s'\"]+)|"
+            r"(?P<name>(?<![^\s:'\"])/[^\s:'\"]+)['\"]?: no such file or directory"
+        ),
+        "{what} does not exist on the node",
+    ),
     (
         (
             r"no such file or directory: ['\"]?(?P<what>[^\s'\"]+)|"

@@ -20,11 +20,13 @@ from ..stored_jobs import (
     describe_dependencies,
     index_list,
     job_title,
+    read_usage,
     recall_jobs,
     select_job,
     select_jobs,
 )
 from .diagnosis import Diagnosis, JobFacts, diagnose
+from .usage import describe_memory
 
 # How much of standard error is read, and how many lines of it are shown.
 _BYTES = 8192
@@ -42,12 +44,13 @@ def explain(*, jobs: Sequence[str], as_json: bool) -> int:
         others = more if len(alike) > 1 else ""
         if not as_json and (len(groups) > 1 or others or alike[0].array_index is not None):
             messages.show(messages.printable(f"==> {job_title(alike[0])}{others} <==\n"))
-        _explain(alike[0], as_json=as_json)
+        _explain(alike, as_json=as_json)
     return 0
 
 
-def _explain(found: StoredJob, *, as_json: bool) -> None:
-    facts = _facts(found)
+def _explain(alike: Sequence[StoredJob], *, as_json: bool) -> None:
+    found = alike[0]
+    facts = _facts(found, (found.array_id if len(alike) > 1 else None) or found.id)
     diagnosis = diagnose(facts)
     if as_json:
         content = {
@@ -64,12 +67,15 @@ def _explain(found: StoredJob, *, as_json: bool) -> None:
 
 def render_explanation(job: StoredJob) -> str:
     """Return why a job is in its state, for people."""
-    facts = _facts(job)
+    facts = _facts(job, job.id)
     return _render(job, facts, diagnose(facts))
 
 
-def _facts(job: StoredJob) -> JobFacts:
-    """Return the facts about a job; query its batch system if the job has not ended."""
+def _facts(job: StoredJob, shown_id: str) -> JobFacts:
+    """Return the facts about a job; query its batch system if the job has not ended.
+
+    While it has not, the advice names `shown_id`, such as the id of its array.
+    """
     status, info, is_missing, executor = job.status, None, False, None
     if not status.final:
         job, status, info, is_missing, executor = _query(job)
@@ -79,9 +85,9 @@ def _facts(job: StoredJob) -> JobFacts:
     return JobFacts(
         status=status,
         spec=job.spec,
-        job=job.id,
+        job=job.id if status.final else shown_id,
         directory=job.directory,
-        remark=None if status.final else job.remark,
+        remark=None if status.final else job.remark_about(shown_id),
         is_unsent=job.is_unsent,
         is_deferred=job.deferral is not None,
         missing_in=job.origin.name if is_missing else "",
@@ -93,6 +99,7 @@ def _facts(job: StoredJob) -> JobFacts:
         errors=_last_lines(job) if status.state is jpsi.JobState.FAILED else (),
         excess=() if executor is None or status.state is not jpsi.JobState.QUEUED else _excess(job, executor),
         dependencies=describe_dependencies(job),
+        memory=describe_memory(read_usage(job).memory),
     )
 
 

@@ -178,6 +178,7 @@ def _array_cells(row: Row, now: datetime) -> dict[str, str]:
         "INDEX": "",
         "STATE": summarize_states(counts),
         "CODE": "",
+        "AGE": format_age(now - min(it.job.created for it in row.members)),
         "RAN": "",
         "NOTE": failure,
     }
@@ -229,7 +230,8 @@ def note(row: Row) -> str:
     if status.final:
         is_plain = status.reason in {jpsi.Reason.EXIT_CODE, jpsi.Reason.CANCELLED}
         return "" if is_plain else status.message or ""
-    return row.job.remark or status.message or ""
+    shown_id = (row.job.array_id if row.members else None) or row.job.id
+    return row.job.remark_about(shown_id) or status.message or ""
 
 
 def _format_runtime(row: Row, now: datetime) -> str:

@@ -246,7 +246,7 @@ def _screen(rows: Sequence[Row], now: datetime) -> str:
     # the newest jobs are shown if there are too many lines
     max_rows = max(1, terminal.height() - 3)
     shown = [*table[:1], *table[1:][-max_rows:]]
-    counts = Counter(row.status.state for row in rows)
+    counts = Counter(it.status.state for row in rows for it in row.members or [row])
     hidden = len(table) - len(shown)
     head = f"jpsi ls  {now.astimezone():%H:%M:%S}  {summarize_states(counts) or 'no jobs'}"
     head += f"  ({hidden} older not shown)" if hidden else ""

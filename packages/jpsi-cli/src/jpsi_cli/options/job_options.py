@@ -77,6 +77,13 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         "NAME",
         "Remove a file or directory of the job's directory after stage-out. Can be repeated.",
     ),
+    _resource_option(
+        "--like",
+        "JOB",
+        "Request what JOB did, but the time and memory that it used and a fifth more, if they are known. "
+        "Other options override that.",
+        shell_complete=completion.jobs,
+    ),
     _resource_option("--nodes -N", "N", "Nodes to allocate."),
     _resource_option("--processes -n", "N", "Processes in total."),
     _resource_option("--processes-per-node", "N", "Processes on each node."),

@@ -197,6 +197,13 @@ LOGS_PARAMETERS: tuple[click.Parameter, ...] = (
     JOBS,
 )
 
+#: Of `jpsi usage`.
+USAGE_PARAMETERS: tuple[click.Parameter, ...] = (
+    option("--since", "TIME", "Show jobs that ended within this time, such as 7d."),
+    JSON,
+    click.Argument(["jobs"], nargs=-1, metavar="[JOB]...", shell_complete=completion.jobs),
+)
+
 #: Of `jpsi attach`.
 ATTACH_PARAMETERS: tuple[click.Parameter, ...] = (
     executor_option(

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from .follower import Follower
     from .outcome import describe_end, status_json
     from .progress import summarize_states
-    from .quantities import format_size
+    from .quantities import format_about, format_size
+    from .table import align
     from .terminal import Paint, plain
 else:
     # Each command uses a part of it.
@@ -27,7 +28,8 @@ else:
             ".follower": "Follower",
             ".outcome": "describe_end status_json",
             ".progress": "summarize_states",
-            ".quantities": "format_size",
+            ".quantities": "format_about format_size",
+            ".table": "align",
             ".terminal": "Paint plain",
         },
     )

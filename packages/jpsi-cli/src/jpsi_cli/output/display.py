@@ -143,7 +143,7 @@ class Terminal(Display):
     def cancelling(self) -> str:
         """Confirm Ctrl-C, on the line below the terminal's `^C`."""
         how = "press Ctrl-C again to exit without waiting for the end"
-        return "\n" + self._line("cancelling", "yellow", how)
+        return "\n" + self._line("cancelling:", "yellow", how)
 
     def _line(self, word: str, colour: str | None, detail: str) -> str:
         from rich.text import Text  # noqa: PLC0415  the console has imported it

@@ -15,6 +15,8 @@ from jpsi import parse_duration
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,9})?"
 _SIZE = re.compile(rf"(?P<number>{_NUMBER})(?P<unit>[kmgtp]?)(?:i?b)?", re.IGNORECASE)
+# From here on, a decimal place adds nothing.
+_DIGITS = 10
 _UNITS_OF_TIME = ("hours", "minutes", "seconds")
 _SLURM_TIME = re.compile(r"(?:(?P<days>[0-9]{1,6})-)?(?P<rest>[0-9]{1,9}(?::[0-9]{1,9}){0,2})")
 _COUNT = re.compile("[0-9]{1,15}")
@@ -87,6 +89,17 @@ def parse_size(text: str) -> int:
         msg = f"{text!r} is zero; a job needs memory"
         raise ValueError(msg)
     return number
+
+
+def format_about(count: float) -> str:
+    """Return a number of bytes with two digits or more, for people.
+
+    >>> [format_about(it) for it in (1000, 3.14 * 1024**3, 313 * 1024**2)]
+    ['1000', '3.1G', '313M']
+    """
+    unit = max((it for it in _UNITS if count >= _UNITS[it]), key=_UNITS.__getitem__, default="")
+    number = count / _UNITS[unit]
+    return f"{number:.1f}{unit.upper()}" if unit and number < _DIGITS else f"{number:.0f}{unit.upper()}"
 
 
 def format_size(count: int) -> str:

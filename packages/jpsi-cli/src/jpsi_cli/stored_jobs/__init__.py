@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .dependencies import *
     from .recall import *
     from .selection import *
+    from .usage import *
     from .waiting import *
 else:
     # Most commands use a part of it, and `jpsi run` hardly any.
@@ -38,6 +39,7 @@ else:
                 "index_list job_title job_with_index match_jobs select_job select_jobs select_live_jobs "
                 "short_ids"
             ),
+            ".usage": "Amount Usage read_usage",
             ".waiting": "wait_for_ends",
         },
     )

@@ -93,8 +93,7 @@ def await_submission(jobs: Iterable[StoredJob], deadline: float | None = None) -
         if it.id not in submitted_ids | failures.keys() and (deferral := _deferral(it)) is not None
     }:
         held = {job_id for job_id, deferral in deferred.items() if deferral.is_held(job_id)}
-        for job_id in sorted(held - reported):
-            messages.error(f"job {job_id} is held: jpsi release {job_id}")
+        _report_held([it for it in jobs if it.id in held - reported])
         reported |= held
         due = {job_id: it for job_id, it in deferred.items() if job_id not in held}
         refused = processes.start(due.values())
@@ -109,6 +108,18 @@ def await_submission(jobs: Iterable[StoredJob], deadline: float | None = None) -
         submitted_ids |= settled.jobs.keys()
         failures |= {**gone, **settled.failures}
     return AwaitedJobs(jobs, deferred.keys() - failures.keys(), failures)
+
+
+def _report_held(jobs: Iterable[StoredJob]) -> None:
+    """Report that jobs are held, those of an array in one line."""
+    arrays: dict[str, list[StoredJob]] = {}
+    for job in jobs:
+        arrays.setdefault(job.array_id or job.id, []).append(job)
+    for name, held in arrays.items():
+        if len(held) == 1:
+            messages.error(f"job {held[0].id} is held: jpsi release {held[0].id}")
+        else:
+            messages.error(f"{len(held)} jobs of the array {name} are held: jpsi release {name}")
 
 
 def _deferral(job: StoredJob) -> Deferral | None:

@@ -37,8 +37,11 @@ def make_spec(
         spec.executable = executable
         spec.arguments = arguments if is_expanding else [jpsi.escape(argument) for argument in arguments]
     problems: list[str] = []
+    if like := options.get("like"):
+        # the other options override it
+        _request_like(spec, str(like))
     for name, value in options.items():
-        if value is None or value is False or value == ():
+        if value is None or value is False or value == () or name == "like":
             continue
         try:
             _FIELDS[name](spec, value)
@@ -79,7 +82,7 @@ def _flag(
     return lambda spec, _: setattr(section(spec), field, value)
 
 
-def _resources(spec: jpsi.JobSpec) -> jpsi.ResourceSpec:
+def _resources(spec: jpsi.JobSpec) -> jpsi.ResourceSpecV1:
     if spec.resources is None:
         spec.resources = jpsi.ResourceSpecV1()
     # the command line cannot say which of several kinds of slots it means
@@ -110,6 +113,20 @@ def _stream(text: str) -> Path:
         msg = "'-' is not supported; name a file. Without the option, output is shown and input is empty"
         raise ValueError(msg)
     return Path(text)
+
+
+def _request_like(spec: jpsi.JobSpec, word: str) -> None:
+    from ..stored_jobs import listed_jobs, read_usage, select_jobs  # noqa: PLC0415  rarely needed
+
+    found = select_jobs([word], listed_jobs())
+    used = [read_usage(it) for it in found if it.status.final]
+    times, sizes = [it.suggested_time for it in used], [it.suggested_memory for it in used]
+    spec.resources, spec.attributes.duration = found[0].spec.resources, found[0].spec.attributes.duration
+    # what several jobs need, such as those of an array, is what the largest needs
+    if known_times := [it for it in times if it is not None]:
+        spec.attributes.duration = max(known_times)
+    if known_sizes := [it for it in sizes if it is not None]:
+        _resources(spec).memory = max(known_sizes)
 
 
 def _warning(text: str) -> tuple[str, float]:

@@ -60,9 +60,7 @@ class ResourceSpecV1(ResourceSpec):
 
     @classmethod
     def uneven(cls, *, process_count: int | None = None, **fields: Any) -> Self:  # noqa: ANN401  those of the class
-        """Return resources of which the last nodes may have fewer processes than the first.
-
-        A program that assigns the counts one by one gets the same.
+        """Return resources, as assignment makes them: the last nodes may have fewer processes than the first.
 
         >>> ResourceSpecV1.uneven(process_count=10, processes_per_node=3).computed_node_count
         4

@@ -16,8 +16,6 @@ import attrs
 from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
 
-#: The signals that batch systems and users send to a job, to end it or to notify it.
-SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
 _LICENSE = re.compile(r"(?P<name>[A-Za-z][\w.@-]*)(?::(?P<count>[1-9][0-9]{0,8}))?", re.ASCII)
 
 

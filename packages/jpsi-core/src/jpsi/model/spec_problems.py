@@ -19,9 +19,11 @@ import attrs
 
 from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_native_id
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
-from jpsi.model.spec import SIGNALS, JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.variable_references import expand
 
+#: The signals that batch systems and users send to a job, to end it or to notify it.
+SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
 #: The form of an environment variable's name (POSIX 8.1, the names a shell can handle).
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 

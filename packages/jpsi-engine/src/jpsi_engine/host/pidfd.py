@@ -17,6 +17,7 @@ _PIDFD_GET_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11
 _PIDFD_INFO_SIZE = 64
 _PIDFD_INFO_EXIT = 1 << 3
 _EXIT_CODE_OFFSET = 60
+_KIBIBYTE = 1024
 
 
 def open_pidfd(pid: int) -> int:
@@ -31,19 +32,30 @@ def open_pidfd(pid: int) -> int:
     return os.pidfd_open(pid)
 
 
-def wait_status(fd: int, *, is_child: bool) -> int | None:
+def reap(fd: int) -> tuple[int, int | None] | None:
+    """Reap an ended child; return its status, as wait(2) reports it, and its peak memory in bytes.
+
+    The memory is that of the largest process that it was or waited for; None if that was no larger than this
+    process, from which Linux counts a part until the child has executed its program. The result is None if
+    the child has not ended yet, or is not one.
+    """
+    try:
+        ended = os.waitid(os.P_PIDFD, fd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None:
+            return None
+        # Only wait4(2) reports the memory. No other process gets this pid before the child is reaped.
+        pid, status, used = os.wait4(ended.si_pid, os.WNOHANG)
+    except ChildProcessError:
+        return None  # the application collects every child, or ignores SIGCHLD
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return (status, used.ru_maxrss * _KIBIBYTE if used.ru_maxrss > own else None) if pid else None
+
+
+def wait_status(fd: int) -> int | None:
     """Return the status of an ended process, as wait(2) reports it; None if it is unknown, or not ended yet.
 
-    A child is reaped by this call.
+    A child has to be reaped before.
     """
-    if is_child:
-        try:
-            result = os.waitid(os.P_PIDFD, fd, os.WEXITED | os.WNOHANG)
-        except ChildProcessError:
-            result = None  # the application collects every child, or ignores SIGCHLD
-        if result is not None:
-            exited = result.si_code == os.CLD_EXITED
-            return result.si_status << 8 if exited else result.si_status
     info = bytearray(_PIDFD_INFO_SIZE)
     struct.pack_into("Q", info, 0, _PIDFD_INFO_EXIT)
     try:

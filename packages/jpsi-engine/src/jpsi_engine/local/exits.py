@@ -52,6 +52,8 @@ class Watched:
     has_pidfd_slot: bool = False
     #: Its wait status, as wait(2) reports it.
     status: int | None = None
+    #: The peak memory, in bytes, of the largest of its processes; None if it is not known.
+    memory: int | None = None
     #: The number of times that the wait status may still be read from the kernel.
     retries: int = _STATUS_RETRIES
     #: The number of times that the sink raised an exception.
@@ -67,6 +69,8 @@ class Exit:
     wait_status: int | None
     #: True if a later request cannot give more.
     is_last: bool
+    #: The peak memory, in bytes, of the largest of its processes; None if it is not known.
+    memory: int | None = None
 
 
 class Sink(Protocol):
@@ -236,10 +240,9 @@ class ExitWatch:
         """Give a sink the ends of processes, each with its pidfd if there is one."""
         for fd, watched in ended:
             if watched.status is None and fd is not None:
-                watched.status = pidfd.wait_status(fd, is_child=watched.is_child)
-        exits = [
-            Exit(watched.token, watched.status, fd is None or watched.retries == 0) for fd, watched in ended
-        ]
+                reaped = pidfd.reap(fd) if watched.is_child else None
+                watched.status, watched.memory = reaped or (pidfd.wait_status(fd), None)
+        exits = [Exit(it.token, it.status, fd is None or it.retries == 0, it.memory) for fd, it in ended]
         try:
             undecided = {id(token) for token in sink.on_exits(exits)}
         except Exception:

@@ -284,6 +284,9 @@ def _start_time(pid: int, tick: int) -> int:
 
 def main() -> None:
     """Serve the client at the other ends of the sockets."""
+    # a pipe of the client's that this process kept would not end before it
+    os.closerange(3, REQUESTS_FD)
+    os.closerange(REQUESTS_FD + 1, os.sysconf("SC_OPEN_MAX"))
     os.set_inheritable(REQUESTS_FD, False)  # noqa: FBT003
     requests = socket.socket(fileno=REQUESTS_FD)
     _, found, _, _ = requests.recvmsg(MAX_BYTES, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)

@@ -12,8 +12,9 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -191,7 +192,8 @@ class Supervisor:
         # before the markers are read: its parent leaves them before it collects the process
         uncollected = {it.token.job_id for it in exits_ if it.token.is_uncollected()}
         # If the markers cannot be read, this raises, and the watch calls again.
-        markers = self._collect([exit_.token for exit_ in exits_])
+        memory = {(it.token.spool_id, it.token.attempt): it.memory for it in exits_ if it.memory is not None}
+        markers = self._collect([exit_.token for exit_ in exits_], memory=memory)
         now = datetime.now(UTC)
         undecided = []
         for exit_ in exits_:
@@ -222,9 +224,15 @@ class Supervisor:
                 if job.spool_id == spool_id and found:
                     self._conclude(job, found)
 
-    def _collect(self, jobs: list[SupervisedProcess], *, only_new: bool = False) -> dict[str, list[Marker]]:
+    def _collect(
+        self,
+        jobs: list[SupervisedProcess],
+        *,
+        only_new: bool = False,
+        memory: Mapping[tuple[str, int], int] = MappingProxyType({}),
+    ) -> dict[str, list[Marker]]:
         by_id = {job.spool_id: job for job in jobs if job.has_runner}
-        found = self._spool.collect(by_id, only_new=only_new)
+        found = self._spool.collect(by_id, only_new=only_new, memory=memory)
         return {spool_id: _of_attempt(by_id[spool_id], found[spool_id]) for spool_id in found}
 
     def _conclude(self, job: SupervisedProcess, markers: list[Marker]) -> None:

@@ -42,6 +42,8 @@ _LONE_POLLS = 2
 _LAPSE = 4
 # In shortest intervals: how long a cancel may take before it is repeated.
 _REPEAT_INTERVALS = 2
+# A job that is judged so soon needs no file about its absence.
+_SOON_SECONDS = 1.0
 # The most missing jobs of which one poll stores the absence for later processes; each takes a file.
 _MOST_STORED = 1000
 
@@ -432,6 +434,14 @@ class JobMonitor(Publisher):
         times = (since + self._grace for since in ended if since is not None)
         self._settle_time = min((it for it in times if it > now), default=None)
 
+    def _is_about_to_settle(self, job: JobView, now: float) -> bool:
+        """Return True if this process judges an ended job in a moment, and has followed it for a while.
+
+        A process that ends at once stores what it has seen, so that a later one need not wait again.
+        """
+        settles = self._grace if job.ended_since is None else job.ended_since + self._grace - now
+        return is_final(job.queued) and 0 < settles <= _SOON_SECONDS and now - job.since >= _FRESH_SECONDS
+
     def next_settle_time(self) -> float | None:
         """Return when to call `settle`; None while no job is known to have ended and still waits for that."""
         return self._settle_time
@@ -481,6 +491,7 @@ class JobMonitor(Publisher):
                 for job in jobs
                 if job.has_left_queue
                 and job.has_runner
+                and not self._is_about_to_settle(job, now)
                 and snapshot.covers(job.native_id, job.since)
                 and self.get(job.job_id) is job
             }

@@ -9,7 +9,7 @@ again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import attrs
 
@@ -32,11 +32,22 @@ _STREAMS = " 2>&8 8>&-"
 FUNCTIONS = """\
 # A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
-_jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }"""
+# Sets _jpsi_used to the CPU time of the runner's children, in hundredths of a second, if the kernel tells it.
+_jpsi_used=''
+_jpsi_measure() {
+  {
+    IFS=' ' read -r _ _jpsi_name _ _ _ _ _ _ _ _ _ _ _ _ _ _jpsi_user _jpsi_system _ </proc/self/stat
+  } 2>/dev/null || return 0
+  case $_jpsi_name in *')') _jpsi_used=-$((_jpsi_user + _jpsi_system)) ;; esac
+}
+_jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }"""
 
 
 class Frame(Protocol):
     """The parts of the script that depend on the system that starts and ends the job."""
+
+    #: True if every process of the job is a descendant of the runner, whatever the launcher.
+    has_all_processes: ClassVar[bool] = False
 
     def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
         """Make the claim, or exit; then define the functions for markers and set the traps."""
@@ -83,6 +94,7 @@ class Frame(Protocol):
 class ProcessFrame(Frame):
     """The frame of processes of this machine."""
 
+    has_all_processes: ClassVar[bool] = True
     #: The umask of the job as a word of shell; the default starts a process to find it out.
     umask: str = "$(umask)"
 

@@ -64,7 +64,7 @@ _jpsi_judge() {
     _jpsi_code=${_jpsi_exit##*.}
     case $_jpsi_code in '' | *[!0-9]*) continue ;; esac
     _jpsi_is_over "$1" || continue
-    case $_jpsi_exit in *-stage_out.0) _jpsi_code=@SETUP@ ;; esac
+    case $_jpsi_exit in *-stage_out*.0) _jpsi_code=@SETUP@ ;; esac
     _jpsi_over=$_jpsi_code
   done
 }

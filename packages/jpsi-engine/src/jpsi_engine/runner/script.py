@@ -54,6 +54,9 @@ def runner_lines(run: Run) -> Iterator[str]:
             command.env_command, run.rank_variables, further_lines, kept_variables=run.kept_variables
         )
     yield from run.frame.begin(f"{run.events}/{run.job_id}.{run.attempt}", run.folder, run.attempt)
+    if run.starts_processes and not run.frame.has_all_processes:
+        # a launcher may start them on other nodes, or have a daemon start them
+        yield "_jpsi_measure() { :; }"
     if run.warning is not None:
         yield note_start()
     if run.uses_home:

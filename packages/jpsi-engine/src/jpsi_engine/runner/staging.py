@@ -109,6 +109,7 @@ _jpsi_note() {{ [ "$1" != signalled ] || _jpsi_signalled=1; umask 077; true >"$_
 # If sleep(1) does not accept fractions, it returns at once.
 _OUTCOME = """\
 _jpsi_end() {{
+  _jpsi_measure
   _jpsi_outcome={success}
   if [ "$2" -ne 0 ]; then
     _jpsi_outcome={error}
@@ -130,10 +131,10 @@ _jpsi_end() {{
 _RECORD_OUTCOME = """\
   )
   case $? in
-  0) _jpsi_note "exit.$1.$2" ;;
-  {cleanup_code}) _jpsi_note "exit.$1{also}{cleanup}.$2" ;;
+  0) _jpsi_note "exit.$1$_jpsi_used.$2" ;;
+  {cleanup_code}) _jpsi_note "exit.$1{also}{cleanup}$_jpsi_used.$2" ;;
   *)
-    _jpsi_note "exit.$1{also}{stage_out}.$2"
+    _jpsi_note "exit.$1{also}{stage_out}$_jpsi_used.$2"
     # a job that depends on the success of this one must not start without its results
     [ "$2" -ne 0 ] || exit {code} ;;
   esac

@@ -36,6 +36,7 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import attrs
@@ -57,7 +58,7 @@ from jpsi_engine.spool.retry_writer import RetryWriter
 from jpsi_engine.spool.roots import Root
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.stage_out_files import STAGE_OUT_FILE, StageOutFiles
-from jpsi_engine.verdict import Marker, parse, scan
+from jpsi_engine.verdict import Marker, name_with_memory, parse, scan
 
 #: The file name that says that another machine has submitted a job or an array.
 FOUND = "found"
@@ -369,6 +370,7 @@ class Spool:
         *,
         only_new: bool = False,
         enter: Callable[[str], object] = lambda _: None,
+        memory: Mapping[tuple[str, int], int] = MappingProxyType({}),
     ) -> dict[str, list[Marker]]:
         """Move the markers of these jobs from `events` into their folders, and return all of their markers.
 
@@ -377,6 +379,8 @@ class Spool:
             only_new: leave out jobs without a new marker.
             enter: called with the id of a job that has left a marker and has no folder; it may make the
                 folder.
+            memory: the bytes of memory that attempts of these jobs have used, which their exit markers then
+                say.
 
         Raises:
             PermissionError: other users can change the root, its folders or a directory that leads there.
@@ -395,7 +399,7 @@ class Spool:
         consumed_ids, unmoved_markers = set[str](), dict[str, list[Marker]]()
         for marker in new:
             try:
-                is_consumed = self.consume(marker, enter)
+                is_consumed = self.consume(marker, enter, memory.get((marker.job_id, marker.attempt)))
             except OSError as e:
                 # The disk is full or read-only: the marker counts although it could not be moved.
                 self.retry_writer.failed(e)
@@ -420,22 +424,26 @@ class Spool:
         """Return the markers that this process or another has moved into the job's folder."""
         return _scan_if_exists(self.folder(job_id))
 
-    def consume(self, marker: Marker, enter: Callable[[str], object] = lambda _: None) -> bool:
+    def consume(
+        self, marker: Marker, enter: Callable[[str], object] = lambda _: None, memory: int | None = None
+    ) -> bool:
         """Move a marker into its job's folder, unless another process has done so.
 
         Returns True if the folder has it. The marker stays in `events` while the folder does not exist: a
         folder that another machine made may become visible on this one later.
         """
-        if self._move(marker):
+        # memory comes after the CPU time in the name
+        name = marker.name if memory is None or marker.cpu is None else name_with_memory(marker, memory)
+        if self._move(marker, name):
             return True
         with contextlib.suppress(OSError):
             enter(marker.job_id)
-        return self._move(marker)
+        return self._move(marker, name)
 
-    def _move(self, marker: Marker) -> bool:
+    def _move(self, marker: Marker, name: str) -> bool:
         folder = self.folder(marker.job_id)
         try:
-            os.rename(f"{self.events}/{marker.name}", f"{folder}/{marker.name}")  # noqa: PTH104
+            os.rename(f"{self.events}/{marker.name}", f"{folder}/{name}")  # noqa: PTH104
         except FileNotFoundError:
             return os.path.isdir(folder)  # noqa: PTH112
         return True

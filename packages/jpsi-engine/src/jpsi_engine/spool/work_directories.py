@@ -6,6 +6,7 @@ The job store lists the jobs in all of them. It leaves out, with a warning, thos
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 from collections.abc import Iterator
@@ -45,13 +46,19 @@ def find_spools(directory: Path) -> Iterator[SpoolFolder]:
         # the warning for a spool in it would say so itself
         problem = ownership.refusal(directory, is_way=True)
         if problem is not None:
-            log.warning("the work directory %s is not safe to use: %s; or choose another", directory, problem)
+            _warn_once(f"the work directory {directory} is not safe to use: {problem}; or choose another")
     for it in found:
         problem = ownership.refusal(it.root)
         if problem is None:
             yield it
         else:
-            log.warning("the jobs in %s are left out: %s", it.root, problem)
+            _warn_once(f"the jobs in {it.root} are left out: {problem}")
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    # a program may list jobs again and again
+    log.warning("%s", message)
 
 
 def _spools(directory: Path) -> Iterator[SpoolFolder]:

@@ -56,16 +56,26 @@ class Control:
         self._request_poll([job for job in jobs if job.job_id not in refused])
         return refused
 
-    def _record_stops(self, jobs: Sequence[JobView], unmet: str) -> dict[str, JpsiError]:
+    def _record_stops(
+        self, jobs: Sequence[JobView], unmet: str, seen: Mapping[str, Observation]
+    ) -> dict[str, JpsiError]:
         """Record the stops of jobs, also for other machines; return the errors of those that failed.
 
-        A client that sees the end of a job must know that the user wanted it.
+        A client that sees the end of a job must know that the user wanted it. `seen` has what the batch
+        system says about the jobs, by native id.
         """
         failed: dict[str, JpsiError] = {}
+        waiting = {native_id for native_id, it in seen.items() if it.state is JobState.QUEUED}
         for job in jobs:
+            stop = Stop(
+                CANCEL,
+                datetime.now(UTC),
+                unmet=unmet,
+                was_waiting=job.native_id in waiting and not job.markers,
+            )
             try:
                 with convert_os_errors(f"job {job.job_id} could not be cancelled"):
-                    self._monitor.record_stop(job, Stop(CANCEL, datetime.now(UTC), unmet=unmet))
+                    self._monitor.record_stop(job, stop)
             except SubmitException as e:
                 failed[job.job_id] = e
         stopped = [job for job in jobs if job.has_runner and job.job_id not in failed]
@@ -78,9 +88,9 @@ class Control:
             own, seen, refused = self._split_by_owner(jobs, "cancelled")
         except JpsiError:
             # without an answer, at least record that the user wanted the end
-            self._record_stops(jobs, unmet)
+            self._record_stops(jobs, unmet, {})
             raise
-        failed = self._record_stops(own, unmet)
+        failed = self._record_stops(own, unmet, seen)
         stopped = [job for job in own if job.job_id not in failed]
         if stopped:
             refused |= _refusals(stopped, "cancelled", self._backend.cancel(_ids(stopped), seen))

@@ -29,7 +29,7 @@ else:
                 "SIGNAL_BASE ProcessEnd Stop add_staging_outcome datetime_from_ns "
                 "failed_staging_phase has_exit_marker judge_process never_ran_status parse_exit_phase"
             ),
-            ".markers": "Marker of_last_run parse restart_count scan",
+            ".markers": "Marker name_with_memory of_last_run parse restart_count scan",
             ".": "exit_phases markers",
         },
     )

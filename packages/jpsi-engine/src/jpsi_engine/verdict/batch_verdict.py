@@ -20,6 +20,7 @@ from jpsi_engine.verdict.marker_verdict import (
     SIGNAL_BASE,
     Stop,
     add_staging_outcome,
+    add_usage,
     cancelled_status,
     failed_status,
     first_exit_marker,
@@ -112,7 +113,7 @@ def judge(facts: Facts) -> JobStatus | None:
     """
     status = _decide_status(facts)
     if status is not None and status.final and facts.exit_marker is not None:
-        status = add_staging_outcome(status, facts.exit_marker.detail)
+        status = add_usage(add_staging_outcome(status, facts.exit_marker.detail), facts.exit_marker)
     unmet = "" if facts.stop is None else facts.stop.unmet
     if status is not None and status.state is JobState.CANCELED and unmet:
         status = attrs.evolve(status, message=unmet, reason=Reason.DEPENDENCY)
@@ -190,12 +191,23 @@ def _explains_end(end: Observation) -> bool:
 
 
 def _status_without_marker(facts: Facts, end: Observation) -> JobStatus | None:
-    if facts.has_runner and end.ran is not False and not facts.settled:
+    if facts.has_runner and not _never_ran(facts, end) and not facts.settled:
         return None  # what it left may show any moment
     if facts.stop is not None and not _explains_end(end) and facts.has_runner:
         # some batch systems report a cancelled job as completed
         return cancelled_status(end.time or facts.now, end.exit_code, _source_of_end(facts, end))
     return _reported_status(facts, end, None, None)
+
+
+def _never_ran(facts: Facts, end: Observation) -> bool:
+    """Return True if a job surely did not begin before it ended.
+
+    Some batch systems do not say whether a cancelled one did. If it waited when jpsi cancelled it, it did
+    not; had it begun in between, there would be a marker, or the batch system would know where it ran.
+    """
+    if end.ran is not None or facts.markers or facts.stop is None:
+        return end.ran is False
+    return facts.stop.was_waiting and end.state is JobState.CANCELED
 
 
 def _reported_status(facts: Facts, end: Observation, time: datetime | None, code: int | None) -> JobStatus:

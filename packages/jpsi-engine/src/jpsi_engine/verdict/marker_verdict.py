@@ -42,6 +42,8 @@ class Stop:
     repeats: int = 0
     #: Why a dependency of the job cannot be met, if that is why it was to end.
     unmet: str = ""
+    #: True if the batch system showed the job waiting right before jpsi cancelled it.
+    was_waiting: bool = False
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Stop:
@@ -53,7 +55,8 @@ class Stop:
         why = TIMEOUT if content.get("why") == TIMEOUT else CANCEL
         time, repeats = datetime.fromisoformat(content["time"]), int(content.get("repeats", 0))
         is_late, unmet = content.get("late") is True, str(content.get("unmet", ""))
-        return cls(why, time, is_late=is_late, repeats=repeats, unmet=unmet)
+        waiting = content.get("waiting") is True
+        return cls(why, time, is_late=is_late, repeats=repeats, unmet=unmet, was_waiting=waiting)
 
     @property
     def content(self) -> dict[str, Any]:
@@ -61,7 +64,8 @@ class Stop:
         late = {"late": True} if self.is_late else {}
         repeats = {"repeats": self.repeats} if self.repeats else {}
         unmet = {"unmet": self.unmet} if self.unmet else {}
-        return {"why": self.why, "time": self.time.isoformat(), **late, **repeats, **unmet}
+        waiting = {"waiting": True} if self.was_waiting else {}
+        return {"why": self.why, "time": self.time.isoformat(), **late, **repeats, **unmet, **waiting}
 
 
 @attrs.frozen(slots=True)
@@ -98,7 +102,8 @@ def judge_process(
         if exit_marker is None:
             return _stopped_status(stop, None, process_end)
         if was_signalled_before(exit_marker, markers):
-            return add_staging_outcome(_stopped_status(stop, exit_marker, process_end), exit_marker.detail)
+            stopped = _stopped_status(stop, exit_marker, process_end)
+            return add_usage(add_staging_outcome(stopped, exit_marker.detail), exit_marker)
     if exit_marker is not None:
         return status_of_exit_marker(exit_marker)
     if process_end is None:
@@ -156,7 +161,8 @@ def never_ran_status() -> JobStatus:
 
 def status_of_exit_marker(marker: Marker) -> JobStatus:
     """Return the final status that an exit marker means."""
-    return add_staging_outcome(_status_of_phase(marker, parse_exit_phase(marker.detail)), marker.detail)
+    status = add_staging_outcome(_status_of_phase(marker, parse_exit_phase(marker.detail)), marker.detail)
+    return add_usage(status, marker)
 
 
 def _status_of_phase(marker: Marker, phase: str) -> JobStatus:
@@ -301,6 +307,13 @@ def add_staging_outcome(status: JobStatus, detail: str) -> JobStatus:
         return annotated
     message = "the executable returned exit code 0"
     return attrs.evolve(annotated, state=JobState.FAILED, reason=Reason.STAGING, message=message)
+
+
+def add_usage(status: JobStatus, marker: Marker) -> JobStatus:
+    """Add what a run has used, by its exit marker, to a final status, unless the status has other figures."""
+    figures = {"used.cpu": marker.cpu, "used.process_memory": marker.memory}
+    used = {name: it for name, it in figures.items() if it is not None}
+    return attrs.evolve(status, metadata={**used, **status.metadata}) if used else status
 
 
 def failed_staging_phase(status: JobStatus) -> str:

@@ -4,6 +4,9 @@
     <job id>.<attempt>.signalled                 the runner got a signal that is meant to end the job
     <job id>.<attempt>.exit.<phase>.<code>       the run ended in this phase with this code
 
+After the phase may be what the run has used: `run-1234` means 12.34 s of CPU time, and `run-1234-5678` also
+5678 KiB of memory, the peak of the largest process.
+
 If a batch system requeues the attempt, the markers of its n-th restart are named `<job
 id>.<attempt>.<n>.active` and so on. The time of a fact is the file's modification time.
 """
@@ -16,6 +19,11 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 
 import attrs
+
+from jpsi_engine.verdict.exit_phases import ALSO
+
+# The kernel reports CPU time to programs in hundredths of a second (USER_HZ).
+_TICKS, _KIBIBYTE = 100, 1024
 
 
 @attrs.frozen(slots=True)
@@ -36,6 +44,9 @@ class Marker:
     time_ns: int
     #: The file's name.
     name: str
+    #: The seconds of CPU time and the bytes of memory that the run has used, for `exit`; None if not known.
+    cpu: float | None = None
+    memory: int | None = None
 
     @property
     def time(self) -> datetime:
@@ -48,6 +59,8 @@ def parse(name: str, time_ns: int) -> Marker | None:
 
     >>> parse("a1.1.exit.run.7", 0).code
     7
+    >>> parse("a1.1.exit.run-1234.7", 0).cpu
+    12.34
     """
     job_id, *fact = name.split(".")
     attempt = fact.pop(0) if fact else ""
@@ -58,8 +71,25 @@ def parse(name: str, time_ns: int) -> Marker | None:
         case ["active" | "signalled" as kind]:
             return Marker(job_id, int(attempt), int(restart), kind, "", None, time_ns, name)
         case ["exit", phase, code] if _is_number(code):
-            return Marker(job_id, int(attempt), int(restart), "exit", phase, int(code), time_ns, name)
+            parts = phase.split(ALSO)
+            detail = ALSO.join(it for it in parts if not _is_number(it))
+            numbers = [int(it) for it in parts if _is_number(it)]
+            return Marker(
+                *(job_id, int(attempt), int(restart), "exit", detail, int(code), time_ns, name),
+                cpu=numbers[0] / _TICKS if numbers else None,
+                memory=numbers[1] * _KIBIBYTE if len(numbers) > 1 else None,
+            )
     return None
+
+
+def name_with_memory(marker: Marker, memory: int) -> str:
+    """Return the name of an exit marker that says how many bytes of memory its run has used, too.
+
+    >>> name_with_memory(parse("a1.1.exit.run-1234.7", 0), 5678 * 1024)
+    'a1.1.exit.run-1234-5678.7'
+    """
+    before, _, code = marker.name.rpartition(".")
+    return f"{before}{ALSO}{memory // _KIBIBYTE}.{code}"
 
 
 def restart_count(markers: Iterable[Marker]) -> int:

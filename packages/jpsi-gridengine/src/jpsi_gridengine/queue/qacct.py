@@ -217,6 +217,10 @@ _SIGNAL_BASE = 128
 # The signals with which the time limits that a job was submitted with end it
 _KILL, _USR1 = 9, 10
 _LIMITS = {_SIGNAL_BASE + _KILL: "h_rt", _SIGNAL_BASE + _USR1: "s_rt"}
+# accounting(5), as qacct prints it: 0.006s, 3.441MB; other versions leave the last letter out.
+_CPU = re.compile(r"(\d+(?:\.\d+)?)s?")
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)B?")
+_UNITS = {unit: 1 << 10 * power for power, unit in enumerate(("", "K", "M", "G", "T"))}
 _OVER_LIMIT = "the job used up its duration and was ended"
 
 
@@ -245,8 +249,22 @@ def observe_account(account: Mapping[str, str], submitted: datetime | None) -> O
         ran=ran or (False if failed in _NOT_STARTED else None),
         time=parse_time(account.get("end_time", "")),
         nodes=(host,) if host and ran else (),
-        details={"gridengine.failed": text, "gridengine.queue": account.get("qname", "")},
+        details={
+            "gridengine.failed": text,
+            "gridengine.queue": account.get("qname", ""),
+            **(_usage(account) if ran else {}),
+        },
     )
+
+
+def _usage(account: Mapping[str, str]) -> dict[str, float]:
+    """Return the seconds of CPU time and the bytes of memory; a zero stands for what was not measured."""
+    cpu, memory = _CPU.fullmatch(account.get("cpu", "")), _MEMORY.fullmatch(account.get("maxvmem", ""))
+    used = {
+        "used.cpu": 0.0 if cpu is None else float(cpu[1]),
+        "used.memory": 0 if memory is None else int(float(memory[1]) * _UNITS[memory[2]]),
+    }
+    return {name: amount for name, amount in used.items() if amount}
 
 
 def _explain_end(

@@ -109,8 +109,12 @@ def _check_scheduled(document: Document, findings: Findings) -> None:
             message = f"asks for {str(it.resources)!r}, which is {reason}"
             findings.add_error("JS071", it.at, message, f"{hint}, or move this into a group")
     # a name that does not exist may be a misspelled one of these
-    has_unknown = bool(used - document.resources.keys())
-    for name in sorted(allowed - used if is_marked and not has_unknown else ()):
+    if is_marked and used <= document.resources.keys():
+        _warn_of_unused(document, allowed - used, findings)
+
+
+def _warn_of_unused(document: Document, names: set[str], findings: Findings) -> None:
+    for name in sorted(names):
         message = "has `schedule: true`, but no task or group at the top asks for it"
         at = document.resources[name].at
         findings.add_warning("JS072", at, message, "remove `schedule: true`, or use it")

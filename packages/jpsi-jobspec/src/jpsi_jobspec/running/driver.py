@@ -273,17 +273,20 @@ class Driver:
             if part is not None and not part.state.final:
                 events += [(part, it) for it in self._apply_status(job_id, status, part)]
                 changed[part.entry.id] = None
-        # the same words on every system
-        unmet = [(part, it) for part, it in events if it.get("reason") == DEPENDENCY_FAILED]
-        clauses = self._handoff.describe_unmet(part for part, _ in unmet)
-        for (_, event), clause in zip(unmet, clauses, strict=True):
-            event["message"] = clause or event["message"]
+        self._word_unmet_ends(events)
         self._journal.append([it for _, it in events])
         for name in changed:
             self._starter.release(name)
             self._show(name)
         waiting, self._starter.waiting = self._starter.waiting, {}
         self._proceed(self._dependants_of(changed) | waiting)
+
+    def _word_unmet_ends(self, events: Iterable[tuple[Part, Event]]) -> None:
+        """Give the ends for unmet dependencies the same words on every system."""
+        unmet = [(part, it) for part, it in events if it.get("reason") == DEPENDENCY_FAILED]
+        clauses = self._handoff.describe_unmet(part for part, _ in unmet)
+        for (_, event), clause in zip(unmet, clauses, strict=True):
+            event["message"] = clause or event["message"]
 
     def _apply_status(self, job_id: str, status: JobStatus | None, part: Part) -> list[Event]:
         """Take in a status of a job, or that its service is ready; return the events to journal."""

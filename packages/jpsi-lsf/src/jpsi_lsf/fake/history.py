@@ -55,13 +55,16 @@ def _events(flavour: Flavour, job: FakeJob) -> Iterator[tuple[float, str]]:
         yield job.started or 0, f"Dispatched to <{lead(job)}>"
         yield job.started or 0, "Starting (Pid 20476)"
         yield job.started or 0, f"Running with execution home </home/{job.owner}>, Execution Pid <20476>"
-    if not job.state.final:
-        return
+    if job.state.final:
+        yield from ((job.ended or 0, text) for text in _end_events(flavour, job))
+
+
+def _end_events(flavour: Flavour, job: FakeJob) -> Iterator[str]:
     if job.state is FakeState.CANCELLED:
-        yield job.ended or 0, f"Signal <KILL> requested by user or administrator <{job.owner}>"
-    yield job.ended or 0, end_event(job)
+        yield f"Signal <KILL> requested by user or administrator <{job.owner}>"
+    yield end_event(job)
     if flavour.is_lsf_10 and termination(job):
-        yield job.ended or 0, f"Completed <exit>; {termination(job)}"
+        yield f"Completed <exit>; {termination(job)}"
 
 
 def _run_time(job: FakeJob) -> int:

@@ -71,8 +71,7 @@ def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> 
     jobs = [_make_job(number, index, queue or "normal", options, invocation) for index in elements or [0]]
     for job in jobs:
         if flavour.is_lsf_10:
-            job.environment["LSB_DJOB_NUMPROC"] = str(job.slots)
-            job.files["LSB_DJOB_HOSTFILE"] = join_lines(job.attributes["nodes"])
+            _set_hosts(job)
         # LSF ends a job that can never start if it was submitted with `-ti`
         give_up = functools.partial(scheduler.cancel, job.native_id) if "ti" in options else None
         job.blocked = wait_for_jobs(dependencies, lambda: scheduler.jobs, WAITS, NEVER, give_up)
@@ -83,6 +82,12 @@ def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> 
         return ""
     target = f"queue <{queue}>" if queue else "default queue <normal>"
     return f"Job <{number}> is submitted to {target}.\n"
+
+
+def _set_hosts(job: FakeJob) -> None:
+    """Set the variables of LSF 10.1 about the hosts of a job."""
+    job.environment["LSB_DJOB_NUMPROC"] = str(job.slots)
+    job.files["LSB_DJOB_HOSTFILE"] = join_lines(job.attributes["nodes"])
 
 
 def _directives(script: str) -> list[str]:

@@ -69,14 +69,18 @@ def array_job(array: str, elements: Sequence[FakeJob]) -> FakeJob:
     job.ended = None
     job.exit_code, job.signal = int(any(it.exit_code for it in elements)), None
     states = {it.state for it in elements}
+    job.state = _array_state(states, has_started=job.started is not None)
     if all(state.final for state in states):
         job.ended = max(it.ended or 0.0 for it in elements)
         job.state = FakeState.FAILED if job.exit_code else FakeState.COMPLETED
-    elif FakeState.RUNNING in states or job.started is not None:
-        job.state = FakeState.RUNNING
-    else:
-        job.state = FakeState.HELD if states == {FakeState.HELD} else FakeState.PENDING
     return job
+
+
+def _array_state(states: set[FakeState], *, has_started: bool) -> FakeState:
+    """Return the state of an array whose elements, in these states, have not all ended."""
+    if has_started or FakeState.RUNNING in states:
+        return FakeState.RUNNING
+    return FakeState.HELD if states == {FakeState.HELD} else FakeState.PENDING
 
 
 def with_listed_state(job: FakeJob, state: str) -> FakeJob:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import attrs
 
-from jpsi import Job, JobState, JpsiError
+from jpsi import Job, JpsiError
 
 from ..engines import EngineMissing
 from ..protocol import PilotNode, Settings
@@ -97,20 +97,7 @@ class Fleet:
                 pilot.reported_nodes.add(node.name)
         counts = Counter(node.pilot for node in nodes.values())
         for pilot in self.pilots.values():
-            job = pilot.job
-            if pilot.began_at is None and job is not None and job.status.state is JobState.ACTIVE:
-                pilot.began_at = min(now, job.status.time.timestamp())
-            if pilot.began_at is None and pilot.reported_nodes:
-                pilot.began_at = now
-            pilot.node_count = counts[pilot.name]
-            # the nodes of a pilot of an earlier agent, which is closing, report to that
-            is_complete = pilot.node_count >= pilot.settings.nodes
-            if pilot.began_at is None or is_complete or pilot.is_closing:
-                pilot.incomplete_since = None
-            elif pilot.incomplete_since is None:
-                pilot.incomplete_since = now
-            if job is not None and job.status.final:
-                pilot.is_over = pilot.is_closing = True
+            pilot.update(counts[pilot.name], now)
 
     def remove_ended(self, nodes: Mapping[str, PilotNode]) -> None:
         """Remove pilots that are over and have no running job and no node left.

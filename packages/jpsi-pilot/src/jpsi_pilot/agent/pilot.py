@@ -60,6 +60,22 @@ class Pilot:
         """The pilot's name."""
         return self.entry.name
 
+    def update(self, node_count: int, now: float) -> None:
+        """Note how many nodes it has, whether it has begun, and whether it is over."""
+        job = self.job
+        if self.began_at is None and job is not None and job.status.state is JobState.ACTIVE:
+            self.began_at = min(now, job.status.time.timestamp())
+        if self.began_at is None and self.reported_nodes:
+            self.began_at = now
+        self.node_count = node_count
+        # the nodes of a pilot of an earlier agent, which is closing, report to that
+        if self.began_at is None or node_count >= self.settings.nodes or self.is_closing:
+            self.incomplete_since = None
+        elif self.incomplete_since is None:
+            self.incomplete_since = now
+        if job is not None and job.status.final:
+            self.is_over = self.is_closing = True
+
     def remaining_seconds(self, now: float) -> float:
         """Return the longest time, in seconds, that a job that starts now may run in it."""
         if self.began_at is None:

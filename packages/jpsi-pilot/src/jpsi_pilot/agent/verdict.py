@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -55,18 +55,22 @@ class Verdicts:
             lost = [it for it in job.nodes if it not in nodes]
             if not lost or (len(lost) < len(job.nodes) and job.run_key in tracked_runs):
                 continue
-            logs = [read_log(it) for it in (*job.nodes, engine_log_node(job.nodes[0]))]
-            ends = [it.ends[job.run_key] for it in logs if job.run_key in it.ends]
-            is_over = all(read_log(it).over for it in lost)
-            pilot = pilots.get(job.pilot or "")
-            if ends:
-                self.record_end(job, ends[0])
-            elif is_over and not any(job.run_key in it.begun for it in logs):
-                self.record_end(job, End(code=None, why="pilot"))
-            elif is_over or pilot is None or pilot.is_over:
-                is_cleaned_up = [self._is_cleaned_up(it, read_log(it)) for it in lost]
-                if all(is_cleaned_up):
-                    self._record_loss(job)
+            self._judge_run(job, lost, pilots.get(job.pilot or ""), read_log)
+
+    def _judge_run(
+        self, job: Job, lost: Sequence[str], pilot: Pilot | None, read_log: Callable[[str], NodeLogContent]
+    ) -> None:
+        logs = [read_log(it) for it in (*job.nodes, engine_log_node(job.nodes[0]))]
+        ends = [it.ends[job.run_key] for it in logs if job.run_key in it.ends]
+        is_over = all(read_log(it).over for it in lost)
+        if ends:
+            self.record_end(job, ends[0])
+        elif is_over and not any(job.run_key in it.begun for it in logs):
+            self.record_end(job, End(code=None, why="pilot"))
+        elif is_over or pilot is None or pilot.is_over:
+            is_cleaned_up = [self._is_cleaned_up(it, read_log(it)) for it in lost]
+            if all(is_cleaned_up):
+                self._record_loss(job)
 
     def forget_others(self, pilots: Container[str]) -> None:
         """Forget the nodes of all pilots but these."""

@@ -175,10 +175,7 @@ def problems(mount: Mount) -> Iterator[str]:
 def _kind_problems(mount: Mount) -> Iterator[str]:
     match mount:
         case Collection():
-            if mount.digest is not None and mount.name is not None:
-                yield "is given by digest and by name; give only one of them"
-            if mount.is_new and (mount.path != "/" or mount.writable is False):
-                yield "is a new collection, which has no path and can be written to"
+            yield from _collection_problems(mount)
         case CollectionFile():
             if (mount.digest is None) == (mount.name is None):
                 yield "needs either the digest or the name of a collection"
@@ -191,6 +188,13 @@ def _kind_problems(mount: Mount) -> Iterator[str]:
                 canonical(mount.content)
             except ValueError as e:
                 yield f"content: {e}"
+
+
+def _collection_problems(mount: Collection) -> Iterator[str]:
+    if mount.digest is not None and mount.name is not None:
+        yield "is given by digest and by name; give only one of them"
+    if mount.is_new and (mount.path != "/" or mount.writable is False):
+        yield "is a new collection, which has no path and can be written to"
 
 
 def _git_problems(mount: GitTree) -> Iterator[str]:

@@ -136,14 +136,7 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> str:
     check_ids(ids, "squeue: error: Invalid job id: {}\n")
     if len(ids) == 1 and not any(find_jobs([parent_id(ids[0])], jobs).values()):
         raise CommandError(1, "slurm_load_jobs error: Invalid job id specified\n")
-    jobs = [
-        job
-        for job in _select(jobs, ids)
-        if (options.get("states") == "all" or not job.state.final)
-        and ("me" not in options or job.is_own)
-        and options.get("user", job.owner) == job.owner
-        and options.get("name", job.name) == job.name
-    ]
+    jobs = [job for job in _select(jobs, ids) if _is_wanted(job, options)]
     columns = _queue_columns(invocation, scheduler.clock())
     lines = [Line(job, job.native_id) for job in jobs]
     if "Format" in options:
@@ -157,6 +150,15 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> str:
     heading = {name: _HEADINGS.get(name, name.upper()) for name in columns}
     rows = [{name: column(line) for name, column in columns.items()} for line in lines]
     return join_lines(map(template.format_map, rows if "noheader" in options else [heading, *rows]))
+
+
+def _is_wanted(job: FakeJob, options: Mapping[str, str]) -> bool:
+    return (
+        (options.get("states") == "all" or not job.state.final)
+        and ("me" not in options or job.is_own)
+        and options.get("user", job.owner) == job.owner
+        and options.get("name", job.name) == job.name
+    )
 
 
 def _template_of_letters(form: str) -> tuple[str, list[str]]:
@@ -198,15 +200,17 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> str:
     refuse_if({f'Invalid field requested: "{name}"': True for name in unknown}, 1, "sacct: fatal: {}\n")
     lines = queue_lines(_select(scheduler.accounted(), _ids(options)))
     rows = [[columns[name.lower()](line) for name in names] for line in lines]
-    has_heading = "noheader" not in options
+    heading = [] if "noheader" in options else [names]
     if "parsable2" in options or "parsable" in options:
         delimiter = options.get("delimiter", "|")
         end = "" if "parsable2" in options else delimiter
-        return join_lines(delimiter.join(row) + end for row in ([names, *rows] if has_heading else rows))
-    heading = [names, ["-" * _SACCT_WIDTH] * len(names)] if has_heading else []
-    return join_lines(
-        "".join(f"{cell[:_SACCT_WIDTH]:>{_SACCT_WIDTH}} " for cell in row) for row in [*heading, *rows]
-    )
+        return join_lines(delimiter.join(row) + end for row in [*heading, *rows])
+    heading += [["-" * _SACCT_WIDTH] * len(it) for it in heading]
+    return join_lines(map(_padded, [*heading, *rows]))
+
+
+def _padded(row: Sequence[str]) -> str:
+    return "".join(f"{cell[:_SACCT_WIDTH]:>{_SACCT_WIDTH}} " for cell in row)
 
 
 def _ids(options: Mapping[str, str]) -> list[str]:

@@ -211,18 +211,9 @@ class RealFaultTests:
         executor.submit_many(members[:first])
         members[0].wait(self.patience, target_states=JobState.ACTIVE)
         errors: list[str] = []
-
-        def submit(job: Job) -> None:
-            while job.native_id is None and job.status.state is JobState.NEW:
-                try:
-                    executor.submit(job)
-                except SubmitException as e:
-                    errors.append(str(e))
-                    if not e.transient:
-                        return
-                    time.sleep(1)
-
-        threads = [threading.Thread(target=submit, args=[job]) for job in members[first:]]
+        threads = [
+            threading.Thread(target=_submit_patiently, args=[executor, it, errors]) for it in members[first:]
+        ]
         for thread in threads[: later // 2]:
             thread.start()
         time.sleep(0.1 * round_)
@@ -329,3 +320,15 @@ def _settled(read: Callable[[], _Value]) -> _Value:
 
 def _is_lost(job: Job) -> bool:
     return job.status.reason is Reason.LOST or job.status.exit_code == _TERMINATED
+
+
+def _submit_patiently(executor: JobExecutor, job: Job, errors: list[str]) -> None:
+    """Submit a job, again if the server does not answer, and note the errors."""
+    while job.native_id is None and job.status.state is JobState.NEW:
+        try:
+            executor.submit(job)
+        except SubmitException as e:
+            errors.append(str(e))
+            if not e.transient:
+                return
+            time.sleep(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -64,6 +65,18 @@ class RunTests(ExecutorTestBase):
         assert (status.state, status.exit_code) == (JobState.FAILED, 137)
         assert status.metadata["signal"] == 9
         assert status.reason is jpsi.Reason.SIGNAL
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="the runner reads /proc")
+    @pytest.mark.parametrize("count", [1, 2], ids=["single", "several"])
+    def test_the_cpu_time_of_a_job_is_measured(self, executor: JobExecutor, count: int) -> None:
+        """The final status has it, measured in the job."""
+        program = "import time\nwhile time.process_time() < 0.5: pass"
+        jobs = [Job(JobSpec(sys.executable, ["-c", program])) for _ in range(count)]
+
+        executor.submit_many(jobs)
+
+        used = [self.end(job).metadata["used.cpu"] for job in jobs]
+        assert all(0.4 < it < 2 for it in used), used
 
     @pytest.mark.parametrize("count", [1, 2], ids=["single", "several"])
     def test_a_job_is_warned_before_its_end(self, executor: JobExecutor, count: int) -> None:

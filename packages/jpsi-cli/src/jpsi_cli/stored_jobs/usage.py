@@ -1,0 +1,97 @@
+"""Compares what jobs have used with what they requested, and suggests what to request.
+
+`jpsi usage`, `explain` and `--like` use it. What was not measured is None, and never taken for zero.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import attrs
+
+from jpsi.plugin import components
+
+if TYPE_CHECKING:
+    from jpsi_engine.job_store import StoredJob
+
+# A job like this one is to request so much more than this one used, and at least so many seconds and bytes.
+_MARGIN = 1.2
+_LEAST_SECONDS, _LEAST_BYTES = 60, 64 << 20
+_MINUTE, _MEBIBYTE = 60, 1 << 20
+# Of the request, less is enough below this share, and more may be needed above the other.
+_LOW, _HIGH = 0.5, 0.9
+
+
+@attrs.frozen(kw_only=True)
+class Amount:
+    """The amounts of one thing that a job requested and used: seconds, cores or bytes."""
+
+    requested: float | None = None
+    used: float | None = None
+    #: True if it may have used more.
+    is_least: bool = False
+
+    @property
+    def share(self) -> float | None:
+        """The used part of the request; None if one of the two is not known."""
+        return None if self.used is None or not self.requested else self.used / self.requested
+
+    def is_better(self, suggestion: float) -> bool:
+        """Return True if this would be a better request: smaller if much was not used, or else larger."""
+        if self.requested is None or self.share is None:
+            return False
+        if self.share < _LOW:
+            return suggestion < self.requested and not self.is_least
+        return self.share > _HIGH and suggestion > self.requested
+
+
+@attrs.frozen(kw_only=True)
+class Usage:
+    """The amounts that a job requested and, once it has ended, used."""
+
+    time: Amount
+    #: The cores; used is how many were busy on average.
+    cores: Amount
+    memory: Amount
+    #: The seconds of CPU time; None if they are not known.
+    cpu: float | None
+
+    @property
+    def suggested_time(self) -> timedelta | None:
+        """The walltime for a job like this one; None if it is not known how long this one ran."""
+        if self.time.used is None:
+            return None
+        seconds = max(self.time.used * _MARGIN, _LEAST_SECONDS)
+        return timedelta(minutes=math.ceil(seconds / _MINUTE))
+
+    @property
+    def suggested_memory(self) -> int | None:
+        """The bytes of memory for a job like this one; None if too little is known for that."""
+        memory = self.memory
+        if memory.used is None:
+            return None
+        size = math.ceil(max(memory.used * _MARGIN, _LEAST_BYTES) / _MEBIBYTE) * _MEBIBYTE
+        return size if not memory.is_least or memory.is_better(size) else None
+
+
+def read_usage(job: StoredJob) -> Usage:
+    """Return what a job requested, and what it used; of a job that still runs, the latter is not known."""
+    spec, status = job.spec, job.status
+    ran = status.time - job.started if status.final and job.started is not None else None
+    seconds = None if ran is None else max(0.0, ran.total_seconds())
+    whole, largest = (status.metadata.get(f"used.{name}") for name in ("memory", "process_memory"))
+    cpu, duration = status.metadata.get("used.cpu"), spec.attributes.duration
+    parts = components(spec.resources)
+    cores = sum(it.computed_process_count * (it.cpu_cores_per_process or 1) for it in parts)
+    return Usage(
+        time=Amount(requested=duration.total_seconds() if duration else None, used=seconds),
+        cores=Amount(requested=cores, used=cpu / seconds if cpu is not None and seconds else None),
+        memory=Amount(
+            requested=getattr(spec.resources, "memory", None),
+            used=largest if whole is None else whole,
+            is_least=whole is None,
+        ),
+        cpu=cpu,
+    )

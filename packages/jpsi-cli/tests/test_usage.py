@@ -1,0 +1,121 @@
+"""What jobs used of what they requested: `jpsi usage`, `explain` and the option `--like`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from jpsi import JobAttributes, JobSpec, JobState, JobStatus, ResourceSpecV1
+from jpsi_cli.jobs.usage import describe_memory
+from jpsi_cli.stored_jobs import Amount, Usage, read_usage
+from jpsi_engine.spool import encode_status
+from stored_jobs import THEN, active_marker, stored_job
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+_GIB = 1 << 30
+
+
+def used(minutes: float = 10, memory: int | None = 64 * _GIB, **metadata: float) -> Usage:
+    """Return the usage of a job that ran for a minute with two cores."""
+    end = JobStatus(JobState.COMPLETED, time=THEN + timedelta(seconds=60), exit_code=0, metadata=metadata)
+    job = stored_job("a1", markers=[active_marker("a1", 0)], final=encode_status(end))
+    job.__dict__["spec"] = JobSpec(
+        "simulate",
+        resources=ResourceSpecV1(cpu_cores_per_process=2, memory=memory),
+        attributes=JobAttributes(duration=timedelta(minutes=minutes)),
+    )
+    return read_usage(job)
+
+
+def test_what_was_not_measured_is_unknown() -> None:
+    usage = used()
+
+    assert (usage.cpu, usage.cores.used, usage.memory.used) == (None, None, None)
+    assert usage.suggested_memory is None
+    assert usage.time == Amount(requested=600, used=60)
+
+
+def test_figures_of_the_whole_job_are_compared_with_its_request() -> None:
+    usage = used(**{"used.cpu": 60.0, "used.memory": 3 * _GIB, "used.process_memory": _GIB})
+
+    assert usage.cores == Amount(requested=2, used=1.0)
+    assert usage.memory == Amount(requested=64 * _GIB, used=3 * _GIB)
+    assert usage.suggested_memory == 3687 << 20
+    assert usage.suggested_time == timedelta(minutes=2)
+
+
+def test_the_memory_of_the_largest_process_is_no_reason_to_request_less() -> None:
+    """The other processes may have used as much."""
+    usage = used(**{"used.process_memory": _GIB})
+
+    assert usage.memory == Amount(requested=64 * _GIB, used=_GIB, is_least=True)
+    assert usage.suggested_memory is None
+
+
+def test_the_memory_of_the_largest_process_may_be_a_reason_to_request_more() -> None:
+    assert used(memory=_GIB, **{"used.process_memory": _GIB}).suggested_memory == 1229 << 20
+
+
+@pytest.mark.parametrize(
+    ("amount", "suggestion", "is_better"),
+    [
+        (Amount(requested=100, used=10), 60, True),
+        (Amount(requested=100, used=10), 100, False),
+        (Amount(requested=8, used=3), 60, False),
+        (Amount(requested=100, used=70), 84, False),
+        (Amount(requested=100, used=95), 114, True),
+        (Amount(requested=100, used=10, is_least=True), 60, False),
+        (Amount(used=10), 60, False),
+    ],
+)
+def test_a_suggestion_is_smaller_if_much_was_not_used_and_larger_if_nearly_all_was(
+    amount: Amount,
+    suggestion: float,
+    is_better: bool,
+) -> None:
+    assert amount.is_better(suggestion) == is_better
+
+
+def test_memory_is_described_if_both_numbers_are_known() -> None:
+    whole = Amount(requested=64 * _GIB, used=3.1 * _GIB)
+
+    assert describe_memory(whole) == "memory: it requested 64G, and used 3.1G"
+    assert describe_memory(Amount(requested=_GIB, used=_GIB / 2, is_least=True)).endswith("at least 512M")
+    assert describe_memory(Amount(used=_GIB)) == describe_memory(Amount(requested=_GIB)) == ""
+
+
+def test_jobs_that_have_ended_are_shown_with_what_they_used(run: Run) -> None:
+    assert run("run", "--name", "a", "--time", "10h", "--memory", "4G", "--", "true").returncode == 0
+
+    (shown,) = json.loads(run("usage", "a", "--json").stdout)
+    table = run("usage", "--since", "1h").stdout.decode().splitlines()
+
+    assert (shown["state"], shown["wall_time"]["requested"]) == ("COMPLETED", 36_000)
+    assert shown["memory"]["requested"] == 4 * _GIB
+    assert table[0].split() == ["ID", "NAME", "STATE", "TIME", "CORES", "MEMORY", "SUGGESTION"]
+    assert "of 10h0m" in table[1]
+    assert table[1].endswith("--time 1m")
+
+
+def test_a_job_requests_what_another_used(run: Run) -> None:
+    assert run("run", "--name", "a", "--time", "10h", "--memory", "4G", "-n2", "--", "true").returncode == 0
+
+    def requested(*options: str) -> JobAttributes:
+        job_id = run("submit", "--like", "a", *options, "--", "true").stdout.decode().strip()
+        (document,) = (json.loads(run("show", "--document", "--json", job_id).stdout),)
+        return document["attributes"]["system"]
+
+    assert requested()["duration"] == 60
+    assert requested()["jpsi"]["resources"]["memory"] == 4 * _GIB
+    assert requested("--time", "5m")["duration"] == 300
+
+
+def test_jobs_or_a_time_must_be_named(run: Run) -> None:
+    result = run("usage")
+
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert b"name jobs, or a time: --since 7d" in result.stderr
