@@ -246,7 +246,7 @@ def test_submit_a_job_check_for_transient_error_retry_if_one_occurred(
             if len(slept) == 2:
                 patch.undo()
 
-        patch.setattr("jpsi_engine.host.write_new", full)
+        patch.setattr("jpsi_engine.host.write_all", full)
         submit_with_exponential_backoff(jex, job, sleep)
     job.wait()
 

@@ -14,7 +14,10 @@ from pages import PageError, Reader, steps
 DOCS = Path(__file__).parents[3] / "docs"
 #: What is about another package, such as jpsi-cli, is followed by the tests of that.
 OF_OTHERS = {
-    *(f"guide/{name}.md" for name in ("cli", "pilots", "remote", "requests", "snakemake", "workflows")),
+    *(
+        f"guide/{name}.md"
+        for name in ("cli", "functions", "pilots", "remote", "requests", "snakemake", "workflows")
+    ),
     "plugins/pilot-engine.md",
 }
 # The one that takes longest comes first; its tests, the whole conformance class, mostly wait.

@@ -260,7 +260,7 @@ def test_cancelling_twice_signals_each_process_once(
 ) -> None:
     sent: list[tuple[int, int]] = []
     monkeypatch.setattr("jpsi_engine.local.supervision._send", lambda pid, number: sent.append((pid, number)))
-    job = Job(shell(f"echo >'{fifo}'; sleep 1000"))
+    job = Job(shell(f"sleep 1000 & echo >'{fifo}'; sleep 999"))
     executor.submit(job)
     read_line(fifo)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import resource
 import select
 import signal
@@ -308,8 +309,23 @@ def test_a_job_that_is_cancelled_leaves_the_marker_of_the_signal(
 
     assert status is not None
     assert (status.state, status.exit_code, status.evidence) == (JobState.CANCELED, 143, Evidence.MARKER)
-    markers = {it.name for it in state_home.glob(f"work/local/*/jobs/{job.id}/{job.id}.*")}
+    names = {it.name for it in state_home.glob(f"work/local/*/jobs/{job.id}/{job.id}.*")}
+    # without what it has used
+    markers = {re.sub(r"run(-\d+)+", "run", it) for it in names}
     assert markers == {f"{job.id}.1.signalled", f"{job.id}.1.exit.run.143"}
+
+
+def test_what_a_program_has_used_is_known(executor: JobExecutor) -> None:
+    size = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) + (32 << 20)
+    fill = f"b = bytearray({size})\nfor i in range(0, {size}, 4096): b[i] = 1\n"
+    job = Job(JobSpec(sys.executable, ["-c", f"{fill}import time\nwhile time.process_time() < 0.3: pass"]))
+
+    executor.submit(job)
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert 0.3 <= status.metadata["used.cpu"] < 3
+    assert size <= status.metadata["used.process_memory"] < size * 1.1 + (16 << 20)
 
 
 def test_a_job_that_catches_the_signal_of_its_cancel_is_cancelled(executor: JobExecutor, proof: Path) -> None:

@@ -80,8 +80,8 @@ def convert_os_errors(what: str, directory: str | None = None, exists: str | Non
 def _describe_error(error: OSError, directory: str | None) -> str:
     """Return an error as text; if the disk is full, with the directory and the space that is free there."""
     if error.errno not in {errno.ENOSPC, errno.EDQUOT} or directory is None:
-        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-        whose = f" (the work directory is {directory})" if directory and where else ""
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)!r}: "
+        whose = f" (the work directory is {directory!r})" if directory and where else ""
         return f"{where}{error.strerror or error}{whose}"
     try:
         existing = next(it for it in (Path(directory), *Path(directory).parents) if it.exists())

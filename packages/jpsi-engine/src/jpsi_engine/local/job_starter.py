@@ -11,6 +11,7 @@ has a shell do it, which leaves the markers that say what is wrong.
 import contextlib
 import marshal
 import os
+import resource
 import select
 import signal
 import socket
@@ -40,6 +41,8 @@ _MARKED = frozenset(
 _SIGNAL_BASE = 128
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _START, _UNKNOWN_START = 19, 0
+# The fields utime, stime, cutime, cstime of proc(5).
+_CPU = slice(11, 15)
 
 
 class Starter:
@@ -60,7 +63,7 @@ class Starter:
         self._umask = -1
         # by pid: the number of the request, the beginning of the markers' paths, and the path of a stop
         self._jobs: dict[int, tuple[int, bytes, bytes]] = {}
-        self._untold: list[tuple[int, int, int, bool]] = []
+        self._untold: list[tuple[int, int, int, bool, str]] = []
         self._last_request = 0.0
         self._poll = select.poll()
         self._poll.register(requests, select.POLLIN)
@@ -203,21 +206,35 @@ class Starter:
             if found is None:
                 return
             job = self._jobs.pop(found.si_pid, None)
-            if job is not None:
-                self._note(job, found.si_status, is_signal=found.si_code != os.CLD_EXITED)
-            # only now: once the process is gone, other clients take a missing marker for a lost one
-            os.waitpid(found.si_pid, 0)
+            if job is None:
+                os.waitpid(found.si_pid, 0)
+            else:
+                self._end(job, found)
 
-    def _note(self, job: tuple[int, bytes, bytes], status: int, *, is_signal: bool) -> None:
+    def _end(self, job: tuple[int, bytes, bytes], found: os.waitid_result) -> None:
+        """Leave the markers of a job that has ended, and collect its process."""
         number, mark, stop = job
+        status, is_signal = found.si_status, found.si_code != os.CLD_EXITED
         is_marked = (is_signal and status in _MARKED) or os.path.lexists(stop)
-        code = _SIGNAL_BASE + status if is_signal else status
-        when = 0
+        code, used = _SIGNAL_BASE + status if is_signal else status, _cpu_ticks(found.si_pid)
+        when = self._note(mark, code, used, is_marked=is_marked)
+        # only now: once the process is gone, other clients take a missing marker for a lost one
+        _, _, usage = os.wait4(found.si_pid, 0)
+        # Linux counts this process for a part of it, until it has executed its program
+        if when and used and usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
+            used_too = b"%s-%d" % (used, usage.ru_maxrss)
+            with contextlib.suppress(OSError):
+                os.rename(_exit_marker(mark, code, used), _exit_marker(mark, code, used_too))  # noqa: PTH104  bytes
+                used = used_too
+        self._untold.append((number, status if is_signal else status << 8, when, is_marked, used.decode()))
+
+    def _note(self, mark: bytes, code: int, used: bytes, *, is_marked: bool) -> int:
+        """Leave the markers of an end; return the time of that with the exit code, or 0 if it has none."""
         with contextlib.suppress(OSError):
             if is_marked:
                 _write_new(mark + b".signalled", b"")
-            when = _write_new(b"%s.exit.run.%d" % (mark, code), b"")
-        self._untold.append((number, status if is_signal else status << 8, when, is_marked))
+            return _write_new(_exit_marker(mark, code, used), b"")
+        return 0
 
     def _tell(self) -> None:
         """Tell the client of ends; once it is gone, the markers do."""
@@ -264,6 +281,19 @@ def _write_new(path: bytes, data: bytes) -> int:
 def _descriptor(found: list[tuple[int, int, bytes]]) -> int | None:
     """Return the descriptor that came with a message; None if this process could not take one more."""
     return int.from_bytes(found[0][2][:4], sys.byteorder) if found else None
+
+
+def _exit_marker(mark: bytes, code: int, used: bytes) -> bytes:
+    return b"%s.exit.run%s.%d" % (mark, used, code)
+
+
+def _cpu_ticks(pid: int) -> bytes:
+    """Return the CPU time of an ended process, and of those it waited for, as an exit marker has it."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            return b"-%d" % sum(map(int, file.read().rpartition(b")")[2].split()[_CPU]))
+    except OSError:
+        return b""
 
 
 def _now_tick() -> int:

@@ -50,12 +50,14 @@ class ProgramEnd:
     time_ns: int
     #: True if there is a marker of a signal, too.
     is_signalled: bool
+    #: What it has used, as the exit marker has it; empty if that is not known.
+    used: str
 
     def markers(self, job_id: str, attempt: int) -> list[Marker]:
         """Return the markers that the end has left in the folder of the job."""
         code = os.waitstatus_to_exitcode(self.wait_status)
         facts = ["signalled"] if self.is_signalled else []
-        facts += [f"exit.run.{code if code >= 0 else SIGNAL_BASE - code}"] if self.time_ns else []
+        facts += [f"exit.run{self.used}.{code if code >= 0 else SIGNAL_BASE - code}"] if self.time_ns else []
         return [it for fact in facts if (it := parse(f"{job_id}.{attempt}.{fact}", self.time_ns)) is not None]
 
 
@@ -224,11 +226,11 @@ class Starter:
         for process, sink, token in left.values():
             exits.shared_watch().watch(process, sink, token, is_child=False)
 
-    def _report(self, ends: Iterable[tuple[int, int, int, bool]]) -> None:
+    def _report(self, ends: Iterable[tuple[int, int, int, bool, str]]) -> None:
         found = []
         with self._lock:
-            for number, status, time_ns, is_signalled in ends:
-                end = ProgramEnd(status, time_ns, is_signalled)
+            for number, status, time_ns, is_signalled, used in ends:
+                end = ProgramEnd(status, time_ns, is_signalled, used)
                 followed = self._followed.pop(number, None)
                 if followed is None:
                     self._early[number] = end
