@@ -421,7 +421,7 @@ class StoredJob:
 
 
 def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
-    """Return all jobs that are on disk, the oldest first.
+    """Return all jobs that are on disk, the oldest first, and those of an array by their indices.
 
     The default work directory and the configured ones are searched.
 
@@ -434,7 +434,17 @@ def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
     """
     targets = list(configuration().targets)
     found = [job for folder in _spools(also) for job in _read_folder(folder, targets)]
-    return sorted(found, key=lambda job: (job.created, job.array or ("", 0), job.id))
+    began: dict[str, datetime] = {}
+    for job in found:
+        if job.array is None and job.array_id is not None:
+            began[job.array_id] = min(job.created, began.get(job.array_id, job.created))
+
+    def place(job: StoredJob) -> tuple[datetime, str, int, str]:
+        # the elements of an array that are processes are started side by side
+        index = job.array_index if job.array is None else job.array[1]
+        return began.get(job.array_id or "", job.created), job.array_id or "", index or 0, job.id
+
+    return sorted(found, key=place)
 
 
 def reread(found: Iterable[StoredJob]) -> list[StoredJob]:
