@@ -12,6 +12,7 @@ import pytest
 
 import functions_to_call as calls
 import jpsi
+from jpsi.plugin import line
 from jpsi_functions import CallError, FunctionExecutor, JobEndedError, UnpicklableError
 
 
@@ -137,7 +138,7 @@ def test_another_version_of_python_is_refused_by_a_sentence_that_names_both(tmp_
     # an interpreter that says it is another
     code = "import platform, runpy, sys; platform.python_version = lambda: '3.8.1'; "
     code += "sys.argv = sys.argv[2:]; runpy.run_path(sys.argv[0], run_name='__main__')"
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}" "$@"\n')
+    python.write_text(f'#!/bin/sh\nexec {line(sys.executable, "-c", code)} "$@"\n')
     python.chmod(0o700)
     with FunctionExecutor("local", python=str(python)) as executor:
         mine = ".".join(map(str, sys.version_info[:2]))
@@ -150,7 +151,7 @@ def test_another_version_of_python_is_refused_by_a_sentence_that_names_both(tmp_
 
 def test_an_interpreter_without_cloudpickle_is_refused(tmp_path: Path) -> None:
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.write_text(f'#!/bin/sh\nexec {line(sys.executable, "-S")} "$@"\n')
     python.chmod(0o700)
     bare = [str(python), "-c", "import cloudpickle"]
     if subprocess.run(bare, check=False, capture_output=True).returncode == 0:
