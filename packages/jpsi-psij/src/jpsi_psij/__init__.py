@@ -47,6 +47,7 @@ if not TYPE_CHECKING:
         {
             ".interface": " ".join(["__version__", *__all__]),
             # as the modules of psij-python, which its package imports
-            ".": "exceptions job job_attributes job_executor job_spec job_state job_status serialize staging version",
+            ".": "exceptions job job_attributes job_executor job_spec job_state job_status serialize staging "
+            "version",
         },
     )
