@@ -18,6 +18,7 @@ from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
 from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 
 import jpsi
+from jpsi.plugin import line
 from jpsi_engine.job_store import StoredJob
 
 from . import earlier_jobs
@@ -44,6 +45,10 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
             self._executor = jpsi.JobExecutor(settings.executor, url=settings.url)
         except jpsi.JpsiError as e:
             raise WorkflowError(str(e)) from e
+
+    def get_python_executable(self) -> str:
+        """Return the interpreter for jobs as a word of the shell; Snakemake's own has no quotes."""
+        return str(line(super().get_python_executable()))
 
     def run_job(self, job: JobExecutorInterface) -> None:
         """Submit a job."""
