@@ -128,7 +128,7 @@ def submit_elsewhere(name: str) -> str:
             "#!/bin/sh\nsleep 60\n",
         )
     else:
-        command, script = ["qsub", "-h", "-N", "other"], "sleep 60\n"
+        command, script = ["qsub", "-h", "-N", "other", "-o", "/dev/null", "-e", "/dev/null"], "sleep 60\n"
     return subprocess.run(command, input=script, capture_output=True, text=True, check=True).stdout.strip()
 
 
