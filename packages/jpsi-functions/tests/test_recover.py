@@ -10,10 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import wait
 from datetime import timedelta
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 import functions_to_call as calls
+from jpsi import SubmitException
 from jpsi_functions import CallError, FunctionExecutor, JobEndedError, sessions
 
 # A program that submits calls, and says so.
@@ -114,6 +116,25 @@ def test_recovered_calls_are_gone_after_shutdown(tmp_path: Path, killed: Callabl
         assert [it.result(60) for it in executor.recover()] == [9]
     with FunctionExecutor("local") as executor:
         assert executor.recover() == []
+
+
+def test_calls_whose_jobs_cannot_be_read_are_there_for_the_next_time(
+    tmp_path: Path, killed: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> NoReturn:
+        raise SubmitException("the disk is away")
+
+    for value in (3, 4):
+        killed(f"executor.submit(calls.square, {value}).result()", after=lambda: True)
+
+    with FunctionExecutor("local") as executor:
+        recall = executor.jobs.recall
+        answers = iter((recall, refuse))
+        monkeypatch.setattr(executor.jobs, "recall", lambda ids: next(answers)(ids))
+        with pytest.raises(SubmitException, match="the disk is away"):
+            executor.recover()
+    with FunctionExecutor("local") as executor:
+        assert [it.result(60) for it in executor.recover()] == [9, 16]
 
 
 def test_shutdown_without_waiting_leaves_the_calls_for_later(

@@ -184,14 +184,22 @@ class FunctionExecutor(Executor):
             ConfigError: other users could have written the files.
         """
         self._check_open()
-        found: list[CallFuture[Any]] = []
-        for session in Session.abandoned(self._root):
-            self._recovered.append(session)
-            calls = session.calls()
-            jobs = {job.id: job for job in self.jobs.recall(it.job_id for it in calls)}
-            for stored in calls:
-                found += self._recover(stored, jobs.get(stored.job_id))
-        return found
+        sessions: list[Session] = []
+        recovered: list[tuple[Call, Callable[[], None]]] = []
+        # nothing is submitted before all futures exist, so that an exception loses no call
+        with contextlib.ExitStack() as taken:
+            for session in Session.abandoned(self._root):
+                taken.callback(session.close)
+                sessions.append(session)
+                calls = session.calls()
+                jobs = {job.id: job for job in self.jobs.recall(it.job_id for it in calls)}
+                recovered += [self._recover(stored, jobs.get(stored.job_id)) for stored in calls]
+            taken.pop_all()
+        with self._lock:
+            self._recovered += sessions
+        for _, start in recovered:
+            start()
+        return [future for call, _ in recovered for future in call.futures]
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002  the base's
         """Accept no more calls; wait until all jobs have ended, and remove the files of their calls.
@@ -280,14 +288,14 @@ class FunctionExecutor(Executor):
             for future in futures:
                 future.cancel()
 
-    def _recover(self, stored: StoredCall, job: Job | None) -> Sequence[CallFuture[Any]]:
+    def _recover(self, stored: StoredCall, job: Job | None) -> tuple[Call, Callable[[], None]]:
+        """Return a call that is on disk, and the function with which it goes on."""
         is_new = job is None or job.status.state is JobState.NEW
         call = Call(stored, job or Job(), "the function", resume=self._resume)
         futures = [self._future(call) for _ in range(stored.items)]
         call.settle = functools.partial(_settle_each, futures)
         if not is_new:
-            self._queue.follow(call)
-            return futures
+            return call, functools.partial(self._queue.follow, call)
         if job is None and not self._specs.is_remote:
             # a worker that was submitted all the same finds its folder no more, and makes no call
             call.stored = stored.moved_to(call.job.id)
@@ -299,10 +307,8 @@ class FunctionExecutor(Executor):
                 f"job {stored.job_id} has left no result, and may have run; it is not on disk any more"
             )
             outcomes = [records.outcome(it, lambda: why) for it in range(stored.items)]
-            call.settle(outcomes)
-        else:
-            self._queue.put([call])
-        return futures
+            return call, functools.partial(call.settle, outcomes)
+        return call, functools.partial(self._queue.put, [call])
 
     @contextlib.contextmanager
     def _progress(self, calls: Sequence[Call]) -> Iterator[None]:
