@@ -212,8 +212,7 @@ class FunctionExecutor(Executor):
         if cancel_futures:
             for call in self._queue.live():
                 if not has_started(call):
-                    for future in call.futures:
-                        future.cancel()
+                    call.cancel()
         if not wait:
             return
         with self._progress(self._queue.live()):
@@ -294,8 +293,15 @@ class FunctionExecutor(Executor):
         call = Call(stored, job or Job(), "the function", resume=self._resume)
         futures = [self._future(call) for _ in range(stored.items)]
         call.settle = functools.partial(_settle_each, futures)
+        if stored.marked("cancelled") is not None:
+            call.cancel()
         if not is_new:
             return call, functools.partial(self._queue.follow, call)
+        if call.is_cancelled:
+            return call, call.cancel
+        failure = stored.marked("failed")
+        if failure is not None:
+            return call, functools.partial(call.fail, CallError(failure))
         if job is None and not self._specs.is_remote:
             # a worker that was submitted all the same finds its folder no more, and makes no call
             call.stored = stored.moved_to(call.job.id)

@@ -4,6 +4,7 @@
                               client.json  the description of its Python
                               worker.py    what the jobs run
                               calls/<number>.<attempt>.<items>.<job id>/   one folder for each job
+                                  cancelled, failed    a mark, if the calls are not to be made any more
 
 All of it is private to the user. A session is removed when its executor is shut down, or, if its process was
 killed, once it is as old as jpsi keeps the files of jobs.
@@ -47,6 +48,16 @@ class StoredCall:
     #: The number of calls that the job makes.
     items: int
     job_id: str
+
+    def mark(self, name: str, text: str = "") -> None:
+        """Leave word on disk that the calls were `cancelled` or have `failed`."""
+        _write(self.folder / name, text.encode())
+
+    def marked(self, name: str) -> str | None:
+        """Return the text of a mark, or None without it."""
+        with contextlib.suppress(FileNotFoundError), (self.folder / name).open(encoding="utf-8") as file:
+            return file.read()
+        return None
 
     def moved_to(self, job_id: str) -> StoredCall:
         """Give the calls to another job, as their own was never submitted."""
