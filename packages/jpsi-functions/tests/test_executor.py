@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import functools
+import os
 import stat
 import threading
 import time
@@ -18,7 +20,7 @@ import functions_to_call as calls
 import jpsi
 from jpsi_functions import CallFuture, FunctionExecutor, RemoteTraceback
 from jpsi_functions.calls import Call
-from jpsi_functions.sessions import StoredCall
+from jpsi_functions.sessions import Session, StoredCall
 from jpsi_functions.submit_queue import SubmitQueue
 
 
@@ -313,6 +315,42 @@ def test_resources_and_the_spec_are_those_of_the_jobs(tmp_path: Path) -> None:
     assert (spec.resources.cpu_cores_per_process, spec.resources.memory) == (1, 64 * 2**20)
     assert spec.resources.processes_per_node == 2
     assert (given.executable, given.resources.memory) == (None, None)
+
+
+def test_a_job_of_several_processes_makes_each_call_once(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    spec = jpsi.JobSpec(resources=jpsi.ResourceSpecV1(process_count=3))
+    with FunctionExecutor("local", spec=spec) as executor:
+        assert executor.submit(calls.count, str(ran), 1).result(60) == 1
+    assert ran.read_text() == "1\n"
+
+    spec.launcher = "multiple"
+    with pytest.raises(ValueError, match="launcher multiple would make each call in all 3 processes"):
+        FunctionExecutor("local", spec=spec)
+
+
+@pytest.mark.parametrize(("number", "copies"), [(errno.EMLINK, 2), (errno.EXDEV, 3), (errno.ENOTSUP, 3)])
+def test_files_are_copied_where_they_cannot_be_linked(
+    number: int, copies: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, full = os.link, []
+
+    def refuse(source: Path, target: Path) -> None:
+        inode = Path(source).stat().st_ino
+        if not full:
+            full.append(inode)
+        if inode in full or number != errno.EMLINK:
+            raise OSError(number, os.strerror(number))
+        link(source, target)
+
+    session = Session.create(tmp_path / "calls", {})
+    monkeypatch.setattr("os.link", refuse)
+    stored = [session.add_call(str(it), 1, b"function", b"arguments") for it in range(3)]
+
+    assert {(it.folder / "function").read_bytes() for it in stored} == {b"function"}
+    inodes = [(it.folder / "worker.py").stat().st_ino for it in stored]
+    assert len({*inodes}) == copies
+    session.remove()
 
 
 def test_what_the_executor_refuses_is_raised_by_the_future() -> None:

@@ -53,7 +53,7 @@ class FunctionExecutor(Executor):
         python: the interpreter that makes the calls, of the same minor version as this one. None is this one,
             or `python3` behind a URL.
         checkpoint_time: the time before the end of the walltime at which a callable that has a method
-            `checkpoint` is asked what to call in the next job.
+            `checkpoint` is asked what to call in the next job; shorter than the walltime.
         directory: the working directory of the calls. None is that of this process, or the home directory
             behind a URL.
         max_workers: the largest number of jobs in the batch system at a time. None is no limit; on `local` it
@@ -99,7 +99,10 @@ class FunctionExecutor(Executor):
             where = "~" if is_remote else str(Path.cwd())
         common = template(spec, cores, memory, gpus, walltime)
         duration = common.attributes.duration
-        after = (duration - checkpoint_time).total_seconds() if duration else None
+        if duration is not None and duration <= checkpoint_time:
+            msg = f"walltime {duration} must be longer than checkpoint_time {checkpoint_time}"
+            raise ValueError(f"{msg}, or else each job would end at once and have another one continue it")
+        after = None if duration is None else (duration - checkpoint_time).total_seconds()
         self._client = describe_client(where, after, shares_files=not is_remote)
         self._specs = CallSpec(
             template=common,

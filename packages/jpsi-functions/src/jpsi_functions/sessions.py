@@ -13,6 +13,7 @@ killed, once it is as old as jpsi keeps the files of jobs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -126,12 +127,12 @@ class Session:
         return following
 
     def _write_call(self, call_name: str, function: bytes, arguments: bytes) -> StoredCall:
-        with self._guard:
-            shared = self._function_file(function)
         folder = self.folder / "calls" / call_name
         make_directory(str(folder))
-        for name, source in (("worker.py", None), ("client.json", None), ("function", shared)):
-            _link(source or self.folder / name, folder / name)
+        with self._guard:
+            shared = self._function_file(function)
+            for name, source in (("worker.py", None), ("client.json", None), ("function", shared)):
+                _link(source or self.folder / name, folder / name)
         _write(folder / "arguments", arguments)
         return _stored_call(folder)
 
@@ -215,8 +216,14 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Give a file a second name; a copy, where the file system has no hard links."""
+    """Give a file a second name; a copy, where the file system has no hard links.
+
+    ext4 has 65,000 links for a file at most: then the source becomes a file with one link again.
+    """
     try:
         target.hardlink_to(source)
-    except PermissionError:
-        _write(target, source.read_bytes())
+    except OSError as e:
+        data = source.read_bytes()
+        _write(target, data)
+        if e.errno == errno.EMLINK:
+            _write(source, data)
