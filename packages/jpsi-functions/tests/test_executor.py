@@ -10,7 +10,7 @@ import stat
 import threading
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, as_completed, wait
 from pathlib import Path
 
@@ -98,22 +98,24 @@ def test_map_cancels_what_is_left_once_it_took_too_long(tmp_path: Path) -> None:
 
 def test_a_cancelled_job_is_cancelled_as_soon_as_it_is_submitted() -> None:
     class Executor:
-        """Submits two jobs, the second one once the first was cancelled."""
+        """Submits a job once the one before it was cancelled."""
 
-        submitting, cancelled = threading.Event(), threading.Event()
+        submitting = threading.Event()
+        cancelled: Mapping[jpsi.Job, threading.Event]
 
         def submit_many(self, jobs: Sequence[jpsi.Job]) -> None:
+            self.cancelled = {it: threading.Event() for it in jobs}
             self.submitting.set()
             for job in jobs:
                 job._reserve(self)
                 job._bind("1", 1)
-                assert self.cancelled.wait(20)
+                assert self.cancelled[job].wait(20)
             for job in jobs:
                 job._publish(jpsi.JobStatus(jpsi.JobState.CANCELED))
 
         def cancel_many(self, jobs: Iterable[jpsi.Job]) -> None:
-            if [*jobs]:
-                self.cancelled.set()
+            for job in jobs:
+                self.cancelled[job].set()
 
         def _notify(self, *_: object) -> None:
             pass
