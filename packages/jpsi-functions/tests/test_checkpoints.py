@@ -14,6 +14,7 @@ import jpsi
 from jpsi_functions import FunctionExecutor
 
 HOUR = timedelta(hours=1)
+NEARLY_HOUR = HOUR - timedelta(microseconds=1)
 
 
 @pytest.mark.parametrize("name", ["local", "slurm"])
@@ -31,8 +32,13 @@ def test_a_call_goes_on_in_further_jobs_and_keeps_its_future(name: str, tmp_path
 
 def test_the_checkpoint_is_asked_for_before_the_walltime_is_over() -> None:
     # the time at which it is asked for has come when the job begins
-    with FunctionExecutor("local", walltime=HOUR, checkpoint_time=HOUR) as executor:
+    with FunctionExecutor("local", walltime=HOUR, checkpoint_time=NEARLY_HOUR) as executor:
         assert executor.submit(calls.Patient()).result(60) == "ready"
+
+
+def test_a_checkpoint_at_the_beginning_of_the_job_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"walltime 1:00:00 must be longer than checkpoint_time 1:00:00"):
+        FunctionExecutor("local", walltime=HOUR, checkpoint_time=HOUR)
 
 
 def test_the_calls_of_map_go_on_one_by_one(tmp_path: Path) -> None:
@@ -44,7 +50,7 @@ def test_the_calls_of_map_go_on_one_by_one(tmp_path: Path) -> None:
 
 def test_an_exception_of_the_checkpoint_is_that_of_the_call() -> None:
     with (
-        FunctionExecutor("local", walltime=HOUR, checkpoint_time=HOUR) as executor,
+        FunctionExecutor("local", walltime=HOUR, checkpoint_time=NEARLY_HOUR) as executor,
         pytest.raises(ValueError, match="no checkpoint"),
     ):
         executor.submit(calls.Stubborn()).result(60)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import functools
+import os
 import stat
 import threading
 import time
 import traceback
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, as_completed, wait
 from pathlib import Path
 
@@ -15,6 +19,9 @@ import pytest
 import functions_to_call as calls
 import jpsi
 from jpsi_functions import CallFuture, FunctionExecutor, RemoteTraceback
+from jpsi_functions.calls import Call
+from jpsi_functions.sessions import Session, StoredCall
+from jpsi_functions.submit_queue import SubmitQueue
 
 
 def test_a_call_returns_what_the_function_returns(executor: FunctionExecutor) -> None:
@@ -87,6 +94,45 @@ def test_map_cancels_what_is_left_once_it_took_too_long(tmp_path: Path) -> None:
 
         with pytest.raises(TimeoutError):
             next(results)
+
+
+def test_a_cancelled_job_is_cancelled_as_soon_as_it_is_submitted() -> None:
+    class Executor:
+        """Submits a job once the one before it was cancelled."""
+
+        submitting = threading.Event()
+        cancelled: Mapping[jpsi.Job, threading.Event]
+
+        def submit_many(self, jobs: Sequence[jpsi.Job]) -> None:
+            self.cancelled = {it: threading.Event() for it in jobs}
+            self.submitting.set()
+            for job in jobs:
+                job._reserve(self)
+                job._bind("1", 1)
+                assert self.cancelled[job].wait(20)
+            for job in jobs:
+                job._publish(jpsi.JobStatus(jpsi.JobState.CANCELED))
+
+        def cancel_many(self, jobs: Iterable[jpsi.Job]) -> None:
+            for job in jobs:
+                self.cancelled[job].set()
+
+        def _notify(self, *_: object) -> None:
+            pass
+
+    stored = [StoredCall(Path("/nowhere"), number, attempt=0, items=1, job_id="") for number in range(2)]
+    made = [Call(it, jpsi.Job(), "the function") for it in stored]
+    queue = SubmitQueue(Executor(), None)  # type: ignore[arg-type]  as much as the queue uses
+    for call in made:
+        call.futures = [CallFuture(call.job, functools.partial(queue.cancel, call))]
+    queue.put(made)
+    assert Executor.submitting.wait(60)
+
+    for call in made:
+        call.cancel()
+
+    queue.wait()
+    assert [it.job.status.state for it in made] == [jpsi.JobState.CANCELED] * 2
 
 
 @pytest.mark.parametrize("number", [0, -1])
@@ -188,6 +234,19 @@ def test_shutdown_waits_and_removes_the_files(tmp_path: Path) -> None:
         executor.map(calls.square, [3])
 
 
+def test_a_callback_of_the_last_future_may_shut_down() -> None:
+    executor = FunctionExecutor("local")
+    ended = threading.Event()
+
+    def shut_down(_: object) -> None:
+        executor.shutdown()
+        ended.set()
+
+    executor.submit(calls.square, 3).add_done_callback(shut_down)
+
+    assert ended.wait(30)
+
+
 def test_shutdown_cancels_the_calls_that_have_not_started(tmp_path: Path) -> None:
     executor = FunctionExecutor("local", max_workers=1)
     futures = [executor.submit(calls.wait_for, str(tmp_path / "gate"), it) for it in range(3)]
@@ -211,6 +270,16 @@ def test_calls_run_in_the_directory_of_the_caller_or_the_one_that_is_named(
     with FunctionExecutor("local") as executor, FunctionExecutor("local", directory=there) as other:
         assert executor.submit(calls.where).result(60) == str(here)
         assert other.submit(calls.where).result(60) == str(there)
+
+
+@pytest.mark.parametrize("is_safe", ["", "1"])
+def test_a_safe_path_stays_whole(is_safe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONSAFEPATH", is_safe)
+    monkeypatch.setenv("PYTHONPATH", "/first:/second")
+    with FunctionExecutor("local") as executor:
+        path = executor.submit(lambda: __import__("sys").path).result(60)
+
+    assert path[:2] == ["/first", "/second"]
 
 
 def test_the_files_are_private(executor: FunctionExecutor, tmp_path: Path) -> None:
@@ -248,6 +317,42 @@ def test_resources_and_the_spec_are_those_of_the_jobs(tmp_path: Path) -> None:
     assert (spec.resources.cpu_cores_per_process, spec.resources.memory) == (1, 64 * 2**20)
     assert spec.resources.processes_per_node == 2
     assert (given.executable, given.resources.memory) == (None, None)
+
+
+def test_a_job_of_several_processes_makes_each_call_once(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    spec = jpsi.JobSpec(resources=jpsi.ResourceSpecV1(process_count=3))
+    with FunctionExecutor("local", spec=spec) as executor:
+        assert executor.submit(calls.count, str(ran), 1).result(60) == 1
+    assert ran.read_text() == "1\n"
+
+    spec.launcher = "multiple"
+    with pytest.raises(ValueError, match="launcher multiple would make each call in all 3 processes"):
+        FunctionExecutor("local", spec=spec)
+
+
+@pytest.mark.parametrize(("number", "copies"), [(errno.EMLINK, 2), (errno.EXDEV, 3), (errno.ENOTSUP, 3)])
+def test_files_are_copied_where_they_cannot_be_linked(
+    number: int, copies: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, full = os.link, []
+
+    def refuse(source: Path, target: Path) -> None:
+        inode = Path(source).stat().st_ino
+        if not full:
+            full.append(inode)
+        if inode in full or number != errno.EMLINK:
+            raise OSError(number, os.strerror(number))
+        link(source, target)
+
+    session = Session.create(tmp_path / "calls", {})
+    monkeypatch.setattr("os.link", refuse)
+    stored = [session.add_call(str(it), 1, b"function", b"arguments") for it in range(3)]
+
+    assert {(it.folder / "function").read_bytes() for it in stored} == {b"function"}
+    inodes = [(it.folder / "worker.py").stat().st_ino for it in stored]
+    assert len({*inodes}) == copies
+    session.remove()
 
 
 def test_what_the_executor_refuses_is_raised_by_the_future() -> None:

@@ -19,6 +19,7 @@ import jpsi
 from fake_ssh import FakeSsh
 from jpsi_functions import CallError, FunctionExecutor, JobEndedError
 from jpsi_pilot.config import PilotConfig
+from jpsi_slurm.config import SlurmConfig
 
 
 @pytest.fixture
@@ -55,6 +56,23 @@ def test_ten_thousand_calls_are_a_few_jobs_and_little_memory(slurm: None) -> Non
     assert len(list((Path.home() / "state/jpsi/work/slurm/jobs").iterdir())) == 64
     assert len(list((Path.home() / "state/jpsi/work/slurm/arrays").iterdir())) == 1
     assert peak < 4096 * 10_000
+
+
+def test_no_call_starts_once_map_took_too_long_under_a_quota(slurm: None, tmp_path: Path) -> None:
+    gate, ran = tmp_path / "gate", tmp_path / "ran"
+    with FunctionExecutor("slurm", config=SlurmConfig(max_queued=1)) as executor:
+        first = executor.submit(calls.wait_for, str(gate), 1)
+        while not first.running():
+            time.sleep(0.01)
+        results = executor.map(calls.count, [str(ran)] * 3, range(3), timeout=0, chunksize=1)
+        while executor._queue._waiting:
+            time.sleep(0.01)
+        with pytest.raises(TimeoutError):
+            next(results)
+        gate.touch()
+
+    assert first.result() == 1
+    assert not ran.exists()
 
 
 def test_a_call_on_slurm_has_a_native_id_and_can_be_cancelled_while_it_runs(

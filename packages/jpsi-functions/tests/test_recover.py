@@ -10,10 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import wait
 from datetime import timedelta
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 import functions_to_call as calls
+from jpsi import JobState, SubmitException
 from jpsi_functions import CallError, FunctionExecutor, JobEndedError, sessions
 
 # A program that submits calls, and says so.
@@ -114,6 +116,62 @@ def test_recovered_calls_are_gone_after_shutdown(tmp_path: Path, killed: Callabl
         assert [it.result(60) for it in executor.recover()] == [9]
     with FunctionExecutor("local") as executor:
         assert executor.recover() == []
+
+
+def test_calls_whose_jobs_cannot_be_read_are_there_for_the_next_time(
+    tmp_path: Path, killed: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> NoReturn:
+        raise SubmitException("the disk is away")
+
+    for value in (3, 4):
+        killed(f"executor.submit(calls.square, {value}).result()", after=lambda: True)
+
+    with FunctionExecutor("local") as executor:
+        recall = executor.jobs.recall
+        answers = iter((recall, refuse))
+        monkeypatch.setattr(executor.jobs, "recall", lambda ids: next(answers)(ids))  # noqa: PLW0108  another one each time
+        with pytest.raises(SubmitException, match="the disk is away"):
+            executor.recover()
+    with FunctionExecutor("local") as executor:
+        assert [it.result(60) for it in executor.recover()] == [9, 16]
+
+
+def test_a_call_that_was_cancelled_or_refused_is_not_made(
+    tmp_path: Path, killed: Callable[..., None]
+) -> None:
+    gate, ran = tmp_path / "gate", tmp_path / "ran"
+    work = f"executor.submit(calls.wait_for, {str(gate)!r}, 1)\n"
+    work += f"executor.submit(calls.count, {str(ran)!r}, 2).cancel()\n"
+    work += "import jpsi\nrefusing = FunctionExecutor('local', spec=jpsi.JobSpec(launcher='nonsense'))\n"
+    work += f"refusing.submit(calls.count, {str(ran)!r}, 3).exception()"
+    killed(work, workers=1, after=lambda: True)
+
+    with FunctionExecutor("local") as executor:
+        futures = executor.recover()
+        gate.touch()
+        wait(futures, 60)
+
+        assert [it.cancelled() for it in futures] == [False, True, False]
+        assert futures[0].result() == 1
+        with pytest.raises(CallError, match="nonsense"):
+            futures[2].result()
+    assert not ran.exists()
+
+
+def test_a_job_that_was_to_be_cancelled_is_cancelled_after_recover(
+    tmp_path: Path, killed: Callable[..., None]
+) -> None:
+    started = tmp_path / "started"
+    killed(f"executor.submit(calls.slow, {str(started)!r})", after=started.exists)
+    (call,) = _home().glob("functions/local/*/calls/*")
+    (call / "cancelled").touch()
+
+    with FunctionExecutor("local") as executor:
+        (future,) = executor.recover()
+
+        assert future.cancelled()
+    assert future.job.status.state is JobState.CANCELED
 
 
 def test_shutdown_without_waiting_leaves_the_calls_for_later(

@@ -82,6 +82,33 @@ def test_a_checkpoint_goes_on_in_another_job(tmp_path: Path) -> None:
     assert "(3 remaining timeouts)" in (job.stdout() or "")
 
 
+def test_a_job_of_a_configured_target_is_followed(tmp_path: Path) -> None:
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "jpsi/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        f"targets: {{mine: {{executor: local, config: {{work_directory: {tmp_path / 'work'}}}}}}}\n"
+    )
+
+    job = JpsiExecutor(tmp_path / "folder", executor="mine").submit(calls.square, 3)
+
+    assert job.result() == 9
+
+
+def test_two_programs_that_judge_an_attempt_make_one_job_of_it(tmp_path: Path) -> None:
+    executor = JpsiExecutor(tmp_path)
+    executor.update_parameters(timeout_min=60, signal_delay_s=3600)
+    job = executor.submit(calls.Slacker(), slack=True)
+    first, ended = job._attempts()[0], job.job
+    ended.wait()
+
+    job._submit_again(first, ended)
+    job._submit_again(first, ended)
+
+    assert len(job._attempts()) == 2
+    assert len([*tmp_path.glob("*_jpsi.*")]) == 2
+    assert job.result() == "worked hard"
+
+
 def test_a_job_can_be_cancelled(tmp_path: Path) -> None:
     job = JpsiExecutor(tmp_path).submit(calls.slow, str(tmp_path / "started"))
     while not (tmp_path / "started").exists():

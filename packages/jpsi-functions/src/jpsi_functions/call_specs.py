@@ -9,7 +9,16 @@ from pathlib import Path
 
 import attrs
 
-from jpsi import JobSpec, ResourceSpecV1, StageIn, StageOut, StageOutFlags, escape, parse_duration
+from jpsi import (
+    HeterogeneousResources,
+    JobSpec,
+    ResourceSpecV1,
+    StageIn,
+    StageOut,
+    StageOutFlags,
+    escape,
+    parse_duration,
+)
 
 from .sessions import OUTPUTS, StoredCall
 
@@ -20,6 +29,8 @@ _KEPT_FILES = StageOutFlags.ALWAYS | StageOutFlags.IF_PRESENT
 # What every batch system takes for the name of a job.
 _NO_NAME = re.compile(r"[^A-Za-z0-9_]+")
 _NAME_LENGTH = 15
+# The launcher that starts one process.
+_SINGLE = "single"
 
 
 @attrs.frozen(kw_only=True)
@@ -60,11 +71,21 @@ def template(
     gpus: int | None,
     walltime: timedelta | str | None,
 ) -> JobSpec:
-    """Return a spec with these resources over those that it has."""
+    """Return a spec with these resources over those that it has.
+
+    Raises:
+        TypeError: the resources are of another kind.
+        ValueError: its launcher would start several processes, each of which made the calls.
+    """
     spec = attrs.evolve(spec or JobSpec())
     spec.attributes = attrs.evolve(spec.attributes)
     if walltime is not None:
         spec.attributes.duration = parse_duration(walltime) if isinstance(walltime, str) else walltime
+    processes = _process_count(spec.resources)
+    if processes > 1 and spec.launcher not in {None, _SINGLE}:
+        msg = f"launcher {spec.launcher} would make each call in all {processes} processes; leave it out: "
+        raise ValueError(f"{msg}one process makes the calls, and has the resources of all")
+    spec.launcher = spec.launcher or _SINGLE
     if (cores, memory, gpus) == (None, None, None):
         return spec
     if spec.resources is not None and not isinstance(spec.resources, ResourceSpecV1):
@@ -80,6 +101,11 @@ def template(
         if value is not None:
             setattr(spec.resources, name, value)
     return spec
+
+
+def _process_count(resources: object) -> int:
+    parts = resources.components if isinstance(resources, HeterogeneousResources) else [resources]
+    return sum(it.computed_process_count for it in parts if isinstance(it, ResourceSpecV1))
 
 
 def parse_memory(text: str) -> int:

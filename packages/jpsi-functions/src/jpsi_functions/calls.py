@@ -20,8 +20,8 @@ from .sessions import StoredCall
 # The exit codes with which the worker ends if all calls have records.
 _WORKER_CODES = (0, 1)
 # A file of another host may take a minute to become visible here.
-_LOOK_SECONDS = 0.5
-_LOOKS = 120
+_POLL_SECONDS = 0.5
+_MAX_POLLS = 120
 
 
 @attrs.define(eq=False)
@@ -43,10 +43,12 @@ class Call:
         """True if all futures of the job were cancelled."""
         return all(future.cancelled() for future in self.futures)
 
-    def end(self, status: JobStatus, sleep: Callable[[float], None] = time.sleep) -> bool:
-        """Set the results of the futures, now that the job has ended.
+    def end(
+        self, status: JobStatus, sleep: Callable[[float], None] = time.sleep
+    ) -> Callable[[], None] | None:
+        """Return the function that sets the results of the futures, now that the job has ended.
 
-        Returns True if the call has left a checkpoint instead, and another job has to be submitted for it.
+        Returns None if the call has left a checkpoint instead, and another job has to be submitted for it.
         """
         records = self._read(status, sleep)
         if (
@@ -55,14 +57,17 @@ class Call:
             and status.state is not JobState.CANCELED
         ):
             self.resume(self, *records.continuation)
-            return True
+            return None
         if status.state is JobState.CANCELED and (not records.is_whole or records.continuation is not None):
-            for future in self.futures:
-                future.cancel()
-            return False
+            return self.cancel
         ended = functools.partial(job_ended, self.function, self.job, status)
-        self.settle([records.outcome(position, ended) for position in range(self.stored.items)])
-        return False
+        outcomes = [records.outcome(position, ended) for position in range(self.stored.items)]
+        return functools.partial(self.settle, outcomes)
+
+    def cancel(self) -> None:
+        """Cancel all futures."""
+        for future in self.futures:
+            future.cancel()
 
     def fail(self, error: BaseException) -> None:
         """Set an exception, the same for all futures."""
@@ -71,11 +76,11 @@ class Call:
 
     def _read(self, status: JobStatus, sleep: Callable[[float], None]) -> Records:
         folder = self.stored.folder
-        looks = _LOOKS if status.exit_code in _WORKER_CODES else 0
-        while looks and not (folder / "result").exists() and is_on_network(str(folder)):
-            looks -= 1
-            sleep(_LOOK_SECONDS)
-            os.listdir(folder)  # noqa: PTH208  has NFS look again
+        left = _MAX_POLLS if status.exit_code in _WORKER_CODES else 0
+        while left and not (folder / "result").exists() and is_on_network(str(folder)):
+            left -= 1
+            sleep(_POLL_SECONDS)
+            os.listdir(folder)  # noqa: PTH208  has NFS read it again
         return Records.read(folder)
 
 

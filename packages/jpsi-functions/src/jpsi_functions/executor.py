@@ -53,7 +53,7 @@ class FunctionExecutor(Executor):
         python: the interpreter that makes the calls, of the same minor version as this one. None is this one,
             or `python3` behind a URL.
         checkpoint_time: the time before the end of the walltime at which a callable that has a method
-            `checkpoint` is asked what to call in the next job.
+            `checkpoint` is asked what to call in the next job; shorter than the walltime.
         directory: the working directory of the calls. None is that of this process, or the home directory
             behind a URL.
         max_workers: the largest number of jobs in the batch system at a time. None is no limit; on `local` it
@@ -99,7 +99,10 @@ class FunctionExecutor(Executor):
             where = "~" if is_remote else str(Path.cwd())
         common = template(spec, cores, memory, gpus, walltime)
         duration = common.attributes.duration
-        after = (duration - checkpoint_time).total_seconds() if duration else None
+        if duration is not None and duration <= checkpoint_time:
+            msg = f"walltime {duration} must be longer than checkpoint_time {checkpoint_time}"
+            raise ValueError(f"{msg}, or else each job would end at once and have another one continue it")
+        after = None if duration is None else (duration - checkpoint_time).total_seconds()
         self._client = describe_client(where, after, shares_files=not is_remote)
         self._specs = CallSpec(
             template=common,
@@ -184,14 +187,22 @@ class FunctionExecutor(Executor):
             ConfigError: other users could have written the files.
         """
         self._check_open()
-        found: list[CallFuture[Any]] = []
-        for session in Session.abandoned(self._root):
-            self._recovered.append(session)
-            calls = session.calls()
-            jobs = {job.id: job for job in self.jobs.recall(it.job_id for it in calls)}
-            for stored in calls:
-                found += self._recover(stored, jobs.get(stored.job_id))
-        return found
+        sessions: list[Session] = []
+        recovered: list[tuple[Call, Callable[[], None]]] = []
+        # nothing is submitted before all futures exist, so that an exception loses no call
+        with contextlib.ExitStack() as taken:
+            for session in Session.abandoned(self._root):
+                taken.callback(session.close)
+                sessions.append(session)
+                calls = session.calls()
+                jobs = {job.id: job for job in self.jobs.recall(it.job_id for it in calls)}
+                recovered += [self._recover(stored, jobs.get(stored.job_id)) for stored in calls]
+            taken.pop_all()
+        with self._lock:
+            self._recovered += sessions
+        for _, start in recovered:
+            start()
+        return [future for call, _ in recovered for future in call.futures]
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002  the base's
         """Accept no more calls; wait until all jobs have ended, and remove the files of their calls.
@@ -204,8 +215,7 @@ class FunctionExecutor(Executor):
         if cancel_futures:
             for call in self._queue.live():
                 if not has_started(call):
-                    for future in call.futures:
-                        future.cancel()
+                    call.cancel()
         if not wait:
             return
         with self._progress(self._queue.live()):
@@ -280,14 +290,21 @@ class FunctionExecutor(Executor):
             for future in futures:
                 future.cancel()
 
-    def _recover(self, stored: StoredCall, job: Job | None) -> Sequence[CallFuture[Any]]:
+    def _recover(self, stored: StoredCall, job: Job | None) -> tuple[Call, Callable[[], None]]:
+        """Return a call that is on disk, and the function with which it goes on."""
         is_new = job is None or job.status.state is JobState.NEW
         call = Call(stored, job or Job(), "the function", resume=self._resume)
         futures = [self._future(call) for _ in range(stored.items)]
         call.settle = functools.partial(_settle_each, futures)
+        if stored.marked("cancelled") is not None:
+            call.cancel()
         if not is_new:
-            self._queue.follow(call)
-            return futures
+            return call, functools.partial(self._queue.follow, call)
+        if call.is_cancelled:
+            return call, call.cancel
+        failure = stored.marked("failed")
+        if failure is not None:
+            return call, functools.partial(call.fail, CallError(failure))
         if job is None and not self._specs.is_remote:
             # a worker that was submitted all the same finds its folder no more, and makes no call
             call.stored = stored.moved_to(call.job.id)
@@ -299,10 +316,8 @@ class FunctionExecutor(Executor):
                 f"job {stored.job_id} has left no result, and may have run; it is not on disk any more"
             )
             outcomes = [records.outcome(it, lambda: why) for it in range(stored.items)]
-            call.settle(outcomes)
-        else:
-            self._queue.put([call])
-        return futures
+            return call, functools.partial(call.settle, outcomes)
+        return call, functools.partial(self._queue.put, [call])
 
     @contextlib.contextmanager
     def _progress(self, calls: Sequence[Call]) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jpsi import Job, JobState
 
@@ -53,8 +53,3 @@ class CallFuture(Future[T]):
             del e
         else:
             self.set_result(value)
-
-
-def cancelled(future: CallFuture[Any]) -> None:
-    """Cancel a future whose job was cancelled."""
-    future.cancel()

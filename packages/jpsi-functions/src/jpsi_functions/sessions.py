@@ -4,6 +4,7 @@
                               client.json  the description of its Python
                               worker.py    what the jobs run
                               calls/<number>.<attempt>.<items>.<job id>/   one folder for each job
+                                  cancelled, failed    a mark, if the calls are not to be made any more
 
 All of it is private to the user. A session is removed when its executor is shut down, or, if its process was
 killed, once it is as old as jpsi keeps the files of jobs.
@@ -12,6 +13,7 @@ killed, once it is as old as jpsi keeps the files of jobs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -47,6 +49,16 @@ class StoredCall:
     #: The number of calls that the job makes.
     items: int
     job_id: str
+
+    def mark(self, name: str, text: str = "") -> None:
+        """Leave word on disk that the calls were `cancelled` or have `failed`."""
+        _write(self.folder / name, text.encode())
+
+    def marked(self, name: str) -> str | None:
+        """Return the text of a mark, or None without it."""
+        with contextlib.suppress(FileNotFoundError), (self.folder / name).open(encoding="utf-8") as file:
+            return file.read()
+        return None
 
     def moved_to(self, job_id: str) -> StoredCall:
         """Give the calls to another job, as their own was never submitted."""
@@ -115,12 +127,12 @@ class Session:
         return following
 
     def _write_call(self, call_name: str, function: bytes, arguments: bytes) -> StoredCall:
-        with self._guard:
-            shared = self._function_file(function)
         folder = self.folder / "calls" / call_name
         make_directory(str(folder))
-        for name, source in (("worker.py", None), ("client.json", None), ("function", shared)):
-            _link(source or self.folder / name, folder / name)
+        with self._guard:
+            shared = self._function_file(function)
+            for name, source in (("worker.py", None), ("client.json", None), ("function", shared)):
+                _link(source or self.folder / name, folder / name)
         _write(folder / "arguments", arguments)
         return _stored_call(folder)
 
@@ -204,8 +216,14 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Give a file a second name; a copy, where the file system has no hard links."""
+    """Give a file a second name; a copy, where the file system has no hard links.
+
+    ext4 has 65,000 links for a file at most: then the source becomes a file with one link again.
+    """
     try:
         target.hardlink_to(source)
-    except PermissionError:
-        _write(target, source.read_bytes())
+    except OSError as e:
+        data = source.read_bytes()
+        _write(target, data)
+        if e.errno == errno.EMLINK:
+            _write(source, data)

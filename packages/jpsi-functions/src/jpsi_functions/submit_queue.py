@@ -6,7 +6,7 @@ import collections
 import functools
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 
 from jpsi import BulkException, Job, JobExecutor, JobState, JobStatus, JpsiError
@@ -15,6 +15,9 @@ from jpsi.futures import as_future
 from .calls import Call
 
 log = logging.getLogger(__name__)
+
+# How often it looks for a cancelled call whether its job was submitted.
+_POLL_SECONDS = 0.1
 
 
 class SubmitQueue:
@@ -32,6 +35,8 @@ class SubmitQueue:
         self._waiting: collections.deque[Call] = collections.deque()
         # every call whose job has not ended
         self._live: dict[Call, None] = {}
+        # those that have ended, with the thread that settles their futures
+        self._settling: dict[Call, int] = {}
         self._sent = 0
         self._unwanted: list[Call] = []
         self._is_submitting = False
@@ -56,14 +61,21 @@ class SubmitQueue:
         with self._changed:
             self._live[call] = None
             self._sent += 1
+        self._await(call)
+
+    def _await(self, call: Call) -> None:
         as_future(call.job).add_done_callback(functools.partial(self._end, call))
+        if call.is_cancelled:
+            self.cancel(call)
 
     def cancel(self, call: Call) -> None:
         """Take back a call whose futures were cancelled, or cancel its job."""
+        _mark(call, "cancelled")
         with self._changed:
             if call in self._waiting:
                 self._waiting.remove(call)
                 self._forget(call)
+            if call not in self._live:
                 return
             self._unwanted.append(call)
             if not self._is_cancelling:
@@ -76,23 +88,20 @@ class SubmitQueue:
             return list(self._live)
 
     def wait(self) -> None:
-        """Wait until all jobs have ended."""
+        """Wait until all jobs have ended and all futures are settled, but those that this thread settles."""
+        own = threading.get_ident()
         with self._changed:
-            self._changed.wait_for(lambda: not self._live)
+            self._changed.wait_for(lambda: not self._live and {*self._settling.values()} <= {own})
 
     def _submit_waiting(self) -> None:
         while calls := self._next():
             failed = self._submit([call.job for call in calls])
             for call in calls:
                 if call.job not in failed:
-                    as_future(call.job).add_done_callback(functools.partial(self._end, call))
-                    if call.is_cancelled:
-                        self.cancel(call)
+                    self._await(call)
                     continue
-                call.fail(failed[call.job])
-                with self._changed:
-                    self._sent -= 1
-                    self._forget(call)
+                _mark(call, "failed", str(failed[call.job]))
+                self._settle(call, functools.partial(call.fail, failed[call.job]))
 
     def _next(self) -> Sequence[Call]:
         """Return the calls to submit next, once there is room for them; none if no call waits."""
@@ -119,12 +128,16 @@ class SubmitQueue:
 
     def _cancel_unwanted(self) -> None:
         while calls := self._next_unwanted():
-            # one that is being submitted is cancelled after that
-            jobs = [it.job for it in calls if it.job.executor is not None]
+            jobs = dict.fromkeys(it.job for it in calls if it.job.executor is not None)
             try:
-                self._executor.cancel_many(dict.fromkeys(jobs))
+                self._executor.cancel_many(jobs)
             except JpsiError as e:
                 log.warning("the jobs of cancelled calls may go on: %s", e)
+            with self._changed:
+                # a quota may hold back the submission of the others for long
+                self._unwanted += [it for it in calls if it.job not in jobs and it in self._live]
+                if self._unwanted:
+                    self._changed.wait(_POLL_SECONDS)
 
     def _next_unwanted(self) -> Sequence[Call]:
         with self._changed:
@@ -133,22 +146,42 @@ class SubmitQueue:
             return calls
 
     def _end(self, call: Call, ended: Future[JobStatus]) -> None:
-        continues = False
         try:
-            continues = call.end(ended.result())
+            settle = call.end(ended.result())
         except Exception as e:  # noqa: BLE001  or else a future would wait for ever
-            call.fail(e)
+            settle = functools.partial(call.fail, e)
+        if settle is not None:
+            self._settle(call, settle)
+            return
         with self._changed:
             self._sent -= 1
-            if continues:
-                self._waiting.append(call)
-                self._start_submitting()
-            else:
-                self._forget(call)
+            self._waiting.append(call)
+            self._start_submitting()
+
+    def _settle(self, call: Call, settle: Callable[[], None]) -> None:
+        """Forget a call whose job has ended, and settle its futures, whose callbacks may shut down."""
+        with self._changed:
+            self._sent -= 1
+            self._settling[call] = threading.get_ident()
+            self._forget(call)
+        try:
+            settle()
+        finally:
+            with self._changed:
+                del self._settling[call]
+                self._changed.notify_all()
 
     def _forget(self, call: Call) -> None:
         self._live.pop(call, None)
         self._changed.notify_all()
+
+
+def _mark(call: Call, name: str, text: str = "") -> None:
+    """Have a later `recover` know that a call is not to be made any more."""
+    try:
+        call.stored.mark(name, text)
+    except OSError as e:
+        log.warning("a later recover() may make the call of %s: %s", call.function, e)
 
 
 def has_started(call: Call) -> bool:

@@ -74,14 +74,12 @@ class JpsiJob(SubmititJob[R_co]):
     @property
     def job(self) -> Job:
         """The job of jpsi, that of the last attempt."""
-        name, url, job_id = self._attempts()[-1].read_text(encoding="utf-8").splitlines()
-        (job,) = _executor(name, url).recall([job_id])
-        return job
+        return _recalled(self._attempts()[-1])
 
     def _attempts(self) -> Sequence[Path]:
         """Return the files that name the jobs of the attempts, in order."""
         found = self.paths.folder.glob(f"{self.job_id}_jpsi.*")
-        return sorted(found, key=lambda it: int(it.suffix[1:]))
+        return sorted((it for it in found if it.suffix[1:].isdecimal()), key=_number)
 
     def cancel(self, check: bool = True) -> None:  # noqa: ARG002, FBT001, FBT002  the base's
         """Cancel the job."""
@@ -93,12 +91,13 @@ class JpsiJob(SubmititJob[R_co]):
             return all(it.done() for it in self._sub_jobs)
         if self.paths.result_pickle.exists():
             return True
-        job = self.job
+        attempt = self._attempts()[-1]
+        job = _recalled(attempt)
         if not job.status.final:
             return False
         if job.status.exit_code != _REQUEUE:
             return True
-        self._submit_again(job)
+        self._submit_again(attempt, job)
         return False
 
     def wait(self) -> None:
@@ -117,12 +116,11 @@ class JpsiJob(SubmititJob[R_co]):
         was_killed = status.state is JobState.CANCELED or (status.exit_code or 0) > _SIGNAL_CODES
         return {"jobState": _WORDS.get(status.state, "INTERRUPTED" if was_killed else "FINISHED")}
 
-    def _submit_again(self, ended: Job) -> None:
-        attempts = self._attempts()
-        name, url, _ = attempts[-1].read_text(encoding="utf-8").splitlines()
+    def _submit_again(self, attempt: Path, ended: Job) -> None:
+        name, url, _ = attempt.read_text(encoding="utf-8").splitlines()
         following = Job(ended.spec)
         try:
-            _write_attempt(self.paths, len(attempts) + 1, name, url, following)
+            _write_attempt(self.paths, _number(attempt) + 1, name, url, following)
         except FileExistsError:
             return  # another task or program has done so
         _executor(name, url).submit(following)
@@ -165,7 +163,9 @@ class JpsiExecutor(PicklingExecutor):
             paths.folder.mkdir(parents=True, exist_ok=True)
             delayed.dump(paths.submitted_pickle)
             job.spec = self._spec(job)
-            _write_attempt(paths, 1, executor.name, self.parameters["url"], job)
+            # a configured target has a configuration that the executor's own name does not
+            name = self.parameters["executor"] or executor.name
+            _write_attempt(paths, 1, name, self.parameters["url"], job)
             jobs.append(job)
         executor.submit_many(jobs)
         return [JpsiJob(self.folder, it.id, range(self._num_tasks())) for it in jobs]
@@ -221,5 +221,21 @@ class JpsiExecutor(PicklingExecutor):
 def _write_attempt(paths: JobPaths, number: int, name: str, url: str, job: Job) -> None:
     """Write which job makes an attempt; FileExistsError if another program was first."""
     path = paths.folder / f"{paths.job_id}_jpsi.{number}"
-    with path.open("x", encoding="utf-8") as file:
-        file.write(f"{name}\n{url}\n{job.id}\n")
+    # whole from the beginning, as other programs read it
+    part = path.with_name(f"{path.name}.{job.id}")
+    part.write_text(f"{name}\n{url}\n{job.id}\n", encoding="utf-8")
+    try:
+        path.hardlink_to(part)
+    finally:
+        part.unlink()
+
+
+def _number(attempt: Path) -> int:
+    return int(attempt.suffix[1:])
+
+
+def _recalled(attempt: Path) -> Job:
+    """Return the job of an attempt."""
+    name, url, job_id = attempt.read_text(encoding="utf-8").splitlines()
+    (job,) = _executor(name, url).recall([job_id])
+    return job

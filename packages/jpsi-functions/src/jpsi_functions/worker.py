@@ -28,18 +28,26 @@ from typing import Any, BinaryIO, Callable, Tuple
 Record = Tuple[Any, ...]
 
 _BEGIN = time.time()
+_SCRIPT_FOLDER = os.path.dirname(os.path.realpath(__file__))
 # What batch systems send before they end or preempt a job.
 _WARNINGS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 _LENGTH = struct.Struct(">Q")
 # EX_CONFIG of sysexits.h
 _UNSAFE = 78
+# As if the batch system had ended it in time: 128 + SIGTERM.
+_CANCELLED = 143
 
 
 def main(folder: str) -> int:
-    """Make the calls in a folder; return the exit code: 0, or 1 if a call has no result."""
+    """Make the calls in a folder, if they were not cancelled; return the exit code.
+
+    It is 0, or 1 if a call has no result.
+    """
     result = f"{folder}/result"
     if os.path.exists(result):
         return 0  # the batch system ran the job again after its end
+    if os.path.exists(f"{folder}/cancelled"):
+        return _CANCELLED
     unsafe = unsafe_directory(folder)
     if unsafe is not None:
         # a record in the folder could be forged as well
@@ -68,7 +76,8 @@ def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO) -> bool
     if refusal is not None:
         write_record(records, ("impossible", refusal))
         return False
-    del sys.path[0]  # the folder of this script
+    if sys.path[:1] == [_SCRIPT_FOLDER]:  # not with PYTHONSAFEPATH
+        del sys.path[0]
     sys.path += [it for it in client["path"] if it not in sys.path]
     try:
         if client["directory"] is not None:
