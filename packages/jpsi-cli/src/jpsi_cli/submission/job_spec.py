@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import jpsi
 
+from .. import messages
 from ..output import quantities
 
 #: An option as typed: None, False or empty if it was not given.
@@ -121,12 +123,18 @@ def _request_like(spec: jpsi.JobSpec, word: str) -> None:
     found = select_jobs([word], listed_jobs())
     used = [read_usage(it) for it in found if it.status.final]
     times, sizes = [it.suggested_time for it in used], [it.suggested_memory for it in used]
+    # a job that was ended at a limit needs no less than it had
+    times += [timedelta(seconds=it.time.requested) for it in used if it.time.is_cut and it.time.requested]
+    sizes += [int(it.memory.requested) for it in used if it.memory.is_cut and it.memory.requested]
     spec.resources, spec.attributes.duration = found[0].spec.resources, found[0].spec.attributes.duration
     # what several jobs need, such as those of an array, is what the largest needs
     if known_times := [it for it in times if it is not None]:
         spec.attributes.duration = max(known_times)
     if known_sizes := [it for it in sizes if it is not None]:
         _resources(spec).memory = max(known_sizes)
+    if not any(it.is_telling for it in used):
+        what = f"{word} has not completed, which would show what it needs"
+        messages.error(f"--like: {what}; the new job requests what that one requested")
 
 
 def _warning(text: str) -> tuple[str, float]:
