@@ -10,8 +10,11 @@ from datetime import timedelta
 import pytest
 
 from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1
+from jpsi_cli import stored_jobs as stored_jobs_package
 from jpsi_cli.jobs.usage import describe_memory
 from jpsi_cli.stored_jobs import Amount, Usage, read_usage
+from jpsi_cli.submission.job_spec import make_specs
+from jpsi_engine.job_store import StoredJob
 from jpsi_engine.spool import encode_status
 from stored_jobs import THEN, active_marker, stored_job
 
@@ -147,6 +150,24 @@ def test_a_job_requests_what_another_used(run: Run) -> None:
     assert requested()["duration"] == 60
     assert requested()["jpsi"]["resources"]["memory"] == 4 * _GIB
     assert requested("--time", "5m")["duration"] == 300
+
+
+def test_several_jobs_read_the_stored_jobs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+
+    def read() -> list[StoredJob]:
+        reads.append(1)
+        return [stored_job("a1")]
+
+    monkeypatch.setattr(stored_jobs_package, "listed_jobs", read)
+    documents = [JobSpec("a"), JobSpec("b")]
+
+    specs = make_specs(documents, [], {"like": "a1", "processes": "2"}, is_expanding=False)
+
+    assert [it.executable for it in specs] == ["a", "b"]
+    assert specs[0].resources == specs[1].resources == ResourceSpecV1(process_count=2)
+    assert specs[0].resources is not specs[1].resources
+    assert len(reads) == 1
 
 
 def test_a_job_that_failed_early_is_requested_as_it_was(run: Run) -> None:
