@@ -324,6 +324,28 @@ def test_a_job_whose_node_stays_lost_while_its_pilot_runs_on_ends_with_the_pilot
     run_scenario(scenario)
 
 
+def test_a_job_whose_node_cannot_reach_the_agent_runs_to_its_end(
+    run_scenario: Callable[[Scenario], None],
+) -> None:
+    """The nodes of an engine whose jobs have one node each carry on without the agent, and log the ends."""
+
+    async def scenario(harness: LoopHarness) -> None:
+        harness.engine.spans_nodes = False
+        harness.submit()
+        await harness.run_round()
+        harness.set_pilot_state(JobState.ACTIVE)
+        harness.time = harness.pilots.started[0].status.time.timestamp()
+        node = harness.engine.report("1")
+        await harness.run_round()
+        harness.engine.lose(node)
+        await harness.run_round()
+        await harness.run_round(301)
+        await harness.run_round(SETTINGS.idle)
+        assert not harness.pilots.cancelled
+
+    run_scenario(scenario)
+
+
 def test_a_job_of_a_lost_node_ends_once_no_process_runs_there(
     run_scenario: Callable[[Scenario], None],
 ) -> None:

@@ -60,7 +60,7 @@ def test_without_threads_it_is_done_here(monkeypatch: pytest.MonkeyPatch) -> Non
         raise RuntimeError(msg)
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    monkeypatch.setattr(concurrency, "_idle", [])
+    monkeypatch.setattr(concurrency, "_idle", {})
     done: list[int] = []
 
     concurrently(range(5), done.append, 2)
@@ -112,7 +112,7 @@ def test_an_interrupt_while_threads_are_started_leaves_none_at_work(monkeypatch:
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", interrupted)
-        patch.setattr(concurrency, "_idle", [])
+        patch.setattr(concurrency, "_idle", {})
         patch.setattr(concurrency, "_IDLE_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt):
             concurrently(range(1000), done.append, 2)
@@ -123,7 +123,7 @@ def test_an_interrupt_while_threads_are_started_leaves_none_at_work(monkeypatch:
 
 
 def test_a_thread_serves_many_callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "_idle", [])
+    monkeypatch.setattr(concurrency, "_idle", {})
     threads: list[threading.Thread] = []
 
     for _ in range(3):
@@ -132,11 +132,23 @@ def test_a_thread_serves_many_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(threads)) == 1
 
 
+def test_a_thread_serves_no_caller_of_another_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Linux threads have priorities of their own, and the processes that they start inherit them."""
+    monkeypatch.setattr(concurrency, "_idle", {})
+    threads: list[threading.Thread] = []
+
+    for priority in (0, 5):
+        monkeypatch.setattr("os.getpriority", lambda *_, it=priority: it)
+        concurrently(range(1), lambda _: threads.append(threading.current_thread()), 1)
+
+    assert len(set(threads)) == 2
+
+
 def test_the_thread_that_has_ended_its_work_first_is_not_taken_for_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A thread may end one part of the work before the next part is given to it."""
-    monkeypatch.setattr(concurrency, "_idle", [])
+    monkeypatch.setattr(concurrency, "_idle", {})
     done: list[int] = []
     give = concurrency._give
 

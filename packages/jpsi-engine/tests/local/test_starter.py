@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import math
 import os
 import re
@@ -388,3 +389,85 @@ def test_the_starter_keeps_no_descriptor_of_this_process_open(
     assert select.select([reader], [], [], 1.0)[0], "another process has the pipe"
     assert os.read(reader, 1) == b""
     os.close(reader)
+
+
+def test_a_directory_is_the_one_that_its_path_names_now(
+    executor: JobExecutor, tmp_path: Path, proof: Path
+) -> None:
+    """Since the last job, a link leads to another one; a job that runs keeps the starter where it is."""
+    current = tmp_path / "current"
+    executor.submit(long := waiting(proof))
+    for version in ("1", "2"):
+        (tmp_path / version).mkdir()
+        current.unlink(missing_ok=True)
+        current.symlink_to(tmp_path / version)
+        executor.submit(job := Job(JobSpec("/bin/sh", ["-c", "echo here > file"], directory=current)))
+        status = job.wait(PATIENCE)
+        assert status is not None
+        assert status.state is JobState.COMPLETED
+
+    long.cancel()
+    assert (tmp_path / "2/file").read_text() == "here\n"
+
+
+def test_descriptors_with_large_numbers_keep_no_job_from_its_start(executor: JobExecutor) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most < 2000:
+        pytest.skip("this process may not open so many files")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2000, most))
+    opened = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+    try:
+        starter._shared = None
+        jobs = [Job(JobSpec("/bin/true")) for _ in range(3)]
+        for job in jobs:
+            executor.submit(job)
+        states = [status.state for job in jobs if (status := job.wait(PATIENCE)) is not None]
+    finally:
+        for fd in opened:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    assert states == [JobState.COMPLETED] * 3
+
+
+def test_jobs_do_without_a_starter_that_cannot_run(
+    executor: JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starter, "_shared", None)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    begun: list[object] = []
+    monkeypatch.setattr(
+        starter, "Starter", lambda state, make=starter.Starter: begun.append(state) or make(state)
+    )
+    jobs = [Job(JobSpec("/bin/true")) for _ in range(4)]
+
+    for job in jobs:
+        executor.submit(job)
+
+    assert [status.state for job in jobs if (status := job.wait(PATIENCE))] == [JobState.COMPLETED] * 4
+    assert len(begun) == 1
+
+
+def test_a_job_that_is_being_started_is_not_lost_to_another_client(
+    executor: JobExecutor, state_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the claim and the native id, only the lock tells that the program is starting."""
+    job = Job(JobSpec("/bin/true"))
+    executor.submit(job)
+    job.wait(PATIENCE)
+    (folder,) = state_home.glob(f"work/local/*/jobs/{job.id}")
+    intent = folder / "intent.1.json"
+    intent.write_text(intent.read_text().splitlines()[0])
+    for file in (*folder.glob(f"{job.id}.*"), *folder.glob("final.*")):
+        file.unlink()
+    monkeypatch.setattr("jpsi_engine.local.local_engine._JUDGE_SECONDS", 0.2)
+
+    with intent.open() as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        assert executor.recover() == []
+
+    (recovered,) = executor.recover()
+    status = recovered.wait(PATIENCE)
+    assert status is not None
+    assert status.reason is Reason.LOST

@@ -42,4 +42,12 @@ __all__ = [
 
 if not TYPE_CHECKING:
     # jpsi loads the launcher of this package without the rest
-    __getattr__, __dir__ = lazy_attributes(__name__, {".interface": " ".join(["__version__", *__all__])})
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            ".interface": " ".join(["__version__", *__all__]),
+            # as the modules of psij-python, which its package imports
+            ".": "exceptions job job_attributes job_executor job_spec job_state job_status serialize staging "
+            "version",
+        },
+    )

@@ -18,7 +18,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks of tests on real systems."""
     config.addinivalue_line("markers", "long: takes long; runs with --long")
-    config.addinivalue_line("markers", "alone: nothing runs beside it")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: Iterable[pytest.Item]) -> None:

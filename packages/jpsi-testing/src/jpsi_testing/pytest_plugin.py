@@ -19,10 +19,11 @@ pytest.register_assert_rewrite("jpsi_testing")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark of conformance tests."""
+    """Register the marks of conformance tests."""
     config.addinivalue_line(
         "markers", "clause(*ids): clauses of the J/PSI specification that the test proves"
     )
+    config.addinivalue_line("markers", "alone: nothing runs beside it")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 import jpsi
 from jpsi_engine import job_store
@@ -33,7 +33,7 @@ def mark(spec: jpsi.JobSpec, key: str) -> None:
         spec.attributes.user = {_KEY: key}
 
 
-def live_jobs() -> Mapping[str, Sequence[StoredJob]]:
+def live_jobs() -> dict[str, list[StoredJob]]:
     """Return the jobs of workflows that have not ended, by key, of all executors.
 
     Raises:

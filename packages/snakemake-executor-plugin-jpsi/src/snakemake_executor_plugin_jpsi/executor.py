@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 
 from snakemake_interface_common.exceptions import WorkflowError
@@ -18,6 +18,7 @@ from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
 from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 
 import jpsi
+from jpsi.plugin import line
 from jpsi_engine.job_store import StoredJob
 
 from . import earlier_jobs
@@ -38,10 +39,16 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
             msg = "the executor jpsi cannot submit all jobs at once; leave out --immediate-submit"
             raise WorkflowError(msg)
         settings = self.workflow.executor_settings
+        # those that may still run; Snakemake's list of them lacks some for moments
+        self._live: dict[str, jpsi.Job] = {}
         try:
             self._executor = jpsi.JobExecutor(settings.executor, url=settings.url)
         except jpsi.JpsiError as e:
             raise WorkflowError(str(e)) from e
+
+    def get_python_executable(self) -> str:
+        """Return the interpreter for jobs as a word of the shell; Snakemake's own has no quotes."""
+        return str(line(super().get_python_executable()))
 
     def run_job(self, job: JobExecutorInterface) -> None:
         """Submit a job."""
@@ -60,7 +67,9 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
             status = job.status
             if not status.final:
                 yield info
-            elif _has_succeeded(job):
+                continue
+            self._live.pop(job.id, None)
+            if _has_succeeded(job):
                 self.report_job_success(info)
             else:
                 self._report_failure(info, job, status)
@@ -70,9 +79,9 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
         interval = self.workflow.remote_execution_settings.seconds_between_status_checks
         await asyncio.sleep(min(interval, _CHECK_SECONDS))
 
-    def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
-        """Cancel jobs, as the workflow was interrupted."""
-        self._cancel([info.aux["job"] for info in active_jobs])
+    def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:  # noqa: ARG002  it may lack some
+        """Cancel all jobs, as the workflow was interrupted, also those that are just being submitted."""
+        self._cancel(list(self._live.values()))
 
     def shutdown(self) -> None:
         """Stop following jobs."""
@@ -84,6 +93,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
         for snakemake_job in snakemake_jobs:
             job = self._take_earlier(snakemake_job) or jpsi.Job(self._make_spec(snakemake_job))
             info = SubmittedJobInfo(snakemake_job, external_jobid=job.id, aux={"job": job})
+            self._live[job.id] = job
             if job.status.state is jpsi.JobState.NEW:
                 new[job.id] = info, job
             else:
@@ -94,6 +104,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
             if (error := failed.get(job.id)) is None:
                 self.report_job_submission(info)
             else:
+                self._live.pop(job.id)
                 self._report_error(info, f"jpsi could not submit it to {self._executor.name}: {error}")
 
     def _submit_new(self, jobs: Sequence[jpsi.Job]) -> dict[str, jpsi.JpsiError]:
@@ -113,7 +124,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
         Raises:
             WorkflowError: such a job cannot be followed, or does not end.
         """
-        stored = self._earlier.get(self._key(snakemake_job), ())
+        # once alone: whatever runs later for these files runs in this Snakemake
+        stored = self._earlier.pop(self._key(snakemake_job), ())
         jobs = self._recall([it.id for it in stored])
         if missing := [it for it in stored if it.id not in {job.id for job in jobs}]:
             found = "; ".join(f"jpsi cancel {it.id} (executor {it.origin.name})" for it in missing)
@@ -126,7 +138,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
         return next((job for job in jobs if not job.status.final or _has_succeeded(job)), None)
 
     @functools.cached_property
-    def _earlier(self) -> Mapping[str, Sequence[StoredJob]]:
+    def _earlier(self) -> dict[str, list[StoredJob]]:
         try:
             return earlier_jobs.live_jobs()
         except jpsi.JpsiError as e:
@@ -148,7 +160,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
 
     def _cancel(self, jobs: Sequence[jpsi.Job]) -> None:
         try:
-            self._executor.cancel_many([job for job in jobs if not job.status.final])
+            self._executor.cancel_many([job for job in jobs if job.native_id and not job.status.final])
         except jpsi.BulkException as e:
             self.logger.error(str(e))
 

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import os
 import queue
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -117,29 +118,37 @@ def _give(work: Callable[[], None], end: Callable[[], None]) -> None:
     Raises:
         RuntimeError: the system has no thread left.
     """
+    idle = _idle.setdefault(_inherited(), [])
     try:
-        _idle.pop().put((work, end))
+        idle.pop().put((work, end))
     except IndexError:
         calls: _Calls = queue.SimpleQueue()
         calls.put((work, end))
-        threading.Thread(target=_serve, args=(calls,), name="jpsi-concurrent", daemon=True).start()
+        threading.Thread(target=_serve, args=(calls, idle), name="jpsi-concurrent", daemon=True).start()
 
 
-def _serve(calls: _Calls) -> None:
+def _inherited() -> object:
+    """Return what a new thread, and each process that it starts, would inherit from this one alone."""
+    if sys.platform != "linux":
+        return None
+    return os.getpriority(os.PRIO_PROCESS, 0), frozenset(os.sched_getaffinity(0))
+
+
+def _serve(calls: _Calls, idle: list[_Calls]) -> None:
     """Make the calls that this thread is given, until none comes for a while."""
     while True:
         try:
             work, end = calls.get(timeout=_IDLE_SECONDS)
         except queue.Empty:
             with contextlib.suppress(ValueError):
-                _idle.remove(calls)
+                idle.remove(calls)
                 return
             # it is given work at this moment
             work, end = calls.get()
         try:
             work()
             # before the end: the caller that waits for it finds this thread idle
-            _idle.append(calls)
+            idle.append(calls)
         finally:
             end()
         del work, end
@@ -148,6 +157,7 @@ def _serve(calls: _Calls) -> None:
 _Call = Callable[[object], None]
 _Calls = queue.SimpleQueue[tuple[Callable[[], None], Callable[[], None]]]
 _IDLE_SECONDS = 30.0
-_idle: list[_Calls] = []
+# by what they inherited
+_idle: dict[object, list[_Calls]] = {}
 # the threads stayed with the parent
 os.register_at_fork(after_in_child=_idle.clear)

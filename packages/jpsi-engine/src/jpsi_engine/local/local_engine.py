@@ -216,7 +216,9 @@ class LocalEngine(Engine):
     def _find_started(self, run: Run, lock: int) -> host.ProcessId:
         """Return the process of an attempt that was claimed, and record its native id."""
         intent = self._spool.intent(run.job_id, run.attempt)
-        process = None if intent is None else spool.attempts.find_runner(self._spool, intent)
+        process = None
+        if intent is not None:
+            process = spool.attempts.find_runner(self._spool, intent, is_locked=True)
         if intent is None or process is None:
             return host.ProcessId(spool.attempts.NO_PID, host.UNKNOWN_START)
         if intent.native_id is None:
@@ -350,11 +352,13 @@ class LocalEngine(Engine):
                     log.warning("job %s is being submitted by another process and is left to it", job_id)
                     return None
                 # Its process may be starting. After this, it has either made its claim or can never run.
-                if self._has_begun(intent):
+                intent = self._spool.intent(job_id, intent.attempt) or intent
+                process = spool.attempts.find_runner(self._spool, intent, is_locked=True)
+                if process is None and self._has_begun(intent):
                     process = spool.attempts.lost_runner(intent)
-                else:
+                elif process is None:
                     self._spool.revoke(job_id, intent.attempt)
-                    process = spool.attempts.find_runner(self._spool, intent)
+                    process = spool.attempts.find_runner(self._spool, intent, is_locked=True)
         if process is not None:
             self._supervisor.add(self._supervise(intent, process))
         elif self._spool.read_stop(job_id, intent.attempt) is not None:

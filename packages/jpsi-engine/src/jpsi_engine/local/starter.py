@@ -30,10 +30,10 @@ from jpsi_engine.verdict import SIGNAL_BASE, Marker, parse
 
 log = logging.getLogger(__name__)
 
-# The number of jobs of this process before the first that it is worth to start another process for.
-_JOBS_BEFORE = 1
 # The seconds to wait for that process to be ready; jobs do without it until then.
 _READY_SECONDS = 0.0
+# The number of jobs of this process before the first that it is worth to start another process for.
+_JOBS_BEFORE = 1
 
 
 class StarterLostError(OSError):
@@ -143,6 +143,11 @@ class Starter:
             self._requests.close()
 
     @property
+    def was_ready(self) -> bool:
+        """True if it has ever served; if not, another one would not either."""
+        return self._is_ready
+
+    @property
     def is_gone(self) -> bool:
         """True if it serves no more."""
         return self._is_gone
@@ -180,6 +185,10 @@ class Starter:
                 answer = self._requests.recv(job_starter.MAX_BYTES)
             except OSError as e:
                 raise StarterLostError(*e.args) from e
+            except BaseException:
+                # the next job must not take the answer for its own
+                self._is_gone = True
+                raise
             if not answer:
                 self._is_gone = True
                 raise StarterLostError
@@ -190,10 +199,15 @@ class Starter:
 
     def _check_ready(self) -> bool:
         if not self._is_ready and not self._is_gone:
-            readable, _, _ = select.select([self._requests], [], [], _READY_SECONDS)
-            if readable:
+            poll = select.poll()
+            try:
+                poll.register(self._requests, select.POLLIN)
+                if not poll.poll(_READY_SECONDS * 1000):
+                    return False
                 self._is_ready = bool(self._requests.recv(1))
-                self._is_gone = not self._is_ready
+            except (OSError, ValueError):
+                log.debug("the process that starts programs has not started", exc_info=True)
+            self._is_gone = not self._is_ready
         return self._is_ready and not self._is_gone
 
     def follow(self, number: int, process: ProcessId, sink: EndSink, token: Any) -> None:  # noqa: ANN401  the sink's own
@@ -260,6 +274,9 @@ def shared_starter(state: object) -> Starter | None:
         before = _shared
         if before is not None and not before.is_gone and before.state == state:
             return before
+        if before is not None and before.is_gone and not before.was_ready:
+            # it could not be run: jobs do without it
+            return None
         _shared = None
         if before is not None:
             before.retire()

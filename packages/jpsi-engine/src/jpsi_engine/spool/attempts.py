@@ -7,6 +7,7 @@ yet to be submitted, see `intents`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from jpsi_engine.host import (
@@ -22,18 +23,27 @@ from jpsi_engine.spool.claims import REVOKED, STARTER
 from jpsi_engine.spool.damage import DAMAGE
 from jpsi_engine.spool.spool import Intent, Spool
 
+# How often, and with what pause, to look for a program whose starter has just died.
+_LOOKUPS, _LOOKUP_SECONDS = 10, 0.05
 #: Larger than any pid: no signal is ever sent to it.
 NO_PID = (1 << 31) - 1
 
 
-def find_runner(spool: Spool, intent: Intent) -> ProcessId | None:
-    """Return the runner that claimed an attempt; None if no runner did, or a client revoked it."""
+def find_runner(spool: Spool, intent: Intent, *, is_locked: bool = False) -> ProcessId | None:
+    """Return the runner that claimed an attempt; None if no runner did, or a client revoked it.
+
+    Args:
+        spool: the spool.
+        intent: the attempt.
+        is_locked: True if the caller holds the lock on the attempt, and has read the intent since. Without
+            it, a program that has no runner may just be starting, and is not found.
+    """
     claim = spool.claim(intent.job_id, intent.attempt)
     if claim is None or claim.text in {"", REVOKED}:
         return None
     if claim.text.startswith(STARTER) and intent.native_id is None and _is_of_this_boot(intent):
-        # the process that started it died before it could write the native id
-        return find_leader(f"JPSI_JOB_ID={intent.job_id}") or lost_runner(intent)
+        # with the lock: the process that started it died before it could write the native id
+        return _find_leader(intent) if is_locked else None
     try:
         pid = int(claim.text)
     except ValueError:
@@ -44,6 +54,15 @@ def find_runner(spool: Spool, intent: Intent) -> ProcessId | None:
     # runner.
     is_runner = _is_of_this_boot(intent) and spool.folder(intent.job_id) in command_line(pid)
     return (identify(pid) if is_runner else None) or ProcessId(pid, UNKNOWN_START)
+
+
+def _find_leader(intent: Intent) -> ProcessId:
+    for _ in range(_LOOKUPS):
+        if found := find_leader(f"JPSI_JOB_ID={intent.job_id}"):
+            return found
+        # until it has executed the program, a new process has the variables of its parent
+        time.sleep(_LOOKUP_SECONDS)
+    return lost_runner(intent)
 
 
 def lost_runner(intent: Intent) -> ProcessId:

@@ -19,7 +19,7 @@ import attrs
 from jpsi_engine.host import list_names, read_text
 from jpsi_engine.spool import damage
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, ArrayMember, read_link, read_reason
-from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, is_revoked, read_claim
+from jpsi_engine.spool.claims import REVOKED, STARTER, UNNAMED, UNREADABLE, Claim, is_revoked, read_claim
 from jpsi_engine.spool.ended_records import COPIED, EndedRecords
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.spool import UNSENT_FILE
@@ -376,5 +376,6 @@ def _is_of(record: JobRecord | None, job_id: str, attempt: int) -> bool:
 
 def _native_id_of_claim(claim: Claim | None) -> str | None:
     """Return the native id in a claim, or None."""
-    is_id = claim is not None and claim.text not in {"", REVOKED} and not claim.text.startswith(UNNAMED)
-    return claim.text if claim is not None and is_id else None
+    if claim is None or claim.text in {"", REVOKED} or claim.text.startswith((UNNAMED, STARTER)):
+        return None
+    return claim.text

@@ -191,7 +191,10 @@ class Fleet:
     def _is_stranded(self, job: RunningJob, nodes: Mapping[str, PilotNode], now: float) -> bool:
         """Return True if a job has lost all its nodes for good; it ends once its pilot is over."""
         pilot = self.pilots.get(job.pilot or "")
-        return pilot is not None and pilot.stays_incomplete(now) and not any(it in nodes for it in job.nodes)
+        if pilot is None or not pilot.stays_incomplete(now) or any(it in nodes for it in job.nodes):
+            return False
+        # without an instance that spans nodes, a node runs its jobs to their ends also without the agent
+        return self._engines.get(pilot.settings).spans_nodes
 
     def _shrink(self, waiting: Sequence[Waiting], running: set[str | None], now: float) -> None:
         for pilot in self.pilots.values():
