@@ -9,9 +9,12 @@ from datetime import timedelta
 
 import pytest
 
-from jpsi import JobAttributes, JobSpec, JobState, JobStatus, ResourceSpecV1
+from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1
+from jpsi_cli import stored_jobs as stored_jobs_package
 from jpsi_cli.jobs.usage import describe_memory
 from jpsi_cli.stored_jobs import Amount, Usage, read_usage
+from jpsi_cli.submission.job_spec import make_specs
+from jpsi_engine.job_store import StoredJob
 from jpsi_engine.spool import encode_status
 from stored_jobs import THEN, active_marker, stored_job
 
@@ -19,14 +22,20 @@ Run = Callable[..., subprocess.CompletedProcess[bytes]]
 _GIB = 1 << 30
 
 
-def used(minutes: float = 10, memory: int | None = 64 * _GIB, **metadata: float) -> Usage:
+def used(
+    minutes: float | None = 10,
+    memory: int | None = 64 * _GIB,
+    state: JobState = JobState.COMPLETED,
+    reason: Reason | None = None,
+    **metadata: float,
+) -> Usage:
     """Return the usage of a job that ran for a minute with two cores."""
-    end = JobStatus(JobState.COMPLETED, time=THEN + timedelta(seconds=60), exit_code=0, metadata=metadata)
+    end = JobStatus(state, time=THEN + timedelta(seconds=60), reason=reason, metadata=metadata)
     job = stored_job("a1", markers=[active_marker("a1", 0)], final=encode_status(end))
     job.__dict__["spec"] = JobSpec(
         "simulate",
         resources=ResourceSpecV1(cpu_cores_per_process=2, memory=memory),
-        attributes=JobAttributes(duration=timedelta(minutes=minutes)),
+        attributes=JobAttributes(duration=None if minutes is None else timedelta(minutes=minutes)),
     )
     return read_usage(job)
 
@@ -80,6 +89,35 @@ def test_a_suggestion_is_smaller_if_much_was_not_used_and_larger_if_nearly_all_w
     assert amount.is_better(suggestion) == is_better
 
 
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [(JobState.FAILED, Reason.EXIT_CODE), (JobState.FAILED, None), (JobState.CANCELED, Reason.CANCELLED)],
+)
+def test_a_job_that_ended_early_is_no_reason_for_a_request(state: JobState, reason: Reason | None) -> None:
+    usage = used(state=state, reason=reason, **{"used.memory": _GIB})
+
+    assert (usage.suggested_time, usage.suggested_memory, usage.is_telling) == (None, None, False)
+    assert usage.time == Amount(requested=600, used=60)
+
+
+@pytest.mark.parametrize(("minutes", "suggested"), [(1, 2), (1.5, 2), (5, 6), (None, 2)])
+def test_a_job_that_reached_its_walltime_needs_more(minutes: float | None, suggested: int) -> None:
+    usage = used(minutes, state=JobState.FAILED, reason=Reason.TIMEOUT, **{"used.memory": _GIB})
+
+    assert usage.suggested_time == timedelta(minutes=suggested)
+    assert usage.suggested_memory is None
+    assert minutes is None or usage.time.is_better(suggested * 60)
+
+
+@pytest.mark.parametrize("measured", ["used.memory", "used.process_memory", "nothing"])
+def test_a_job_that_ran_out_of_memory_needs_more(measured: str) -> None:
+    usage = used(memory=_GIB, state=JobState.FAILED, reason=Reason.OUT_OF_MEMORY, **{measured: _GIB / 2})
+
+    assert usage.suggested_memory == 1229 << 20
+    assert usage.memory.is_better(1229 << 20)
+    assert usage.suggested_time is None
+
+
 def test_memory_is_described_if_both_numbers_are_known() -> None:
     whole = Amount(requested=64 * _GIB, used=3.1 * _GIB)
 
@@ -112,6 +150,37 @@ def test_a_job_requests_what_another_used(run: Run) -> None:
     assert requested()["duration"] == 60
     assert requested()["jpsi"]["resources"]["memory"] == 4 * _GIB
     assert requested("--time", "5m")["duration"] == 300
+
+
+def test_several_jobs_read_the_stored_jobs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+
+    def read() -> list[StoredJob]:
+        reads.append(1)
+        return [stored_job("a1")]
+
+    monkeypatch.setattr(stored_jobs_package, "listed_jobs", read)
+    documents = [JobSpec("a"), JobSpec("b")]
+
+    specs = make_specs(documents, [], {"like": "a1", "processes": "2"}, is_expanding=False)
+
+    assert [it.executable for it in specs] == ["a", "b"]
+    assert specs[0].resources == specs[1].resources == ResourceSpecV1(process_count=2)
+    assert specs[0].resources is not specs[1].resources
+    assert len(reads) == 1
+
+
+def test_a_job_that_failed_early_is_requested_as_it_was(run: Run) -> None:
+    assert run("run", "--name", "a", "--time", "10h", "--", "false").returncode == 1
+
+    told = run("usage", "a")
+    submitted = run("submit", "--like", "a", "--", "true")
+
+    assert told.stdout.decode().splitlines()[1].endswith(" -")
+    assert b"no suggestion for 1 job that failed or was cancelled" in told.stderr
+    document = json.loads(run("show", "--document", "--json", submitted.stdout.decode().strip()).stdout)
+    assert document["attributes"]["system"]["duration"] == 36_000
+    assert b"--like: a has not completed" in submitted.stderr
 
 
 def test_jobs_or_a_time_must_be_named(run: Run) -> None:

@@ -59,6 +59,52 @@ def test_nothing_is_left_of_a_job_that_ends_before_its_warning(bench: RunnerBenc
     assert eventually(lambda: leftovers() == [], 10)
 
 
+def write_with_timer_shell(bench: RunnerBench, job: JobSpec) -> Path:
+    """Write the script of a job whose timer is run by the shell under test as well, and not by /bin/sh."""
+    written = bench.write(job, warning=NEVER)
+    text = written.read_text()
+    assert text.count("\n/bin/sh -c '\n") == 1
+    written.write_text(text.replace("\n/bin/sh -c '\n", f"\n{bench.shell} -c '\n"))
+    return written
+
+
+def test_the_timer_sleeps_again_if_its_sleep_is_killed(bench: RunnerBench, tmp_path: Path) -> None:
+    sleep = script(
+        tmp_path / "bin/sleep", '#!/bin/sh\nmkdir "${0%/*}/slept" 2>/dev/null && kill -s KILL "$$"\nexit 0\n'
+    )
+    waits = 'trap "exit 7" USR1; n=0; while [ $n -lt 500 ]; do n=$((n + 1)); /bin/sleep 0.01; done'
+
+    written = write_with_timer_shell(bench, shell_job(waits))
+
+    ended = bench.start(written, {"PATH": f"{sleep.parent}:{PATH}"})
+
+    assert (ended.code, ended.markers) == (7, ["exit.run.7"])
+
+
+@linux
+@pytest.mark.parametrize("code", [1, 127])
+def test_a_timer_that_cannot_sleep_exits_only_at_the_end_of_the_job(
+    process: RunnerBench, fifo: Callable[[str], Path], tmp_path: Path, code: int
+) -> None:
+    """Its pid would be that of another process by then, which would get its signals."""
+    up, down = fifo("up"), fifo("down")
+    sleep = script(tmp_path / "bin/sleep", f'#!/bin/sh\necho "$PPID" >"{up}"\nexit {code}\n')
+    written = write_with_timer_shell(process, shell_job('read x <"$1"', down))
+
+    with subprocess.Popen(
+        [process.shell, str(written)], env={"PATH": f"{sleep.parent}:{PATH}"}, start_new_session=True
+    ) as started:
+        timer = Path("/proc", up.read_text().strip())
+        is_over = eventually(lambda: not timer.exists() or ") T " in (timer / "stat").read_text(), 10)
+        is_alive = timer.exists()
+        down.write_text("\n")
+
+    assert is_over
+    assert is_alive
+    assert (started.returncode, process.markers()) == (0, ["exit.run.0"])
+    assert eventually(lambda: not timer.exists(), 10)
+
+
 def test_the_job_reads_its_input_as_ever(bench: RunnerBench, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("put in\n")
 
@@ -118,7 +164,8 @@ def test_the_time_that_has_passed_before_the_launch_counts(bench: RunnerBench) -
     begun = lines.index("_jpsi_start=0; { read -r _jpsi_start _ </proc/uptime; } 2>/dev/null || :")
 
     assert begun < lines.index("cd /data || _jpsi_end directory 125")
-    assert "_jpsi_left=$((540 - ${_jpsi_now%.*} + ${_jpsi_start%.*}))" in lines
+    assert any(it.startswith('\' jpsi-timer 540 "$_jpsi_start" ') for it in lines)
+    assert "    left=$(($1 - ${now%.*} + ${2%.*}))" in lines
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,8 @@ DAMAGED = {
     "another version": '{"version": 0, "jobs": {"one": []}}',
     "jobs of another kind": '{"version": 1, "jobs": []}',
     "entry of another kind": '{"version": 1, "jobs": {"one": 7}}',
+    "empty entry": '{"version": 1, "jobs": {"one": []}}',
+    "entry without markers": '{"version": 1, "jobs": {"one": {"0": 7}}}',
     "short entry": '{"version": 1, "jobs": {"one": [[]]}}',
 }
 

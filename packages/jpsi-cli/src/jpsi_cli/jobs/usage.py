@@ -30,6 +30,9 @@ def usage(*, jobs: Sequence[str], since: str | None, as_json: bool) -> int:
     elif found:
         ids = short_ids({it.id for it in known})
         messages.show(align([_HEADINGS, *(_cells(it, read_usage(it), ids[it.id]) for it in found)]))
+        if untold := sum(not read_usage(it).is_telling for it in found):
+            which = "1 job that failed or was" if untold == 1 else f"{untold} jobs that failed or were"
+            messages.error(f"no suggestion for {which} cancelled: only those that complete show a need")
     return 0
 
 

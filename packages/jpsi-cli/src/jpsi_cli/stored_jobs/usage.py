@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from jpsi.plugin import components
+from jpsi.plugin import JobState, Reason, components
 
 if TYPE_CHECKING:
     from jpsi_engine.job_store import StoredJob
@@ -32,6 +32,10 @@ class Amount:
     used: float | None = None
     #: True if it may have used more.
     is_least: bool = False
+    #: True if the job was ended at a limit, before it had used all that it needs.
+    is_cut: bool = False
+    #: True if it was ended at the limit of this amount.
+    was_reached: bool = False
 
     @property
     def share(self) -> float | None:
@@ -40,11 +44,24 @@ class Amount:
 
     def is_better(self, suggestion: float) -> bool:
         """Return True if this would be a better request: smaller if much was not used, or else larger."""
+        if self.was_reached:
+            return self.requested is not None and suggestion > self.requested
         if self.requested is None or self.share is None:
             return False
         if self.share < _LOW:
-            return suggestion < self.requested and not self.is_least
+            return suggestion < self.requested and not (self.is_least or self.is_cut)
         return self.share > _HIGH and suggestion > self.requested
+
+    def suggest(self, least: float, unit: int) -> int | None:
+        """Return the request of a job like this one, at least `least` and in whole units; None if unknown."""
+        # a job that reached its limit needs more than that, whatever was measured
+        known = [it for it in (self.used, self.requested if self.was_reached else None) if it is not None]
+        if not known:
+            return None
+        suggestion = math.ceil(max(max(known) * _MARGIN, least) / unit) * unit
+        if self.was_reached or not (self.is_least or self.is_cut) or self.is_better(suggestion):
+            return suggestion
+        return None
 
 
 @attrs.frozen(kw_only=True)
@@ -57,23 +74,19 @@ class Usage:
     memory: Amount
     #: The seconds of CPU time; None if they are not known.
     cpu: float | None
+    #: False if the job ended for a reason that says nothing of what it needs, as by a mistake in its input.
+    is_telling: bool
 
     @property
     def suggested_time(self) -> timedelta | None:
-        """The walltime for a job like this one; None if it is not known how long this one ran."""
-        if self.time.used is None:
-            return None
-        seconds = max(self.time.used * _MARGIN, _LEAST_SECONDS)
-        return timedelta(minutes=math.ceil(seconds / _MINUTE))
+        """The walltime for a job like this one; None if too little is known for that."""
+        seconds = self.time.suggest(_LEAST_SECONDS, _MINUTE) if self.is_telling else None
+        return None if seconds is None else timedelta(seconds=seconds)
 
     @property
     def suggested_memory(self) -> int | None:
         """The bytes of memory for a job like this one; None if too little is known for that."""
-        memory = self.memory
-        if memory.used is None:
-            return None
-        size = math.ceil(max(memory.used * _MARGIN, _LEAST_BYTES) / _MEBIBYTE) * _MEBIBYTE
-        return size if not memory.is_least or memory.is_better(size) else None
+        return self.memory.suggest(_LEAST_BYTES, _MEBIBYTE) if self.is_telling else None
 
 
 def read_usage(job: StoredJob) -> Usage:
@@ -85,13 +98,22 @@ def read_usage(job: StoredJob) -> Usage:
     cpu, duration = status.metadata.get("used.cpu"), spec.attributes.duration
     parts = components(spec.resources)
     cores = sum(it.computed_process_count * (it.cpu_cores_per_process or 1) for it in parts)
+    is_cut = status.reason in {Reason.TIMEOUT, Reason.OUT_OF_MEMORY}
     return Usage(
-        time=Amount(requested=duration.total_seconds() if duration else None, used=seconds),
+        time=Amount(
+            requested=duration.total_seconds() if duration else None,
+            used=seconds,
+            is_cut=is_cut,
+            was_reached=status.reason is Reason.TIMEOUT,
+        ),
         cores=Amount(requested=cores, used=cpu / seconds if cpu is not None and seconds else None),
         memory=Amount(
             requested=getattr(spec.resources, "memory", None),
             used=largest if whole is None else whole,
             is_least=whole is None,
+            is_cut=is_cut,
+            was_reached=status.reason is Reason.OUT_OF_MEMORY,
         ),
         cpu=cpu,
+        is_telling=is_cut or status.state is JobState.COMPLETED,
     )

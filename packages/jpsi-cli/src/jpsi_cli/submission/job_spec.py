@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import jpsi
 
+from .. import messages
 from ..output import quantities
 
 #: An option as typed: None, False or empty if it was not given.
@@ -23,23 +26,48 @@ Options = Mapping[str, OptionValue]
 def make_spec(
     document: jpsi.JobSpec | None, command: Sequence[str], options: Options, *, is_expanding: bool
 ) -> jpsi.JobSpec:
-    """Return the spec of a document or a command, overridden by the options.
+    """Return the spec of a document or a command, as `make_specs` does for several."""
+    return make_specs([document], command, options, is_expanding=is_expanding)[0]
 
-    The job gets the arguments of the command as typed, unless `is_expanding`: then `${NAME}` in them is
+
+def make_specs(
+    documents: Iterable[jpsi.JobSpec | None],
+    command: Sequence[str],
+    options: Options,
+    *,
+    is_expanding: bool,
+) -> list[jpsi.JobSpec]:
+    """Return the specs of documents or a command, overridden by the options.
+
+    A job gets the arguments of the command as typed, unless `is_expanding`: then `${NAME}` in them is
     replaced.
 
     Raises:
         InvalidJobException: options have values that cannot be read; it names them all.
     """
+    like = options.get("like")
+    # it reads the files of all jobs
+    request_like = _read_like(str(like)) if like else None
+    return [_make_spec(it, command, options, request_like, is_expanding=is_expanding) for it in documents]
+
+
+def _make_spec(
+    document: jpsi.JobSpec | None,
+    command: Sequence[str],
+    options: Options,
+    request_like: Callable[[jpsi.JobSpec], None] | None,
+    *,
+    is_expanding: bool,
+) -> jpsi.JobSpec:
     spec = jpsi.JobSpec() if document is None else document
     if command:
         executable, *arguments = command
         spec.executable = executable
         spec.arguments = arguments if is_expanding else [jpsi.escape(argument) for argument in arguments]
     problems: list[str] = []
-    if like := options.get("like"):
+    if request_like is not None:
         # the other options override it
-        _request_like(spec, str(like))
+        request_like(spec)
     for name, value in options.items():
         if value is None or value is False or value == () or name == "like":
             continue
@@ -115,18 +143,30 @@ def _stream(text: str) -> Path:
     return Path(text)
 
 
-def _request_like(spec: jpsi.JobSpec, word: str) -> None:
+def _read_like(word: str) -> Callable[[jpsi.JobSpec], None]:
+    """Return a function that has a job request what the named ones show that it needs."""
     from ..stored_jobs import listed_jobs, read_usage, select_jobs  # noqa: PLC0415  rarely needed
 
     found = select_jobs([word], listed_jobs())
     used = [read_usage(it) for it in found if it.status.final]
     times, sizes = [it.suggested_time for it in used], [it.suggested_memory for it in used]
-    spec.resources, spec.attributes.duration = found[0].spec.resources, found[0].spec.attributes.duration
+    # a job that was ended at a limit needs no less than it had
+    times += [timedelta(seconds=it.time.requested) for it in used if it.time.is_cut and it.time.requested]
+    sizes += [int(it.memory.requested) for it in used if it.memory.is_cut and it.memory.requested]
     # what several jobs need, such as those of an array, is what the largest needs
-    if known_times := [it for it in times if it is not None]:
-        spec.attributes.duration = max(known_times)
-    if known_sizes := [it for it in sizes if it is not None]:
-        _resources(spec).memory = max(known_sizes)
+    time = max((it for it in times if it is not None), default=found[0].spec.attributes.duration)
+    memory = max((it for it in sizes if it is not None), default=None)
+    if not any(it.is_telling for it in used):
+        what = f"{word} has not completed, which would show what it needs"
+        messages.error(f"--like: {what}; the new job requests what that one requested")
+
+    def request(spec: jpsi.JobSpec) -> None:
+        # the other options change it for each job
+        spec.resources, spec.attributes.duration = deepcopy(found[0].spec.resources), time
+        if memory is not None:
+            _resources(spec).memory = memory
+
+    return request
 
 
 def _warning(text: str) -> tuple[str, float]:

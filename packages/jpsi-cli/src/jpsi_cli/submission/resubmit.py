@@ -14,7 +14,7 @@ from .. import exit_codes, messages
 from ..error_boundary import SelectionError, translate_to_options
 from ..stored_jobs import group_by_origin, job_with_index, read_dependencies, recall_jobs, select_jobs
 from .job_limits import require_fit
-from .job_spec import OptionValue, make_spec
+from .job_spec import OptionValue, make_specs
 from .submit import submit_to
 
 # How many jobs that cannot be repeated a message names.
@@ -59,7 +59,8 @@ def _repeat(
     wanted = read_dependencies(after)
     if not wanted and any(job.spec.attributes.after for job in selected):
         messages.error("the old jobs waited for others, the new ones do not; --after has them wait")
-    specs = {job.id: make_spec(_spec(job), (), options, is_expanding=False) for job in selected}
+    made = make_specs(map(_spec, selected), (), options, is_expanding=False)
+    specs = {job.id: spec for job, spec in zip(selected, made, strict=True)}
     # what is wrong with one executor's jobs is found before those of another are submitted
     prepared = []
     for origin, originals in group_by_origin(selected).items():

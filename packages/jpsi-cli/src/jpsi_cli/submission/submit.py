@@ -14,7 +14,7 @@ from ..stored_jobs import Dependencies, limit_arrays, read_dependencies, sort_de
 from . import documents, staging_progress
 from .command_warnings import warn_of_habits
 from .job_limits import require_fit
-from .job_spec import OptionValue, add_dependencies, make_spec
+from .job_spec import OptionValue, add_dependencies, make_specs
 
 # How many jobs with the same reason a message names.
 _MAX_NAMED = 5
@@ -42,8 +42,8 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
         read = documents.read_json_lines(many, is_lenient=lenient)
     specs: Sequence[tuple[str, jpsi.JobSpec | None]] = read or [("", None)]
     jobs: dict[jpsi.Job, str] = {}
-    for location, document in specs:
-        spec = make_spec(document, command, options, is_expanding=expand)
+    made = make_specs([document for _, document in specs], command, options, is_expanding=expand)
+    for (location, _), spec in zip(specs, made, strict=True):
         jobs |= {jpsi.Job(it): location for it in make_elements(spec, array)}
     # a command is the only job
     warn_of_habits(command, options, spec.directory)

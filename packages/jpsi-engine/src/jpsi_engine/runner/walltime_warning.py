@@ -67,25 +67,33 @@ def warned_launch(warning: WalltimeWarning, launch: Iterable[str]) -> Iterator[s
 
 
 # URG has no effect on a process that does not expect it, should the shell have ended. Other signals are for
-# the job: should they reach the timer, which is in the same session, it goes on. It can be stopped at any
-# moment: by TERM before it has set its traps, by URG afterwards.
+# the job: should they reach the timer, which is in the same session, it goes on. It can be ended at any
+# moment: by TERM before it has set its traps, by URG afterwards. It never exits without one of these, or a
+# signal to the shell, which might signal another process with its pid otherwise. It sleeps again if its sleep
+# is killed; if it cannot sleep, it stops until CONT.
 _BEGIN = """\
 trap '_jpsi_timer=""; _jpsi_pass @SIGNAL@' URG
-_jpsi_now=$_jpsi_start
-{ read -r _jpsi_now _ </proc/uptime; } 2>/dev/null || :
-_jpsi_left=$((@AFTER@ - ${_jpsi_now%.*} + ${_jpsi_start%.*}))
-[ "$_jpsi_left" -gt 0 ] || _jpsi_left=0
 # shellcheck disable=SC2016  # the timer expands it
 /bin/sh -c '
   trap "kill -s KILL \\"\\$!\\" 2>/dev/null; exit" URG
   trap "" @SIGNALS@
   PATH=${PATH-}:/usr/bin:/bin
-  sleep "$1" &
-  wait "$!" && kill -s URG "$PPID"
-' jpsi-timer "$_jpsi_left" </dev/null >/dev/null 2>&1 8>&- &
+  until
+    now=$2
+    { read -r now _ </proc/uptime; } 2>/dev/null || :
+    left=$(($1 - ${now%.*} + ${2%.*}))
+    [ "$left" -gt 0 ] || left=0
+    sleep "$left" &
+    wait "$!"
+  do
+    [ "$?" -gt 128 ] || { trap exit URG; while :; do kill -s STOP "$$"; done; }
+  done
+  kill -s URG "$PPID"
+' jpsi-timer @AFTER@ "$_jpsi_start" </dev/null >/dev/null 2>&1 8>&- &
 _jpsi_timer=$!"""
 
 _END = """\
 [ -z "$_jpsi_timer" ] || kill -s TERM "$_jpsi_timer" 2>/dev/null || :
 [ -z "$_jpsi_timer" ] || kill -s URG "$_jpsi_timer" 2>/dev/null || :
+[ -z "$_jpsi_timer" ] || kill -s CONT "$_jpsi_timer" 2>/dev/null || :
 exit "$_jpsi_code\""""

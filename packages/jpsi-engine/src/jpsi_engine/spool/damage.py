@@ -25,7 +25,7 @@ from jpsi_engine.spool.status_values import decode_status
 
 #: The exceptions that mean damage, and not a transient failure, when a file is read.
 DAMAGE = (
-    *(IsADirectoryError, PermissionError, AttributeError, KeyError, TypeError, ValueError),
+    *(IsADirectoryError, PermissionError, AttributeError, LookupError, TypeError, ValueError),
     # JSON that is nested too deeply, and a number or a time that no duration or date can hold
     *(RecursionError, OverflowError),
 )
