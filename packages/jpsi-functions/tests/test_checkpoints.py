@@ -41,6 +41,12 @@ def test_a_checkpoint_at_the_beginning_of_the_job_is_refused() -> None:
         FunctionExecutor("local", walltime=HOUR, checkpoint_time=HOUR)
 
 
+@pytest.mark.parametrize("walltime", ["20s", "0"])
+def test_any_walltime_will_do_for_functions_without_a_checkpoint(walltime: str) -> None:
+    with FunctionExecutor("local", walltime=walltime) as executor:
+        assert executor.submit(calls.square, 3).result(60) == 9
+
+
 def test_the_calls_of_map_go_on_one_by_one(tmp_path: Path) -> None:
     with FunctionExecutor("local") as executor:
         logs = [str(tmp_path / it) for it in "ab"]

@@ -32,6 +32,7 @@ from .submit_queue import SubmitQueue, has_started
 T = TypeVar("T")
 P = ParamSpec("P")
 
+_CHECKPOINT_TIME = timedelta(seconds=30)
 # The number of jobs that `map` makes at most, if nothing says how many run at a time.
 _MAP_JOBS = 64
 # The jobs for each one that runs at a time, as some take longer than others.
@@ -53,7 +54,8 @@ class FunctionExecutor(Executor):
         python: the interpreter that makes the calls, of the same minor version as this one. None is this one,
             or `python3` behind a URL.
         checkpoint_time: the time before the end of the walltime at which a callable that has a method
-            `checkpoint` is asked what to call in the next job; shorter than the walltime.
+            `checkpoint` is asked what to call in the next job; shorter than the walltime. None is 30 seconds,
+            or half of the walltime if that is less.
         directory: the working directory of the calls. None is that of this process, or the home directory
             behind a URL.
         max_workers: the largest number of jobs in the batch system at a time. None is no limit; on `local` it
@@ -76,7 +78,7 @@ class FunctionExecutor(Executor):
         gpus: int | None = None,
         walltime: timedelta | str | None = None,
         spec: JobSpec | None = None,
-        checkpoint_time: timedelta = timedelta(seconds=30),
+        checkpoint_time: timedelta | None = None,
         python: str | None = None,
         directory: str | Path | None = None,
         max_workers: int | None = None,
@@ -98,11 +100,18 @@ class FunctionExecutor(Executor):
         if where is None:
             where = "~" if is_remote else str(Path.cwd())
         common = template(spec, cores, memory, gpus, walltime)
-        duration = common.attributes.duration
-        if duration is not None and duration <= checkpoint_time:
-            msg = f"walltime {duration} must be longer than checkpoint_time {checkpoint_time}"
-            raise ValueError(f"{msg}, or else each job would end at once and have another one continue it")
-        after = None if duration is None else (duration - checkpoint_time).total_seconds()
+        # zero is no limit
+        limit = common.attributes.duration or None
+        if checkpoint_time is None and limit is not None:
+            checkpoint_time = min(_CHECKPOINT_TIME, limit / 2)
+        after = None
+        if limit is not None and checkpoint_time is not None:
+            if limit <= checkpoint_time:
+                msg = f"walltime {limit} must be longer than checkpoint_time {checkpoint_time}"
+                raise ValueError(
+                    f"{msg}, or else each job would end at once and have another one continue it"
+                )
+            after = (limit - checkpoint_time).total_seconds()
         self._client = describe_client(where, after, shares_files=not is_remote)
         self._specs = CallSpec(
             template=common,
