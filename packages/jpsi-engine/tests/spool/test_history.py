@@ -71,6 +71,18 @@ def test_the_last_status_ends_the_history(written: JobRecord, codes: Any, is_gon
         assert past.status.state.value == written.final["state"]
 
 
+def test_an_end_before_the_claim_has_the_time_of_the_claim_in_the_history_too() -> None:
+    final = encode_status(JobStatus(JobState.COMPLETED, time=NOW))
+    started_ns = int(NOW.timestamp()) * 10**9 + 5000
+    intent = {"time": NOW.isoformat()}
+    record = JobRecord(job_id="a", attempt=1, intent=intent, started_ns=started_ns, markers=[], final=final)
+
+    past = JobHistory(record, frozenset())
+
+    assert past.history[-1] == past.status
+    assert past.status.time > NOW
+
+
 @pytest.mark.parametrize(
     ("more", "remark"),
     [

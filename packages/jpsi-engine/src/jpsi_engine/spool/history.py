@@ -56,7 +56,7 @@ class JobHistory:
         time = self.submitted
         statuses = [JobStatus(JobState.NEW, time=time)]
         queued = JobStatus(JobState.QUEUED, time=time) if self._is_submitted else None
-        for status in (queued, self._active, self._end):
+        for status in (queued, self._active, None if self._end is None else self.status):
             statuses += () if status is None else transitions(statuses[-1], status)
         # a job may have been cancelled before it was submitted
         return tuple(it for it in statuses if self._is_submitted or it.state is not JobState.QUEUED)
