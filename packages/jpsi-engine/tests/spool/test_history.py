@@ -75,7 +75,9 @@ def test_an_end_before_the_claim_has_the_time_of_the_claim_in_the_history_too() 
     final = encode_status(JobStatus(JobState.COMPLETED, time=NOW))
     started_ns = int(NOW.timestamp()) * 10**9 + 5000
     intent = {"time": NOW.isoformat()}
-    record = JobRecord(job_id="a", attempt=1, intent=intent, started_ns=started_ns, markers=[], final=final)
+    record = JobRecord(
+        job_id="a", attempt=1, intent=intent, native_id="17", started_ns=started_ns, markers=[], final=final
+    )
 
     past = JobHistory(record, frozenset())
 
