@@ -30,7 +30,7 @@ CLAIM = "starter."
 # While requests come, ends wait for the next answer for so long, so that the client wakes up once for both.
 _BUSY_SECONDS = 0.002
 _LINGER_MILLISECONDS = 1
-# The pause before a client that reads nothing is told again.
+# The pause before ends are sent again to a client that reads nothing.
 _RETRY_MILLISECONDS = 100
 # The most ends in one message.
 _MOST_ENDS = 1000
