@@ -93,11 +93,12 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     options = [] if error.ctx is None else [name for it in error.ctx.command.params for name in it.opts]
     if text.startswith("got unexpected extra argument") and "--file" in options:
         text += "; name a document by -f"
-    if isinstance(error, click.NoSuchOption) and "--project" in options and error.option_name in _SLURM:
-        text = f"no such option '{error.option_name}'; jpsi {_SLURM[error.option_name]}"
-    elif others := _commands_with(error):
-        text = text.removesuffix(".").partition(". Did you mean")[0]
-        text += f"; {_list_words(others)} {'has' if len(others) == 1 else 'have'} it"
+    if isinstance(error, click.NoSuchOption):
+        wrong = f"no such option '{error.option_name}'"
+        if "--project" in options and error.option_name in _SLURM:
+            text = f"{wrong}; jpsi {_SLURM[error.option_name]}"
+        elif others := _commands_with(error):
+            text = f"{wrong}; {_list_words(others)} {'has' if len(others) == 1 else 'have'} it"
     messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
 
@@ -130,12 +131,12 @@ _SLURM = {
 }
 
 
-def _commands_with(error: click.UsageError) -> list[str]:
+def _commands_with(error: click.NoSuchOption) -> list[str]:
     """Return the commands that have the option which was typed after another.
 
     If others of the same group have it, such as `jpsi workflow run`, these are meant.
     """
-    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+    if error.ctx is None:
         return []
     group = error.ctx.parent
     if group is not None and isinstance(group.command, click.Group):
