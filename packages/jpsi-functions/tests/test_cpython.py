@@ -16,6 +16,7 @@ import sys
 import unittest
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import cloudpickle  # type: ignore[import-untyped]  # it has no types
 import pytest
@@ -78,17 +79,16 @@ class TestShutdown(OnJobs, _mixin("ExecutorShutdownTest"), unittest.TestCase):  
     """`shutdown`."""
 
     def test_cancel_futures(self) -> None:
-        """The first call ends before the others are made: the test counts on one that has, and a job may start late."""
-        submit = self.executor.submit
+        """The test counts on a call that has ended, and a job may start late: the first ends at once."""
+        submit, calls = self.executor.submit, []
 
-        def submit_first(*args: Any) -> Any:
-            self.executor.submit = submit
-            first = submit(*args)
-            first.result()
-            return first
+        def submit_after_the_first(*args: Any) -> Any:
+            calls.append(submit(*args))
+            calls[0].result()
+            return calls[-1]
 
-        self.executor.submit = submit_first
-        super().test_cancel_futures()
+        with mock.patch.object(self.executor, "submit", submit_after_the_first):
+            super().test_cancel_futures()
 
 
 class TestWait(OnJobs, _mixin("WaitTests"), unittest.TestCase):  # type: ignore[misc]
