@@ -400,7 +400,8 @@ def _as_ordinary_user(
             # what a shell starts in the background ignores SIGINT, and so would the programs of the tests
             *("runuser", "-u", CI_USER, "--", "env", "-i", "--default-signal"),
             *(f"HOME=/home/{CI_USER}", "LANG=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin", *variables),
-            *(python, "-m", "pytest", "-q", "-rfEs", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"),
+            *(python, "-m", "pytest", "-q", "-rfEs", "-p", "no:cacheprovider"),
+            *("-o", "faulthandler_timeout=0"),
             # shows which tests are too slow for the short form
             *("--durations=10", "--durations-min=10"),
             *(str(tests), *_time_limit(session), *choice, *session.posargs),
