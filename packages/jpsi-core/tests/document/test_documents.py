@@ -21,7 +21,16 @@ from jpsi.model.dependencies import Dependency, DependencyKind
 from jpsi.model.errors import DocumentWarning, InvalidJobException
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.serialization import encode
-from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.model.spec import (
+    Bind,
+    Container,
+    JobAttributes,
+    JobSpec,
+    StageIn,
+    StageOut,
+    StageOutFlags,
+    StagingMode,
+)
 from jpsi.model.spec_problems import problems
 from strategies import HOSTILE, job_specs
 
@@ -83,6 +92,17 @@ attributes:
       stderr_path: err.txt
       pre_launch: pre.sh
       post_launch: post.sh
+      container:
+        image: docker://debian:12
+        runtime: podman
+        binds:
+          - source: /data
+            target: /in
+            read_only: true
+        directory: /work
+        gpu: true
+        environment:
+          PATH: /opt/bin:/bin
       launcher: srun
       stage_in:
         - source: https://example.org/a
@@ -134,6 +154,14 @@ FULL = JobSpec(
     stderr_path=Path("err.txt"),
     pre_launch=Path("pre.sh"),
     post_launch=Path("post.sh"),
+    container=Container(
+        "docker://debian:12",
+        "podman",
+        [Bind("/data", "/in", read_only=True)],
+        directory="/work",
+        gpu=True,
+        environment={"PATH": "/opt/bin:/bin"},
+    ),
     launcher="srun",
     resources=ResourceSpecV1.uneven(
         node_count=4,
@@ -196,9 +224,9 @@ def test_every_field_has_its_place() -> None:
 
     assert read == FULL
     assert write_document(FULL) == FULL_DOCUMENT
-    for value in (FULL, FULL.resources, FULL.attributes):
+    for value in (FULL, FULL.resources, FULL.attributes, FULL.container):
         assert value is not None
-        defaults = type(value)()
+        defaults = Container("") if isinstance(value, Container) else type(value)()
         for name in attrs.fields_dict(type(value)):  # type: ignore[arg-type]  # ResourceSpec is abstract
             assert getattr(value, name) != getattr(defaults, name), name
 

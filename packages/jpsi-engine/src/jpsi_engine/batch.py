@@ -44,7 +44,7 @@ from jpsi.plugin.engine import (
 from jpsi_engine.array_expansion import array_problems
 from jpsi_engine.host import check_way, convert_os_errors, is_on_network
 from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, make_event_stream
-from jpsi_engine.runner import resolve_streams, warning_problems
+from jpsi_engine.runner import container_problems, resolve_streams, warning_problems
 from jpsi_engine.scheduler import (
     Absences,
     Backend,
@@ -134,7 +134,7 @@ class BatchEngine(Engine):
 
     def refused(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec can never run; see `jpsi.plugin.engine.Engine`."""
-        after, found = tuple(dependencies(spec)), list[str]()
+        after, found = tuple(dependencies(spec)), [*container_problems(spec, self._config)]
         for native_id in (it.native_id for it in after if it.native_id):
             try:
                 self._backend.canonical(native_id)

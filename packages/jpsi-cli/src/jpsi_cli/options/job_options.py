@@ -125,6 +125,23 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         "other systems ignore it. Can be repeated.",
         multiple=True,
     ),
+    _wrapper_option(
+        "--container",
+        "IMAGE",
+        "Run the command in a container: a file, or a name such as docker://debian:12.",
+    ),
+    _wrapper_option(
+        "--bind",
+        "PATH[:PATH][:ro]",
+        "Show a file or directory in the container, there by its second path. Can be repeated.",
+        multiple=True,
+    ),
+    _wrapper_option(
+        "--container-runtime",
+        "NAME",
+        "apptainer, singularity, podman, charliecloud, docker, or a plugin's.  "
+        "[default: the configured one, else the first of these where the job runs]",
+    ),
     _wrapper_option("--launcher", "NAME", "The launcher that starts the processes, such as mpirun or srun."),
     _wrapper_option("--pre-launch", "FILE", "A shell script that is sourced before the command starts."),
     _wrapper_option("--post-launch", "FILE", "A shell script that is sourced after the command has ended."),
@@ -132,7 +149,7 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
 )
 
 #: The kinds of plugins.
-KINDS = ("executor", "launcher", "transport", "override", "observer", "fake", "engine")
+KINDS = ("executor", "launcher", "container", "transport", "override", "observer", "fake", "engine")
 
 #: Of `jpsi plugins`.
 PLUGIN_PARAMETERS: tuple[click.Parameter, ...] = (

@@ -124,6 +124,17 @@ def _attributes(spec: jpsi.JobSpec) -> jpsi.JobAttributes:
     return spec.attributes
 
 
+def _container(spec: jpsi.JobSpec) -> jpsi.Container:
+    if spec.container is None:
+        spec.container = jpsi.Container("")
+    return spec.container
+
+
+def _set_binds(spec: jpsi.JobSpec, values: object) -> None:
+    container = _container(spec)
+    container.binds = jpsi.Container("", binds=[*(container.binds or ()), *_nonempty_texts(values)]).binds
+
+
 def _directory(text: str) -> Path:
     # Users mean a path relative to the current directory, which a spec cannot say. `~` is the home where the
     # job runs.
@@ -258,6 +269,9 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "project": _Text("project_name", str, _attributes),
     "reservation": _Text("reservation_id", str, _attributes),
     "licenses": _Text("licenses", str, _attributes),
+    "container": _Text("image", str, _container),
+    "bind": _set_binds,
+    "container_runtime": _Text("runtime", str, _container),
     "launcher": _Text("launcher", str),
     "pre_launch": _Text("pre_launch", Path),
     "post_launch": _Text("post_launch", Path),

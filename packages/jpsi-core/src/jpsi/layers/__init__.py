@@ -2,4 +2,11 @@
 
 from jpsi.layers.listing import Plugin, plugins
 from jpsi.layers.resolve import Assembly, assemble
-from jpsi.layers.stack import ENGINE, engine_hooks, launcher_of, name_and_constraint, open_transport
+from jpsi.layers.stack import (
+    ENGINE,
+    container_runtime,
+    engine_hooks,
+    launcher_of,
+    name_and_constraint,
+    open_transport,
+)

@@ -9,11 +9,28 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from jpsi.contract import PROJECT, EngineHooks, ExecutorHooks, LauncherHooks, ObserverHooks, TransportHooks
+from jpsi.contract import (
+    PROJECT,
+    ContainerHooks,
+    EngineHooks,
+    ExecutorHooks,
+    LauncherHooks,
+    ObserverHooks,
+    TransportHooks,
+)
 from jpsi.document import did_you_mean
 from jpsi.layers.hook_guard import SPECIFICATION_MARK, Function, HookGuard
 from jpsi.model import PluginError
-from jpsi.registry import ENGINES, LAUNCHERS, OBSERVERS, OVERRIDES, TRANSPORTS, Candidate, load_plugin
+from jpsi.registry import (
+    CONTAINERS,
+    ENGINES,
+    LAUNCHERS,
+    OBSERVERS,
+    OVERRIDES,
+    TRANSPORTS,
+    Candidate,
+    load_plugin,
+)
 
 #: The specifications of plugins that have other layers.
 LAID_OVER = (ExecutorHooks, ObserverHooks)
@@ -21,6 +38,7 @@ LAID_OVER = (ExecutorHooks, ObserverHooks)
 SPECIFICATIONS: Mapping[str, tuple[Sequence[type], Sequence[str]]] = {
     ENGINES: ((EngineHooks,), ("local_transport", "batch_engine", "process_engine", "open_files")),
     LAUNCHERS: ((LauncherHooks,), ("launch",)),
+    CONTAINERS: ((ContainerHooks,), ("run_container",)),
     TRANSPORTS: ((TransportHooks,), ("open_transport",)),
     OVERRIDES: (LAID_OVER, ()),
     OBSERVERS: (LAID_OVER, ("status_changed",)),

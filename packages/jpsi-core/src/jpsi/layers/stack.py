@@ -6,7 +6,15 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from jpsi.contract import EngineHooks, ExecutorHooks, LauncherHooks, ObserverHooks, TransportHooks
+from jpsi.config import loader
+from jpsi.contract import (
+    ContainerHooks,
+    EngineHooks,
+    ExecutorHooks,
+    LauncherHooks,
+    ObserverHooks,
+    TransportHooks,
+)
 from jpsi.layers import default_hooks
 from jpsi.layers.layer import (
     LAID_OVER,
@@ -21,7 +29,17 @@ from jpsi.layers.layer import (
 )
 from jpsi.layers.overrides import latest, overrides
 from jpsi.model import ConfigError, PluginError
-from jpsi.registry import ENGINES, LAUNCHERS, OBSERVERS, TRANSPORTS, Candidate, Plugins, load_plugin
+from jpsi.registry import (
+    CONTAINERS,
+    ENGINES,
+    LAUNCHERS,
+    OBSERVERS,
+    TRANSPORTS,
+    Candidate,
+    Plugins,
+    installed,
+    load_plugin,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,6 +88,11 @@ def launcher_of(
     """Return the launcher of this name, and its hooks; PluginError if there is none, or it is broken."""
     candidate = plugins.find(LAUNCHERS, name, constraint)
     return candidate, cast("LauncherHooks", _hooks(candidate))
+
+
+def container_runtime(name: str) -> ContainerHooks:
+    """Return the hooks of a container runtime; PluginError if there is none, or it is broken."""
+    return cast("ContainerHooks", _hooks(installed(loader.load().plugin_path).find(CONTAINERS, name)))
 
 
 def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Transport) -> Transport:

@@ -16,7 +16,7 @@ import attrs
 
 from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
-from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.model.spec import Container, JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 
 #: The only field of resources of several kinds.
 COMPONENTS = "components"
@@ -115,6 +115,10 @@ def _encode_staged(item: StageIn | StageOut) -> dict[str, Any]:
     return plain | {"flags": encode_flags(item.flags)} if isinstance(item, StageOut) else plain
 
 
+def _is_set(field: attrs.Attribute[Any], value: object) -> bool:
+    return value != field.default
+
+
 def _encode_after(item: Dependency | OtherJob | str) -> Any:  # noqa: ANN401  text or a mapping
     if isinstance(item, str):
         return item
@@ -135,6 +139,7 @@ _CODECS: Mapping[str, _Codec] = {
     **dict.fromkeys(_PATHS, (str, Path)),
     "resources": (encode_resources, decode_resources),
     "attributes": (encode_attributes, decode_attributes),
+    "container": (lambda it: attrs.asdict(it, filter=_is_set), lambda plain: Container(**plain)),
     "stage_in": _each(_encode_staged, lambda plain: StageIn(**_decoded(plain))),
     "stage_out": _each(_encode_staged, lambda plain: StageOut(**_decoded(plain))),
     "cleanup": _each(str, Path),

@@ -16,6 +16,7 @@ import attrs
 from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
 
+_BIND = re.compile(r"([^:]+)(?::(?!r[ow]$)([^:]+))?(?::(ro|rw))?")
 _LICENSE = re.compile(r"(?P<name>[A-Za-z][\w.@-]*)(?::(?P<count>[1-9][0-9]{0,8}))?", re.ASCII)
 
 
@@ -98,6 +99,55 @@ class StageOut:
     target: str = attrs.field(converter=_location)
     flags: StageOutFlags = StageOutFlags.ON_SUCCESS
     mode: StagingMode = StagingMode.COPY
+
+
+@attrs.define(slots=True, unsafe_hash=True)
+class Bind:
+    """A file or directory of the host that a container shows at a path of its own."""
+
+    #: Its path on the host; `${NAME}` is replaced as in arguments, here and in `target`.
+    source: str = attrs.field(converter=_location)
+    #: Its path in the container; by default that on the host.
+    target: str = attrs.field(
+        default=attrs.Factory(lambda self: self.source, takes_self=True), converter=_location
+    )
+    read_only: bool = False
+
+
+def _binds(values: Sequence[Bind | str | Mapping[str, Any]] | None) -> list[Bind] | None:
+    # as texts `SOURCE[:TARGET][:ro]` and as a document has them
+    return [_bind(it) for it in values] if isinstance(values, list | tuple) else cast("None", values)
+
+
+def _bind(value: Bind | str | Mapping[str, Any]) -> Bind:
+    if isinstance(value, str) and (match := _BIND.fullmatch(value)):
+        source, target, mode = match.groups()
+        return Bind(source, target or source, mode == "ro")
+    return Bind(**value) if isinstance(value, Mapping) else cast("Bind", value)
+
+
+@attrs.define(slots=True)
+class Container:
+    """A container that the processes of a job run in; each starts one.
+
+    The job's directory is visible in it, at the same path. The program also gets the variables of
+    `JobSpec.environment`, and all others of the job's environment unless `inherit_environment` is False;
+    then it sees little else of the host, either.
+    """
+
+    #: The image: a path, or a name such as `docker://debian@sha256:...`, as the runtime takes it.
+    image: str = attrs.field(converter=_location)
+    #: The runtime: `apptainer`, `singularity`, `podman`, `charliecloud`, `docker`, or a plugin's; `auto` is
+    #: the configured one, or the first of these on the PATH where the job runs.
+    runtime: str = "auto"
+    #: Files and directories to show in the container; a text is `SOURCE[:TARGET][:ro]`.
+    binds: list[Bind] | None = attrs.field(default=None, converter=_binds)
+    #: The working directory in the container; None is the job's directory.
+    directory: str | None = attrs.field(default=None, converter=_location)
+    #: True to make the GPUs of the host visible.
+    gpu: bool = False
+    #: Variables to set in the container alone, such as PATH; `${NAME}` is one of the host.
+    environment: dict[str, str | None] | None = attrs.field(default=None, converter=_environment)
 
 
 @attrs.define(slots=True, init=False)
@@ -233,6 +283,8 @@ class JobSpec:
     pre_launch: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
     #: A POSIX shell script that is sourced once, after every process has ended.
     post_launch: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
+    #: The container to run in; None runs the program on the host. Launchers and scripts run outside of it.
+    container: Container | None = attrs.field(default=None, kw_only=True)
     #: The launcher's name; None lets the executor choose.
     launcher: str | None = attrs.field(default=None, kw_only=True)
     resources: ResourceSpec | None = attrs.field(default=None, kw_only=True)
@@ -247,7 +299,10 @@ class JobSpec:
 
 
 # The classes of a spec and of its parts.
-_PARTS = (JobSpec, JobAttributes, StageIn, StageOut, ResourceSpecV1, HeterogeneousResources)
+_PARTS = (
+    *(JobSpec, JobAttributes, Container, Bind, StageIn, StageOut),
+    *(ResourceSpecV1, HeterogeneousResources),
+)
 
 
 def copy_spec(spec: JobSpec) -> JobSpec:

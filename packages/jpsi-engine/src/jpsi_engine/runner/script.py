@@ -46,7 +46,7 @@ def runner_lines(run: Run) -> Iterator[str]:
     """Yield the lines of the script without its heading."""
     runner_variables = own_variables.own_values(run.job_id, run.file(NODES) if run.nodes else None)
     starter = _process_starter(run)
-    command = CommandLines(run.spec, runner_variables, starter)
+    command = CommandLines(run.spec, runner_variables, starter, run.containers)
     if starter is not None:
         may_lack_nodes = run.nodes and not run.needs_nodes
         further_lines = [own_variables.drop_node_variables(run.file(NODES))] if may_lack_nodes else []
@@ -89,7 +89,7 @@ def _process_starter(run: Run) -> ProcessStarter | None:
 
     None if the job inherits its environment, or if no launcher starts its processes.
     """
-    if run.spec.inherit_environment or not run.starts_processes:
+    if run.spec.inherit_environment or run.containers or not run.starts_processes:
         return None
     has_scripts = bool(run.preparations)
     words = clean_environment.process_prefix(run.frame.rerun_words(run.file("run")), has_scripts=has_scripts)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 
-from jpsi.plugin import JobSpec, ShellLine, word
+from jpsi.plugin import Command, JobSpec, ShellLine, word
 from jpsi.plugin.engine import process_count
 from jpsi_engine.runner.claim_and_markers import Frame
 from jpsi_engine.runner.walltime_warning import WalltimeWarning
@@ -49,6 +49,8 @@ class Run:
     prologue: Sequence[str] = ()
     #: The parts that depend on the system that starts and ends the job.
     frame: Frame
+    #: The commands that may run the job in its container, of which the runner takes the first that it finds.
+    containers: Sequence[Command] = ()
     #: The files to stage in and out; by default all in the spec, fewer if the client does a part of that.
     plan: Plan = attrs.field()
     #: The signal that the job gets before the end of its walltime.

@@ -196,6 +196,10 @@ _SETUP_FAILURES = {
         "awk(1), which sets the job's environment, did not run",
     ),
     exit_phases.EXECUTABLE: (Reason.EXECUTABLE, "the executable was not found"),
+    exit_phases.CONTAINER: (
+        Reason.SETUP,
+        "no program that runs the job's container is on its PATH, so that nothing was launched",
+    ),
     exit_phases.ARGUMENTS: (
         Reason.EXECUTABLE,
         "the executable could not be started: its arguments and environment exceed the kernel's limit",
