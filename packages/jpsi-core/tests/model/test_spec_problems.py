@@ -88,6 +88,7 @@ def complete() -> JobSpec:
             account="p1",
             reservation_id="r",
             warn=("USR1", 60),
+            retry={"timeout": 1, 75: 2},
             custom_attributes={"slurm.qos": "high", "x": [1, 2.5, None, True, {"a": []}]},
             user={"anything": {"goes": "here"}},
         ),
@@ -166,6 +167,7 @@ def test_valid_spec_has_no_problems(valid: JobSpec) -> None:
             )
             for warn in [("KILL", 60), ("USR1", 0), ("USR1",), ["USR1", "60"], ("USR1", float("nan"))]
         ),
+        (attributes(retry=3), "attributes.retry must be a mapping, not 3"),
         (attributes(warn="USR1"), "attributes.warn must be a signal and seconds, not 'USR1'"),
         (attributes(duration=timedelta.max), "attributes.duration is over 36500 days; zero means no limit"),
         (attributes(queue_name=1), "attributes.queue_name must be text, not 1"),
