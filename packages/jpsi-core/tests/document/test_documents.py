@@ -130,6 +130,10 @@ attributes:
       warn:
         - USR1
         - 60
+      retry:
+        out_of_memory: 3
+        '75': 1
+        grow_memory: 1.5
       after:
         - '4711'
         - job: '4712'
@@ -179,6 +183,7 @@ FULL = JobSpec(
         reservation_id="12",
         licenses="matlab:2",
         warn=("USR1", 60),
+        retry={"out_of_memory": 3, 75: 1, "grow_memory": 1.5},
         after=["4711", Dependency("4712", DependencyKind.ANY)],
         custom_attributes={"slurm.qos": "high", "job.campaign": "2026-01-01", "count.site": 7},
         user={"notes": [1, None]},

@@ -52,6 +52,7 @@ from jpsi_engine.scheduler import (
     NativeIds,
     PollInterval,
     QueuePoll,
+    RetryLoop,
     SharedPoll,
     make_throttle,
     reused_native_ids,
@@ -77,7 +78,7 @@ from jpsi_engine.submission import (
     RunHost,
     SubmissionPipeline,
 )
-from jpsi_engine.verdict import is_conclusive, unverified_status
+from jpsi_engine.verdict import is_conclusive, retry_problems, unverified_status
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ class BatchEngine(Engine):
     """An engine that runs jobs through a batch system's commands."""
 
     is_bulk = True
+    retries = True
 
     def __init__(self, setup: EngineSetup, hooks: ExecutorHooks) -> None:
         self._setup = setup
@@ -104,6 +106,7 @@ class BatchEngine(Engine):
         self._pipeline = SubmissionPipeline(
             self._backend, self._run_host, self._handoff, self._setup, self._open_dependencies
         )
+        self._retry_loop = RetryLoop(self, self._spool, self._setup)
         self._lock = threading.Lock()
         self._native_ids = NativeIds(self._backend, self._spool, self._run_host.refresh)
         self._opened: tuple[JobMonitor, PollLoop] | None = None
@@ -130,6 +133,9 @@ class BatchEngine(Engine):
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run at present; see `jpsi.plugin.engine.Engine`."""
         found = [*array_problems(spec), *self._run_host.problems(spec)]
+        found += retry_problems(spec)
+        if spec.attributes.retry and not self._run_host.is_local:
+            found.append("attributes.retry: jpsi submits no jobs again whose files are on a remote host")
         return [*found, *warning_problems(spec, self._setup.config)]
 
     def refused(self, spec: JobSpec) -> list[str]:
@@ -199,6 +205,7 @@ class BatchEngine(Engine):
         if is_shared is None:
             is_shared = is_on_network(self._spool.events)
         monitor = self._make_monitor(is_slow=is_shared or not run_host.is_local)
+        monitor.retried = self._retry_loop.add
         poll_loop = PollLoop(monitor, self._spool.events, is_announced=not is_shared)
         marker_source = run_host.connect(monitor, self._setup.staged)
         event_stream = None
@@ -352,6 +359,11 @@ class BatchEngine(Engine):
             job = monitor.get(job_id)
             if job is not None:
                 jobs.append(job)
+            elif job_id in self._retry_loop:
+                try:
+                    self._retry_loop.cancel(job_id)
+                except JpsiError as e:
+                    refused[job_id] = e
             elif not self._spool.is_final(job_id, self._is_conclusive):
                 msg = f"job {job_id} is followed by another process; attach to it or recover it to cancel it"
                 refused[job_id] = SubmitException(msg)

@@ -203,6 +203,7 @@ def job_attributes() -> st.SearchStrategy[JobAttributes]:
         duration=st.none() | durations(),
         **{name: st.none() | hostile_text() for name in JobAttributes.text_names()},
         warn=st.none() | st.tuples(st.sampled_from(SIGNALS), st.integers(1, 86_400)),
+        retry=st.none() | st.dictionaries(st.sampled_from(["timeout", "lost", "75", "9"]), st.integers(0, 9)),
         after=st.none() | dependencies(),
         custom_attributes=st.none()
         | st.dictionaries(custom_names(), hostile_text() | json_values(), max_size=4),

@@ -243,7 +243,7 @@ _SPEC: Mapping[str, _Shape] = {
 #: Fields of JobAttributes.
 _ATTRIBUTES: Mapping[str, _Shape] = {
     **dict.fromkeys(JobAttributes.text_names(), _or_null(Value.text)),
-    "warn": Value.anything,  # `problems` checks it
+    **dict.fromkeys(("warn", "retry"), Value.anything),  # checked by `problems` and the engine
     "after": _or_null(_each(_after)),
 }
 #: Fields of ResourceSpecV1.

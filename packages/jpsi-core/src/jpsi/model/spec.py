@@ -168,6 +168,9 @@ class JobAttributes:
     #: A warning before the end: a signal, and how many seconds before the end of its walltime the job gets
     #: it, as in `("USR1", 60)`.
     warn: tuple[str, float] | None
+    #: How often the job is submitted again for which reason or after which exit code, and how its requests
+    #: grow, as in `{"out_of_memory": 3, "grow_memory": 2, 75: 1}`; the guide has all keys.
+    retry: dict[Any, Any] | None
     #: The dependencies: jobs that must have ended before this one starts, each a `Dependency`; a Job or a
     #: native id alone must be COMPLETED. A Job must have been submitted, to the same batch system.
     after: list[Dependency | OtherJob | str] | None
@@ -186,6 +189,7 @@ class JobAttributes:
         reservation_id: str | None = None,
         licenses: str | None = None,
         warn: tuple[str, float] | list[Any] | None = None,
+        retry: dict[Any, Any] | None = None,
         after: list[Dependency | OtherJob | str] | None = None,
         custom_attributes: dict[str, Any] | None = None,
         user: dict[str, Any] | None = None,
@@ -199,6 +203,8 @@ class JobAttributes:
         self.licenses = licenses
         # what was read from JSON, or copied, is a list
         self.warn = tuple(warn) if isinstance(warn, list) else warn
+        # a document has texts for keys
+        self.retry = {str(name): it for name, it in retry.items()} if isinstance(retry, dict) else retry
         self.after = after
         self.custom_attributes = custom_attributes
         self.user = user

@@ -344,6 +344,7 @@ _ATTRIBUTES: Mapping[str, _Check] = {
     "duration": _must_be(timedelta, "a timedelta", _duration),
     **dict.fromkeys(JobAttributes.text_names(), _text),
     "warn": _must_be((list, tuple), "a signal and seconds", _warning),
+    "retry": _must_be(dict, "a mapping"),  # the engine checks what is in it
     "after": _list_of("jobs, native ids and Dependency", _dependency),
     "custom_attributes": _mapping,
     "user": _mapping,

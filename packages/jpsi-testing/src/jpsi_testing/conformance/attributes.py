@@ -46,6 +46,7 @@ OF_JPSI: Mapping[str, str] = {
     "cleanup": "test_files_are_staged_in_and_out",
     "cleanup_flags": "test_a_failed_cleanup_is_reported",
     "attributes.warn": "test_a_job_is_warned_before_its_end",
+    "attributes.retry": "test_a_job_is_submitted_again_until_it_succeeds",
     "attributes.after": "test_a_job_runs_if_the_other_ends_as_it_should",
 }
 #: The attributes that jpsi keeps and never reads.
