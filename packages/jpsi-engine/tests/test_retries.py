@@ -261,6 +261,31 @@ def test_clients_that_follow_one_job_make_each_attempt_once(
     assert runs_of(tmp_path / "proof") == 4
 
 
+def test_no_attempt_begins_while_the_batch_system_has_requeued_the_one_before(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    proof = tmp_path / "proof"
+    command = 'echo "$TOY_JOB_ID" >>"$0"; test "$(wc -l <"$0")" = 2 || sleep 600'
+    attributes = JobAttributes(retry={"node_failure": 1, "delay": 1})
+    job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=attributes))
+    with make_executor("toy", batch) as executor:
+        executor.submit(job)
+        eventually(lambda: runs_of(proof) == 1)
+        (first,) = fake.jobs
+        fake.end_as(first.native_id, FakeState.NODE_FAIL)
+        root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
+        eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+        # from an old state, as if it had not ended
+        fake.restore(first.native_id)
+
+        status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.COMPLETED
+    assert proof.read_text().split() == [it.native_id for it in fake.jobs]
+    assert len(fake.jobs) == 2
+
+
 @pytest.mark.parametrize(
     ("state", "reason"),
     [(FakeState.TIMEOUT, "timeout"), (FakeState.NODE_FAIL, "node_failure")],

@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from jpsi_engine.host import convert_os_errors
 from jpsi_engine.spool import (
     DAMAGE,
     RETRY_KEY,
+    Intent,
     RetryCancelledError,
     Spool,
     decode_request,
@@ -38,6 +39,12 @@ log = logging.getLogger(__name__)
 
 # The pause after a step that another process or the batch system holds up, which doubles up to the longest.
 _PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+# So often the loop looks whether another process has cancelled or submitted a job that is not due yet.
+_LOOK_SECONDS = 5.0
+
+
+def _is_gone(intent: Intent) -> bool:  # noqa: ARG001  the default
+    return True
 
 
 @attrs.define(slots=True, eq=False)
@@ -60,6 +67,8 @@ class RetryLoop:
     _engine: Engine
     _spool: Spool
     _setup: EngineSetup
+    #: Returns True once the system has nothing of an attempt any more, and otherwise has it end.
+    is_gone: Callable[[Intent], bool] = _is_gone
     _changed: threading.Condition = attrs.field(factory=threading.Condition, init=False)
     _pending: dict[str, _Pending] = attrs.field(factory=dict, init=False)
     _is_running: bool = attrs.field(default=False, init=False)
@@ -131,15 +140,28 @@ class RetryLoop:
 
     def _next(self) -> str | None:
         """Wait until a job is due, and return it; None if there are none left, and the thread is to end."""
-        with self._changed:
-            while self._pending:
+        while True:
+            with self._changed:
+                if not self._pending:
+                    self._is_running = False
+                    return None
                 job_id = min(self._pending, key=lambda it: self._pending[it].due)
                 wait = self._pending[job_id].due - time.monotonic()
                 if wait <= 0:
                     return job_id
-                self._changed.wait(wait)
-            self._is_running = False
-            return None
+                self._changed.wait(min(wait, _LOOK_SECONDS))
+                waiting = dict(self._pending)
+            for name, pending in waiting.items():
+                try:
+                    if self._is_changed(name):
+                        pending.due = 0.0
+                except OSError as e:
+                    log.debug("job %s: %s", name, e)
+
+    def _is_changed(self, job_id: str) -> bool:
+        """Return True if another process has cancelled a job, or made its next attempt."""
+        ended = self._spool.pending_retry(job_id)
+        return ended is None or self._spool.is_retry_cancelled(job_id, ended[0])
 
     def _cancel_followed(self, job_id: str) -> None:
         """Cancel the attempt that was made while its job was cancelled."""
@@ -192,6 +214,9 @@ class RetryLoop:
         make = self._setup.resubmission
         if intent is None or retry is None or make is None:
             self._end(job_id, attempt, ended, content, "the request of its last attempt cannot be read")
+            return None
+        if not self.is_gone(intent):
+            log.info("job %s is not submitted again before the system has ended attempt %d", job_id, ended)
             return None
         try:
             spec = retry.grown(decode_request(self._spool.folder(job_id), intent.content))
