@@ -168,6 +168,24 @@ def test_wrong_entries_are_named_together(executor: JobExecutor) -> None:
     assert "delay must be a number" in str(e.value)
 
 
+def test_jobs_of_one_submission_are_tried_again_each_for_itself(
+    executor: JobExecutor, tmp_path: Path
+) -> None:
+    jobs = [failing_job(tmp_path / str(runs), runs) for runs in (1, 2, 3)]
+    executor.submit_many(jobs)
+
+    statuses = [job.wait(PATIENCE) for job in jobs]
+
+    assert [it and it.state for it in statuses] == [JobState.COMPLETED] * 3
+    assert [runs_of(tmp_path / str(runs)) for runs in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_an_array_with_a_limit_is_not_tried_again(batch: BatchConfig, fake: FakeScheduler) -> None:
+    attributes = JobAttributes(retry={75: 1}, custom_attributes={"jpsi.at_a_time": 2})
+    with make_executor("toy", batch) as executor, pytest.raises(InvalidJobException, match="are no array"):
+        executor.submit(Job(JobSpec("/bin/true", attributes=attributes)))
+
+
 def test_a_cancelled_job_is_not_submitted_again(executor: JobExecutor, tmp_path: Path) -> None:
     attributes = JobAttributes(retry={143: 5, 137: 5, "timeout": 5, "lost": 5})
     job = Job(

@@ -41,7 +41,7 @@ from jpsi.plugin.engine import (
     dependencies,
     one_line,
 )
-from jpsi_engine.array_expansion import array_problems
+from jpsi_engine.array_expansion import array_problems, at_a_time
 from jpsi_engine.host import check_way, convert_os_errors, is_on_network
 from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, make_event_stream
 from jpsi_engine.runner import resolve_streams, warning_problems
@@ -135,6 +135,8 @@ class BatchEngine(Engine):
         """Return the reasons why a spec cannot run at present; see `jpsi.plugin.engine.Engine`."""
         found = [*array_problems(spec), *self._run_host.problems(spec)]
         found += retry_problems(spec)
+        if spec.attributes.retry and at_a_time(spec) is not None:
+            found.append("attributes.retry: such jobs are no array, of which only so many run at a time (%)")
         if spec.attributes.retry and not self._run_host.is_local:
             found.append("attributes.retry: jpsi submits no jobs again whose files are on a remote host")
         return [*found, *warning_problems(spec, self._setup.config)]
