@@ -194,7 +194,7 @@ def test_a_cancelled_job_is_not_submitted_again(executor: JobExecutor, tmp_path:
         )
     )
     executor.submit(job)
-    eventually(lambda: runs_of(tmp_path / "proof") == 1)
+    assert eventually(lambda: runs_of(tmp_path / "proof") == 1)
     job.cancel()
 
     status = job.wait(PATIENCE)
@@ -210,7 +210,7 @@ def test_a_job_that_waits_for_its_next_attempt_is_cancelled(
     job = failing_job(tmp_path / "proof", 2, delay=3600)
     executor.submit(job)
     root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
-    eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+    assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
     (stored,) = stored_jobs(batch)
     assert stored.status.state is JobState.ACTIVE
     assert "attempt 2 follows" in str(stored.remark)
@@ -231,7 +231,7 @@ def test_another_client_cancels_a_job_between_its_attempts(
     job = failing_job(tmp_path / "proof", 2, delay=3600)
     executor.submit(job)
     root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
-    eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+    assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
     with make_executor(executor.name, batch) as other:
         (found,) = other.recover()
         found.cancel()
@@ -288,11 +288,11 @@ def test_no_attempt_begins_while_the_batch_system_has_requeued_the_one_before(
     job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=attributes))
     with make_executor("toy", batch) as executor:
         executor.submit(job)
-        eventually(lambda: runs_of(proof) == 1)
+        assert eventually(lambda: runs_of(proof) == 1)
         (first,) = fake.jobs
         fake.end_as(first.native_id, FakeState.NODE_FAIL)
         root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
-        eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+        assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
         # from an old state, as if it had not ended
         fake.restore(first.native_id)
 
@@ -318,7 +318,7 @@ def test_ends_that_only_the_batch_system_knows_are_retried(
     job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=attributes))
     with make_executor("toy", batch) as executor:
         executor.submit(job)
-        eventually(lambda: runs_of(proof) == 1)
+        assert eventually(lambda: runs_of(proof) == 1)
         (first,) = fake.jobs
         fake.end_as(first.native_id, state)
 

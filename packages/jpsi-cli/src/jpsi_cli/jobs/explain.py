@@ -142,6 +142,9 @@ def _query(
     try:
         info = followed.executor.info(followed)
         recalled.await_exited_processes([job])
+        (job,) = job_store.reread([job]) or [job]
+        if job.awaits_retry:
+            return job, job.status, None, False, None
         is_missing = info is None and not followed.status.final
     except jpsi.JpsiError as e:
         if not followed.status.final:

@@ -29,7 +29,8 @@ def start_following(job_ids: Collection[str]) -> int:
             text=True,
             start_new_session=True,
         )
-        with process.stdin or sys.stdin as pipe:
+        assert process.stdin is not None  # noqa: S101  a pipe
+        with process.stdin as pipe:
             pipe.write("\n".join(job_ids))
     except OSError as e:
         msg = f"no process can be started that submits jobs again: {e}"
