@@ -13,7 +13,7 @@ import jpsi
 from jpsi_testing.waiting import eventually
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
-COMMAND = 'echo ran >>tries; test "$(wc -l <tries)" = 3 || exit 75'
+COMMAND = 'echo ran | tee -a tries; test "$(wc -l <tries)" = 3 || exit 75'
 
 
 def runs_of(folder: Path) -> int:
@@ -24,7 +24,7 @@ def runs_of(folder: Path) -> int:
 def test_run_waits_for_the_last_attempt(run: Run, tmp_path: Path) -> None:
     done = run("run", "--executor", "local", "--retry", "75=2", "--", "sh", "-c", COMMAND)
 
-    assert (done.returncode, runs_of(tmp_path)) == (0, 3)
+    assert (done.returncode, runs_of(tmp_path), done.stdout) == (0, 3, b"ran\n" * 3)
 
 
 def test_submit_starts_a_process_that_submits_again(run: Run, tmp_path: Path) -> None:
