@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 
 from jpsi import JobStatus
-from jpsi.plugin import InvalidJobException, JpsiError, SubmitException
+from jpsi.plugin import InvalidJobException, JobSpec, JpsiError, SubmitException
 from jpsi.plugin.engine import Engine, EngineSetup, one_line
 from jpsi_engine.host import convert_os_errors
 from jpsi_engine.spool import (
@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 # The pause after a step that another process or the batch system holds up, which doubles up to the longest.
 _PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+_WARNING_PAUSE = 8 * _PAUSE
 # So often the loop looks whether another process has cancelled or submitted a job that is not due yet.
 _LOOK_SECONDS = 5.0
 
@@ -69,6 +70,8 @@ class RetryLoop:
     _setup: EngineSetup
     #: Returns True once the system has nothing of an attempt any more, and otherwise has it end.
     is_gone: Callable[[Intent], bool] = _is_gone
+    #: Has a spec not be held: the user has released the job before.
+    release: Callable[[JobSpec], None] = lambda _: None
     _changed: threading.Condition = attrs.field(factory=threading.Condition, init=False)
     _pending: dict[str, _Pending] = attrs.field(factory=dict, init=False)
     _is_running: bool = attrs.field(default=False, init=False)
@@ -99,18 +102,18 @@ class RetryLoop:
         Raises:
             SubmitException: the request could not be recorded.
         """
-        with self._changed:
-            pending = self._pending.get(job_id)
-            if pending is None:
-                return False
+        if job_id not in self:
+            return False
         with convert_os_errors(f"job {job_id} could not be cancelled"):
             ended = self._spool.last_retried(job_id, self._spool.last_attempt(job_id) + 1)
             if ended is not None:
                 self._spool.cancel_retry(job_id, ended[0])
         with self._changed:
             # the thread cancels an attempt that it is submitting now
-            pending.is_cancelled, pending.due = True, 0.0
-            self._changed.notify_all()
+            pending = self._pending.get(job_id)
+            if pending is not None:
+                pending.is_cancelled, pending.due = True, 0.0
+                self._changed.notify_all()
         # a submission that waits for the quota sees the request when it is repeated
         self._engine.give_up([job_id])
         return True
@@ -133,6 +136,8 @@ class RetryLoop:
                 if is_done and is_same:
                     del self._pending[job_id]
                 elif is_same:
+                    if pending.pause == _WARNING_PAUSE:
+                        log.warning("job %s could not be submitted again so far; jpsi tries on", job_id)
                     pending.due = time.monotonic() + pending.pause
                     pending.pause = min(2 * pending.pause, _LONGEST_PAUSE)
             if is_done and pending.is_cancelled:
@@ -222,6 +227,7 @@ class RetryLoop:
             spec = retry.grown(decode_request(self._spool.folder(job_id), intent.content))
             # the program that submits it now may be in another directory
             spec = attrs.evolve(spec, directory=Path(intent.content["directory"]))
+            self.release(spec)
             return self._engine.submit(make(job_id, attempt, spec))
         except SubmitException as e:
             is_contested = isinstance(e.__cause__, FileExistsError)
