@@ -42,6 +42,8 @@ EVERYTHING: Options = {
     "container": "docker://debian:12",
     "bind": ("/a:/b:ro", "${HOME}"),
     "container_runtime": "podman",
+    "retry": "oom=3,node=1,75=2",
+    "grow": "memory=2,time=1.5",
     "launcher": "mpirun",
     "pre_launch": "pre",
     "post_launch": "post",
@@ -92,6 +94,13 @@ def test_every_option_has_a_field() -> None:
             reservation_id="r",
             licenses="matlab:2",
             warn=("USR1", 90),
+            retry={
+                "out_of_memory": 3,
+                "node_failure": 1,
+                "75": 2,
+                "grow_memory": 2.0,
+                "grow_duration": 1.5,
+            },
             custom_attributes={"slurm.qos": "debug", "pbs.x": "a=b"},
         ),
     )

@@ -168,6 +168,24 @@ def test_wrong_entries_are_named_together(executor: JobExecutor) -> None:
     assert "delay must be a number" in str(e.value)
 
 
+def test_jobs_of_one_submission_are_tried_again_each_for_itself(
+    executor: JobExecutor, tmp_path: Path
+) -> None:
+    jobs = [failing_job(tmp_path / str(runs), runs) for runs in (1, 2, 3)]
+    executor.submit_many(jobs)
+
+    statuses = [job.wait(PATIENCE) for job in jobs]
+
+    assert [it and it.state for it in statuses] == [JobState.COMPLETED] * 3
+    assert [runs_of(tmp_path / str(runs)) for runs in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_an_array_with_a_limit_is_not_tried_again(batch: BatchConfig, fake: FakeScheduler) -> None:
+    attributes = JobAttributes(retry={75: 1}, custom_attributes={"jpsi.at_a_time": 2})
+    with make_executor("toy", batch) as executor, pytest.raises(InvalidJobException, match="are no array"):
+        executor.submit(Job(JobSpec("/bin/true", attributes=attributes)))
+
+
 def test_a_cancelled_job_is_not_submitted_again(executor: JobExecutor, tmp_path: Path) -> None:
     attributes = JobAttributes(retry={143: 5, 137: 5, "timeout": 5, "lost": 5})
     job = Job(
@@ -176,7 +194,7 @@ def test_a_cancelled_job_is_not_submitted_again(executor: JobExecutor, tmp_path:
         )
     )
     executor.submit(job)
-    eventually(lambda: runs_of(tmp_path / "proof") == 1)
+    assert eventually(lambda: runs_of(tmp_path / "proof") == 1)
     job.cancel()
 
     status = job.wait(PATIENCE)
@@ -192,7 +210,7 @@ def test_a_job_that_waits_for_its_next_attempt_is_cancelled(
     job = failing_job(tmp_path / "proof", 2, delay=3600)
     executor.submit(job)
     root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
-    eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+    assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
     (stored,) = stored_jobs(batch)
     assert stored.status.state is JobState.ACTIVE
     assert "attempt 2 follows" in str(stored.remark)
@@ -213,7 +231,7 @@ def test_another_client_cancels_a_job_between_its_attempts(
     job = failing_job(tmp_path / "proof", 2, delay=3600)
     executor.submit(job)
     root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
-    eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+    assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
     with make_executor(executor.name, batch) as other:
         (found,) = other.recover()
         found.cancel()
@@ -261,6 +279,31 @@ def test_clients_that_follow_one_job_make_each_attempt_once(
     assert runs_of(tmp_path / "proof") == 4
 
 
+def test_no_attempt_begins_while_the_batch_system_has_requeued_the_one_before(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    proof = tmp_path / "proof"
+    command = 'echo "$TOY_JOB_ID" >>"$0"; test "$(wc -l <"$0")" = 2 || sleep 600'
+    attributes = JobAttributes(retry={"node_failure": 1, "delay": 1})
+    job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=attributes))
+    with make_executor("toy", batch) as executor:
+        executor.submit(job)
+        assert eventually(lambda: runs_of(proof) == 1)
+        (first,) = fake.jobs
+        fake.end_as(first.native_id, FakeState.NODE_FAIL)
+        root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
+        assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+        # from an old state, as if it had not ended
+        fake.restore(first.native_id)
+
+        status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.COMPLETED
+    assert proof.read_text().split() == [it.native_id for it in fake.jobs]
+    assert len(fake.jobs) == 2
+
+
 @pytest.mark.parametrize(
     ("state", "reason"),
     [(FakeState.TIMEOUT, "timeout"), (FakeState.NODE_FAIL, "node_failure")],
@@ -275,7 +318,7 @@ def test_ends_that_only_the_batch_system_knows_are_retried(
     job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=attributes))
     with make_executor("toy", batch) as executor:
         executor.submit(job)
-        eventually(lambda: runs_of(proof) == 1)
+        assert eventually(lambda: runs_of(proof) == 1)
         (first,) = fake.jobs
         fake.end_as(first.native_id, state)
 

@@ -99,6 +99,15 @@ def test_memory_grows_within_its_bound(
         assert grown.resources.memory == expected
 
 
+def test_memory_grows_after_a_kill_that_nothing_explains() -> None:
+    spec = spec_of({137: 1, "grow_memory": 2}, GIB)
+
+    retry, _ = decide_retry(spec, end(Reason.SIGNAL, 137), [])
+
+    assert retry is not None
+    assert retry.memory == 2 * GIB
+
+
 def test_the_duration_grows_after_a_timeout_alone() -> None:
     spec = spec_of({"timeout": 1, "preempted": 1, "grow_duration": 3}, seconds=60)
 

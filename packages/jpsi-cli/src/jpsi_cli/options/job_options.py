@@ -105,6 +105,17 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         "SIGNAL@TIME",
         "Send the job a signal such as USR1 so long before the end of its time limit: USR1@90, USR1@5m.",
     ),
+    _batch_option(
+        "--retry",
+        "WHY=N,...",
+        "Submit the job again up to N times if it ends for a reason (oom, timeout, node, preempted, lost) "
+        "or with an exit code: oom=3,75=1.",
+    ),
+    _batch_option(
+        "--grow",
+        "memory=X,time=X",
+        "What the next attempt requests X times as much of: memory after oom, time after timeout.",
+    ),
     _batch_option("--queue -p", "NAME", "The queue or partition."),
     _batch_option("--project", "NAME", "The project or account that is charged."),
     _batch_option("--reservation", "ID", "The advance reservation to run in."),

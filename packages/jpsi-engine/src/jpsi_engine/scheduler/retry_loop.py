@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,13 @@ from typing import Any
 import attrs
 
 from jpsi import JobStatus
-from jpsi.plugin import InvalidJobException, JpsiError, SubmitException
+from jpsi.plugin import InvalidJobException, JobSpec, JpsiError, SubmitException
 from jpsi.plugin.engine import Engine, EngineSetup, one_line
 from jpsi_engine.host import convert_os_errors
 from jpsi_engine.spool import (
     DAMAGE,
     RETRY_KEY,
+    Intent,
     RetryCancelledError,
     Spool,
     decode_request,
@@ -38,6 +39,13 @@ log = logging.getLogger(__name__)
 
 # The pause after a step that another process or the batch system holds up, which doubles up to the longest.
 _PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+_WARNING_PAUSE = 8 * _PAUSE
+# So often the loop looks whether another process has cancelled or submitted a job that is not due yet.
+_LOOK_SECONDS = 5.0
+
+
+def _is_gone(intent: Intent) -> bool:  # noqa: ARG001  the default
+    return True
 
 
 @attrs.define(slots=True, eq=False)
@@ -60,6 +68,10 @@ class RetryLoop:
     _engine: Engine
     _spool: Spool
     _setup: EngineSetup
+    #: Returns True once the system has nothing of an attempt any more, and otherwise has it end.
+    is_gone: Callable[[Intent], bool] = _is_gone
+    #: Has a spec not be held: the user has released the job before.
+    release: Callable[[JobSpec], None] = lambda _: None
     _changed: threading.Condition = attrs.field(factory=threading.Condition, init=False)
     _pending: dict[str, _Pending] = attrs.field(factory=dict, init=False)
     _is_running: bool = attrs.field(default=False, init=False)
@@ -90,18 +102,18 @@ class RetryLoop:
         Raises:
             SubmitException: the request could not be recorded.
         """
-        with self._changed:
-            pending = self._pending.get(job_id)
-            if pending is None:
-                return False
+        if job_id not in self:
+            return False
         with convert_os_errors(f"job {job_id} could not be cancelled"):
             ended = self._spool.last_retried(job_id, self._spool.last_attempt(job_id) + 1)
             if ended is not None:
                 self._spool.cancel_retry(job_id, ended[0])
         with self._changed:
             # the thread cancels an attempt that it is submitting now
-            pending.is_cancelled, pending.due = True, 0.0
-            self._changed.notify_all()
+            pending = self._pending.get(job_id)
+            if pending is not None:
+                pending.is_cancelled, pending.due = True, 0.0
+                self._changed.notify_all()
         # a submission that waits for the quota sees the request when it is repeated
         self._engine.give_up([job_id])
         return True
@@ -124,6 +136,8 @@ class RetryLoop:
                 if is_done and is_same:
                     del self._pending[job_id]
                 elif is_same:
+                    if pending.pause == _WARNING_PAUSE:
+                        log.warning("job %s could not be submitted again so far; jpsi tries on", job_id)
                     pending.due = time.monotonic() + pending.pause
                     pending.pause = min(2 * pending.pause, _LONGEST_PAUSE)
             if is_done and pending.is_cancelled:
@@ -131,15 +145,28 @@ class RetryLoop:
 
     def _next(self) -> str | None:
         """Wait until a job is due, and return it; None if there are none left, and the thread is to end."""
-        with self._changed:
-            while self._pending:
+        while True:
+            with self._changed:
+                if not self._pending:
+                    self._is_running = False
+                    return None
                 job_id = min(self._pending, key=lambda it: self._pending[it].due)
                 wait = self._pending[job_id].due - time.monotonic()
                 if wait <= 0:
                     return job_id
-                self._changed.wait(wait)
-            self._is_running = False
-            return None
+                self._changed.wait(min(wait, _LOOK_SECONDS))
+                waiting = dict(self._pending)
+            for name, pending in waiting.items():
+                try:
+                    if self._is_changed(name):
+                        pending.due = 0.0
+                except OSError as e:
+                    log.debug("job %s: %s", name, e)
+
+    def _is_changed(self, job_id: str) -> bool:
+        """Return True if another process has cancelled a job, or made its next attempt."""
+        ended = self._spool.pending_retry(job_id)
+        return ended is None or self._spool.is_retry_cancelled(job_id, ended[0])
 
     def _cancel_followed(self, job_id: str) -> None:
         """Cancel the attempt that was made while its job was cancelled."""
@@ -193,10 +220,14 @@ class RetryLoop:
         if intent is None or retry is None or make is None:
             self._end(job_id, attempt, ended, content, "the request of its last attempt cannot be read")
             return None
+        if not self.is_gone(intent):
+            log.info("job %s is not submitted again before the system has ended attempt %d", job_id, ended)
+            return None
         try:
             spec = retry.grown(decode_request(self._spool.folder(job_id), intent.content))
             # the program that submits it now may be in another directory
             spec = attrs.evolve(spec, directory=Path(intent.content["directory"]))
+            self.release(spec)
             return self._engine.submit(make(job_id, attempt, spec))
         except SubmitException as e:
             is_contested = isinstance(e.__cause__, FileExistsError)

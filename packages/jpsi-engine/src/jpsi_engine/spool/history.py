@@ -150,8 +150,12 @@ class JobHistory:
         retry = self.record.retry
         if retry is None:
             return None
-        which = f"attempt {retry['next']} follows, as the one before ended with {retry['reason']}"
-        return f"{which}; a jpsi that follows the job submits it, such as jpsi wait"
+        why, time = str(retry["reason"]), datetime.fromisoformat(retry["not_before"]).astimezone()
+        end = f"exit code {why}" if why.isdigit() else why
+        return (
+            f"attempt {retry['next']} follows, not before {time:%Y-%m-%d %H:%M:%S}, as the one before ended "
+            f"with {end}; a jpsi that follows the job submits it, such as jpsi wait"
+        )
 
     @property
     def _open_remark(self) -> str | None:

@@ -88,10 +88,7 @@ class JobRecord:
         """True if no file of the job is written to any more: whatever comes is a new file."""
         has_ended = self.final is not None or any(marker.kind == "exit" for marker in self.markers)
         is_open = (
-            self.is_stage_out_pending
-            or (self.may_be_retried and self.final is None)
-            or self.is_revoked
-            or self.place is not None
+            self.is_stage_out_pending or self.may_be_retried or self.is_revoked or self.place is not None
         )
         return has_ended and self.has_native_id and not is_open and not self.damage
 

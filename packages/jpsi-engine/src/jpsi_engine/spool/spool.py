@@ -276,7 +276,8 @@ class Spool:
         """Return True if a client requested the end of a job during this attempt, or after its end."""
         stop = self.read_stop(job_id, attempt)
         is_stopped = stop is not None and stop["why"] == CANCEL
-        return is_stopped or host.exists(f"{self.folder(job_id)}/{NO_RETRY_FILE}.{attempt}")
+        # a request of earlier, too: it came too late for the attempt that was being submitted
+        return is_stopped or any(name.startswith(f"{NO_RETRY_FILE}.") for name in self.names(job_id))
 
     @staticmethod
     def _make_folder(folder: str, attempt: int) -> None:

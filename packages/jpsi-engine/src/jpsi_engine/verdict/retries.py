@@ -29,9 +29,10 @@ _WORDS = {reason: word for word, reason in REASONS.items()}
 #: The reasons of ends that an exit code tells.
 _BY_CODE = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
 #: By the reason of a retry: what then grows.
-_GROWING = {"out_of_memory": "memory", "timeout": "duration"}
+#: Where the system does not tell that memory ran out, the job was killed (SIGKILL) and has the code 137.
+_GROWING = {"out_of_memory": "memory", "137": "memory", "timeout": "duration"}
 _DELAY, _GROW, _MOST = "delay", "grow_", "max_"
-_NUMBERS = (_DELAY, *(f"{kind}{name}" for kind in (_GROW, _MOST) for name in _GROWING.values()))
+_NUMBERS = (_DELAY, *(f"{kind}{name}" for kind in (_GROW, _MOST) for name in ("memory", "duration")))
 _MAX_CODE = 255
 # The wait doubles from retry to retry, up to a day.
 _LONGEST_DELAY = 86_400.0
@@ -157,12 +158,13 @@ def _problems(policy: Mapping[str, Any], spec: JobSpec) -> Iterator[str]:
         problem = _value_problem(name, value)
         if problem:
             yield f"attributes.retry: {name} {problem}"
-    for reason, name in _GROWING.items():
+    for name in dict.fromkeys(_GROWING.values()):
         if f"{_GROW}{name}" in policy and not _requested(spec, name):
             request = "resources.memory of one kind" if name == "memory" else "attributes.duration"
             yield f"attributes.retry: {_GROW}{name} needs a first request, {request}"
-        if f"{_GROW}{name}" in policy and not policy.get(reason):
-            yield f"attributes.retry: {_GROW}{name} has no effect without {reason}"
+        reasons = [reason for reason, it in _GROWING.items() if it == name]
+        if f"{_GROW}{name}" in policy and not any(map(policy.get, reasons)):
+            yield f"attributes.retry: {_GROW}{name} has no effect without {' or '.join(reasons)}"
 
 
 def _value_problem(name: str, value: object) -> str:
