@@ -92,6 +92,9 @@ attributes:
       stderr_path: err.txt
       pre_launch: pre.sh
       post_launch: post.sh
+      environment_setup:
+        - module:gcc/12
+        - source:/a b
       container:
         image: docker://debian:12
         runtime: podman
@@ -158,6 +161,7 @@ FULL = JobSpec(
     stderr_path=Path("err.txt"),
     pre_launch=Path("pre.sh"),
     post_launch=Path("post.sh"),
+    environment_setup=["module:gcc/12", "source:/a b"],
     container=Container(
         "docker://debian:12",
         "podman",

@@ -177,6 +177,17 @@ def test_valid_spec_has_no_problems(valid: JobSpec) -> None:
             )
             for warn in [("KILL", 60), ("USR1", 0), ("USR1",), ["USR1", "60"], ("USR1", float("nan"))]
         ),
+        *(
+            (
+                spec(environment_setup=[text]),
+                (
+                    "environment_setup[0] must be module:NAME, conda:NAME, venv:DIRECTORY, spack:SPEC or "
+                    f"source:FILE, not {text!r}"
+                ),
+            )
+            for text in ("gcc/12", "modules:gcc", "module:", "module:--help", "source:a\nb")
+        ),
+        (spec(environment_setup="module:gcc"), "environment_setup must be a list of texts, not 'module:gcc'"),
         (spec(container="debian"), "container must be a Container, not 'debian'"),
         (spec(container=Container("")), "container.image must be a path or the name of an image, not ''"),
         (

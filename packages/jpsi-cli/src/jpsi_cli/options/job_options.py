@@ -51,6 +51,13 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         multiple=True,
     ),
     grouped_flag("Directory and environment", "--no-inherit-env", "Start with an empty environment."),
+    _directory_option(
+        "--setup",
+        "KIND:VALUE",
+        "Set up a part of the environment: module:NAME, conda:NAME, venv:DIR, spack:SPEC or source:FILE. "
+        "Can be repeated.",
+        multiple=True,
+    ),
     _stream_option("--stdin", "FILE", "Read input from FILE.  [default: empty input]"),
     _stream_option(
         "--stdout -o", "FILE", "Write output to FILE, relative to the job's directory, and not here."

@@ -223,6 +223,10 @@ def _set_environment(spec: jpsi.JobSpec, values: object) -> None:
     spec.environment = {**(spec.environment or {}), **{name: value for name, _, value in pairs}}
 
 
+def _set_up(spec: jpsi.JobSpec, values: object) -> None:
+    spec.environment_setup = [*(spec.environment_setup or ()), *_nonempty_texts(values)]
+
+
 def _stage_in(spec: jpsi.JobSpec, values: object) -> None:
     items = [jpsi.StageIn(*_split_stage_in(text)) for text in _nonempty_texts(values)]
     spec.stage_in = [*(spec.stage_in or ()), *items]
@@ -277,6 +281,7 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "dir": _Text("directory", _directory),
     "create_dir": _flag("create_directory", value=True),
     "env": _set_environment,
+    "setup": _set_up,
     "no_inherit_env": _flag("inherit_environment", value=False),
     "stdin": _Text("stdin_path", _stream),
     "stdout": _Text("stdout_path", _stream),

@@ -233,6 +233,7 @@ _SPEC: Mapping[str, _Shape] = {
     "create_directory": Value.boolean,
     "inherit_environment": Value.boolean,
     **dict.fromkeys(_PATHS, _or_null(_path)),
+    "environment_setup": _or_null(_each(Value.text)),
     "container": _or_null(_CONTAINER),
     "launcher": _or_null(Value.text),
     "stage_in": _or_null(_each(_STAGE_IN)),

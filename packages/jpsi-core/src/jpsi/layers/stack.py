@@ -6,15 +6,7 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from jpsi.config import loader
-from jpsi.contract import (
-    ContainerHooks,
-    EngineHooks,
-    ExecutorHooks,
-    LauncherHooks,
-    ObserverHooks,
-    TransportHooks,
-)
+from jpsi.contract import EngineHooks, ExecutorHooks, LauncherHooks, ObserverHooks, TransportHooks
 from jpsi.layers import default_hooks
 from jpsi.layers.layer import (
     LAID_OVER,
@@ -29,17 +21,7 @@ from jpsi.layers.layer import (
 )
 from jpsi.layers.overrides import latest, overrides
 from jpsi.model import ConfigError, PluginError
-from jpsi.registry import (
-    CONTAINERS,
-    ENGINES,
-    LAUNCHERS,
-    OBSERVERS,
-    TRANSPORTS,
-    Candidate,
-    Plugins,
-    installed,
-    load_plugin,
-)
+from jpsi.registry import ENGINES, LAUNCHERS, OBSERVERS, TRANSPORTS, Candidate, Plugins, load_plugin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,12 +69,7 @@ def launcher_of(
 ) -> tuple[Candidate, LauncherHooks]:
     """Return the launcher of this name, and its hooks; PluginError if there is none, or it is broken."""
     candidate = plugins.find(LAUNCHERS, name, constraint)
-    return candidate, cast("LauncherHooks", _hooks(candidate))
-
-
-def container_runtime(name: str) -> ContainerHooks:
-    """Return the hooks of a container runtime; PluginError if there is none, or it is broken."""
-    return cast("ContainerHooks", _hooks(installed(loader.load().plugin_path).find(CONTAINERS, name)))
+    return candidate, cast("LauncherHooks", hooks_of(candidate))
 
 
 def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Transport) -> Transport:
@@ -106,16 +83,17 @@ def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Tra
     if not scheme or not separator:
         advice = "if it comes from the configuration, correct `url` of the target there"
         raise ConfigError(f"{url!r} is not a URL; a URL looks like ssh://cluster.example.org; {advice}")
-    hooks = cast("TransportHooks", _hooks(plugins.find(TRANSPORTS, scheme)))
+    hooks = cast("TransportHooks", hooks_of(plugins.find(TRANSPORTS, scheme)))
     return hooks.open_transport(url=url, config=config, here=here)
 
 
 def engine_hooks(plugins: Plugins) -> EngineHooks:
     """Return the hooks of the installed engine; PluginError if there is none, or it is broken."""
-    return cast("EngineHooks", _hooks(plugins.find(ENGINES, ENGINE)))
+    return cast("EngineHooks", hooks_of(plugins.find(ENGINES, ENGINE)))
 
 
-def _hooks(candidate: Candidate) -> object:
+def hooks_of(candidate: Candidate) -> object:
+    """Return the relay to a plugin that has no other layers; PluginError if it is broken."""
     return relay([checked(candidate)], SPECIFICATIONS[candidate.group][0])
 
 

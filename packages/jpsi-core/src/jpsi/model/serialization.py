@@ -115,10 +115,6 @@ def _encode_staged(item: StageIn | StageOut) -> dict[str, Any]:
     return plain | {"flags": encode_flags(item.flags)} if isinstance(item, StageOut) else plain
 
 
-def _is_set(field: attrs.Attribute[Any], value: object) -> bool:
-    return value != field.default
-
-
 def _encode_after(item: Dependency | OtherJob | str) -> Any:  # noqa: ANN401  text or a mapping
     if isinstance(item, str):
         return item
@@ -139,7 +135,10 @@ _CODECS: Mapping[str, _Codec] = {
     **dict.fromkeys(_PATHS, (str, Path)),
     "resources": (encode_resources, decode_resources),
     "attributes": (encode_attributes, decode_attributes),
-    "container": (lambda it: attrs.asdict(it, filter=_is_set), lambda plain: Container(**plain)),
+    "container": (
+        lambda it: attrs.asdict(it, filter=lambda field, value: value != field.default),
+        lambda it: Container(**it),
+    ),
     "stage_in": _each(_encode_staged, lambda plain: StageIn(**_decoded(plain))),
     "stage_out": _each(_encode_staged, lambda plain: StageOut(**_decoded(plain))),
     "cleanup": _each(str, Path),

@@ -285,6 +285,9 @@ class JobSpec:
     stdout_path: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
     #: The file to write standard error to; None is a file in jpsi's own folder of the job.
     stderr_path: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
+    #: The parts of the job's environment, which are set up in this order before pre_launch: `module:gcc/12`,
+    #: `conda:NAME`, `venv:DIRECTORY`, `spack:SPEC`, and `source:FILE`, a POSIX shell script.
+    environment_setup: list[str] | None = attrs.field(default=None, kw_only=True)
     #: A POSIX shell script that is sourced once, before anything is launched.
     pre_launch: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
     #: A POSIX shell script that is sourced once, after every process has ended.

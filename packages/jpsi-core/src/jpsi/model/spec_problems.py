@@ -37,6 +37,8 @@ SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
 #: The form of an environment variable's name (POSIX 8.1, the names a shell can handle).
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
+_SETUP = re.compile(r"(module|conda|venv|spack|source):[^-\n][^\n]*")
+
 # Yields the problems of a value, given its name for messages.
 _Check = Callable[[str, Any], Iterator[str]]
 
@@ -249,6 +251,13 @@ def _container_path(where: str, path: str) -> Iterator[str]:
         yield f"{where} must be absolute, or begin with a variable such as ${{HOME}}, not {path!r}"
 
 
+def _setup(where: str, value: object) -> Iterator[str]:
+    yield from _text(where, value)
+    if isinstance(value, str) and not _SETUP.fullmatch(value):
+        forms = "module:NAME, conda:NAME, venv:DIRECTORY, spack:SPEC or source:FILE"
+        yield f"{where} must be {forms}, not {value!r}"
+
+
 def _duration(where: str, duration: timedelta) -> Iterator[str]:
     if duration < timedelta(0):
         yield f"{where} must not be negative, but is {duration}"
@@ -381,6 +390,7 @@ _SPEC: Mapping[str, _Check] = {
     "stdin_path": _path,
     "stdout_path": _path,
     "stderr_path": _path,
+    "environment_setup": _list_of("texts", _setup),
     "container": _must_be(Container, "a Container", _fields(_CONTAINER)),
     "pre_launch": _path,
     "post_launch": _path,

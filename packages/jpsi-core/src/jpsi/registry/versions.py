@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING
 
 from jpsi.document import did_you_mean
 from jpsi.model import PluginError
-from jpsi.registry.candidate import (
-    BARS,
-    CONTAINERS,
-    ENGINES,
-    EXECUTORS,
-    FAKES,
-    LAUNCHERS,
-    TRANSPORTS,
-    Candidate,
-    kind,
-)
+from jpsi.registry.candidate import BARS, ENGINES, EXECUTORS, FAKES, LAUNCHERS, TRANSPORTS, Candidate, kind
 from jpsi.registry.metadata import canonical, install_command
 
 if TYPE_CHECKING:
@@ -27,12 +17,7 @@ if TYPE_CHECKING:
 
 # The distributions of this project, with the names of their plugins.
 _DISTRIBUTIONS = {
-    "jpsi-engine": {
-        ENGINES: "batch",
-        EXECUTORS: "local",
-        LAUNCHERS: "single",
-        CONTAINERS: "apptainer singularity podman charliecloud docker",
-    },
+    "jpsi-engine": {ENGINES: "batch", EXECUTORS: "local", LAUNCHERS: "single"},
     "jpsi-slurm": {EXECUTORS: "slurm", FAKES: "slurm"},
     "jpsi-pbs": {EXECUTORS: "pbs pbspro openpbs torque pbs_classic", FAKES: "pbs torque"},
     "jpsi-lsf": {EXECUTORS: "lsf", FAKES: "lsf volclava"},

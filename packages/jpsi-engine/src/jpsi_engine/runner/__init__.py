@@ -23,7 +23,7 @@ else:
         {
             ".arrays": "ElementForm ElementFrame element_blocks element_text render_array_runner",
             ".containers": "container_commands container_problems",
-            ".failure_details": "MAX_DETAIL_BYTES add_failure_details",
+            ".failure_details": "LOGGED_PHASES MAX_DETAIL_BYTES add_failure_details",
             ".claim_and_markers": "BatchFrame Frame ProcessFrame",
             ".output_paths": "resolve_streams",
             ".own_variables": "JOB_ID OWN_VARIABLES",

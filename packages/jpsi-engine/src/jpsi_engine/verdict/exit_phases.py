@@ -10,6 +10,7 @@ LAUNCH = "launch"
 POST_LAUNCH = "post_launch"
 PRE_LAUNCH = "pre_launch"
 PROLOGUE = "prologue"
+ENVIRONMENT_SETUP = "environment_setup"
 DIRECTORY = "directory"
 STDIN, STDOUT, STDERR = "stdin", "stdout", "stderr"
 #: The executable was not found, or may not be executed.

@@ -204,6 +204,10 @@ _SETUP_FAILURES = {
         Reason.EXECUTABLE,
         "the executable could not be started: its arguments and environment exceed the kernel's limit",
     ),
+    exit_phases.ENVIRONMENT_SETUP: (
+        Reason.SETUP,
+        "the environment could not be set up, so that nothing was launched",
+    ),
     exit_phases.PROLOGUE: (Reason.PRE_LAUNCH, "the configured prologue failed, so that nothing was launched"),
     exit_phases.PRE_LAUNCH: (Reason.PRE_LAUNCH, "pre_launch failed, so that nothing was launched"),
     exit_phases.LAUNCH: (Reason.LAUNCH, "the launcher failed"),

@@ -39,6 +39,7 @@ OF_JPSI: Mapping[str, str] = {
     "stderr_path": "test_streams_and_directory_are_those_of_the_spec",
     "pre_launch": "test_pre_and_post_launch_surround_the_job",
     "post_launch": "test_pre_and_post_launch_surround_the_job",
+    "environment_setup": "test_the_environment_is_set_up",
     "container": "test_a_job_runs_in_a_container",
     "launcher": "test_each_process_has_its_node_in_a_file",
     "stage_in": "test_files_are_staged_in_and_out",

@@ -140,6 +140,40 @@ class RunTests(ExecutorTestBase):
             assert f'"source={directory}","target={directory}"' in rest
             assert "target=/in,readonly" in rest
 
+    @pytest.mark.parametrize("count", [1, 2], ids=["single", "several"])
+    def test_the_environment_is_set_up(self, executor: JobExecutor, tmp_path: Path, count: int) -> None:
+        """Scripts are sourced before pre_launch, and a program that they put on PATH is found."""
+        programs = tmp_path / "a b" / "bin"
+        programs.mkdir(parents=True)
+        (programs / "xyzzy").write_text('#!/bin/sh\necho "$A $B"\n')
+        (programs / "xyzzy").chmod(0o755)
+        (programs / "activate").write_text(f"PATH='{programs}':$PATH A=1; export PATH A\n")
+        (tmp_path / "pre").write_text("export B=$A$A\n")
+        setup = [f"venv:{programs.parent}", f"source:{programs / 'activate'}"]
+        spec = JobSpec("xyzzy", environment_setup=setup, pre_launch=tmp_path / "pre")
+        jobs = [Job(copy.deepcopy(spec)) for _ in range(count)]
+
+        executor.submit_many(jobs)
+
+        for job in jobs:
+            assert self.end(job).exit_code == 0
+            assert job.streams is not None
+            assert job.streams.stdout.read_text() == "1 11\n"
+
+    def test_an_environment_that_cannot_be_set_up_is_reported(
+        self, executor: JobExecutor, tmp_path: Path
+    ) -> None:
+        """The job fails with the reason SETUP, and its message names what failed; nothing runs."""
+        (tmp_path / "bad").write_text("false\n")
+        setup = [f"source:{tmp_path / 'bad'}", "module:never"]
+
+        status = self.run(executor, shell(f"echo >'{tmp_path}/ran'", environment_setup=setup))
+
+        assert (status.state, status.exit_code) == (JobState.FAILED, 125)
+        assert status.reason is jpsi.Reason.SETUP
+        assert f"source:{tmp_path / 'bad'}" in (status.message or "")
+        assert not (tmp_path / "ran").exists()
+
     def test_a_container_runtime_that_is_missing_is_reported(
         self, executor: JobExecutor, tmp_path: Path
     ) -> None:
