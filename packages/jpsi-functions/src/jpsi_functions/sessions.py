@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -32,6 +31,7 @@ import attrs
 from jpsi_engine import check_private_directory, make_directory, make_private_directory, open_private
 
 from . import worker
+from .locks import lock_file
 
 #: The files that the worker writes; the second one until the first is complete.
 OUTPUTS = ("result", "result.part")
@@ -83,7 +83,7 @@ class Session:
         """Make a session below `root`.
 
         Raises:
-            ConfigError: other users could change `root`.
+            ConfigError: other users could change `root`, or its file system has no locks.
             OSError: it cannot be written.
         """
         make_private_directory(root, "the directory for calls")
@@ -91,7 +91,11 @@ class Session:
         name = uuid.uuid4().hex
         unlocked = root / f".{name}"
         make_directory(str(unlocked))
-        lock = _locked(unlocked)
+        try:
+            lock = lock_file(unlocked / "lock")
+        except BaseException:
+            shutil.rmtree(unlocked, ignore_errors=True)
+            raise
         folder = unlocked.rename(root / name)
         session = cls(folder, lock)
         make_directory(str(folder / "calls"))
@@ -108,7 +112,7 @@ class Session:
             # another process may remove it at this moment
             with contextlib.suppress(BlockingIOError, FileNotFoundError):
                 check_private_directory(folder, "the folder of calls")
-                session = cls(folder, _locked(folder))
+                session = cls(folder, lock_file(folder / "lock"))
             if session is not None:
                 yield session
 
@@ -185,17 +189,6 @@ def _changed(folder: Path) -> float:
     with contextlib.suppress(FileNotFoundError):
         return folder.stat().st_mtime
     return 0.0
-
-
-def _locked(folder: Path) -> int:
-    """Return the descriptor of the lock of a session; BlockingIOError if another process has it."""
-    fd = open_private(folder / "lock", os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
 
 
 def _stored_call(folder: Path) -> StoredCall:
