@@ -235,12 +235,12 @@ def test_a_session_that_another_program_makes_is_not_taken(
     root = tmp_path / "calls"
     taken = []
 
-    def locked(folder: Path) -> int:
+    def locked(path: Path) -> int:
         monkeypatch.undo()
         taken.extend(sessions.Session.abandoned(root))
-        return sessions._locked(folder)
+        return sessions.lock_file(path)
 
-    monkeypatch.setattr(sessions, "_locked", locked)
+    monkeypatch.setattr(sessions, "lock_file", locked)
     mine = sessions.Session.create(root, {})
 
     assert taken == list(sessions.Session.abandoned(root)) == []
