@@ -35,6 +35,8 @@ from .locks import lock_file
 
 #: The files that the worker writes; the second one until the first is complete.
 OUTPUTS = ("result", "result.part")
+# How long a process makes or removes a session at most.
+_MAKING_SECONDS = 3600.0
 
 
 @attrs.frozen
@@ -156,8 +158,11 @@ class Session:
         return list({it.number: it for it in in_order}.values())
 
     def remove(self) -> None:
-        """Remove the files of the session."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the files of the session: all at once for `abandoned`, even if this process is killed."""
+        removed = self.folder.with_name(f".{self.folder.name}")
+        with contextlib.suppress(OSError):
+            self.folder.rename(removed)
+        shutil.rmtree(removed, ignore_errors=True)
         self.close()
 
     def close(self) -> None:
@@ -176,6 +181,10 @@ def remove_old(root: Path, keep_time: timedelta) -> None:
             session.remove()
         else:
             session.close()
+    # what a process that was killed began to make or to remove
+    for folder in root.glob(".*"):
+        if 0 < _changed(folder) < min(oldest, time.time() - _MAKING_SECONDS):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _folders(root: Path) -> list[Path]:
