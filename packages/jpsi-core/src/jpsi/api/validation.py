@@ -26,6 +26,7 @@ from jpsi.model import (
     InvalidJobException,
     JobSpec,
     OtherJob,
+    components,
     copy_spec,
     exec_limits,
     has_staging,
@@ -130,7 +131,7 @@ class Validation:
             return again
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
-        spec = self._assembly.defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
+        spec = self._assembly.defaults.filled_in(sound_part(job.spec) if found else _own_spec(job.spec))
         spec, unstaged = staged(spec, self._system.transport)
         found += unstaged
         spec, unsuited = self._suited(spec)
@@ -209,6 +210,14 @@ class Validation:
     def _is_same_system(self, job: Job) -> bool:
         """Return True if a job of any executor belongs to the batch system of this one."""
         return job.executor is not None and job.executor._assembly.identity == self._assembly.identity  # noqa: SLF001  internal to jpsi
+
+
+def _own_spec(spec: JobSpec) -> JobSpec:
+    """Return a copy of a valid spec, with the memory of the whole job."""
+    spec = copy_spec(spec)
+    for part in components(spec.resources):
+        part.memory, part.memory_per_cpu, part.memory_per_gpu = part.computed_memory, None, None
+    return spec
 
 
 def _repeat(repeatable: _Repeatable, job: Job, attempt: int) -> Submission | None:
