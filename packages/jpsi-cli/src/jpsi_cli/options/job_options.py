@@ -108,7 +108,7 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         "SIGNAL@TIME",
         "Send the job a signal such as USR1 so long before the end of its time limit: USR1@90, USR1@5m.",
     ),
-    _batch_option("--queue -p", "NAME", "The queue or partition."),
+    _batch_option("--queue -p", "NAME", "The queue or partition; auto is one that fits the job."),
     _batch_option("--project", "NAME", "The project or account that is charged."),
     _batch_option("--reservation", "ID", "The advance reservation to run in."),
     _batch_option("--qos", "NAME", "The quality of service, which decides on priority and limits."),

@@ -25,7 +25,16 @@ from jpsi.model.resources import (
     components,
     process_count,
 )
-from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode, copy_spec
+from jpsi.model.spec import (
+    AUTO_QUEUE,
+    JobAttributes,
+    JobSpec,
+    StageIn,
+    StageOut,
+    StageOutFlags,
+    StagingMode,
+    copy_spec,
+)
 from jpsi.model.states import TIME_SOURCE, Evidence, JobState, JobStatus, Reason, enriched, timed, transitions
 
 if TYPE_CHECKING:

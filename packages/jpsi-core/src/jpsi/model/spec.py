@@ -16,6 +16,8 @@ import attrs
 from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
 
+#: The `queue_name` of a job for which jpsi chooses the queue.
+AUTO_QUEUE = "auto"
 #: The events of which a job can send mail: its start, any end of it, and an end that is not well.
 MAIL_EVENTS = ("begin", "end", "fail")
 _MAIL = re.compile(r"(?:(?P<events>[a-z,]+):)?(?P<address>[A-Za-z0-9][\w.+-]*(?:@[\w.-]+)?)", re.ASCII)
@@ -110,7 +112,7 @@ class JobAttributes:
     #: The walltime of the job. None means the target's default (10 minutes on batch systems, no limit on
     #: `local`); zero means no limit.
     duration: timedelta | None
-    #: The queue or partition; None lets the batch system choose.
+    #: The queue or partition; None lets the batch system choose, and `auto` lets jpsi choose one that fits.
     queue_name: str | None
     #: The project or account that is charged; also available as `account`.
     project_name: str | None
