@@ -201,7 +201,7 @@ _OPTIONS = {
     "U": kit.attribute_option("reservation_id"),
     # service classes
     "sla": kit.attribute_option("qos"),
-    "u": kit.Option(kit.write_address, _read_mail, expresses=("mail",)),
+    "u": kit.Option(lambda it: it.spec.attributes.mail_request()[1], _read_mail, expresses=("mail",)),
     **{flag: _mail_flag(flag) for words in _MAIL.values() for flag in words},
     # without -W the queue's own limit applies
     "W": kit.duration_option(timedelta(minutes=1), _parse_limit),

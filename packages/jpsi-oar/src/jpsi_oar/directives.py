@@ -228,7 +228,7 @@ def split_types(value: str) -> list[str]:
 
 
 def _write_notification(request: kit.JobRequest) -> str | None:
-    tags, address = kit.write_mail(request, _MAIL), kit.write_address(request)
+    tags, address = kit.write_mail(request, _MAIL), request.spec.attributes.mail_request()[1]
     return address and f"[{','.join(tags)}]mail:{address}"
 
 

@@ -20,7 +20,6 @@ from jpsi.job import Job
 from jpsi.launcher import Launchers
 from jpsi.layers import Assembly
 from jpsi.model import (
-    AUTO_QUEUE,
     Dependency,
     DependencyKind,
     HeterogeneousResources,
@@ -135,7 +134,7 @@ class Validation:
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
         spec = self._assembly.defaults.filled_in(sound_part(job.spec) if found else _own_spec(job.spec))
-        is_auto = spec.attributes.queue_name == AUTO_QUEUE
+        is_auto = spec.attributes.queue_name == spec.attributes.AUTO_QUEUE
         spec, unplaced = self._placed(spec, cache) if is_auto else (spec, ())
         found += unplaced
         spec, unstaged = staged(spec, self._system.transport)

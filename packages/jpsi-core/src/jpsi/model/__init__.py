@@ -25,17 +25,9 @@ from jpsi.model.resources import (
     components,
     process_count,
 )
-from jpsi.model.spec import (
-    AUTO_QUEUE,
-    JobAttributes,
-    JobSpec,
-    StageIn,
-    StageOut,
-    StageOutFlags,
-    StagingMode,
-    copy_spec,
-)
+from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode, copy_spec
 from jpsi.model.states import TIME_SOURCE, Evidence, JobState, JobStatus, Reason, enriched, timed, transitions
+from jpsi.model.usage import JobUsage
 
 if TYPE_CHECKING:
     from jpsi.model import serialization

@@ -9,15 +9,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path, PurePath
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import attrs
 
 from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
 
-#: The `queue_name` of a job for which jpsi chooses the queue.
-AUTO_QUEUE = "auto"
 #: The events of which a job can send mail: its start, any end of it, and an end that is not well.
 MAIL_EVENTS = ("begin", "end", "fail")
 _MAIL = re.compile(r"(?:(?P<events>[a-z,]+):)?(?P<address>[A-Za-z0-9][\w.+-]*(?:@[\w.-]+)?)", re.ASCII)
@@ -109,6 +107,8 @@ class StageOut:
 class JobAttributes:
     """Properties of a job for the batch system, apart from the resources it needs."""
 
+    #: The `queue_name` of a job for which jpsi chooses the queue.
+    AUTO_QUEUE: ClassVar[str] = "auto"
     #: The walltime of the job. None means the target's default (10 minutes on batch systems, no limit on
     #: `local`); zero means no limit.
     duration: timedelta | None
@@ -188,14 +188,14 @@ class JobAttributes:
             counts[match["name"]] += int(match["count"] or 1)
         return counts
 
-    def mail_request(self) -> tuple[tuple[str, ...], str] | None:
-        """Return the events that send mail, and its address; ValueError if `mail` has another form.
+    def mail_request(self) -> tuple[Sequence[str], str | None]:
+        """Return the events that send mail, and its address, if any; ValueError if `mail` has another form.
 
         >>> JobAttributes(mail="ann@example.org").mail_request()
         (('end',), 'ann@example.org')
         """
         if self.mail is None:
-            return None
+            return (), None
         match = _MAIL.fullmatch(self.mail)
         asked = set() if match is None else set((match["events"] or "end").split(","))
         if match is None or not asked <= {*MAIL_EVENTS}:

@@ -64,7 +64,6 @@ __all__ = [
     "trap_signals",
     "unignore_signals",
     "variables_reader",
-    "write_address",
     "write_indices",
     "write_mail",
 ]

@@ -81,20 +81,14 @@ def mail_options(
             raise ValueError("jpsi sends mail to an address, of events that it knows")
 
     return {
-        address: Option(write_address, read_address, expresses=("mail",)),
+        address: Option(lambda it: it.spec.attributes.mail_request()[1], read_address, expresses=("mail",)),
         events: Option(write_events, read_events),
     }
 
 
-def write_address(request: JobRequest) -> str | None:
-    """Return the address of the mail of a job."""
-    mail = request.spec.attributes.mail_request()
-    return None if mail is None else mail[1]
-
-
 def write_mail(request: JobRequest, words: Mapping[str, Sequence[str]]) -> Sequence[str]:
     """Return the words for the events of the mail of a job; ValueError for an event without words."""
-    events, _ = request.spec.attributes.mail_request() or ((), "")
+    events, _ = request.spec.attributes.mail_request()
     if missing := [event for event in events if event not in words]:
         raise ValueError(f"attributes.mail: the batch system sends no mail of {missing[0]} alone; use end")
     return [word for event in events for word in words[event]]
