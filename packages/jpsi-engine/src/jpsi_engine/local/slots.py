@@ -33,7 +33,7 @@ _NAME = re.compile(r"(.+)\.(\d+)\.[0-9a-f]{8}(?:\.([0-9a-f]{8}))?")
 
 @attrs.frozen(slots=True)
 class ArrayLimit:
-    """How many elements of one array may run at a time."""
+    """The number of elements of one array that may run at a time."""
 
     array: str
     at_a_time: int
