@@ -327,6 +327,16 @@ def test_numbers_and_paths_that_are_added_later_become_text_at_submit() -> None:
     assert copy_spec(spec) == JobSpec("/bin/a", ["/in"], environment={"N": "1"})
 
 
+@pytest.mark.parametrize("mail", ["", "a b", "begin;end:ann", "start:ann", "-x", "ann@a,bob@b", "a:b:c"])
+def test_mail_of_another_form_is_refused(mail: str) -> None:
+    with pytest.raises(ValueError, match=r"attributes\.mail must be an address, or begin,end,fail"):
+        JobAttributes(mail=mail).mail_request()
+
+
+def test_a_mail_of_any_end_is_one_of_a_failure() -> None:
+    assert JobAttributes(mail="fail,end,begin:ann").mail_request() == (("begin", "end"), "ann")
+
+
 def test_equal_stagings_are_one_in_a_set() -> None:
     assert len({StageIn("a", "b"), StageIn("a", "b")}) == 1
     assert len({StageOut("a", "b"), StageOut("a", "b")}) == 1
