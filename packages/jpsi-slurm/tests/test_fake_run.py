@@ -188,7 +188,7 @@ def test_steps_are_numbered_and_srun_outside_a_job_starts_a_job(scheduler: FakeS
         (["-n3", "true"], "Unable to create step for job 1: More processors requested than permitted"),
         (["-N3", "-n3", "true"], "Requested node configuration is not available"),
         (["--label", "true"], "this fake Slurm has no --label"),
-        (["-o", "x", "true"], "this fake Slurm has no --output"),
+        (["-w", "x", "true"], "this fake Slurm has no --nodelist"),
         (["--export=NONE", "true"], "this fake Slurm has no --export but ALL"),
         (["--input=x", "true"], "this fake Slurm has no --input from a file"),
         (["--distribution=arbitrary", "true"], "Unable to read SLURM_HOSTFILE"),

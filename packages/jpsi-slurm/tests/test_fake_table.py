@@ -84,7 +84,7 @@ def test_elapsed_hours_are_printed(scheduler: FakeScheduler, fake_clock: FakeClo
 @pytest.mark.parametrize(
     ("argv", "stderr"),
     [
-        (("squeue", "-o", "%q"), "squeue: error: Invalid job format specification: q\n"),
+        (("squeue", "-o", "%J"), "squeue: error: Invalid job format specification: J\n"),
         (("squeue", "-O", "nothing"), "squeue: error: Invalid job format specification: nothing\n"),
         (("sacct", "-o", "nothing"), 'sacct: fatal: Invalid field requested: "nothing"\n'),
         (("sacct", "--nothing"), "sacct: unrecognized option '--nothing'\n"),

@@ -51,6 +51,9 @@ def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], o
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, send)
     threading.Thread(target=kill_at_end, daemon=True).start()
+    if launch["warning"] is not None:
+        number, seconds = launch["warning"]
+        _start_timer(seconds, send, number)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     first = next(filter(None, codes), 0)
     while running:
@@ -66,14 +69,16 @@ def _start(command: str, launch: dict[str, Any], mask: set[Any]) -> tuple[set[in
     running: set[int] = set()
     codes: list[int] = []
     null = os.open(os.devnull, os.O_RDONLY)
-    for index, (argv, environment) in enumerate(launch["tasks"]):
-        no_input = [] if index == launch["stdin"] else [(os.POSIX_SPAWN_DUP2, null, 0)]
+    emptied: set[str] = set()
+    for index, (argv, environment, stdout, stderr) in enumerate(launch["tasks"]):
+        actions: list[Any] = [] if index == launch["stdin"] else [(os.POSIX_SPAWN_DUP2, null, 0)]
+        actions += _output_actions(stdout, stderr, emptied)
         try:
             pid = os.posix_spawnp(
                 argv[0],
                 argv,
                 {**os.environ, **environment},
-                file_actions=no_input,
+                file_actions=actions,
                 setsigmask=mask,
                 setsigdef=_IGNORED_BY_PYTHON,
             )
@@ -85,6 +90,17 @@ def _start(command: str, launch: dict[str, Any], mask: set[Any]) -> tuple[set[in
             running.add(pid)
     os.close(null)
     return running, codes
+
+
+def _output_actions(stdout: str | None, stderr: str | None, emptied: set[str]) -> list[Any]:
+    """Return the actions that open the files of a task's streams; a file is emptied once."""
+    found: list[Any] = []
+    for descriptor, path in ((1, stdout), (2, stderr)):
+        if path is not None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if path in emptied else os.O_TRUNC)
+            emptied.add(path)
+            found.append((os.POSIX_SPAWN_OPEN, descriptor, path, flags, 0o666))
+    return found
 
 
 def _wait(running: set[int], codes: list[int]) -> int:
@@ -105,7 +121,11 @@ def _wait(running: set[int], codes: list[int]) -> int:
 def _end(send: Callable[[int], None]) -> None:
     """End tasks: send TERM, and KILL after a delay."""
     send(signal.SIGTERM)
-    timer = threading.Timer(_KILL_DELAY, send, [signal.SIGKILL])
+    _start_timer(_KILL_DELAY, send, signal.SIGKILL)
+
+
+def _start_timer(seconds: float, send: Callable[[int], None], number: int) -> None:
+    timer = threading.Timer(seconds, send, [number])
     timer.daemon = True
     timer.start()
 

@@ -21,6 +21,9 @@ class Task:
     argv: tuple[str, ...] = attrs.field(converter=as_words)
     #: The variables that are added to the environment of the command.
     environment: Mapping[str, str] = attrs.field(factory=dict)
+    #: The files for its output and errors, each made or emptied; None is the stream of the command.
+    stdout: str | None = None
+    stderr: str | None = None
 
 
 def _tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
@@ -50,3 +53,5 @@ class TaskLaunch(CommandResult):
     not_found: int = 127
     #: The exit code of a task whose program cannot be executed.
     not_executable: int = 126
+    #: A signal to the tasks, and the seconds after which they get it.
+    warning: tuple[int, float] | None = None
