@@ -129,9 +129,9 @@ def sinfo(_: FakeScheduler, invocation: Invocation) -> str:
 
 
 _VERBS: dict[str, Callable[[FakeScheduler, str], object]] = {
-    "hold": FakeScheduler.hold,
-    "release": FakeScheduler.release,
-    "requeue": FakeScheduler.requeue,
+    "hold": lambda scheduler, native_id: scheduler.hold(native_id),
+    "release": lambda scheduler, native_id: scheduler.release(native_id),
+    "requeue": lambda scheduler, native_id: scheduler.requeue(native_id),
 }
 
 

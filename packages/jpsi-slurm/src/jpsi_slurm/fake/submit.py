@@ -47,19 +47,19 @@ ARRAY_LIMIT = "JobArrayTaskLimit"
 # The options of sbatch(1)
 SBATCH = OptionTable(
     flags=(
-        "contiguous exclusive help hold|H ignore-pbs no-requeue overcommit oversubscribe parsable quiet|Q "
-        "reboot requeue spread-job test-only usage use-min-nodes verbose version wait"
+        "contiguous exclusive help|h hold|H ignore-pbs no-requeue overcommit|O oversubscribe|s parsable "
+        "quiet|Q reboot requeue spread-job test-only usage|u use-min-nodes verbose|v version|V wait|W"
     ),
     valued=(
-        "account|A acctg-freq array batch bb bbf begin chdir|D cluster-constraint clusters|M comment "
-        "constraint container core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task|c deadline "
-        "delay-boot dependency distribution error|e exclude export export-file extra-node-info get-user-env "
-        "gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input "
-        "job-name|J kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu "
-        "mem-per-gpu mincpus network nice no-kill nodefile nodelist nodes|N ntasks|n ntasks-per-core "
-        "ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output|o partition|p power prefer "
-        "priority profile propagate qos reservation signal sockets-per-node switches thread-spec "
-        "threads-per-core time|t time-min tmp tres-per-task wait-all-nodes wckey wrap"
+        "account|A acctg-freq array|a batch bb bbf begin|b chdir|D cluster-constraint clusters|M comment "
+        "constraint|C container core-spec|S cores-per-socket cpu-freq cpus-per-gpu cpus-per-task|c deadline "
+        "delay-boot dependency|d distribution|m error|e exclude|x export export-file extra-node-info|B "
+        "get-user-env gpu-bind gpu-freq gpus|G gpus-per-node gpus-per-socket gpus-per-task gres gres-flags "
+        "hint input|i job-name|J kill-on-invalid-dep licenses|L mail-type mail-user mcs-label mem mem-bind "
+        "mem-per-cpu mem-per-gpu mincpus network nice no-kill|k nodefile|F nodelist|w nodes|N ntasks|n "
+        "ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output|o partition|p "
+        "power prefer priority profile propagate qos|q reservation signal sockets-per-node switches "
+        "thread-spec threads-per-core time|t time-min tmp tres-per-task wait-all-nodes wckey wrap"
     ),
     unknown=(255, "sbatch: unrecognized option '{}'\nTry \"sbatch --help\" for more information\n"),
     abbreviates=True,

@@ -65,6 +65,7 @@ def command_folder(
         scheduler.faults.know(fake_system.commands)
         server = CommandServer(folder / _SOCKET, scheduler, fake_system, on_hang, folder=str(folder / "bin"))
         stack.callback(server.close)
+        make_directory(str(folder / "bin"))
         write_commands(folder / "bin", fake_system.commands, [client.__file__, str(folder / _SOCKET)])
         yield folder / "bin"
 
@@ -85,12 +86,11 @@ def write_commands(folder: Path, names: Iterable[str], program: Sequence[str]) -
     """Write commands into a directory.
 
     Args:
-        folder: the directory, which is made if there is none.
+        folder: the directory.
         names: the names of the commands.
         program: the file with the program in Python that each runs, and the arguments that come before the
             command's name and its arguments.
     """
-    make_directory(str(folder))
     # dash would not pass on functions that bash exports; with -p, bash itself uses neither them nor BASH_ENV
     bash = shutil.which("bash")
     shell = "/bin/sh" if bash is None else f"{bash} -p"
