@@ -270,15 +270,17 @@ def test_the_elements_outlive_the_process_that_starts_them(run: Run, tmp_path: P
 
 
 def test_an_interrupted_submit_says_how_many_were_submitted(
-    start: Callable[..., Any], environment: dict[str, str], tmp_path: Path
+    slurm: Run, fake: FakeScheduler, start: Callable[..., Any], environment: dict[str, str], tmp_path: Path
 ) -> None:
     config = Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml")
-    config.parent.mkdir()
-    config.write_text("executors: {local: {config: {max_active: 1}}}\n")
+    config.write_text("executors: {slurm: {config: {max_queued: 1}}}\n")
+    environment["PATH"] = os.environ["PATH"]
     os.mkfifo(tmp_path / "begun")
     os.mkfifo(tmp_path / "go")
+    free_slots(fake)
 
-    started = start("submit", "--array", "1-3", "--", "sh", "-c", ">begun; read line <go")
+    command = ("--", "sh", "-c", ">begun; read line <go")
+    started = start("submit", "-x", "slurm", "--array", "1-3", *command)
     (tmp_path / "begun").read_text()
     os.killpg(started.process.pid, signal.SIGINT)
     code, _, errors = started.end()

@@ -17,7 +17,9 @@ import attrs
 import pytest
 
 import jpsi
+from jpsi.plugin import BatchConfig
 from jpsi_cli.stored_jobs import deferred, dependencies
+from jpsi_cli.stored_jobs.array_limit import starts_bit_by_bit
 from jpsi_cli.submission import submit
 from jpsi_engine import job_store
 from jpsi_engine.local.slots import Slots
@@ -323,8 +325,8 @@ def test_a_request_ends_the_wait_for_a_free_slot(monkeypatch: pytest.MonkeyPatch
         deferral = job_store.defer(local, [one, two])
         acquire = Slots.acquire
 
-        def cancel_once_full(slots: Slots, count: int) -> object:
-            found = acquire(slots, count)
+        def cancel_once_full(slots: Slots, *args: Any) -> object:
+            found = acquire(slots, *args)
             if isinstance(found, QuotaReached) and not deferral.was_cancelled(two.id):
                 Spool(deferral.root).stop(two.id, 1, Stop(CANCEL, datetime.now(UTC)).content)
                 if is_announced:
@@ -565,17 +567,19 @@ def test_show_says_that_a_job_was_never_submitted(run: Any) -> None:
     assert not any("QUEUED" in line for line in lines)
 
 
-def test_this_machine_limits_a_deferred_array() -> None:
-    local = jpsi.JobExecutor("local")
-    specs = [jpsi.JobSpec("/bin/true", attributes=jpsi.JobAttributes()) for _ in range(2)]
-
-    assert deferred.limit_arrays(local, "local", specs) is local
+@pytest.mark.parametrize(
+    ("max_active", "limit", "count", "expected"),
+    [(None, None, 2, False), (None, 1, 2, True), (4, None, 2, True), (4, None, 1, False)],
+)
+def test_jobs_of_this_machine_that_wait_for_each_other_start_bit_by_bit(
+    max_active: int | None, limit: int | None, count: int, expected: bool
+) -> None:
+    local = jpsi.JobExecutor("local", config=BatchConfig(max_active=max_active))
+    specs = [jpsi.JobSpec("/bin/true", attributes=jpsi.JobAttributes()) for _ in range(count)]
     for spec in specs:
-        spec.attributes.set_custom_attribute("jpsi.at_a_time", 1)
-    limited = deferred.limit_arrays(local, "local", specs)
+        spec.attributes.set_custom_attribute("jpsi.at_a_time", limit)
 
-    config: Any = limited.system.site().config
-    assert config.max_active == 1
+    assert starts_bit_by_bit(local, specs) is expected
 
 
 @pytest.mark.parametrize("name", ["after", "intent.1.json"])

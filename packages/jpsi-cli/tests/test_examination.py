@@ -73,6 +73,15 @@ def test_the_jobs_of_doctor_are_in_no_list(run: Run) -> None:
     assert run("ls", "--all", "--ids").stdout.decode().split() == [job_id]
 
 
+def test_the_executor_whose_commands_these_are_is_named(doctor: Doctor) -> None:
+    """Both PBS and Grid Engine have a qstat."""
+    with FakeScheduler() as fake, on_path("gridengine", fake):
+        code, content = doctor(executor="pbs")
+
+    assert (code, _verdicts(content)["answer"]) == (1, "wrong")
+    assert _message(content, "answer").endswith("; gridengine answers: try jpsi doctor -x gridengine")
+
+
 @pytest.mark.usefixtures("remote_hosts")
 def test_config_check_connects_as_a_job_would(run: Run) -> None:
     done = run("config", "check")

@@ -107,6 +107,18 @@ class RunnerBench:
         return path.read_bytes() if path.exists() else b""
 
 
+def with_control_groups(runner: Path, root: Path, groups: str, files: Mapping[str, str]) -> None:
+    """Have a runner's script see other control groups than this host's: its own, and the files of some."""
+    script(root / "cgroup", groups)
+    for name, text in files.items():
+        script(Path(f"{root}/groups/{name}"), text)
+    places = {"/proc/self/cgroup": f"'{root}/cgroup'", '"/sys/fs/cgroup': f'"{root}/groups'}
+    text = runner.read_text()
+    for place, other in places.items():
+        text = text.replace(place, other)
+    runner.write_text(text)
+
+
 def without_usage(marker: str) -> str:
     """Return the name of a marker without what the run has used, which depends on the machine."""
     before, end, detail = marker.rpartition("exit.")

@@ -291,8 +291,15 @@ def test_vanished_job_is_lost_after_the_grace_and_never_completed(bench: Bench) 
     assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
 
 
-def test_accounting_is_queried_for_a_job_that_left_the_queue(bench: Bench) -> None:
+@pytest.mark.parametrize("trace", ["marker", "start", "claim", None])
+def test_accounting_is_queried_for_a_job_that_left_the_queue(bench: Bench, trace: str | None) -> None:
+    """Without a trace of a run the code 0 proves nothing: PBS has it for processes that it did not find."""
     native_id = bench.submit()
+    if trace == "marker":
+        bench.leave("active")
+    elif trace is not None:
+        folder = Path(bench.spool.folder("a1"))
+        (folder / {"start": "start.1.0", "claim": "claim.1"}[trace]).write_text(f"{native_id}\n")
     bench.scheduler.keep = 0.0
     bench.clock.advance(60)
     assert bench.scheduler.job(native_id).state is FakeState.COMPLETED
@@ -301,7 +308,8 @@ def test_accounting_is_queried_for_a_job_that_left_the_queue(bench: Bench) -> No
     bench.clock.advance(GRACE)
     bench.poll()
 
-    assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.ACCOUNTING)
+    lost = (JobState.FAILED, None, Reason.LOST, Evidence.ACCOUNTING)
+    assert bench.last() == ((JobState.COMPLETED, 0, None, Evidence.ACCOUNTING) if trace else lost)
 
 
 @pytest.mark.parametrize("fault", ["down", "hang", "cut", "fail", "lie"])
@@ -1926,6 +1934,7 @@ def test_a_removed_directory_of_markers_is_made_again_and_costs_no_end(bench: Be
 def test_accounting_after_an_outage_gets_time_to_record_all_ends(bench: Bench) -> None:
     """The first record after the outage precedes the record of the job's end."""
     native_id = bench.submit()
+    bench.leave("active")
     bench.poll()
     bench.scheduler.vanish(native_id)
     down = SubmitException("down", transient=True)
@@ -1991,6 +2000,7 @@ def test_accounting_that_fails_for_one_job_decides_the_ends_of_others(
     bench: Bench, accounting: Accounting
 ) -> None:
     odd, good = bench.submit("a1"), bench.submit("a2")
+    bench.leave("active", job_id="a2")
     accounting.results = {odd: SubmitException("odd", transient=True), good: _DONE}
     bench.scheduler.vanish(odd)
     bench.scheduler.vanish(good)

@@ -310,3 +310,25 @@ def test_without_a_limit_nothing_is_counted(config: jpsi.ExecutorConfig, release
         assert job.wait(PATIENCE) is not None
 
     assert slots_taken(config) == []
+
+
+def test_each_array_has_its_own_limit(config: jpsi.ExecutorConfig, release_file: Path) -> None:
+    """The elements of one array do not wait for those of another."""
+
+    def element(array: str) -> Job:
+        job = held_job(release_file)
+        assert job.spec is not None
+        job.spec.attributes.set_custom_attribute("jpsi.array_id", array)
+        job.spec.attributes.set_custom_attribute("jpsi.at_a_time", 1)
+        return job
+
+    first, second, third = element("../a"), element("b"), element("b")
+    with JobExecutor.get_instance("local", config=config) as executor:
+        executor.submit(first)
+        executor.submit(second)
+        with in_thread(lambda: executor.submit(third)):
+            wait_until_queued(executor)
+            assert third.status.state is JobState.NEW
+            release_file.touch()
+
+        assert third.wait(PATIENCE) is not None

@@ -33,8 +33,8 @@ def node_cores() -> list[int] | str:
     return [cores // nodes for nodes, cores in counts for _ in range(nodes)]
 
 
-def pytest_report_header() -> list[str]:
-    """Say what the tests need, and what the instance has."""
+def pytest_report_collectionfinish() -> list[str]:
+    """Say what the tests need, and what the instance has; `-q` leaves out the header of a session."""
     found = node_cores()
     if isinstance(found, str):
         return []

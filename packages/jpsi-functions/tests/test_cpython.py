@@ -16,6 +16,7 @@ import sys
 import unittest
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import cloudpickle  # type: ignore[import-untyped]  # it has no types
 import pytest
@@ -54,6 +55,8 @@ class _Missing:
     def test_is_installed(self) -> None:
         pytest.skip("CPython's tests are not installed")
 
+    test_cancel_futures = test_is_installed
+
 
 class OnJobs:
     """Makes the executor of a test: up to five jobs of this machine at a time."""
@@ -74,6 +77,18 @@ class TestExecutor(OnJobs, _mixin("ExecutorTest"), unittest.TestCase):  # type: 
 
 class TestShutdown(OnJobs, _mixin("ExecutorShutdownTest"), unittest.TestCase):  # type: ignore[misc]
     """`shutdown`."""
+
+    def test_cancel_futures(self) -> None:
+        """The test counts on a call that has ended, and a job may start late: the first ends at once."""
+        submit, calls = self.executor.submit, []
+
+        def submit_after_the_first(*args: Any) -> Any:
+            calls.append(submit(*args))
+            calls[0].result()
+            return calls[-1]
+
+        with mock.patch.object(self.executor, "submit", submit_after_the_first):
+            super().test_cancel_futures()
 
 
 class TestWait(OnJobs, _mixin("WaitTests"), unittest.TestCase):  # type: ignore[misc]

@@ -25,8 +25,8 @@ def node_cores() -> list[int] | str:
     return [int(it[3]) for it in rows if it[1] in {"ok", "closed_Full"} and it[3].isdecimal()]
 
 
-def pytest_report_header() -> list[str]:
-    """Say what the tests need, and what LSF has."""
+def pytest_report_collectionfinish() -> list[str]:
+    """Say what the tests need, and what LSF has; `-q` leaves out the header of a session."""
     found = node_cores()
     if isinstance(found, str):
         return []

@@ -45,8 +45,8 @@ def _class(item: pytest.Item) -> type | None:
     return item.cls if isinstance(item, pytest.Function) else None
 
 
-def pytest_report_header() -> list[str]:
-    """Say what the tests need, and what the batch system has."""
+def pytest_report_collectionfinish() -> list[str]:
+    """Say what the tests need, and what the batch system has; `-q` leaves out the header of a session."""
     found, _ = find_system()
     if found is None:
         return []

@@ -289,8 +289,10 @@ _ENDS = {
     "status_walltime_exceeded_trap": (JobState.FAILED, None, Reason.TIMEOUT),
     "status_cput_exceeded": (JobState.FAILED, 137, None),
     "status_mem_limit": (JobState.COMPLETED, 0, None),
-    # resources_used.diag_messages says why, and the shell of the job has its code
+    # resources_used.diag_messages says that the limit was reached, which ends no job; the runner knows more
     "status_mem_cgroup": (JobState.FAILED, 137, None),
+    # the exit code of a job whose processes the mom did not find; the engine sees that it left no trace
+    "status_never_ran": (JobState.COMPLETED, 0, None),
     "status_mem_enforced": (JobState.FAILED, None, Reason.OUT_OF_MEMORY),
     "status_preempted_deleted": (JobState.FAILED, 143, Reason.PREEMPTED),
     "status_bad_shell": (JobState.FAILED, 254, None),

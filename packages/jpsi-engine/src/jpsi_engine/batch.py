@@ -225,6 +225,7 @@ class BatchEngine(Engine):
             self._spool,
             grace=grace,
             timeout_seconds=timeout_seconds,
+            is_local=self._run_host.is_local,
             publish=self._setup.publish,
             queue_poll=QueuePoll(self._backend, SharedPoll(self._spool.root), poll_interval),
             native_ids=self._native_ids,

@@ -32,7 +32,7 @@ from jpsi_engine.spool.arrays import BLOCK, ArrayMember, read_link
 from jpsi_engine.spool.claims import REVOKED, read_claim, revoke
 from jpsi_engine.spool.spool import Spool
 from jpsi_testing import specs
-from runners import PATH, SINGLE, shell_job, without_usage
+from runners import PATH, SINGLE, shell_job, with_control_groups, without_usage
 
 ARRAYS = Arrays(largest=1000, id_variable="OTHER ARRAY_ID", index_variable="INDEX")
 NATIVE = "17[].server"
@@ -193,6 +193,18 @@ def test_elements_with_own_ids_claim_the_common_part(elements: Elements) -> None
     claim = elements.spool.arrays.claim("x")
     assert claim is not None
     assert claim.text == "17[].server"
+
+
+def test_an_element_has_a_control_group_of_its_own(elements: Elements, tmp_path: Path) -> None:
+    """The claim has the part of the id that elements share, and the group the whole id."""
+    elements = attrs.evolve(elements, arrays=attrs.evolve(ARRAYS, id_brackets="[]"))
+    elements.write([shell_job("kill -9 $$")] * 2)
+    files = {"jobs/17[2].server/memory.events": "oom_kill 1\n"}
+    with_control_groups(Path(elements.run_file), tmp_path, "0::/jobs/17[2].server\n", files)
+
+    assert [elements.run(index, f"17[{index}].server") for index in (1, 2)] == [137, 137]
+
+    assert elements.left() == {"job-1.1.exit.run.137", "job-2.1.exit.run-oom.137"}
 
 
 def test_an_element_that_is_run_again_counts_its_runs(elements: Elements) -> None:

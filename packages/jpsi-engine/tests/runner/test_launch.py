@@ -70,7 +70,7 @@ _jpsi_measure() {
   {
     IFS=' ' read -r _ _jpsi_name _ _ _ _ _ _ _ _ _ _ _ _ _ _jpsi_user _jpsi_system _ </proc/self/stat
   } 2>/dev/null || return 0
-  case $_jpsi_name in *')') _jpsi_used=-$((_jpsi_user + _jpsi_system)) ;; esac
+  case $_jpsi_name in *')') _jpsi_used=$_jpsi_used-$((_jpsi_user + _jpsi_system)) ;; esac
 }
 _jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU

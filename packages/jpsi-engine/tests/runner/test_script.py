@@ -67,7 +67,7 @@ _jpsi_measure() {
   {
     IFS=' ' read -r _ _jpsi_name _ _ _ _ _ _ _ _ _ _ _ _ _ _jpsi_user _jpsi_system _ </proc/self/stat
   } 2>/dev/null || return 0
-  case $_jpsi_name in *')') _jpsi_used=-$((_jpsi_user + _jpsi_system)) ;; esac
+  case $_jpsi_name in *')') _jpsi_used=$_jpsi_used-$((_jpsi_user + _jpsi_system)) ;; esac
 }
 _jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
@@ -111,7 +111,7 @@ _jpsi_measure() {
   {
     IFS=' ' read -r _ _jpsi_name _ _ _ _ _ _ _ _ _ _ _ _ _ _jpsi_user _jpsi_system _ </proc/self/stat
   } 2>/dev/null || return 0
-  case $_jpsi_name in *')') _jpsi_used=-$((_jpsi_user + _jpsi_system)) ;; esac
+  case $_jpsi_name in *')') _jpsi_used=$_jpsi_used-$((_jpsi_user + _jpsi_system)) ;; esac
 }
 _jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
@@ -264,9 +264,24 @@ _jpsi_measure() {
   {
     IFS=' ' read -r _ _jpsi_name _ _ _ _ _ _ _ _ _ _ _ _ _ _jpsi_user _jpsi_system _ </proc/self/stat
   } 2>/dev/null || return 0
-  case $_jpsi_name in *')') _jpsi_used=-$((_jpsi_user + _jpsi_system)) ;; esac
+  case $_jpsi_name in *')') _jpsi_used=$_jpsi_used-$((_jpsi_user + _jpsi_system)) ;; esac
 }
 _jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }
+# Notes that the kernel killed a process of this job for its memory, if the job's own control group says so.
+_jpsi_find_kill() {
+  _jpsi_own=${_jpsi_element_id:-$_jpsi_native_id}
+  case $_jpsi_own in *[!0-9]*) ;; *) return 0 ;; esac
+  while IFS=: read -r _ _jpsi_name _jpsi_group; do
+    case $_jpsi_name$_jpsi_group/ in
+    memory/*/"$_jpsi_own"/*) _jpsi_group=/memory$_jpsi_group/memory.oom_control ;;
+    /*/"$_jpsi_own"/*) _jpsi_group=$_jpsi_group/memory.events ;;
+    *) continue ;;
+    esac
+    while IFS=' ' read -r _jpsi_name _jpsi_kills; do
+      case $_jpsi_name,$_jpsi_kills in oom_kill,[1-9]*) _jpsi_used=-oom ;; esac
+    done <"/sys/fs/cgroup$_jpsi_group"
+  done </proc/self/cgroup
+}
 _jpsi_pids='' _jpsi_got='' _jpsi_begun=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _jpsi_pass() {
@@ -335,6 +350,7 @@ exec "$@"
 _jpsi_pids="$! "
 exec 7<&-
 _jpsi_wait $!
+[ $_jpsi_code -ne 137 ] || { _jpsi_find_kill; } 2>/dev/null || :
 [ $_jpsi_code -ne 126 ] || /bin/sh -c : "$@" 2>/dev/null || [ $? -ne 126 ] ||
   _jpsi_end arguments 126
 _jpsi_end run "$_jpsi_code"

@@ -196,6 +196,10 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
         {"queued": observed(COMPLETED, 0), "settled": True},
         (COMPLETED, 0, None, QUEUE),
     ),
+    "ended, and it never began": (
+        {"queued": observed(COMPLETED, 0), "settled": True, "is_traceless": True},
+        (FAILED, None, Reason.LOST, QUEUE),
+    ),
     "failed without a marker": (
         {"markers": [STARTED], "queued": observed(FAILED, 7), "settled": True},
         (FAILED, 7, Reason.EXIT_CODE, QUEUE),

@@ -53,6 +53,36 @@ def test_a_status_has_the_figures_and_only_those_that_are_known() -> None:
     assert unknown.metadata == {}
 
 
+def test_a_kill_for_memory_is_the_reason_and_counts_as_no_phase() -> None:
+    killed = marker("exit.run-stage_out-oom-1234.137")
+
+    status = judge_process([killed], None, None)
+
+    assert status is not None
+    assert (killed.detail, killed.cpu) == ("run-stage_out", 12.34)
+    assert (status.reason, status.exit_code) == (Reason.OUT_OF_MEMORY, 137)
+    assert status.metadata == {"signal": 9, "stage_out": "failed", "used.cpu": 12.34}
+    assert "the kernel killed a process of the job" in (status.message or "")
+
+
+@pytest.mark.parametrize(
+    ("reported", "reason"),
+    [(None, Reason.OUT_OF_MEMORY), (Reason.SIGNAL, Reason.OUT_OF_MEMORY), (Reason.TIMEOUT, Reason.TIMEOUT)],
+    ids=["the batch system gives none", "it repeats the code", "it ended the job"],
+)
+def test_a_kill_for_memory_is_the_reason_unless_the_batch_system_has_another(
+    reported: Reason | None, reason: Reason
+) -> None:
+    end = Observation(state=JobState.FAILED, native_state="F", reason=reported, exit_code=137)
+    facts = Facts(system="pbs", now=marker("active").time, markers=[marker("exit.run-oom-1.137")])
+
+    waiting, ended = judge(facts), judge(attrs.evolve(facts, accounted=end))
+
+    assert waiting is None or not waiting.final
+    assert ended is not None
+    assert ended.reason is reason
+
+
 def test_the_figures_of_the_batch_system_count_more_than_those_of_the_runner() -> None:
     end = Observation(
         state=JobState.FAILED,

@@ -102,7 +102,9 @@ class OpenPbs(Hooks):
             return None
         return Arrays(
             largest=site.offers.get("largest_array", _MAX_ARRAY_SIZE),
-            id_variable="PBS_ARRAY_ID",
+            # PBS_ARRAY_ID is that of the array; the control group of an element has the element's id
+            id_variable="PBS_JOBID",
+            id_brackets="[]",
             index_variable="PBS_ARRAY_INDEX",
             limits=site.offers.get("array_limits", False),
             heterogeneous=True,

@@ -75,7 +75,10 @@ def _check_version(facts: Facts) -> _Result:
 
 def _check_answer(facts: Facts) -> _Result:
     if facts.answer_error is not None:
-        return Verdict.WRONG, f"the batch system does not answer: {facts.answer_error}"
+        found = f"the batch system does not answer: {facts.answer_error}"
+        if facts.other_that_answers is not None:
+            found += f"; {facts.other_that_answers} answers: try jpsi doctor -x {facts.other_that_answers}"
+        return Verdict.WRONG, found
     return Verdict.OK, "it lists your jobs"
 
 

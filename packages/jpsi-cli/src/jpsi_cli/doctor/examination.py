@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -79,6 +80,7 @@ def examine_executor(executor: jpsi.JobExecutor, name: str, timeout: float | Non
         programs=_call_or_error(find_programs, system),
         version=_call_or_error(read_version, system),
         answer_error=answer_error,
+        other_that_answers=None if answer_error is None else _other_that_answers(executor),
         queues=_call_or_error(system.queues) if system.has_commands else (),
         default_duration=system.default_duration,
         array_size=None if arrays is None else arrays.largest,
@@ -88,6 +90,19 @@ def examine_executor(executor: jpsi.JobExecutor, name: str, timeout: float | Non
         queue_tells_end=queue_tells_end,
         damaged=_damaged_files(),
     )
+
+
+def _other_that_answers(executor: jpsi.JobExecutor) -> str | None:
+    """Return another executor that gets an answer from programs of the same names, such as qstat."""
+    own = _call_or_error(find_programs, executor.system)
+    if executor.system.is_remote or isinstance(own, jpsi.JpsiError):
+        return None
+    for name in sorted({it.name for it in jpsi.plugins(load=False) if it.kind == "executor"}):
+        with contextlib.suppress(jpsi.JpsiError), jpsi.JobExecutor(name) as other:
+            if other.name != executor.name and own.keys() & find_programs(other.system).keys():
+                check_answer(other.system)
+                return name
+    return None
 
 
 def _damaged_files() -> Sequence[str] | jpsi.JpsiError:

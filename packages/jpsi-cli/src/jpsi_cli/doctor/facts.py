@@ -57,6 +57,8 @@ class Facts:
     version: str | jpsi.JpsiError | None = None
     #: The error if the batch system does not answer.
     answer_error: jpsi.JpsiError | None = None
+    #: Then, another executor here that gets an answer from commands of the same names.
+    other_that_answers: str | None = None
     queues: Sequence[jpsi.Queue] | jpsi.JpsiError = ()
     #: The walltime that jpsi's configuration gives to jobs without one.
     default_duration: timedelta | None = None

@@ -24,7 +24,7 @@ else:
         __name__,
         {
             ".": "job_json",
-            ".array_limit": "limit_arrays",
+            ".array_limit": "starts_bit_by_bit",
             ".deferred": (
                 "await_dependencies await_submission settle_submissions start_waiting submit_deferred"
             ),

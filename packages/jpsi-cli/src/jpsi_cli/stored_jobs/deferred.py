@@ -22,7 +22,6 @@ from jpsi_engine.job_store import Deferral, StoredJob
 
 from .. import messages
 from ..error_boundary import SelectionError
-from .array_limit import limit_arrays
 from .dependencies import describe_unmet, sort_dependencies
 from .recall import RecalledJobs, best_status, recall_jobs, report_failures
 
@@ -321,7 +320,7 @@ def submit_deferred(name: str, lock: int) -> None:
     specs = deferred_jobs.read_specs(jobs)
     while deferred_jobs.acknowledge(specs):
         try:
-            with limit_arrays(origin.open(), asked_for, list(specs.values())) as executor:
+            with origin.open() as executor:
                 deferred_jobs.submit_when_due(executor)
         except jpsi.JpsiError as e:
             deferred_jobs.judge_error(specs, e)

@@ -10,7 +10,13 @@ from jpsi_engine.job_store import array_id, array_index
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
-from ..stored_jobs import Dependencies, limit_arrays, read_dependencies, sort_dependencies, start_waiting
+from ..stored_jobs import (
+    Dependencies,
+    read_dependencies,
+    sort_dependencies,
+    start_waiting,
+    starts_bit_by_bit,
+)
 from . import documents, staging_progress
 from .command_warnings import warn_of_habits
 from .job_limits import require_fit
@@ -72,18 +78,18 @@ def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
         as_json: True to print JSON instead of ids.
     """
     elements = [job.spec for job in jobs if job.spec is not None]
-    with limit_arrays(system, name, elements) as opened:
-        staging_progress.show(opened)
-        dependencies = sort_dependencies(wanted, opened, name)
-        is_limited = opened is not system
-        if dependencies.foreign or is_limited or (is_held and not _hold(jobs, opened)):
-            return _defer(list(jobs), opened, dependencies, is_held=is_held, as_json=as_json)
+    with system:
+        is_slow = starts_bit_by_bit(system, elements)
+        staging_progress.show(system)
+        dependencies = sort_dependencies(wanted, system, name)
+        if dependencies.foreign or is_slow or (is_held and not _hold(jobs, system)):
+            return _defer(list(jobs), system, dependencies, is_held=is_held, as_json=as_json)
         for job in jobs:
             add_dependencies(job, dependencies.native)
-        code = _submit(jobs, opened, as_json=as_json)
+        code = _submit(jobs, system, as_json=as_json)
         if any(job.native_id is not None for job in jobs):
             # no other process may be following these jobs, and `jpsi ls` has to know how they ended
-            opened.record_site_policy()
+            system.record_site_policy()
         return code
 
 

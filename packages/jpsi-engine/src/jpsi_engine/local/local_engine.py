@@ -35,7 +35,7 @@ from jpsi_engine import host, spool
 from jpsi_engine.array_expansion import array_problems
 from jpsi_engine.local import exits
 from jpsi_engine.local.programs import program_of
-from jpsi_engine.local.slots import Slots, core_count
+from jpsi_engine.local.slots import ArrayLimit, Slots, core_count
 from jpsi_engine.local.spawn import spawn, spawn_watchdog
 from jpsi_engine.local.starter import StartedProgram, StarterLostError, shared_starter
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
@@ -79,8 +79,7 @@ class LocalEngine(Engine):
         self._supervisor = Supervisor(
             self._spool, setup.config.kill_delay, setup.publish, self._submit_queue.recheck
         )
-        slot_count = setup.config.max_active
-        self._slots = None if slot_count is None else Slots(self._spool.root, slot_count)
+        self._slots = Slots(self._spool.root, setup.config.max_active)
         self._lock = threading.Lock()
         self._is_open = False
 
@@ -88,8 +87,9 @@ class LocalEngine(Engine):
         """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
         found = [*array_problems(spec), *local_problems(spec, self._shell[0])]
         found += warning_problems(spec, self._setup.config)
-        if self._slots is not None and (needed := core_count(spec.resources)) > self._slots.count:
-            found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
+        most = self._slots.count
+        if most is not None and (needed := core_count(spec.resources)) > most:
+            found.append(f"it needs {needed} cores, and max_active of this executor is {most}")
         # the runner inherits this program's environment, and execs a command that sets up the job's own
         beyond = list(exec_limits(spec, os.environ))
         return found if found or (beyond and any(exec_limits(spec))) else beyond
@@ -125,13 +125,13 @@ class LocalEngine(Engine):
         host.concurrently(submissions, start, _STARTS_AT_A_TIME, lambda: self.give_up(ids))
 
     def _start(self, submission: Submission) -> SupervisedProcess:
-        """Start a job; if slots are limited, it occupies its slots until its process ends."""
+        """Start a job; if slots or its array are limited, it occupies its slots until its process ends."""
         self._open()
-        slots = self._slots
-        if slots is None:
+        slots, limit = self._slots, ArrayLimit.of(submission.spec)
+        if slots.count is None and limit is None:
             return self._start_process(submission)
         needed = core_count(submission.spec.resources)
-        acquired = self._submit_queue.acquire([submission.job_id], lambda: slots.acquire(needed))
+        acquired = self._submit_queue.acquire([submission.job_id], lambda: slots.acquire(needed, limit))
         try:
             job = self._start_process(submission)
         except BaseException:

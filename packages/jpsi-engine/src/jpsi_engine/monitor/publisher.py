@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 import attrs
 
 from jpsi import JobStatus
-from jpsi.plugin import Evidence, Observation
+from jpsi.plugin import Evidence, JobState, Observation
 from jpsi_engine.runner import add_failure_details
 from jpsi_engine.scheduler import Absence, Backend, JobView, is_final
 from jpsi_engine.spool import Spool, decode_status, encode_status
@@ -86,6 +86,8 @@ class Publisher:
     _grace: float = attrs.field(kw_only=True)
     #: Seconds for which the batch system must not mention a job before it counts as lost.
     _timeout_seconds: float = attrs.field(kw_only=True)
+    #: True if the jobs leave their files where this process reads them, and not on a remote host.
+    _is_local: bool = attrs.field(default=True, kw_only=True)
     #: Publishes a status of a job, by its id, one at a time and without a lock.
     _outbox: Outbox = attrs.field(kw_only=True, alias="publish", converter=Outbox)
     #: Returns how many of the seconds between two times count, where the jobs cannot be observed all the
@@ -222,8 +224,20 @@ class Publisher:
                 and known.answers >= ANSWERS
                 and absent_for >= self._grace
             ),
+            is_traceless=self._is_traceless(job),
             timeout_seconds=overdue,
         )
+
+    def _is_traceless(self, job: JobView) -> bool:
+        """Return True if the batch system calls a job completed that has left nothing that a run leaves.
+
+        PBS and Torque report exit code 0 as well for a job whose processes they do not find.
+        """
+        ends = (it for it in (job.queued, job.accounted) if it is not None and it.final)
+        is_completed = next((it.state is JobState.COMPLETED for it in ends), False)
+        if not is_completed or job.markers or not (job.has_runner and self._is_local):
+            return False
+        return not self._spool.has_run(job.spool_id, job.attempt)
 
     def absence(self, job: JobView, now: float) -> Absence:
         """Return how long a job has been missing, by what this process and earlier ones have seen."""

@@ -16,7 +16,13 @@ import attrs
 
 from jpsi.plugin import Arrays, word
 from jpsi.plugin.kit import forward_signals, trap_signals
-from jpsi_engine.runner.claim_and_markers import FUNCTIONS, OWN, BatchFrame, first_set_variable, private_umask
+from jpsi_engine.runner.claim_and_markers import (
+    BATCH_FUNCTIONS,
+    OWN,
+    BatchFrame,
+    first_set_variable,
+    private_umask,
+)
 from jpsi_engine.runner.requeue import RequeueRules, count_runs, define_functions
 from jpsi_engine.runner.script import runner_lines
 from jpsi_engine.runner.script_input import Run
@@ -62,7 +68,8 @@ _jpsi_begin() {{
   {umask}
   _jpsi_folder={jobs}/$1
   _jpsi_mark={events}/$1.$2
-  _jpsi_native_id={native_id}{common}
+  _jpsi_element_id={native_id}
+  _jpsi_native_id=$_jpsi_element_id{common}
   [ -n "$_jpsi_native_id" ] || exit {code}
   # The batch job that makes the claim runs this array, no other ever does; the other elements find its claim.
   if [ ! -e "$_jpsi_array/claim" ]; then
@@ -115,7 +122,7 @@ def render_array_runner(  # noqa: PLR0913, PLR0917  the inputs of the script, ea
             f"# The script of jpsi's array {array}; intent.json beside it holds the requests of its jobs.",
             _INDEX.format(option=_ELEMENT_OPTION, index=index, code=SETUP_CODE),
             f"_jpsi_array={word(folder)}",
-            FUNCTIONS,
+            BATCH_FUNCTIONS,
             *functions,
             *define_functions(rules),
             *forward_signals(OWN),

@@ -8,6 +8,7 @@ again.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, Protocol
 
@@ -18,7 +19,7 @@ from jpsi.plugin.kit import SIGNALS, forward_signals, trap_signals, unignore_sig
 from jpsi_engine.runner.requeue import RequeueRules, count_runs, define_functions
 from jpsi_engine.runner.walltime_warning import WalltimeWarning, warned_launch
 from jpsi_engine.spool import UNNAMED
-from jpsi_engine.verdict import SETUP_CODE
+from jpsi_engine.verdict import MEMORY_KILL, SETUP_CODE, SIGNAL_BASE
 
 #: The umask of the runner's own files, which are the user's alone, and that of files that belong to the job.
 PRIVATE_UMASK = "umask 077"
@@ -26,6 +27,7 @@ JOB_UMASK = 'umask "$_jpsi_umask"'
 _SIGNAL_NAMES = " ".join(SIGNALS)
 #: The prefix of the runner's own names in the script.
 OWN = "jpsi"
+_KILLED_CODE = SIGNAL_BASE + signal.SIGKILL
 # The streams of the job, in the shell that starts it.
 _STREAMS = " 2>&8 8>&-"
 #: The functions that leave markers.
@@ -38,9 +40,32 @@ _jpsi_measure() {
   {
     IFS=' ' read -r _ _jpsi_name _ _ _ _ _ _ _ _ _ _ _ _ _ _jpsi_user _jpsi_system _ </proc/self/stat
   } 2>/dev/null || return 0
-  case $_jpsi_name in *')') _jpsi_used=-$((_jpsi_user + _jpsi_system)) ;; esac
+  case $_jpsi_name in *')') _jpsi_used=$_jpsi_used-$((_jpsi_user + _jpsi_system)) ;; esac
 }
 _jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }"""
+
+# A batch system may have a control group for each job, named by its native id, as OpenPBS has; other groups
+# count what happened to other jobs, too. A number may be the name of anything, such as a container's. Groups
+# of version 1 have the count since Linux 4.13.
+_MEMORY_KILLS = f"""\
+# Notes that the kernel killed a process of this job for its memory, if the job's own control group says so.
+_jpsi_find_kill() {{
+  _jpsi_own=${{_jpsi_element_id:-$_jpsi_native_id}}
+  case $_jpsi_own in *[!0-9]*) ;; *) return 0 ;; esac
+  while IFS=: read -r _ _jpsi_name _jpsi_group; do
+    case $_jpsi_name$_jpsi_group/ in
+    memory/*/"$_jpsi_own"/*) _jpsi_group=/memory$_jpsi_group/memory.oom_control ;;
+    /*/"$_jpsi_own"/*) _jpsi_group=$_jpsi_group/memory.events ;;
+    *) continue ;;
+    esac
+    while IFS=' ' read -r _jpsi_name _jpsi_kills; do
+      case $_jpsi_name,$_jpsi_kills in oom_kill,[1-9]*) _jpsi_used=-{MEMORY_KILL} ;; esac
+    done <"/sys/fs/cgroup$_jpsi_group"
+  done </proc/self/cgroup
+}}"""
+
+#: The same for jobs of batch systems.
+BATCH_FUNCTIONS = f"{FUNCTIONS}\n{_MEMORY_KILLS}"
 
 
 class Frame(Protocol):
@@ -147,7 +172,7 @@ class BatchFrame(Frame):
         yield _CLAIM.format(attempt=attempt, code=SETUP_CODE, signals=_SIGNAL_NAMES)
         yield from define_functions(self.requeue)
         yield from count_runs(str(attempt), self.requeue)
-        yield FUNCTIONS
+        yield BATCH_FUNCTIONS
         yield from forward_signals(OWN)
         yield from trap_signals(OWN, "_jpsi_note signalled; ")
         yield "_jpsi_note active"
@@ -164,7 +189,8 @@ class BatchFrame(Frame):
 
     def run_in_subshell(self, lines: Iterable[str], streams: str = "") -> Iterator[str]:
         """See `Frame`; the shell runs in the background."""
-        return _run_in_background(lines, streams)
+        yield from _run_in_background(lines, streams)
+        yield f"[ $_jpsi_code -ne {_KILLED_CODE} ] || {{ _jpsi_find_kill; }} 2>/dev/null || :"
 
 
 def _run_in_background(lines: Iterable[str], streams: str) -> Iterator[str]:

@@ -76,6 +76,8 @@ class Facts:
     overdue: bool = False
     #: True if the queue has other elements of its array and not this one, and no other source has it.
     dropped: bool = False
+    #: True if the batch system calls it completed, and it has left nothing that a run leaves.
+    is_traceless: bool = False
     #: The seconds of absence after which `overdue` is True.
     timeout_seconds: float = 0.0
 
@@ -196,6 +198,10 @@ def _status_without_marker(facts: Facts, end: Observation) -> JobStatus | None:
     if facts.stop is not None and not _explains_end(end) and facts.has_runner:
         # some batch systems report a cancelled job as completed
         return cancelled_status(end.time or facts.now, end.exit_code, _source_of_end(facts, end))
+    if facts.is_traceless:
+        message = f"{facts.system} calls the job completed, but the job left no trace that it ran"
+        evidence, metadata = _source_of_end(facts, end), _metadata(facts, end)
+        return failed_status(end.time or facts.now, None, Reason.LOST, message, evidence, metadata)
     return _reported_status(facts, end, None, None)
 
 

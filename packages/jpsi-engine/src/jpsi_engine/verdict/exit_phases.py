@@ -24,6 +24,8 @@ NODES = "nodes"
 SHELL = "shell"
 #: The phases of staging, which are also keys in a status's metadata.
 STAGE_IN, STAGE_OUT, CLEANUP = "stage_in", "stage_out", "cleanup"
+#: The word after the phase of a job of which the kernel has killed a process for its memory.
+MEMORY_KILL = "oom"
 #: The separator between the phase in which a job ended and the phase that failed after it.
 ALSO = "-"
 

@@ -173,7 +173,11 @@ def _status_of_phase(marker: Marker, phase: str) -> JobStatus:
             message = "the executable may not be executed"
         return failed_status(marker.time, code, reason, message, Evidence.MARKER, {"phase": phase})
     metadata = {"post_launch": _FAILED} if phase == exit_phases.POST_LAUNCH else _NOTHING
-    return status_of_exit_code(marker.time, code, Evidence.MARKER, metadata)
+    status = status_of_exit_code(marker.time, code, Evidence.MARKER, metadata)
+    if not marker.has_memory_kill:
+        return status
+    message = f"{status.message}: the kernel killed a process of the job, as it had used up its memory"
+    return attrs.evolve(status, reason=Reason.OUT_OF_MEMORY, message=message)
 
 
 _SETUP_FAILURES = {

@@ -5,7 +5,8 @@
     <job id>.<attempt>.exit.<phase>.<code>       the run ended in this phase with this code
 
 After the phase may be what the run has used: `run-1234` means 12.34 s of CPU time, and `run-1234-5678` also
-5678 KiB of memory, the peak of the largest process.
+5678 KiB of memory, the peak of the largest process. `run-oom` means that the kernel killed a
+process of the job for its memory.
 
 If a batch system requeues the attempt, the markers of its n-th restart are named `<job
 id>.<attempt>.<n>.active` and so on. The time of a fact is the file's modification time.
@@ -20,7 +21,7 @@ from datetime import UTC, datetime
 
 import attrs
 
-from jpsi_engine.verdict.exit_phases import ALSO
+from jpsi_engine.verdict.exit_phases import ALSO, MEMORY_KILL
 
 # The kernel reports CPU time to programs in hundredths of a second (USER_HZ).
 _TICKS, _KIBIBYTE = 100, 1024
@@ -47,6 +48,8 @@ class Marker:
     #: The seconds of CPU time and the bytes of memory that the run has used, for `exit`; None if not known.
     cpu: float | None = None
     memory: int | None = None
+    #: True if the kernel has killed a process of the job for its memory.
+    has_memory_kill: bool = False
 
     @property
     def time(self) -> datetime:
@@ -72,12 +75,13 @@ def parse(name: str, time_ns: int) -> Marker | None:
             return Marker(job_id, int(attempt), int(restart), kind, "", None, time_ns, name)
         case ["exit", phase, code] if _is_number(code):
             parts = phase.split(ALSO)
-            detail = ALSO.join(it for it in parts if not _is_number(it))
+            detail = ALSO.join(it for it in parts if it != MEMORY_KILL and not _is_number(it))
             numbers = [int(it) for it in parts if _is_number(it)]
             return Marker(
                 *(job_id, int(attempt), int(restart), "exit", detail, int(code), time_ns, name),
                 cpu=numbers[0] / _TICKS if numbers else None,
                 memory=numbers[1] * _KIBIBYTE if len(numbers) > 1 else None,
+                has_memory_kill=MEMORY_KILL in parts,
             )
     return None
 
