@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import jpsi
 from jpsi.plugin import CommandResult
 from jpsi_slurm.fake import speak
 from jpsi_speak.job_queue import JobQueue
-from jpsi_testing.fake import Invocation
+from jpsi_testing.fake import Invocation, result_fields
 
 
 class Programs:
@@ -268,4 +269,5 @@ def test_the_tasks_of_srun_are_those_of_the_job(programs: Programs) -> None:
     launch = programs.queue.answer("srun", call, is_lenient=False)
 
     assert [task.stdout for task in launch.tasks] == ["1-0", "1-1", "1-2"]  # type: ignore[attr-defined]  # a TaskLaunch
-    assert launch.warning is not None  # type: ignore[attr-defined]  # a TaskLaunch
+    number, seconds = result_fields(launch)["warning"]  # type: ignore[misc]  # as the client gets it
+    assert (type(number), number, seconds > 0) == (int, signal.SIGUSR2, True)

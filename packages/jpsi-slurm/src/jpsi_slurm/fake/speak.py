@@ -350,7 +350,7 @@ def srun(scheduler: Any, invocation: Invocation) -> CommandResult | str:  # noqa
 
 
 def _signal_number(name: str) -> int:
-    return int(name) if name.isdecimal() else Signals[f"SIG{name.upper().removeprefix('SIG')}"]
+    return int(name if name.isdecimal() else Signals[f"SIG{name.upper().removeprefix('SIG')}"])
 
 
 _SINFO = OptionTable(
