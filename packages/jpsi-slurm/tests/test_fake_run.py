@@ -187,7 +187,7 @@ def test_steps_are_numbered_and_srun_outside_a_job_starts_a_job(scheduler: FakeS
     [
         (["-n3", "true"], "Unable to create step for job 1: More processors requested than permitted"),
         (["-N3", "-n3", "true"], "Requested node configuration is not available"),
-        (["--label", "true"], "this fake Slurm has no --label"),
+        (["--multi-prog", "true"], "this fake Slurm has no --multi-prog"),
         (["-w", "x", "true"], "this fake Slurm has no --nodelist"),
         (["--export=NONE", "true"], "this fake Slurm has no --export but ALL"),
         (["--input=x", "true"], "this fake Slurm has no --input from a file"),

@@ -26,12 +26,12 @@ from .nodes import count_error, count_tasks, node_list, node_names, tasks_per_no
 from .states import expand_pattern, job_number
 
 # srun(1), OPTIONS: those that the fake refuses, as it lacks them
-_UNSUPPORTED_FLAGS = "label|l multi-prog preserve-env pty"
+_UNSUPPORTED_FLAGS = "multi-prog preserve-env pty"
 _UNSUPPORTED_VALUED = "bcast chdir|D epilog nodelist|w prolog task-epilog task-prolog"
 # All options: also those that the fake implements, or that have no effect on processes of one machine
 _SRUN = OptionTable(
     flags=(
-        "contiguous exact exclusive kill-on-bad-exit|K no-kill overcommit|O overlap oversubscribe|s "
+        "contiguous exact exclusive kill-on-bad-exit|K label|l no-kill overcommit|O overlap oversubscribe|s "
         f"quiet|Q spread-job unbuffered|u use-min-nodes verbose|v {_UNSUPPORTED_FLAGS}"
     ),
     valued=(
@@ -92,6 +92,7 @@ def srun(scheduler: FakeScheduler, invocation: Invocation) -> TaskLaunch:
         tasks=_tasks(parts, shared, environment),
         stdin=None if stdin is None else int(stdin),
         ends_on_failure=first.get("kill-on-bad-exit", "0") != "0",
+        is_labelled="label" in first,
         not_found=_NOT_FOUND,
         not_executable=_NOT_EXECUTABLE,
     )

@@ -118,7 +118,7 @@ def result_fields(result: CommandResult) -> dict[str, object]:
         fields["tasks"] = [
             [list(task.argv), dict(task.environment), task.stdout, task.stderr] for task in result.tasks
         ]
-        for name in ("stdin", "ends_on_failure", "not_found", "not_executable", "warning"):
+        for name in ("stdin", "ends_on_failure", "not_found", "not_executable", "is_labelled", "warning"):
             fields[name] = getattr(result, name)
     return fields
 

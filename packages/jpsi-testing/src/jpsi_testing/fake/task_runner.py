@@ -36,7 +36,8 @@ def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], o
     """
     # block signals until all tasks have been started, so that all get the same ones
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED_SIGNALS)
-    running, codes = _start(command, launch, mask)
+    labelled: list[threading.Thread] = []
+    running, codes = _start(command, launch, mask, labelled)
 
     def send(number: int, _frame: object = None) -> None:
         for pid in list(running):
@@ -61,10 +62,14 @@ def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], o
             _end(send)
             return _wait_all(running, first)
         first = _wait(running, codes)
+    for thread in labelled:
+        thread.join(_KILL_DELAY)
     return max(codes, default=0)
 
 
-def _start(command: str, launch: dict[str, Any], mask: set[Any]) -> tuple[set[int], list[int]]:
+def _start(
+    command: str, launch: dict[str, Any], mask: set[Any], labelled: list[threading.Thread]
+) -> tuple[set[int], list[int]]:
     """Start all tasks; return the pids, and the exit codes of the tasks that did not start."""
     running: set[int] = set()
     codes: list[int] = []
@@ -73,6 +78,14 @@ def _start(command: str, launch: dict[str, Any], mask: set[Any]) -> tuple[set[in
     for index, (argv, environment, stdout, stderr) in enumerate(launch["tasks"]):
         actions: list[Any] = [] if index == launch["stdin"] else [(os.POSIX_SPAWN_DUP2, null, 0)]
         actions += _output_actions(stdout, stderr, emptied)
+        pipes = [os.pipe() for path in (stdout, stderr) if path is None] if launch["is_labelled"] else []
+        free = [descriptor for descriptor, path in ((1, stdout), (2, stderr)) if path is None]
+        for (reader, writer), descriptor in zip(pipes, free, strict=False):
+            actions += [(os.POSIX_SPAWN_DUP2, writer, descriptor), (os.POSIX_SPAWN_CLOSE, writer)]
+            label = f"{index}: ".encode()
+            labelled.append(
+                threading.Thread(target=_copy_lines, args=(reader, descriptor, label), daemon=True)
+            )
         try:
             pid = os.posix_spawnp(
                 argv[0],
@@ -88,8 +101,19 @@ def _start(command: str, launch: dict[str, Any], mask: set[Any]) -> tuple[set[in
             sys.stderr.write(f"{command}: error: {argv[0]}: {e.strerror}\n")
         else:
             running.add(pid)
+        for _, writer in pipes:
+            os.close(writer)
     os.close(null)
+    for thread in labelled:
+        thread.start()
     return running, codes
+
+
+def _copy_lines(reader: int, descriptor: int, label: bytes) -> None:
+    """Copy the lines of a task to a stream of the command, each after the label."""
+    with os.fdopen(reader, "rb") as stream:
+        for line in stream:
+            os.write(descriptor, label + line)
 
 
 def _output_actions(stdout: str | None, stderr: str | None, emptied: set[str]) -> list[Any]:

@@ -53,5 +53,7 @@ class TaskLaunch(CommandResult):
     not_found: int = 127
     #: The exit code of a task whose program cannot be executed.
     not_executable: int = 126
+    #: True if each line of output comes after the index of its task, as in `0: text`.
+    is_labelled: bool = False
     #: A signal to the tasks, and the seconds after which they get it.
     warning: tuple[int, float] | None = None
