@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from jpsi_slurm import fake
-from jpsi_testing.fake import FakeClock, FakeScheduler, Invocation, Outcome, TaskLaunch, answer
+from jpsi_testing.fake import FakeClock, FakeScheduler, Invocation, Outcome, TaskLaunch, answer, on_path
 from slurm_support import recordings
 
 
@@ -240,3 +241,16 @@ def test_a_missing_program_ends_as_recorded(scheduler: FakeScheduler) -> None:
     recorded = next(it for it in recordings("job-environment") if it.argv[-1] == "nosuchcmd")
 
     assert _srun(scheduler, {}, "nosuchcmd").not_found == recorded.result.returncode
+
+
+def test_tasks_have_files_and_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with on_path(fake):
+        in_files = subprocess.run(["srun", "-n2", "-o", "out-%t", "printenv", "SLURM_PROCID"], check=False)
+        labelled = subprocess.run(["srun", "-n2", "--label", "echo", "text"], check=False)
+
+    assert (in_files.returncode, labelled.returncode) == (0, 0)
+    assert [(tmp_path / f"out-{task}").read_text() for task in range(2)] == ["0\n", "1\n"]
+    assert sorted(capfdbinary.readouterr().out.splitlines()) == [b"0: text", b"1: text"]

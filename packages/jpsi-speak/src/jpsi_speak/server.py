@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 GROUP = "jpsi.speakers"
 #: The file in the directory of a queue that says which executor it is for.
 TARGET = "target.json"
+#: The file descriptor of the lock, which lasts as long as the server.
+LOCK = 3
 # The server ends if it got no call for so many seconds, and no job needs it.
 _IDLE_SECONDS = 60.0
 _CHECK_SECONDS = 1.0
@@ -147,7 +149,10 @@ def main() -> None:
     folder = Path(sys.argv[1])
     for name in [it for it in os.environ if it not in _KEPT and not it.startswith(_KEPT_PREFIXES)]:
         del os.environ[name]
-    os.set_inheritable(3, False)  # noqa: FBT003  the only way to call it
+    os.set_inheritable(LOCK, False)  # noqa: FBT003  the only way to call it
+    # for users who look for the process
+    os.ftruncate(LOCK, 0)
+    os.write(LOCK, f"{os.getpid()}\n".encode("ascii"))
     queue = open_queue(folder)
     os.chdir(folder)
     with listening(folder / "socket") as listener:

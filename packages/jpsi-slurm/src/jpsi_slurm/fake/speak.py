@@ -252,7 +252,7 @@ def _make_job(  # noqa: PLR0913, PLR0917  the parts of a job
     )
     job.attributes |= {
         "cluster": CLUSTER,
-        "command": _shown_command(call, script),
+        "command": os.path.normpath(Path(call.directory, request.script)) if request.script else "(null)",
         "nodes": requested_nodes(options),
         "options": dict(options),
         "submit_line": shlex.join(call.argv),
@@ -281,12 +281,6 @@ def _escape(text: str) -> str:
 def _interpreter(script: str) -> list[str]:
     """Return the interpreter in the first line of a script, and its argument, as the kernel reads it."""
     return script.partition("\n")[0].removeprefix("#!").strip().split(maxsplit=1) or ["/bin/sh"]
-
-
-def _shown_command(call: Invocation, script: Path) -> str:
-    words = [it for it in call.arguments if not it.startswith("-")]
-    file = next((it for it in words if (Path(call.directory) / it).is_file()), None)
-    return str(script) if file is None else os.path.join(call.directory, file)  # noqa: PTH118  as given
 
 
 def _exported(options: Mapping[str, str], call: Invocation) -> dict[str, str]:

@@ -35,6 +35,8 @@ _END_REASONS = {
     FakeState.NODE_FAIL: "NodeDown",
     FakeState.OUT_OF_MEMORY: "OutOfMemory",
 }
+# src/squeue/print.c, _print_job_reason_list
+_WITH_REASON = frozenset({"PENDING", "TIMEOUT", "OUT_OF_MEMORY", "FAILED"})
 # slurm_errno.h: ESLURMD_SETUP_ENVIRONMENT_ERROR, which takes the place of a wait(2) status
 _SETUP_ERROR = 4021
 # src/common/slurm_protocol_defs.h: SIG_OOM
@@ -132,9 +134,8 @@ class Line(NamedTuple):
 
     @property
     def nodes_or_reason(self) -> str:
-        """The nodes, or the reason of a job that has none."""
-        is_pending = self.job.state in {FakeState.PENDING, FakeState.HELD}
-        return f"({self.reason})" if is_pending or not self.nodes else self.nodes
+        """The nodes, or the reason of a job that has none or did not end well; squeue(1), %R."""
+        return f"({self.reason})" if self.state in _WITH_REASON or not self.nodes else self.nodes
 
     @property
     def _could_not_start(self) -> bool:

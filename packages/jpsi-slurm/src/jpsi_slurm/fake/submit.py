@@ -84,6 +84,8 @@ class Request:
 
     #: The options of each component; a job that is not heterogeneous has one.
     parts: Sequence[Mapping[str, str]]
+    #: The file with the script as the call names it; "" if it is none.
+    script: str
     #: The arguments of the script.
     arguments: tuple[str, ...]
     #: The call, with the script as its input.
@@ -127,7 +129,8 @@ def read_request(invocation: Invocation) -> Request:
     options = {"job-name": name, **first, **environment, **arguments}
     parts = inherit_options(options, others)
     _check_script(invocation.stdin, parts)
-    return Request(parts=parts, arguments=words[1:], invocation=invocation)
+    script = words[0] if words and "wrap" not in arguments else ""
+    return Request(parts=parts, script=script, arguments=words[1:], invocation=invocation)
 
 
 def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> str:
