@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from jpsi_testing.fake import (
     CommandError,
@@ -121,10 +121,14 @@ def _account_columns(call: Invocation) -> _Columns:
         "jobname": lambda line: line.job.name,
         "nodelist": lambda line: line.nodes or "None assigned",
         "reason": lambda _line: "None",
+        # without JobAcctGatherType, slurmd measures nothing
+        "maxrss": lambda _line: "",
+        "ntasks": lambda _line: "",
         "start": lambda line: format_time(line.job.started, call, "Unknown"),
         "state": lambda line: line.accounted_state,
         "submit": lambda line: format_time(line.job.submitted, call, "Unknown"),
         "submitline": lambda line: line.job.attributes.get("submit_line", "sbatch job.sh"),
+        "totalcpu": lambda _line: "00:00:00",
     }
 
 
@@ -199,7 +203,7 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> str:
     unknown = (name for name in names if name.lower() not in columns)
     refuse_if({f'Invalid field requested: "{name}"': True for name in unknown}, 1, "sacct: fatal: {}\n")
     lines = queue_lines(_select(scheduler.accounted(), _ids(options)))
-    rows = [[columns[name.lower()](line) for name in names] for line in lines]
+    rows = [row for line in lines for row in _account_rows(line, columns, names, options)]
     heading = [] if "noheader" in options else [names]
     if "parsable2" in options or "parsable" in options:
         delimiter = options.get("delimiter", "|")
@@ -207,6 +211,19 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> str:
         return join_lines(delimiter.join(row) + end for row in [*heading, *rows])
     heading += [["-" * _SACCT_WIDTH] * len(it) for it in heading]
     return join_lines(map(_padded, [*heading, *rows]))
+
+
+def _account_rows(
+    line: Line, columns: _Columns, names: Sequence[str], options: Mapping[str, str]
+) -> Iterator[list[str]]:
+    """Yield the row of a job, and that of the step of its script unless only allocations are listed."""
+    values = {name: column(line) for name, column in columns.items()}
+    yield [values[name.lower()] for name in names]
+    if line.job.started is not None and "allocations" not in options:
+        of_step = {it: f"{values[it]}.batch" for it in ("jobid", "jobidraw")}
+        others = {"submit": values["start"], "ntasks": "1", "comment": "", "submitline": "", "reason": ""}
+        values |= {**of_step, **others, "jobname": "batch"}
+        yield [values[name.lower()] for name in names]
 
 
 def _padded(row: Sequence[str]) -> str:
