@@ -95,6 +95,16 @@ def choose_queue(
     return best.name, "; ".join([why, *others, *words]) if len(queues) > 1 else "it is the only queue"
 
 
+def reopen_queue(spec: jpsi.JobSpec) -> jpsi.JobSpec:
+    """Return the spec of a stored job for another submission: a queue that jpsi chose is chosen again."""
+    custom = dict(spec.attributes.custom_attributes or {})
+    if custom.pop(QUEUE_REASON, None) is None:
+        return spec
+    queue_name = jpsi.JobAttributes.AUTO_QUEUE
+    attributes = attrs.evolve(spec.attributes, queue_name=queue_name, custom_attributes=custom or None)
+    return attrs.evolve(spec, attributes=attributes)
+
+
 def _size(queue: jpsi.Queue) -> Sequence[float]:
     time = _max_walltime(queue)
     sizes = _min_known(queue.max_nodes, queue.nodes), queue.node_memory, queue.node_cores
