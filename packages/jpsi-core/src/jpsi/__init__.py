@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from jpsi.job import Job, JobStatusCallback
 from jpsi.model import (
+    Bind,
     BulkException,
     ConfigError,
+    Container,
     Dependency,
     DependencyKind,
     DocumentError,
@@ -71,10 +73,12 @@ else:
     )
 
 __all__ = [
+    "Bind",
     "BulkException",
     "ConfigError",
     "Configuration",
     "Configured",
+    "Container",
     "Conversion",
     "Dependency",
     "DependencyKind",

@@ -17,7 +17,8 @@ from jpsi.plugin.kit import Draft, JobRequest, Option, gpu_type, read_amount, re
 from .custom_options import CUSTOM as QSUB_OPTIONS
 from .custom_options import system_options
 from .layout import NOT_EXPRESSIBLE, Part, lay_out, merge_kinds, set_resources, split_count
-from .nodes import UNITS, read_memory, read_nodes
+from .nodes import read_memory, read_nodes
+from .sizes import UNITS
 
 _KIBIBYTE = 1 << 10
 _EXCLUSIVE_PLACES = frozenset({"excl", "exclhost"})

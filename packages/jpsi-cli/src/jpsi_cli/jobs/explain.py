@@ -101,7 +101,14 @@ def _facts(job: StoredJob, shown_id: str) -> JobFacts:
         queue=_describe_queue(job.spec.attributes),
         dependencies=describe_dependencies(job),
         memory=describe_memory(read_usage(job).memory),
+        earlier_ends=[_end(number, status) for number, status in enumerate(job.earlier_ends, 1)],
     )
+
+
+def _end(attempt: int, status: jpsi.JobStatus) -> str:
+    """Return how an attempt of a job ended that was submitted again."""
+    message = status.message or f"it ended with exit code {status.exit_code}"
+    return f"attempt {attempt} ended at {status.time.astimezone():%Y-%m-%d %H:%M:%S}: {message}"
 
 
 def _describe_queue(attributes: jpsi.JobAttributes) -> str:
@@ -126,7 +133,7 @@ def _query(
     The last is the executor that follows the job, if one does.
     """
     status = job.status
-    if job.deferral is not None:
+    if job.deferral is not None or job.awaits_retry:
         return job, status, None, False, None
     recalled = recall_jobs([job])
     if status.state is jpsi.JobState.NEW:
@@ -141,6 +148,9 @@ def _query(
     try:
         info = followed.executor.info(followed)
         recalled.await_exited_processes([job])
+        (job,) = job_store.reread([job]) or [job]
+        if job.awaits_retry:
+            return job, job.status, None, False, None
         is_missing = info is None and not followed.status.final
     except jpsi.JpsiError as e:
         if not followed.status.final:

@@ -51,6 +51,13 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         multiple=True,
     ),
     grouped_flag("Directory and environment", "--no-inherit-env", "Start with an empty environment."),
+    _directory_option(
+        "--setup",
+        "KIND:VALUE",
+        "Set up a part of the environment: module:NAME, conda:NAME, venv:DIR, spack:SPEC or source:FILE. "
+        "Can be repeated.",
+        multiple=True,
+    ),
     _stream_option("--stdin", "FILE", "Read input from FILE.  [default: empty input]"),
     _stream_option(
         "--stdout -o", "FILE", "Write output to FILE, relative to the job's directory, and not here."
@@ -108,6 +115,17 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         "SIGNAL@TIME",
         "Send the job a signal such as USR1 so long before the end of its time limit: USR1@90, USR1@5m.",
     ),
+    _batch_option(
+        "--retry",
+        "WHY=N,...",
+        "Submit the job again up to N times if it ends for a reason (oom, timeout, node, preempted, lost) "
+        "or with an exit code: oom=3,75=1.",
+    ),
+    _batch_option(
+        "--grow",
+        "memory=X,time=X",
+        "What the next attempt requests X times as much of: memory after oom, time after timeout.",
+    ),
     _batch_option("--queue -p", "NAME", "The queue or partition; auto is one that fits the job."),
     _batch_option("--project", "NAME", "The project or account that is charged."),
     _batch_option("--reservation", "ID", "The advance reservation to run in."),
@@ -134,6 +152,23 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         "other systems ignore it. Can be repeated.",
         multiple=True,
     ),
+    _wrapper_option(
+        "--container",
+        "IMAGE",
+        "Run the command in a container: a file, or a name such as docker://debian:12.",
+    ),
+    _wrapper_option(
+        "--bind",
+        "PATH[:PATH][:ro]",
+        "Show a file or directory in the container, there by its second path. Can be repeated.",
+        multiple=True,
+    ),
+    _wrapper_option(
+        "--container-runtime",
+        "NAME",
+        "apptainer, singularity, podman, charliecloud, docker, or a plugin's.  "
+        "[default: the configured one, else the first of these where the job runs]",
+    ),
     _wrapper_option("--launcher", "NAME", "The launcher that starts the processes, such as mpirun or srun."),
     _wrapper_option("--pre-launch", "FILE", "A shell script that is sourced before the command starts."),
     _wrapper_option("--post-launch", "FILE", "A shell script that is sourced after the command has ended."),
@@ -141,7 +176,7 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
 )
 
 #: The kinds of plugins.
-KINDS = ("executor", "launcher", "transport", "override", "observer", "fake", "engine")
+KINDS = ("executor", "launcher", "container", "transport", "override", "observer", "fake", "engine")
 
 #: Of `jpsi plugins`.
 PLUGIN_PARAMETERS: tuple[click.Parameter, ...] = (

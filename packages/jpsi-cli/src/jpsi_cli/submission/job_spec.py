@@ -130,6 +130,17 @@ def _attributes(spec: jpsi.JobSpec) -> jpsi.JobAttributes:
     return spec.attributes
 
 
+def _container(spec: jpsi.JobSpec) -> jpsi.Container:
+    if spec.container is None:
+        spec.container = jpsi.Container("")
+    return spec.container
+
+
+def _set_binds(spec: jpsi.JobSpec, values: object) -> None:
+    container = _container(spec)
+    container.binds = jpsi.Container("", binds=[*(container.binds or ()), *_nonempty_texts(values)]).binds
+
+
 def _memory(field: str) -> Callable[[jpsi.JobSpec, object], None]:
     """Return the setter of an option that replaces the memory of a document, in whichever way it is given."""
 
@@ -194,10 +205,43 @@ def _warning(text: str) -> tuple[str, float]:
     return name.upper().removeprefix("SIG"), jpsi.parse_duration(time).total_seconds()
 
 
+# The short words for reasons of retries, and for what grows.
+_REASONS = {"oom": "out_of_memory", "node": "node_failure"}
+_GROWING = {"memory": "grow_memory", "time": "grow_duration"}
+
+
+def _set_retry(spec: jpsi.JobSpec, value: object) -> None:
+    pairs = _pairs(value, "oom=3,timeout=1", re.compile(r"[0-9]+", re.ASCII))
+    counts = {_REASONS.get(name, name): int(number) for name, number in pairs}
+    spec.attributes.retry = {**(spec.attributes.retry or {}), **counts}
+
+
+def _set_growth(spec: jpsi.JobSpec, value: object) -> None:
+    factors = dict(_pairs(value, "memory=2", re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)))
+    if unknown := factors.keys() - _GROWING.keys():
+        msg = f"{', '.join(sorted(unknown))} does not grow, only {' and '.join(_GROWING)}"
+        raise ValueError(msg)
+    growth = {_GROWING[name]: float(number) for name, number in factors.items()}
+    spec.attributes.retry = {**(spec.attributes.retry or {}), **growth}
+
+
+def _pairs(value: object, example: str, form: re.Pattern[str]) -> list[tuple[str, str]]:
+    """Return the names and the numbers of an option such as `a=1,b=2`."""
+    pairs = [item.partition("=")[::2] for item in str(value).split(",")]
+    if not all(name and form.fullmatch(number) for name, number in pairs):
+        msg = f"{str(value)!r} is not of the form NAME=NUMBER,..., such as {example}"
+        raise ValueError(msg)
+    return pairs
+
+
 def _set_environment(spec: jpsi.JobSpec, values: object) -> None:
     texts = _require_form(values, re.compile(r"[^=]+=.*", re.DOTALL), "NAME=VALUE")
     pairs = (text.partition("=") for text in texts)
     spec.environment = {**(spec.environment or {}), **{name: value for name, _, value in pairs}}
+
+
+def _set_up(spec: jpsi.JobSpec, values: object) -> None:
+    spec.environment_setup = [*(spec.environment_setup or ()), *_nonempty_texts(values)]
 
 
 def _stage_in(spec: jpsi.JobSpec, values: object) -> None:
@@ -255,6 +299,7 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "dir": _Text("directory", _directory),
     "create_dir": _flag("create_directory", value=True),
     "env": _set_environment,
+    "setup": _set_up,
     "no_inherit_env": _flag("inherit_environment", value=False),
     "stdin": _Text("stdin_path", _stream),
     "stdout": _Text("stdout_path", _stream),
@@ -275,10 +320,15 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "time": _Text("duration", jpsi.parse_duration, _attributes),
     "t": _Text("duration", quantities.parse_slurm_time, _attributes),
     "warn": _Text("warn", _warning, _attributes),
+    "retry": _set_retry,
+    "grow": _set_growth,
     "queue": _Text("queue_name", str, _attributes),
     "project": _Text("project_name", str, _attributes),
     "reservation": _Text("reservation_id", str, _attributes),
     "licenses": _Text("licenses", str, _attributes),
+    "container": _Text("image", str, _container),
+    "bind": _set_binds,
+    "container_runtime": _Text("runtime", str, _container),
     "qos": _Text("qos", str, _attributes),
     "mail": _Text("mail", str, _attributes),
     "launcher": _Text("launcher", str),

@@ -141,6 +141,8 @@ class Validation:
         found += unstaged
         spec, unsuited = self._suited(spec)
         found += unsuited
+        if spec.attributes.retry and not self._engine.retries:
+            found.append("attributes.retry: this executor does not submit jobs again")
         launcher, missing = self._launchers.of(spec)
         found += missing
         spec, unresolved = resolved(

@@ -67,6 +67,8 @@ class ExecutorConfig:
     #: Lines of POSIX shell that every job runs before its pre_launch, such as `module load openmpi`.
     #: Variables that they export reach the launcher and the job; if they fail, nothing is launched.
     prologue: tuple[str, ...] = attrs.field(default=(), converter=_lines, validator=_shell_lines)
+    #: The runtime of containers that leave it open; None is the first on the PATH where the job runs.
+    container_runtime: str | None = None
     #: The time that a cancelled job has between the request to end (TERM) and its end (KILL).
     kill_delay: timedelta = attrs.field(default=timedelta(seconds=5), validator=_duration)
     #: The time for which the files of a final job are kept.

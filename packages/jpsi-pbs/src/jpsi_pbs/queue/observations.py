@@ -15,7 +15,7 @@ import attrs
 from jpsi.plugin import JobState, Observation, Reason, kit
 
 from ..native_ids import is_element
-from ..nodes import UNITS
+from ..sizes import UNITS
 from ..states import ENDED, STATES
 from .exit_status import End
 from .listing import ListedJob
