@@ -322,10 +322,10 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> str:
 def _account_rows(
     line: Line, columns: _Columns, names: Sequence[str], options: Mapping[str, str]
 ) -> Iterator[list[str]]:
-    """Yield the row of a job, and that of the step of its script unless only allocations are listed."""
+    """Yield the row of a job; and that of the step of its script, in a listing that asks what steps used."""
     values = {name: column(line) for name, column in columns.items()}
     yield [values[name.lower()] for name in names]
-    if line.job.started is not None and "allocations" not in options:
+    if line.job.started is not None and "MaxRSS" in names and "allocations" not in options:
         of_step = {it: f"{values[it]}.batch" for it in ("jobid", "jobidraw")}
         others = {"submit": values["start"], "ntasks": "1", "comment": "", "submitline": "", "reason": ""}
         values |= {**of_step, **others, "jobname": "batch"}
