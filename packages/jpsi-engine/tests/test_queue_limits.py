@@ -137,7 +137,9 @@ CHOICES = {
     "an equal one keeps its place": (spec(1), [attrs.evolve(DEBUG, name="b"), DEBUG], (), "b", SMALLEST),
     "one that is closed": (spec(1, 1), [CLOSED, MAIN], (), "main", SMALLEST),
     "one that starts no jobs": (spec(1, 1), [STOPPED, OPEN], (), "open", SMALLEST),
+    "a preferred one that starts no jobs": (spec(1, 1), [STOPPED, OPEN], ("stopped",), "open", SMALLEST),
     "the only one": (spec(), [MAIN], (), "main", "it is the only queue"),
+    "one without a name": (spec(2), [attrs.evolve(MAIN, name="")], (), "", "it is the only queue"),
 }
 
 
