@@ -156,7 +156,7 @@ class BatchEngine(Engine):
         name, why = choose_queue(limited, queues(), self._config.queue_order)
         if name is None:
             return spec, [f"attributes.queue_name: {why}"]
-        attributes = attrs.evolve(spec.attributes, queue_name=name)
+        attributes = attrs.evolve(spec.attributes, queue_name=name or None)
         attributes.custom_attributes = {**(attributes.custom_attributes or {}), QUEUE_REASON: why}
         return attrs.evolve(spec, attributes=attributes), ()
 
