@@ -28,6 +28,7 @@ import tempfile
 import time
 
 PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
+FORM = {"transport": "tcp", "signature_scheme": "hmac-sha256"}
 KEY = "JPSI_KERNEL_KEY"
 ANNOUNCEMENT = "jpsi-kernel "
 # Signs nothing that could be a message of Jupyter.
@@ -49,7 +50,7 @@ def main(host: str, seconds: str, *command: str) -> int:
     try:
         listener, *others = [socket.create_server((bound, 0)) for _ in range(1 + len(PORTS))]
         ports = {name: it.getsockname()[1] for name, it in zip(PORTS, others)}  # noqa: B905  Python 3.8
-        info = {"ip": bound, **ports, "key": key, "transport": "tcp", "signature_scheme": "hmac-sha256"}
+        info = {"ip": bound, **ports, "key": key, **FORM}
         path = pathlib.Path(folder, "kernel.json")
         path.touch(0o600)
         path.write_text(json.dumps(info), encoding="utf-8")
@@ -59,10 +60,8 @@ def main(host: str, seconds: str, *command: str) -> int:
         print(ANNOUNCEMENT + json.dumps(shown), flush=True)  # noqa: T201  the provisioner reads it
         words = [it.replace("{connection_file}", str(path)) for it in command]
         # a kernel of Python ends with the process that this variable names
-        environment = {**os.environ, "JPY_PARENT_PID": str(os.getpid())}
-        kernel = subprocess.Popen(  # noqa: S603  what the user asked for
-            words, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
-        )
+        os.environ["JPY_PARENT_PID"] = str(os.getpid())
+        kernel = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603  the user's
         return _Watch(listener, key, kernel).run(float(seconds))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
