@@ -7,7 +7,7 @@ This text is a program that travels with the job, and runs on any Python from 3.
 HOST is the address that the kernel listens on, empty for all of the node. The key of the connection is in
 the environment; the connection file is private. The first line of the output tells the address and the ports.
 A client connects to the last port, answers a challenge by the key, and sends numbers of signals, a line each.
-The kernel ends when no client has been connected for SECONDS.
+The kernel ends when its client has been gone for SECONDS.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Watch:
         self._key = key
         self._kernel = kernel
         self._client: socket.socket | None = None
-        self._lost = time.monotonic()
+        self._lost = time.monotonic() + 60  # the first connection takes some time
         self._is_ending = False
         signal.signal(signal.SIGTERM, lambda *_: setattr(self, "_is_ending", True))
 
