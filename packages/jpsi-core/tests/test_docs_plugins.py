@@ -18,7 +18,7 @@ OF_OTHERS = {
         f"guide/{name}.md"
         for name in (
             *("cli", "dask", "functions", "jupyter", "parsl", "pilots", "remote", "requests", "snakemake"),
-            "workflows",
+            *("speak", "workflows"),
         )
     ),
     "plugins/pilot-engine.md",
