@@ -18,6 +18,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import attrs
+
 from jpsi import Streams
 from jpsi.plugin import (
     Dependency,
@@ -26,6 +28,7 @@ from jpsi.plugin import (
     JobSpec,
     JpsiError,
     Observation,
+    Queue,
     SubmitContext,
     SubmitException,
 )
@@ -44,7 +47,8 @@ from jpsi.plugin.engine import (
 from jpsi_engine.array_expansion import array_problems, at_a_time
 from jpsi_engine.host import check_way, convert_os_errors, is_on_network
 from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, make_event_stream
-from jpsi_engine.runner import resolve_streams, warning_problems
+from jpsi_engine.queue_limits import QUEUE_REASON, choose_queue
+from jpsi_engine.runner import container_problems, resolve_streams, warning_problems
 from jpsi_engine.scheduler import (
     Absences,
     Backend,
@@ -141,9 +145,24 @@ class BatchEngine(Engine):
             found.append("attributes.retry: jpsi submits no jobs again whose files are on a remote host")
         return [*found, *warning_problems(spec, self._setup.config)]
 
+    def choose_queue(
+        self, spec: JobSpec, queues: Callable[[], Sequence[Queue]]
+    ) -> tuple[JobSpec, Sequence[str]]:
+        """Return a spec with a queue in place of `auto`; see `jpsi.plugin.engine.Engine`."""
+        # the job will ask for the default time, too
+        duration = spec.attributes.duration
+        timed = self._config.default_duration if duration is None else duration
+        limited = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, duration=timed))
+        name, why = choose_queue(limited, queues(), self._config.queue_order)
+        if name is None:
+            return spec, [f"attributes.queue_name: {why}"]
+        attributes = attrs.evolve(spec.attributes, queue_name=name)
+        attributes.custom_attributes = {**(attributes.custom_attributes or {}), QUEUE_REASON: why}
+        return attrs.evolve(spec, attributes=attributes), ()
+
     def refused(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec can never run; see `jpsi.plugin.engine.Engine`."""
-        after, found = tuple(dependencies(spec)), list[str]()
+        after, found = tuple(dependencies(spec)), [*container_problems(spec, self._config)]
         for native_id in (it.native_id for it in after if it.native_id):
             try:
                 self._backend.canonical(native_id)

@@ -56,6 +56,8 @@ class JobFacts:
     excess: Sequence[str] = ()
     #: How much memory it requested and used; empty if one of the two is not known.
     memory: str = ""
+    #: The queue that jpsi chose for it, and why; empty if the user named one.
+    queue: str = ""
     #: The jobs that it depends on, with their states: a sentence for each.
     dependencies: Sequence[str] = ()
 
@@ -162,6 +164,8 @@ def _advice_before_end(facts: JobFacts) -> Iterator[str]:
         if advice is not None:
             yield advice.format(less=_ASK_FOR_LESS, job=facts.job)
         yield from facts.dependencies
+        if facts.queue:
+            yield facts.queue
 
 
 def _describe_end(facts: JobFacts) -> str:

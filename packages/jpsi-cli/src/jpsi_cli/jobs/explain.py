@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import jpsi
 from jpsi.plugin import Observation
-from jpsi_engine import excess_over_queues, job_store
+from jpsi_engine import QUEUE_REASON, excess_over_queues, job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
@@ -98,6 +98,7 @@ def _facts(job: StoredJob, shown_id: str) -> JobFacts:
         start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",
         errors=_last_lines(job) if status.state is jpsi.JobState.FAILED else (),
         excess=() if executor is None or status.state is not jpsi.JobState.QUEUED else _excess(job, executor),
+        queue=_describe_queue(job.spec.attributes),
         dependencies=describe_dependencies(job),
         memory=describe_memory(read_usage(job).memory),
         earlier_ends=[_end(number, status) for number, status in enumerate(job.earlier_ends, 1)],
@@ -108,6 +109,11 @@ def _end(attempt: int, status: jpsi.JobStatus) -> str:
     """Return how an attempt of a job ended that was submitted again."""
     message = status.message or f"it ended with exit code {status.exit_code}"
     return f"attempt {attempt} ended at {status.time.astimezone():%Y-%m-%d %H:%M:%S}: {message}"
+
+
+def _describe_queue(attributes: jpsi.JobAttributes) -> str:
+    reason = attributes.get_custom_attribute(QUEUE_REASON)
+    return f"jpsi chose the queue {attributes.queue_name}: {reason}" if reason else ""
 
 
 def _excess(job: StoredJob, executor: jpsi.JobExecutor) -> Sequence[str]:

@@ -14,7 +14,7 @@ import attrs
 
 from jpsi.contract.config import ExecutorConfig
 from jpsi.contract.job_files import Streams
-from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
+from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation, Queue
 from jpsi.contract.shell import ShellLine
 from jpsi.contract.transport import Transport
 from jpsi.model import JobSpec, JobStatus, JpsiError, StagingProgress, SubmitException
@@ -135,6 +135,16 @@ class Engine(abc.ABC):
         which differ in nothing else.
         """
         return []
+
+    def choose_queue(
+        self, spec: JobSpec, queues: Callable[[], Sequence[Queue]]
+    ) -> tuple[JobSpec, Sequence[str]]:
+        """Return a valid spec with a queue in place of `auto`, or else the problems; `queues` returns all.
+
+        Raises:
+            SubmitException: the batch system does not answer.
+        """
+        return spec, ()
 
     def preview(self, submission: Submission) -> Preview | NotOffered:
         """Return what would be submitted; the batch system is not queried about the job's dependencies.

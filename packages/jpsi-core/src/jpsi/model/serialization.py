@@ -16,7 +16,7 @@ import attrs
 
 from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
-from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.model.spec import Container, JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 
 #: The only field of resources of several kinds.
 COMPONENTS = "components"
@@ -135,6 +135,10 @@ _CODECS: Mapping[str, _Codec] = {
     **dict.fromkeys(_PATHS, (str, Path)),
     "resources": (encode_resources, decode_resources),
     "attributes": (encode_attributes, decode_attributes),
+    "container": (
+        lambda it: attrs.asdict(it, filter=lambda field, value: value != field.default),
+        lambda it: Container(**it),
+    ),
     "stage_in": _each(_encode_staged, lambda plain: StageIn(**_decoded(plain))),
     "stage_out": _each(_encode_staged, lambda plain: StageOut(**_decoded(plain))),
     "cleanup": _each(str, Path),

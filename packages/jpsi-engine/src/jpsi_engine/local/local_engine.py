@@ -43,6 +43,8 @@ from jpsi_engine.runner import (
     ProcessFrame,
     Run,
     WalltimeWarning,
+    container_commands,
+    container_problems,
     job_shell,
     local_problems,
     render_runner,
@@ -99,7 +101,8 @@ class LocalEngine(Engine):
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
         found = [*array_problems(spec), *local_problems(spec, self._shell[0])]
-        found += [*warning_problems(spec, self._setup.config), *retry_problems(spec)]
+        found += [*warning_problems(spec, self._setup.config), *container_problems(spec, self._setup.config)]
+        found += retry_problems(spec)
         most = self._slots.count
         if most is not None and (needed := core_count(spec.resources)) > most:
             found.append(f"it needs {needed} cores, and max_active of this executor is {most}")
@@ -255,6 +258,7 @@ class LocalEngine(Engine):
             prologue=self._setup.config.prologue,
             frame=ProcessFrame(*filter(None, [umask])),
             warning=WalltimeWarning.of(spec, self._setup.config),
+            containers=container_commands(spec, self._setup.config),
         )
 
     def preview(self, submission: Submission) -> Preview:

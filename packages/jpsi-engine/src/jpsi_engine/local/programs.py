@@ -53,6 +53,7 @@ def program_of(run: Run, umask: int, inherited: Mapping[str, str]) -> Program | 
     is_plain = (
         list(run.launch) == _SINGLE
         and spec.inherit_environment
+        and spec.container is None
         and not (run.sources_scripts or run.starts_processes or run.nodes or run.plan or run.uses_home)
         and not (run.preparations or run.post_launch or spec.create_directory or spec.stdin_path)
         and not umask & _OWNER

@@ -30,7 +30,16 @@ from jpsi.plugin.engine import (
 )
 from jpsi_engine.array_expansion import array_index
 from jpsi_engine.host import convert_os_errors
-from jpsi_engine.runner import BatchFrame, ElementFrame, Frame, Run, WalltimeWarning, render_runner, staging
+from jpsi_engine.runner import (
+    BatchFrame,
+    ElementFrame,
+    Frame,
+    Run,
+    WalltimeWarning,
+    container_commands,
+    render_runner,
+    staging,
+)
 from jpsi_engine.scheduler import Backend, JobView
 from jpsi_engine.spool import (
     ArrayAttempt,
@@ -522,6 +531,7 @@ class SubmissionPipeline:
             frame=frame,
             plan=staged,
             warning=WalltimeWarning.of(spec, self._backend.config),
+            containers=container_commands(spec, self._backend.config),
         )
 
 

@@ -21,9 +21,9 @@ else:
         {
             ".batch_verdict": "Facts active_status is_conclusive judge unverified_status",
             ".exit_phases": (
-                "ALSO ARGUMENTS CANCEL CLEANUP DIRECTORY ENVIRONMENT EXECUTABLE LAUNCH MEMORY_KILL "
-                "NODES NOT_EXECUTABLE_CODE NOT_FOUND_CODE POST_LAUNCH PRE_LAUNCH PROLOGUE RAN SETUP_CODE "
-                "SHELL STAGE_IN STAGE_OUT STDERR STDIN STDOUT TIMEOUT"
+                "ALSO ARGUMENTS CANCEL CLEANUP CONTAINER DIRECTORY ENVIRONMENT ENVIRONMENT_SETUP "
+                "EXECUTABLE LAUNCH MEMORY_KILL NODES NOT_EXECUTABLE_CODE NOT_FOUND_CODE POST_LAUNCH "
+                "PRE_LAUNCH PROLOGUE RAN SETUP_CODE SHELL STAGE_IN STAGE_OUT STDERR STDIN STDOUT TIMEOUT"
             ),
             ".job_identity": "Owner is_own is_refused owner_of",
             ".marker_verdict": (
