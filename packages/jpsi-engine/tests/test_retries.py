@@ -336,6 +336,19 @@ def test_a_job_recalled_after_it_was_refused_has_the_same_end(
     assert (again.state, again.message) == (status.state, status.message)
 
 
+def test_a_queue_that_jpsi_chose_is_chosen_anew(batch: BatchConfig) -> None:
+    chosen, named = (
+        JobSpec("x", attributes=JobAttributes(queue_name="debug", custom_attributes=custom))
+        for custom in ({"jpsi.queue_reason": "it fits", "toy.a": 1}, {"toy.a": 1})
+    )
+    with make_executor("toy", batch) as executor:
+        for spec in (chosen, named):
+            executor._engine._renew(spec)  # type: ignore[attr-defined]  # of batch systems
+
+    assert [it.attributes.queue_name for it in (chosen, named)] == ["auto", "debug"]
+    assert chosen.attributes.custom_attributes == {"toy.a": 1}
+
+
 def test_no_attempt_begins_while_the_batch_system_has_requeued_the_one_before(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
