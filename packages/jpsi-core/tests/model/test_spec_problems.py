@@ -98,6 +98,7 @@ def complete() -> JobSpec:
             account="p1",
             reservation_id="r",
             warn=("USR1", 60),
+            retry={"timeout": 1, 75: 2},
             custom_attributes={"slurm.qos": "high", "x": [1, 2.5, None, True, {"a": []}]},
             user={"anything": {"goes": "here"}},
         ),
@@ -206,6 +207,7 @@ def test_valid_spec_has_no_problems(valid: JobSpec) -> None:
             spec(container=Container("a", environment={"É": ""})),
             f"container.environment has the name 'É'; {NAMES}",
         ),
+        (attributes(retry=3), "attributes.retry must be a mapping, not 3"),
         (attributes(warn="USR1"), "attributes.warn must be a signal and seconds, not 'USR1'"),
         (attributes(duration=timedelta.max), "attributes.duration is over 36500 days; zero means no limit"),
         (attributes(queue_name=1), "attributes.queue_name must be text, not 1"),
@@ -323,6 +325,16 @@ def test_numbers_and_paths_that_are_added_later_become_text_at_submit() -> None:
 
     assert problems(spec) == []
     assert copy_spec(spec) == JobSpec("/bin/a", ["/in"], environment={"N": "1"})
+
+
+@pytest.mark.parametrize("mail", ["", "a b", "begin;end:ann", "start:ann", "-x", "ann@a,bob@b", "a:b:c"])
+def test_mail_of_another_form_is_refused(mail: str) -> None:
+    with pytest.raises(ValueError, match=r"attributes\.mail must be an address, or begin,end,fail"):
+        JobAttributes(mail=mail).mail_request()
+
+
+def test_a_mail_of_any_end_is_one_of_a_failure() -> None:
+    assert JobAttributes(mail="fail,end,begin:ann").mail_request() == (("begin", "end"), "ann")
 
 
 def test_equal_stagings_are_one_in_a_set() -> None:

@@ -173,7 +173,7 @@ def resource_specs(draw: st.DrawFn) -> ResourceSpecV1:
         cpu_cores_per_process=draw(st.none() | _COUNTS),
         gpu_cores_per_process=draw(st.none() | st.integers(0, 4)),
         exclusive_node_use=draw(st.booleans()),
-        memory=draw(st.none() | st.integers(1, 2**50)),
+        **{draw(st.sampled_from(["memory", "memory_per_cpu"])): draw(st.none() | st.integers(1, 2**50))},
     )
 
 
@@ -203,6 +203,7 @@ def job_attributes() -> st.SearchStrategy[JobAttributes]:
         duration=st.none() | durations(),
         **{name: st.none() | hostile_text() for name in JobAttributes.text_names()},
         warn=st.none() | st.tuples(st.sampled_from(SIGNALS), st.integers(1, 86_400)),
+        retry=st.none() | st.dictionaries(st.sampled_from(["timeout", "lost", "75", "9"]), st.integers(0, 9)),
         after=st.none() | dependencies(),
         custom_attributes=st.none()
         | st.dictionaries(custom_names(), hostile_text() | json_values(), max_size=4),

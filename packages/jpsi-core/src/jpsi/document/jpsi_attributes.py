@@ -244,7 +244,8 @@ _SPEC: Mapping[str, _Shape] = {
 #: Fields of JobAttributes.
 _ATTRIBUTES: Mapping[str, _Shape] = {
     **dict.fromkeys(JobAttributes.text_names(), _or_null(Value.text)),
-    "warn": Value.anything,  # `problems` checks it
+    "warn": Value.anything,  # checked by `problems`
+    "retry": _or_null(Value.free_mapping),  # checked by the engine
     "after": _or_null(_each(_after)),
 }
 #: Fields of ResourceSpecV1.

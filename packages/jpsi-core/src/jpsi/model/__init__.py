@@ -27,6 +27,7 @@ from jpsi.model.resources import (
 )
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode, copy_spec
 from jpsi.model.states import TIME_SOURCE, Evidence, JobState, JobStatus, Reason, enriched, timed, transitions
+from jpsi.model.usage import JobUsage
 
 if TYPE_CHECKING:
     from jpsi.model import serialization

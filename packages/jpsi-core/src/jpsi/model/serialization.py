@@ -146,6 +146,7 @@ _CODECS: Mapping[str, _Codec] = {
     "flags": (encode_flags, decode_flags),
     "mode": (operator.attrgetter("value"), StagingMode),
     "duration": (timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
+    "retry": (lambda it: {str(name): number for name, number in it.items()}, dict),
     "after": _each(
         _encode_after, lambda it: it if isinstance(it, str) else Dependency(it["job"], it["kind"])
     ),

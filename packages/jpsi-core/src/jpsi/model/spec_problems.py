@@ -284,6 +284,10 @@ def _count(least: int) -> _Check:
 
 
 def _contradictions(where: str, resources: ResourceSpecV1) -> Iterator[str]:
+    if len(given := [name for name in _MEMORY if getattr(resources, name) is not None]) > 1:
+        yield f"{where}: give only one of {' and '.join(given)}"
+    if resources.memory_per_gpu is not None and not resources.gpu_cores_per_process:
+        yield f"{where}.memory_per_gpu: the job has no GPUs; set gpu_cores_per_process"
     nodes, processes, per_node = resources.node_count, resources.process_count, resources.processes_per_node
     if nodes is None or processes is None:
         return
@@ -344,6 +348,7 @@ _flags = _must_be(StageOutFlags, "StageOutFlags")
 _mode = _must_be(StagingMode, "a StagingMode")
 _mapping = _must_be(dict, "a mapping", _json)
 
+_MEMORY = ("memory", "memory_per_cpu", "memory_per_gpu")
 # The fields for which None is no value.
 _NEEDED = frozenset(
     {"executable", "inherit_environment", "create_directory", "attributes", "exclusive_node_use"}
@@ -353,6 +358,7 @@ _ATTRIBUTES: Mapping[str, _Check] = {
     "duration": _must_be(timedelta, "a timedelta", _duration),
     **dict.fromkeys(JobAttributes.text_names(), _text),
     "warn": _must_be((list, tuple), "a signal and seconds", _warning),
+    "retry": _must_be(dict, "a mapping"),  # the engine checks what is in it
     "after": _list_of("jobs, native ids and Dependency", _dependency),
     "custom_attributes": _mapping,
     "user": _mapping,
@@ -363,7 +369,7 @@ _RESOURCES: Mapping[str, _Check] = {
     "processes_per_node": _count(1),
     "cpu_cores_per_process": _count(1),
     "gpu_cores_per_process": _count(0),
-    "memory": _count(1),
+    **dict.fromkeys(_MEMORY, _count(1)),
     "exclusive_node_use": _boolean,
 }
 _STAGE_IN = {"source": _text, "target": _path, "mode": _mode}

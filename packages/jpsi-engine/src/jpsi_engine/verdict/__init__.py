@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from jpsi_engine.verdict.job_identity import *
     from jpsi_engine.verdict.marker_verdict import *
     from jpsi_engine.verdict.markers import *
+    from jpsi_engine.verdict.retries import *
 else:
     from jpsi.plugin.engine import lazy_attributes
 
@@ -30,6 +31,7 @@ else:
                 "failed_staging_phase has_exit_marker judge_process never_ran_status parse_exit_phase"
             ),
             ".markers": "Marker name_with_memory of_last_run parse restart_count scan",
+            ".retries": "Retry decide_retry reason_of retry_problems",
             ".": "exit_phases markers",
         },
     )

@@ -188,6 +188,20 @@ class RunTests(ExecutorTestBase):
         assert status.reason is jpsi.Reason.SETUP
         assert "container" in (status.message or "")
 
+    def test_a_job_is_submitted_again_until_it_succeeds(self, executor: JobExecutor, tmp_path: Path) -> None:
+        """The attempts of a job have one id and one history, and a native id each."""
+        if executor.system.is_remote:
+            pytest.skip("jpsi submits no jobs again whose files are on a remote host")
+        proof = tmp_path / "proof"
+        text = f'echo ran >>{proof}; test "$(wc -l <{proof})" -ge 3 || exit 75'
+        job = Job(shell(text, attributes=jpsi.JobAttributes(retry={75: 2})))
+
+        executor.submit(job)
+        first, status = job.native_id, self.end(job)
+
+        assert (status.exit_code, status.metadata["attempt"]) == (0, 3)
+        assert (proof.read_text(), job.native_id == first) == ("ran\n" * 3, False)
+
     @pytest.mark.parametrize("field", ["argument", "variable"])
     def test_arguments_too_large_for_the_kernel_are_refused(self, executor: JobExecutor, field: str) -> None:
         """Such a job is invalid, and the problem names the argument or the variable."""
