@@ -166,10 +166,8 @@ def test_all_problems_of_all_files_are_reported_at_once(write) -> None:  # noqa:
         "      project_name: b\n"
         "    url: ssh://x\n",
     )
-    user = write(
-        "user",
-        "plugin_path: [1]\ntargets: []\nexecutors: {x: {defaults: {launcher: 1, environment_setup: [gcc]}}}\n",
-    )
+    defaults = "{launcher: 1, environment_setup: [gcc]}"
+    user = write("user", f"plugin_path: [1]\ntargets: []\nexecutors: {{x: {{defaults: {defaults}}}}}\n")
 
     with pytest.raises(ConfigError) as caught:
         loader.load()
