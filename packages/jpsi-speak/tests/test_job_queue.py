@@ -115,7 +115,7 @@ def test_elements_beyond_the_limit_wait(programs: Programs) -> None:
 
     pending = programs.run("squeue", "-h", "-t", "PD", "-o", "%i %r")
 
-    assert "1_[3-5] JobArrayTaskLimit\n" in pending
+    assert "1_[3-5%2] JobArrayTaskLimit\n" in pending
     programs.run("scancel", "1")
     assert all("CANCELLED" in it for it in programs.states("JobID,State"))
 
@@ -271,3 +271,23 @@ def test_the_tasks_of_srun_are_those_of_the_job(programs: Programs) -> None:
     assert [task.stdout for task in launch.tasks] == ["1-0", "1-1", "1-2"]  # type: ignore[attr-defined]  # a TaskLaunch
     number, seconds = result_fields(launch)["warning"]  # type: ignore[misc]  # as the client gets it
     assert (type(number), number, seconds > 0) == (int, signal.SIGUSR2, True)
+
+
+def test_a_script_and_the_variables_of_the_program_reach_another_machine(programs: Programs) -> None:
+    programs.queue.is_shared = False
+    script = (
+        "#!/bin/bash\n#SBATCH --output=out\necho $1 '${HOME}' $COLOUR\ncat /proc/$$/cmdline | tr '\\0' ' '\n"
+    )
+    (programs.directory / "job.sh").write_text(script)
+
+    programs.run("sbatch", "job.sh", "first")
+
+    assert programs.states() == ["1|COMPLETED|0:0"]
+    assert (programs.directory / "out").read_text() == "first ${HOME} red\n/bin/bash /dev/fd/3 first "
+
+
+def test_memory_without_a_number_of_nodes_is_that_of_one_node(programs: Programs) -> None:
+    programs.run("sbatch", "-n", "2", "--mem=100M", "--wrap", "true")
+
+    assert programs.states() == ["1|COMPLETED|0:0"]
+    assert programs.run("sacct", "-n", "-P", "-o", "ReqMem,ReqCPUS") == "100M|2\n"

@@ -84,6 +84,7 @@ class JobQueue:
         commands: the functions of the commands.
         started: called when a job starts, for what its listing shows from then on.
         is_local: True if all jobs run on this machine.
+        is_shared: True if jobs see the files of this machine.
         clock: returns the seconds since 1970.
     """
 
@@ -99,12 +100,14 @@ class JobQueue:
         started: Callable[[FakeJob], None],
         *,
         is_local: bool,
+        is_shared: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.clock = clock
         self.lock = threading.RLock()
         self.system = executor.name
         self.is_local = is_local
+        self.is_shared = is_shared
         self.is_lenient = False
         self.jobs: list[FakeJob] = []
         self._changed = threading.Condition(self.lock)

@@ -26,7 +26,7 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self._file: int | None = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         content = path.read_bytes()
         # a line without its end was cut when its writer was killed: what it says was never answered
         whole = content.rpartition(b"\n")[0]
@@ -40,13 +40,19 @@ class Journal:
     def append(self, entry: Entry, *, is_durable: bool = False) -> None:
         """Append an entry; if it is durable, it outlasts a crash of the machine when this returns.
 
+        A closed journal takes none: a later server finds out what became of the jobs.
+
         Raises:
             OSError: it cannot be written.
         """
+        if self._file is None:
+            return
         os.write(self._file, json.dumps(entry).encode("ascii") + b"\n")
         if is_durable:
             os.fsync(self._file)
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._file)
+        if self._file is not None:
+            os.close(self._file)
+        self._file = None

@@ -70,7 +70,8 @@ class Server:
     def run(self, idle_seconds: float = _IDLE_SECONDS) -> None:
         """Answer calls until there was none for so many seconds, and no job needs this process."""
         self._listener.settimeout(min(_CHECK_SECONDS, idle_seconds))
-        while not self._is_idle(idle_seconds):
+        # without its file, as in a directory that was removed, no client can reach the socket
+        while Path(self._listener.getsockname()).exists() and not self._is_idle(idle_seconds):
             try:
                 connection, _ = self._listener.accept()
             except TimeoutError:
@@ -139,8 +140,10 @@ def open_queue(folder: Path) -> JobQueue:
     target = json.loads((folder / TARGET).read_text(encoding="utf-8"))
     speaker = cast("Any", find_fake(target["language"], GROUP))
     executor = jpsi.JobExecutor(target["executor"], url=target["url"])
-    is_local = executor.name == "local" and target["url"] is None
-    return JobQueue(folder, executor, speaker.commands, speaker.started, is_local=is_local)
+    is_shared = not executor.system.is_remote
+    is_local = executor.name == "local" and is_shared
+    commands, started = speaker.commands, speaker.started
+    return JobQueue(folder, executor, commands, started, is_local=is_local, is_shared=is_shared)
 
 
 def main() -> None:
@@ -149,6 +152,11 @@ def main() -> None:
     folder = Path(sys.argv[1])
     for name in [it for it in os.environ if it not in _KEPT and not it.startswith(_KEPT_PREFIXES)]:
         del os.environ[name]
+    # the executor may be for the same batch system, whose own commands it needs
+    own = str(folder.parent.parent)
+    os.environ["PATH"] = os.pathsep.join(
+        it for it in os.environ.get("PATH", os.defpath).split(os.pathsep) if not it.startswith(own)
+    )
     os.set_inheritable(LOCK, False)  # noqa: FBT003  the only way to call it
     # for users who look for the process
     os.ftruncate(LOCK, 0)
