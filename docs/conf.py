@@ -54,6 +54,7 @@ def setup(app: Sphinx) -> None:
     """Have the build warn where a page that is made from something else does not say what that says."""
     app.connect("builder-inited", _compare)
     app.add_directive("door", Door)
+    app.add_directive("notebook", Notebook)
     app.add_directive("rooms", Rooms)
     app.connect("autodoc-skip-member", _is_elsewhere)
     # napoleon, at 500, takes what stands before a colon in the docstring of an attribute for its type.
@@ -122,6 +123,16 @@ class Rooms(_Made):
             return [picture]
         rows = [f"| `{name}` | {about} |" for name, about in rooms.sentences(what)]
         return [picture, *self._read(["| room | what it is for |", "|---|---|", *rows])]
+
+
+class Notebook(_Made):
+    """A notebook of the repository, `:::{notebook} examples/functions.ipynb`, run during the build."""
+
+    def made(self, what: str) -> list[nodes.Node]:
+        """Return its cells and their outputs."""
+        import notebooks
+
+        return self._read(list(notebooks.page(Path(__file__).parents[1] / what)))
 
 
 def _place(door: str, name: str) -> str:

@@ -17,7 +17,7 @@ OF_OTHERS = {
     *(
         f"guide/{name}.md"
         for name in (
-            *("cli", "functions", "parsl", "pilots", "remote", "requests", "snakemake"),
+            *("cli", "dask", "functions", "jupyter", "parsl", "pilots", "remote", "requests", "snakemake"),
             *("speak", "workflows"),
         )
     ),

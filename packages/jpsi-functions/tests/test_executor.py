@@ -23,6 +23,9 @@ from jpsi_functions.calls import Call
 from jpsi_functions.sessions import Session, StoredCall
 from jpsi_functions.submit_queue import SubmitQueue
 
+# However busy the machine is.
+PATIENCE = 60
+
 
 def test_a_call_returns_what_the_function_returns(executor: FunctionExecutor) -> None:
     future = executor.submit(calls.divide, 1, denominator=4)
@@ -247,13 +250,84 @@ def test_a_callback_of_the_last_future_may_shut_down() -> None:
     assert ended.wait(30)
 
 
+def test_callbacks_may_shut_down_while_other_calls_run(tmp_path: Path) -> None:
+    executor = FunctionExecutor("local", max_workers=3)
+    ended, entered = [threading.Event(), threading.Event()], threading.Barrier(3)
+
+    def shut_down(number: int, _: object) -> None:
+        entered.wait(PATIENCE)
+        executor.shutdown()
+        ended[number].set()
+
+    last = executor.submit(calls.wait_for, str(tmp_path / "gate"), 3)
+    for number in range(2):
+        executor.submit(calls.square, 3).add_done_callback(functools.partial(shut_down, number))
+    entered.wait(PATIENCE)
+    assert not last.done()
+    (tmp_path / "gate").touch()
+
+    assert all(it.wait(PATIENCE) for it in ended)
+    assert last.result() == 3
+
+
+def test_a_callback_of_a_refused_call_may_shut_down_while_others_wait() -> None:
+    class Executor:
+        """Refuses the first jobs, and lets the others end at once."""
+
+        is_first = True
+
+        def submit_many(self, jobs: Sequence[jpsi.Job]) -> None:
+            if self.is_first:
+                self.is_first = False
+                assert added.wait(PATIENCE)
+                raise jpsi.SubmitException("no")
+            for job in jobs:
+                job._reserve(self)
+                job._bind("1", 1)
+                job._publish(jpsi.JobStatus(jpsi.JobState.CANCELED))
+
+        def _notify(self, *_: object) -> None:
+            pass
+
+    added, ended = threading.Event(), [threading.Event(), threading.Event()]
+    stored = [StoredCall(Path("/nowhere"), number, attempt=0, items=1, job_id="") for number in range(3)]
+    first, second, other = (Call(it, jpsi.Job(), "the function") for it in stored)
+    queue = SubmitQueue(Executor(), None)  # type: ignore[arg-type]  as much as the queue uses
+    for call in (first, second, other):
+        call.futures = [CallFuture(call.job, lambda: None)]
+
+    def shut_down(event: threading.Event, _: object) -> None:
+        queue.wait()
+        event.set()
+
+    for call, event in zip((first, second), ended, strict=True):
+        call.futures[0].add_done_callback(functools.partial(shut_down, event))
+    queue.put([first, second])
+    queue.put([other])
+    added.set()
+
+    assert all(it.wait(PATIENCE) for it in ended)
+    assert other.futures[0].done()
+
+
+def test_a_callback_of_a_cancelled_call_may_shut_down(executor: FunctionExecutor, tmp_path: Path) -> None:
+    future = executor.submit(calls.slow, str(tmp_path / "started"))
+    future.add_done_callback(lambda _: executor.shutdown())
+    while not (tmp_path / "started").exists():
+        time.sleep(0.01)
+
+    assert future.cancel()
+
+    assert future.job.status.state is jpsi.JobState.CANCELED
+
+
 def test_shutdown_cancels_the_calls_that_have_not_started(tmp_path: Path) -> None:
     executor = FunctionExecutor("local", max_workers=1)
     futures = [executor.submit(calls.wait_for, str(tmp_path / "gate"), it) for it in range(3)]
     while not futures[0].running():
         time.sleep(0.01)
 
-    threading.Timer(0.1, (tmp_path / "gate").touch).start()
+    futures[2].add_done_callback(lambda _: (tmp_path / "gate").touch())
     executor.shutdown(cancel_futures=True)
 
     assert [it.cancelled() for it in futures] == [False, True, True]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
 import tracemalloc
-import weakref
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -16,24 +14,9 @@ import pytest
 
 import functions_to_call as calls
 import jpsi
-from fake_ssh import FakeSsh
 from jpsi_functions import CallError, FunctionExecutor, JobEndedError
 from jpsi_pilot.config import PilotConfig
 from jpsi_slurm.config import SlurmConfig
-
-
-@pytest.fixture
-def login(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the home directory of a host behind `ssh://cluster`."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr("jpsi_ssh.transport._connections", weakref.WeakValueDictionary())
-    ssh = FakeSsh(tmp_path_factory.mktemp("ssh"))
-    monkeypatch.setenv("PATH", str(ssh.folder), prepend=":")
-    home = tmp_path / "there"
-    home.mkdir()
-    ssh.login(f"cd {shlex.quote(str(home))}; HOME=$PWD; unset XDG_STATE_HOME; umask 002\n")
-    return home
 
 
 @pytest.fixture

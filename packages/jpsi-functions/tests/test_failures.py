@@ -190,10 +190,24 @@ def test_nothing_is_unpickled_in_a_folder_that_others_may_write_to(tmp_path: Pat
     assert second.job.status.exit_code == 78
 
 
-def test_thousand_futures_of_eight_threads(tmp_path: Path) -> None:
+def test_a_thousand_calls_from_eight_threads(tmp_path: Path) -> None:
+    with FunctionExecutor("local", max_workers=4) as executor, ThreadPoolExecutor(8) as threads:
+
+        def squares(thread: int) -> list[int]:
+            numbers = range(thread * 125, thread * 125 + 125)
+            futures = [executor.submit(calls.square, it) for it in numbers[:3]]
+            mapped = executor.map(calls.square, numbers[3:], chunksize=61)
+            return [*(it.result(calls.PATIENCE) for it in futures), *mapped]
+
+        found = list(threads.map(squares, range(8)))
+
+    assert [it for part in found for it in part] == [it * it for it in range(1000)]
+
+
+def test_a_thousand_futures_from_eight_threads_are_cancelled() -> None:
     with FunctionExecutor("local", max_workers=4) as executor, ThreadPoolExecutor(8) as threads:
         futures = list(threads.map(lambda it: executor.submit(calls.square, it), range(1000)))
         for future in futures[40:]:
             future.cancel()
 
-        assert [it.result(60) for it in futures[:40] if not it.cancelled()] == [it * it for it in range(40)]
+        assert [it.result(calls.PATIENCE) for it in futures[:40]] == [it * it for it in range(40)]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import wait
 from datetime import timedelta
@@ -18,18 +16,6 @@ import functions_to_call as calls
 from jpsi import JobState, SubmitException
 from jpsi_functions import CallError, FunctionExecutor, JobEndedError, sessions
 
-# A program that submits calls, and says so.
-_PROGRAM = """
-import os, signal, sys
-sys.path.insert(0, {tests!r})
-import functions_to_call as calls
-from jpsi_functions import FunctionExecutor
-
-executor = FunctionExecutor({name!r}, max_workers={workers})
-{work}
-print("submitted", flush=True)
-sys.stdin.read()
-"""
 # The program kills itself at the n-th time that it changes something on disk, or runs a command.
 _KILLED = """
 left = {after}
@@ -41,26 +27,6 @@ def hook(event, _):
             os.kill(os.getpid(), signal.SIGKILL)
 sys.addaudithook(hook)
 """
-
-
-@pytest.fixture
-def killed(tmp_path: Path) -> Callable[..., None]:
-    """Provide a function that runs a program that submits calls, and kills it."""
-
-    def run(work: str, *, name: str = "local", workers: int | None = None, after: Callable[[], bool]) -> None:
-        tests = str(Path(__file__).parent)
-        program = _PROGRAM.format(tests=tests, name=name, workers=workers, work=work)
-        process = subprocess.Popen(
-            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
-        )
-        with process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            while not after() and process.poll() is None:
-                time.sleep(0.01)
-            process.kill()
-
-    return run
 
 
 def test_futures_whose_results_are_there_or_come_are_found(
@@ -235,12 +201,12 @@ def test_a_session_that_another_program_makes_is_not_taken(
     root = tmp_path / "calls"
     taken = []
 
-    def locked(folder: Path) -> int:
+    def locked(path: Path) -> int:
         monkeypatch.undo()
         taken.extend(sessions.Session.abandoned(root))
-        return sessions._locked(folder)
+        return sessions.lock_file(path)
 
-    monkeypatch.setattr(sessions, "_locked", locked)
+    monkeypatch.setattr(sessions, "lock_file", locked)
     mine = sessions.Session.create(root, {})
 
     assert taken == list(sessions.Session.abandoned(root)) == []
@@ -288,6 +254,62 @@ def test_a_program_that_was_killed_at_any_point_has_each_call_run_once(
         results = sorted(it.result() for it in futures)
     assert results == sorted(map(int, ran.read_text().split() if ran.exists() else []))
     assert len(results) == len({*results})
+
+
+# The module of the functions is here only.
+_BY_VALUE = "import cloudpickle\ncloudpickle.register_pickle_by_value(calls)\n"
+
+
+def test_behind_ssh_calls_are_found_and_those_that_were_never_submitted_are_submitted(
+    tmp_path: Path, killed: Callable[..., None], login: Path, slurm: None
+) -> None:
+    gate, ran = tmp_path / "gate", tmp_path / "ran"
+    work = _BY_VALUE + f"executor.submit(calls.wait_for, {str(gate)!r}, 0)\n"
+    work += f"executor.submit(calls.count, {str(ran)!r}, 1)"
+    killed(work, name="slurm", url="ssh://cluster", workers=1, after=lambda: True)
+
+    with FunctionExecutor("slurm", url="ssh://cluster", python=sys.executable) as executor:
+        futures = executor.recover()
+        gate.touch()
+
+        assert [it.result(calls.PATIENCE) for it in futures] == [0, 1]
+    assert ran.read_text() == "1\n"
+
+
+# from the first submission on
+@pytest.mark.parametrize("after", [60, 75, 90, 110, 130])
+def test_behind_ssh_a_program_that_was_killed_at_any_point_has_each_call_run_once(
+    after: int, tmp_path: Path, killed: Callable[..., None], login: Path, slurm: None
+) -> None:
+    ran = tmp_path / "ran"
+    work = _BY_VALUE + _KILLED.format(after=after)
+    work += f"it = executor.map(calls.count, [{str(ran)!r}] * 2, range(2), chunksize=1)\n"
+    work += f"executor.submit(calls.count, {str(ran)!r}, 2).result()"
+    killed(work, name="slurm", url="ssh://cluster", after=lambda: True)
+
+    with FunctionExecutor("slurm", url="ssh://cluster", python=sys.executable) as executor:
+        futures = executor.recover()
+        wait(futures, calls.PATIENCE)
+
+        assert [it.exception() for it in futures] == [None] * len(futures)
+        results = sorted(it.result() for it in futures)
+    assert results == sorted(map(int, ran.read_text().split() if ran.exists() else []))
+    assert len(results) == len({*results})
+
+
+def test_a_program_that_was_killed_while_it_removed_its_calls_leaves_none(
+    tmp_path: Path, killed: Callable[..., None]
+) -> None:
+    work = "import shutil\nshutil.rmtree = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
+    work += "executor.submit(calls.square, 3).result()\nexecutor.shutdown()"
+    killed(work, after=lambda: False)
+
+    with FunctionExecutor("local") as executor:
+        assert executor.recover() == []
+    (left,) = (_home() / "functions/local").iterdir()
+    os.utime(left, (1, 1))
+    sessions.remove_old(_home() / "functions/local", timedelta(days=1))
+    assert [*(_home() / "functions/local").iterdir()] == []
 
 
 def _home() -> Path:

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +19,7 @@ import platformdirs
 
 from jpsi import ExecutorConfig, Job, JobExecutor, JobSpec, JobState, configuration
 from jpsi.futures import progress_bar
+from jpsi_engine import job_store
 
 from .call_specs import CallSpec, template
 from .calls import Call
@@ -37,6 +38,9 @@ _CHECKPOINT_TIME = timedelta(seconds=30)
 _MAP_JOBS = 64
 # The jobs for each one that runs at a time, as some take longer than others.
 _JOBS_PER_WORKER = 4
+# How long a submit command may outlive its process.
+_POLL_SECONDS = 0.5
+_SUBMIT_POLLS = 120
 
 
 class FunctionExecutor(Executor):
@@ -95,6 +99,9 @@ class FunctionExecutor(Executor):
         # dask reads this name
         self._max_workers = max_workers
         self._root = _root(name, self.jobs.name, url, config, folder, is_remote=is_remote)
+        work = None if config is None else config.work_directory
+        # where the jobs are, besides the places that the configuration names
+        self._also = [] if work is None else [Path(work).expanduser()]
         self._keep_time = ExecutorConfig().keep_time if config is None else config.keep_time
         where = None if directory is None else str(directory)
         if where is None:
@@ -204,8 +211,8 @@ class FunctionExecutor(Executor):
                 taken.callback(session.close)
                 sessions.append(session)
                 calls = session.calls()
-                jobs = {job.id: job for job in self.jobs.recall(it.job_id for it in calls)}
-                recovered += [self._recover(stored, jobs.get(stored.job_id)) for stored in calls]
+                jobs = self._recall([it.job_id for it in calls])
+                recovered += [self._recover(stored, jobs) for stored in calls]
             taken.pop_all()
         with self._lock:
             self._recovered += sessions
@@ -299,8 +306,27 @@ class FunctionExecutor(Executor):
             for future in futures:
                 future.cancel()
 
-    def _recover(self, stored: StoredCall, job: Job | None) -> tuple[Call, Callable[[], None]]:
+    def _recall(self, job_ids: Sequence[str]) -> Mapping[str, Job | None]:
+        """Return the jobs by their ids: None for one that may run, although it cannot be followed.
+
+        A job that was never handed to the batch system, and so has no files of its own, is left out.
+        """
+        jobs: dict[str, Job | None] = {job.id: job for job in self.jobs.recall(job_ids)}
+        if not self._specs.is_remote or len(jobs) == len(job_ids):
+            return jobs
+        on_disk = {job.id for job in job_store.jobs(also=self._also)}
+        for _ in range(_SUBMIT_POLLS):
+            left = [it for it in job_ids if it not in jobs and it in on_disk]
+            jobs |= {job.id: job for job in self.jobs.recall(left)}
+            if all(it in jobs for it in left):
+                break
+            # their submit command outlives the process that was killed
+            time.sleep(_POLL_SECONDS)
+        return {it: jobs.get(it) for it in job_ids if it in jobs or it in on_disk}
+
+    def _recover(self, stored: StoredCall, jobs: Mapping[str, Job | None]) -> tuple[Call, Callable[[], None]]:
         """Return a call that is on disk, and the function with which it goes on."""
+        job = jobs.get(stored.job_id)
         is_new = job is None or job.status.state is JobState.NEW
         call = Call(stored, job or Job(), "the function", resume=self._resume)
         futures = [self._future(call) for _ in range(stored.items)]
@@ -314,15 +340,15 @@ class FunctionExecutor(Executor):
         failure = stored.marked("failed")
         if failure is not None:
             return call, functools.partial(call.fail, CallError(failure))
-        if job is None and not self._specs.is_remote:
+        if job is None and stored.job_id not in jobs:
             # a worker that was submitted all the same finds its folder no more, and makes no call
             call.stored = stored.moved_to(call.job.id)
             call.job.spec = self._specs.make(call.stored, "function")
         records = Records.read(call.stored.folder)
         has_begun = any((call.stored.folder / name).exists() for name in ("result", "result.part"))
-        if has_begun or (job is None and self._specs.is_remote):
+        if has_begun or (job is None and stored.job_id in jobs):
             why = CallError(
-                f"job {stored.job_id} has left no result, and may have run; it is not on disk any more"
+                f"job {stored.job_id} has left no result, and may have run; jpsi cannot follow it"
             )
             outcomes = [records.outcome(it, lambda: why) for it in range(stored.items)]
             return call, functools.partial(call.settle, outcomes)

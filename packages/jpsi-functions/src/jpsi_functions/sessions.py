@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -32,9 +31,12 @@ import attrs
 from jpsi_engine import check_private_directory, make_directory, make_private_directory, open_private
 
 from . import worker
+from .locks import lock_file
 
 #: The files that the worker writes; the second one until the first is complete.
 OUTPUTS = ("result", "result.part")
+# How long a process makes or removes a session at most.
+_MAKING_SECONDS = 3600.0
 
 
 @attrs.frozen
@@ -83,7 +85,7 @@ class Session:
         """Make a session below `root`.
 
         Raises:
-            ConfigError: other users could change `root`.
+            ConfigError: other users could change `root`, or its file system has no locks.
             OSError: it cannot be written.
         """
         make_private_directory(root, "the directory for calls")
@@ -91,7 +93,11 @@ class Session:
         name = uuid.uuid4().hex
         unlocked = root / f".{name}"
         make_directory(str(unlocked))
-        lock = _locked(unlocked)
+        try:
+            lock = lock_file(unlocked / "lock")
+        except BaseException:
+            shutil.rmtree(unlocked, ignore_errors=True)
+            raise
         folder = unlocked.rename(root / name)
         session = cls(folder, lock)
         make_directory(str(folder / "calls"))
@@ -108,7 +114,7 @@ class Session:
             # another process may remove it at this moment
             with contextlib.suppress(BlockingIOError, FileNotFoundError):
                 check_private_directory(folder, "the folder of calls")
-                session = cls(folder, _locked(folder))
+                session = cls(folder, lock_file(folder / "lock"))
             if session is not None:
                 yield session
 
@@ -152,8 +158,11 @@ class Session:
         return list({it.number: it for it in in_order}.values())
 
     def remove(self) -> None:
-        """Remove the files of the session."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the files of the session: all at once for `abandoned`, even if this process is killed."""
+        removed = self.folder.with_name(f".{self.folder.name}")
+        with contextlib.suppress(OSError):
+            self.folder.rename(removed)
+        shutil.rmtree(removed, ignore_errors=True)
         self.close()
 
     def close(self) -> None:
@@ -172,6 +181,10 @@ def remove_old(root: Path, keep_time: timedelta) -> None:
             session.remove()
         else:
             session.close()
+    # what a process that was killed began to make or to remove
+    for folder in root.glob(".*"):
+        if 0 < _changed(folder) < min(oldest, time.time() - _MAKING_SECONDS):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _folders(root: Path) -> list[Path]:
@@ -185,17 +198,6 @@ def _changed(folder: Path) -> float:
     with contextlib.suppress(FileNotFoundError):
         return folder.stat().st_mtime
     return 0.0
-
-
-def _locked(folder: Path) -> int:
-    """Return the descriptor of the lock of a session; BlockingIOError if another process has it."""
-    fd = open_private(folder / "lock", os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
 
 
 def _stored_call(folder: Path) -> StoredCall:

@@ -37,6 +37,8 @@ class SubmitQueue:
         self._live: dict[Call, None] = {}
         # those that have ended, with the thread that settles their futures
         self._settling: dict[Call, int] = {}
+        # the threads that wait for the end of all
+        self._waiters: set[int] = set()
         self._sent = 0
         self._unwanted: list[Call] = []
         self._is_submitting = False
@@ -88,20 +90,35 @@ class SubmitQueue:
             return list(self._live)
 
     def wait(self) -> None:
-        """Wait until all jobs have ended and all futures are settled, but those that this thread settles."""
+        """Wait until all jobs have ended and all futures are settled.
+
+        A callback of a future may wait as well: for the futures that its own thread settles, and those whose
+        callbacks wait, too, nothing waits.
+        """
+        for call in self.live():
+            # its future calls back before it cancels the job
+            if call.is_cancelled:
+                self.cancel(call)
         own = threading.get_ident()
         with self._changed:
-            self._changed.wait_for(lambda: not self._live and {*self._settling.values()} <= {own})
+            self._waiters.add(own)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._live and {*self._settling.values()} <= self._waiters)
+            self._waiters.discard(own)
 
     def _submit_waiting(self) -> None:
         while calls := self._next():
             failed = self._submit([call.job for call in calls])
+            refused: dict[Call, Callable[[], None]] = {}
             for call in calls:
-                if call.job not in failed:
+                if call.job in failed:
+                    _mark(call, "failed", str(failed[call.job]))
+                    refused[call] = functools.partial(call.fail, failed[call.job])
+                else:
                     self._await(call)
-                    continue
-                _mark(call, "failed", str(failed[call.job]))
-                self._settle(call, functools.partial(call.fail, failed[call.job]))
+            if refused:
+                # their callbacks may wait for calls that this thread has to submit
+                threading.Thread(target=self._settle, args=[refused], name="jpsi-functions-refused").start()
 
     def _next(self) -> Sequence[Call]:
         """Return the calls to submit next, once there is room for them; none if no call waits."""
@@ -151,25 +168,27 @@ class SubmitQueue:
         except Exception as e:  # noqa: BLE001  or else a future would wait for ever
             settle = functools.partial(call.fail, e)
         if settle is not None:
-            self._settle(call, settle)
+            self._settle({call: settle})
             return
         with self._changed:
             self._sent -= 1
             self._waiting.append(call)
             self._start_submitting()
 
-    def _settle(self, call: Call, settle: Callable[[], None]) -> None:
-        """Forget a call whose job has ended, and settle its futures, whose callbacks may shut down."""
+    def _settle(self, ended: Mapping[Call, Callable[[], None]]) -> None:
+        """Forget calls whose jobs have ended, and settle their futures, whose callbacks may shut down."""
         with self._changed:
-            self._sent -= 1
-            self._settling[call] = threading.get_ident()
-            self._forget(call)
-        try:
-            settle()
-        finally:
-            with self._changed:
-                del self._settling[call]
-                self._changed.notify_all()
+            self._sent -= len(ended)
+            self._settling.update(dict.fromkeys(ended, threading.get_ident()))
+            for call in ended:
+                self._forget(call)
+        for call, settle in ended.items():
+            try:
+                settle()
+            finally:
+                with self._changed:
+                    del self._settling[call]
+                    self._changed.notify_all()
 
     def _forget(self, call: Call) -> None:
         self._live.pop(call, None)

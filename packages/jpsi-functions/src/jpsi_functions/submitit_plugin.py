@@ -12,20 +12,33 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+import platformdirs
 from submitit.core import logger
 from submitit.core.core import InfoWatcher, PicklingExecutor
 from submitit.core.core import Job as SubmititJob
 from submitit.core.job_environment import JobEnvironment
 from submitit.core.utils import DelayedSubmission, JobPaths
 
-from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, ResourceSpecV1, escape
+from jpsi import (
+    Job,
+    JobAttributes,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    ResourceSpecV1,
+    SubmitException,
+    escape,
+)
+from jpsi_engine import job_store, make_private_directory
 
 from . import submitit_task
+from .locks import hold_lock
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -33,6 +46,9 @@ R_co = TypeVar("R_co", covariant=True)
 _REQUEUE = 144
 _WORDS = {JobState.NEW: "PENDING", JobState.QUEUED: "PENDING", JobState.ACTIVE: "RUNNING"}
 _SIGNAL_CODES = 128
+# How long a wait looks at one attempt, and how soon it looks for the next one.
+_WAIT_SECONDS = 1.0
+_POLL_SECONDS = 0.1
 
 
 @functools.cache
@@ -64,6 +80,10 @@ class _NoWatcher(InfoWatcher):
     def register_job(self, job_id: str) -> None:
         pass
 
+    def is_done(self, job_id: str, mode: str = "standard") -> bool:  # noqa: ARG002  the base's
+        """Return False: a job object that is deleted cancels its job, and a job that has ended stays."""
+        return False
+
 
 class JpsiJob(SubmititJob[R_co]):
     """A job of submitit on an executor of jpsi; from its folder and its id it can be made again."""
@@ -73,8 +93,15 @@ class JpsiJob(SubmititJob[R_co]):
 
     @property
     def job(self) -> Job:
-        """The job of jpsi, that of the last attempt."""
-        return _recalled(self._attempts()[-1])
+        """The job of jpsi, that of the last attempt that was submitted."""
+        for attempt in reversed(self._attempts()):
+            job = _recalled(attempt)
+            if job is not None:
+                return job
+        raise SubmitException(
+            f"job {self.job_id} is not on disk: the program that made it was killed before it submitted the "
+            "job, or is submitting it now"
+        )
 
     def _attempts(self) -> Sequence[Path]:
         """Return the files that name the jobs of the attempts, in order."""
@@ -91,19 +118,18 @@ class JpsiJob(SubmititJob[R_co]):
             return all(it.done() for it in self._sub_jobs)
         if self.paths.result_pickle.exists():
             return True
-        attempt = self._attempts()[-1]
-        job = _recalled(attempt)
-        if not job.status.final:
+        job = _recalled(self._attempts()[-1])
+        if job is None or job.status.state is JobState.NEW or job.status.exit_code == _REQUEUE:
+            self._go_on()
             return False
-        if job.status.exit_code != _REQUEUE:
-            return True
-        self._submit_again(attempt, job)
-        return False
+        return job.status.final
 
     def wait(self) -> None:
         """Wait until the job has ended."""
         while not self.done():
-            self.job.wait(1)
+            if self.job.wait(_WAIT_SECONDS) is not None:
+                # another program submits the next one
+                time.sleep(_POLL_SECONDS)
 
     @property
     def state(self) -> str:
@@ -113,17 +139,33 @@ class JpsiJob(SubmititJob[R_co]):
     def get_info(self, mode: str = "force") -> dict[str, str]:  # noqa: ARG002  the base's
         """Return the state as a dict."""
         status = self.job.status
-        was_killed = status.state is JobState.CANCELED or (status.exit_code or 0) > _SIGNAL_CODES
+        code = status.exit_code
+        was_killed = status.state is JobState.CANCELED or code is None or code > _SIGNAL_CODES
         return {"jobState": _WORDS.get(status.state, "INTERRUPTED" if was_killed else "FINISHED")}
 
-    def _submit_again(self, attempt: Path, ended: Job) -> None:
-        name, url, _ = attempt.read_text(encoding="utf-8").splitlines()
-        following = Job(ended.spec)
-        try:
-            _write_attempt(self.paths, _number(attempt) + 1, name, url, following)
-        except FileExistsError:
-            return  # another task or program has done so
-        _executor(name, url).submit(following)
+    def _go_on(self) -> None:
+        """Submit the job of the next attempt, unless another program does so at this moment."""
+        # where the jobs of jpsi are, and not in the folder, whose file system may have no locks
+        folder = platformdirs.user_state_path("jpsi") / "work" / "functions"
+        make_private_directory(folder, "the directory for calls")
+        with hold_lock(folder / "submitit.lock") as is_held:
+            if is_held:
+                self._submit_next()
+
+    def _submit_next(self) -> None:
+        """Submit the job of the next attempt, or that of the last one if a killed program did not."""
+        attempt = self._attempts()[-1]
+        name, url, job_id = _read_attempt(attempt)
+        last = _recalled(attempt)
+        if last is not None and last.status.state is JobState.NEW:
+            _executor(name, url).submit(last)
+        elif last is None and any(it.id == job_id for it in job_store.jobs()):
+            return  # its submit command outlives the program
+        elif last is None or last.status.exit_code == _REQUEUE:
+            following = Job(self.job.spec)
+            number = _number(attempt) + (last is not None)
+            _write_attempt(self.paths, number, name, url, following)
+            _executor(name, url).submit(following)
 
 
 class JpsiExecutor(PicklingExecutor):
@@ -144,7 +186,8 @@ class JpsiExecutor(PicklingExecutor):
 
     @classmethod
     def _valid_parameters(cls) -> set[str]:
-        return {"executor", "url", "queue_name", "project_name", "custom_attributes", "signal_delay_s"}
+        own = {"executor", "url", "queue_name", "project_name", "custom_attributes"}
+        return {*own, "signal_delay_s", "setup"}
 
     @classmethod
     def affinity(cls) -> int:
@@ -186,6 +229,9 @@ class JpsiExecutor(PicklingExecutor):
             "SUBMITIT_JPSI_WARN_AFTER": max(minutes * 60 - delay, 0),
         }
         spec.launcher = "multiple" if tasks > 1 else None
+        if wanted.get("setup"):
+            spec.pre_launch = JobPaths(self.folder, job.id).folder / f"{job.id}_setup.sh"
+            spec.pre_launch.write_text("".join(f"{it}\n" for it in wanted["setup"]), encoding="utf-8")
         spec.attributes = JobAttributes(
             duration=timedelta(minutes=minutes),
             queue_name=wanted.get("queue_name"),
@@ -219,23 +265,24 @@ class JpsiExecutor(PicklingExecutor):
 
 
 def _write_attempt(paths: JobPaths, number: int, name: str, url: str, job: Job) -> None:
-    """Write which job makes an attempt; FileExistsError if another program was first."""
+    """Write which job makes an attempt."""
     path = paths.folder / f"{paths.job_id}_jpsi.{number}"
     # whole from the beginning, as other programs read it
     part = path.with_name(f"{path.name}.{job.id}")
     part.write_text(f"{name}\n{url}\n{job.id}\n", encoding="utf-8")
-    try:
-        path.hardlink_to(part)
-    finally:
-        part.unlink()
+    part.replace(path)
+
+
+def _read_attempt(attempt: Path) -> Sequence[str]:
+    """Return the executor, its URL, and the id of the job of an attempt."""
+    return attempt.read_text(encoding="utf-8").splitlines()
 
 
 def _number(attempt: Path) -> int:
     return int(attempt.suffix[1:])
 
 
-def _recalled(attempt: Path) -> Job:
-    """Return the job of an attempt."""
-    name, url, job_id = attempt.read_text(encoding="utf-8").splitlines()
-    (job,) = _executor(name, url).recall([job_id])
-    return job
+def _recalled(attempt: Path) -> Job | None:
+    """Return the job of an attempt; None if it was not submitted, or another process submits it."""
+    name, url, job_id = _read_attempt(attempt)
+    return next(iter(_executor(name, url).recall([job_id])), None)

@@ -7,6 +7,9 @@ installed.
 from __future__ import annotations
 
 import contextlib
+import importlib
+import io
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -15,6 +18,9 @@ from jpsi import JobState
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+_NOTEBOOK_WIDTH = 100
+_NOTEBOOK_SECONDS = 0.2
 
 
 class ProgressBar:
@@ -50,12 +56,43 @@ def summarize_states(counts: Mapping[JobState, int]) -> str:
 
 @contextlib.contextmanager
 def progress_bar(jobs: int) -> Iterator[ProgressBar]:
-    """Show a bar on standard error within the context, if that is a terminal or a notebook."""
+    """Show a bar on standard error within the context, if that is a terminal, or in a notebook."""
     from rich.console import Console  # noqa: PLC0415  slow to import
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
     console = Console(stderr=True)
     columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[states]}")
-    shown = console.is_terminal or console.is_jupyter
-    with Progress(*columns, console=console, disable=not shown) as progress:
-        yield ProgressBar(progress, progress.add_task("jobs", total=jobs, states=""))
+    progress = Progress(*columns, console=console, disable=not console.is_terminal)
+    bar = ProgressBar(progress, progress.add_task("jobs", total=jobs, states=""))
+    with _in_notebook(progress) if console.is_jupyter else progress:
+        yield bar
+
+
+@contextlib.contextmanager
+def _in_notebook(progress: Progress) -> Iterator[None]:
+    """Show a bar as text below the cell, since rich needs ipywidgets to redraw one there."""
+    from rich.console import Console  # noqa: PLC0415  slow to import
+
+    display = importlib.import_module("IPython.display").display  # a notebook has it
+    plain = Console(file=io.StringIO(), width=_NOTEBOOK_WIDTH, color_system=None, force_jupyter=False)
+
+    def text() -> dict[str, str]:
+        with plain.capture() as capture:
+            plain.print(progress.get_renderable())
+        return {"text/plain": capture.get()}
+
+    shown = display(text(), raw=True, display_id=True)
+    ended = threading.Event()
+
+    def refresh() -> None:
+        while not ended.wait(_NOTEBOOK_SECONDS):
+            shown.update(text(), raw=True)
+
+    thread = threading.Thread(target=refresh, name="jpsi-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        shown.update(text(), raw=True)
