@@ -13,7 +13,7 @@ import jpsi
 from jpsi.plugin import CommandResult
 from jpsi_slurm.fake import speak
 from jpsi_speak.job_queue import JobQueue
-from jpsi_testing.fake import Invocation, result_fields
+from jpsi_testing.fake import FakeState, Invocation, result_fields
 
 
 class Programs:
@@ -112,6 +112,10 @@ def test_an_array_has_elements_with_numbers_of_their_own(programs: Programs) -> 
 
 def test_elements_beyond_the_limit_wait(programs: Programs) -> None:
     programs.run("sbatch", "--array=1-5%2", "--wrap", "sleep 300")
+    with programs.queue._changed:
+        assert programs.queue._changed.wait_for(
+            lambda: sum(it.state is FakeState.RUNNING for it in programs.queue.jobs) == 2, 60
+        )
 
     pending = programs.run("squeue", "-h", "-t", "PD", "-o", "%i %r")
 
@@ -163,7 +167,7 @@ def test_scancel_ends_elements_and_what_a_name_selects(programs: Programs) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--qos=high",), "--qos=high cannot be kept: the executor local has no such option"),
+        (("--nice=5",), "--nice=5 cannot be kept: the executor local has no such option"),
         (("--begin=now+60",), "--begin=now+60 cannot be kept: the executor local has no such option"),
         (("--export=NIL",), "--export=NIL cannot be kept"),
         (("--dependency=singleton",), "--dependency=singleton cannot be kept"),
@@ -184,11 +188,11 @@ def test_what_cannot_be_kept_is_refused_by_name(
 
 
 def test_a_lenient_queue_warns(programs: Programs) -> None:
-    result = programs.call("sbatch", "--qos=high", "--wrap", "true", is_lenient=True)
+    result = programs.call("sbatch", "--nice=5", "--wrap", "true", is_lenient=True)
 
     assert result.stdout == "Submitted batch job 1\n"
     assert result.stderr == (
-        "sbatch: warning: --qos=high cannot be kept: the executor local has no such option\n"
+        "sbatch: warning: --nice=5 cannot be kept: the executor local has no such option\n"
     )
     assert programs.states() == ["1|COMPLETED|0:0"]
 
@@ -291,3 +295,19 @@ def test_memory_without_a_number_of_nodes_is_that_of_one_node(programs: Programs
 
     assert programs.states() == ["1|COMPLETED|0:0"]
     assert programs.run("sacct", "-n", "-P", "-o", "ReqMem,ReqCPUS") == "100M|2\n"
+
+
+def test_old_submissions_are_forgotten_and_their_numbers_stay_used(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs.run("sbatch", "--wrap", "true")
+    programs.wait()
+    programs.run("sbatch", "-d", "afterok:1", "--wrap", "true")
+    programs.wait()
+    monkeypatch.setattr("jpsi_speak.journal._KEPT_SECONDS", -10.0)
+
+    programs.start()
+
+    assert programs.states() == ["2|COMPLETED|0:0"]
+    assert [it.name for it in (programs.directory / "queue/scripts").iterdir()] == ["2"]
+    assert programs.run("sbatch", "--wrap", "true") == "Submitted batch job 3\n"

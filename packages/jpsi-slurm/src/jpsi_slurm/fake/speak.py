@@ -99,6 +99,8 @@ class _Jobs(Protocol):
     is_local: bool
     #: True if jobs see the files of this machine.
     is_shared: bool
+    #: True while earlier submissions are read again.
+    is_restoring: bool
 
     def next_number(self, count: int = 1) -> int: ...
     def is_submitted(self, job: FakeJob) -> bool: ...
@@ -149,7 +151,10 @@ def _lost_options(request: Request) -> Iterator[str]:
         yield f"--open-mode={options['open-mode']} cannot be kept: it is append or truncate"
 
 
-def _dependency_problems(scheduler: FakeScheduler, options: Mapping[str, str]) -> Iterator[str]:
+def _dependency_problems(
+    scheduler: Any,  # noqa: ANN401  see `_Jobs`
+    options: Mapping[str, str],
+) -> Iterator[str]:
     text = options.get("dependency", "")
     if not are_dependencies(text):
         known_kinds = "afterok, afterany and afternotok, separated by commas"
@@ -157,6 +162,9 @@ def _dependency_problems(scheduler: FakeScheduler, options: Mapping[str, str]) -
         return
     known = find_jobs([native_id for _, native_id in read_dependencies(options)], scheduler.jobs)
     for native_id in (it for it, found in known.items() if not found):
+        if scheduler.is_restoring:
+            # it has ended long ago, and so has this job
+            continue
         raise CommandError(1, SUBMISSION_FAILED.format(f"Job dependency problem: no job {native_id}"))
 
 
