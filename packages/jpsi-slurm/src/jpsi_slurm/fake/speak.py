@@ -43,6 +43,7 @@ from .nodes import count_tasks
 from .states import HOSTS, NEVER, NUMBER, WAITS, expand_pattern
 from .submit import (
     ARRAY_LIMIT,
+    SBATCH,
     SUBMISSION_FAILED,
     Request,
     are_dependencies,
@@ -347,6 +348,22 @@ def _array_variables(number: int, index: int | None, indices: Sequence[int | Non
     }
 
 
+def reads_stdin(invocation: Invocation) -> bool:
+    """Return True if a call reads its standard input: sbatch without a file and without --wrap.
+
+    >>> calls = (["sbatch"], ["sbatch", "-n2"], ["sbatch", "job.sh"], ["sbatch", "--wrap=true"], ["squeue"])
+    >>> [reads_stdin(Invocation(argv=it)) for it in calls]
+    [True, True, False, False, False]
+    """
+    if invocation.argv[0] != "sbatch":
+        return False
+    try:
+        parsed = SBATCH.parse(invocation.arguments)
+    except CommandError:
+        return False
+    return not parsed.words and "wrap" not in parsed.options
+
+
 def started(job: FakeJob) -> None:
     """Give an element its own number, which listings show from its start on."""
     if job.array:
@@ -425,4 +442,4 @@ commands: Mapping[str, CommandFunction] = {
     "srun": srun,
 }
 
-__all__ = ["commands", "started", "unreachable"]
+__all__ = ["commands", "reads_stdin", "started", "unreachable"]
