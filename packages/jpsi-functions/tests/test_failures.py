@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -14,6 +15,9 @@ import functions_to_call as calls
 import jpsi
 from jpsi.plugin import line
 from jpsi_functions import CallError, FunctionExecutor, JobEndedError, UnpicklableError
+from jpsi_functions.payload import describe_client, pickle_arguments, pickle_function
+from jpsi_functions.records import Records
+from jpsi_functions.sessions import Session
 
 
 def test_an_argument_that_cannot_be_pickled_is_named_before_anything_is_submitted(
@@ -211,3 +215,31 @@ def test_a_thousand_futures_from_eight_threads_are_cancelled() -> None:
             future.cancel()
 
         assert [it.result(calls.PATIENCE) for it in futures[:40]] == [it * it for it in range(40)]
+
+
+def test_a_job_that_runs_again_begins_with_the_first_call_that_has_not_returned(tmp_path: Path) -> None:
+    (tmp_path / "calls").mkdir(mode=0o700)
+    session = Session.create(tmp_path / "calls", describe_client(str(tmp_path), None, shares_files=True))
+    ran, gate = str(tmp_path / "ran"), tmp_path / "gate"
+
+    def count_with_gate(value: int) -> int:
+        calls.count(ran, value)
+        if value == 1 and not gate.exists():
+            raise ValueError(value)
+        return value
+
+    made = [((value,), {}) for value in range(3)]
+    function, arguments = pickle_function(count_with_gate), pickle_arguments(count_with_gate, made)
+    call = session.add_call("1", 3, function, arguments)
+    script = [sys.executable, str(call.folder / "worker.py"), str(call.folder)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+
+    codes = [subprocess.run(script, env=environment, check=False).returncode]
+    gate.touch()
+    codes += [subprocess.run(script, env=environment, check=False).returncode for _ in range(2)]
+
+    assert codes == [1, 0, 0]
+    assert Path(ran).read_text().split() == ["0", "1", "2", "1", "2"]
+    records = Records.read(call.folder)
+    assert [records.outcome(it, CallError).get() for it in range(3)] == [0, 1, 2]
+    session.remove()

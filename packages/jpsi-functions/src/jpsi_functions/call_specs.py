@@ -11,7 +11,9 @@ import attrs
 
 from jpsi import (
     HeterogeneousResources,
+    JobAttributes,
     JobSpec,
+    ResourceSpec,
     ResourceSpecV1,
     StageIn,
     StageOut,
@@ -64,21 +66,25 @@ class CallSpec:
         return spec
 
 
-def template(
+def template(  # noqa: PLR0913  each by its name
     spec: JobSpec | None,
+    *,
+    attributes: JobAttributes | None,
+    resources: ResourceSpec | None,
     cores: int | None,
     memory: int | str | None,
     gpus: int | None,
     walltime: timedelta | str | None,
 ) -> JobSpec:
-    """Return a spec with these resources over those that it has.
+    """Return a spec with these attributes and resources instead of those that it has.
 
     Raises:
         TypeError: the resources are of another kind.
         ValueError: its launcher would start several processes, each of which made the calls.
     """
     spec = attrs.evolve(spec or JobSpec())
-    spec.attributes = attrs.evolve(spec.attributes)
+    spec.attributes = attrs.evolve(attributes or spec.attributes)
+    spec.resources = resources or spec.resources
     if walltime is not None:
         spec.attributes.duration = parse_duration(walltime) if isinstance(walltime, str) else walltime
     processes = _process_count(spec.resources)
@@ -89,7 +95,7 @@ def template(
     if (cores, memory, gpus) == (None, None, None):
         return spec
     if spec.resources is not None and not isinstance(spec.resources, ResourceSpecV1):
-        msg = "cores, memory and gpus are those of ResourceSpecV1; give other resources in `spec` alone"
+        msg = "cores, memory and gpus are those of ResourceSpecV1; give other resources without them"
         raise TypeError(msg)
     given = {
         "cpu_cores_per_process": cores,

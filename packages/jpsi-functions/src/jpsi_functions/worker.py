@@ -41,11 +41,10 @@ _CANCELLED = 143
 def main(folder: str) -> int:
     """Make the calls in a folder, if they were not cancelled; return the exit code.
 
-    It is 0, or 1 if a call has no result.
+    It is 0, or 1 if a call has no result. A job that runs again, as its policy of retries says or after a
+    preemption, begins with the first call that has not returned.
     """
     result = f"{folder}/result"
-    if os.path.exists(result):
-        return 0  # the batch system ran the job again after its end
     if os.path.exists(f"{folder}/cancelled"):
         return _CANCELLED
     unsafe = unsafe_directory(folder)
@@ -55,8 +54,16 @@ def main(folder: str) -> int:
         return _UNSAFE
     with open(f"{folder}/client.json", encoding="utf-8") as file:
         client = json.load(file)
-    with open(f"{result}.part", "wb") as records:
-        is_well = calls_made(folder, client, records)
+    is_whole = os.path.exists(result)
+    made, size, is_well = returned(result if is_whole else f"{result}.part")
+    if is_whole and is_well:
+        return 0
+    if is_whole:
+        os.rename(result, f"{result}.part")
+    with open(f"{result}.part", "ab") as records:
+        records.truncate(size)
+        records.seek(size)
+        is_well = calls_made(folder, client, records, made)
         finish(records)
     return 0 if is_well else 1
 
@@ -67,8 +74,29 @@ def finish(records: BinaryIO) -> None:
     os.rename(records.name, records.name[: -len(".part")])
 
 
-def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO) -> bool:
-    """Make the calls and write a record for each; return True if all of them returned.
+def returned(path: str) -> "tuple[int, int, bool]":
+    """Return how many calls at the begin of a file have returned, and the size of their records.
+
+    The third value is True if it has no other records, but for that of a call that another job continues.
+    """
+    count = size = 0
+    if not os.path.exists(path):
+        return 0, 0, False
+    with open(path, "rb") as file:
+        while True:
+            head = file.read(_LENGTH.size)
+            data = file.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else b""
+            end = size + len(head) + len(data)
+            if not data or len(data) < _LENGTH.unpack(head)[0]:
+                return count, size, not head
+            kind = pickle.loads(data)[0]
+            if kind != "value":
+                return count, size, kind == "continued"
+            count, size = count + 1, end
+
+
+def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO, made: int) -> bool:
+    """Make the calls after the first `made` ones, and write a record for each; return True if all returned.
 
     If none can be made, the one record is `("impossible", sentence)`.
     """
@@ -90,6 +118,8 @@ def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO) -> bool
     process = os.getpid()
     is_well = True
     for position, (arguments, keywords) in enumerate(calls):
+        if position < made:
+            continue
         calls[position] = None  # the arguments are free once the call has returned
         # of several calls one cannot go on alone
         asked = function if len(calls) == 1 else None
