@@ -38,6 +38,27 @@ _UNSAFE = 78
 _CANCELLED = 143
 
 
+class EarlyWarnings:
+    """Holds back the warnings that come while the call is being loaded, which may take long."""
+
+    def __init__(self) -> None:
+        self._came: "list[int]" = []
+        self._before = {it: signal.signal(it, self._hold) for it in _WARNINGS}
+
+    def _hold(self, number: int, _: object) -> None:
+        self._came.append(number)
+
+    def release(self, handler: "Callable[..., None] | None") -> None:
+        """Give the warnings from now on, and the first that came, to a handler; None is what was there."""
+        for number, before in self._before.items():
+            # a module that was loaded may have a handler of its own
+            if handler is not None or signal.getsignal(number) == self._hold:
+                signal.signal(number, handler or before or signal.SIG_DFL)
+        came, self._came, self._before = self._came, [], {}
+        if came:
+            os.kill(os.getpid(), came[0])
+
+
 def main(folder: str) -> int:
     """Make the calls in a folder, if they were not cancelled; return the exit code.
 
@@ -100,6 +121,7 @@ def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO, made: i
 
     If none can be made, the one record is `("impossible", sentence)`.
     """
+    early = EarlyWarnings()
     refusal = different_python(client) or missing_cloudpickle(client)
     if refusal is not None:
         write_record(records, ("impossible", refusal))
@@ -123,7 +145,8 @@ def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO, made: i
         calls[position] = None  # the arguments are free once the call has returned
         # of several calls one cannot go on alone
         asked = function if len(calls) == 1 else None
-        with Checkpoint(asked, (arguments, keywords), client, records):
+        with Checkpoint(asked, (arguments, keywords), client, records) as checkpoint:
+            early.release(checkpoint.handler)
             record = call(function, arguments, keywords)
         del arguments, keywords
         if os.getpid() != process:
@@ -160,12 +183,15 @@ class Checkpoint:
             self._timer = threading.Timer(max(0.0, left), os.kill, (self._process, signal.SIGUSR2))
             self._timer.daemon = True
 
-    def __enter__(self) -> None:
-        if self._is_active:
-            for number in _WARNINGS:
-                signal.signal(number, self._end)
+    @property
+    def handler(self) -> "Callable[..., None] | None":
+        """The handler of warnings, or None if the callable has no checkpoint."""
+        return self._end if self._is_active else None
+
+    def __enter__(self) -> "Checkpoint":  # noqa: PYI034  Python 3.6 has no Self
         if self._timer is not None:
             self._timer.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         if self._timer is not None:
