@@ -194,6 +194,8 @@ def _paths(argument: str) -> list[str]:
 @nox.session(venv_backend="none")
 def e2e_slurm(session: nox.Session) -> None:
     """Run jobs on a real Slurm that ci/slurm brings up here (as root); `--long` runs all tests."""
+    _skip_unless_root(session, "slurm")
+    session.run("ci/containers/up", external=True)
     _e2e(session, "slurm", "jpsi-slurm", choices=(PARALLEL_OPTIONS, SERIAL_OPTIONS))
 
 

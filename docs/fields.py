@@ -42,7 +42,12 @@ BACKENDS: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     "flux": (jpsi_flux.hooks, {}),
     "gridengine": (
         jpsi_gridengine.hooks,
-        {"parallel_environment": "mpi-{slots}", "node_environment": "smp", "gpu_resource": "gpu"},
+        {
+            "parallel_environment": "mpi-{slots}",
+            "node_environment": "smp",
+            "gpu_resource": "gpu",
+            "gpu_type_resource": "gpu_model",
+        },
     ),
     "oar": (jpsi_oar.hooks, {"gpu_resource": "gpu"}),
 }
@@ -51,6 +56,9 @@ ATTRIBUTES = (
     'JobAttributes(project_name="proj1")',
     'JobAttributes(reservation_id="week7")',
     'JobAttributes(licenses="matlab:2,abaqus")',
+    'JobAttributes(qos="high")',
+    'JobAttributes(mail="begin,end:ann@example.org")',
+    'JobAttributes(mail="fail:ann@example.org")',
     "JobAttributes(duration=timedelta(minutes=90))",
     "JobAttributes(duration=timedelta(0))",
     'JobAttributes(after=["4711"])',
@@ -67,8 +75,10 @@ RESOURCES = (
     "ResourceSpecV1(node_count=2, memory=64 * 2**30)",
     "HeterogeneousResources([ResourceSpecV1(cpu_cores_per_process=2), ResourceSpecV1(node_count=2)])",
 )
+GPUS = "ResourceSpecV1(gpu_cores_per_process=2)"
 EXAMPLES = (
     'JobSpec("solve", name="heat flow")',
+    f'JobSpec("solve", resources={GPUS}, attributes=JobAttributes(gpu_type="a100"))',
     *(f'JobSpec("solve", attributes={attributes})' for attributes in ATTRIBUTES),
     *(f'JobSpec("solve", resources={resources})' for resources in RESOURCES),
 )

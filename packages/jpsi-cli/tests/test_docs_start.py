@@ -21,7 +21,7 @@ def test_the_readme_and_the_first_steps_can_be_followed_one_after_the_other(tmp_
     Reader(root).follow(readme + (DOCS / "start.md").read_text())
 
 
-@pytest.mark.parametrize("page", ["index.md", "guide/cli.md"])
+@pytest.mark.parametrize("page", ["index.md", "guide/cli.md", "guide/containers.md"])
 def test_commands_of_the_page_print_the_documented_output(tmp_path: Path, page: str) -> None:
     root = tmp_path / "reader"
     root.mkdir()

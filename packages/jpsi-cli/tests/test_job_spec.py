@@ -18,6 +18,7 @@ EVERYTHING: Options = {
     "dir": "/d",
     "create_dir": True,
     "env": ("A=1", "B=x=${A}", "C="),
+    "setup": ("module:gcc/12", "venv:/v"),
     "no_inherit_env": True,
     "stdin": "in",
     "stdout": "out",
@@ -29,7 +30,7 @@ EVERYTHING: Options = {
     "processes": "8",
     "processes_per_node": "4",
     "cores": "3",
-    "gpus": "0",
+    "gpus": "1",
     "memory": "4G",
     "exclusive": True,
     "time": "1:30:00",
@@ -38,7 +39,15 @@ EVERYTHING: Options = {
     "project": "p",
     "reservation": "r",
     "licenses": "matlab:2",
+    "qos": "high",
+    "gpu_type": "a100",
+    "mail": "fail:ann@example.org",
     "warn": "SIGUSR1@1m30s",
+    "container": "docker://debian:12",
+    "bind": ("/a:/b:ro", "${HOME}"),
+    "container_runtime": "podman",
+    "retry": "oom=3,node=1,75=2",
+    "grow": "memory=2,time=1.5",
     "launcher": "mpirun",
     "pre_launch": "pre",
     "post_launch": "post",
@@ -62,6 +71,7 @@ def test_every_option_has_a_field() -> None:
         directory=Path("/d"),
         create_directory=True,
         environment={"A": "1", "B": "x=${A}", "C": ""},
+        environment_setup=["module:gcc/12", "venv:/v"],
         inherit_environment=False,
         stdin_path=Path("in"),
         stdout_path=Path("out"),
@@ -69,6 +79,7 @@ def test_every_option_has_a_field() -> None:
         stage_in=[jpsi.StageIn("a/b", Path("b")), jpsi.StageIn("/c/d", Path("e"))],
         stage_out=[jpsi.StageOut(Path("a/b"), "b"), jpsi.StageOut(Path("c"), "file:///d")],
         cleanup=[Path("e"), Path("f/g")],
+        container=jpsi.Container("docker://debian:12", "podman", ["/a:/b:ro", "${HOME}"]),
         launcher="mpirun",
         pre_launch=Path("pre"),
         post_launch=Path("post"),
@@ -77,7 +88,7 @@ def test_every_option_has_a_field() -> None:
             process_count=8,
             processes_per_node=4,
             cpu_cores_per_process=3,
-            gpu_cores_per_process=0,
+            gpu_cores_per_process=1,
             memory=4 * 2**30,
             exclusive_node_use=True,
         ),
@@ -87,10 +98,35 @@ def test_every_option_has_a_field() -> None:
             project_name="p",
             reservation_id="r",
             licenses="matlab:2",
+            qos="high",
+            gpu_type="a100",
+            mail="fail:ann@example.org",
             warn=("USR1", 90),
+            retry={
+                "out_of_memory": 3,
+                "node_failure": 1,
+                "75": 2,
+                "grow_memory": 2.0,
+                "grow_duration": 1.5,
+            },
             custom_attributes={"slurm.qos": "debug", "pbs.x": "a=b"},
         ),
     )
+
+
+def test_memory_replaces_that_of_a_document_however_it_is_given() -> None:
+    document = jpsi.JobSpec("run", resources=jpsi.ResourceSpecV1(memory=1, process_count=2))
+
+    spec = make_spec(document, [], {"mem_per_cpu": "1G"}, is_expanding=False)
+
+    assert spec.resources == jpsi.ResourceSpecV1(process_count=2, memory_per_cpu=2**30)
+    with pytest.raises(jpsi.InvalidJobException, match=r"--memory and --mem-per-gpu exclude each other"):
+        read(["run"], memory="1G", mem_per_gpu="1G")
+
+
+def test_a_kind_of_gpus_needs_gpus() -> None:
+    with pytest.raises(jpsi.InvalidJobException, match=r"--gpu-type: the job requests no GPUs; --gpus is"):
+        read(["run"], gpu_type="a100")
 
 
 @pytest.mark.parametrize(
@@ -125,11 +161,9 @@ def test_staging_options_are_added_to_those_of_a_document() -> None:
 def test_every_option_is_parsed() -> None:
     typed = {parameter.name for parameter in RUN_PARAMETERS if isinstance(parameter, click.Option)}
 
-    assert (
-        typed - {"executor", "file", "after", "expand", "lenient", "as_json", "like"}
-        == set(_FIELDS)
-        == set(EVERYTHING)
-    )
+    assert typed - {"executor", "file", "after", "expand", "lenient", "as_json", "like"} == set(_FIELDS)
+    # only one of the sizes can be given
+    assert set(_FIELDS) - set(EVERYTHING) == {"mem_per_cpu", "mem_per_gpu"}
 
 
 def test_missing_options_leave_a_document_unchanged() -> None:

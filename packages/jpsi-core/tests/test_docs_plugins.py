@@ -16,7 +16,10 @@ DOCS = Path(__file__).parents[3] / "docs"
 OF_OTHERS = {
     *(
         f"guide/{name}.md"
-        for name in ("cli", "functions", "parsl", "pilots", "remote", "requests", "snakemake", "workflows")
+        for name in (
+            *("cli", "dask", "functions", "jupyter", "parsl", "pilots", "remote", "requests", "snakemake"),
+            *("speak", "workflows"),
+        )
     ),
     "plugins/pilot-engine.md",
 }

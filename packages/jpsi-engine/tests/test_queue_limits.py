@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import attrs
 import pytest
 
 import jpsi
 from jpsi_engine import Excess, array_specs, describe_never, excess_over_queues
+from jpsi_engine.queue_limits import choose_queue
 
 MAIN = jpsi.Queue(
     name="main",
@@ -114,6 +116,56 @@ def test_only_what_no_queue_can_start_is_refused(
     job: jpsi.JobSpec, queues: list[jpsi.Queue], expected: list[Excess]
 ) -> None:
     assert excess_over_queues(job, queues) == expected
+
+
+UNKNOWN = jpsi.Queue(name="unknown", native_state="UP")
+CLOSED = attrs.evolve(DEBUG, name="closed", is_open=False)
+STOPPED = attrs.evolve(DEBUG, name="stopped", is_started=False)
+SMALLEST = "its limits are the smallest that suffice"
+CHOICES = {
+    "the smallest": (spec(1, 1), [UNKNOWN, OPEN, MAIN, DEBUG], (), "debug", SMALLEST),
+    "the smallest that fits": (spec(2, 1), [OPEN, MAIN, DEBUG], (), "main", SMALLEST),
+    "no limit comes last": (spec(1, 9), [UNKNOWN, MAIN, DEBUG, OPEN], (), "open", SMALLEST),
+    "the preferred one": (
+        spec(1, 1),
+        [MAIN, DEBUG, OPEN],
+        ("none", "open", "main"),
+        "open",
+        "the configuration prefers it",
+    ),
+    "the preferred one that fits": (spec(4), [MAIN, OPEN], ("main",), "open", SMALLEST),
+    "an equal one keeps its place": (spec(1), [attrs.evolve(DEBUG, name="b"), DEBUG], (), "b", SMALLEST),
+    "one that is closed": (spec(1, 1), [CLOSED, MAIN], (), "main", SMALLEST),
+    "one that starts no jobs": (spec(1, 1), [STOPPED, OPEN], (), "open", SMALLEST),
+    "the only one": (spec(), [MAIN], (), "main", "it is the only queue"),
+}
+
+
+@pytest.mark.parametrize(("job", "queues", "preferred", "name", "why"), CHOICES.values(), ids=CHOICES)
+def test_a_queue_that_fits_is_chosen(
+    job: jpsi.JobSpec, queues: list[jpsi.Queue], preferred: tuple[str, ...], name: str, why: str
+) -> None:
+    chosen, reason = choose_queue(job, queues, preferred)
+
+    assert (chosen, reason.partition(";")[0]) == (name, why)
+
+
+def test_the_reason_has_the_numbers_of_the_other_queues() -> None:
+    _, reason = choose_queue(spec(2, 2), [DEBUG, CLOSED, MAIN, OPEN])
+
+    others = "open fits, too; debug has 1 nodes and 1:00:00; closed takes no jobs"
+    assert reason == f"{SMALLEST}; {others}"
+
+
+def test_without_a_queue_that_fits_the_numbers_of_each_are_named() -> None:
+    found = [choose_queue(spec(3, 5), queues) for queues in ([MAIN, DEBUG, CLOSED], [])]
+
+    requested = "no queue takes a job that asks for 3 nodes and 5:00:00"
+    each = "main has 2 nodes and 4:00:00, debug has 1 nodes and 1:00:00, closed takes no jobs"
+    assert found == [
+        (None, f"{requested}: {each}"),
+        (None, "no queue takes a job: the batch system names none"),
+    ]
 
 
 def test_options_of_the_batch_system_may_lift_limits() -> None:

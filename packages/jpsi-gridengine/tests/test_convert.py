@@ -42,8 +42,14 @@ def test_a_whole_script() -> None:
     assert (spec.attributes.queue_name, spec.attributes.project_name) == ("all.q", "proj1")
     assert spec.attributes.reservation_id == "7"
     assert spec.attributes.duration == timedelta(hours=36)
-    values = {"m": "bea", "M": "me@example.org", "r": "y"}
-    assert _custom(script) == {f"gridengine.{name}": value for name, value in values.items()}
+    assert spec.attributes.mail == "begin,end:me@example.org"
+    assert _custom(script) == {"gridengine.r": "y"}
+
+
+def test_the_kind_of_gpus() -> None:
+    script = _read("-l gpu=2,gpu_model=a100", gpu_resource="gpu", gpu_type_resource="gpu_model")
+
+    assert (script.spec.attributes.gpu_type, _custom(script)) == ("a100", None)
 
 
 def test_without_a_directory_a_job_runs_in_the_home_directory() -> None:

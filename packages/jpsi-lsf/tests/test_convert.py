@@ -43,7 +43,7 @@ def test_a_whole_script() -> None:
         "-J sim -q normal",
         "-P proj1 -U r1 -W 36:30",
         "-cwd run -i in.txt -oo out.txt -eo err.txt",
-        "-app big -sla gold -r",
+        "-app big -sla gold -r -B -Ne -u me@example.org",
     )
 
     assert (script.directives, script.lost) == (4, ())
@@ -56,7 +56,8 @@ def test_a_whole_script() -> None:
     assert (spec.attributes.queue_name, spec.attributes.project_name) == ("normal", "proj1")
     assert spec.attributes.reservation_id == "r1"
     assert spec.attributes.duration == timedelta(hours=36, minutes=30)
-    assert _custom(script) == {"lsf.app": "big", "lsf.sla": "gold", "lsf.r": True}
+    assert (spec.attributes.qos, spec.attributes.mail) == ("gold", "begin,fail:me@example.org")
+    assert _custom(script) == {"lsf.app": "big", "lsf.r": True}
 
 
 @pytest.mark.parametrize(
@@ -187,8 +188,9 @@ def test_memory_without_a_unit_is_in_that_of_the_site() -> None:
     [
         ("-o out.%J", "-o out.%J: jpsi has no patterns in paths"),
         ("-K", "-K: bsub would not return"),
-        ("-u me@example.org", "-u me@example.org: it is for mail"),
-        ("-u 'a  b'", "-u a  b: it is for mail"),
+        ("-u me@example.org", "-u me@example.org: jpsi cannot express the events"),
+        ("-u 'a  b'", "-u a  b: jpsi cannot express the events"),
+        ("-N", "-N: jpsi sends mail to an address, and -u names none"),
         ("-env A=1", "-env A=1: the job has the whole environment"),
         ("-Y", "the directive '-Y' was read only in part: '-Y' is no option"),
     ],

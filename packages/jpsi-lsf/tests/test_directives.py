@@ -67,6 +67,19 @@ def test_licenses_are_resources_that_the_job_uses(licenses: str, expected: list[
     assert (problems(spec) or directives(spec)) == expected
 
 
+def test_quality_of_service_mail_and_the_kind_of_gpus() -> None:
+    spec = JobSpec(
+        "/bin/true",
+        resources=ResourceSpecV1(gpu_cores_per_process=2),
+        attributes=JobAttributes(qos="gold", gpu_type="a100", mail="end,begin:ann@example.org"),
+    )
+    lines = directives(spec)
+
+    assert {"-sla gold", "-u ann@example.org", "-B", "-N", "-gpu num=2/task:gmodel=a100"} <= set(lines)
+    spec.resources = HeterogeneousResources([ResourceSpecV1(), ResourceSpecV1(gpu_cores_per_process=2)])
+    assert problems(spec) == ["attributes.gpu_type: LSF has it for slots of one kind alone"]
+
+
 @pytest.mark.clause("attributes-duration-seconds")
 @pytest.mark.parametrize(
     ("limit", "expected"),

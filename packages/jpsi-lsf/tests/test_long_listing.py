@@ -74,6 +74,28 @@ def test_wrapped_lines_are_joined() -> None:
     assert seen.message == "the job was cancelled by anna"
 
 
+_MEASURED = "\nMEMORY USAGE:\nMAX MEM: 1.5 Gbytes;  AVG MEM: 6 Mbytes\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rest", "expected"),
+    [
+        ("1.4", _MEASURED, {"used.cpu": 1.4, "used.memory": 3 << 29}),
+        ("0.0", "", {}),
+        ("unknown", "\n MAX MEM: 0 Mbytes;  AVG MEM: 0 Mbytes\n", {}),
+    ],
+)
+def test_the_time_and_memory_of_a_job_that_has_ended(
+    seconds: str, rest: str, expected: dict[str, float]
+) -> None:
+    end = f"Exited with exit code 1. The CPU time used is {seconds} seconds;"
+    text = _bhist("Dispatched to <node1>;", end, limit=rest)
+
+    details = hooks.parse_finished(command_result(text), ["7"], OLD)["7"].details
+
+    assert {name: it for name, it in details.items() if name.startswith("used.")} == expected
+
+
 def test_the_last_run_counts() -> None:
     seen = _ended(
         "Signal <REQUEUE_PEND> requested by user or administrator <u>;",

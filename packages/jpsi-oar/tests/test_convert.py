@@ -31,11 +31,12 @@ def test_a_script_of_a_user() -> None:
         "#OAR -t inner=9",
         "#OAR --checkpoint 60",
         "#OAR --hold",
+        "#OAR --notify [END,ERROR]mail:ann@example.org",
         "#OAR -p cluster='a'",
     )
 
     attributes, custom = read.spec.attributes, read.spec.attributes.custom_attributes
-    assert (read.directives, read.lost) == (14, ())
+    assert (read.directives, read.lost) == (15, ())
     assert read.spec.name == "heat flow"
     assert read.spec.resources == ResourceSpecV1(node_count=2, processes_per_node=4, exclusive_node_use=False)
     assert attributes.duration == timedelta(minutes=90)
@@ -50,6 +51,7 @@ def test_a_script_of_a_user() -> None:
         "/data/run",
     ]
     assert attributes.after == [Dependency("17", "any"), Dependency("18", "any")]
+    assert attributes.mail == "end:ann@example.org"
     assert custom == {
         "oar.type": "besteffort",
         "oar.checkpoint": "60",

@@ -62,7 +62,8 @@ def test_a_whole_script(hooks: Hooks) -> None:
     assert spec.attributes is not None
     assert (spec.attributes.queue_name, spec.attributes.project_name) == ("main", "proj1")
     assert spec.attributes.duration == timedelta(hours=36)
-    values = {"m": "abe", "M": "me@example.org", "r": "n", "W.umask": "022"}
+    assert spec.attributes.mail == "begin,end:me@example.org"
+    values = {"r": "n", "W.umask": "022"}
     assert _custom(script) == {f"{hooks.name}.{name}": value for name, value in values.items()}
 
 
@@ -229,6 +230,21 @@ def test_chunks_that_pbs_may_put_on_one_node_are_reported() -> None:
     assert lost == "-l select=2:ncpus=4:mpiprocs=4: jpsi has each chunk on a node of its own"
     assert _read(PBS, "-l select=1:ncpus=2+2:ncpus=1").lost != ()
     assert _read(PBS, "-l select=1:ncpus=2+2:ncpus=1 -l place=free").lost == ()
+
+
+def test_the_kind_of_gpus_and_quality_of_service() -> None:
+    one = _read(PBS, "-l select=2:ncpus=1:ngpus=1:accelerator_model=a100")
+    two = _read(PBS, "-l select=1:ngpus=1:accelerator_model=a100+1:ngpus=1:accelerator_model=h100")
+
+    assert (one.lost, one.spec.attributes.gpu_type) == ((), "a100")
+    assert (two.spec.attributes.gpu_type, list(_custom(two) or ())) == (None, ["pbs.l.select"])
+    assert _read(TORQUE, "-l nodes=1,qos=high").spec.attributes.qos == "high"
+
+
+@_BOTH
+def test_mail_that_jpsi_cannot_express_remains(hooks: Hooks) -> None:
+    assert _custom(_read(hooks, "-m a -M ann")) == {f"{hooks.name}.m": "a", f"{hooks.name}.M": "ann"}
+    assert _custom(_read(hooks, "-m n")) == {f"{hooks.name}.m": "n"}
 
 
 def test_torque_refuses_options_of_pbs() -> None:

@@ -332,6 +332,24 @@ def test_licenses_are_resources_of_the_job() -> None:
     ]
 
 
+def test_the_kind_of_gpus_is_a_resource_of_chunks_that_have_some() -> None:
+    kinds: list[dict[str, Any]] = [{}, {"gpu_cores_per_process": 2}]
+    (select,) = [it for it in _lines(spec_of_kinds(*kinds, gpu_type="a100")) if "select" in it]
+
+    assert select.endswith("select=1:ncpus=1:mpiprocs=1+1:ncpus=1:mpiprocs=1:ngpus=2:accelerator_model=a100")
+    assert _problems(spec_of_kinds(*kinds, gpu_type="a:b")) == [
+        "attributes.gpu_type must be a name such as a100, not 'a:b'"
+    ]
+
+
+def test_mail_and_quality_of_service() -> None:
+    assert {"#PBS -M ann", "#PBS -m bae"} <= set(_lines(spec(mail="begin,end,fail:ann")))
+    assert "#PBS -l qos=high" in _lines(spec(qos="high"), TORQUE)
+    assert _problems(spec(mail="fail:ann")) == [
+        "attributes.mail: the batch system sends no mail of fail alone; use end"
+    ]
+
+
 def test_configured_options() -> None:
     context = attrs.evolve(CONTEXT, site=site(umask="022", rerun=False))
 

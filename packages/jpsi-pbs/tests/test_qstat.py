@@ -51,6 +51,15 @@ def test_the_query_command() -> None:
     assert TORQUE.query(["7.node01"], SITE).argv == ("qstat", "-f", "-x", "7.node01")
 
 
+def test_what_a_job_of_torque_used() -> None:
+    used = "<cput>26:01:02</cput><mem>12kb</mem>"
+    listing = in_xml("7.node01", job_state="C", exit_status="1", resources_used=used, queue="batch")
+
+    details = observed(TORQUE, command_result(listing))["7.node01"].details
+
+    assert (details["used.cpu"], details["used.memory"]) == (93662.0, 12 << 10)
+
+
 def test_moved_jobs_are_queried_with_history() -> None:
     """Without -x, a server does not know a job that has moved to another server."""
     remembers = Site(config=PbsConfig(), offers={"history": True})

@@ -305,6 +305,20 @@ _ENDS = {
 }
 
 
+def _used(observation: Observation) -> dict[str, float]:
+    return {name: it for name, it in observation.details.items() if name.startswith("used.")}
+
+
+def test_a_job_that_has_ended_tells_what_it_used() -> None:
+    """PBS measures now and then: the CPU time of a short job is zero, which stands for nothing."""
+    slept, burnt = (
+        _last_observation(recordings(f"status_{it}_exceeded"), PBS) for it in ("walltime", "cput")
+    )
+
+    assert _used(slept) == {"used.memory": 6776 << 10}
+    assert _used(burnt)["used.cpu"] == 3.0
+
+
 @pytest.mark.parametrize("scenario", _ENDS)
 def test_every_kind_of_end_is_distinguished(scenario: str) -> None:
     seen = _last_observation(recordings(scenario), PBS)

@@ -1,85 +1,15 @@
 from __future__ import annotations
 
-import csv
 import json
 
-import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fake_dispatcher import Client, finish
 from fake_engines import DIGEST, IMAGE, InstallEngine, container_spec
 from jpsi_records.errors import InvalidRequestError
-from jpsi_records.jobs.containers import (
-    ENGINES,
-    Bind,
-    Container,
-    engine_problem,
-    find_engine,
-    started,
-    variables,
-)
+from jpsi_records.jobs.containers import engine_problem, find_engine
 from jpsi_records.model.request_spec import read_request_spec, write_request_spec
 from jpsi_records.records.records import Records
-
-CONTAINER = Container(
-    image=IMAGE,
-    command=["sort", "--reverse", "/in/words"],
-    cwd="/work",
-    environment={"LC_ALL": "C, really"},
-    binds=[Bind("/r/in", "/in"), Bind("/r/a,b", "/work", is_writable=True)],
-    reads_stdin=True,
-    uid=1000,
-    gid=100,
-)
-MOUNTS = [
-    *("--mount", "type=bind,source=/r/in,target=/in,readonly"),
-    *("--mount", 'type=bind,"source=/r/a,b",target=/work'),
-]
-
-
-def test_apptainer_gets_variables_through_its_environment() -> None:
-    assert started("apptainer", CONTAINER) == [
-        *("apptainer", "exec", "--containall", "--no-home", "--writable-tmpfs", "--pwd", "/work"),
-        *(*MOUNTS, f"docker://{IMAGE}", "sort", "--reverse", "/in/words"),
-    ]
-    assert variables("apptainer", CONTAINER) == {"APPTAINERENV_LC_ALL": "C, really"}
-
-
-def test_podman_runs_as_the_user() -> None:
-    assert started("podman", CONTAINER) == [
-        *("podman", "run", "--rm", "--init", "--userns=keep-id", "--interactive", "--workdir", "/work"),
-        *("--env", "LC_ALL=C, really", *MOUNTS, "--entrypoint", '["sort"]'),
-        *(IMAGE, "--reverse", "/in/words"),
-    ]
-    assert variables("podman", CONTAINER) == {}
-
-
-def test_docker_gets_the_user() -> None:
-    assert started("docker", CONTAINER) == [
-        *("docker", "run", "--rm", "--init", "--user", "1000:100", "--interactive", "--workdir", "/work"),
-        *("--env", "LC_ALL=C, really", *MOUNTS, "--entrypoint", "sort"),
-        *(IMAGE, "--reverse", "/in/words"),
-    ]
-
-
-@pytest.mark.clause("records-image-command")
-@pytest.mark.parametrize("engine", ENGINES)
-def test_defaults_are_those_of_the_image(engine: str) -> None:
-    command = started(engine, Container(image=IMAGE))
-
-    assert command[-1].endswith(IMAGE)
-    assert not {"--entrypoint", "--workdir", "--pwd", "exec", "--interactive"} & set(command)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@given(path=st.text(st.characters(exclude_characters="\0\n\r", exclude_categories=["Cs"]), min_size=1))
-def test_no_name_of_a_file_is_read_as_an_option(engine: str, path: str) -> None:
-    command = started(engine, attrs.evolve(CONTAINER, binds=[Bind(f"/{path}", "/in")]))
-
-    mount = command[command.index("--mount") + 1]
-    assert next(csv.reader([mount])) == ["type=bind", f"source=/{path}", "target=/in", "readonly"]
 
 
 def test_of_several_engines_one_without_a_service_is_used() -> None:

@@ -49,7 +49,7 @@ def test_a_whole_script() -> None:
         "-J sim --partition=main -A proj1",
         "--reservation r1 -t 1-12:00 -D run",
         "-i in.txt -o out.txt -e err.txt",
-        "--qos=high --requeue",
+        "--qos=high --mail-type=BEGIN,END,FAIL --mail-user=me@example.org --requeue",
     )
 
     assert (script.directives, script.lost) == (4, ())
@@ -66,7 +66,8 @@ def test_a_whole_script() -> None:
     assert [spec.directory, spec.stdin_path, spec.stdout_path, spec.stderr_path] == [
         Path(name) for name in ("run", "in.txt", "out.txt", "err.txt")
     ]
-    assert spec.attributes.custom_attributes == {"slurm.qos": "high", "slurm.requeue": True}
+    assert (spec.attributes.qos, spec.attributes.mail) == ("high", "begin,end,fail:me@example.org")
+    assert spec.attributes.custom_attributes == {"slurm.requeue": True}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,8 @@ def test_resources(directives: str, expected: dict[str, Any]) -> None:
         ("-N 2-4", {"slurm.nodes": "2-4"}),
         ("--mem=0", {"slurm.mem": "0"}),
         ("--mem=4G -n8", {"slurm.mem": "4G"}),
-        ("--gres=gpu:a100:2", {"slurm.gres": "gpu:a100:2"}),
+        ("--gres=gpu:a100:2,gpu:h100:1", {"slurm.gres": "gpu:a100:2,gpu:h100:1"}),
+        ("--gres=shard:2", {"slurm.gres": "shard:2"}),
         ("--gres=gpu:1 -n8", {"slurm.gres": "gpu:1"}),
         ("-G 3 -n2", {"slurm.gpus": "3"}),
         ("--exclusive=user", {"slurm.exclusive": "user"}),
@@ -135,6 +137,21 @@ def test_resources(directives: str, expected: dict[str, Any]) -> None:
 )
 def test_options_that_jpsi_cannot_express_become_custom_attributes(directives: str, custom: object) -> None:
     assert _custom(directives) == custom
+
+
+@pytest.mark.parametrize("directive", ["--gres=gpu:a100:2", "--gpus-per-task=a100:2", "-G a100:2"])
+def test_the_kind_of_gpus(directive: str) -> None:
+    script = _read(directive)
+
+    assert resources(script.spec).gpu_cores_per_process == 2
+    assert script.spec.attributes.gpu_type == "a100"
+
+
+def test_mail_without_an_address_or_of_other_events_remains() -> None:
+    assert _custom("--mail-type=ARRAY_TASKS --mail-user=a") == {
+        "slurm.mail-type": "ARRAY_TASKS",
+        "slurm.mail-user": "a",
+    }
 
 
 def test_dependencies() -> None:

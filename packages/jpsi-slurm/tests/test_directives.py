@@ -69,6 +69,9 @@ def test_every_attribute_is_rendered() -> None:
         project_name="proj1",
         reservation_id="r1",
         licenses="matlab:2,abaqus",
+        qos="high",
+        gpu_type="a100",
+        mail="begin,fail:ann@example.org",
     )
 
     assert _options(spec) == {
@@ -82,12 +85,15 @@ def test_every_attribute_is_rendered() -> None:
         "account": "proj1",
         "reservation": "r1",
         "licenses": "matlab:2,abaqus:1",
+        "qos": "high",
+        "mail-user": "ann@example.org",
+        "mail-type": "BEGIN,FAIL",
         "time": "61",
         "nodes": "2",
         "ntasks": "6",
         "ntasks-per-node": "3",
         "cpus-per-task": "4",
-        "gpus-per-task": "1",
+        "gpus-per-task": "a100:1",
         "exclusive": "",
         "mem": "1537M",
     }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from jpsi_slurm import fake
-from jpsi_testing.fake import FakeClock, FakeScheduler, Invocation, Outcome, TaskLaunch, answer
+from jpsi_testing.fake import FakeClock, FakeScheduler, Invocation, Outcome, TaskLaunch, answer, on_path
 from slurm_support import recordings
 
 
@@ -187,8 +188,8 @@ def test_steps_are_numbered_and_srun_outside_a_job_starts_a_job(scheduler: FakeS
     [
         (["-n3", "true"], "Unable to create step for job 1: More processors requested than permitted"),
         (["-N3", "-n3", "true"], "Requested node configuration is not available"),
-        (["--label", "true"], "this fake Slurm has no --label"),
-        (["-o", "x", "true"], "this fake Slurm has no --output"),
+        (["--multi-prog", "true"], "this fake Slurm has no --multi-prog"),
+        (["-w", "x", "true"], "this fake Slurm has no --nodelist"),
         (["--export=NONE", "true"], "this fake Slurm has no --export but ALL"),
         (["--input=x", "true"], "this fake Slurm has no --input from a file"),
         (["--distribution=arbitrary", "true"], "Unable to read SLURM_HOSTFILE"),
@@ -240,3 +241,16 @@ def test_a_missing_program_ends_as_recorded(scheduler: FakeScheduler) -> None:
     recorded = next(it for it in recordings("job-environment") if it.argv[-1] == "nosuchcmd")
 
     assert _srun(scheduler, {}, "nosuchcmd").not_found == recorded.result.returncode
+
+
+def test_tasks_have_files_and_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with on_path(fake):
+        in_files = subprocess.run(["srun", "-n2", "-o", "out-%t", "printenv", "SLURM_PROCID"], check=False)
+        labelled = subprocess.run(["srun", "-n2", "--label", "echo", "text"], check=False)
+
+    assert (in_files.returncode, labelled.returncode) == (0, 0)
+    assert [(tmp_path / f"out-{task}").read_text() for task in range(2)] == ["0\n", "1\n"]
+    assert sorted(capfdbinary.readouterr().out.splitlines()) == [b"0: text", b"1: text"]

@@ -84,7 +84,7 @@ def test_elapsed_hours_are_printed(scheduler: FakeScheduler, fake_clock: FakeClo
 @pytest.mark.parametrize(
     ("argv", "stderr"),
     [
-        (("squeue", "-o", "%q"), "squeue: error: Invalid job format specification: q\n"),
+        (("squeue", "-o", "%J"), "squeue: error: Invalid job format specification: J\n"),
         (("squeue", "-O", "nothing"), "squeue: error: Invalid job format specification: nothing\n"),
         (("sacct", "-o", "nothing"), 'sacct: fatal: Invalid field requested: "nothing"\n'),
         (("sacct", "--nothing"), "sacct: unrecognized option '--nothing'\n"),
@@ -126,3 +126,42 @@ def test_a_job_can_query_the_names_of_its_nodes(scheduler: FakeScheduler) -> Non
     )
 
     assert answer(scheduler, fake, invocation).stdout == "node01\nnode02\n"
+
+
+def test_squeue_selects_states_by_their_long_and_short_names(scheduler: FakeScheduler) -> None:
+    assert run(scheduler, "squeue", "-h", "-o", "%i", "-t", "PD").stdout == "60\n"
+    assert run(scheduler, "squeue", "-h", "-o", "%i", "--states=running,pending").stdout == "59\n60\n"
+
+
+def test_sacct_takes_several_ids_and_widths(scheduler: FakeScheduler) -> None:
+    words = ("sacct", "-n", "-P", "-X", "-j", "59", "-j", "60", "-o", "JobID%30,Elapsed,Timelimit")
+
+    assert run(scheduler, *words).stdout == "59|00:01:03|UNLIMITED\n60|00:00:00|UNLIMITED\n"
+
+
+def test_scancel_selects_jobs_by_name(scheduler: FakeScheduler) -> None:
+    jobs = [scheduler.submit(FakeJob(number, name=name)) for number, name in (("61", "a"), ("62", "b"))]
+
+    assert run(scheduler, "scancel", "--name=b").returncode == 0
+
+    assert [job.state for job in jobs] == [FakeState.PENDING, FakeState.CANCELLED]
+
+
+def test_scancel_reports_a_signal_that_cannot_be_sent(scheduler: FakeScheduler) -> None:
+    scheduler.submit(FakeJob("61"))
+
+    result = run(scheduler, "scancel", "-s", "USR1", "61")
+
+    assert "signal cannot be sent" in result.stderr
+    assert "Unknown job signal: NONE" in run(scheduler, "scancel", "-s", "NONE", "61").stderr
+
+
+def test_scontrol_shows_a_job(scheduler: FakeScheduler) -> None:
+    shown = run(scheduler, "scontrol", "show", "job", "59").stdout
+
+    assert shown.startswith("JobId=59 JobName=simulation\n   UserId=tester")
+    assert "   JobState=RUNNING Reason=None Dependency=(null)\n" in shown
+    assert len(run(scheduler, "scontrol", "-o", "show", "job").stdout.splitlines()) == 2
+    assert run(scheduler, "scontrol", "show", "job", "7").stderr == (
+        "slurm_load_jobs error: Invalid job id specified\n"
+    )

@@ -104,10 +104,11 @@ def test_a_problem_of_all_components_is_reported_once() -> None:
     assert len(hooks.check_spec(spec, SITE)) == 1
 
 
-def test_the_job_gets_its_licenses_once() -> None:
-    spec = _spec(ResourceSpecV1(), ResourceSpecV1(), licenses="matlab:2")
+def test_the_job_gets_its_licenses_and_its_mail_once() -> None:
+    spec = _spec(ResourceSpecV1(), ResourceSpecV1(), licenses="matlab:2", mail="ann")
 
-    assert hooks.render_script(spec, CONTEXT).text.count("--licenses") == 1
+    text = hooks.render_script(spec, CONTEXT).text
+    assert (text.count("--licenses"), text.count("--mail-user")) == (1, 1)
 
 
 def test_srun_does_not_get_the_cores_of_one_component() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: exit code.
 GROUP = "jpsi.commands"
 # The packages of this project that have commands.
-_PACKAGES = {"request": "jpsi-records", "workflow": "jpsi-jobspec"}
+_PACKAGES = {"request": "jpsi-records", "speak": "jpsi-speak", "workflow": "jpsi-jobspec"}
 
 
 class CommandLine(click.Group):

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from jpsi.job import Job, JobStatusCallback
 from jpsi.model import (
+    Bind,
     BulkException,
     ConfigError,
+    Container,
     Dependency,
     DependencyKind,
     DocumentError,
@@ -25,6 +27,7 @@ from jpsi.model import (
     JobSpec,
     JobState,
     JobStatus,
+    JobUsage,
     JpsiError,
     PluginError,
     Reason,
@@ -70,10 +73,12 @@ else:
     )
 
 __all__ = [
+    "Bind",
     "BulkException",
     "ConfigError",
     "Configuration",
     "Configured",
+    "Container",
     "Conversion",
     "Dependency",
     "DependencyKind",
@@ -91,6 +96,7 @@ __all__ = [
     "JobState",
     "JobStatus",
     "JobStatusCallback",
+    "JobUsage",
     "JpsiError",
     "Launcher",
     "Output",

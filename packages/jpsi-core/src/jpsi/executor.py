@@ -20,8 +20,8 @@ from jpsi.model import JobStatus, PluginError, SubmitException, TransportError, 
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from jpsi.contract import EngineHooks, ExecutorConfig, Observation, Transport
-    from jpsi.model import StagingProgress
+    from jpsi.contract import EngineHooks, ExecutorConfig, Observation, Submission, Transport
+    from jpsi.model import JobSpec, StagingProgress
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,7 @@ class JobExecutor:
             publish=self._publish_status,
             renamed=self._rename_job,
             staged=self._report_progress,
+            resubmission=self._resubmission,
             process_engine=lambda setup: self._engine_hooks.process_engine(setup=setup),
         )
         own_engine = assembly.hooks.make_engine(setup=setup)
@@ -358,6 +359,12 @@ class JobExecutor:
         job = self._submitter.find(job_id)
         if job is not None and job._publish(status):  # noqa: SLF001
             self._submitter.forget(job_id)
+
+    def _resubmission(self, job_id: str, attempt: int, spec: JobSpec) -> Submission:
+        """Return the submission of another attempt of a job; the engine calls this."""
+        job = Job(spec)
+        job._id = job_id  # noqa: SLF001  internal to jpsi
+        return self._validation.submission(job, attempt)
 
     def _rename_job(self, job_id: str, native_id: str) -> None:
         """Record a job's changed native id; the engine calls this."""

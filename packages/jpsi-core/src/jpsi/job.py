@@ -19,6 +19,7 @@ from jpsi.model import (
     JobSpec,
     JobState,
     JobStatus,
+    JobUsage,
     SubmitException,
     UnreachableStateException,
     enriched,
@@ -102,6 +103,11 @@ class Job:
     def status(self) -> JobStatus:
         """The latest status; never goes back (J/PSI 0: Job.getStatus)."""
         return self._statuses[-1]
+
+    @property
+    def usage(self) -> JobUsage:
+        """The time and memory that the job has used, as far as they were measured; nothing before its end."""
+        return JobUsage.of(self._statuses)
 
     @property
     def streams(self) -> Streams | None:

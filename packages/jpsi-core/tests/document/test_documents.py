@@ -21,7 +21,16 @@ from jpsi.model.dependencies import Dependency, DependencyKind
 from jpsi.model.errors import DocumentWarning, InvalidJobException
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.serialization import encode
-from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.model.spec import (
+    Bind,
+    Container,
+    JobAttributes,
+    JobSpec,
+    StageIn,
+    StageOut,
+    StageOutFlags,
+    StagingMode,
+)
 from jpsi.model.spec_problems import problems
 from strategies import HOSTILE, job_specs
 
@@ -83,6 +92,20 @@ attributes:
       stderr_path: err.txt
       pre_launch: pre.sh
       post_launch: post.sh
+      environment_setup:
+        - module:gcc/12
+        - source:/a b
+      container:
+        image: docker://debian:12
+        runtime: podman
+        binds:
+          - source: /data
+            target: /in
+            read_only: true
+        directory: /work
+        gpu: true
+        environment:
+          PATH: /opt/bin:/bin
       launcher: srun
       stage_in:
         - source: https://example.org/a
@@ -107,9 +130,16 @@ attributes:
       project_name: 'on'
       reservation_id: '12'
       licenses: matlab:2
+      qos: high
+      gpu_type: a100
+      mail: end:ann@example.org
       warn:
         - USR1
         - 60
+      retry:
+        out_of_memory: 3
+        '75': 1
+        grow_memory: 1.5
       after:
         - '4711'
         - job: '4712'
@@ -134,6 +164,15 @@ FULL = JobSpec(
     stderr_path=Path("err.txt"),
     pre_launch=Path("pre.sh"),
     post_launch=Path("post.sh"),
+    environment_setup=["module:gcc/12", "source:/a b"],
+    container=Container(
+        "docker://debian:12",
+        "podman",
+        [Bind("/data", "/in", read_only=True)],
+        directory="/work",
+        gpu=True,
+        environment={"PATH": "/opt/bin:/bin"},
+    ),
     launcher="srun",
     resources=ResourceSpecV1.uneven(
         node_count=4,
@@ -150,7 +189,11 @@ FULL = JobSpec(
         project_name="on",
         reservation_id="12",
         licenses="matlab:2",
+        qos="high",
+        gpu_type="a100",
+        mail="end:ann@example.org",
         warn=("USR1", 60),
+        retry={"out_of_memory": 3, 75: 1, "grow_memory": 1.5},
         after=["4711", Dependency("4712", DependencyKind.ANY)],
         custom_attributes={"slurm.qos": "high", "job.campaign": "2026-01-01", "count.site": 7},
         user={"notes": [1, None]},
@@ -196,11 +239,13 @@ def test_every_field_has_its_place() -> None:
 
     assert read == FULL
     assert write_document(FULL) == FULL_DOCUMENT
-    for value in (FULL, FULL.resources, FULL.attributes):
+    for value in (FULL, FULL.resources, FULL.attributes, FULL.container):
         assert value is not None
-        defaults = type(value)()
+        defaults = Container("") if isinstance(value, Container) else type(value)()
         for name in attrs.fields_dict(type(value)):  # type: ignore[arg-type]  # ResourceSpec is abstract
-            assert getattr(value, name) != getattr(defaults, name), name
+            # a job that says its memory does not say that of a core
+            if not name.startswith("memory_per_"):
+                assert getattr(value, name) != getattr(defaults, name), name
 
 
 def test_a_json_document_has_the_same_spec() -> None:

@@ -188,6 +188,21 @@ def test_wrong_value_is_named(name: str, value: object, problem: str) -> None:
     assert resource_problems(resources) == [problem]
 
 
+def test_memory_is_given_once() -> None:
+    resources = ResourceSpecV1(memory=5, memory_per_cpu=1, memory_per_gpu=2)
+
+    assert resource_problems(resources) == [
+        "resources: give only one of memory and memory_per_cpu and memory_per_gpu",
+        "resources.memory_per_gpu: the job has no GPUs; set gpu_cores_per_process",
+    ]
+
+
+def test_memory_of_gpus_is_that_of_all_processes() -> None:
+    resources = ResourceSpecV1(node_count=2, processes_per_node=3, gpu_cores_per_process=2, memory_per_gpu=5)
+
+    assert (resources.computed_memory, ResourceSpecV1().computed_memory) == (60, None)
+
+
 def test_no_gpu_and_no_exclusive_node_are_valid() -> None:
     assert resource_problems(ResourceSpecV1(gpu_cores_per_process=0, exclusive_node_use=False)) == []
 

@@ -14,7 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.model.resources import ResourceSpecV1
-from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode, copy_spec
+from jpsi.model.spec import (
+    Bind,
+    Container,
+    JobAttributes,
+    JobSpec,
+    StageIn,
+    StageOut,
+    StageOutFlags,
+    StagingMode,
+    copy_spec,
+)
 from jpsi.model.spec_problems import problems
 
 NUL = "contains a NUL character, which no program can be given"
@@ -88,6 +98,7 @@ def complete() -> JobSpec:
             account="p1",
             reservation_id="r",
             warn=("USR1", 60),
+            retry={"timeout": 1, 75: 2},
             custom_attributes={"slurm.qos": "high", "x": [1, 2.5, None, True, {"a": []}]},
             user={"anything": {"goes": "here"}},
         ),
@@ -166,6 +177,37 @@ def test_valid_spec_has_no_problems(valid: JobSpec) -> None:
             )
             for warn in [("KILL", 60), ("USR1", 0), ("USR1",), ["USR1", "60"], ("USR1", float("nan"))]
         ),
+        *(
+            (
+                spec(environment_setup=[text]),
+                (
+                    "environment_setup[0] must be module:NAME, conda:NAME, venv:DIRECTORY, spack:SPEC or "
+                    f"source:FILE, not {text!r}"
+                ),
+            )
+            for text in ("gcc/12", "modules:gcc", "module:", "module:--help", "source:a\nb")
+        ),
+        (spec(environment_setup="module:gcc"), "environment_setup must be a list of texts, not 'module:gcc'"),
+        (spec(container="debian"), "container must be a Container, not 'debian'"),
+        (spec(container=Container("")), "container.image must be a path or the name of an image, not ''"),
+        (
+            spec(container=Container("--a")),
+            "container.image must be a path or the name of an image, not '--a'",
+        ),
+        (
+            spec(container=Container("a", binds=["/a:/b:/c"])),
+            "container.binds[0] must be SOURCE[:TARGET][:ro], not '/a:/b:/c'",
+        ),
+        (
+            spec(container=Container("a", binds=["b:/in"])),
+            "container.binds[0].source must be absolute, or begin with a variable such as ${HOME}, not 'b'",
+        ),
+        (spec(container=Container("a", gpu=1)), "container.gpu must be True or False, not 1"),
+        (
+            spec(container=Container("a", environment={"É": ""})),
+            f"container.environment has the name 'É'; {NAMES}",
+        ),
+        (attributes(retry=3), "attributes.retry must be a mapping, not 3"),
         (attributes(warn="USR1"), "attributes.warn must be a signal and seconds, not 'USR1'"),
         (attributes(duration=timedelta.max), "attributes.duration is over 36500 days; zero means no limit"),
         (attributes(queue_name=1), "attributes.queue_name must be text, not 1"),
@@ -285,6 +327,30 @@ def test_numbers_and_paths_that_are_added_later_become_text_at_submit() -> None:
     assert copy_spec(spec) == JobSpec("/bin/a", ["/in"], environment={"N": "1"})
 
 
+@pytest.mark.parametrize("mail", ["", "a b", "begin;end:ann", "start:ann", "-x", "ann@a,bob@b", "a:b:c"])
+def test_mail_of_another_form_is_refused(mail: str) -> None:
+    with pytest.raises(ValueError, match=r"attributes\.mail must be an address, or begin,end,fail"):
+        JobAttributes(mail=mail).mail_request()
+
+
+def test_a_mail_of_any_end_is_one_of_a_failure() -> None:
+    assert JobAttributes(mail="fail,end,begin:ann").mail_request() == (("begin", "end"), "ann")
+
+
 def test_equal_stagings_are_one_in_a_set() -> None:
     assert len({StageIn("a", "b"), StageIn("a", "b")}) == 1
     assert len({StageOut("a", "b"), StageOut("a", "b")}) == 1
+
+
+def test_a_bind_is_also_a_text_of_source_target_and_mode() -> None:
+    texts = ["/a", "/a:/b", "/a:ro", "/a:/b:ro", "/a:rw", "${HOME}:/b:rw"]
+
+    binds = Container("image", binds=texts).binds
+
+    assert binds == [
+        *(Bind("/a", "/a"), Bind("/a", "/b"), Bind("/a", "/a", read_only=True)),
+        *(Bind("/a", "/b", read_only=True), Bind("/a"), Bind("${HOME}", "/b")),
+    ]
+    assert copy_spec(spec(container=Container("image", binds=texts))).container == Container(
+        "image", binds=binds
+    )

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.model.states import JobState, JobStatus, enriched, transitions
+from jpsi.model.usage import JobUsage
 
 NEW, QUEUED, ACTIVE = JobState.NEW, JobState.QUEUED, JobState.ACTIVE
 COMPLETED, FAILED, CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
@@ -41,6 +42,23 @@ def published(reports: list[JobStatus], start: JobStatus) -> list[JobStatus]:
     for report in reports:
         history += transitions(history[-1], report)
     return history
+
+
+def test_what_a_job_used_is_known_at_its_end() -> None:
+    end = attrs.evolve(at(FAILED, 90), metadata={"used.cpu": 1.5, "used.memory": 3, "used.process_memory": 2})
+    history = [at(NEW), at(QUEUED, 10), at(ACTIVE, 30), end]
+
+    assert JobUsage.of(history) == JobUsage(
+        wall_time=timedelta(minutes=1), cpu_time=timedelta(seconds=1.5), memory=3, process_memory=2
+    )
+    assert JobUsage.of(history[:-1]) == JobUsage()
+
+
+def test_what_nothing_has_measured_is_not_known_to_be_zero() -> None:
+    filled = published([at(COMPLETED, 5, exit_code=0)], at(NEW))
+
+    assert [it.state for it in filled] == [NEW, QUEUED, ACTIVE, COMPLETED]
+    assert JobUsage.of(filled) == JobUsage.of([at(NEW), at(CANCELED, 5)]) == JobUsage()
 
 
 @pytest.mark.clause("state-final", "state-values")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         open_private,
     )
     from jpsi_engine.local import LocalEngine
-    from jpsi_engine.queue_limits import Excess, describe_never, excess_over_queues, find_excess
+    from jpsi_engine.queue_limits import QUEUE_REASON, Excess, describe_never, excess_over_queues, find_excess
 else:
     from jpsi.plugin.engine import lazy_attributes
 
@@ -33,11 +33,12 @@ else:
                 "open_private"
             ),
             ".local": "LocalEngine",
-            ".queue_limits": "Excess describe_never excess_over_queues find_excess",
+            ".queue_limits": "QUEUE_REASON Excess describe_never excess_over_queues find_excess",
         },
     )
 
 __all__ = [
+    "QUEUE_REASON",
     "BatchEngine",
     "Excess",
     "LocalEngine",

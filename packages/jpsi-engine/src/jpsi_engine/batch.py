@@ -18,6 +18,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import attrs
+
 from jpsi import Streams
 from jpsi.plugin import (
     Dependency,
@@ -26,6 +28,7 @@ from jpsi.plugin import (
     JobSpec,
     JpsiError,
     Observation,
+    Queue,
     SubmitContext,
     SubmitException,
 )
@@ -41,10 +44,11 @@ from jpsi.plugin.engine import (
     dependencies,
     one_line,
 )
-from jpsi_engine.array_expansion import array_problems
+from jpsi_engine.array_expansion import array_problems, at_a_time
 from jpsi_engine.host import check_way, convert_os_errors, is_on_network
 from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, make_event_stream
-from jpsi_engine.runner import resolve_streams, warning_problems
+from jpsi_engine.queue_limits import QUEUE_REASON, choose_queue
+from jpsi_engine.runner import container_problems, resolve_streams, warning_problems
 from jpsi_engine.scheduler import (
     Absences,
     Backend,
@@ -52,12 +56,14 @@ from jpsi_engine.scheduler import (
     NativeIds,
     PollInterval,
     QueuePoll,
+    RetryLoop,
     SharedPoll,
     make_throttle,
     reused_native_ids,
 )
 from jpsi_engine.spool import (
     EVERY_FAILURE,
+    UNNAMED,
     WORK_DIRECTORY,
     Intent,
     Spool,
@@ -77,7 +83,7 @@ from jpsi_engine.submission import (
     RunHost,
     SubmissionPipeline,
 )
-from jpsi_engine.verdict import is_conclusive, unverified_status
+from jpsi_engine.verdict import is_conclusive, is_refused, retry_problems, unverified_status
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +94,7 @@ class BatchEngine(Engine):
     """An engine that runs jobs through a batch system's commands."""
 
     is_bulk = True
+    retries = True
 
     def __init__(self, setup: EngineSetup, hooks: ExecutorHooks) -> None:
         self._setup = setup
@@ -104,6 +111,7 @@ class BatchEngine(Engine):
         self._pipeline = SubmissionPipeline(
             self._backend, self._run_host, self._handoff, self._setup, self._open_dependencies
         )
+        self._retry_loop = RetryLoop(self, self._spool, self._setup, self._is_gone, self._release)
         self._lock = threading.Lock()
         self._native_ids = NativeIds(self._backend, self._spool, self._run_host.refresh)
         self._opened: tuple[JobMonitor, PollLoop] | None = None
@@ -130,11 +138,31 @@ class BatchEngine(Engine):
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run at present; see `jpsi.plugin.engine.Engine`."""
         found = [*array_problems(spec), *self._run_host.problems(spec)]
+        found += retry_problems(spec)
+        if spec.attributes.retry and at_a_time(spec) is not None:
+            found.append("attributes.retry: such jobs are no array, of which only so many run at a time (%)")
+        if spec.attributes.retry and not self._run_host.is_local:
+            found.append("attributes.retry: jpsi submits no jobs again whose files are on a remote host")
         return [*found, *warning_problems(spec, self._setup.config)]
+
+    def choose_queue(
+        self, spec: JobSpec, queues: Callable[[], Sequence[Queue]]
+    ) -> tuple[JobSpec, Sequence[str]]:
+        """Return a spec with a queue in place of `auto`; see `jpsi.plugin.engine.Engine`."""
+        # the job will ask for the default time, too
+        duration = spec.attributes.duration
+        timed = self._config.default_duration if duration is None else duration
+        limited = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, duration=timed))
+        name, why = choose_queue(limited, queues(), self._config.queue_order)
+        if name is None:
+            return spec, [f"attributes.queue_name: {why}"]
+        attributes = attrs.evolve(spec.attributes, queue_name=name)
+        attributes.custom_attributes = {**(attributes.custom_attributes or {}), QUEUE_REASON: why}
+        return attrs.evolve(spec, attributes=attributes), ()
 
     def refused(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec can never run; see `jpsi.plugin.engine.Engine`."""
-        after, found = tuple(dependencies(spec)), list[str]()
+        after, found = tuple(dependencies(spec)), [*container_problems(spec, self._config)]
         for native_id in (it.native_id for it in after if it.native_id):
             try:
                 self._backend.canonical(native_id)
@@ -199,6 +227,7 @@ class BatchEngine(Engine):
         if is_shared is None:
             is_shared = is_on_network(self._spool.events)
         monitor = self._make_monitor(is_slow=is_shared or not run_host.is_local)
+        monitor.retried = self._retry_loop.add
         poll_loop = PollLoop(monitor, self._spool.events, is_announced=not is_shared)
         marker_source = run_host.connect(monitor, self._setup.staged)
         event_stream = None
@@ -352,10 +381,34 @@ class BatchEngine(Engine):
             job = monitor.get(job_id)
             if job is not None:
                 jobs.append(job)
+            elif job_id in self._retry_loop:
+                try:
+                    self._retry_loop.cancel(job_id)
+                except JpsiError as e:
+                    refused[job_id] = e
             elif not self._spool.is_final(job_id, self._is_conclusive):
                 msg = f"job {job_id} is followed by another process; attach to it or recover it to cancel it"
                 refused[job_id] = SubmitException(msg)
         return refused | self._control().cancel(jobs, unmet)
+
+    def _release(self, spec: JobSpec) -> None:
+        """Remove the request that the batch system hold a job from the start."""
+        (spec.attributes.custom_attributes or {}).pop(self._backend.capabilities.hold_option, None)
+
+    def _is_gone(self, intent: Intent) -> bool:
+        """Return True if the batch system has nothing of an attempt that has ended; otherwise cancel it.
+
+        A batch system may requeue a job after it has called it ended, as one whose node failed.
+        """
+        native_id = self._native_ids.for_intent(intent)
+        if native_id is None or native_id.startswith(UNNAMED):
+            return True
+        job = JobView(intent.job_id, intent.job_id, intent.attempt, native_id)
+        seen = self._open()[0].query_now([job]).get(intent.job_id)
+        if seen is None or not seen.exists or seen.final or is_refused(seen, job.owner_of(seen)):
+            return True
+        self._backend.cancel([native_id], {native_id: seen})
+        return False
 
     def _control(self) -> Control:
         return Control(self._backend, self._open()[0], self._start_threads, self._run_host.share_files)

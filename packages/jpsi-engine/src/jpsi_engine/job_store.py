@@ -306,6 +306,22 @@ class StoredJob:
         # the client that followed the job would have published the same message
         return add_failure_details(Spool(self.origin.path), self.id, self.attempt, status)
 
+    @property
+    def awaits_retry(self) -> bool:
+        """True if an attempt has ended and another follows, which was not made yet."""
+        return self._history.record.retry is not None
+
+    @property
+    def earlier_ends(self) -> Sequence[JobStatus]:
+        """The ends of the attempts after which the job was, or is, submitted again; the oldest first."""
+        if not self._history.record.may_be_retried:
+            return ()
+        from jpsi_engine.spool import RETRY_KEY, Spool, decode_status  # noqa: PLC0415
+
+        spool = Spool(self.origin.path)
+        ends = (spool.read_final(self.id, attempt) for attempt in range(1, self.attempt + 1))
+        return [decode_status(it) for it in ends if it is not None and it.get(RETRY_KEY)]
+
     @functools.cached_property
     def history(self) -> Sequence[JobStatus]:
         """Every status that is certain, the oldest first; it begins with NEW and ends with `status`."""

@@ -5,6 +5,7 @@ The commands that submit jobs refuse such jobs by it, and say of jobs that wait 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -23,6 +24,8 @@ _NEVER = re.compile(
     r"more (nodes|time|memory|cores|processors|CPUs) than",
     re.IGNORECASE,
 )
+#: The custom attribute with the reason why jpsi chose the queue of a job.
+QUEUE_REASON = "jpsi.queue_reason"
 # The beginning of the names of custom attributes that are no options of a batch system.
 _OWN_ATTRIBUTES = "jpsi."
 _WORDS = (
@@ -60,6 +63,44 @@ class Excess:
     sentence: str
 
 
+def choose_queue(
+    spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue], preferred: Sequence[str] = ()
+) -> tuple[str | None, str]:
+    """Return a queue that takes a job, and why it was chosen; None, and the numbers, if none takes it.
+
+    Of those that fit, it is the first of `preferred`, or else the one with the smallest limits: of time, then
+    of nodes, memory and cores. A limit that is not known counts as none. Queues that are alike keep the order
+    of the listing.
+    """
+    fitting: list[jpsi.Queue] = []
+    words: list[str] = []
+    exceeding: set[_Request] = set()
+    for queue in (it for it in queues if it.name):
+        found = [it for it in _REQUESTS if it.is_over(spec, queue)]
+        exceeding.update(found)
+        if queue.is_open is False:
+            words.append(f"{queue.name} takes no jobs")
+        elif found:
+            words.append(f"{queue.name} has {' and '.join(it.describe(it.of_queue(queue)) for it in found)}")
+        else:
+            fitting.append(queue)
+    if not fitting:
+        asked = " and ".join(it.describe(it.of_job(spec)) for it in _REQUESTS if it in exceeding)
+        request = f" that asks for {asked}" if asked else ""
+        return None, f"no queue takes a job{request}: {', '.join(words) or 'the batch system names none'}"
+    ranks = {name: rank for rank, name in reversed([*enumerate(preferred)])}
+    best = min(fitting, key=lambda it: (ranks.get(it.name, len(ranks)), it.is_started is False, _size(it)))
+    why = "the configuration prefers it" if best.name in ranks else "its limits are the smallest that suffice"
+    others = [f"{it.name} fits, too" for it in fitting if it is not best]
+    return best.name, "; ".join([why, *others, *words]) if len(queues) > 1 else "it is the only queue"
+
+
+def _size(queue: jpsi.Queue) -> Sequence[float]:
+    time = _max_walltime(queue)
+    sizes = _min_known(queue.max_nodes, queue.nodes), queue.node_memory, queue.node_cores
+    return [math.inf if time is None else time.total_seconds(), *(it or math.inf for it in sizes)]
+
+
 def excess_over_queues(spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> list[Excess]:
     """Return for which requests no queue can ever start a job; none if one may.
 
@@ -86,16 +127,25 @@ class _Request:
     of_queue: Callable[[jpsi.Queue], Any]
     render: Callable[[Any], str] = str
 
+    def describe(self, amount: Any) -> str:  # noqa: ANN401  of any request
+        """Return an amount in words."""
+        return self.text.format(self.render(amount))
+
+    def is_over(self, spec: jpsi.JobSpec, queue: jpsi.Queue) -> bool:
+        """Return True if a job requests more than the limit of a queue."""
+        requested, limit = self.of_job(spec), self.of_queue(queue)
+        # a duration of 0 asks the batch system for no time, so that its default applies
+        return bool(requested and limit is not None and requested > limit)
+
     def excess(self, spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> Iterator[Excess]:
         """Yield that the job can never start, with the numbers, if each queue has a lower limit."""
-        requested, limits = self.of_job(spec), {it.name: self.of_queue(it) for it in queues}
-        # a duration of 0 asks the batch system for no time, so that its default applies
-        if requested and all(it is not None and requested > it for it in limits.values()):
+        if all(self.is_over(spec, it) for it in queues):
+            limits = {it.name: self.of_queue(it) for it in queues}
             queue_limits = ", ".join(
                 f"the queue {name} has {self.render(it)}" if name else f"there are {self.render(it)}"
                 for name, it in limits.items()
             )
-            request = self.text.format(self.render(requested))
+            request = self.describe(self.of_job(spec))
             yield Excess(self.name, f"it asks for {request} and can never start; {queue_limits}")
 
 

@@ -283,6 +283,6 @@ def _number(attempt: Path) -> int:
 
 
 def _recalled(attempt: Path) -> Job | None:
-    """Return the job of an attempt; None if it was not submitted, or another program submits it now."""
+    """Return the job of an attempt; None if it was not submitted, or another process submits it."""
     name, url, job_id = _read_attempt(attempt)
     return next(iter(_executor(name, url).recall([job_id])), None)

@@ -47,6 +47,8 @@ class GridEngineConfig(BatchConfig):
     memory_resource: str = attrs.field(default="mem_free", validator=_check_resources)
     #: The resource that counts GPUs, per slot.
     gpu_resource: str | None = attrs.field(default=None, validator=_check_resources)
+    #: The resource whose value is the kind of a node's GPUs.
+    gpu_type_resource: str | None = attrs.field(default=None, validator=_check_resources)
     #: The resource that gives a job exclusive use of its nodes.
     exclusive_resource: str = attrs.field(default="exclusive", validator=_check_resources)
     #: True if Grid Engine may rerun a job after a node failed; None leaves it to the site's rule.

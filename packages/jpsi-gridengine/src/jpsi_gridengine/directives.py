@@ -125,6 +125,8 @@ def _write_requests(request: kit.JobRequest) -> str | None:
     if requested.gpu_cores_per_process:
         gpus = requested.gpu_cores_per_process * requested.computed_process_count
         requests.update(_gpu_requests(gpus, config, slots))
+        if kind := kit.gpu_type(request):
+            requests[_gpu_type_resource(config)] = kind
     if requested.exclusive_node_use:
         requests[config.exclusive_resource] = "true"
     return ",".join(f"{name}={value}" for name, value in requests.items()) or None
@@ -152,6 +154,13 @@ def _gpu_requests(gpus: int, config: GridEngineConfig, slots: int) -> dict[str, 
     return dict.fromkeys(config.gpu_resource.split(","), str(share))
 
 
+def _gpu_type_resource(config: GridEngineConfig) -> str:
+    if config.gpu_type_resource is None:
+        where = "as `gpu_type_resource` in the executor's configuration"
+        raise ValueError(f"attributes.gpu_type: name the resource that has it {where}")
+    return config.gpu_type_resource
+
+
 def _read_requests(draft: kit.Draft, value: str) -> None:
     """Read the requests of `-l`, whose amounts are per slot; keep those that a spec cannot express."""
     config, others = draft.config, []
@@ -159,6 +168,7 @@ def _read_requests(draft: kit.Draft, value: str) -> None:
         config.exclusive_resource: _read_exclusive,
         **dict.fromkeys((config.gpu_resource or "").split(","), _read_gpus),
         **dict.fromkeys(config.memory_resource.split(","), _read_memory),
+        config.gpu_type_resource or "": _read_gpu_type,
         "h_rt": _read_limit,
     }
     for request in value.split(","):
@@ -182,6 +192,10 @@ def _read_memory(draft: kit.Draft, text: str) -> None:
 def _read_gpus(draft: kit.Draft, text: str) -> None:
     cores = draft.resources.cpu_cores_per_process or 1
     draft.resources.gpu_cores_per_process = kit.read_count(text) * cores
+
+
+def _read_gpu_type(draft: kit.Draft, text: str) -> None:
+    draft.attributes.gpu_type = text
 
 
 def _read_exclusive(draft: kit.Draft, text: str) -> None:
@@ -260,8 +274,9 @@ _OPTIONS = {
     "q": kit.attribute_option("queue_name"),
     "P": kit.attribute_option("project_name"),
     "ar": kit.attribute_option("reservation_id"),
+    **kit.mail_options("M", "m", {"begin": "b", "end": "ae"}),
     # it uses the slots that `pe` requests
-    "l": kit.Option(_write_requests, _read_requests, is_read_last=True),
+    "l": kit.Option(_write_requests, _read_requests, expresses=("gpu_type",), is_read_last=True),
     "pe": kit.Option(_write_environment, _read_environment),
     "r": kit.Option(lambda it: _WORDS[it.config.requeue]),
     "hold_jid": kit.Option(_write_dependencies, _read_dependencies),

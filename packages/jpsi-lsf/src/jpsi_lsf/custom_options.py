@@ -18,7 +18,6 @@ CUSTOM = CustomOptions(
     name=r"[A-Za-z][A-Za-z_]*",
     example="app",
     refused={
-        "B": "it sends mail that jpsi cannot turn off",
         "E": "a job whose pre-exec command fails is tried again for ever; use pre_launch",
         "H": "hold the job after it was submitted",
         "J": "set JobSpec.name; `submit_many` makes arrays",
@@ -30,9 +29,8 @@ CUSTOM = CustomOptions(
         "env": "set JobSpec.environment and inherit_environment",
         "f": "set JobSpec.stage_in and stage_out",
         "pack": "jpsi submits one job at a time",
-        "u": "it is for mail",
         **dict.fromkeys(("I", "IS", "ISp", "ISs", "IX", "Ip", "Is"), _WAITS),
-        **dict.fromkeys(("N", "Ne"), "it sends mail"),
+        **dict.fromkeys(("B", "N", "Ne", "u"), "set JobAttributes.mail"),
         **dict.fromkeys(("V", "h"), "it submits nothing"),
         **dict.fromkeys(("e", "eo"), "set JobSpec.stderr_path"),
         **dict.fromkeys(("i", "is"), "set JobSpec.stdin_path"),

@@ -61,6 +61,8 @@ _FLAGS = (
     *("B", "H", "I", "IS", "ISp", "ISs", "IX", "Ip", "Is", "K", "N", "Ne", "V", "XF", "Zs", "ar", "cn_mem"),
     *("h", "hl", "nodata", "r", "rn", "rnc", "ti", "tty", "ul", "x"),
 )
+# bsub of LSF 10.1: the options for the events of mail
+_MAIL = {"begin": ["B"], "end": ["N"], "fail": ["Ne"]}
 _ARRAY = re.compile(r"(?P<name>[^\[]*)\[(?P<indices>.*)\](?P<limit>%[0-9]+)?")
 # bsub of LSF 10.1, -W: minutes, or hours and minutes; other forms refer to a certain host
 _LIMIT = re.compile(r"(?:(?P<hours>[0-9]+):)?(?P<minutes>[0-9]+)")
@@ -156,6 +158,22 @@ def _read_environment(draft: kit.Draft, value: str) -> None:
         draft.lose("env", value, "the job has the whole environment")
 
 
+def _mail_flag(flag: str) -> kit.Option:
+    """Return the option for one event of the mail."""
+
+    def read(draft: kit.Draft, _value: str) -> None:
+        if draft.attributes.mail is None:
+            raise ValueError("jpsi sends mail to an address, and -u names none")
+
+    return kit.Option(lambda it: flag in kit.write_mail(it, _MAIL), read)
+
+
+def _read_mail(draft: kit.Draft, value: str) -> None:
+    kit.read_mail(
+        draft, value, [flag for it in _MAIL.values() for flag in it if flag in draft.options], _MAIL
+    )
+
+
 def _write_dependencies(request: kit.JobRequest) -> str | None:
     """Return the dependencies, all of which must be satisfied."""
     return " && ".join(f"{DEPENDENCIES[it.kind]}({it.native_id})" for it in request.context.after) or None
@@ -181,6 +199,10 @@ _OPTIONS = {
     "q": kit.attribute_option("queue_name"),
     "P": kit.attribute_option("project_name"),
     "U": kit.attribute_option("reservation_id"),
+    # service classes
+    "sla": kit.attribute_option("qos"),
+    "u": kit.Option(lambda it: it.spec.attributes.mail_request()[1], _read_mail, expresses=("mail",)),
+    **{flag: _mail_flag(flag) for words in _MAIL.values() for flag in words},
     # without -W the queue's own limit applies
     "W": kit.duration_option(timedelta(minutes=1), _parse_limit),
     **RESOURCE_OPTIONS,

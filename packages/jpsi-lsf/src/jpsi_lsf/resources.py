@@ -32,7 +32,8 @@ _CORES = re.compile(r"core\((?P<count>[0-9]+)\)")
 _MEMORY = re.compile(r"mem=(?P<amount>[0-9.]+ ?[A-Za-z]*)(?P<method>/host|/task)?")
 _TERM = re.compile(r"\s*(?:(?P<count>[0-9]+)\s*\*\s*)?\{(?P<text>[^{}]*)\}\s*")
 _GPUS = re.compile(r"ngpus_physical=(?P<count>[0-9]+)(?P<method>/host|/task)?")
-_GPU = re.compile(r"num=(?P<count>[0-9]+)(?P<method>/task)?")
+# bsub of LSF 10.1, -gpu
+_GPU = re.compile(r"num=(?P<count>[0-9]+)(?P<method>/task)?(?::gmodel=(?P<model>[\w.-]+))?", re.ASCII)
 # lsf.shared of LSF 10.1, RESOURCENAME
 _RESOURCE = re.compile(r"\w+", re.ASCII)
 # "Built-in load indices" of the LSF 10.1 manual
@@ -157,10 +158,12 @@ def _format_amount(size: int, shares: int, config: LsfConfig) -> str:
 
 
 def _write_gpus(request: kit.JobRequest) -> str | None:
-    kinds = _kinds(request.spec)
+    kinds, model = _kinds(request.spec), kit.gpu_type(request)
+    if model and len(kinds) > 1 and any(it.gpu_cores_per_process for it in kinds):
+        raise ValueError("attributes.gpu_type: LSF has it for slots of one kind alone")
     gpus = kinds[0].gpu_cores_per_process if len(kinds) == 1 else None
     # counts per process, however many nodes LSF chooses
-    return f"num={gpus}/task" if gpus else None
+    return f"num={gpus}/task{f':gmodel={model}' if model else ''}" if gpus else None
 
 
 def _write_memory_limit(request: kit.JobRequest) -> str | None:
@@ -307,7 +310,9 @@ def _read_gpus(draft: kit.Draft, value: str) -> None:
     if isinstance(draft.spec.resources, HeterogeneousResources):
         draft.lose("gpu", value, "it is for slots of one kind")
         return
-    draft.resources.gpu_cores_per_process = _process_share(draft.resources, _match(_GPU, value))
+    gpus = _match(_GPU, value)
+    draft.resources.gpu_cores_per_process = _process_share(draft.resources, gpus)
+    draft.attributes.gpu_type = gpus["model"]
 
 
 #: bsub of LSF 10.1: the options for resources, in the order in which they are written.
@@ -317,6 +322,6 @@ RESOURCE_OPTIONS: Mapping[str, kit.Option] = {
     "R": kit.Option(_write_requirements, _read_requirements, expresses=("licenses",), is_read_last=True),
     # exclusive use is a property of the whole job, if any component requests it
     "x": kit.Option(lambda it: any(kind.exclusive_node_use for kind in _kinds(it.spec)), kit.read_exclusive),
-    "gpu": kit.Option(_write_gpus, _read_gpus, is_read_last=True),
+    "gpu": kit.Option(_write_gpus, _read_gpus, expresses=("gpu_type",), is_read_last=True),
     "M": kit.Option(_write_memory_limit, _check_memory_limit, is_read_last=True),
 }

@@ -116,6 +116,9 @@ _LONGEST_PROJECT = 60
 _path_pattern = re.compile(r"%")
 _NUMBER = re.compile(r"[1-9][0-9]*")
 _INNER = "inner="
+# oarsub(1): --notify
+_MAIL = {"begin": ["RUNNING"], "end": ["ERROR", "END"], "fail": ["ERROR"]}
+_NOTIFICATION = re.compile(r"\[(?P<tags>[A-Z,]+)\]mail:(?P<address>.+)")
 # oarsub reads the rest of the line as the value; only jpsi quotes it.
 _DIRECTIVE = re.compile(r"^#OAR[ \t]+(--[a-z][a-z0-9-]*|-[A-Za-z])[ \t]*('?)(.*?)\2[ \t\r]*$", re.MULTILINE)
 # oarsub(1) of 2.5.9, OPTIONS: those that it reads in scripts
@@ -146,7 +149,7 @@ CUSTOM = CustomOptions(
     indirect={"property"},
     dependency="anterior",
     # oarsub accepts abbreviations of option names.
-    abbreviated={"anterior", "resource", "type"},
+    abbreviated={"anterior", "notify", "resource", "type"},
 )
 
 
@@ -224,6 +227,18 @@ def split_types(value: str) -> list[str]:
     return re.split(r" +(?=[A-Za-z])", value.strip())
 
 
+def _write_notification(request: kit.JobRequest) -> str | None:
+    tags, address = kit.write_mail(request, _MAIL), request.spec.attributes.mail_request()[1]
+    return address and f"[{','.join(tags)}]mail:{address}"
+
+
+def _read_notification(draft: kit.Draft, value: str) -> None:
+    match = _NOTIFICATION.fullmatch(value)
+    if match is None:
+        raise ValueError("jpsi knows mail of certain events, and no other notification")
+    kit.read_mail(draft, match["address"], match["tags"].split(","), _MAIL)
+
+
 def _write_anterior(request: kit.JobRequest) -> tuple[str, ...]:
     ids = tuple(str(it.job) for it in request.context.after)
     if element := next((it for it in ids if "." in it), None):
@@ -264,6 +279,7 @@ _FORM = kit.ScriptForm(
         "project": kit.Option(
             _write_project, kit.attribute_option("project_name").read, expresses=("project_name",)
         ),
+        "notify": kit.Option(_write_notification, _read_notification, expresses=("mail",)),
         "type": kit.Option(_write_type, _read_types, expresses=("reservation_id",)),
         "anterior": kit.Option(_write_anterior, _read_anterior),
         "array": kit.Option(lambda it: it.context.elements, _read_array),

@@ -12,21 +12,25 @@ from typing import Any
 import attrs
 
 from jpsi.plugin import ResourceSpecV1, units
-from jpsi.plugin.kit import Draft, JobRequest, Option, read_amount, read_count
+from jpsi.plugin.kit import Draft, JobRequest, Option, gpu_type, read_amount, read_count
 
 from .custom_options import CUSTOM as QSUB_OPTIONS
 from .custom_options import system_options
 from .layout import NOT_EXPRESSIBLE, Part, lay_out, merge_kinds, set_resources, split_count
-from .nodes import UNITS, read_memory, read_nodes
+from .nodes import read_memory, read_nodes
+from .sizes import UNITS
 
 _KIBIBYTE = 1 << 10
 _EXCLUSIVE_PLACES = frozenset({"excl", "exclhost"})
 _SCATTER = frozenset({"scatter"})
 # A custom attribute, and no option of qsub: resources that a user adds to every chunk of a job.
 _CHUNK = "chunk"
+# pbs_resources(7B): the resource of a node that says of which model its accelerators are
+_GPU_TYPE = "accelerator_model"
 _SELECT = "l.select"
 # pbs_resources(7B): without characters that end a resource, a chunk or a list, or that need quotes
 _RESOURCE = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)=[^\s:+,=\"'\\]+")
+_MODEL = re.compile(rf":{_GPU_TYPE}=([^:+]+)")
 _FIELDS = {
     "mem": "memory",
     "mpiprocs": "process_count",
@@ -52,9 +56,17 @@ CUSTOM = system_options(
 
 def _write_select(request: JobRequest) -> str:
     """Return the chunks of a job; pbs_resources(7B)."""
-    extra = _chunk_resources(CUSTOM.of(request.spec))
+    extra, kind = _chunk_resources(CUSTOM.of(request.spec)), gpu_type(request)
+    model = [f"{_GPU_TYPE}={kind}"] if kind else []
     chunks = [
-        ":".join([str(it.nodes), *_process_resources(requested, it.processes), *extra])
+        ":".join(
+            [
+                str(it.nodes),
+                *_process_resources(requested, it.processes),
+                *(model if requested.gpu_cores_per_process else []),
+                *extra,
+            ]
+        )
         for requested, parts in lay_out(request.spec)
         # without a number of nodes each process is a chunk, which PBS may place anywhere
         for it in parts or [Part(requested.computed_process_count, 1)]
@@ -125,7 +137,11 @@ def _read_select(draft: Draft, value: str) -> None:
     """Read `-l select`: chunks of one kind or of several; pbs_resources(7B)."""
     if "l.nodes" in draft.options:
         raise ValueError("l.nodes requests other resources")
-    chunks = merge_kinds([_parse_chunk(text) for text in value.split("+")])
+    models = set(_MODEL.findall(value))
+    if len(models) > 1:
+        raise ValueError("jpsi can request only GPUs of one type")
+    chunks = merge_kinds([_parse_chunk(_MODEL.sub("", text)) for text in value.split("+")])
+    draft.attributes.gpu_type = next(iter(models), None)
     place = set((draft.options.get("l.place") or "").split(":")) - {""}
     is_spread = bool(place & _SCATTER)
     if len(chunks) == 1 and chunks[0].processes_per_node == 1 and not is_spread:
@@ -169,7 +185,7 @@ def _read_place(draft: Draft, value: str) -> None:
 RESOURCE_OPTIONS: Mapping[str, Option] = {
     # these two may have nodes of several kinds, which the other readers cannot handle
     "l.nodes": Option(None, read_nodes, is_read_last=True),
-    "l.select": Option(_write_select, _read_select, is_read_last=True),
+    "l.select": Option(_write_select, _read_select, expresses=("gpu_type",), is_read_last=True),
     "l.place": Option(_write_place, _read_place),
     "l.mem": Option(None, read_memory),
 }

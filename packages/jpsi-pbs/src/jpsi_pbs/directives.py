@@ -119,7 +119,7 @@ _OPTIONS = {
     # minute, and a file that it cannot open holds the job.
     "o": kit.Option("/dev/null", kit.output_reader(_path, _is_joined)),
     "e": kit.Option("/dev/null", _read_error),
-    "m": kit.Option("n"),
+    **kit.mail_options("M", "m", {"begin": "b", "end": "ae"}, without="n"),
     "q": kit.attribute_option("queue_name"),
     "A": kit.attribute_option("project_name"),
     "l.walltime": kit.duration_option(timedelta(seconds=1), parse_duration),

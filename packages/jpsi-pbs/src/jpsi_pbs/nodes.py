@@ -13,15 +13,9 @@ from jpsi.plugin.kit import Draft, JobRequest, Option, count_option, read_amount
 
 from .custom_options import system_options
 from .layout import NOT_EXPRESSIBLE, Layout, Part, lay_out, merge_kinds, set_resources, split_count
+from .sizes import UNITS
 
 _KIBIBYTE = 1 << 10
-#: pbs_resources(7B), size; w is a word of 8 bytes
-UNITS = {"": 1, "b": 1, "B": 1} | {
-    spelling: size << 10 * power
-    for power, prefix in enumerate(("", "k", "m", "g", "t", "p"))
-    for unit, size in (("b", 1), ("w", 8))
-    for spelling in (f"{prefix}{unit}", f"{prefix}{unit}".upper())
-}
 # The options by which users request nodes themselves, or cores on any nodes.
 _NODES, _PROCS = "l.nodes", "l.procs"
 

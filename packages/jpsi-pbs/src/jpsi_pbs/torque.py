@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import attrs
 
 from jpsi.plugin import Arrays, Command, CommandResult, JobSpec, ShellLine, Site, hookimpl
-from jpsi.plugin.kit import Option, array_reader
+from jpsi.plugin.kit import Option, array_reader, attribute_option
 
 from . import queue
 from .directives import DIRECTORY, script_form
@@ -38,7 +38,12 @@ class Torque(Hooks):
     form = script_form(
         CUSTOM,
         RESOURCE_OPTIONS,
-        {"t": Option(lambda it: it.indices, array_reader("PBS_ARRAYID")), "d": DIRECTORY},
+        {
+            # for Moab and Maui: "Resource Manager Extensions" of the Moab manual
+            "l.qos": attribute_option("qos"),
+            "t": Option(lambda it: it.indices, array_reader("PBS_ARRAYID")),
+            "d": DIRECTORY,
+        },
         missing={
             "reservation_id": "Torque has no reservations; for those of Moab set the custom attribute "
             "torque.W.x, such as FLAGS:ADVRES:name"

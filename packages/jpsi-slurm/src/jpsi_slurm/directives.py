@@ -38,7 +38,11 @@ _UNITS = {"": _MEBIBYTE} | {
     for power, unit in enumerate("kmgt", 1)
     for spelling in (unit, unit.upper(), f"{unit}b", f"{unit.upper()}B")
 }
-_GPUS = re.compile("gpu(?::([0-9]+))?")
+# sbatch(1): --gres, --gpus, --gpus-per-node, --gpus-per-task
+_GRES = re.compile(r"gpu(?::(?P<gpus>.+))?")
+_GPUS = re.compile(r"(?:(?P<kind>[A-Za-z][\w.-]*):)?(?P<count>[0-9]+)|(?P<only>[A-Za-z][\w.-]*)", re.ASCII)
+# sbatch(1): --mail-type
+_MAIL = {"begin": ["BEGIN"], "end": ["END"], "fail": ["FAIL"]}
 # sbatch(1), OPTIONS: the short options
 _LETTERS = dict(
     pair.split("=")
@@ -95,7 +99,7 @@ def _components(spec: JobSpec) -> list[tuple[JobSpec, kit.ScriptForm]]:
     """
     kinds = components(spec.resources)
     # sbatch.c of Slurm 22.05 resets --licenses for each component: the first one has those of the job.
-    others = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, licenses=None))
+    others = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, licenses=None, mail=None))
     # --mem is inherited, and a component with --mem excludes --mem-per-cpu in all components.
     has_memory_per_node = all(kind.memory is not None and _known_nodes(kind) for kind in kinds)
     return [
@@ -132,23 +136,33 @@ def _read_tasks_per_node(draft: kit.Draft, value: str) -> None:
     resources.processes_per_node = per_node
 
 
-def _read_gpus(draft: kit.Draft, value: str) -> None:
-    _set_gpus(draft, kit.read_count(value))
+def _write_gpus(request: kit.JobRequest) -> str | None:
+    gpus, kind = request.resources.gpu_cores_per_process, kit.gpu_type(request)
+    return (f"{kind}:{gpus}" if kind else str(gpus)) if gpus else None
+
+
+def _read_gpus_per_task(draft: kit.Draft, value: str) -> None:
+    _read_gpus(draft, value, draft.resources.computed_process_count)
 
 
 def _read_gpus_per_node(draft: kit.Draft, value: str) -> None:
-    _set_gpus(draft, kit.read_count(value) * _require_nodes(draft))
+    _read_gpus(draft, value, _require_nodes(draft))
 
 
 def _read_gres(draft: kit.Draft, value: str) -> None:
+    match = _GRES.fullmatch(value)
+    if match is None:
+        raise ValueError("jpsi can request GPUs, and no other generic resources")
+    _read_gpus(draft, match["gpus"] or "1", _require_nodes(draft))
+
+
+def _read_gpus(draft: kit.Draft, value: str, shares: int = 1) -> None:
     match = _GPUS.fullmatch(value)
     if match is None:
-        raise ValueError("jpsi can request only GPUs of any type")
-    _set_gpus(draft, int(match[1] or 1) * _require_nodes(draft))
-
-
-def _set_gpus(draft: kit.Draft, gpus: int) -> None:
+        raise ValueError("jpsi can request only GPUs of one type")
+    gpus = kit.read_count(match["count"] or "1") * shares
     draft.resources.gpu_cores_per_process = kit.share_gpus(gpus, draft.resources)
+    draft.attributes.gpu_type = match["kind"] or match["only"]
 
 
 def _memory_per_node(request: kit.JobRequest) -> str | None:
@@ -245,6 +259,8 @@ _OPTIONS = {
     "account": kit.attribute_option("project_name"),
     "reservation": kit.attribute_option("reservation_id"),
     "licenses": kit.Option(_write_licenses, kit.attribute_option("licenses").read, expresses=("licenses",)),
+    "qos": kit.attribute_option("qos"),
+    **kit.mail_options("mail-user", "mail-type", _MAIL, ","),
     # `--time=0` means UNLIMITED; partitions with a limit never start such a job.
     "time": kit.duration_option(timedelta(minutes=1), parse_time),
     "nodes": kit.count_option("node_count", lambda it: node_count(it.resources)),
@@ -252,7 +268,7 @@ _OPTIONS = {
     "ntasks-per-node": kit.Option(_tasks_per_node, _read_tasks_per_node),
     "cpus-per-task": kit.count_option("cpu_cores_per_process"),
     # The only option that counts GPUs per process however many nodes Slurm chooses.
-    "gpus-per-task": kit.count_option("gpu_cores_per_process"),
+    "gpus-per-task": kit.Option(_write_gpus, _read_gpus_per_task, expresses=("gpu_type",)),
     "gpus": kit.Option(None, _read_gpus),
     "gpus-per-node": kit.Option(None, _read_gpus_per_node),
     "gres": kit.Option(None, _read_gres),

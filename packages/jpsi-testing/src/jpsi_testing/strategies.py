@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from jpsi import StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.plugin import (
+    Bind,
+    Container,
     Dependency,
     DependencyKind,
     HeterogeneousResources,
@@ -171,7 +173,7 @@ def resource_specs(draw: st.DrawFn) -> ResourceSpecV1:
         cpu_cores_per_process=draw(st.none() | _COUNTS),
         gpu_cores_per_process=draw(st.none() | st.integers(0, 4)),
         exclusive_node_use=draw(st.booleans()),
-        memory=draw(st.none() | st.integers(1, 2**50)),
+        **{draw(st.sampled_from(["memory", "memory_per_cpu"])): draw(st.none() | st.integers(1, 2**50))},
     )
 
 
@@ -201,10 +203,25 @@ def job_attributes() -> st.SearchStrategy[JobAttributes]:
         duration=st.none() | durations(),
         **{name: st.none() | hostile_text() for name in JobAttributes.text_names()},
         warn=st.none() | st.tuples(st.sampled_from(SIGNALS), st.integers(1, 86_400)),
+        retry=st.none() | st.dictionaries(st.sampled_from(["timeout", "lost", "75", "9"]), st.integers(0, 9)),
         after=st.none() | dependencies(),
         custom_attributes=st.none()
         | st.dictionaries(custom_names(), hostile_text() | json_values(), max_size=4),
         user=st.none() | st.dictionaries(hostile_text(), json_values(), max_size=3),
+    )
+
+
+def containers() -> st.SearchStrategy[Container]:
+    """Generate valid containers."""
+    places = st.builds(str.__add__, st.sampled_from(["/", "${HOME}"]), hostile_text())
+    return st.builds(
+        Container,
+        hostile_text().filter(lambda it: it and not it.startswith("-")),
+        runtime=hostile_text(),
+        binds=st.none() | st.lists(st.builds(Bind, places, places, st.booleans()), max_size=2),
+        directory=st.none() | places,
+        gpu=st.booleans(),
+        environment=st.none() | environments(),
     )
 
 
@@ -229,6 +246,9 @@ def specs(*, heterogeneous: bool = False) -> st.SearchStrategy[JobSpec]:
         stderr_path=st.none() | paths(),
         pre_launch=st.none() | paths(),
         post_launch=st.none() | paths(),
+        environment_setup=st.none()
+        | st.lists(st.builds("module:m{}".format, st.integers(0, 99)), max_size=2),
+        container=st.none() | containers(),
         launcher=st.none() | texts,
         resources=st.none() | resources,
         attributes=st.none() | job_attributes(),

@@ -43,6 +43,8 @@ class JobFacts:
     damage: str = ""
     #: How often the batch system has requeued it after it had ended, without effect.
     reruns: int = 0
+    #: How the attempts ended after which the job was submitted again, a sentence each.
+    earlier_ends: Sequence[str] = ()
     #: How long it ran, or has been waiting.
     elapsed: timedelta | None = None
     #: The number of jobs before it, and the estimated start, if the batch system reports them.
@@ -54,6 +56,8 @@ class JobFacts:
     excess: Sequence[str] = ()
     #: How much memory it requested and used; empty if one of the two is not known.
     memory: str = ""
+    #: The queue that jpsi chose for it, and why; empty if the user named one.
+    queue: str = ""
     #: The jobs that it depends on, with their states: a sentence for each.
     dependencies: Sequence[str] = ()
 
@@ -79,9 +83,12 @@ def diagnose(facts: JobFacts) -> Diagnosis:
     if facts.status.final:
         return Diagnosis(
             _describe_end(facts),
-            list(dict.fromkeys((*_advice_after_end(facts), *_advice_on_leftovers(facts)))),
+            list(
+                dict.fromkeys((*facts.earlier_ends, *_advice_after_end(facts), *_advice_on_leftovers(facts)))
+            ),
         )
-    return Diagnosis(_describe_live_job(facts), list(dict.fromkeys(_advice_before_end(facts))))
+    advice = list(dict.fromkeys((*facts.earlier_ends, *_advice_before_end(facts))))
+    return Diagnosis(_describe_live_job(facts), advice)
 
 
 def _describe_live_job(facts: JobFacts) -> str:
@@ -157,6 +164,8 @@ def _advice_before_end(facts: JobFacts) -> Iterator[str]:
         if advice is not None:
             yield advice.format(less=_ASK_FOR_LESS, job=facts.job)
         yield from facts.dependencies
+        if facts.queue:
+            yield facts.queue
 
 
 def _describe_end(facts: JobFacts) -> str:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import jpsi
 from jpsi.plugin import Observation
-from jpsi_engine import excess_over_queues, job_store
+from jpsi_engine import QUEUE_REASON, excess_over_queues, job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
@@ -98,9 +98,22 @@ def _facts(job: StoredJob, shown_id: str) -> JobFacts:
         start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",
         errors=_last_lines(job) if status.state is jpsi.JobState.FAILED else (),
         excess=() if executor is None or status.state is not jpsi.JobState.QUEUED else _excess(job, executor),
+        queue=_describe_queue(job.spec.attributes),
         dependencies=describe_dependencies(job),
         memory=describe_memory(read_usage(job).memory),
+        earlier_ends=[_end(number, status) for number, status in enumerate(job.earlier_ends, 1)],
     )
+
+
+def _end(attempt: int, status: jpsi.JobStatus) -> str:
+    """Return how an attempt of a job ended that was submitted again."""
+    message = status.message or f"it ended with exit code {status.exit_code}"
+    return f"attempt {attempt} ended at {status.time.astimezone():%Y-%m-%d %H:%M:%S}: {message}"
+
+
+def _describe_queue(attributes: jpsi.JobAttributes) -> str:
+    reason = attributes.get_custom_attribute(QUEUE_REASON)
+    return f"jpsi chose the queue {attributes.queue_name}: {reason}" if reason else ""
 
 
 def _excess(job: StoredJob, executor: jpsi.JobExecutor) -> Sequence[str]:
@@ -120,7 +133,7 @@ def _query(
     The last is the executor that follows the job, if one does.
     """
     status = job.status
-    if job.deferral is not None:
+    if job.deferral is not None or job.awaits_retry:
         return job, status, None, False, None
     recalled = recall_jobs([job])
     if status.state is jpsi.JobState.NEW:
@@ -135,6 +148,9 @@ def _query(
     try:
         info = followed.executor.info(followed)
         recalled.await_exited_processes([job])
+        (job,) = job_store.reread([job]) or [job]
+        if job.awaits_retry:
+            return job, job.status, None, False, None
         is_missing = info is None and not followed.status.final
     except jpsi.JpsiError as e:
         if not followed.status.final:

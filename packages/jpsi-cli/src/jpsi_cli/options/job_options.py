@@ -51,6 +51,13 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         multiple=True,
     ),
     grouped_flag("Directory and environment", "--no-inherit-env", "Start with an empty environment."),
+    _directory_option(
+        "--setup",
+        "KIND:VALUE",
+        "Set up a part of the environment: module:NAME, conda:NAME, venv:DIR, spack:SPEC or source:FILE. "
+        "Can be repeated.",
+        multiple=True,
+    ),
     _stream_option("--stdin", "FILE", "Read input from FILE.  [default: empty input]"),
     _stream_option(
         "--stdout -o", "FILE", "Write output to FILE, relative to the job's directory, and not here."
@@ -89,7 +96,10 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
     _resource_option("--processes-per-node", "N", "Processes on each node."),
     _resource_option("--cores -c", "N", "Cores for each process."),
     _resource_option("--gpus", "N", "GPUs for each process."),
+    _resource_option("--gpu-type", "NAME", "The kind of the GPUs, as the batch system names it: a100."),
     _resource_option("--memory", "SIZE", "Memory for the whole job: 4G, 512M, or bytes."),
+    _resource_option("--mem-per-cpu", "SIZE", "Instead, memory for each core."),
+    _resource_option("--mem-per-gpu", "SIZE", "Instead, memory for each GPU."),
     grouped_flag("Resources", "--exclusive", "Share the nodes with no other job."),
     _batch_option(
         "--time",
@@ -105,9 +115,26 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         "SIGNAL@TIME",
         "Send the job a signal such as USR1 so long before the end of its time limit: USR1@90, USR1@5m.",
     ),
-    _batch_option("--queue -p", "NAME", "The queue or partition."),
+    _batch_option(
+        "--retry",
+        "WHY=N,...",
+        "Submit the job again up to N times if it ends for a reason (oom, timeout, node, preempted, lost) "
+        "or with an exit code: oom=3,75=1.",
+    ),
+    _batch_option(
+        "--grow",
+        "memory=X,time=X",
+        "What the next attempt requests X times as much of: memory after oom, time after timeout.",
+    ),
+    _batch_option("--queue -p", "NAME", "The queue or partition; auto is one that fits the job."),
     _batch_option("--project", "NAME", "The project or account that is charged."),
     _batch_option("--reservation", "ID", "The advance reservation to run in."),
+    _batch_option("--qos", "NAME", "The quality of service, which decides on priority and limits."),
+    _batch_option(
+        "--mail",
+        "[EVENT,...:]ADDRESS",
+        "Have the batch system send mail when the job ends, or of these events: begin, end, fail.",
+    ),
     _batch_option("--licenses", "NAME[:N],...", "The licenses that the job needs, such as matlab:2,abaqus."),
     _batch_option(
         "--after -d",
@@ -121,9 +148,26 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
     _batch_option(
         "--attribute",
         "SYSTEM.NAME[=VALUE]",
-        "An option of one batch system, such as slurm.qos=debug, or slurm.requeue, which has no value; "
+        "An option of one batch system, such as slurm.nice=9, or slurm.requeue, which has no value; "
         "other systems ignore it. Can be repeated.",
         multiple=True,
+    ),
+    _wrapper_option(
+        "--container",
+        "IMAGE",
+        "Run the command in a container: a file, or a name such as docker://debian:12.",
+    ),
+    _wrapper_option(
+        "--bind",
+        "PATH[:PATH][:ro]",
+        "Show a file or directory in the container, there by its second path. Can be repeated.",
+        multiple=True,
+    ),
+    _wrapper_option(
+        "--container-runtime",
+        "NAME",
+        "apptainer, singularity, podman, charliecloud, docker, or a plugin's.  "
+        "[default: the configured one, else the first of these where the job runs]",
     ),
     _wrapper_option("--launcher", "NAME", "The launcher that starts the processes, such as mpirun or srun."),
     _wrapper_option("--pre-launch", "FILE", "A shell script that is sourced before the command starts."),
@@ -132,7 +176,7 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
 )
 
 #: The kinds of plugins.
-KINDS = ("executor", "launcher", "transport", "override", "observer", "fake", "engine")
+KINDS = ("executor", "launcher", "container", "transport", "override", "observer", "fake", "engine")
 
 #: Of `jpsi plugins`.
 PLUGIN_PARAMETERS: tuple[click.Parameter, ...] = (

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .deferred import *
     from .dependencies import *
     from .recall import *
+    from .retries import *
     from .selection import *
     from .usage import *
     from .waiting import *
@@ -35,6 +36,7 @@ else:
                 "RecalledJobs best_status group_by_origin listed_jobs recall_jobs recover_remote_jobs "
                 "refresh_statuses report_failures"
             ),
+            ".retries": "follow_retries start_following",
             ".selection": (
                 "index_list job_title job_with_index match_jobs select_job select_jobs select_live_jobs "
                 "short_ids"

@@ -24,6 +24,7 @@ from .. import messages
 from ..error_boundary import SelectionError
 from .dependencies import describe_unmet, sort_dependencies
 from .recall import RecalledJobs, best_status, recall_jobs, report_failures
+from .retries import start_following
 
 _PROGRAM = (
     "from sys import argv; from jpsi_cli.stored_jobs import submit_deferred; "
@@ -325,6 +326,8 @@ def submit_deferred(name: str, lock: int) -> None:
         except jpsi.JpsiError as e:
             deferred_jobs.judge_error(specs, e)
     os.close(lock)
+    if retried := [job_id for job_id, spec in specs.items() if spec.attributes.retry]:
+        start_following(retried)
     if deferral.acknowledge(jobs):
         # the user has released them since, and this process still seemed to wait for them
         start_waiting(deferral)

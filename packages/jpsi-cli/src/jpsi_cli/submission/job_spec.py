@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import jpsi
+from jpsi.plugin import components
 
 from .. import messages
 from ..output import quantities
@@ -68,6 +69,9 @@ def _make_spec(
     if request_like is not None:
         # the other options override it
         request_like(spec)
+    sizes = [f"--{it.replace('_', '-')}" for it in _SIZES if options.get(it)]
+    if len(sizes) > 1:
+        problems.append(f"{' and '.join(sizes)} exclude each other")
     for name, value in options.items():
         if value is None or value is False or value == () or name == "like":
             continue
@@ -75,6 +79,8 @@ def _make_spec(
             _FIELDS[name](spec, value)
         except ValueError as e:
             problems.append(f"{'-' * min(2, len(name))}{name.replace('_', '-')}: {e}")
+    if options.get("gpu_type") and not any(it.gpu_cores_per_process for it in components(spec.resources)):
+        problems.append("--gpu-type: the job requests no GPUs; --gpus is their number for each process")
     if problems:
         subject = "the command line"
         raise jpsi.InvalidJobException.of(subject, problems)
@@ -122,6 +128,28 @@ def _resources(spec: jpsi.JobSpec) -> jpsi.ResourceSpecV1:
 
 def _attributes(spec: jpsi.JobSpec) -> jpsi.JobAttributes:
     return spec.attributes
+
+
+def _container(spec: jpsi.JobSpec) -> jpsi.Container:
+    if spec.container is None:
+        spec.container = jpsi.Container("")
+    return spec.container
+
+
+def _set_binds(spec: jpsi.JobSpec, values: object) -> None:
+    container = _container(spec)
+    container.binds = jpsi.Container("", binds=[*(container.binds or ()), *_nonempty_texts(values)]).binds
+
+
+def _memory(field: str) -> Callable[[jpsi.JobSpec, object], None]:
+    """Return the setter of an option that replaces the memory of a document, in whichever way it is given."""
+
+    def replace(spec: jpsi.JobSpec, value: object) -> None:
+        resources = _resources(spec)
+        resources.memory = resources.memory_per_cpu = resources.memory_per_gpu = None
+        _Text(field, quantities.parse_size, _resources)(spec, value)
+
+    return replace
 
 
 def _directory(text: str) -> Path:
@@ -177,10 +205,43 @@ def _warning(text: str) -> tuple[str, float]:
     return name.upper().removeprefix("SIG"), jpsi.parse_duration(time).total_seconds()
 
 
+# The short words for reasons of retries, and for what grows.
+_REASONS = {"oom": "out_of_memory", "node": "node_failure"}
+_GROWING = {"memory": "grow_memory", "time": "grow_duration"}
+
+
+def _set_retry(spec: jpsi.JobSpec, value: object) -> None:
+    pairs = _pairs(value, "oom=3,timeout=1", re.compile(r"[0-9]+", re.ASCII))
+    counts = {_REASONS.get(name, name): int(number) for name, number in pairs}
+    spec.attributes.retry = {**(spec.attributes.retry or {}), **counts}
+
+
+def _set_growth(spec: jpsi.JobSpec, value: object) -> None:
+    factors = dict(_pairs(value, "memory=2", re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)))
+    if unknown := factors.keys() - _GROWING.keys():
+        msg = f"{', '.join(sorted(unknown))} does not grow, only {' and '.join(_GROWING)}"
+        raise ValueError(msg)
+    growth = {_GROWING[name]: float(number) for name, number in factors.items()}
+    spec.attributes.retry = {**(spec.attributes.retry or {}), **growth}
+
+
+def _pairs(value: object, example: str, form: re.Pattern[str]) -> list[tuple[str, str]]:
+    """Return the names and the numbers of an option such as `a=1,b=2`."""
+    pairs = [item.partition("=")[::2] for item in str(value).split(",")]
+    if not all(name and form.fullmatch(number) for name, number in pairs):
+        msg = f"{str(value)!r} is not of the form NAME=NUMBER,..., such as {example}"
+        raise ValueError(msg)
+    return pairs
+
+
 def _set_environment(spec: jpsi.JobSpec, values: object) -> None:
     texts = _require_form(values, re.compile(r"[^=]+=.*", re.DOTALL), "NAME=VALUE")
     pairs = (text.partition("=") for text in texts)
     spec.environment = {**(spec.environment or {}), **{name: value for name, _, value in pairs}}
+
+
+def _set_up(spec: jpsi.JobSpec, values: object) -> None:
+    spec.environment_setup = [*(spec.environment_setup or ()), *_nonempty_texts(values)]
 
 
 def _stage_in(spec: jpsi.JobSpec, values: object) -> None:
@@ -232,11 +293,13 @@ def _require_form(values: object, form: re.Pattern[str], words: str) -> tuple[st
     return texts
 
 
+_SIZES = ("memory", "mem_per_cpu", "mem_per_gpu")
 _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "name": _Text("name", str),
     "dir": _Text("directory", _directory),
     "create_dir": _flag("create_directory", value=True),
     "env": _set_environment,
+    "setup": _set_up,
     "no_inherit_env": _flag("inherit_environment", value=False),
     "stdin": _Text("stdin_path", _stream),
     "stdout": _Text("stdout_path", _stream),
@@ -249,15 +312,25 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "processes_per_node": _Text("processes_per_node", quantities.parse_count, _resources),
     "cores": _Text("cpu_cores_per_process", quantities.parse_count, _resources),
     "gpus": _Text("gpu_cores_per_process", quantities.parse_count_or_zero, _resources),
-    "memory": _Text("memory", quantities.parse_size, _resources),
+    "gpu_type": _Text("gpu_type", str, _attributes),
+    "memory": _memory("memory"),
+    "mem_per_cpu": _memory("memory_per_cpu"),
+    "mem_per_gpu": _memory("memory_per_gpu"),
     "exclusive": _flag("exclusive_node_use", value=True, section=_resources),
     "time": _Text("duration", jpsi.parse_duration, _attributes),
     "t": _Text("duration", quantities.parse_slurm_time, _attributes),
     "warn": _Text("warn", _warning, _attributes),
+    "retry": _set_retry,
+    "grow": _set_growth,
     "queue": _Text("queue_name", str, _attributes),
     "project": _Text("project_name", str, _attributes),
     "reservation": _Text("reservation_id", str, _attributes),
     "licenses": _Text("licenses", str, _attributes),
+    "container": _Text("image", str, _container),
+    "bind": _set_binds,
+    "container_runtime": _Text("runtime", str, _container),
+    "qos": _Text("qos", str, _attributes),
+    "mail": _Text("mail", str, _attributes),
     "launcher": _Text("launcher", str),
     "pre_launch": _Text("pre_launch", Path),
     "post_launch": _Text("post_launch", Path),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable, Mapping, Sequence
 
 import jpsi
@@ -14,6 +15,7 @@ from ..stored_jobs import (
     Dependencies,
     read_dependencies,
     sort_dependencies,
+    start_following,
     start_waiting,
     starts_bit_by_bit,
 )
@@ -90,7 +92,25 @@ def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
         if any(job.native_id is not None for job in jobs):
             # no other process may be following these jobs, and `jpsi ls` has to know how they ended
             system.record_site_policy()
-        return code
+        return _follow_retries(jobs) or code
+
+
+def _follow_retries(jobs: Iterable[jpsi.Job]) -> int:
+    """Have a process submit jobs again that may be; return the exit code, 0 unless that is not possible."""
+    followed = [it for it in jobs if it.native_id and it.spec is not None and it.spec.attributes.retry]
+    if not followed:
+        return 0
+    hint = f"jpsi wait {_shown_id(followed[0])}"
+    try:
+        pid = start_following([it.id for it in followed])
+    except jpsi.SubmitException as e:
+        messages.error(f"{e}; {hint} does that while it runs")
+        return exit_codes.JPSI
+    messages.error(
+        f"process {pid} on {platform.node()} submits again what ends for a reason of --retry: it has to run "
+        f"until then. If it is killed, {hint} goes on"
+    )
+    return 0
 
 
 def make_elements(spec: jpsi.JobSpec, indices: str | None) -> list[jpsi.JobSpec]:

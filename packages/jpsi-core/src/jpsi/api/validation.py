@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from jpsi.api.system import System
-from jpsi.contract import Engine, FileTransport, ShellLine, Site, Submission, Transport, dependencies
+from jpsi.contract import Engine, FileTransport, Queue, ShellLine, Site, Submission, Transport, dependencies
 from jpsi.job import Job
 from jpsi.launcher import Launchers
 from jpsi.layers import Assembly
@@ -26,6 +26,7 @@ from jpsi.model import (
     InvalidJobException,
     JobSpec,
     OtherJob,
+    components,
     copy_spec,
     exec_limits,
     has_staging,
@@ -70,6 +71,8 @@ class RequestCache:
     results: CheckCache = attrs.field(factory=CheckCache)
     #: By the text of the specs' fields but the arguments, which tells 1 from True, and orders of keys.
     repeatable: dict[str, _Repeatable] = attrs.field(factory=dict)
+    #: The queues, once they are known.
+    queues: list[Queue] = attrs.field(factory=list)
 
 
 _FIXED = [field.name for field in attrs.fields(JobSpec) if field.name != "arguments"]
@@ -130,11 +133,16 @@ class Validation:
             return again
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
-        spec = self._assembly.defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
+        spec = self._assembly.defaults.filled_in(sound_part(job.spec) if found else _own_spec(job.spec))
+        is_auto = spec.attributes.queue_name == spec.attributes.AUTO_QUEUE
+        spec, unplaced = self._placed(spec, cache) if is_auto else (spec, ())
+        found += unplaced
         spec, unstaged = staged(spec, self._system.transport)
         found += unstaged
         spec, unsuited = self._suited(spec)
         found += unsuited
+        if spec.attributes.retry and not self._engine.retries:
+            found.append("attributes.retry: this executor does not submit jobs again")
         launcher, missing = self._launchers.of(spec)
         found += missing
         spec, unresolved = resolved(
@@ -169,7 +177,9 @@ class Validation:
         # a policy may check the arguments, and files and other jobs may change
         is_fixed = not (self._assembly.has_policy or job.spec.attributes.after or has_staging(spec))
         if is_fixed and len(cache.repeatable) < _REMEMBERED:
-            cache.repeatable[fixed] = lasting.repeatable[fixed] = submission, make
+            # the limits of queues may change
+            for each in (cache,) if is_auto else (cache, lasting):
+                each.repeatable[fixed] = submission, make
         return submission
 
     def _cache_of(self, site: Site) -> RequestCache:
@@ -179,6 +189,16 @@ class Validation:
             cache = RequestCache()
             self._cache = site.offers, cache
         return cache
+
+    def _placed(self, spec: JobSpec, cache: RequestCache) -> tuple[JobSpec, Sequence[str]]:
+        """Return a spec with the queue that the engine chooses, or the problems with that."""
+
+        def queues() -> Sequence[Queue]:
+            if not cache.queues:
+                cache.queues.extend(self._system.queues())
+            return cache.queues
+
+        return self._engine.choose_queue(spec, queues)
 
     def _check(self, spec: JobSpec, site: Site, *, is_valid: bool) -> _CheckResult:
         found = [] if self._assembly.has_policy else self._objections(spec, site)
@@ -209,6 +229,14 @@ class Validation:
     def _is_same_system(self, job: Job) -> bool:
         """Return True if a job of any executor belongs to the batch system of this one."""
         return job.executor is not None and job.executor._assembly.identity == self._assembly.identity  # noqa: SLF001  internal to jpsi
+
+
+def _own_spec(spec: JobSpec) -> JobSpec:
+    """Return a copy of a valid spec, with the memory of the whole job."""
+    spec = copy_spec(spec)
+    for part in components(spec.resources):
+        part.memory, part.memory_per_cpu, part.memory_per_gpu = part.computed_memory, None, None
+    return spec
 
 
 def _repeat(repeatable: _Repeatable, job: Job, attempt: int) -> Submission | None:

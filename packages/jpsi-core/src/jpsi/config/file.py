@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from jpsi.config.settings import Layer, Section, SpecDefaults
+from jpsi.config.settings import OWN, Layer, Section, SpecDefaults
 from jpsi.contract import parse_duration
 from jpsi.document import Value, parse, shown
 from jpsi.model import JobAttributes
@@ -77,7 +77,8 @@ def _defaults(value: Value) -> SpecDefaults:
     account = found.pop("account", None)
     if account is not None and found.setdefault("project_name", account) != account:
         value.child("account").wrong("is the same as project_name, which has another value here")
-    return SpecDefaults(launcher=found.pop("launcher", None), attributes=JobAttributes(**found))
+    own = {name: found.pop(name, None) for name in OWN}
+    return SpecDefaults(**own, attributes=JobAttributes(**found))
 
 
 def _duration(value: Value) -> timedelta:
@@ -90,6 +91,7 @@ def _duration(value: Value) -> timedelta:
 
 _DEFAULTS: _Readers = {
     "launcher": Value.text,
+    "environment_setup": lambda value: [it.text() for it in value.items()],
     **dict.fromkeys(JobAttributes.text_names(), Value.text),
     "account": Value.text,
     "duration": _duration,

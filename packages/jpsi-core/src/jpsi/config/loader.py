@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.config.settings import Layer, Section, Settings, overlay
+from jpsi.config.settings import OWN, Layer, Section, Settings, overlay
 from jpsi.contract import ownership
 from jpsi.document import Value
 from jpsi.model import ConfigError, InvalidJobException
@@ -142,7 +142,8 @@ def _raw(name: str, value: Value) -> object:
 
 
 def _configured(section: Section) -> Configured:
-    defaults = {"launcher": section.defaults.launcher, **attrs.asdict(section.defaults.attributes)}
+    own = {name: getattr(section.defaults, name) for name in OWN}
+    defaults = {**own, **attrs.asdict(section.defaults.attributes)}
     return Configured(
         executor=section.executor,
         url=section.url,

@@ -11,26 +11,30 @@ import attrs
 from jpsi.document import Value
 from jpsi.model import ConfigError, JobAttributes, JobSpec
 
+#: The fields of a spec itself that have a default.
+OWN = ("launcher", "environment_setup")
+
 
 @attrs.frozen(slots=True, kw_only=True)
 class SpecDefaults:
     """Values for fields of a spec that are None."""
 
     launcher: str | None = None
+    environment_setup: list[str] | None = None
     #: Of these the duration, the texts and the custom attributes.
     attributes: JobAttributes = attrs.field(factory=JobAttributes)
 
     def over(self, lower: SpecDefaults) -> SpecDefaults:
         """Return these defaults, with what they leave open filled in from a weaker configuration."""
-        launcher = lower.launcher if self.launcher is None else self.launcher
-        return SpecDefaults(launcher=launcher, attributes=_filled_in(self.attributes, lower.attributes))
+        own = {name: getattr(lower if getattr(self, name) is None else self, name) for name in OWN}
+        return SpecDefaults(**own, attributes=_filled_in(self.attributes, lower.attributes))
 
     def filled_in(self, spec: JobSpec) -> JobSpec:
         """Return the spec with these values in its open fields; the spec itself is not changed."""
         if self == SpecDefaults():
             return spec
-        launcher = self.launcher if spec.launcher is None else spec.launcher
-        return attrs.evolve(spec, launcher=launcher, attributes=_filled_in(spec.attributes, self.attributes))
+        own = {name: getattr(self if getattr(spec, name) is None else spec, name) for name in OWN}
+        return attrs.evolve(spec, **own, attributes=_filled_in(spec.attributes, self.attributes))
 
 
 def _filled_in(attributes: JobAttributes, lower: JobAttributes) -> JobAttributes:

@@ -33,8 +33,8 @@ else:
             ".config": "BatchConfig ExecutorConfig",
             ".engine": "Engine EngineSetup InterruptedSubmission Outcomes Preview Recovered Submission",
             ".hookspecs": (
-                "PROJECT SOME_TAG Arrays Capabilities EngineHooks ExecutorHooks ForeignScript LauncherHooks "
-                "ObserverHooks Site SubmitContext TransportHooks hookimpl"
+                "PROJECT SOME_TAG Arrays Capabilities ContainerHooks EngineHooks ExecutorHooks ForeignScript "
+                "LauncherHooks ObserverHooks Site SubmitContext TransportHooks hookimpl"
             ),
             ".job_files": "JobFiles Output OutputPart Progress Stream Streams",
             ".observation": "NOT_OFFERED Failure FailureKind Meaning NotOffered Observation Queue",

@@ -33,6 +33,9 @@ _shell_lines = _must_be(
     "a list of lines of shell",
     lambda it: isinstance(it, tuple) and all(isinstance(line, str) and "\0" not in line for line in it),
 )
+_names = _must_be(
+    "a list of names", lambda it: isinstance(it, tuple) and all(isinstance(name, str) for name in it)
+)
 _duration = _must_be(
     "a timedelta that is not negative", lambda it: isinstance(it, timedelta) and it >= timedelta(0)
 )
@@ -64,6 +67,8 @@ class ExecutorConfig:
     #: Lines of POSIX shell that every job runs before its pre_launch, such as `module load openmpi`.
     #: Variables that they export reach the launcher and the job; if they fail, nothing is launched.
     prologue: tuple[str, ...] = attrs.field(default=(), converter=_lines, validator=_shell_lines)
+    #: The runtime of containers that leave it open; None is the first on the PATH where the job runs.
+    container_runtime: str | None = None
     #: The time that a cancelled job has between the request to end (TERM) and its end (KILL).
     kill_delay: timedelta = attrs.field(default=timedelta(seconds=5), validator=_duration)
     #: The time for which the files of a final job are kept.
@@ -106,6 +111,8 @@ class BatchConfig(ExecutorConfig):
     #: The quota of the user's jobs, waiting or running, in the batch system at a time; `submit` waits until
     #: another fits. None is no limit.
     max_queued: int | None = attrs.field(default=None, validator=attrs.validators.optional(_count))
+    #: The queues for jobs whose `queue_name` is `auto`, the preferred one first; others follow these.
+    queue_order: tuple[str, ...] = attrs.field(default=(), converter=_lines, validator=_names)
     #: True if the work directory is on a network file system, where this machine gets no notice of what other
     #: machines write; None detects it.
     network_files: bool | None = None

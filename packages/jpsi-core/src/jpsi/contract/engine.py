@@ -14,7 +14,7 @@ import attrs
 
 from jpsi.contract.config import ExecutorConfig
 from jpsi.contract.job_files import Streams
-from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
+from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation, Queue
 from jpsi.contract.shell import ShellLine
 from jpsi.contract.transport import Transport
 from jpsi.model import JobSpec, JobStatus, JpsiError, StagingProgress, SubmitException
@@ -96,6 +96,8 @@ class Engine(abc.ABC):
     #: True if `submit_many` sends few requests. `problems` must then not use executable, arguments,
     #: environment and streams of a spec: it is called once for jobs which differ in nothing else.
     is_bulk: ClassVar[bool] = False
+    #: True if it submits jobs again as their attribute `retry` says.
+    retries: ClassVar[bool] = False
 
     @abc.abstractmethod
     def submit(self, submission: Submission) -> str:
@@ -133,6 +135,16 @@ class Engine(abc.ABC):
         which differ in nothing else.
         """
         return []
+
+    def choose_queue(
+        self, spec: JobSpec, queues: Callable[[], Sequence[Queue]]
+    ) -> tuple[JobSpec, Sequence[str]]:
+        """Return a valid spec with a queue in place of `auto`, or else the problems; `queues` returns all.
+
+        Raises:
+            SubmitException: the batch system does not answer.
+        """
+        return spec, ()
 
     def preview(self, submission: Submission) -> Preview | NotOffered:
         """Return what would be submitted; the batch system is not queried about the job's dependencies.
@@ -285,5 +297,8 @@ class EngineSetup:
     #: Called with a job id and the progress of a file of the job that is staged from one machine to another;
     #: by the thread that transfers it.
     staged: Callable[[str, StagingProgress], None] = lambda *_: None
+    #: Returns the submission of another attempt of a job, given its id, the attempt's number and the spec; it
+    #: raises InvalidJobException if the job can never run like this.
+    resubmission: Callable[[str, int, JobSpec], Submission] | None = None
     #: Makes the core's engine for processes of this machine, from this setup.
     process_engine: Callable[[EngineSetup], Engine]

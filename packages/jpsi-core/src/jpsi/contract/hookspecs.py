@@ -27,7 +27,7 @@ from jpsi.contract.job_files import JobFiles
 from jpsi.contract.observation import Failure, NotOffered, Observation, Queue
 from jpsi.contract.shell import Script, ShellLine
 from jpsi.contract.transport import Transport
-from jpsi.model import Dependency, DependencyKind, JobSpec, JobStatus
+from jpsi.model import Container, Dependency, DependencyKind, JobSpec, JobStatus
 
 _T = TypeVar("_T")
 #: The project name under which pluggy knows jpsi.
@@ -434,6 +434,31 @@ class LauncherHooks(Protocol):
 
         A process starts in each slot, numbered through all components in their order. A launcher that does
         not return True never receives such a job.
+        """
+
+
+@_hooks
+class ContainerHooks(Protocol):
+    """The hook of a container runtime (entry-point group `jpsi.containers`, named by the runtime)."""
+
+    def run_container(
+        self,
+        container: Container,
+        command: Sequence[str],
+        inherits: bool,  # noqa: FBT001  hooks are called by keywords
+        user: str,
+    ) -> Command:
+        """Return the command that runs `command` in a container, with its streams, and exits with its code.
+
+        The first word is the runtime's program. In the words and in the environment, `${NAME}` is replaced
+        where the job runs, as in arguments. ValueError if the runtime cannot do what the container asks.
+
+        Args:
+            container: the container, which shows all binds that the job needs.
+            command: the program and its arguments; empty for the command of the image.
+            inherits: True if the program gets the environment of the command as well; it then shares the
+                network with the host. False if it sees as little of the host as possible.
+            user: the numbers of the user and the group that run the job, with a colon between them.
         """
 
 

@@ -216,12 +216,25 @@ _STAGE_IN = _record(("source", "target"), {"source": Value.text, "target": _path
 _STAGE_OUT = _record(
     ("source", "target"), {"source": _path, "target": Value.text, "mode": _MODE, "flags": _FLAGS}
 )
+_BIND = _record(("source",), {"source": Value.text, "target": Value.text, "read_only": Value.boolean})
+_CONTAINER = _record(
+    ("image",),
+    {
+        **dict.fromkeys(("image", "runtime"), Value.text),
+        "binds": _or_null(_each(lambda it: _BIND(it) if isinstance(it.raw, dict) else it.text())),
+        "directory": _or_null(Value.text),
+        "gpu": Value.boolean,
+        "environment": _or_null(Value.free_mapping),
+    },
+)
 _PATHS = ("stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
 #: Fields of JobSpec, in the order in which they are written.
 _SPEC: Mapping[str, _Shape] = {
     "create_directory": Value.boolean,
     "inherit_environment": Value.boolean,
     **dict.fromkeys(_PATHS, _or_null(_path)),
+    "environment_setup": _or_null(_each(Value.text)),
+    "container": _or_null(_CONTAINER),
     "launcher": _or_null(Value.text),
     "stage_in": _or_null(_each(_STAGE_IN)),
     "stage_out": _or_null(_each(_STAGE_OUT)),
@@ -231,7 +244,8 @@ _SPEC: Mapping[str, _Shape] = {
 #: Fields of JobAttributes.
 _ATTRIBUTES: Mapping[str, _Shape] = {
     **dict.fromkeys(JobAttributes.text_names(), _or_null(Value.text)),
-    "warn": Value.anything,  # `problems` checks it
+    "warn": Value.anything,  # checked by `problems`
+    "retry": _or_null(Value.free_mapping),  # checked by the engine
     "after": _or_null(_each(_after)),
 }
 #: Fields of ResourceSpecV1.

@@ -16,7 +16,7 @@ from jpsi.model import JpsiError, PluginError
 from jpsi.registry import describe_error
 
 #: Hooks that may refuse a job, an id, or an output of the batch system with ValueError.
-_MAY_REFUSE = frozenset({"canonical_id", "render_script", "parse_submit"})
+_MAY_REFUSE = frozenset({"canonical_id", "render_script", "parse_submit", "run_container"})
 SPECIFICATION_MARK = f"{PROJECT}_spec"
 
 # Any: whatever plugins implement and return

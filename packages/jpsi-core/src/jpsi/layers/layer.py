@@ -9,21 +9,26 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from jpsi.contract import PROJECT, EngineHooks, ExecutorHooks, LauncherHooks, ObserverHooks, TransportHooks
+from jpsi import contract, registry
+from jpsi.contract import PROJECT, ExecutorHooks, ObserverHooks
 from jpsi.document import did_you_mean
 from jpsi.layers.hook_guard import SPECIFICATION_MARK, Function, HookGuard
 from jpsi.model import PluginError
-from jpsi.registry import ENGINES, LAUNCHERS, OBSERVERS, OVERRIDES, TRANSPORTS, Candidate, load_plugin
+from jpsi.registry import Candidate, load_plugin
 
 #: The specifications of plugins that have other layers.
 LAID_OVER = (ExecutorHooks, ObserverHooks)
 #: By group, the hooks that plugins without other layers may implement, and those that they must.
 SPECIFICATIONS: Mapping[str, tuple[Sequence[type], Sequence[str]]] = {
-    ENGINES: ((EngineHooks,), ("local_transport", "batch_engine", "process_engine", "open_files")),
-    LAUNCHERS: ((LauncherHooks,), ("launch",)),
-    TRANSPORTS: ((TransportHooks,), ("open_transport",)),
-    OVERRIDES: (LAID_OVER, ()),
-    OBSERVERS: (LAID_OVER, ("status_changed",)),
+    registry.ENGINES: (
+        (contract.EngineHooks,),
+        ("local_transport", "batch_engine", "process_engine", "open_files"),
+    ),
+    registry.LAUNCHERS: ((contract.LauncherHooks,), ("launch",)),
+    registry.CONTAINERS: ((contract.ContainerHooks,), ("run_container",)),
+    registry.TRANSPORTS: ((contract.TransportHooks,), ("open_transport",)),
+    registry.OVERRIDES: (LAID_OVER, ()),
+    registry.OBSERVERS: (LAID_OVER, ("status_changed",)),
 }
 _MARK = f"{PROJECT}_impl"
 _VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import attrs
 
 from jpsi.config import Section, SpecDefaults
 from jpsi.config import loader as configuration
-from jpsi.contract import ExecutorConfig, ExecutorHooks, ObserverHooks
+from jpsi.contract import ContainerHooks, ExecutorConfig, ExecutorHooks, ObserverHooks
 from jpsi.layers.layer import implemented
-from jpsi.layers.stack import executor_hooks, executor_layers, lacks_batch, observers
+from jpsi.layers.stack import executor_hooks, executor_layers, hooks_of, lacks_batch, observers
 from jpsi.model import PluginError
-from jpsi.registry import EXECUTORS, Candidate, Plugins, installed
+from jpsi.registry import CONTAINERS, EXECUTORS, Candidate, Plugins, installed
 
 #: The executor if the caller names none and none is configured.
 DEFAULT = "local"
@@ -49,6 +50,12 @@ class Assembly:
         """Raise PluginError, which names all hooks that it lacks, unless it has those for a command line."""
         if self.lacking:
             raise PluginError(f"{self.candidate.label} cannot be used: {lacks_batch(self.lacking)}")
+
+
+def container_runtime(name: str) -> ContainerHooks:
+    """Return the hooks of a container runtime; PluginError if there is none, or it is broken."""
+    candidate = installed(configuration.load().plugin_path).find(CONTAINERS, name)
+    return cast("ContainerHooks", hooks_of(candidate))
 
 
 def assemble(

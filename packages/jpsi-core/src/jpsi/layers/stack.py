@@ -69,7 +69,7 @@ def launcher_of(
 ) -> tuple[Candidate, LauncherHooks]:
     """Return the launcher of this name, and its hooks; PluginError if there is none, or it is broken."""
     candidate = plugins.find(LAUNCHERS, name, constraint)
-    return candidate, cast("LauncherHooks", _hooks(candidate))
+    return candidate, cast("LauncherHooks", hooks_of(candidate))
 
 
 def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Transport) -> Transport:
@@ -83,16 +83,17 @@ def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Tra
     if not scheme or not separator:
         advice = "if it comes from the configuration, correct `url` of the target there"
         raise ConfigError(f"{url!r} is not a URL; a URL looks like ssh://cluster.example.org; {advice}")
-    hooks = cast("TransportHooks", _hooks(plugins.find(TRANSPORTS, scheme)))
+    hooks = cast("TransportHooks", hooks_of(plugins.find(TRANSPORTS, scheme)))
     return hooks.open_transport(url=url, config=config, here=here)
 
 
 def engine_hooks(plugins: Plugins) -> EngineHooks:
     """Return the hooks of the installed engine; PluginError if there is none, or it is broken."""
-    return cast("EngineHooks", _hooks(plugins.find(ENGINES, ENGINE)))
+    return cast("EngineHooks", hooks_of(plugins.find(ENGINES, ENGINE)))
 
 
-def _hooks(candidate: Candidate) -> object:
+def hooks_of(candidate: Candidate) -> object:
+    """Return the relay to a plugin that has no other layers; PluginError if it is broken."""
     return relay([checked(candidate)], SPECIFICATIONS[candidate.group][0])
 
 

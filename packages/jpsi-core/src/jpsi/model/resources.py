@@ -44,6 +44,9 @@ class ResourceSpecV1(ResourceSpec):
     exclusive_node_use: bool = False
     #: Memory for the whole job, in bytes.
     memory: int | None = None
+    #: Instead of that, memory for each core, or for each GPU, in bytes.
+    memory_per_cpu: int | None = None
+    memory_per_gpu: int | None = None
 
     def __attrs_post_init__(self) -> None:
         counts = self.process_count, self.node_count, self.processes_per_node
@@ -100,6 +103,17 @@ class ResourceSpecV1(ResourceSpec):
         if self.processes_per_node is not None:
             return self.processes_per_node
         return -(-self.computed_process_count // self.computed_node_count)
+
+    @property
+    def computed_memory(self) -> int | None:
+        """The bytes of memory for the whole job, given or computed.
+
+        >>> ResourceSpecV1(process_count=4, cpu_cores_per_process=2, memory_per_cpu=10).computed_memory
+        80
+        """
+        per_process = (self.cpu_cores_per_process or 1) * (self.memory_per_cpu or 0)
+        per_process += (self.gpu_cores_per_process or 0) * (self.memory_per_gpu or 0)
+        return self.memory or self.computed_process_count * per_process or None
 
 
 def _components(value: Any) -> Any:  # noqa: ANN401  whatever was assigned

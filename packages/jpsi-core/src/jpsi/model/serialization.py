@@ -16,7 +16,7 @@ import attrs
 
 from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
-from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.model.spec import Container, JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 
 #: The only field of resources of several kinds.
 COMPONENTS = "components"
@@ -135,6 +135,10 @@ _CODECS: Mapping[str, _Codec] = {
     **dict.fromkeys(_PATHS, (str, Path)),
     "resources": (encode_resources, decode_resources),
     "attributes": (encode_attributes, decode_attributes),
+    "container": (
+        lambda it: attrs.asdict(it, filter=lambda field, value: value != field.default),
+        lambda it: Container(**it),
+    ),
     "stage_in": _each(_encode_staged, lambda plain: StageIn(**_decoded(plain))),
     "stage_out": _each(_encode_staged, lambda plain: StageOut(**_decoded(plain))),
     "cleanup": _each(str, Path),
@@ -142,6 +146,7 @@ _CODECS: Mapping[str, _Codec] = {
     "flags": (encode_flags, decode_flags),
     "mode": (operator.attrgetter("value"), StagingMode),
     "duration": (timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
+    "retry": (lambda it: {str(name): number for name, number in it.items()}, dict),
     "after": _each(
         _encode_after, lambda it: it if isinstance(it, str) else Dependency(it["job"], it["kind"])
     ),

@@ -9,13 +9,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path, PurePath
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import attrs
 
 from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
 
+_BIND = re.compile(r"([^:]+)(?::(?!r[ow]$)([^:]+))?(?::(ro|rw))?")
+#: The events of which a job can send mail: its start, any end of it, and an end that is not well.
+MAIL_EVENTS = ("begin", "end", "fail")
+_MAIL = re.compile(r"(?:(?P<events>[a-z,]+):)?(?P<address>[A-Za-z0-9][\w.+-]*(?:@[\w.-]+)?)", re.ASCII)
 _LICENSE = re.compile(r"(?P<name>[A-Za-z][\w.@-]*)(?::(?P<count>[1-9][0-9]{0,8}))?", re.ASCII)
 
 
@@ -100,14 +104,65 @@ class StageOut:
     mode: StagingMode = StagingMode.COPY
 
 
+@attrs.define(slots=True, unsafe_hash=True)
+class Bind:
+    """A file or directory of the host that a container shows at a path of its own."""
+
+    #: Its path on the host; `${NAME}` is replaced as in arguments, here and in `target`.
+    source: str = attrs.field(converter=_location)
+    #: Its path in the container; by default that on the host.
+    target: str = attrs.field(
+        default=attrs.Factory(lambda self: self.source, takes_self=True), converter=_location
+    )
+    read_only: bool = False
+
+
+def _binds(values: Sequence[Bind | str | Mapping[str, Any]] | None) -> list[Bind] | None:
+    # as texts `SOURCE[:TARGET][:ro]` and as a document has them
+    return [_bind(it) for it in values] if isinstance(values, list | tuple) else cast("None", values)
+
+
+def _bind(value: Bind | str | Mapping[str, Any]) -> Bind:
+    if isinstance(value, str) and (match := _BIND.fullmatch(value)):
+        source, target, mode = match.groups()
+        return Bind(source, target or source, mode == "ro")
+    return Bind(**value) if isinstance(value, Mapping) else cast("Bind", value)
+
+
+@attrs.define(slots=True)
+class Container:
+    """A container that the processes of a job run in; each starts one.
+
+    The job's directory is visible in it, at the same path. The program also gets the variables of
+    `JobSpec.environment`, and all others of the job's environment unless `inherit_environment` is False;
+    then it sees little else of the host, either.
+    """
+
+    #: The image: a path, or a name such as `docker://debian@sha256:...`, as the runtime takes it.
+    image: str = attrs.field(converter=_location)
+    #: The runtime: `apptainer`, `singularity`, `podman`, `charliecloud`, `docker`, or a plugin's; `auto` is
+    #: the configured one, or the first of these on the PATH where the job runs.
+    runtime: str = "auto"
+    #: Files and directories to show in the container; a text is `SOURCE[:TARGET][:ro]`.
+    binds: list[Bind] | None = attrs.field(default=None, converter=_binds)
+    #: The working directory in the container; None is the job's directory.
+    directory: str | None = attrs.field(default=None, converter=_location)
+    #: True to make the GPUs of the host visible.
+    gpu: bool = False
+    #: Variables to set in the container alone, such as PATH; `${NAME}` is one of the host.
+    environment: dict[str, str | None] | None = attrs.field(default=None, converter=_environment)
+
+
 @attrs.define(slots=True, init=False)
 class JobAttributes:
     """Properties of a job for the batch system, apart from the resources it needs."""
 
+    #: The `queue_name` of a job for which jpsi chooses the queue.
+    AUTO_QUEUE: ClassVar[str] = "auto"
     #: The walltime of the job. None means the target's default (10 minutes on batch systems, no limit on
     #: `local`); zero means no limit.
     duration: timedelta | None
-    #: The queue or partition; None lets the batch system choose.
+    #: The queue or partition; None lets the batch system choose, and `auto` lets jpsi choose one that fits.
     queue_name: str | None
     #: The project or account that is charged; also available as `account`.
     project_name: str | None
@@ -115,9 +170,19 @@ class JobAttributes:
     reservation_id: str | None
     #: The licenses that the job needs, as names with counts: `matlab:2,abaqus`; without a count it is one.
     licenses: str | None
+    #: The quality of service; it decides on priority and limits.
+    qos: str | None
+    #: The kind of the GPUs, as the batch system names it, such as `a100`; a job without GPUs needs none.
+    gpu_type: str | None
+    #: The address to which the batch system sends mail when the job ends, `ann@example.org`; or events of
+    #: `MAIL_EVENTS` and the address, `begin,end:ann@example.org`.
+    mail: str | None
     #: A warning before the end: a signal, and how many seconds before the end of its walltime the job gets
     #: it, as in `("USR1", 60)`.
     warn: tuple[str, float] | None
+    #: How often the job is submitted again for which reason or after which exit code, and how its requests
+    #: grow, as in `{"out_of_memory": 3, "grow_memory": 2, 75: 1}`; the guide has all keys.
+    retry: dict[Any, Any] | None
     #: The dependencies: jobs that must have ended before this one starts, each a `Dependency`; a Job or a
     #: native id alone must be COMPLETED. A Job must have been submitted, to the same batch system.
     after: list[Dependency | OtherJob | str] | None
@@ -135,7 +200,11 @@ class JobAttributes:
         account: str | None = None,
         reservation_id: str | None = None,
         licenses: str | None = None,
+        qos: str | None = None,
+        gpu_type: str | None = None,
+        mail: str | None = None,
         warn: tuple[str, float] | list[Any] | None = None,
+        retry: dict[Any, Any] | None = None,
         after: list[Dependency | OtherJob | str] | None = None,
         custom_attributes: dict[str, Any] | None = None,
         user: dict[str, Any] | None = None,
@@ -147,8 +216,13 @@ class JobAttributes:
         self.project_name = account if project_name is None else project_name
         self.reservation_id = reservation_id
         self.licenses = licenses
+        self.qos = qos
+        self.gpu_type = gpu_type
+        self.mail = mail
         # what was read from JSON, or copied, is a list
         self.warn = tuple(warn) if isinstance(warn, list) else warn
+        # a document has texts for keys
+        self.retry = {str(name): it for name, it in retry.items()} if isinstance(retry, dict) else retry
         self.after = after
         self.custom_attributes = custom_attributes
         self.user = user
@@ -169,6 +243,23 @@ class JobAttributes:
                 raise ValueError(msg)
             counts[match["name"]] += int(match["count"] or 1)
         return counts
+
+    def mail_request(self) -> tuple[Sequence[str], str | None]:
+        """Return the events that send mail, and its address, if any; ValueError if `mail` has another form.
+
+        >>> JobAttributes(mail="ann@example.org").mail_request()
+        (('end',), 'ann@example.org')
+        """
+        if self.mail is None:
+            return (), None
+        match = _MAIL.fullmatch(self.mail)
+        asked = set() if match is None else set((match["events"] or "end").split(","))
+        if match is None or not asked <= {*MAIL_EVENTS}:
+            form = f"an address, or {','.join(MAIL_EVENTS)} (or some of these), a colon and an address"
+            raise ValueError(f"attributes.mail must be {form}, not {self.mail!r}")
+        if "end" in asked:
+            asked.discard("fail")
+        return tuple(it for it in MAIL_EVENTS if it in asked), match["address"]
 
     @property
     def account(self) -> str | None:
@@ -229,10 +320,15 @@ class JobSpec:
     stdout_path: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
     #: The file to write standard error to; None is a file in jpsi's own folder of the job.
     stderr_path: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
+    #: The parts of the job's environment, which are set up in this order before pre_launch: `module:gcc/12`,
+    #: `conda:NAME`, `venv:DIRECTORY`, `spack:SPEC`, and `source:FILE`, a POSIX shell script.
+    environment_setup: list[str] | None = attrs.field(default=None, kw_only=True)
     #: A POSIX shell script that is sourced once, before anything is launched.
     pre_launch: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
     #: A POSIX shell script that is sourced once, after every process has ended.
     post_launch: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
+    #: The container to run in; None runs the program on the host. Launchers and scripts run outside of it.
+    container: Container | None = attrs.field(default=None, kw_only=True)
     #: The launcher's name; None lets the executor choose.
     launcher: str | None = attrs.field(default=None, kw_only=True)
     resources: ResourceSpec | None = attrs.field(default=None, kw_only=True)
@@ -247,7 +343,10 @@ class JobSpec:
 
 
 # The classes of a spec and of its parts.
-_PARTS = (JobSpec, JobAttributes, StageIn, StageOut, ResourceSpecV1, HeterogeneousResources)
+_PARTS = (
+    *(JobSpec, JobAttributes, Container, Bind, StageIn, StageOut),
+    *(ResourceSpecV1, HeterogeneousResources),
+)
 
 
 def copy_spec(spec: JobSpec) -> JobSpec:

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,24 @@ import attrs
 
 from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_native_id
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
-from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.model.spec import (
+    Bind,
+    Container,
+    JobAttributes,
+    JobSpec,
+    StageIn,
+    StageOut,
+    StageOutFlags,
+    StagingMode,
+)
 from jpsi.model.variable_references import expand
 
 #: The signals that batch systems and users send to a job, to end it or to notify it.
 SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
 #: The form of an environment variable's name (POSIX 8.1, the names a shell can handle).
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+_SETUP = re.compile(r"(module|conda|venv|spack|source):[^-\n][^\n]*")
 
 # Yields the problems of a value, given its name for messages.
 _Check = Callable[[str, Any], Iterator[str]]
@@ -229,6 +241,23 @@ def _variables(where: str, environment: Mapping[object, object]) -> Iterator[str
             yield from _text(f"{where}[{name!r}]", value)
 
 
+def _image(where: str, image: str) -> Iterator[str]:
+    if not image or image.startswith("-"):
+        yield f"{where} must be a path or the name of an image, not {image!r}"
+
+
+def _container_path(where: str, path: str) -> Iterator[str]:
+    if not path.startswith(("/", "${")):
+        yield f"{where} must be absolute, or begin with a variable such as ${{HOME}}, not {path!r}"
+
+
+def _setup(where: str, value: object) -> Iterator[str]:
+    yield from _text(where, value)
+    if isinstance(value, str) and not _SETUP.fullmatch(value):
+        forms = "module:NAME, conda:NAME, venv:DIRECTORY, spack:SPEC or source:FILE"
+        yield f"{where} must be {forms}, not {value!r}"
+
+
 def _duration(where: str, duration: timedelta) -> Iterator[str]:
     if duration < timedelta(0):
         yield f"{where} must not be negative, but is {duration}"
@@ -255,6 +284,10 @@ def _count(least: int) -> _Check:
 
 
 def _contradictions(where: str, resources: ResourceSpecV1) -> Iterator[str]:
+    if len(given := [name for name in _MEMORY if getattr(resources, name) is not None]) > 1:
+        yield f"{where}: give only one of {' and '.join(given)}"
+    if resources.memory_per_gpu is not None and not resources.gpu_cores_per_process:
+        yield f"{where}.memory_per_gpu: the job has no GPUs; set gpu_cores_per_process"
     nodes, processes, per_node = resources.node_count, resources.process_count, resources.processes_per_node
     if nodes is None or processes is None:
         return
@@ -309,20 +342,23 @@ def _json(where: str, value: object, depth: int = 0) -> Iterator[str]:
 
 
 _path = _must_be(Path, "a path", _path_text)
+_absolute = _must_be(str, "text", lambda where, it: chain(_text(where, it), _container_path(where, it)))
 _boolean = _must_be(bool, "True or False")
 _flags = _must_be(StageOutFlags, "StageOutFlags")
 _mode = _must_be(StagingMode, "a StagingMode")
 _mapping = _must_be(dict, "a mapping", _json)
 
+_MEMORY = ("memory", "memory_per_cpu", "memory_per_gpu")
 # The fields for which None is no value.
 _NEEDED = frozenset(
     {"executable", "inherit_environment", "create_directory", "attributes", "exclusive_node_use"}
-    | {"cleanup_flags", "source", "target", "mode", "flags"}
+    | {"cleanup_flags", "source", "target", "mode", "flags", "image", "runtime", "read_only", "gpu"}
 )
 _ATTRIBUTES: Mapping[str, _Check] = {
     "duration": _must_be(timedelta, "a timedelta", _duration),
     **dict.fromkeys(JobAttributes.text_names(), _text),
     "warn": _must_be((list, tuple), "a signal and seconds", _warning),
+    "retry": _must_be(dict, "a mapping"),  # the engine checks what is in it
     "after": _list_of("jobs, native ids and Dependency", _dependency),
     "custom_attributes": _mapping,
     "user": _mapping,
@@ -333,11 +369,20 @@ _RESOURCES: Mapping[str, _Check] = {
     "processes_per_node": _count(1),
     "cpu_cores_per_process": _count(1),
     "gpu_cores_per_process": _count(0),
-    "memory": _count(1),
+    **dict.fromkeys(_MEMORY, _count(1)),
     "exclusive_node_use": _boolean,
 }
 _STAGE_IN = {"source": _text, "target": _path, "mode": _mode}
 _STAGE_OUT = {"source": _path, "target": _text, "mode": _mode, "flags": _flags}
+_BIND = {"source": _absolute, "target": _absolute, "read_only": _boolean}
+_CONTAINER: Mapping[str, _Check] = {
+    "image": _must_be(str, "text", lambda where, it: chain(_text(where, it), _image(where, it))),
+    "runtime": _text,
+    "binds": _list_of("Bind", _must_be(Bind, "SOURCE[:TARGET][:ro]", _fields(_BIND))),
+    "directory": _absolute,
+    "gpu": _boolean,
+    "environment": _must_be(Mapping, "a mapping of names to texts", _variables),
+}
 _SPEC: Mapping[str, _Check] = {
     "executable": lambda where, it: iter([f"{where} is missing"]) if it in (None, "") else _text(where, it),
     "arguments": _list_of("texts", _text),
@@ -350,6 +395,8 @@ _SPEC: Mapping[str, _Check] = {
     "stdin_path": _path,
     "stdout_path": _path,
     "stderr_path": _path,
+    "environment_setup": _list_of("texts", _setup),
+    "container": _must_be(Container, "a Container", _fields(_CONTAINER)),
     "pre_launch": _path,
     "post_launch": _path,
     "environment": _must_be(Mapping, "a mapping of names to texts", _variables),

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "NOT_OFFERED", "RANK_VARIABLES", "Arrays", "BatchConfig", "BytesResult", "BytesTransport",
-    "Capabilities", "Command", "CommandResult", "ConfigError", "CustomOptions", "Dependency",
+    "NOT_OFFERED", "RANK_VARIABLES", "Arrays", "BatchConfig", "Bind", "BytesResult", "BytesTransport",
+    "Capabilities", "Command", "CommandResult", "ConfigError", "Container", "ContainerHooks",
+    "CustomOptions", "Dependency",
     "DependencyKind", "Directive", "Evidence", "ExecutorConfig", "ExecutorHooks", "Failure", "FailureKind",
     "FileTransport", "ForeignScript", "HeterogeneousResources", "InvalidJobException", "JobAttributes",
     "JobSpec", "JobState", "JpsiError", "LauncherHooks", "LineTransport", "Lines", "Meaning", "NotOffered",

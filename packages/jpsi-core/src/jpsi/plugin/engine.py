@@ -26,6 +26,7 @@ __all__ = [
     "Stream",
     "Submission",
     "assemble",
+    "container_runtime",
     "decode",
     "dependencies",
     "door",

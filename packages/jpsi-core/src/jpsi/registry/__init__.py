@@ -6,6 +6,7 @@ the plugin path under private names.
 
 from jpsi.registry.candidate import (
     BARS,
+    CONTAINERS,
     ENGINES,
     EXECUTORS,
     FAKES,

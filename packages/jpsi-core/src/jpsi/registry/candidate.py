@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+CONTAINERS = "jpsi.containers"
 EXECUTORS = "jpsi.executors"
 LAUNCHERS = "jpsi.launchers"
 OBSERVERS = "jpsi.observers"
@@ -12,7 +13,7 @@ TRANSPORTS = "jpsi.transports"
 FAKES = "jpsi.fakes"
 ENGINES = "jpsi.engines"
 BARS = "jpsi.bars"
-GROUPS = (EXECUTORS, LAUNCHERS, TRANSPORTS, OVERRIDES, OBSERVERS, FAKES, ENGINES)
+GROUPS = (EXECUTORS, LAUNCHERS, CONTAINERS, TRANSPORTS, OVERRIDES, OBSERVERS, FAKES, ENGINES)
 
 
 def kind(group: str) -> str:

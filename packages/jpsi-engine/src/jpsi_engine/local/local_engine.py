@@ -43,14 +43,22 @@ from jpsi_engine.runner import (
     ProcessFrame,
     Run,
     WalltimeWarning,
+    container_commands,
+    container_problems,
     job_shell,
     local_problems,
     render_runner,
     resolve_streams,
     warning_problems,
 )
-from jpsi_engine.scheduler import SubmissionCancelled, SubmitQueue, not_admitted_error
-from jpsi_engine.verdict import CANCEL, datetime_from_ns, has_exit_marker, never_ran_status
+from jpsi_engine.scheduler import RetryLoop, SubmissionCancelled, SubmitQueue, not_admitted_error
+from jpsi_engine.verdict import (
+    CANCEL,
+    datetime_from_ns,
+    has_exit_marker,
+    never_ran_status,
+    retry_problems,
+)
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +75,8 @@ class LocalEngine(Engine):
         ConfigError: other users can change a directory on the path to the work directory.
     """
 
+    retries = True
+
     def __init__(self, setup: EngineSetup) -> None:
         self._setup = setup
         self._shell = setup.config.shell_command
@@ -76,8 +86,13 @@ class LocalEngine(Engine):
         host.check_way(folder, spool.WORK_DIRECTORY)
         self._spool = spool.Spool(folder / platform.node())
         self._submit_queue = SubmitQueue()
+        self._retry_loop = RetryLoop(self, self._spool, setup)
         self._supervisor = Supervisor(
-            self._spool, setup.config.kill_delay, setup.publish, self._submit_queue.recheck
+            self._spool,
+            setup.config.kill_delay,
+            setup.publish,
+            self._submit_queue.recheck,
+            self._retry_loop.add,
         )
         self._slots = Slots(self._spool.root, setup.config.max_active)
         self._lock = threading.Lock()
@@ -86,7 +101,8 @@ class LocalEngine(Engine):
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
         found = [*array_problems(spec), *local_problems(spec, self._shell[0])]
-        found += warning_problems(spec, self._setup.config)
+        found += [*warning_problems(spec, self._setup.config), *container_problems(spec, self._setup.config)]
+        found += retry_problems(spec)
         most = self._slots.count
         if most is not None and (needed := core_count(spec.resources)) > most:
             found.append(f"it needs {needed} cores, and max_active of this executor is {most}")
@@ -242,6 +258,7 @@ class LocalEngine(Engine):
             prologue=self._setup.config.prologue,
             frame=ProcessFrame(*filter(None, [umask])),
             warning=WalltimeWarning.of(spec, self._setup.config),
+            containers=container_commands(spec, self._setup.config),
         )
 
     def preview(self, submission: Submission) -> Preview:
@@ -365,6 +382,12 @@ class LocalEngine(Engine):
             # the job was cancelled before it began, which counts as its end
             self._spool.finish(job_id, intent.attempt, spool.encode_status(never_ran_status()))
             return None
+        else:
+            retried = self._spool.last_retried(job_id, intent.attempt)
+            ended = None if retried is None else self._spool.intent(job_id, retried[0])
+            if ended is not None:
+                # the attempt after it never ran
+                return self._recover(ended)
         return Recovered(
             job_id=job_id,
             attempt=intent.attempt,
@@ -413,6 +436,8 @@ class LocalEngine(Engine):
         if job is not None:
             with host.convert_os_errors(f"job {job_id} could not be cancelled"):
                 self._supervisor.stop(job, CANCEL)
+        else:
+            self._retry_loop.cancel(job_id)
 
     def hold(self, job_id: str) -> None:
         """Raise, as holding is not offered; see `jpsi.plugin.engine.Engine`."""

@@ -53,9 +53,12 @@ def program_of(run: Run, umask: int, inherited: Mapping[str, str]) -> Program | 
     is_plain = (
         list(run.launch) == _SINGLE
         and spec.inherit_environment
+        and spec.container is None
         and not (run.sources_scripts or run.starts_processes or run.nodes or run.plan or run.uses_home)
         and not (run.preparations or run.post_launch or spec.create_directory or spec.stdin_path)
         and not umask & _OWNER
+        # a shell appends to the output of earlier attempts
+        and run.attempt == 1
     )
     # a shell takes `..` for the directory before, also behind a link
     if not is_plain or ".." in run.directory.split("/") or executable.startswith("-") or "=" in executable:

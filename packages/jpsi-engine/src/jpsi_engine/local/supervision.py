@@ -27,12 +27,14 @@ from jpsi_engine.local import exits
 from jpsi_engine.local.exits import Exit
 from jpsi_engine.local.starter import ProgramEnd, StartedProgram
 from jpsi_engine.runner import add_failure_details
-from jpsi_engine.spool import Spool, decode_status, encode_status
+from jpsi_engine.spool import RETRY_KEY, Spool, decode_status, encode_status, record_end
 from jpsi_engine.verdict import TIMEOUT, Marker, ProcessEnd, Stop, has_exit_marker, judge_process
 
 log = logging.getLogger(__name__)
 
 _SESSION_POLL_SECONDS = 0.05
+# Between two writes of the end of an attempt, if the disk is full.
+_RECORD_SECONDS = 5.0
 
 
 @attrs.define(slots=True, eq=False)
@@ -80,13 +82,16 @@ class Supervisor:
         spool: the files of the jobs.
         kill_delay: the time from TERM to KILL.
         publish: called with the id and each status of a job.
-        ended: called after the end of a job was published.
+        ended: called after the end of a job, or of an attempt that another follows.
+        retried: called with a job that is to be submitted again, and the record of its end.
     """
 
     _spool: Spool
     _kill_delay: timedelta
     _publish: Callable[[str, JobStatus], None]
     _ended: Callable[[], None]
+    #: Called with a job that is to be submitted again, and the record of its end; under the lock of all jobs.
+    _retried: Callable[[str, Mapping[str, Any]], None] = lambda *_: None
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _jobs: dict[str, SupervisedProcess] = attrs.field(factory=dict, init=False)
 
@@ -267,13 +272,39 @@ class Supervisor:
         return True
 
     def _finish(self, job: SupervisedProcess, status: JobStatus) -> None:
+        content: Mapping[str, Any] | None = None
+        if job.has_runner and self._spool.may_be_retried(job.spool_id, job.attempt):
+            try:
+                content = self._spool.read_final(job.spool_id, job.attempt)
+                content = content or record_end(
+                    self._spool, job.spool_id, job.attempt, status, started=job.started
+                )
+                status = decode_status(content)
+            except FileNotFoundError:
+                log.warning("job %s is not submitted again: its folder was removed", job.job_id)
+            except OSError as e:
+                # without the record no attempt may follow
+                self._spool.retry_writer.failed(e)
+                exits.shared_watch().call_later(_RECORD_SECONDS, self._finish, job, status)
+                return
+        # who has attached to a process follows that alone
+        is_retried = content is not None and bool(content.get(RETRY_KEY)) and job.job_id == job.spool_id
         with self._lock:
             if self._jobs.get(job.job_id) is not job:
                 return
+            if is_retried and content is not None:
+                self._retried(job.job_id, content)
             del self._jobs[job.job_id]
+        if is_retried:
+            self._ended()
+            return
         if TIME_SOURCE not in status.metadata:
             status = timed(status, "marker" if status.evidence is Evidence.MARKER else "observation")
-        if job.has_runner and (job.stop is not None or status.evidence is not Evidence.MARKER):
+        if (
+            content is None
+            and job.has_runner
+            and (job.stop is not None or status.evidence is not Evidence.MARKER)
+        ):
             content = encode_status(status)
             finish = functools.partial(self._spool.finish, job.spool_id, job.attempt, content)
             self._spool.retry_writer.write(f"the end of job {job.job_id}", finish)

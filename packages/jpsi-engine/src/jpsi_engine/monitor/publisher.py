@@ -11,8 +11,9 @@ import json
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import attrs
 
@@ -20,13 +21,15 @@ from jpsi import JobStatus
 from jpsi.plugin import Evidence, JobState, Observation
 from jpsi_engine.runner import add_failure_details
 from jpsi_engine.scheduler import Absence, Backend, JobView, is_final
-from jpsi_engine.spool import Spool, decode_status, encode_status
+from jpsi_engine.spool import RETRY_KEY, Spool, decode_status, encode_status, record_end
 from jpsi_engine.verdict import Facts, Marker, Stop, active_status, is_conclusive, judge
 
 log = logging.getLogger(__name__)
 
 #: So many complete snapshots of the queue in a row must leave a job out before it counts as gone.
 ANSWERS = 2
+# The codes of all failures.
+_ALL_CODES = range(1, 256)
 # So long must the queue leave out a job that the accounting calls waiting or running.
 _CONTRADICTED_SECONDS = 3600.0
 
@@ -93,6 +96,8 @@ class Publisher:
     #: Returns how many of the seconds between two times count, where the jobs cannot be observed all the
     #: time.
     counted_seconds: Callable[[float, float], float] = attrs.field(default=_all_seconds, init=False)
+    #: Called with a job that is to be submitted again, and the record of its end; under the lock of all jobs.
+    retried: Callable[[str, Mapping[str, Any]], None] = attrs.field(default=lambda *_: None, init=False)
     #: Returns True if the end of a job must not be published before the caller calls `end`.
     is_held: Callable[[JobView, JobStatus], bool] = attrs.field(default=_is_never_held, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
@@ -167,7 +172,14 @@ class Publisher:
 
     def is_conclusive(self, job: JobView) -> bool:
         """Return True if the markers of a job say all that there is to know about how it ended."""
-        return is_conclusive(job.markers, self._backend.requeue_exit_codes, job.stop)
+        return is_conclusive(job.markers, self._provisional_codes(job), job.stop)
+
+    def _provisional_codes(self, job: JobView) -> Collection[int]:
+        """Return the exit codes of a job after which the batch system may know more of its end."""
+        if job.may_be_retried is None:
+            job.may_be_retried = job.has_runner and self._spool.may_be_retried(job.spool_id, job.attempt)
+        # a job may end by itself after the system has taken the memory of one of its processes
+        return _ALL_CODES if job.may_be_retried else self._backend.requeue_exit_codes
 
     def judge(self, job: JobView, now: float) -> None:
         """Publish the status that follows from all that is known of a job."""
@@ -207,7 +219,7 @@ class Publisher:
             now=datetime.now(UTC),
             has_runner=job.has_runner,
             markers=job.markers,
-            requeue_exit_codes=self._backend.requeue_exit_codes,
+            requeue_exit_codes=self._provisional_codes(job),
             stop=job.stop,
             queued=job.queued,
             accounted=job.accounted,
@@ -269,23 +281,55 @@ class Publisher:
         return status is not None and status.final and status.evidence is Evidence.ABSENCE
 
     def _end(self, job: JobView, status: JobStatus) -> None:
-        """Publish the end of a job: the one that the spool holds already, otherwise this one."""
-        content = self._spool.read_final(job.spool_id, job.attempt) if job.has_runner else None
-        if content is None:
-            status = add_failure_details(self._spool, job.spool_id, job.attempt, status)
-        else:
-            status = decode_status(content)
+        """Publish the end of a job, or have it submitted again, as the record says that the spool holds.
+
+        If it holds none, it is this end.
+        """
+        started = active_status(job.markers)
+        try:
+            content = self._record(job, status, started)
+        except OSError as e:
+            # without the record no attempt may follow; the job is judged again
+            self._spool.retry_writer.failed(e)
+            return
+        # who has attached to a native id follows that alone
+        is_retried = content is not None and bool(content.get(RETRY_KEY)) and job.job_id == job.spool_id
         with self._lock:
             if self._jobs.get(job.job_id) is not job:
                 return
+            if content is not None and is_retried:
+                self.retried(job.job_id, content)
             del self._jobs[job.job_id]
-        if content is None:
-            self._write(job, status)
-        started = active_status(job.markers)
         if started is not None:
             # the job was too quick to be observed running; its runner has noted when it began
             self._outbox.put(job.job_id, started)
-        self._outbox.put(job.job_id, status)
+        if is_retried:
+            return
+        if content is None:
+            status = add_failure_details(self._spool, job.spool_id, job.attempt, status)
+            self._write(job, status)
+        self._outbox.put(job.job_id, status if content is None else decode_status(content))
+
+    def _record(self, job: JobView, status: JobStatus, started: JobStatus | None) -> Mapping[str, Any] | None:
+        """Return the record of the end of a job that the spool holds; None if there is none.
+
+        If another attempt may follow, the record is written first.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        if not job.has_runner:
+            return None
+        content = self._spool.read_final(job.spool_id, job.attempt)
+        if content is not None or not self._spool.may_be_retried(job.spool_id, job.attempt):
+            return content
+        status = add_failure_details(self._spool, job.spool_id, job.attempt, status)
+        began = None if started is None else started.time
+        try:
+            return record_end(self._spool, job.spool_id, job.attempt, status, began)
+        except FileNotFoundError:
+            log.warning("job %s is not submitted again: its folder was removed", job.job_id)
+            return None
 
     def _write(self, job: JobView, status: JobStatus) -> None:
         # A process that does not know the site's requeue codes yet takes no failure from markers alone. The

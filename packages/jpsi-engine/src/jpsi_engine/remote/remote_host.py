@@ -41,11 +41,11 @@ from jpsi_engine.remote.ownership import parse_unsafe
 from jpsi_engine.remote.stage_out import StageOutLoop
 from jpsi_engine.remote.staging_transfer import StagingTransfer
 from jpsi_engine.remote.submission import RemoteJobFolder, RemoteOutcome, RemoteSubmission
-from jpsi_engine.runner import MAX_DETAIL_BYTES, launcher_log
+from jpsi_engine.runner import LOGGED_PHASES, MAX_DETAIL_BYTES, launcher_log
 from jpsi_engine.spool import FOUND, REVOKED, Claim, JobAttempt, Layout, Spool
 from jpsi_engine.submission import RunHost, TakenError, UnsentError
 from jpsi_engine.transfer import open_job_files
-from jpsi_engine.verdict import LAUNCH, Marker, parse_exit_phase
+from jpsi_engine.verdict import Marker, parse_exit_phase
 
 log = logging.getLogger(__name__)
 
@@ -310,7 +310,7 @@ class RemoteHost(RunHost):
 
     def fetch_launcher_log(self, marker: Marker) -> None:
         """Fetch the output of a launcher whose failure a marker reports; never raises."""
-        if parse_exit_phase(marker.detail) != LAUNCH:
+        if parse_exit_phase(marker.detail) not in LOGGED_PHASES:
             return
         name = launcher_log(f"jobs/{marker.job_id}", marker.attempt)
         try:

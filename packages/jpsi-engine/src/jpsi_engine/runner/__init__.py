@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from jpsi_engine.runner import arrays, staging
     from jpsi_engine.runner.arrays import *
     from jpsi_engine.runner.claim_and_markers import *
+    from jpsi_engine.runner.containers import *
     from jpsi_engine.runner.failure_details import *
     from jpsi_engine.runner.output_paths import *
     from jpsi_engine.runner.own_variables import *
@@ -21,7 +22,8 @@ else:
         __name__,
         {
             ".arrays": "ElementForm ElementFrame element_blocks element_text render_array_runner",
-            ".failure_details": "MAX_DETAIL_BYTES add_failure_details",
+            ".containers": "container_commands container_problems",
+            ".failure_details": "LOGGED_PHASES MAX_DETAIL_BYTES add_failure_details",
             ".claim_and_markers": "BatchFrame Frame ProcessFrame",
             ".output_paths": "resolve_streams",
             ".own_variables": "JOB_ID OWN_VARIABLES",

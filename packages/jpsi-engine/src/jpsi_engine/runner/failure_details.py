@@ -28,6 +28,8 @@ _FIELDS_AT_FAULT = {
     exit_phases.PRE_LAUNCH: "pre_launch",
 }
 
+#: The phases of which the launcher's log says why they failed.
+LOGGED_PHASES = (exit_phases.LAUNCH, exit_phases.ENVIRONMENT_SETUP)
 #: The bytes at the end of an error output that become a message.
 MAX_DETAIL_BYTES = 4096
 
@@ -43,7 +45,7 @@ def add_failure_details(spool: Spool, job_id: str, attempt: int, status: JobStat
     phase = status.metadata.get("phase", "")
     if status.reason is Reason.LOST and spool.has_begun(job_id, attempt):
         cause = f"it began to run, and left no exit marker in {spool.events}"
-    elif phase == exit_phases.LAUNCH:
+    elif phase in LOGGED_PHASES:
         # here and below: listing jobs renders no script, and most ends need none of these files
         from jpsi_engine.runner.script import launcher_log  # noqa: PLC0415
 

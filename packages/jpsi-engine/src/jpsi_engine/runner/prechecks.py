@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jpsi.plugin import JobSpec
+from jpsi_engine.runner.environment_setup import script_path
 
 _CHECK_SECONDS = 10
 # The kernel reads no more of the first line.
@@ -78,6 +79,12 @@ def local_problems(spec: JobSpec, shell: str) -> list[str]:
         path = expand_home(script)
         if not _is_staged_in(path, spec, directory or Path(current or "/")):
             problems += _script_problems(name, (directory or Path()) / path, shell)
+    for entry in spec.environment_setup or ():
+        sourced = script_path(entry)
+        if sourced is not None and not _is_staged_in(sourced, spec, directory or Path(current or "/")):
+            file = (directory or Path()) / expand_home(sourced)
+            if not os.path.isfile(file) or not os.access(file, os.R_OK):  # noqa: PTH113  never raises
+                problems.append(f"environment_setup {entry!r}: {str(file)!r} is not a readable file")
     named = {tuple(_interpreter((directory or Path()) / expand_home(it))) for it in _scripts(spec).values()}
     if len(named - {()}) > 1:
         problems.append("pre_launch and post_launch name different shells in their first lines")

@@ -11,13 +11,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from jpsi.plugin import ShellLine, word
-from jpsi_engine.runner import clean_environment, own_variables, staging, streams
+from jpsi_engine.runner import clean_environment, environment_setup, own_variables, staging, streams
 from jpsi_engine.runner.claim_and_markers import JOB_UMASK, PRIVATE_UMASK
 from jpsi_engine.runner.script_input import HOME, Run, home_path_word
 from jpsi_engine.runner.spec_environment import CommandLines, ProcessStarter
 from jpsi_engine.runner.walltime_warning import note_start
 from jpsi_engine.spool import attempt_file
-from jpsi_engine.verdict import DIRECTORY, LAUNCH, NODES, POST_LAUNCH, PROLOGUE, RAN, SETUP_CODE, STDIN
+from jpsi_engine.verdict import (
+    DIRECTORY,
+    ENVIRONMENT_SETUP,
+    LAUNCH,
+    NODES,
+    POST_LAUNCH,
+    PROLOGUE,
+    RAN,
+    SETUP_CODE,
+    STDIN,
+)
 
 #: The last line of the log of a launcher that has worked.
 LAUNCHED = "_PSI_J_LAUNCHER_DONE"
@@ -46,7 +56,7 @@ def runner_lines(run: Run) -> Iterator[str]:
     """Yield the lines of the script without its heading."""
     runner_variables = own_variables.own_values(run.job_id, run.file(NODES) if run.nodes else None)
     starter = _process_starter(run)
-    command = CommandLines(run.spec, runner_variables, starter)
+    command = CommandLines(run.spec, runner_variables, starter, run.containers)
     if starter is not None:
         may_lack_nodes = run.nodes and not run.needs_nodes
         further_lines = [own_variables.drop_node_variables(run.file(NODES))] if may_lack_nodes else []
@@ -89,7 +99,7 @@ def _process_starter(run: Run) -> ProcessStarter | None:
 
     None if the job inherits its environment, or if no launcher starts its processes.
     """
-    if run.spec.inherit_environment or not run.starts_processes:
+    if run.spec.inherit_environment or run.containers or not run.starts_processes:
         return None
     has_scripts = bool(run.preparations)
     words = clean_environment.process_prefix(run.frame.rerun_words(run.file("run")), has_scripts=has_scripts)
@@ -163,9 +173,12 @@ def source_scripts(run: Run, launch_lines: Callable[[], Iterator[str]], *, has_n
         has_names: True if the names of exported variables are needed.
     """
     phase = word(run.file("phase"))
-    if run.prologue:
-        lines = " ".join(word(line) for line in run.prologue)
-        yield f"printf '%s\\n' {lines} >{word(run.file(PROLOGUE))} || _jpsi_end {PROLOGUE} {SETUP_CODE}"
+    log = launcher_log(run.folder, run.attempt)
+    setup = list(environment_setup.setup_lines(run.spec.environment_setup or (), log))
+    for name, lines in ((PROLOGUE, run.prologue), (ENVIRONMENT_SETUP, setup)):
+        if lines:
+            texts = " ".join(word(line) for line in lines)
+            yield f"printf '%s\\n' {texts} >{word(run.file(name))} || _jpsi_end {name} {SETUP_CODE}"
     yield f"true >{phase} || :"  # made by the runner, the file is the user's alone
     if has_names:
         yield from clean_environment.save_environment()

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import attrs
 
-from jpsi.plugin import JobSpec, ShellLine, word
+from jpsi.plugin import Command, JobSpec, ShellLine, word
 from jpsi.plugin.engine import process_count
 from jpsi_engine.runner.claim_and_markers import Frame
 from jpsi_engine.runner.walltime_warning import WalltimeWarning
 from jpsi_engine.spool import attempt_file
 from jpsi_engine.transfer import Plan, staging_plan
-from jpsi_engine.verdict import PRE_LAUNCH, PROLOGUE
+from jpsi_engine.verdict import ENVIRONMENT_SETUP, PRE_LAUNCH, PROLOGUE
 
 #: The variable of the runner's shell that holds the home directory on the host where the job runs.
 HOME = "_jpsi_home"
@@ -49,6 +49,8 @@ class Run:
     prologue: Sequence[str] = ()
     #: The parts that depend on the system that starts and ends the job.
     frame: Frame
+    #: The commands that may run the job in its container, of which the runner takes the first that it finds.
+    containers: Sequence[Command] = ()
     #: The files to stage in and out; by default all in the spec, fewer if the client does a part of that.
     plan: Plan = attrs.field()
     #: The signal that the job gets before the end of its walltime.
@@ -77,15 +79,17 @@ class Run:
         scripts = {}
         if self.prologue:
             scripts[PROLOGUE] = word(self.file(PROLOGUE))
+        if self.spec.environment_setup:
+            scripts[ENVIRONMENT_SETUP] = word(self.file(ENVIRONMENT_SETUP))
         if self.spec.pre_launch is not None and not self.sources_scripts:
-            scripts[PRE_LAUNCH] = _script(self.spec.pre_launch)
+            scripts[PRE_LAUNCH] = script_word(self.spec.pre_launch)
         return scripts
 
     @property
     def post_launch(self) -> str | None:
         """The script to source after the launch, as a word of shell; None if there is none."""
         script = self.spec.post_launch
-        return None if script is None or self.sources_scripts else _script(script)
+        return None if script is None or self.sources_scripts else script_word(script)
 
     @property
     def uses_home(self) -> bool:
@@ -94,7 +98,8 @@ class Run:
         streams = (spec.stdin_path, spec.stdout_path, spec.stderr_path)
         staged = (*(it.target for it in self.plan.stage_in), *(it.source for it in self.plan.stage_out))
         paths = (self.directory, *streams, spec.pre_launch, spec.post_launch, *staged, *self.plan.cleanup)
-        return any(str(path).startswith("~") for path in paths)
+        sources = (it.partition(":")[2] for it in spec.environment_setup or ())
+        return any(str(path).startswith("~") for path in (*paths, *sources))
 
     def file(self, name: str) -> str:
         """Return the path of a file of this attempt in the job's folder."""
@@ -113,7 +118,8 @@ def home_path_word(path: str) -> str:
     return word(path)
 
 
-def _script(script: Path) -> str:
+def script_word(script: Path) -> str:
+    """Quote the path of a script to source as one word of the runner's shell."""
     # The `.` builtin would search PATH for a name without a slash, and take one that starts with - for an
     # option (XCU 2.14, dot).
     text = str(script)

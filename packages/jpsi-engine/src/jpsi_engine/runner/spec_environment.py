@@ -13,8 +13,9 @@ from types import MappingProxyType
 
 import attrs
 
-from jpsi.plugin import JobSpec, word
+from jpsi.plugin import Command, JobSpec, word
 from jpsi.plugin.engine import Reference, expand, has_reference, pieces
+from jpsi_engine.runner.containers import STAND_INS, choose_command
 from jpsi_engine.runner.own_variables import OWN_VARIABLES
 from jpsi_engine.verdict import ARGUMENTS, EXECUTABLE, NOT_EXECUTABLE_CODE, NOT_FOUND_CODE
 
@@ -49,7 +50,11 @@ class CommandLines:
     """The lines that make the job's environment and put its command line into "$@"."""
 
     def __init__(
-        self, spec: JobSpec, runner_variables: Mapping[str, str], starter: ProcessStarter | None = None
+        self,
+        spec: JobSpec,
+        runner_variables: Mapping[str, str],
+        starter: ProcessStarter | None = None,
+        containers: Sequence[Command] = (),
     ) -> None:
         """Render the lines for a spec.
 
@@ -57,6 +62,7 @@ class CommandLines:
             spec: the user's spec.
             runner_variables: the variables that the runner has exported, which the spec cannot change.
             starter: starts the processes of a job that inherits nothing; None means that env(1) does.
+            containers: the commands that may run the job in its container, of which the node has one.
         """
         self._executable = spec.executable or ""
         self._arguments = spec.arguments or []
@@ -72,7 +78,9 @@ class CommandLines:
         #: The line of shell that sets "$@"; `${NAME}` in arguments is expanded when it runs.
         self.set_arguments = ""
         environment = _without_runner_variables(spec.environment or {})
-        if spec.inherit_environment:
+        self._containers = containers
+        # the runtime needs the environment that its program does not get
+        if spec.inherit_environment or containers:
             self._extend_environment(environment)
         elif starter is None:
             self._replace_environment(environment)
@@ -97,8 +105,22 @@ class CommandLines:
         prefix += [
             f'"{name}=${variable}"' for name, variable in shell_variables.items() if variable is not None
         ]
+        if self._containers:
+            self._set_container_commands(prefix, {**shell_variables, **STAND_INS})
+            return
         arguments = [expanding_word(text, shell_variables, keep_unset=True) for text in self._arguments]
         self._set_command(["/usr/bin/env", *prefix] if prefix else [], arguments, '"$PATH"')
+
+    def _set_container_commands(self, prefix: Sequence[str], stand_ins: Mapping[str, str | None]) -> None:
+        """Set the lines that run the job in a container; `prefix` are further words for env(1)."""
+        commands = []
+        for it in self._containers:
+            variables = [f"{name}={value}" for name, value in it.environment.items()]
+            words = [expanding_word(text, stand_ins, keep_unset=True) for text in (*variables, *it.argv)]
+            env = ["/usr/bin/env", *prefix] if prefix or variables else []
+            commands.append((it.argv[0], " ".join([*env, *words])))
+        self.set_arguments = "\n".join(choose_command(commands))
+        self.after_launch = [*_CHECK_SIZE]
 
     def _replace_environment(self, environment: Mapping[str, str | None]) -> None:
         # The job sees nothing of the node's environment, so all values are known now.

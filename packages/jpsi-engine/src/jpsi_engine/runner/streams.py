@@ -24,9 +24,15 @@ def open_streams(run: Run) -> Iterator[str]:
     # processes.
     stdin, stdout, stderr = run.spec.stdin_path, run.spec.stdout_path, run.spec.stderr_path
     yield _open("<", str(stdin or "/dev/null"), STDIN)
-    yield from _under_job_umask(stdout, _open(">", str(stdout or f"{run.folder}/{STDOUT}"), STDOUT))
-    stderr_line = _open_stderr(run, ">", f"_jpsi_end {STDERR} {SETUP_CODE}")
+    stdout_line = _open(_writing(run, stdout), str(stdout or f"{run.folder}/{STDOUT}"), STDOUT)
+    yield from _under_job_umask(stdout, stdout_line)
+    stderr_line = _open_stderr(run, _writing(run, stderr), f"_jpsi_end {STDERR} {SETUP_CODE}")
     yield from _under_job_umask(None if stderr == stdout else stderr, stderr_line)
+
+
+def _writing(run: Run, path: Path | None) -> str:
+    """Return the operator that opens an output; a file in the job's folder keeps that of earlier attempts."""
+    return ">>" if path is None and run.attempt > 1 else ">"
 
 
 def _under_job_umask(path: Path | None, line: str) -> Iterator[str]:
@@ -51,7 +57,7 @@ def _launcher_streams(run: Run) -> Iterator[str]:
     yield stream_variable(STDIN, spec.stdin_path or Path("/dev/null"))
     for stream, path in ((STDOUT, spec.stdout_path), (STDERR, spec.stderr_path)):
         if path is None:  # made by the runner, the file is readable for the user only
-            yield f"true >{word(f'{run.folder}/{stream}')} || :"
+            yield f"true {_writing(run, path)}{word(f'{run.folder}/{stream}')} || :"
         yield stream_variable(stream, path or Path(run.folder, stream))
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jpsi_engine.scheduler.poll_interval import *
     from jpsi_engine.scheduler.queue_poll import *
     from jpsi_engine.scheduler.quota import *
+    from jpsi_engine.scheduler.retry_loop import RetryLoop
     from jpsi_engine.scheduler.shared_poll import *
     from jpsi_engine.scheduler.snapshot import *
     from jpsi_engine.scheduler.submit_queue import *
@@ -41,6 +42,7 @@ else:
             ".poll_interval": "Outage PollInterval",
             ".queue_poll": "QueuePoll",
             ".quota": "Throttle make_throttle",
+            ".retry_loop": "RetryLoop",
             ".shared_poll": "SharedPoll",
             ".snapshot": "Mentions Snapshot reuse_observations",
             ".submit_queue": "QuotaReached SubmissionCancelled SubmitQueue not_admitted_error",

@@ -67,6 +67,8 @@ class JobView:
     changed_at: float = _NEVER
     #: True if its folder in the spool was read after it was followed first.
     is_read: bool = False
+    #: True if another attempt may follow this one; None if that was not looked up yet.
+    may_be_retried: bool | None = None
     markers: Sequence[Marker] = ()
     stop: Stop | None = None
     #: How often its cancel was repeated, and when it is due to be repeated next.

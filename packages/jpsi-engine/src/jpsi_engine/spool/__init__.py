@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jpsi_engine.spool.layout import *
     from jpsi_engine.spool.pruning import *
     from jpsi_engine.spool.requeue_codes import *
+    from jpsi_engine.spool.retries import *
     from jpsi_engine.spool.roots import *
     from jpsi_engine.spool.shared_dependencies import *
     from jpsi_engine.spool.spool import *
@@ -38,9 +39,12 @@ else:
             ".layout": "Layout array_tag attempt_file tag",
             ".pruning": "start_pruning",
             ".requeue_codes": "EVERY_FAILURE read_requeue_codes store_requeue_codes",
+            ".retries": "reached_status read_retry record_end retry_metadata",
             ".roots": "WORK_DIRECTORY folder_name target_name",
             ".shared_dependencies": "SHARED decode_request share_dependencies store_dependencies",
-            ".spool": "DEFERRED_FILE FOUND GIVEN_UP_FILE Intent Spool stop_file",
+            ".spool": (
+                "DEFERRED_FILE FOUND GIVEN_UP_FILE RETRY_KEY Intent RetryCancelledError Spool stop_file"
+            ),
             ".status_values": "decode_status encode_status",
             ".work_directories": "SpoolFolder find_spools work_directory",
         },

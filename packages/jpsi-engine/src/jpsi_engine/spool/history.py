@@ -6,8 +6,9 @@ Any two processes that read the same files get the same result. What only the ba
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import attrs
 
@@ -15,6 +16,7 @@ from jpsi import JobStatus
 from jpsi.plugin import Evidence, JobState
 from jpsi.plugin.engine import TIME_SOURCE, timed, transitions
 from jpsi_engine.spool.job_records import JobRecord
+from jpsi_engine.spool.retries import reached_status
 from jpsi_engine.spool.status_values import decode_status
 from jpsi_engine.verdict import Facts, Marker, Stop, datetime_from_ns, judge, judge_process
 
@@ -40,10 +42,19 @@ class JobHistory:
 
     @submitted.default
     def _parse_submitted(self) -> datetime:
+        if self._reached is not None and self._reached["submitted"]:
+            return _parse_time(self._reached["submitted"])
         return _parse_time(self.record.intent["time"])
+
+    @property
+    def _reached(self) -> Mapping[str, Any] | None:
+        """The record of what the attempts before the next one, or before this one, have reached."""
+        return self.record.retry or self.record.retried
 
     @started.default
     def _find_start(self) -> datetime | None:
+        if self._reached is not None and self._reached["started"]:
+            return _parse_time(self._reached["started"])
         started_ns = self.record.started_ns
         if self.requeue_exit_codes is not None and self.record.markers:
             times = [marker.time_ns for marker in self.record.markers if marker.kind == "active"]
@@ -76,10 +87,12 @@ class JobHistory:
         record = self.record
         # a damaged job may have been submitted
         is_unclear = bool(record.damage) and not record.is_revoked
-        return record.has_native_id or record.has_run or is_unclear
+        return record.has_native_id or record.has_run or is_unclear or self._reached is not None
 
     @property
     def _active(self) -> JobStatus | None:
+        if self._reached is not None and self._reached["started"]:
+            return reached_status(self._reached)
         if self.requeue_exit_codes is None:
             time = self.started
             return None if time is None else JobStatus(JobState.ACTIVE, time=time, evidence=Evidence.PROCESS)
@@ -89,6 +102,9 @@ class JobHistory:
     def _end(self) -> JobStatus | None:
         if self.record.final is not None:
             return decode_status(self.record.final)
+        if self.record.may_be_retried:
+            # a client decides whether another attempt follows
+            return None
         if self.requeue_exit_codes is None:
             status = judge_process(self.record.markers, self._stop, None)
             return None if status is None else _timed_by_marker(status)
@@ -121,8 +137,29 @@ class JobHistory:
             return f"damaged: {'; '.join(self.record.damage)}; `jpsi doctor` says what to do"
         if state.final:
             return None
-        if is_gone:
-            return "its process has ended, and no program has checked yet how it ended"
+        if self._retry_remark is not None:
+            return self._retry_remark
+        return (
+            "its process has ended, and no program has checked yet how it ended"
+            if is_gone
+            else self._open_remark
+        )
+
+    @property
+    def _retry_remark(self) -> str | None:
+        retry = self.record.retry
+        if retry is None:
+            return None
+        why, time = str(retry["reason"]), datetime.fromisoformat(retry["not_before"]).astimezone()
+        end = f"exit code {why}" if why.isdigit() else why
+        return (
+            f"attempt {retry['next']} follows, not before {time:%Y-%m-%d %H:%M:%S}, as the one before ended "
+            f"with {end}; a jpsi that follows the job submits it, such as jpsi wait"
+        )
+
+    @property
+    def _open_remark(self) -> str | None:
+        state = self.status.state
         code = _last_exit_code(self.record.markers)
         if code is not None and self.record.is_stage_out_pending:
             progress = f"; {self.record.stage_out_progress}" if self.record.stage_out_progress else ""

@@ -22,7 +22,7 @@ from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, ArrayMember, read_
 from jpsi_engine.spool.claims import REVOKED, STARTER, UNNAMED, UNREADABLE, Claim, is_revoked, read_claim
 from jpsi_engine.spool.ended_records import COPIED, EndedRecords
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
-from jpsi_engine.spool.spool import UNSENT_FILE
+from jpsi_engine.spool.spool import RETRY_FILE, RETRY_KEY, UNSENT_FILE
 from jpsi_engine.spool.stage_out_files import STAGE_OUT_FILE
 from jpsi_engine.verdict import Marker, parse, scan
 
@@ -63,6 +63,12 @@ class JobRecord:
     stop: Mapping[str, Any] | None = None
     #: The final status, if it does not follow from the markers alone.
     final: Mapping[str, Any] | None = None
+    #: The record of an attempt that is over, and that another is to follow, which has not been made.
+    retry: Mapping[str, Any] | None = None
+    #: The record of the attempt before this one.
+    retried: Mapping[str, Any] | None = None
+    #: True if only `final` says how the attempt ended, as another may follow it.
+    may_be_retried: bool = False
     #: True if its stage out is not complete, and it does not end before.
     is_stage_out_pending: bool = False
     #: The progress of its stage out, in words; empty if it is unknown.
@@ -81,7 +87,9 @@ class JobRecord:
     def is_settled(self) -> bool:
         """True if no file of the job is written to any more: whatever comes is a new file."""
         has_ended = self.final is not None or any(marker.kind == "exit" for marker in self.markers)
-        is_open = self.is_stage_out_pending or self.is_revoked or self.place is not None
+        is_open = (
+            self.is_stage_out_pending or self.may_be_retried or self.is_revoked or self.place is not None
+        )
         return has_ended and self.has_native_id and not is_open and not self.damage
 
     @property
@@ -218,7 +226,7 @@ class JobRecords:
         """Return the record of a job; None if its files are damaged, or there is no job."""
         folder = f"{self._jobs}/{job_id}"
         files = _AttemptFiles(job_id, folder, os.listdir(folder), new)  # noqa: PTH208
-        own = files.read_outcome()
+        own = files.read_outcome() | files.read_retries()
         if not files.has("intent", ".json"):
             if files.has("array"):
                 place = read_link(folder, files.attempt)
@@ -231,7 +239,7 @@ class JobRecords:
         claim = self._claim(files, native_id, has_run=bool(own["markers"]))
         if intent is None or (claim is not None and claim.text == UNREADABLE):
             return None
-        if is_revoked(claim) and own["stop"] is None:
+        if is_revoked(claim) and own["stop"] is None and RETRY_KEY not in (own["final"] or ()):
             # older versions recorded a job that was not submitted as cancelled, although no client had
             # cancelled it
             own["final"] = None
@@ -269,6 +277,7 @@ class _AttemptFiles:
     """
 
     def __init__(self, job_id: str, folder: str, names: Collection[str], new: Mapping[str, Marker]) -> None:
+        self._job_id = job_id
         self._folder = folder
         self._new = new
         self.names = names
@@ -276,7 +285,36 @@ class _AttemptFiles:
         # most jobs have one attempt, and thousands are read
         has_later = _LATER_ATTEMPT.search("\n".join(self.all_names)) is not None
         self.attempt = last_attempt(job_id, self.all_names) if has_later else 1
-        self._marker_prefix = f"{job_id}.{self.attempt}."
+        self._has_retries = any(name.startswith(f"{RETRY_FILE}.") for name in names)
+        while self._has_retries and self.attempt > 1 and self._never_ran() and self._is_retried():
+            # the retry of the attempt before it is still due
+            self.attempt -= 1
+
+    def _never_ran(self) -> bool:
+        """Return True if the attempt can never run, and does not end the job either."""
+        return not self.has("final", ".json") and is_revoked(read_claim(self.path("claim")))
+
+    def _is_retried(self) -> bool:
+        """Return True if the attempt was to follow another."""
+        return any(self._read_end(attempt) for attempt in range(1, self.attempt))
+
+    def _read_end(self, attempt: int) -> Mapping[str, Any] | None:
+        """Return the record of an attempt that another is to follow; None for other attempts."""
+        content = damage.read_final(f"{self._folder}/final.{attempt}.json")
+        return content[RETRY_KEY] if content is not None and content.get(RETRY_KEY) else None
+
+    @property
+    def _marker_prefix(self) -> str:
+        return f"{self._job_id}.{self.attempt}."
+
+    def read_retries(self) -> dict[str, Any]:
+        """Return the fields of `JobRecord` about the attempts of a job that may be submitted again."""
+        if not self._has_retries:
+            return {}
+        ends = [it for it in map(self._read_end, range(1, self.attempt)) if it is not None]
+        retry = self._read_end(self.attempt)
+        found = {"retry": retry, "retried": ends[-1] if ends else None, "may_be_retried": True}
+        return found if retry is None else {**found, "final": None}
 
     def has(self, kind: str, ending: str = "") -> bool:
         """Return True if the attempt has a file of this kind."""

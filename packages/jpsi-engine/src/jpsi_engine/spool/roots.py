@@ -13,7 +13,10 @@ from jpsi.plugin.engine import ownership
 from jpsi_engine import host
 
 #: The version of the layout; docs/reference/spool.md draws it.
-LAYOUT = 1
+LAYOUT = 2
+#: The version of a root without anything that an older jpsi would misunderstand, and that from which on jobs
+#: may be submitted again after an end.
+_FIRST_LAYOUT, RETRY_LAYOUT = 1, 2
 
 
 def folder_name(executor: str, target: str) -> str:
@@ -85,6 +88,12 @@ class Root:
         if not self._checked or any(_identity(path) != identity for path, identity in self._checked):
             self._check_all()
 
+    def require(self, version: int) -> None:
+        """Record that only a jpsi that knows this version of the layout understands the root."""
+        path = f"{self._root}/layout"
+        if int(host.read_text(path)) < version:
+            host.write(path, f"{version}\n".encode("ascii"))
+
     def _check_all(self) -> None:
         steps = [(step.path, _file_identity(step.status)) for step in ownership.walk(self._root)]
         host.check_private_directory(self._root, WORK_DIRECTORY)
@@ -107,7 +116,7 @@ def _check_layout(root: Path) -> None:
     try:
         version = int(layout.read_text(encoding="ascii"))
     except FileNotFoundError:
-        host.write(str(layout), f"{LAYOUT}\n".encode("ascii"))
+        host.write(str(layout), f"{_FIRST_LAYOUT}\n".encode("ascii"))
         return
     except ValueError as e:
         raise ConfigError(f"{layout} does not hold a layout version; is {root} jpsi's work directory?") from e

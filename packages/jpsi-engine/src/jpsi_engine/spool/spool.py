@@ -7,6 +7,8 @@
     <root>/jobs/<id>/claim.<n>          made exclusively, by the runner (its pid) or a client that revokes it
     <root>/jobs/<id>/stop.<n>.json      jpsi's request to end attempt n
     <root>/jobs/<id>/final.<n>.json     the final status, if it does not follow from the exit marker alone
+    <root>/jobs/<id>/retry.<n>          final.<n>.json alone says how attempt n ended, and if another follows
+    <root>/jobs/<id>/no_retry.<n>       jpsi's request that no attempt follow attempt n
     <root>/jobs/<id>/unsent.<n>         attempt n was revoked and its submission failed; the reason, in words
     <root>/jobs/<id>/deferred           the job is submitted once other jobs have ended; see `deferral`
     <root>/jobs/<id>/given_up           the job was deferred, and its batch system refused it for good
@@ -55,10 +57,11 @@ from jpsi_engine.spool.arrays import (
 from jpsi_engine.spool.claims import REVOKED, Claim, is_revoked, read_claim, revoke
 from jpsi_engine.spool.damage import folder_problems, read_final, read_stop
 from jpsi_engine.spool.retry_writer import RetryWriter
-from jpsi_engine.spool.roots import Root
+from jpsi_engine.spool.roots import RETRY_LAYOUT, Root
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.stage_out_files import STAGE_OUT_FILE, StageOutFiles
-from jpsi_engine.verdict import Marker, name_with_memory, parse, scan
+from jpsi_engine.spool.status_values import encode_status
+from jpsi_engine.verdict import CANCEL, Marker, name_with_memory, never_ran_status, parse, scan
 
 #: The file name that says that another machine has submitted a job or an array.
 FOUND = "found"
@@ -68,6 +71,18 @@ UNSENT_FILE = "unsent"
 DEFERRED_FILE = "deferred"
 #: Its name once that process has given the job up.
 GIVEN_UP_FILE = "given_up"
+
+
+#: The file name, without the attempt's number, of an attempt of a job that may be submitted again after it.
+RETRY_FILE = "retry"
+#: The file name that says that none may follow an attempt.
+NO_RETRY_FILE = "no_retry"
+#: The key of a final status that says if another attempt follows; such a status is never of an older jpsi.
+RETRY_KEY = "retry"
+
+
+class RetryCancelledError(Exception):
+    """A job was cancelled before its next attempt was made; that is on disk as its end."""
 
 
 @attrs.frozen(slots=True)
@@ -184,7 +199,85 @@ class Spool:
                 host.forget(f"{folder}/intent.{attempt}.json")
         if is_in_array:
             raise FileExistsError(folder)
+        if attempt > 1:
+            self._refuse_cancelled(lock, job_id, attempt)
         return lock
+
+    def _refuse_cancelled(self, lock: int, job_id: str, attempt: int) -> None:
+        """Raise if a client has cancelled a job before this attempt, and end the job under the lock of it.
+
+        Who cancels it writes the request before it looks for this attempt, so one of both sees the other.
+        """
+        try:
+            ended = self.last_retried(job_id, attempt)
+            if ended is None or not self.is_retry_cancelled(job_id, ended[0]):
+                return
+            self.end_between_attempts(job_id, attempt, ended[0], encode_status(never_ran_status()))
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)
+        raise RetryCancelledError(job_id)
+
+    def end_between_attempts(self, job_id: str, attempt: int, last: int, status: dict[str, Any]) -> None:
+        """End a job whose next attempt, whose lock the caller holds, is not submitted.
+
+        Args:
+            job_id: the job.
+            attempt: the next attempt; it can never run.
+            last: the attempt that has run, with whose request the files of the next one begin.
+            status: the final status of the job.
+        """
+        self.revoke(job_id, attempt)
+        intent = self.intent(job_id, last)
+        if intent is not None:
+            content = json.dumps({**intent.content, "attempt": attempt}).encode("ascii")
+            host.write(f"{self.folder(job_id)}/intent.{attempt}.json", content)
+        self.finish(job_id, attempt, {**status, RETRY_KEY: None})
+
+    def may_be_retried(self, job_id: str, attempt: int) -> bool:
+        """Return True if `finish` alone decides the end of an attempt, as another may follow it."""
+        return host.exists(f"{self.folder(job_id)}/{RETRY_FILE}.{attempt}")
+
+    def last_retried(self, job_id: str, before: int) -> tuple[int, dict[str, Any]] | None:
+        """Return the last attempt before this one that another was to follow, with its end; None if none."""
+        for attempt in range(before - 1, 0, -1):
+            content = self.read_final(job_id, attempt)
+            if content is not None and content.get(RETRY_KEY):
+                return attempt, content
+        return None
+
+    def pending_retry(self, job_id: str) -> tuple[int, dict[str, Any]] | None:
+        """Return the attempt that another is to follow, which was not made, with its end; None if none.
+
+        Attempts that were made after it, and can never run, do not count.
+        """
+        names = self.names(job_id)
+        if not any(name.startswith(f"{RETRY_FILE}.") for name in names):
+            return None
+        for attempt in range(last_attempt(job_id, names), 0, -1):
+            content = self.read_final(job_id, attempt)
+            if content is not None:
+                return (attempt, content) if content.get(RETRY_KEY) else None
+            if not self.is_revoked(job_id, attempt):
+                return None
+        return None
+
+    def retry_reasons(self, job_id: str, before: int) -> list[str]:
+        """Return the reasons of the attempts before this one that others were to follow, the oldest first."""
+        contents = [self.read_final(job_id, attempt) for attempt in range(1, before)]
+        return [str(it[RETRY_KEY]["reason"]) for it in contents if it is not None and it.get(RETRY_KEY)]
+
+    def cancel_retry(self, job_id: str, attempt: int) -> None:
+        """Request that no attempt follow this one, which has ended."""
+        host.write_once(f"{self.folder(job_id)}/{NO_RETRY_FILE}.{attempt}", b"")
+
+    def is_retry_cancelled(self, job_id: str, attempt: int) -> bool:
+        """Return True if a client requested the end of a job during this attempt, or after its end."""
+        stop = self.read_stop(job_id, attempt)
+        is_stopped = stop is not None and stop["why"] == CANCEL
+        # a request of earlier, too: it came too late for the attempt that was being submitted
+        return is_stopped or any(name.startswith(f"{NO_RETRY_FILE}.") for name in self.names(job_id))
 
     @staticmethod
     def _make_folder(folder: str, attempt: int) -> None:
@@ -200,6 +293,10 @@ class Spool:
     ) -> None:
         """Write the files of an attempt that `reserve` made, and whose lock the caller holds."""
         try:
+            if intent.get("spec", {}).get("attributes", {}).get("retry"):
+                # before the attempt can run: without it, a client would take an exit marker for the end
+                self._root.require(RETRY_LAYOUT)
+                host.write(f"{self.folder(job_id)}/{RETRY_FILE}.{attempt}", b"")
             host.write_all(lock, json.dumps(intent).encode("ascii"))
         except BaseException:
             host.forget(f"{self.folder(job_id)}/intent.{attempt}.json")
@@ -270,6 +367,8 @@ class Spool:
         names = self.names(job_id)
         attempt = last_attempt(job_id, names)
         if DEFERRED_FILE not in names or self.read_final(job_id, attempt) is not None:
+            return None
+        if self.last_retried(job_id, attempt) is not None:
             return None
         has_own_claim = f"intent.{attempt}.json" in names
         place = None if has_own_claim else read_link(self.folder(job_id), attempt)
@@ -480,11 +579,16 @@ class Spool:
         """
         names = self.names(job_id)
         attempt = last_attempt(job_id, names)
+        content = self.read_final(job_id, attempt) if f"final.{attempt}.json" in names else None
+        if content is not None:
+            return not content.get(RETRY_KEY)
         if f"{UNSENT_FILE}.{attempt}" in names:
-            return True
-        if f"final.{attempt}.json" in names and self.read_final(job_id, attempt) is not None:
-            return True
-        if f"stop.{attempt}.json" in names or f"{STAGE_OUT_FILE}.{attempt}" in names:
+            return self.pending_retry(job_id) is None
+        if (
+            f"{RETRY_FILE}.{attempt}" in names
+            or f"stop.{attempt}.json" in names
+            or f"{STAGE_OUT_FILE}.{attempt}" in names
+        ):
             return False
         markers = (parse(name, 0) for name in names)
         return is_conclusive([it for it in markers if it is not None and it.attempt == attempt])

@@ -91,7 +91,8 @@ class Recovery:
         with convert_os_errors(self._unreadable):
             intents += self._unfinished_elements(frozenset(job_ids))
             # this process may have begun to follow some of them meanwhile
-            found = [it for it in self._find(intents) if not self._is_followed(it.job_id)]
+            found = [self._without_revoked(it) for it in self._find(intents)]
+            found = [it for it in found if not self._is_followed(it.job_id)]
         readable = list(self._decode(found))
         jobs = {(intent.job_id, intent.attempt, intent.place): job for intent, job in readable}
         chosen = list(self._without_ended(_deduplicate(intent for intent, _ in readable)))
@@ -109,10 +110,20 @@ class Recovery:
         """Find jobs on disk; see `jpsi.plugin.engine.Engine`."""
         with convert_os_errors(self._unreadable):
             intents = find_intents(self._spool, [it for it in job_ids if not self._is_followed(it)])
-            found = self._find(intents)
+            found = [self._without_revoked(it) for it in self._find(intents)]
         readable = list(self._decode(found))
         self._register(intent for intent, _ in readable)
         return [it for _, it in readable]
+
+    def _without_revoked(self, intent: Intent) -> Intent:
+        """Return the attempt before one that never ran, if that one was to follow it; otherwise the same."""
+        retried = self._spool.last_retried(intent.job_id, intent.attempt)
+        if intent.native_id is not None or retried is None:
+            return intent
+        ended = self._spool.intent(intent.job_id, retried[0])
+        if ended is None:
+            return intent
+        return attrs.evolve(ended, native_id=self._native_ids.for_intent(ended) or f"{UNNAMED}{ended.job_id}")
 
     def _decode(self, found: Iterable[Intent]) -> Iterator[tuple[Intent, Recovered]]:
         """Yield the intents whose content can be read, with the jobs in them."""

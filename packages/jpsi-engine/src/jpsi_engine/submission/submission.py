@@ -30,7 +30,16 @@ from jpsi.plugin.engine import (
 )
 from jpsi_engine.array_expansion import array_index
 from jpsi_engine.host import convert_os_errors
-from jpsi_engine.runner import BatchFrame, ElementFrame, Frame, Run, WalltimeWarning, render_runner, staging
+from jpsi_engine.runner import (
+    BatchFrame,
+    ElementFrame,
+    Frame,
+    Run,
+    WalltimeWarning,
+    container_commands,
+    render_runner,
+    staging,
+)
 from jpsi_engine.scheduler import Backend, JobView
 from jpsi_engine.spool import (
     ArrayAttempt,
@@ -69,7 +78,9 @@ class ContestedError(Exception):
 
 def contested_error(job_id: str) -> SubmitException:
     """Return the error for a job that another process has submitted in the meantime."""
-    return SubmitException(f"job {job_id} was submitted by another process in the meantime")
+    error = SubmitException(f"job {job_id} was submitted by another process in the meantime")
+    error.__cause__ = FileExistsError(job_id)
+    return error
 
 
 # How long to wait for another process that holds the lock of an earlier attempt.
@@ -347,7 +358,9 @@ class SubmissionPipeline:
         """
         if attempt > 1 and self._spool.attempt_exists(job_id, attempt):
             raise contested_error(job_id)
-        for earlier in range(1, attempt):
+        retried = self._spool.last_retried(job_id, attempt) if attempt > 1 else None
+        # its runner refuses to run an attempt with a final status
+        for earlier in range(1 if retried is None else retried[0] + 1, attempt):
             with self._convert_errors(f"job {job_id}"):
                 may_run = self._may_run(job_id, earlier)
             if may_run:
@@ -518,6 +531,7 @@ class SubmissionPipeline:
             frame=frame,
             plan=staged,
             warning=WalltimeWarning.of(spec, self._backend.config),
+            containers=container_commands(spec, self._backend.config),
         )
 
 

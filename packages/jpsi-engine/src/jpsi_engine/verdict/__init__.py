@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from jpsi_engine.verdict.job_identity import *
     from jpsi_engine.verdict.marker_verdict import *
     from jpsi_engine.verdict.markers import *
+    from jpsi_engine.verdict.retries import *
 else:
     from jpsi.plugin.engine import lazy_attributes
 
@@ -20,9 +21,9 @@ else:
         {
             ".batch_verdict": "Facts active_status is_conclusive judge unverified_status",
             ".exit_phases": (
-                "ALSO ARGUMENTS CANCEL CLEANUP DIRECTORY ENVIRONMENT EXECUTABLE LAUNCH MEMORY_KILL "
-                "NODES NOT_EXECUTABLE_CODE NOT_FOUND_CODE POST_LAUNCH PRE_LAUNCH PROLOGUE RAN SETUP_CODE "
-                "SHELL STAGE_IN STAGE_OUT STDERR STDIN STDOUT TIMEOUT"
+                "ALSO ARGUMENTS CANCEL CLEANUP CONTAINER DIRECTORY ENVIRONMENT ENVIRONMENT_SETUP "
+                "EXECUTABLE LAUNCH MEMORY_KILL NODES NOT_EXECUTABLE_CODE NOT_FOUND_CODE POST_LAUNCH "
+                "PRE_LAUNCH PROLOGUE RAN SETUP_CODE SHELL STAGE_IN STAGE_OUT STDERR STDIN STDOUT TIMEOUT"
             ),
             ".job_identity": "Owner is_own is_refused owner_of",
             ".marker_verdict": (
@@ -30,6 +31,7 @@ else:
                 "failed_staging_phase has_exit_marker judge_process never_ran_status parse_exit_phase"
             ),
             ".markers": "Marker name_with_memory of_last_run parse restart_count scan",
+            ".retries": "Retry decide_retry reason_of retry_problems",
             ".": "exit_phases markers",
         },
     )

@@ -10,10 +10,13 @@ LAUNCH = "launch"
 POST_LAUNCH = "post_launch"
 PRE_LAUNCH = "pre_launch"
 PROLOGUE = "prologue"
+ENVIRONMENT_SETUP = "environment_setup"
 DIRECTORY = "directory"
 STDIN, STDOUT, STDERR = "stdin", "stdout", "stderr"
 #: The executable was not found, or may not be executed.
 EXECUTABLE = "executable"
+#: No runtime that could run the job in its container was found.
+CONTAINER = "container"
 #: The arguments and the environment are larger than the kernel accepts.
 ARGUMENTS = "arguments"
 #: The runner could not make the environment.

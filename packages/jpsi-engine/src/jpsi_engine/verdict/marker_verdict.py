@@ -196,9 +196,17 @@ _SETUP_FAILURES = {
         "awk(1), which sets the job's environment, did not run",
     ),
     exit_phases.EXECUTABLE: (Reason.EXECUTABLE, "the executable was not found"),
+    exit_phases.CONTAINER: (
+        Reason.SETUP,
+        "no program that runs the job's container is on its PATH, so that nothing was launched",
+    ),
     exit_phases.ARGUMENTS: (
         Reason.EXECUTABLE,
         "the executable could not be started: its arguments and environment exceed the kernel's limit",
+    ),
+    exit_phases.ENVIRONMENT_SETUP: (
+        Reason.SETUP,
+        "the environment could not be set up, so that nothing was launched",
     ),
     exit_phases.PROLOGUE: (Reason.PRE_LAUNCH, "the configured prologue failed, so that nothing was launched"),
     exit_phases.PRE_LAUNCH: (Reason.PRE_LAUNCH, "pre_launch failed, so that nothing was launched"),

@@ -28,6 +28,7 @@ from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
 from jpsi.plugin.kit import is_nearly, parse_time
 
 from ..commands import lsf_command
+from ..config import UNITS
 from ..native_ids import ID_PATTERN, is_lone_element
 from .observations import End, is_termination, job_tag, make_observation, nodes
 
@@ -57,6 +58,8 @@ _EXITED = re.compile(
 _TERMINATION = re.compile(r"TERM_[A-Z_]+[^;.]*")
 _TERMINATED = re.compile(r"Completed <exit>(?:; ([^:;]*))?")
 _SIGNAL_BASE = 128
+_CPU_TIME = re.compile(r"The CPU time used is ([0-9.]+) seconds")
+_MAX_MEMORY = re.compile(r"^ ?MAX MEM: ([0-9.]+) ([KMGT])bytes", re.MULTILINE)
 # The beginnings of events that change a state
 _CHANGES = {
     "Done": _DONE,
@@ -92,6 +95,8 @@ class History:
     limit: float | None
     #: The seconds that the job has run; None for bjobs, which does not print them.
     run_time: float | None
+    #: The CPU time and the memory that it used, as far as LSF prints them.
+    used: tuple[tuple[str, float], ...] = ()
 
 
 def parse_bjobs(output: str) -> Listing[History] | None:
@@ -131,7 +136,22 @@ def _parse_history(paragraph: Paragraph, *, is_bjobs: bool) -> History | None:
         events=texts,
         limit=_run_limit_seconds(paragraph.body),
         run_time=None if run_time is None else float(run_time),
+        used=tuple(_usage(texts, paragraph.body).items()),
     )
+
+
+def _usage(events: Sequence[str], body: str) -> dict[str, float]:
+    """Return the seconds of CPU time and the bytes of memory; a zero stands for what was not measured.
+
+    bhist(1), MEMORY USAGE and Done; of a job that ran several times, the last run counts.
+    """
+    times = [it[1] for event in events if (it := _CPU_TIME.search(event))]
+    memory = _MAX_MEMORY.search(body)
+    used = {
+        "used.cpu": float(times[-1]) if times else 0.0,
+        "used.memory": 0 if memory is None else int(float(memory[1]) * UNITS[f"{memory[2]}B"]),
+    }
+    return {name: amount for name, amount in used.items() if amount}
 
 
 def _is_corrupt(events: Sequence[str], body: str) -> bool:
@@ -249,7 +269,8 @@ def observe_history(history: History, *, done_is_zero: bool) -> Observation:
         ran_on=nodes(":".join(re.findall(r"<([^<>]+)>", run.nodes_text))),
         restarts=run.restarts if history.lsf_state is None else None,
     )
-    return attrs.evolve(observation, tag=history.tag, submitted=history.submitted)
+    details = {**observation.details, **(dict(history.used) if observation.final else {})}
+    return attrs.evolve(observation, tag=history.tag, submitted=history.submitted, details=details)
 
 
 Part = TypeVar("Part")

@@ -37,6 +37,15 @@ def run_count(job: FakeJob) -> int:
     return 0 if elements_of(job) or is_array_entry(job) else job.restarts + (job.started is not None)
 
 
+def used_resources(job: FakeJob) -> dict[str, str] | None:
+    """Return what PBS lists of a short job that has run and ended: it measured nothing; None for others."""
+    if job.started is None or job.ended is None:
+        return None
+    minutes, seconds = divmod(int(job.ended - job.started), 60)
+    wall_time = f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
+    return {"cput": "00:00:00", "mem": "0kb", "vmem": "0kb", "walltime": wall_time}
+
+
 def group_by_array(jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
     """Return the array elements among jobs, by array."""
     found: dict[str, list[FakeJob]] = {}

@@ -31,6 +31,7 @@ from .arrays import (
     is_array_entry,
     listed_state,
     run_count,
+    used_resources,
     with_listed_state,
 )
 from .native_ids import SERVER, exec_host, full_id, is_local
@@ -258,6 +259,7 @@ def _job_attributes(job: FakeJob, invocation: Invocation) -> dict[str, Any]:
     texts = {
         "Job_Name": job.name,
         "Job_Owner": f"{job.owner}@{SERVER}",
+        "resources_used": used_resources(job),
         "job_state": state,
         "queue": job.queue,
         "server": SERVER,

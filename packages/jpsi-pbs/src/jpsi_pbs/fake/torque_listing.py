@@ -18,7 +18,7 @@ from jpsi_testing.fake import (
     parse_letters,
 )
 
-from .arrays import array_job, elements_of, group_by_array, run_count
+from .arrays import array_job, elements_of, group_by_array, run_count, used_resources
 from .native_ids import SERVER, exec_host, full_id
 from .submit import (
     LIMITED,
@@ -152,6 +152,7 @@ def _job(job: FakeJob) -> str:
         "Job_Id": job.native_id,
         "Job_Name": job.name,
         "Job_Owner": f"{job.owner}@{SERVER}",
+        "resources_used": used_resources(job),
         "job_state": _word(job),
         "queue": job.queue,
         "Account_Name": job.project or None,
@@ -168,8 +169,14 @@ def _job(job: FakeJob) -> str:
         "job_array_id": str(job.index) if job.array else None,
         "comp_time": None if job.ended is None else str(int(job.ended)),
     }
-    lines = [f"<{name}>{_text(value)}</{name}>" for name, value in attributes.items() if value is not None]
-    return f"<Job>{''.join(lines)}</Job>"
+    return _element("Job", attributes)
+
+
+def _element(name: str, value: str | Mapping[str, str | Mapping[str, str] | None]) -> str:
+    if isinstance(value, str):
+        return f"<{name}>{_text(value)}</{name}>"
+    inner = "".join(_element(key, it) for key, it in value.items() if it is not None)
+    return f"<{name}>{inner}</{name}>"
 
 
 def _text(value: str) -> str:

@@ -33,7 +33,7 @@ _LINE = re.compile(
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _DOCUMENT, _SECTION, _JOB, _ATTRIBUTE, _PART = range(5)
-_VARIABLES = "Variable_List"
+_VARIABLES, _USED = "Variable_List", "resources_used"
 # Variables of jobs are most of the output; only those that may be a tag are kept.
 _POSSIBLE_TAGS = (TAG, '"jpsi-')
 
@@ -62,6 +62,8 @@ class _DocumentParser:
         self._is_list = self._has_variables = False
         self._native_id, self._attributes = "", dict[str, str]()
         self._variables: list[str] | None = None
+        # True among the resources that the job has used
+        self._is_usage = False
         # the line before, if it is a variable that may be the tag
         self._last_tag = ""
         self._found: list[ListedJob] = []
@@ -88,6 +90,8 @@ class _DocumentParser:
                 self._depth, self._is_followed = _ATTRIBUTE, line.endswith(",")
                 return True
             self._last_tag = ""
+            if self._is_usage and (used := _LINE.fullmatch(line.strip())) and used["value"] is not None:
+                self._attributes[f"{_USED}.{used['key']}"] = _decode_text(used["value"])
             if self._variables is not None and any(text in line for text in _POSSIBLE_TAGS):
                 self._last_tag = line.strip()
                 self._variables.append(self._parse_variable(line))
@@ -153,6 +157,7 @@ class _DocumentParser:
         if value is not None:
             self._attributes[key] = _decode_text(value)
         self._is_list = opened not in {None, "{"}
+        self._is_usage = key == _USED and value is None
         if key == _VARIABLES:
             self._variables, self._has_variables = [], True
 

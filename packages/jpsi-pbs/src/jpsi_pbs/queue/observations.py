@@ -5,14 +5,17 @@ The hooks that parse the output of qstat use it.
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
 
-from jpsi.plugin import JobState, Observation, Reason
+from jpsi.plugin import JobState, Observation, Reason, kit
 
 from ..native_ids import is_element
+from ..sizes import UNITS
 from ..states import ENDED, STATES
 from .exit_status import End
 from .listing import ListedJob
@@ -21,6 +24,8 @@ from .listing import ListedJob
 _FINISHED = 92
 # The array's attributes that also hold for an element that qstat lists with them
 _ELEMENT_ATTRIBUTES = ("job_state", "ctime", "qtime", "Hold_Types", "depend")
+# The time that a job has used, in hours, which may be many
+_CPU = re.compile(r"(\d+):(\d\d):(\d\d)")
 # PBS's comment on a job that it could not start
 _FAILED_START = "too many failed attempts to run"
 
@@ -88,6 +93,7 @@ def observe_job(job: ListedJob, system: str, derive_end: Callable[[ListedJob], E
         return attrs.evolve(
             observation,
             **attrs.asdict(end),
+            details={**observation.details, **_usage(job)},
             time=job.moment("obittime", "mtime"),
             restarts=_restarts(job, has_begun=True),
             nodes=job.nodes,
@@ -110,6 +116,21 @@ def observe_job(job: ListedJob, system: str, derive_end: Callable[[ListedJob], E
 def _details(job: ListedJob, system: str) -> dict[str, Any]:
     names = {"state": "job_state", "substate": "substate", "exit_status": "Exit_status", "comment": "comment"}
     return {f"{system}.{name}": job.text(key) for name, key in names.items() if job.text(key)}
+
+
+def _usage(job: ListedJob) -> dict[str, float]:
+    """Return the seconds of CPU time and the bytes of memory of a job that has ended.
+
+    pbs_resources(7B): cput and mem are those of the whole job. PBS measures them now and then, so that a zero
+    stands for what was not measured.
+    """
+    cpu, memory = _CPU.fullmatch(job.text("resources_used.cput")), job.text("resources_used.mem")
+    used: dict[str, float] = {}
+    if cpu is not None:
+        used["used.cpu"] = float((int(cpu[1]) * 60 + int(cpu[2])) * 60 + int(cpu[3]))
+    with contextlib.suppress(ValueError):
+        used["used.memory"] = kit.read_amount(memory, UNITS)
+    return {name: amount for name, amount in used.items() if amount}
 
 
 def _restarts(job: ListedJob, *, has_begun: bool) -> int | None:

@@ -16,7 +16,7 @@ from .listing import ListedJob
 # Torque escapes XML's special characters as entities, so that no value can look like an element.
 _VALUE = re.compile(r"<([^<>\s/]+)>([^<]*)</\1>")
 _BEGIN = re.compile(r"<([^<>\s/]+)>")
-_DATA, _JOB, _JOB_ID = "Data", "Job", "Job_Id"
+_DATA, _JOB, _JOB_ID, _USED = "Data", "Job", "Job_Id", "resources_used"
 # Remains of a listing whose beginning or end is missing
 _REMAINS = re.compile(rf"</?(?:{_JOB}|{_DATA})>")
 _TEXT = re.compile(r"^Job Id: \d", re.MULTILINE)
@@ -70,7 +70,7 @@ def _parse_listing(text: str) -> tuple[list[ListedJob], int]:
 
 
 def _parse_values(text: str, position: int, name: str, depth: int = 0) -> tuple[dict[str, str], int]:
-    """Return the values in an open element, without those in groups, and the position of its end.
+    """Return the values in an open element and the position of its end; of groups, the used resources alone.
 
     Raises:
         ValueError: the element is malformed or has no end.
@@ -81,7 +81,8 @@ def _parse_values(text: str, position: int, name: str, depth: int = 0) -> tuple[
             values[value[1]] = value[2]
             position = value.end()
         elif (group := _BEGIN.match(text, position)) and depth < _MAX_DEPTH:
-            _, position = _parse_values(text, group.end(), group[1], depth + 1)
+            inner, position = _parse_values(text, group.end(), group[1], depth + 1)
+            values |= {f"{_USED}.{it}": inner[it] for it in inner if group[1] == _USED}
         else:
             raise ValueError(f"no value is {text[position : position + 80]!r}")
     return values, position + len(end)

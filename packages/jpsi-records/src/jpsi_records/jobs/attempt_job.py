@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jpsi import JobAttributes, JobSpec, ResourceSpecV1, escape
+from jpsi import Bind, Container, JobAttributes, JobSpec, ResourceSpecV1, escape
 from jpsi.plugin import line
+from jpsi.plugin.engine import container_runtime
 
 from ..errors import StoreError
 from ..inbox import EXECUTION, INBOX, PROGRESS
 from ..model import STDIN, STDOUT, Execution, Placement, Purity, can_write, read_mount
 from ..reuse import recalled
-from .containers import INBOX_PLACE, PROGRESS_PLACE, Bind, Container, engine_problem, started, variables
+from .containers import INBOX_PLACE, PROGRESS_PLACE, engine_problem
 
 #: The variable that gives a job the root of its mounts.
 ROOT = "JPSI_ROOT"
@@ -122,9 +123,8 @@ def _container_command(
     if engine is None or wrong is not None:
         raise StoreError(wrong or "")
     container = Container(
-        image=execution.recorded["container_image"],
-        command=[_text_in_container(it) for it in members["command"]],
-        cwd=members["cwd"],
+        execution.recorded["container_image"],
+        directory=members["cwd"],
         environment={
             **{name: _text_in_container(value) for name, value in members["environment"].items()},
             ROOT: "",
@@ -133,25 +133,28 @@ def _container_command(
             INBOX: INBOX_PLACE,
         },
         binds=[
-            Bind(str(files.progress), PROGRESS_PLACE, is_writable=True),
-            Bind(str(files.inbox), INBOX_PLACE, is_writable=True),
+            Bind(str(files.progress), PROGRESS_PLACE),
+            Bind(str(files.inbox), INBOX_PLACE),
             *(
-                Bind(str(files.place(target)), target, is_writable=can_write(read_mount(document)))
+                Bind(str(files.place(target)), target, read_only=not can_write(read_mount(document)))
                 for target, document in members["mounts"].items()
                 if target not in {STDIN, STDOUT}
             ),
         ],
-        reads_stdin=STDIN in members["mounts"],
-        uid=os.getuid(),
-        gid=os.getgid(),
     )
-    program, *arguments = started(engine, container)
+    command = container_runtime(engine).run_container(
+        container=container,
+        command=[_text_in_container(it) for it in members["command"]],
+        inherits=False,
+        user=f"{os.getuid()}:{os.getgid()}",
+    )
+    program, *arguments = command.argv
     return {
         "executable": program,
         # Escaped: J/PSI must not expand variables of the host in the command of the container.
         "arguments": [escape(it) for it in arguments],
         "directory": files.root,
-        "environment": {name: escape(it) for name, it in variables(engine, container).items()},
+        "environment": {name: escape(it) for name, it in command.environment.items()},
     }
 
 

@@ -28,6 +28,9 @@ class Placement:
     project_name: str | None = None
     reservation_id: str | None = None
     licenses: str | None = None
+    qos: str | None = None
+    gpu_type: str | None = None
+    mail: str | None = None
     #: The walltime in seconds; None is the default of the target.
     duration: float | None = None
     #: Bytes of memory for the whole job.

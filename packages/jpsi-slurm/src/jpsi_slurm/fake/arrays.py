@@ -63,6 +63,7 @@ def queue_lines(jobs: Sequence[FakeJob]) -> Iterator[Line]:
             waiting.setdefault(job.array, []).append(job)
     for array, elements in waiting.items():
         indices = write_indices(job.index for job in elements)
-        yield Line(elements[0], f"{array}_{indices}" if len(elements) == 1 else f"{array}_[{indices}]")
+        limit = "".join(elements[0].attributes.get("options", {}).get("array", "").partition("%")[1:])
+        yield Line(elements[0], f"{array}_{indices}" if len(elements) == 1 else f"{array}_[{indices}{limit}]")
     for array in cancelled.keys() - waiting.keys():
         yield Line(cancelled[array], array)

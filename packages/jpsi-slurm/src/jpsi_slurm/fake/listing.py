@@ -5,11 +5,13 @@ Tests and `jpsi fake` run jobs on the fake, without a real Slurm.
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 
 from jpsi_testing.fake import (
+    Arguments,
     CommandError,
     FakeJob,
     FakeScheduler,
@@ -21,17 +23,30 @@ from jpsi_testing.fake import (
 
 from ..native_ids import parent_id
 from .arrays import check_ids, find_jobs, queue_lines
-from .states import SHORT_STATES, Line, format_elapsed, format_limit, format_time
+from .nodes import CLUSTER
+from .states import (
+    SHORT_STATES,
+    Line,
+    elapsed_seconds,
+    format_clock,
+    format_elapsed,
+    format_left,
+    format_limit,
+    format_time,
+)
 
 _SQUEUE = OptionTable(
-    flags="all|a array|r me noheader|h",
-    valued="Format|O clusters|M format|o jobs|j name|n sort|S states|t user|u",
+    flags="all|a array|r hide long|l me noheader|h verbose|v",
+    valued="Format|O account|A clusters|M format|o jobs|j name|n partition|p qos|q sort|S states|t user|u",
     unknown=(1, "squeue: unrecognized option '{}'\n"),
     abbreviates=True,
 )
 _SACCT = OptionTable(
-    flags="allocations|X duplicates|D noheader|n parsable|p parsable2|P",
-    valued="clusters delimiter format|o jobs|j starttime",
+    flags=(
+        "allclusters|L allocations|X allusers|a brief|b duplicates|D long|l noheader|n parsable|p "
+        "parsable2|P truncate|T"
+    ),
+    valued="accounts|A clusters|M delimiter endtime|E format|o jobs|j name starttime|S state|s units user|u",
     unknown=(1, "sacct: unrecognized option '{}'\n"),
     abbreviates=True,
 )
@@ -39,33 +54,63 @@ _SACCT = OptionTable(
 _DEFAULT_FORMAT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 _LETTER = re.compile(r"%(?P<right>\.?)(?P<width>\d*)(?P<letter>[a-zA-Z])")
 _LETTERS = {
-    "A": "jobarrayid",
+    "A": "jobid",
+    "B": "batchhost",
+    "C": "numcpus",
     "D": "numnodes",
+    "E": "dependency",
+    "F": "arrayjobid",
+    "K": "arraytaskid",
+    "L": "timeleft",
     "M": "timeused",
     "N": "nodelist",
     "P": "partition",
     "R": "reasonlist",
     "S": "starttime",
     "T": "state",
+    "U": "userid",
     "V": "submittime",
+    "Z": "workdir",
+    "Q": "priority",
     "a": "account",
+    "b": "tres-per-node",
+    "c": "mincpus",
+    "e": "endtime",
+    "f": "feature",
     "i": "jobarrayid",
     "j": "name",
     "k": "comment",
+    "l": "timelimit",
+    "m": "minmemory",
+    "o": "command",
+    "n": "reqnodes",
+    "p": "priority",
+    "q": "qos",
     "r": "reason",
     "t": "statecompact",
     "u": "username",
+    "v": "reservation",
 }
 # A field of --Format: a point aligns the value to the right, and the text after the width ends the field.
 _FIELD = re.compile(r"(?P<name>[^:]*)(?:(?P<colon>:)(?P<right>\.?)(?P<width>\d*)(?P<end>.*))?", re.DOTALL)
 _HEADINGS = {
     "allocnodes": "ALLOC_NODES",
+    "arrayjobid": "ARRAY_JOB_ID",
+    "arraytaskid": "ARRAY_TASK_ID",
+    "batchhost": "EXEC_HOST",
+    "feature": "FEATURES",
+    "mincpus": "MIN_CPUS",
+    "minmemory": "MIN_MEMORY",
+    "timeleft": "TIME_LEFT",
+    "tres-per-node": "TRES_PER_NODE",
+    "userid": "UID",
     "endtime": "END_TIME",
     "jobarrayid": "JOBID",
     "numcpus": "CPUS",
     "numnodes": "NODES",
     "numtasks": "TASKS",
     "reasonlist": "NODELIST(REASON)",
+    "reqnodes": "REQ_NODES",
     "restartcnt": "RESTART_COUNT",
     "starttime": "START_TIME",
     "statecompact": "ST",
@@ -75,6 +120,7 @@ _HEADINGS = {
     "username": "USER",
     "workdir": "WORK_DIR",
 }
+_SACCT_DEFAULT = "JobID,JobName,State,ExitCode"
 # The widths of a column of --Format, and of sacct's output for people
 _DEFAULT_WIDTH, _SACCT_WIDTH = "20", 12
 
@@ -85,65 +131,106 @@ def _queue_columns(call: Invocation, now: float) -> _Columns:
     return {
         "account": lambda line: line.job.project or "(null)",
         "allocnodes": lambda _line: platform.node(),
+        "arrayjobid": lambda line: line.job.number,
+        "arraytaskid": lambda line: line.displayed_id.partition("_")[2].strip("[]") or "N/A",
+        "batchhost": lambda line: line.nodes or "n/a",
+        "command": lambda line: line.job.attributes.get("command", "(null)"),
         "comment": lambda line: line.job.tag or "(null)",
+        "dependency": lambda line: line.option("dependency"),
         "endtime": lambda line: format_time(line.job.ended, call, "N/A"),
         "exit_code": lambda line: str(line.status),
+        "feature": lambda line: line.option("constraint"),
         "jobarrayid": lambda line: line.displayed_id,
         "jobid": lambda line: line.number,
+        "mincpus": lambda line: line.option("cpus-per-task", "1"),
+        "minmemory": lambda line: line.option("mem", "0"),
         "name": lambda line: line.job.name,
         "nodelist": lambda line: line.nodes,
-        "numcpus": lambda line: str(line.job.slots),
+        "numcpus": lambda line: str(line.cpus),
         "numtasks": lambda line: str(line.job.slots),
         "numnodes": lambda line: str(line.job.attributes.get("nodes", 1)),
         "partition": lambda line: line.job.queue,
+        "priority": lambda _line: "1",
+        "qos": lambda line: line.option("qos", "normal"),
         "reason": lambda line: line.reason,
         "reasonlist": lambda line: line.nodes_or_reason,
+        "reqnodes": lambda line: line.option("nodelist", ""),
+        "reservation": lambda line: line.option("reservation"),
         "restartcnt": lambda line: str(line.job.restarts),
         "starttime": lambda line: format_time(line.job.started, call, "N/A"),
         "state": lambda line: line.state,
         "statecompact": lambda line: SHORT_STATES[line.state],
         "submittime": lambda line: format_time(line.job.submitted, call, "N/A"),
+        "stderr": lambda line: line.job.stderr or "/dev/null",
+        "stdout": lambda line: line.job.stdout or "/dev/null",
+        "timeleft": lambda line: format_left(line.job, now),
         "timelimit": lambda line: format_limit(line.job),
         "timeused": lambda line: format_elapsed(line.job, now),
+        "tres-per-node": lambda line: line.option("gres", "N/A"),
+        "userid": lambda _line: str(os.getuid()),
         "username": lambda line: line.job.owner,
         "workdir": lambda line: line.job.directory,
     }
 
 
-def _account_columns(call: Invocation) -> _Columns:
+def _account_columns(call: Invocation, now: float) -> _Columns:
     return {
+        "account": lambda line: line.job.project,
+        "alloccpus": lambda line: str(line.cpus),
+        "allocnodes": lambda line: str(line.job.attributes.get("nodes", 1)),
+        "alloctres": lambda line: f"cpu={line.cpus},node={line.job.attributes.get('nodes', 1)}",
+        "cluster": lambda line: line.job.attributes.get("cluster", CLUSTER),
         # slurmdbd gets the comment when the job ends
         "comment": lambda line: line.job.tag if line.job.state.final else "",
+        "cputimeraw": lambda line: str(elapsed_seconds(line.job, now) * line.cpus),
+        "derivedexitcode": lambda _line: "0:0",
+        "elapsed": lambda line: format_clock(elapsed_seconds(line.job, now)),
+        "elapsedraw": lambda line: str(elapsed_seconds(line.job, now)),
         "end": lambda line: format_time(line.job.ended, call, "Unknown"),
         "exitcode": lambda line: line.exit_code,
         "jobid": lambda line: line.displayed_id,
         "jobidraw": lambda line: line.number,
         "jobname": lambda line: line.job.name,
+        # the fake measures nothing
+        "maxrss": lambda _line: "",
+        "ncpus": lambda line: str(line.cpus),
+        "nnodes": lambda line: str(line.job.attributes.get("nodes", 1)),
         "nodelist": lambda line: line.nodes or "None assigned",
+        "ntasks": lambda _line: "",
+        "partition": lambda line: line.job.queue,
+        "qos": lambda line: line.option("qos", "normal"),
         "reason": lambda _line: "None",
+        "reqcpus": lambda line: str(line.cpus),
+        "reqmem": lambda line: line.option("mem", ""),
+        "reqnodes": lambda line: str(line.job.attributes.get("nodes", 1)),
         "start": lambda line: format_time(line.job.started, call, "Unknown"),
         "state": lambda line: line.accounted_state,
         "submit": lambda line: format_time(line.job.submitted, call, "Unknown"),
         "submitline": lambda line: line.job.attributes.get("submit_line", "sbatch job.sh"),
+        "timelimit": lambda line: format_clock(line.job.time_limit),
+        "totalcpu": lambda _line: "00:00:00",
+        "uid": lambda _line: str(os.getuid()),
+        "user": lambda line: line.job.owner,
+        "workdir": lambda line: line.job.directory,
     }
 
 
 def squeue(scheduler: FakeScheduler, invocation: Invocation) -> str:
     """List jobs in the form of `--Format` or `--format`, or as a table for people."""
-    options = _SQUEUE.parse(invocation.arguments, permutes=True).options
+    parsed = _SQUEUE.parse(invocation.arguments, permutes=True)
+    options = parsed.options
     jobs = scheduler.listed()
-    ids = _ids(options)
+    ids = _ids(parsed)
     check_ids(ids, "squeue: error: Invalid job id: {}\n")
     if len(ids) == 1 and not any(find_jobs([parent_id(ids[0])], jobs).values()):
         raise CommandError(1, "slurm_load_jobs error: Invalid job id specified\n")
     jobs = [job for job in _select(jobs, ids) if _is_wanted(job, options)]
     columns = _queue_columns(invocation, scheduler.clock())
-    lines = [Line(job, job.native_id) for job in jobs]
+    lines = [Line(job, job.native_id) for job in jobs] if "array" in options else list(queue_lines(jobs))
+    if options.get("sort") in {"i", "-i"}:
+        lines.sort(key=_sort_key, reverse=options["sort"] == "-i")
     if "Format" in options:
         template, unknown = _template_of_fields(options["Format"], columns)
-        lines = lines if "array" in options else list(queue_lines(jobs))
-        if options.get("sort") in {"i", "-i"}:
-            lines.sort(key=_sort_key, reverse=options["sort"] == "-i")
     else:
         template, unknown = _template_of_letters(options.get("format", _DEFAULT_FORMAT))
     refuse_if({f"Invalid job format specification: {', '.join(unknown)}": unknown}, 1, "squeue: error: {}\n")
@@ -154,11 +241,27 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> str:
 
 def _is_wanted(job: FakeJob, options: Mapping[str, str]) -> bool:
     return (
-        (options.get("states") == "all" or not job.state.final)
+        (_is_in_state(job, options["states"]) if "states" in options else not job.state.final)
         and ("me" not in options or job.is_own)
-        and options.get("user", job.owner) == job.owner
-        and options.get("name", job.name) == job.name
+        and is_selected(job, options)
     )
+
+
+def _is_in_state(job: FakeJob, wanted: str) -> bool:
+    state = Line(job, job.native_id).state
+    return not {"ALL", state, SHORT_STATES[state]}.isdisjoint(wanted.upper().split(","))
+
+
+def is_selected(job: FakeJob, options: Mapping[str, str]) -> bool:
+    """Return True if options that select jobs by the user, the name and so on select this one."""
+    facts = {
+        "account": job.project,
+        "accounts": job.project,
+        "name": job.name,
+        "partition": job.queue,
+        "user": job.owner,
+    }
+    return all(fact in options[name].split(",") for name, fact in facts.items() if options.get(name))
 
 
 def _template_of_letters(form: str) -> tuple[str, list[str]]:
@@ -192,13 +295,20 @@ def _sort_key(line: Line) -> list[int]:
 def sacct(scheduler: FakeScheduler, invocation: Invocation) -> str:
     """List jobs from the accounting."""
     refuse_if({"Slurm accounting storage is disabled": not scheduler.accounting}, 1)
-    options = _SACCT.parse(invocation.arguments, permutes=True).options
-    check_ids(_ids(options), "sacct: fatal: Bad job/step specified: {}\n")
-    columns = _account_columns(invocation)
-    names = options.get("format", "JobID,JobName,State,ExitCode").split(",")
+    parsed = _SACCT.parse(invocation.arguments, permutes=True)
+    options, ids = parsed.options, _ids(parsed)
+    check_ids(ids, "sacct: fatal: Bad job/step specified: {}\n")
+    columns = _account_columns(invocation, scheduler.clock())
+    brief = "JobID,State,ExitCode" if "brief" in options else _SACCT_DEFAULT
+    names = [it.partition("%")[0] for it in ",".join(parsed.values.get("format", [brief])).split(",")]
     unknown = (name for name in names if name.lower() not in columns)
     refuse_if({f'Invalid field requested: "{name}"': True for name in unknown}, 1, "sacct: fatal: {}\n")
-    lines = queue_lines(_select(scheduler.accounted(), _ids(options)))
+    wanted = [
+        job
+        for job in _select(scheduler.accounted(), ids)
+        if is_selected(job, options) and ("state" not in options or _is_in_state(job, options["state"]))
+    ]
+    lines = queue_lines(wanted)
     rows = [[columns[name.lower()](line) for name in names] for line in lines]
     heading = [] if "noheader" in options else [names]
     if "parsable2" in options or "parsable" in options:
@@ -213,8 +323,10 @@ def _padded(row: Sequence[str]) -> str:
     return "".join(f"{cell[:_SACCT_WIDTH]:>{_SACCT_WIDTH}} " for cell in row)
 
 
-def _ids(options: Mapping[str, str]) -> list[str]:
-    return [native_id for native_id in options.get("jobs", "").split(",") if native_id]
+def _ids(parsed: Arguments) -> list[str]:
+    """Return the ids that `--jobs` names; the commas within the brackets of an array separate no ids."""
+    words = re.split(r",(?![^\[]*\])", ",".join(parsed.values.get("jobs", [])))
+    return [native_id for native_id in words if native_id]
 
 
 def _select(jobs: Sequence[FakeJob], ids: Sequence[str]) -> list[FakeJob]:

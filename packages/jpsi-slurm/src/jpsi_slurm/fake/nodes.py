@@ -34,6 +34,9 @@ def node_list(names: Sequence[str]) -> str:
     return f"node[{numbers[0]}-{numbers[-1]}]" if is_range else f"node[{','.join(numbers)}]"
 
 
+#: The name of the cluster.
+CLUSTER = "ci"
+
 _COUNTS = ("ntasks", "cpus-per-task", "ntasks-per-node")
 _NODES = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?")
 

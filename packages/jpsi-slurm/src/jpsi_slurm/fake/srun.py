@@ -23,22 +23,23 @@ from jpsi_testing.fake import (
 )
 
 from .nodes import count_error, count_tasks, node_list, node_names, tasks_per_node
-from .states import job_number
+from .states import expand_pattern, job_number
 
 # srun(1), OPTIONS: those that the fake refuses, as it lacks them
-_UNSUPPORTED_FLAGS = "label|l multi-prog preserve-env pty"
-_UNSUPPORTED_VALUED = "bcast chdir|D epilog error|e nodelist|w output|o prolog task-epilog task-prolog"
+_UNSUPPORTED_FLAGS = "multi-prog preserve-env pty"
+_UNSUPPORTED_VALUED = "bcast chdir|D epilog nodelist|w prolog task-epilog task-prolog"
 # All options: also those that the fake implements, or that have no effect on processes of one machine
 _SRUN = OptionTable(
     flags=(
-        "contiguous exact exclusive kill-on-bad-exit|K no-kill overcommit|O overlap oversubscribe|s "
+        "contiguous exact exclusive kill-on-bad-exit|K label|l no-kill overcommit|O overlap oversubscribe|s "
         f"quiet|Q spread-job unbuffered|u use-min-nodes verbose|v {_UNSUPPORTED_FLAGS}"
     ),
     valued=(
         "account|A comment constraint|C cores-per-socket cpu-bind cpus-per-gpu cpus-per-task|c "
-        "distribution|m export gpu-bind gpus gpus-per-node gpus-per-socket gpus-per-task gres het-group hint "
-        "input|i job-name|J jobid mem mem-bind mem-per-cpu mem-per-gpu mpi nodes|N ntasks|n ntasks-per-core "
-        "ntasks-per-node ntasks-per-socket partition|p qos reservation time|t wait|W "
+        "distribution|m error|e export gpu-bind gpus gpus-per-node gpus-per-socket gpus-per-task gres "
+        "het-group hint input|i job-name|J jobid mem mem-bind mem-per-cpu mem-per-gpu mpi nodes|N ntasks|n "
+        "ntasks-per-core ntasks-per-node ntasks-per-socket open-mode output|o partition|p qos reservation "
+        "time|t wait|W "
         f"{_UNSUPPORTED_VALUED}"
     ),
     unknown=(255, "srun: unrecognized option '{}'\nTry \"srun --help\" for more information\n"),
@@ -91,6 +92,7 @@ def srun(scheduler: FakeScheduler, invocation: Invocation) -> TaskLaunch:
         tasks=_tasks(parts, shared, environment),
         stdin=None if stdin is None else int(stdin),
         ends_on_failure=first.get("kill-on-bad-exit", "0") != "0",
+        is_labelled="label" in first,
         not_found=_NOT_FOUND,
         not_executable=_NOT_EXECUTABLE,
     )
@@ -193,6 +195,24 @@ def _has_enough_cpus(job: FakeJob, parts: Sequence[_Part]) -> bool:
     return "exclusive" in options or used <= job.slots * cpus_per_task
 
 
+def _stream_path(pattern: str | None, variables: Mapping[str, str]) -> str | None:
+    """Return the file for a stream of a task; None if it is that of srun. srun(1), IO REDIRECTION."""
+    if pattern is None or pattern == "all":
+        return None
+    values = {
+        "A": variables.get("SLURM_ARRAY_JOB_ID", variables["SLURM_JOB_ID"]),
+        "N": variables["SLURMD_NODENAME"].partition(".")[0],
+        "a": variables.get("SLURM_ARRAY_TASK_ID", "4294967294"),
+        "j": variables["SLURM_JOB_ID"],
+        "n": variables["SLURM_NODEID"],
+        "s": variables["SLURM_STEP_ID"],
+        "t": variables["SLURM_PROCID"],
+        "u": variables.get("USER", ""),
+        "x": variables.get("SLURM_JOB_NAME", ""),
+    }
+    return "/dev/null" if pattern == "none" else expand_pattern(pattern, values)
+
+
 def _tasks(
     parts: Sequence[_Part], shared: Mapping[str, str], environment: Mapping[str, str]
 ) -> Iterator[Task]:
@@ -232,6 +252,13 @@ def _tasks(
                 "SLURM_NODEID": str(first_node + node_index),
                 "SLURM_PROCID": str(rank),
             }
-            yield Task(argv=part.command, environment={**step, **cpus_variable, **own})
+            variables = {**step, **cpus_variable, **own}
+            stdout, stderr = (part.options.get(it) for it in ("output", "error"))
+            yield Task(
+                argv=part.command,
+                environment=variables,
+                stdout=_stream_path(stdout, {**environment, **variables}),
+                stderr=_stream_path(stdout if stderr is None else stderr, {**environment, **variables}),
+            )
             rank += 1
         first_node += len(part.nodes)

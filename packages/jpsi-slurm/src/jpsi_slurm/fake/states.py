@@ -6,6 +6,8 @@ Tests and `jpsi fake` run jobs on the fake, without a real Slurm.
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from jpsi_testing.fake import FakeJob, FakeState, Invocation
@@ -33,6 +35,8 @@ _END_REASONS = {
     FakeState.NODE_FAIL: "NodeDown",
     FakeState.OUT_OF_MEMORY: "OutOfMemory",
 }
+# src/squeue/print.c, _print_job_reason_list
+_WITH_REASON = frozenset({"PENDING", "TIMEOUT", "OUT_OF_MEMORY", "FAILED"})
 # slurm_errno.h: ESLURMD_SETUP_ENVIRONMENT_ERROR, which takes the place of a wait(2) status
 _SETUP_ERROR = 4021
 # src/common/slurm_protocol_defs.h: SIG_OOM
@@ -41,6 +45,8 @@ _OUT_OF_MEMORY = 253
 NUMBER, COMPONENT_NUMBERS = "number", "numbers"
 #: The attribute of a heterogeneous job with the nodes of its components.
 COMPONENT_NODES = "placed"
+#: The attribute of a job with the names of its nodes, if they are not those of the fake cluster.
+HOSTS = "hosts"
 
 
 def job_number(job: FakeJob) -> str:
@@ -113,17 +119,48 @@ class Line(NamedTuple):
             return ""
         if COMPONENT_NODES in self.job.attributes:
             return str(self.job.attributes[COMPONENT_NODES][self.component])
+        if HOSTS in self.job.attributes:
+            return ",".join(self.job.attributes[HOSTS])
         return node_list(node_names(self.job.attributes.get("nodes", 1)))
+
+    def option(self, name: str, default: str = "(null)") -> str:
+        """Return the value of an option that the job was submitted with."""
+        return str(self.job.attributes.get("options", {}).get(name) or default)
+
+    @property
+    def cpus(self) -> int:
+        """The number of processors: those of all tasks."""
+        return self.job.slots * int(self.option("cpus-per-task", "1"))
 
     @property
     def nodes_or_reason(self) -> str:
-        """The nodes, or the reason of a job that has none."""
-        is_pending = self.job.state in {FakeState.PENDING, FakeState.HELD}
-        return f"({self.reason})" if is_pending or not self.nodes else self.nodes
+        """The nodes, or the reason of a job that has none or did not end well; squeue(1), %R."""
+        return f"({self.reason})" if self.state in _WITH_REASON or not self.nodes else self.nodes
 
     @property
     def _could_not_start(self) -> bool:
         return self.job.state is FakeState.FAILED and self.job.failed_to_start
+
+
+_PATTERN = re.compile(r"%(?P<width>[0-9]*)(?P<letter>[A-Za-z%])")
+
+
+def expand_pattern(path: str, values: Mapping[str, str]) -> str:
+    """Return a path whose patterns are replaced by their values; sbatch(1), FILENAME PATTERN.
+
+    >>> expand_pattern("out/%x-%4j.%%", {"x": "heat", "j": "17"})
+    'out/heat-0017.%'
+    """
+    if "\\" in path:
+        return path.replace("\\", "")
+
+    def replace(match: re.Match[str]) -> str:
+        letter = match["letter"]
+        value = "%" if letter == "%" else values.get(letter, match[0])
+        # at most 10 digits
+        return value.zfill(min(int(match["width"] or 0), 10)) if value.isdecimal() else value
+
+    return _PATTERN.sub(replace, path)
 
 
 def format_time(seconds: float | None, invocation: Invocation, unknown: str) -> str:
@@ -133,11 +170,34 @@ def format_time(seconds: float | None, invocation: Invocation, unknown: str) -> 
     return invocation.local_time(seconds).replace(tzinfo=None).isoformat()
 
 
+def elapsed_seconds(job: FakeJob, now: float) -> int:
+    """Return the seconds for which a job has run."""
+    return 0 if job.started is None else int((now if job.ended is None else job.ended) - job.started)
+
+
 def format_elapsed(job: FakeJob, now: float) -> str:
-    """Return the time for which a job has run."""
-    return _format_duration(
-        0 if job.started is None else int((now if job.ended is None else job.ended) - job.started)
-    )
+    """Return the time for which a job has run, as squeue prints it."""
+    return _format_duration(elapsed_seconds(job, now))
+
+
+def format_left(job: FakeJob, now: float) -> str:
+    """Return the time that is left of a job's walltime, as squeue prints it."""
+    if job.time_limit is None:
+        return "UNLIMITED"
+    return _format_duration(max(0, int(job.time_limit) - elapsed_seconds(job, now)))
+
+
+def format_clock(seconds: float | None) -> str:
+    """Return a duration as sacct and scontrol print it; None is no limit.
+
+    >>> format_clock(62), format_clock(90000), format_clock(None)
+    ('00:01:02', '1-01:00:00', 'UNLIMITED')
+    """
+    if seconds is None:
+        return "UNLIMITED"
+    days, rest = divmod(int(seconds), 86400)
+    text = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+    return f"{days}-{text}" if days else text
 
 
 def format_limit(job: FakeJob) -> str:

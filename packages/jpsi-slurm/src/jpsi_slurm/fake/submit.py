@@ -28,11 +28,9 @@ from jpsi_testing.fake import (
 )
 
 from .arrays import MAX_ARRAY_SIZE, assign_number
-from .nodes import count_error, count_tasks, node_list, node_names, tasks_per_node
+from .nodes import CLUSTER, count_error, count_tasks, node_list, node_names, tasks_per_node
 from .states import COMPONENT_NODES, COMPONENT_NUMBERS, NEVER, WAITS, job_number
 
-#: The name of the cluster.
-CLUSTER = "ci"
 _PARTITIONS = frozenset({"main", "debug"})
 _ACCOUNTS = frozenset({"proj1", "proj2"})
 _CPUS_PER_NODE = 8
@@ -41,24 +39,27 @@ _MEMORY = frozenset({"mem", "mem-per-cpu", "mem-per-gpu"})
 _KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 # The id of a job or an array element
 _ID = re.compile(r"[0-9]+(_[0-9]+)?")
-_FAILED = "sbatch: error: Batch job submission failed: {}\n"
+#: The message of a submission that slurmctld refuses.
+SUBMISSION_FAILED = "sbatch: error: Batch job submission failed: {}\n"
+#: The reason code of elements that wait because as many others run as may at a time.
+ARRAY_LIMIT = "JobArrayTaskLimit"
 
 # The options of sbatch(1)
 SBATCH = OptionTable(
     flags=(
-        "contiguous exclusive help hold|H ignore-pbs no-requeue overcommit oversubscribe parsable quiet|Q "
-        "reboot requeue spread-job test-only usage use-min-nodes verbose version wait"
+        "contiguous exclusive help|h hold|H ignore-pbs no-requeue overcommit|O oversubscribe|s parsable "
+        "quiet|Q reboot requeue spread-job test-only usage|u use-min-nodes verbose|v version|V wait|W"
     ),
     valued=(
-        "account|A acctg-freq array batch bb bbf begin chdir|D cluster-constraint clusters|M comment "
-        "constraint container core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task|c deadline "
-        "delay-boot dependency distribution error|e exclude export export-file extra-node-info get-user-env "
-        "gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input "
-        "job-name|J kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu "
-        "mem-per-gpu mincpus network nice no-kill nodefile nodelist nodes|N ntasks|n ntasks-per-core "
-        "ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output|o partition|p power prefer "
-        "priority profile propagate qos reservation signal sockets-per-node switches thread-spec "
-        "threads-per-core time|t time-min tmp tres-per-task wait-all-nodes wckey wrap"
+        "account|A acctg-freq array|a batch bb bbf begin|b chdir|D cluster-constraint clusters|M comment "
+        "constraint|C container core-spec|S cores-per-socket cpu-freq cpus-per-gpu cpus-per-task|c deadline "
+        "delay-boot dependency|d distribution|m error|e exclude|x export export-file extra-node-info|B "
+        "get-user-env gpu-bind gpu-freq gpus|G gpus-per-node gpus-per-socket gpus-per-task gres gres-flags "
+        "hint input|i job-name|J kill-on-invalid-dep licenses|L mail-type mail-user mcs-label mem mem-bind "
+        "mem-per-cpu mem-per-gpu mincpus network nice no-kill|k nodefile|F nodelist|w nodes|N ntasks|n "
+        "ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output|o partition|p "
+        "power prefer priority profile propagate qos|q reservation signal sockets-per-node switches "
+        "thread-spec threads-per-core time|t time-min tmp tres-per-task wait-all-nodes wckey wrap"
     ),
     unknown=(255, "sbatch: unrecognized option '{}'\nTry \"sbatch --help\" for more information\n"),
     abbreviates=True,
@@ -77,8 +78,41 @@ _FIRST_TASK = dict.fromkeys(("SLURM_GTIDS", "SLURM_LOCALID", "SLURM_NODEID", "SL
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(?P<third>\d+))?\Z")
 
 
-def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> str:
-    """Submit a job whose script is a file or standard input."""
+@attrs.frozen(slots=True, kw_only=True)
+class Request:
+    """A request for a job, as sbatch reads it from its arguments, its environment and the script."""
+
+    #: The options of each component; a job that is not heterogeneous has one.
+    parts: Sequence[Mapping[str, str]]
+    #: The file with the script as the call names it; "" if it is none.
+    script: str
+    #: The arguments of the script.
+    arguments: tuple[str, ...]
+    #: The call, with the script as its input.
+    invocation: Invocation
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The options of the job, or of its first component."""
+        return self.parts[0]
+
+    @property
+    def indices(self) -> Sequence[int | None]:
+        """The indices of an array; None alone for a single job."""
+        return _indices(self.options) or [None]
+
+    @property
+    def at_a_time(self) -> int:
+        """The number of elements that may run at a time; 0 is no limit."""
+        return int(self.options.get("array", "").partition("%")[2] or 0)
+
+
+def read_request(invocation: Invocation) -> Request:
+    """Return the request of a call of sbatch.
+
+    Raises:
+        CommandError: sbatch itself refuses the script or its options.
+    """
     parsed = SBATCH.parse(invocation.arguments)
     arguments, words = parsed.options, parsed.words
     if "wrap" in arguments:
@@ -95,30 +129,40 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> str:
     options = {"job-name": name, **first, **environment, **arguments}
     parts = inherit_options(options, others)
     _check_script(invocation.stdin, parts)
+    script = words[0] if words and "wrap" not in arguments else ""
+    return Request(parts=parts, script=script, arguments=words[1:], invocation=invocation)
+
+
+def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> str:
+    """Submit a job whose script is a file or standard input."""
+    request = read_request(invocation)
+    options, invocation = request.options, request.invocation
     # Slurm uses up an id for a refused submission too.
     number = str(scheduler.next_number())
-    for part in parts:
+    for part in request.parts:
         _check_options(part)
-    refuse_if({"Invalid job array specification": others and "array" in options}, 1, _FAILED)
-    indices: Sequence[int | None] = _indices(options) or [None]
-    jobs = [_make_job(number, index, options, invocation) for index in indices]
+    is_heterogeneous = len(request.parts) > 1
+    refuse_if(
+        {"Invalid job array specification": is_heterogeneous and "array" in options}, 1, SUBMISSION_FAILED
+    )
+    jobs = [_make_job(number, index, options, invocation) for index in request.indices]
     environment = _environment(options, invocation)
     for job in jobs:
         give_up = functools.partial(scheduler.cancel, job.native_id)
         job.blocked = wait_for_jobs(
-            _dependencies(options),
+            read_dependencies(options),
             scheduler.listed,
             WAITS,
             NEVER,
             give_up if options.get("kill-on-invalid-dep") == "yes" else None,
         )
-        if others:
-            environment |= make_heterogeneous(scheduler, job, parts)
+        if is_heterogeneous:
+            environment |= make_heterogeneous(scheduler, job, request.parts)
         job.starting = functools.partial(_start, scheduler, environment)
-        job.arguments = words[1:]
-    limit(jobs, int(options.get("array", "").partition("%")[2] or 0), "JobArrayTaskLimit")
+        job.arguments = request.arguments
+    limit(jobs, request.at_a_time, ARRAY_LIMIT)
     scheduler.submit_all(jobs)
-    return _format_id(number, options)
+    return format_id(number, options)
 
 
 def _directives(script: str) -> list[list[str]]:
@@ -165,7 +209,7 @@ def _check_options(options: Mapping[str, str]) -> None:
         "Invalid job array specification": max(_indices(options), default=0) >= MAX_ARRAY_SIZE,
         "Job dependency problem": not are_dependencies(options.get("dependency", "")),
     }
-    refuse_if(refusals, 1, _FAILED)
+    refuse_if(refusals, 1, SUBMISSION_FAILED)
 
 
 def _indices(options: Mapping[str, str]) -> list[int]:
@@ -180,13 +224,15 @@ def are_dependencies(text: str) -> bool:
     return all(kind in _KINDS and ids and all(map(_ID.fullmatch, ids)) for kind, *ids in parts)
 
 
-def _dependencies(options: Mapping[str, str]) -> list[tuple[DependencyKind, str]]:
-    parts = [part.split(":") for part in options.get("dependency", "").split(",")]
+def read_dependencies(options: Mapping[str, str]) -> list[tuple[DependencyKind, str]]:
+    """Return the ids of the jobs that a job waits for, each with the kind of the dependency."""
+    text = options.get("dependency", "")
+    parts = [part.split(":") for part in text.split(",")] if text else []
     return [(_KINDS[kind], native_id) for kind, *ids in parts for native_id in ids]
 
 
 def _make_job(number: str, index: int | None, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
-    nodes = _nodes(options)
+    nodes = requested_nodes(options)
     native_id = number if index is None else f"{number}_{index}"
     stdout = options.get("output", "slurm-%j.out")
     return FakeJob(
@@ -200,7 +246,7 @@ def _make_job(number: str, index: int | None, options: Mapping[str, str], invoca
         stdout=stdout.replace("%j", native_id),
         stderr=options.get("error", stdout).replace("%j", native_id),
         slots=max(count_tasks(options, nodes), nodes),
-        time_limit=_seconds(options.get("time", "UNLIMITED")),
+        time_limit=read_seconds(options.get("time", "UNLIMITED")),
         array="" if index is None else number,
         index=index or 0,
         attributes={
@@ -214,30 +260,36 @@ def _make_job(number: str, index: int | None, options: Mapping[str, str], invoca
 
 def _environment(options: Mapping[str, str], invocation: Invocation) -> dict[str, str]:
     """Return the variables that all jobs of a submission share."""
-    nodes = _nodes(options)
-    names = node_list(node_names(nodes))
-    cpus = [tasks * int(options.get("cpus-per-task", "1")) for tasks in _spread(options, nodes)]
     return {
         **invocation.environment,
         **_FIRST_TASK,
         "SLURMD_NODENAME": node_names(1)[0],
+        "SLURM_JOB_ACCOUNT": options.get("account", "proj1"),
+        "SLURM_JOB_PARTITION": options.get("partition", "main"),
+        **size_variables(options, node_list(node_names(requested_nodes(options)))),
+        "SLURM_SUBMIT_DIR": invocation.directory,
+    }
+
+
+def size_variables(options: Mapping[str, str], names: str) -> dict[str, str]:
+    """Return the variables that say how large a job is; its nodes are given in Slurm's notation."""
+    nodes = requested_nodes(options)
+    cpus = [tasks * int(options.get("cpus-per-task", "1")) for tasks in _spread(options, nodes)]
+    return {
         "SLURM_CLUSTER_NAME": CLUSTER,
         "SLURM_CPUS_ON_NODE": str(cpus[0]),
-        "SLURM_JOB_ACCOUNT": options.get("account", "proj1"),
         "SLURM_JOB_CPUS_PER_NODE": tasks_per_node(cpus),
         "SLURM_JOB_NAME": options["job-name"],
         "SLURM_JOB_NODELIST": names,
         "SLURM_JOB_NUM_NODES": str(nodes),
-        "SLURM_JOB_PARTITION": options.get("partition", "main"),
         "SLURM_NNODES": str(nodes),
         "SLURM_NODELIST": names,
-        "SLURM_SUBMIT_DIR": invocation.directory,
         **({"SLURM_CPUS_PER_TASK": options["cpus-per-task"]} if "cpus-per-task" in options else {}),
         **_tasks(options, nodes),
     }
 
 
-def _nodes(options: Mapping[str, str]) -> int:
+def requested_nodes(options: Mapping[str, str]) -> int:
     """Return the number of nodes of a job: the smallest that it requests."""
     return int(options.get("nodes", "1").partition("-")[0])
 
@@ -271,7 +323,7 @@ def _start(scheduler: FakeScheduler, environment: Mapping[str, str], job: FakeJo
         job.environment["SLURM_RESTART_COUNT"] = str(job.restarts)
 
 
-def _seconds(text: str) -> float | None:
+def read_seconds(text: str) -> float | None:
     """Return the seconds of a time limit: minutes, minutes:seconds, hours:minutes:seconds, days-hours etc."""
     match = _TIME.match(text)
     if match is None or text == "0":
@@ -282,7 +334,8 @@ def _seconds(text: str) -> float | None:
     return first * 3600.0 + second * 60 + third if match["third"] is not None else first * 60.0 + second
 
 
-def _format_id(number: str, options: Mapping[str, str]) -> str:
+def format_id(number: str, options: Mapping[str, str]) -> str:
+    """Return what sbatch prints about a job of this number."""
     if "quiet" in options:
         return ""
     cluster = options.get("clusters")

@@ -39,12 +39,18 @@ OF_JPSI: Mapping[str, str] = {
     "stderr_path": "test_streams_and_directory_are_those_of_the_spec",
     "pre_launch": "test_pre_and_post_launch_surround_the_job",
     "post_launch": "test_pre_and_post_launch_surround_the_job",
+    "environment_setup": "test_the_environment_is_set_up",
+    "container": "test_a_job_runs_in_a_container",
     "launcher": "test_each_process_has_its_node_in_a_file",
     "stage_in": "test_files_are_staged_in_and_out",
     "stage_out": "test_files_are_staged_in_and_out",
     "cleanup": "test_files_are_staged_in_and_out",
     "cleanup_flags": "test_a_failed_cleanup_is_reported",
+    # they become `memory`
+    "resources.memory_per_cpu": "test_each_attribute_is_passed_on_or_refused",
+    "resources.memory_per_gpu": "test_each_attribute_is_passed_on_or_refused",
     "attributes.warn": "test_a_job_is_warned_before_its_end",
+    "attributes.retry": "test_a_job_is_submitted_again_until_it_succeeds",
     "attributes.after": "test_a_job_runs_if_the_other_ends_as_it_should",
 }
 #: The attributes that jpsi keeps and never reads.
@@ -75,7 +81,10 @@ class AttributeTests(HookTests):
         """Return the spec of a job in which one attribute has a value; None is its default."""
         # nodes alone would be processes, too
         process_count = 6 if name == "node_count" else None
-        spec = JobSpec("/bin/true", resources=ResourceSpecV1(process_count=process_count))
+        # a kind of GPUs needs some
+        gpus = 1 if name == "gpu_type" else None
+        resources = ResourceSpecV1(process_count=process_count, gpu_cores_per_process=gpus)
+        spec = JobSpec("/bin/true", resources=resources)
         if name == "custom_attributes":
             value = value and {f"{self.executor_name}.xyzzy": value}
         if value is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import os
 import sys
 from datetime import timedelta
 from itertools import pairwise
@@ -10,12 +12,27 @@ from pathlib import Path
 import pytest
 
 import jpsi
-from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
+from jpsi import Container, Job, JobExecutor, JobSpec, JobState, JobStatus
 from jpsi_testing.conformance.base import ExecutorTestBase, Gate, shell
 from jpsi_testing.waiting import eventually
 
 _ORDER = [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
 _SECOND = timedelta(seconds=1)
+# Stands for a container runtime: it runs the command on the host, in its directory and with its variable.
+_RUNTIME = """\
+#!/bin/sh
+[ "$1" = exec ] && shift || exit 9
+while :; do
+  case $1 in
+  --pwd) cd -- "$2" || exit 9; shift 2 ;;
+  --mount) mounts="$mounts $2"; shift 2 ;;
+  *) break ;;
+  esac
+done
+export IMAGE="$1" MOUNTS="$mounts" INSIDE="$APPTAINERENV_INSIDE" A="$APPTAINERENV_A"
+shift
+exec "$@"
+"""
 # More bytes than any kernel passes to a program, whatever the stack limit is.
 _TOO_LARGE = 7 << 20
 
@@ -89,6 +106,101 @@ class RunTests(ExecutorTestBase):
         executor.submit_many(jobs)
 
         assert [self.end(job).exit_code for job in jobs] == [7] * count
+
+    @pytest.mark.parametrize("count", [1, 2], ids=["single", "several"])
+    @pytest.mark.parametrize("runtime", ["apptainer", "auto"])
+    def test_a_job_runs_in_a_container(
+        self, executor: JobExecutor, tmp_path: Path, count: int, runtime: str
+    ) -> None:
+        """The runtime gets the image, the binds, the directory, the variables and the command."""
+        programs, directory = tmp_path / "bin", tmp_path / "a, b"
+        programs.mkdir()
+        directory.mkdir()
+        (programs / "apptainer").write_text(_RUNTIME)
+        (programs / "apptainer").chmod(0o755)
+        container = Container("/a b.sif", runtime, ["${HOME}:/in:ro"], environment={"INSIDE": "1, ${A}"})
+        text = 'pwd; echo "$IMAGE" "$INSIDE" "$A" "$MOUNTS"; exit 7'
+        spec = shell(
+            text,
+            directory=directory,
+            container=container,
+            environment={"PATH": f"{programs}:{os.environ['PATH']}", "A": 'a "${JPSI_JOB_ID}"'},
+        )
+        jobs = [Job(copy.deepcopy(spec)) for _ in range(count)]
+
+        executor.submit_many(jobs)
+
+        for job in jobs:
+            assert self.end(job).exit_code == 7
+            assert job.streams is not None
+            here, rest = job.streams.stdout.read_text().splitlines()
+            given = f'a "{job.id}"'
+            assert here == str(directory)
+            assert rest.startswith(f"/a b.sif 1, {given} {given}  type=bind,"), rest
+            assert f'"source={directory}","target={directory}"' in rest
+            assert "target=/in,readonly" in rest
+
+    @pytest.mark.parametrize("count", [1, 2], ids=["single", "several"])
+    def test_the_environment_is_set_up(self, executor: JobExecutor, tmp_path: Path, count: int) -> None:
+        """Scripts are sourced before pre_launch, and a program that they put on PATH is found."""
+        programs = tmp_path / "a b" / "bin"
+        programs.mkdir(parents=True)
+        (programs / "xyzzy").write_text('#!/bin/sh\necho "$A $B"\n')
+        (programs / "xyzzy").chmod(0o755)
+        (programs / "activate").write_text(f"PATH='{programs}':$PATH A=1; export PATH A\n")
+        (tmp_path / "pre").write_text("export B=$A$A\n")
+        setup = [f"venv:{programs.parent}", f"source:{programs / 'activate'}"]
+        spec = JobSpec("xyzzy", environment_setup=setup, pre_launch=tmp_path / "pre")
+        jobs = [Job(copy.deepcopy(spec)) for _ in range(count)]
+
+        executor.submit_many(jobs)
+
+        for job in jobs:
+            assert self.end(job).exit_code == 0
+            assert job.streams is not None
+            assert job.streams.stdout.read_text() == "1 11\n"
+
+    def test_an_environment_that_cannot_be_set_up_is_reported(
+        self, executor: JobExecutor, tmp_path: Path
+    ) -> None:
+        """The job fails with the reason SETUP, and its message names what failed; nothing runs."""
+        (tmp_path / "bad").write_text("false\n")
+        setup = [f"source:{tmp_path / 'bad'}", "module:never"]
+
+        status = self.run(executor, shell(f"echo >'{tmp_path}/ran'", environment_setup=setup))
+
+        assert (status.state, status.exit_code) == (JobState.FAILED, 125)
+        assert status.reason is jpsi.Reason.SETUP
+        assert f"source:{tmp_path / 'bad'}" in (status.message or "")
+        assert not (tmp_path / "ran").exists()
+
+    def test_a_container_runtime_that_is_missing_is_reported(
+        self, executor: JobExecutor, tmp_path: Path
+    ) -> None:
+        """The job fails with the reason SETUP, and its message says what is missing."""
+        container = Container("debian", "podman")
+
+        status = self.run(
+            executor, JobSpec("/bin/true", container=container, environment={"PATH": str(tmp_path)})
+        )
+
+        assert (status.state, status.exit_code) == (JobState.FAILED, 127)
+        assert status.reason is jpsi.Reason.SETUP
+        assert "container" in (status.message or "")
+
+    def test_a_job_is_submitted_again_until_it_succeeds(self, executor: JobExecutor, tmp_path: Path) -> None:
+        """The attempts of a job have one id and one history, and a native id each."""
+        if executor.system.is_remote:
+            pytest.skip("jpsi submits no jobs again whose files are on a remote host")
+        proof = tmp_path / "proof"
+        text = f'echo ran >>{proof}; test "$(wc -l <{proof})" -ge 3 || exit 75'
+        job = Job(shell(text, attributes=jpsi.JobAttributes(retry={75: 2})))
+
+        executor.submit(job)
+        first, status = job.native_id, self.end(job)
+
+        assert (status.exit_code, status.metadata["attempt"]) == (0, 3)
+        assert (proof.read_text(), job.native_id == first) == ("ran\n" * 3, False)
 
     @pytest.mark.parametrize("field", ["argument", "variable"])
     def test_arguments_too_large_for_the_kernel_are_refused(self, executor: JobExecutor, field: str) -> None:

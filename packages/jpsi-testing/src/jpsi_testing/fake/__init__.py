@@ -5,6 +5,7 @@ commands on a fake scheduler. `on_path` puts these commands on PATH, so that any
 a cluster.
 """
 
+from jpsi_testing.fake.client import receive, send
 from jpsi_testing.fake.clock import FakeClock
 from jpsi_testing.fake.commands import (
     NO_ANSWER,
@@ -22,8 +23,9 @@ from jpsi_testing.fake.invocation import Call, CommandError, Invocation, Log
 from jpsi_testing.fake.job import FakeJob, FakeState, Outcome, limit, wait_for_jobs
 from jpsi_testing.fake.mpi import mpirun_commands
 from jpsi_testing.fake.options import Arguments, OptionTable, parse_dashed, parse_letters
-from jpsi_testing.fake.path import command_folder, on_path
+from jpsi_testing.fake.path import command_folder, on_path, write_commands
 from jpsi_testing.fake.scheduler import FakeScheduler
+from jpsi_testing.fake.server import read_stdin, result_fields
 from jpsi_testing.fake.tasks import Task, TaskLaunch
 
 __all__ = [
@@ -55,6 +57,11 @@ __all__ = [
     "on_path",
     "parse_dashed",
     "parse_letters",
+    "read_stdin",
+    "receive",
     "refuse_if",
+    "result_fields",
+    "send",
     "wait_for_jobs",
+    "write_commands",
 ]

@@ -28,16 +28,21 @@ def main() -> int:
     connection = _socket.socket(_socket.AF_UNIX)
     try:
         connection.connect(path)
-        answer = _call(connection, call)
+        answer = request(connection, call)
     except OSError:
         answer = None
     if answer is None:
         sys.stderr.write(f"{argv[0]}: the fake batch system has ended\n")
         return _NO_SERVER
+    return carry_out(argv[0], answer, connection)
+
+
+def carry_out(command: str, answer: dict[str, Any], connection: _socket.socket) -> int:
+    """Print an answer, start the tasks in it, and return the exit code of the command."""
     _print(1, answer["stdout"])
     _print(2, answer["stderr"])
     if "tasks" in answer:
-        return _start_tasks(argv[0], answer, connection)
+        return _start_tasks(command, answer, connection)
     code = int(answer["returncode"])
     if code < 0:
         os.kill(os.getpid(), -code)
@@ -75,7 +80,8 @@ def _start_tasks(command: str, answer: dict[str, Any], connection: _socket.socke
     return code
 
 
-def _call(connection: _socket.socket, call: dict[str, object]) -> dict[str, Any] | None:
+def request(connection: _socket.socket, call: dict[str, object]) -> dict[str, Any] | None:
+    """Send a call, and the standard input if the server asks for it; return the answer, if there is one."""
     send(connection, call)
     while (answer := receive(connection)) is not None:
         if isinstance(answer, dict):

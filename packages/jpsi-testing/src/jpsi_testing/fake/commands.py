@@ -40,10 +40,10 @@ class FakeSystem(Protocol):
         """Return the result of this command if it cannot contact the batch system."""
 
 
-def find_fake(fake_system: str | FakeSystem) -> FakeSystem:
+def find_fake(fake_system: str | FakeSystem, group: str = GROUP) -> FakeSystem:
     """Return the fake that a backend offers under this name, installed or on the plugin path.
 
-    Case does not matter. A fake itself is returned as it is.
+    Case does not matter. A fake itself is returned as it is. `group` is the group of entry points.
 
     Raises:
         PluginError: no backend offers it, it cannot be loaded, or it is no fake.
@@ -52,7 +52,7 @@ def find_fake(fake_system: str | FakeSystem) -> FakeSystem:
 
     if not isinstance(fake_system, str):
         return fake_system
-    candidate = installed().find(GROUP, fake_system)
+    candidate = installed().find(group, fake_system)
     found = load_plugin(candidate)
     has_commands = isinstance(getattr(found, "commands", None), Mapping)
     missing = [] if has_commands else ["`commands`, a mapping of names to functions"]

@@ -7,14 +7,14 @@ run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 
 import attrs
 
 from jpsi.plugin import CommandResult
 
-# Commands print local times in a zone other than UTC, unless their environment has TZ=UTC0.
+# Fakes print local times in a zone other than UTC, unless their environment has TZ=UTC0.
 _LOCAL_ZONE = timezone(timedelta(hours=5))
 
 
@@ -50,6 +50,8 @@ class Invocation:
     directory: str = "/"
     #: The directory that has the commands, for the PATH of jobs; empty if they are not on a PATH.
     folder: str = ""
+    #: The zone of the times that the call prints; None is that of this machine.
+    zone: tzinfo | None = attrs.field(default=_LOCAL_ZONE, repr=False)
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -77,8 +79,8 @@ class Invocation:
 
     def local_time(self, seconds: float) -> datetime:
         """Return a time as the call prints it."""
-        zone = UTC if self.environment.get("TZ") == "UTC0" else _LOCAL_ZONE
-        return datetime.fromtimestamp(int(seconds), zone)
+        zone = UTC if self.environment.get("TZ") == "UTC0" else self.zone
+        return datetime.fromtimestamp(int(seconds), UTC).astimezone(zone)
 
 
 @attrs.frozen(slots=True)

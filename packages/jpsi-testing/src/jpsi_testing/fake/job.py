@@ -214,15 +214,25 @@ def wait_for_jobs(
     return reason if dependencies else None
 
 
-def limit(jobs: Sequence[FakeJob], at_a_time: int, why: str) -> None:
+def _is_running(job: FakeJob) -> bool:
+    return job.state is FakeState.RUNNING
+
+
+def limit(
+    jobs: Sequence[FakeJob],
+    at_a_time: int,
+    why: str,
+    is_active: Callable[[FakeJob], bool] = _is_running,
+) -> None:
     """Let at most `at_a_time` of these jobs run at a time, such as the elements of an array; 0 is no limit.
 
-    The others wait with the reason `why`, unless their own `blocked` already returns a reason.
+    The others wait with the reason `why`, unless their own `blocked` already returns a reason. `is_active`
+    returns True for a job that runs, or that no one can keep from running.
     """
 
     def reason(own_reason: Blocked | None) -> str | None:
         found = None if own_reason is None else own_reason()
-        is_full = sum(job.state is FakeState.RUNNING for job in jobs) >= at_a_time
+        is_full = sum(map(is_active, jobs)) >= at_a_time
         return why if found is None and is_full else found
 
     for job in jobs if at_a_time else ():

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from jpsi.plugin import line
@@ -65,7 +65,8 @@ def command_folder(
         scheduler.faults.know(fake_system.commands)
         server = CommandServer(folder / _SOCKET, scheduler, fake_system, on_hang, folder=str(folder / "bin"))
         stack.callback(server.close)
-        _write_commands(folder / "bin", fake_system.commands, folder / _SOCKET)
+        make_directory(str(folder / "bin"))
+        write_commands(folder / "bin", fake_system.commands, [client.__file__, str(folder / _SOCKET)])
         yield folder / "bin"
 
 
@@ -81,17 +82,26 @@ def _private_folder() -> Path:
     return folder
 
 
-def _write_commands(folder: Path, names: Iterable[str], socket: Path) -> None:
-    make_directory(str(folder))
+def write_commands(folder: Path, names: Iterable[str], program: Sequence[str]) -> None:
+    """Write commands into a directory.
+
+    Args:
+        folder: the directory.
+        names: the names of the commands.
+        program: the file with the program in Python that each runs, and the arguments that come before the
+            command's name and its arguments.
+    """
     # dash would not pass on functions that bash exports; with -p, bash itself uses neither them nor BASH_ENV
     bash = shutil.which("bash")
     shell = "/bin/sh" if bash is None else f"{bash} -p"
     for name in names:
-        file = folder / name
+        # another process may run the command at this moment, so it is replaced as a whole
+        file = folder / f".{name}.{os.getpid()}"
         # a shell, as a `#!` line could hold neither a blank nor a long path to the interpreter
-        call = line("exec", sys.executable, "-ISE", client.__file__, str(socket), name)
+        call = line("exec", sys.executable, "-ISE", *program, name)
         file.write_text(f'#!{shell}\n{call} "$@"\n')
         file.chmod(0o700)
+        file.replace(folder / name)
 
 
 @contextlib.contextmanager

@@ -95,7 +95,7 @@ class CommandServer:
         call = receive(connection)
         if call is None:
             return
-        stdin = functools.cache(functools.partial(_read_stdin, connection))
+        stdin = functools.cache(functools.partial(read_stdin, connection))
         invocation = Invocation(**cast("dict[str, Any]", call), stdin=stdin, folder=self._folder)
         try:
             result = answer(self._scheduler, self._fake_system, invocation)
@@ -106,22 +106,29 @@ class CommandServer:
         elif result.timed_out:
             receive(connection)  # returns once the caller has ended
             return
-        send(connection, _fields(result))
+        send(connection, result_fields(result))
         if isinstance(result, TaskLaunch):
             receive(connection)  # returns once its tasks have ended; if `close` comes first, they are killed
 
 
-def _fields(result: CommandResult) -> dict[str, object]:
+def result_fields(result: CommandResult) -> dict[str, object]:
     """Return a result in the form that the client expects."""
     fields: dict[str, object] = {name: getattr(result, name) for name in ("returncode", "stdout", "stderr")}
     if isinstance(result, TaskLaunch):
-        fields["tasks"] = [[list(task.argv), dict(task.environment)] for task in result.tasks]
-        for name in ("stdin", "ends_on_failure", "not_found", "not_executable"):
+        fields["tasks"] = [
+            [list(task.argv), dict(task.environment), task.stdout, task.stderr] for task in result.tasks
+        ]
+        for name in ("stdin", "ends_on_failure", "not_found", "not_executable", "is_labelled", "warning"):
             fields[name] = getattr(result, name)
     return fields
 
 
-def _read_stdin(connection: socket.socket) -> str:
+def read_stdin(connection: socket.socket) -> str:
+    """Return the standard input of the client.
+
+    Raises:
+        ConnectionResetError: the client was killed.
+    """
     send(connection, _STDIN)
     received = receive(connection)
     if not isinstance(received, bytes):

@@ -36,7 +36,8 @@ def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], o
     """
     # block signals until all tasks have been started, so that all get the same ones
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED_SIGNALS)
-    running, codes = _start(command, launch, mask)
+    labelled: list[threading.Thread] = []
+    running, codes = _start(command, launch, mask, labelled)
 
     def send(number: int, _frame: object = None) -> None:
         for pid in list(running):
@@ -51,6 +52,9 @@ def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], o
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, send)
     threading.Thread(target=kill_at_end, daemon=True).start()
+    if launch["warning"] is not None:
+        number, seconds = launch["warning"]
+        _start_timer(seconds, send, number)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     first = next(filter(None, codes), 0)
     while running:
@@ -58,22 +62,36 @@ def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], o
             _end(send)
             return _wait_all(running, first)
         first = _wait(running, codes)
+    for thread in labelled:
+        thread.join(_KILL_DELAY)
     return max(codes, default=0)
 
 
-def _start(command: str, launch: dict[str, Any], mask: set[Any]) -> tuple[set[int], list[int]]:
+def _start(
+    command: str, launch: dict[str, Any], mask: set[Any], labelled: list[threading.Thread]
+) -> tuple[set[int], list[int]]:
     """Start all tasks; return the pids, and the exit codes of the tasks that did not start."""
     running: set[int] = set()
     codes: list[int] = []
     null = os.open(os.devnull, os.O_RDONLY)
-    for index, (argv, environment) in enumerate(launch["tasks"]):
-        no_input = [] if index == launch["stdin"] else [(os.POSIX_SPAWN_DUP2, null, 0)]
+    emptied: set[str] = set()
+    for index, (argv, environment, stdout, stderr) in enumerate(launch["tasks"]):
+        actions: list[Any] = [] if index == launch["stdin"] else [(os.POSIX_SPAWN_DUP2, null, 0)]
+        actions += _output_actions(stdout, stderr, emptied)
+        pipes = [os.pipe() for path in (stdout, stderr) if path is None] if launch["is_labelled"] else []
+        free = [descriptor for descriptor, path in ((1, stdout), (2, stderr)) if path is None]
+        for (reader, writer), descriptor in zip(pipes, free, strict=False):
+            actions += [(os.POSIX_SPAWN_DUP2, writer, descriptor), (os.POSIX_SPAWN_CLOSE, writer)]
+            label = f"{index}: ".encode()
+            labelled.append(
+                threading.Thread(target=_copy_lines, args=(reader, descriptor, label), daemon=True)
+            )
         try:
             pid = os.posix_spawnp(
                 argv[0],
                 argv,
                 {**os.environ, **environment},
-                file_actions=no_input,
+                file_actions=actions,
                 setsigmask=mask,
                 setsigdef=_IGNORED_BY_PYTHON,
             )
@@ -83,8 +101,30 @@ def _start(command: str, launch: dict[str, Any], mask: set[Any]) -> tuple[set[in
             sys.stderr.write(f"{command}: error: {argv[0]}: {e.strerror}\n")
         else:
             running.add(pid)
+        for _, writer in pipes:
+            os.close(writer)
     os.close(null)
+    for thread in labelled:
+        thread.start()
     return running, codes
+
+
+def _copy_lines(reader: int, descriptor: int, label: bytes) -> None:
+    """Copy the lines of a task to a stream of the command, each after the label."""
+    with os.fdopen(reader, "rb") as stream:
+        for line in stream:
+            os.write(descriptor, label + line)
+
+
+def _output_actions(stdout: str | None, stderr: str | None, emptied: set[str]) -> list[Any]:
+    """Return the actions that open the files of a task's streams; a file is emptied once."""
+    found: list[Any] = []
+    for descriptor, path in ((1, stdout), (2, stderr)):
+        if path is not None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if path in emptied else os.O_TRUNC)
+            emptied.add(path)
+            found.append((os.POSIX_SPAWN_OPEN, descriptor, path, flags, 0o666))
+    return found
 
 
 def _wait(running: set[int], codes: list[int]) -> int:
@@ -105,7 +145,11 @@ def _wait(running: set[int], codes: list[int]) -> int:
 def _end(send: Callable[[int], None]) -> None:
     """End tasks: send TERM, and KILL after a delay."""
     send(signal.SIGTERM)
-    timer = threading.Timer(_KILL_DELAY, send, [signal.SIGKILL])
+    _start_timer(_KILL_DELAY, send, signal.SIGKILL)
+
+
+def _start_timer(seconds: float, send: Callable[[int], None], number: int) -> None:
+    timer = threading.Timer(seconds, send, [number])
     timer.daemon = True
     timer.start()
 

@@ -21,6 +21,9 @@ class Task:
     argv: tuple[str, ...] = attrs.field(converter=as_words)
     #: The variables that are added to the environment of the command.
     environment: Mapping[str, str] = attrs.field(factory=dict)
+    #: The files for its output and errors, each made or emptied; None is the stream of the command.
+    stdout: str | None = None
+    stderr: str | None = None
 
 
 def _tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
@@ -50,3 +53,7 @@ class TaskLaunch(CommandResult):
     not_found: int = 127
     #: The exit code of a task whose program cannot be executed.
     not_executable: int = 126
+    #: True if each line of output comes after the index of its task, as in `0: text`.
+    is_labelled: bool = False
+    #: A signal to the tasks, and the seconds after which they get it.
+    warning: tuple[int, float] | None = None

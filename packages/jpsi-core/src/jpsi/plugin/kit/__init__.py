@@ -39,9 +39,11 @@ __all__ = [
     "extract_tag",
     "forward_signals",
     "gnu_options",
+    "gpu_type",
     "ids_by_tag",
     "ignore_option",
     "is_nearly",
+    "mail_options",
     "output_reader",
     "parse_count",
     "parse_limit",
@@ -52,6 +54,7 @@ __all__ = [
     "read_directories",
     "read_exclusive",
     "read_indices",
+    "read_mail",
     "read_name",
     "read_path",
     "refusals",
@@ -62,6 +65,7 @@ __all__ = [
     "unignore_signals",
     "variables_reader",
     "write_indices",
+    "write_mail",
 ]
 
 if not TYPE_CHECKING:

@@ -6,14 +6,14 @@ The functions `..._option` return options that jpsi writes and reads; `..._reade
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
 
 from jpsi.contract import walltime
-from jpsi.model import Dependency, DependencyKind, ResourceSpecV1, components
-from jpsi.plugin.kit.script_form import Draft, Option, Reader, Writer
+from jpsi.model import Dependency, DependencyKind, JobAttributes, ResourceSpecV1, components
+from jpsi.plugin.kit.script_form import Draft, JobRequest, Option, Reader, Writer
 
 #: Returns the path in an option's value; ValueError if it is not the same for every job.
 PathOf: TypeAlias = Callable[[str], Path]
@@ -21,6 +21,7 @@ PathOf: TypeAlias = Callable[[str], Path]
 #: The word of each kind of dependency in most batch systems.
 AFTER = {kind: f"after{kind.value}" for kind in DependencyKind}
 
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _COUNT = re.compile(r"[1-9][0-9]{0,14}")
 _AMOUNT = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))? ?([A-Za-z]*)")
 
@@ -57,6 +58,63 @@ def duration_option(unit: timedelta, parse: Callable[[str], timedelta]) -> Optio
             raise
 
     return Option(lambda it: walltime(it.spec, it.config, unit), read)
+
+
+def mail_options(
+    address: str, events: str, words: Mapping[str, Sequence[str]], joint: str = "", without: str | None = None
+) -> Mapping[str, Option]:
+    """Return the options, of these names, for the address and the events of the mail of a job.
+
+    The batch system has `words` for each event; the last one tells it from other events. `joint` separates
+    them, and a job that sends no mail has the value `without`.
+    """
+
+    def write_events(request: JobRequest) -> str | None:
+        return joint.join(write_mail(request, words)) or without
+
+    def read_address(draft: Draft, value: str) -> None:
+        found = draft.options.get(events) or ""
+        read_mail(draft, value, found.split(joint) if joint else found, words)
+
+    def read_events(draft: Draft, _value: str) -> None:
+        if draft.attributes.mail is None:
+            raise ValueError("jpsi sends mail to an address, of events that it knows")
+
+    return {
+        address: Option(lambda it: it.spec.attributes.mail_request()[1], read_address, expresses=("mail",)),
+        events: Option(write_events, read_events),
+    }
+
+
+def write_mail(request: JobRequest, words: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """Return the words for the events of the mail of a job; ValueError for an event without words."""
+    events, _ = request.spec.attributes.mail_request()
+    if missing := [event for event in events if event not in words]:
+        raise ValueError(f"attributes.mail: the batch system sends no mail of {missing[0]} alone; use end")
+    return [word for event in events for word in words[event]]
+
+
+def read_mail(draft: Draft, address: str, found: Iterable[str], words: Mapping[str, Sequence[str]]) -> None:
+    """Read the address and the words of a mail; ValueError if an attribute cannot express them."""
+    left = set(found)
+    events = []
+    for event, own in words.items():
+        if own[-1] in left:
+            events.append(event)
+            left.difference_update(own)
+    mail = f"{','.join(events)}:{address}"
+    if left or not events:
+        raise ValueError("jpsi cannot express the events of the mail")
+    JobAttributes(mail=mail).mail_request()
+    draft.attributes.mail = mail
+
+
+def gpu_type(request: JobRequest) -> str | None:
+    """Return the kind of GPUs that a job requests; ValueError if it is no plain name."""
+    kind = request.spec.attributes.gpu_type
+    if kind is not None and not _NAME.fullmatch(kind):
+        raise ValueError(f"attributes.gpu_type must be a name such as a100, not {kind!r}")
+    return kind
 
 
 def path_reader(field: str, parse: PathOf) -> Reader:

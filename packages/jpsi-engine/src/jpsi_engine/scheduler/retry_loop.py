@@ -1,0 +1,257 @@
+"""Submits jobs again whose attempts have ended with a record that another follows; see `spool.retries`.
+
+Any client may do that, and several may try at the same time: the exclusive files of an attempt let one of
+them make it, and the others follow it. A client that is killed leaves the record, from which the next client
+goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from jpsi import JobStatus
+from jpsi.plugin import InvalidJobException, JobSpec, JpsiError, SubmitException
+from jpsi.plugin.engine import Engine, EngineSetup, one_line
+from jpsi_engine.host import convert_os_errors
+from jpsi_engine.spool import (
+    DAMAGE,
+    RETRY_KEY,
+    Intent,
+    RetryCancelledError,
+    Spool,
+    decode_request,
+    decode_status,
+    encode_status,
+    reached_status,
+    read_retry,
+)
+
+log = logging.getLogger(__name__)
+
+# The pause after a step that another process or the batch system holds up, which doubles up to the longest.
+_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+_WARNING_PAUSE = 8 * _PAUSE
+# So often the loop looks whether another process has cancelled or submitted a job that is not due yet.
+_LOOK_SECONDS = 5.0
+
+
+def _is_gone(intent: Intent) -> bool:  # noqa: ARG001  the default
+    return True
+
+
+@attrs.define(slots=True, eq=False)
+class _Pending:
+    """A job that is to be submitted again."""
+
+    #: When it is due, in seconds of the monotonic clock.
+    due: float
+    pause: float = _PAUSE
+    is_cancelled: bool = False
+
+
+@attrs.define(slots=True, eq=False)
+class RetryLoop:
+    """The jobs of one engine that are to be submitted again. Any thread may call its methods.
+
+    A thread submits them one after the other, once they are due; it ends when there are none.
+    """
+
+    _engine: Engine
+    _spool: Spool
+    _setup: EngineSetup
+    #: Returns True once the system has nothing of an attempt any more, and otherwise has it end.
+    is_gone: Callable[[Intent], bool] = _is_gone
+    #: Has a spec not be held: the user has released the job before.
+    release: Callable[[JobSpec], None] = lambda _: None
+    _changed: threading.Condition = attrs.field(factory=threading.Condition, init=False)
+    _pending: dict[str, _Pending] = attrs.field(factory=dict, init=False)
+    _is_running: bool = attrs.field(default=False, init=False)
+
+    def add(self, job_id: str, content: Mapping[str, Any]) -> None:
+        """Submit a job again once that is due by the record of its last end."""
+        retry = read_retry(content)
+        wait = 0.0
+        if retry is not None:
+            # the clock of the machine that recorded the end may differ from this one
+            wait = min((retry.not_before - datetime.now(UTC)).total_seconds(), retry.wait)
+        with self._changed:
+            earlier = self._pending.get(job_id)
+            is_cancelled = earlier is not None and earlier.is_cancelled
+            self._pending[job_id] = _Pending(time.monotonic() + wait, is_cancelled=is_cancelled)
+            self._changed.notify_all()
+            if not self._is_running:
+                try:
+                    threading.Thread(target=self._run, name="jpsi-retries", daemon=True).start()
+                    self._is_running = True
+                except RuntimeError:
+                    # the next job that is added, or the next client, goes on
+                    log.warning("jpsi could not start a thread to submit jobs again", exc_info=True)
+
+    def cancel(self, job_id: str) -> bool:
+        """Request the end of a job that is to be submitted again; return False if it is none.
+
+        Raises:
+            SubmitException: the request could not be recorded.
+        """
+        if job_id not in self:
+            return False
+        with convert_os_errors(f"job {job_id} could not be cancelled"):
+            ended = self._spool.last_retried(job_id, self._spool.last_attempt(job_id) + 1)
+            if ended is not None:
+                self._spool.cancel_retry(job_id, ended[0])
+        with self._changed:
+            # the thread cancels an attempt that it is submitting now
+            pending = self._pending.get(job_id)
+            if pending is not None:
+                pending.is_cancelled, pending.due = True, 0.0
+                self._changed.notify_all()
+        # a submission that waits for the quota sees the request when it is repeated
+        self._engine.give_up([job_id])
+        return True
+
+    def __contains__(self, job_id: str) -> bool:
+        with self._changed:
+            return job_id in self._pending
+
+    def _run(self) -> None:
+        while (job_id := self._next()) is not None:
+            pending, is_done = self._pending[job_id], False
+            try:
+                is_done = self._step(job_id)
+            except JpsiError as e:
+                log.info("job %s could not be submitted again yet: %s", job_id, e)
+            except Exception:
+                log.exception("job %s could not be submitted again yet", job_id)
+            with self._changed:
+                is_same = self._pending.get(job_id) is pending
+                if is_done and is_same:
+                    del self._pending[job_id]
+                elif is_same:
+                    if pending.pause == _WARNING_PAUSE:
+                        log.warning("job %s could not be submitted again so far; jpsi tries on", job_id)
+                    pending.due = time.monotonic() + pending.pause
+                    pending.pause = min(2 * pending.pause, _LONGEST_PAUSE)
+            if is_done and pending.is_cancelled:
+                self._cancel_followed(job_id)
+
+    def _next(self) -> str | None:
+        """Wait until a job is due, and return it; None if there are none left, and the thread is to end."""
+        while True:
+            with self._changed:
+                if not self._pending:
+                    self._is_running = False
+                    return None
+                job_id = min(self._pending, key=lambda it: self._pending[it].due)
+                wait = self._pending[job_id].due - time.monotonic()
+                if wait <= 0:
+                    return job_id
+                self._changed.wait(min(wait, _LOOK_SECONDS))
+                waiting = dict(self._pending)
+            for name, pending in waiting.items():
+                try:
+                    if self._is_changed(name):
+                        pending.due = 0.0
+                except OSError as e:
+                    log.debug("job %s: %s", name, e)
+
+    def _is_changed(self, job_id: str) -> bool:
+        """Return True if another process has cancelled a job, or made its next attempt."""
+        ended = self._spool.pending_retry(job_id)
+        return ended is None or self._spool.is_retry_cancelled(job_id, ended[0])
+
+    def _cancel_followed(self, job_id: str) -> None:
+        """Cancel the attempt that was made while its job was cancelled."""
+        try:
+            self._engine.cancel(job_id)
+        except JpsiError as e:
+            log.warning("job %s could not be cancelled: %s", job_id, e)
+
+    def _step(self, job_id: str) -> bool:
+        """Make the next attempt of a job, follow that of another process, or publish the end of the job.
+
+        Returns False if that is to be tried again later.
+        """
+        last = self._spool.last_attempt(job_id)
+        content = self._spool.read_final(job_id, last)
+        if content is not None and not content.get(RETRY_KEY):
+            self._setup.publish(job_id, decode_status(content))
+            return True
+        ended = self._spool.pending_retry(job_id)
+        if ended is None:
+            return self._follow(job_id)
+        try:
+            native_id = self._submit(job_id, last + 1, *ended)
+        except RetryCancelledError:
+            return self._step(job_id)
+        if native_id is None:
+            return False
+        self._track(job_id, native_id, ended[1])
+        return True
+
+    def _follow(self, job_id: str) -> bool:
+        """Follow the attempt that another process has made; return False if that is still under way."""
+        found = self._engine.recall([job_id])
+        recovered = None if not isinstance(found, list) or not found else found[0]
+        if recovered is None or recovered.native_id is None:
+            return False
+        ended = self._spool.last_retried(job_id, recovered.attempt)
+        self._track(job_id, recovered.native_id, None if ended is None else ended[1])
+        return True
+
+    def _track(self, job_id: str, native_id: str, ended: Mapping[str, Any] | None) -> None:
+        self._setup.renamed(job_id, native_id)
+        if ended is not None:
+            self._setup.publish(job_id, reached_status(ended[RETRY_KEY]))
+        self._engine.track(job_id)
+
+    def _submit(self, job_id: str, attempt: int, ended: int, content: Mapping[str, Any]) -> str | None:
+        """Submit an attempt and return its native id; None if that is to be tried again later."""
+        intent, retry = self._spool.intent(job_id, ended), read_retry(content)
+        make = self._setup.resubmission
+        if intent is None or retry is None or make is None:
+            self._end(job_id, attempt, ended, content, "the request of its last attempt cannot be read")
+            return None
+        if not self.is_gone(intent):
+            log.info("job %s is not submitted again before the system has ended attempt %d", job_id, ended)
+            return None
+        try:
+            spec = retry.grown(decode_request(self._spool.folder(job_id), intent.content))
+            # the program that submits it now may be in another directory
+            spec = attrs.evolve(spec, directory=Path(intent.content["directory"]))
+            self.release(spec)
+            return self._engine.submit(make(job_id, attempt, spec))
+        except SubmitException as e:
+            is_contested = isinstance(e.__cause__, FileExistsError)
+            if e.transient or is_contested or not self._spool.has_intent(job_id, attempt):
+                # it waited for the quota or for another process, or nothing could be recorded
+                log.info("job %s could not be submitted again yet: %s", job_id, e)
+                return None
+            why = str(e)
+        except InvalidJobException as e:
+            why = str(e)
+        except DAMAGE as e:
+            why = f"its request is damaged: {e!r}"
+        # after the attempt that was refused
+        self._end(job_id, self._spool.last_attempt(job_id) + 1, ended, content, why)
+        return None
+
+    def _end(self, job_id: str, attempt: int, ended: int, content: Mapping[str, Any], why: str) -> None:
+        """End a job that cannot be submitted again, with the status of the attempt that has ended."""
+        status = decode_status(content)
+        message = f"{status.message or 'it failed'}; it could not be submitted again: {one_line(why)}"
+        final: JobStatus = attrs.evolve(status, message=message)
+        with convert_os_errors(f"the end of job {job_id} could not be recorded"):
+            lock = self._spool.reserve(job_id, attempt)
+            try:
+                self._spool.end_between_attempts(job_id, attempt, ended, encode_status(final))
+            finally:
+                os.close(lock)

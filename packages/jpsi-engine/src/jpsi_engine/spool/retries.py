@@ -1,0 +1,95 @@
+"""Records the ends of attempts that others may follow; the first record of an end counts for all clients."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import attrs
+
+from jpsi import JobState, JobStatus
+from jpsi.plugin import Evidence
+from jpsi.plugin.engine import TIME_SOURCE, decode
+from jpsi_engine.spool.damage import DAMAGE
+from jpsi_engine.spool.spool import RETRY_KEY, Spool
+from jpsi_engine.spool.status_values import encode_status
+from jpsi_engine.verdict import Retry, decide_retry
+
+#: The facts about retries in the metadata of statuses.
+ATTEMPT, RETRY_REASON = "attempt", "retry_reason"
+# In the record of a retry: the number of the next attempt among those that began, and when the first was
+# submitted and the first began.
+_NEXT, _SUBMITTED, _STARTED = "next", "submitted", "started"
+
+
+def record_end(
+    spool: Spool, job_id: str, attempt: int, status: JobStatus, started: datetime | None
+) -> Mapping[str, Any]:
+    """Record the end of an attempt that another may follow; return the record that counts, the first.
+
+    Args:
+        spool: the spool of the job.
+        job_id: the job.
+        attempt: the attempt that has ended for certain.
+        status: its final status.
+        started: when it began; None if it did not.
+
+    Raises:
+        OSError: it could not be recorded.
+    """
+    earlier = spool.last_retried(job_id, attempt)
+    before = None if earlier is None else earlier[1][RETRY_KEY]
+    status = attrs.evolve(status, metadata={**status.metadata, **retry_metadata(before)})
+    content: dict[str, Any] = {**_encode(status), RETRY_KEY: None}
+    intent = spool.intent(job_id, attempt)
+    if intent is not None and not spool.is_retry_cancelled(job_id, attempt):
+        reasons = spool.retry_reasons(job_id, attempt)
+        try:
+            retry, why_not = decide_retry(decode(intent.content["spec"]), status, reasons)
+        except DAMAGE:
+            retry, why_not = None, "its request is damaged"
+        if retry is not None:
+            first = {} if before is None else before
+            content[RETRY_KEY] = {
+                **retry.content,
+                _NEXT: len(reasons) + 2,
+                _SUBMITTED: first.get(_SUBMITTED, intent.content["time"]),
+                _STARTED: first.get(_STARTED) or (None if started is None else started.isoformat()),
+            }
+        elif why_not:
+            content["message"] = f"{status.message or 'it failed'}; it is not submitted again, as {why_not}"
+    spool.finish(job_id, attempt, content)
+    return spool.read_final(job_id, attempt) or content
+
+
+def _encode(status: JobStatus) -> dict[str, Any]:
+    content = encode_status(status)
+    try:
+        json.dumps(content)
+    except (TypeError, ValueError):
+        # details of a plugin that JSON cannot hold
+        content = encode_status(attrs.evolve(status, metadata={}))
+    return content
+
+
+def read_retry(content: Mapping[str, Any] | None) -> Retry | None:
+    """Return the decision in the record of an end; None if no attempt follows, or it cannot be parsed."""
+    try:
+        return Retry.from_content(content[RETRY_KEY]) if content and content.get(RETRY_KEY) else None
+    except DAMAGE:
+        return None
+
+
+def retry_metadata(record: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what the metadata of a status says of the attempt that follows by this record of a retry."""
+    return {} if record is None else {ATTEMPT: record[_NEXT], RETRY_REASON: record["reason"]}
+
+
+def reached_status(record: Mapping[str, Any]) -> JobStatus:
+    """Return the status that a job keeps until the attempt that follows by this record has got further."""
+    state = JobState.QUEUED if record[_STARTED] is None else JobState.ACTIVE
+    time = datetime.fromisoformat(record[_STARTED] or record[_SUBMITTED])
+    metadata = {TIME_SOURCE: "marker", **retry_metadata(record)}
+    return JobStatus(state, time=time, evidence=Evidence.MARKER, metadata=metadata)

@@ -1,0 +1,331 @@
+"""A job is submitted again after the ends that its attribute `retry` names, once each, whoever is killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+import pytest
+
+from jpsi import (
+    ExecutorConfig,
+    InvalidJobException,
+    Job,
+    JobAttributes,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    Reason,
+)
+from jpsi.plugin import BatchConfig
+from jpsi_engine import job_store
+from jpsi_engine.spool.spool import Spool
+from jpsi_testing import PluginDirectory
+from jpsi_testing.fake import FakeScheduler, FakeState, on_path
+from jpsi_testing.waiting import eventually
+from toys import QUICK, install_toy
+
+PATIENCE = 60.0
+# Notes that it ran; fails until it has run as often as its argument says.
+COMMAND = 'echo ran >>"$1"; test "$(wc -l <"$1")" -ge "$2" || exit 75'
+
+# Submits such a job, or recovers it, and waits for it; it is killed before its n-th access to the work
+# directory, or its n-th process, if there is an n.
+CLIENT = """
+import os, signal, sys
+from datetime import timedelta
+import jpsi
+from jpsi.plugin import BatchConfig
+import jpsi_engine.job_store, jpsi_engine.batch, jpsi_engine.local.local_engine
+
+name, work, proof, command, left = *sys.argv[1:5], int(sys.argv[5])
+FILES = {"open", "os.rename", "os.link", "os.remove", "os.mkdir"}
+STARTS = {"subprocess.Popen", "os.posix_spawn"}
+
+def audit(event, args):
+    global left
+    if event in STARTS or (event in FILES and str(args[0]).startswith(work)):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+config = jpsi.ExecutorConfig(work_directory=work)
+if name != "local":
+    short, long, grace = (timedelta(seconds=it) for it in (0.1, 0.3, 0.5))
+    config = BatchConfig(work_directory=work, shortest_interval=short, longest_interval=long, grace=grace)
+executor = jpsi.JobExecutor(name, config=config)
+sys.addaudithook(audit)
+attributes = jpsi.JobAttributes(retry={75: 4})
+job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", proof, "3"], attributes=attributes))
+executor.submit(job)
+job.wait()
+print(left)
+sys.exit(0 if job.status.state is jpsi.JobState.COMPLETED else 1)
+"""
+
+
+@pytest.fixture
+def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
+    install_toy(plugin_directory)
+    return attrs.evolve(QUICK, work_directory=state_home / "work", command_timeout=timedelta(seconds=3))
+
+
+@pytest.fixture
+def fake(batch: BatchConfig) -> Iterator[FakeScheduler]:
+    with FakeScheduler(kill_delay=0.5, slots=8) as scheduler, on_path("toy", scheduler):
+        yield scheduler
+
+
+@pytest.fixture(params=["local", "toy"])
+def executor(
+    request: pytest.FixtureRequest, batch: BatchConfig, fake: FakeScheduler
+) -> Iterator[JobExecutor]:
+    with make_executor(request.param, batch) as it:
+        yield it
+
+
+def make_executor(name: str, batch: BatchConfig) -> JobExecutor:
+    config = ExecutorConfig(work_directory=batch.work_directory) if name == "local" else batch
+    return JobExecutor(name, config=config)
+
+
+def failing_job(proof: Path, runs: int, **retry: object) -> Job:
+    """Return a job that fails with 75 until it has run so often."""
+    attributes = JobAttributes(retry={75: 4, **retry})
+    return Job(JobSpec("/bin/sh", ["-c", COMMAND, "sh", str(proof), str(runs)], attributes=attributes))
+
+
+def stored_jobs(batch: BatchConfig) -> list[job_store.StoredJob]:
+    assert batch.work_directory is not None
+    return job_store.jobs(also=[batch.work_directory])
+
+
+def runs_of(proof: Path) -> int:
+    return len(proof.read_text().splitlines()) if proof.exists() else 0
+
+
+def test_a_job_is_submitted_again_until_it_succeeds(executor: JobExecutor, tmp_path: Path) -> None:
+    job = failing_job(tmp_path / "proof", 3)
+    states = list[JobState]()
+    job.set_job_status_callback(lambda _, status: states.append(status.state))
+    executor.submit(job)
+    first = job.native_id
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.exit_code) == (JobState.COMPLETED, 0)
+    assert (status.metadata["attempt"], status.metadata["retry_reason"]) == (3, "75")
+    assert runs_of(tmp_path / "proof") == 3
+    assert job.native_id != first
+    assert states == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+
+
+def test_a_job_ends_once_its_retries_are_used_up(executor: JobExecutor, tmp_path: Path) -> None:
+    job = failing_job(tmp_path / "proof", 9)
+    job.spec.attributes.retry = {75: 2, 3: 9}  # type: ignore[union-attr]  # it has a spec
+    executor.submit(job)
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, 75, Reason.EXIT_CODE)
+    assert "submitted again 2 times" in str(status.message)
+    assert runs_of(tmp_path / "proof") == 3
+
+
+def test_another_end_than_those_named_is_final(executor: JobExecutor, tmp_path: Path) -> None:
+    job = Job(JobSpec("/bin/sh", ["-c", "exit 3"], attributes=JobAttributes(retry={75: 2, "timeout": 1})))
+    executor.submit(job)
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.exit_code) == (JobState.FAILED, 3)
+    assert executor.recover() == []
+
+
+def test_wrong_entries_are_named_together(executor: JobExecutor) -> None:
+    wrong = {"oom": 1, "timeout": "twice", 300: 1, "grow_memory": 1, "delay": -1}
+    job = Job(JobSpec("/bin/true", attributes=JobAttributes(retry=wrong)))
+
+    with pytest.raises(InvalidJobException) as e:
+        executor.submit(job)
+
+    for words in (
+        "oom is none of",
+        "timeout must be how often",
+        "300 is none",
+        "grow_memory must be a factor",
+    ):
+        assert words in str(e.value)
+    assert "grow_memory needs a first request, resources.memory" in str(e.value)
+    assert "delay must be a number" in str(e.value)
+
+
+def test_jobs_of_one_submission_are_tried_again_each_for_itself(
+    executor: JobExecutor, tmp_path: Path
+) -> None:
+    jobs = [failing_job(tmp_path / str(runs), runs) for runs in (1, 2, 3)]
+    executor.submit_many(jobs)
+
+    statuses = [job.wait(PATIENCE) for job in jobs]
+
+    assert [it and it.state for it in statuses] == [JobState.COMPLETED] * 3
+    assert [runs_of(tmp_path / str(runs)) for runs in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_an_array_with_a_limit_is_not_tried_again(batch: BatchConfig, fake: FakeScheduler) -> None:
+    attributes = JobAttributes(retry={75: 1}, custom_attributes={"jpsi.at_a_time": 2})
+    with make_executor("toy", batch) as executor, pytest.raises(InvalidJobException, match="are no array"):
+        executor.submit(Job(JobSpec("/bin/true", attributes=attributes)))
+
+
+def test_a_cancelled_job_is_not_submitted_again(executor: JobExecutor, tmp_path: Path) -> None:
+    attributes = JobAttributes(retry={143: 5, 137: 5, "timeout": 5, "lost": 5})
+    job = Job(
+        JobSpec(
+            "/bin/sh", ["-c", 'echo ran >>"$0"; sleep 600', str(tmp_path / "proof")], attributes=attributes
+        )
+    )
+    executor.submit(job)
+    assert eventually(lambda: runs_of(tmp_path / "proof") == 1)
+    job.cancel()
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.CANCELED
+    assert runs_of(tmp_path / "proof") == 1
+
+
+def test_a_job_that_waits_for_its_next_attempt_is_cancelled(
+    executor: JobExecutor, batch: BatchConfig, tmp_path: Path
+) -> None:
+    job = failing_job(tmp_path / "proof", 2, delay=3600)
+    executor.submit(job)
+    root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
+    assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+    (stored,) = stored_jobs(batch)
+    assert stored.status.state is JobState.ACTIVE
+    assert "attempt 2 follows" in str(stored.remark)
+    job.cancel()
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.CANCELED
+    assert runs_of(tmp_path / "proof") == 1
+    (stored,) = stored_jobs(batch)
+    assert stored.status.state is JobState.CANCELED
+
+
+def test_another_client_cancels_a_job_between_its_attempts(
+    executor: JobExecutor, batch: BatchConfig, tmp_path: Path
+) -> None:
+    job = failing_job(tmp_path / "proof", 2, delay=3600)
+    executor.submit(job)
+    root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
+    assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+    with make_executor(executor.name, batch) as other:
+        (found,) = other.recover()
+        found.cancel()
+        status = found.wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.CANCELED
+    assert runs_of(tmp_path / "proof") == 1
+
+
+@pytest.mark.parametrize("name", ["local", "toy"])
+@pytest.mark.parametrize("step", [*range(3, 100, 12)])
+def test_a_client_killed_at_any_step_leaves_a_job_that_ends_as_if_it_lived(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, name: str, step: int
+) -> None:
+    proof = tmp_path / "proof"
+    words = [name, str(batch.work_directory), str(proof), COMMAND, str(step)]
+    client = subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    assert client.returncode in {-signal.SIGKILL, 0}
+
+    with make_executor(name, batch) as executor:
+        for job in executor.recover():
+            if job.status.state is JobState.NEW:
+                executor.submit(job)
+            status = job.wait(PATIENCE)
+            assert status is not None
+            assert status.state is JobState.COMPLETED
+        assert runs_of(proof) in {0, 3}
+        assert runs_of(proof) == 3 or not stored_jobs(batch)
+        assert executor.recover() == []
+
+
+def test_clients_that_follow_one_job_make_each_attempt_once(
+    executor: JobExecutor, batch: BatchConfig, tmp_path: Path
+) -> None:
+    job = failing_job(tmp_path / "proof", 4, delay=0.2)
+    executor.submit(job)
+    others = [make_executor(executor.name, batch) for _ in range(3)]
+    jobs = [found for other in others for found in other.recover()]
+    assert len(jobs) == 3
+
+    statuses = [it.wait(PATIENCE) for it in (job, *jobs)]
+
+    assert [it and it.state for it in statuses] == [JobState.COMPLETED] * 4
+    assert runs_of(tmp_path / "proof") == 4
+
+
+def test_no_attempt_begins_while_the_batch_system_has_requeued_the_one_before(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    proof = tmp_path / "proof"
+    command = 'echo "$TOY_JOB_ID" >>"$0"; test "$(wc -l <"$0")" = 2 || sleep 600'
+    attributes = JobAttributes(retry={"node_failure": 1, "delay": 1})
+    job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=attributes))
+    with make_executor("toy", batch) as executor:
+        executor.submit(job)
+        assert eventually(lambda: runs_of(proof) == 1)
+        (first,) = fake.jobs
+        fake.end_as(first.native_id, FakeState.NODE_FAIL)
+        root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
+        assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+        # from an old state, as if it had not ended
+        fake.restore(first.native_id)
+
+        status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.COMPLETED
+    assert proof.read_text().split() == [it.native_id for it in fake.jobs]
+    assert len(fake.jobs) == 2
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [(FakeState.TIMEOUT, "timeout"), (FakeState.NODE_FAIL, "node_failure")],
+)
+def test_ends_that_only_the_batch_system_knows_are_retried(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, state: FakeState, reason: str
+) -> None:
+    proof = tmp_path / "proof"
+    retry = {reason: 1, **({"grow_duration": 2} if reason == "timeout" else {})}
+    attributes = JobAttributes(retry=retry, duration=timedelta(minutes=1))
+    command = 'echo ran >>"$0"; test "$(wc -l <"$0")" = 2 || sleep 600'
+    job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=attributes))
+    with make_executor("toy", batch) as executor:
+        executor.submit(job)
+        assert eventually(lambda: runs_of(proof) == 1)
+        (first,) = fake.jobs
+        fake.end_as(first.native_id, state)
+
+        status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.COMPLETED
+    assert (status.metadata["attempt"], status.metadata["retry_reason"]) == (2, reason)
+    limits = [it.time_limit for it in fake.jobs]
+    assert limits == ([60.0, 120.0] if reason == "timeout" else [60.0, 60.0])

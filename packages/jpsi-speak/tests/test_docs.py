@@ -1,0 +1,13 @@
+"""The guide's page about programs that speak Slurm, followed as written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pages import Reader
+
+PAGE = Path(__file__).parents[3] / "docs/guide/speak.md"
+
+
+def test_the_page_can_be_followed(tmp_path: Path) -> None:
+    Reader(tmp_path).follow(PAGE.read_text(encoding="utf-8"))
