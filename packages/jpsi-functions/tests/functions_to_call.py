@@ -201,3 +201,12 @@ class Slacker:
         import submitit  # noqa: PLC0415  the jobs of other tests do without it
 
         return submitit.helpers.DelayedSubmission(self, slack=False)
+
+
+class Preempted(Slacker):
+    """Is preempted while it slacks, and only then."""
+
+    def __call__(self, *, slack: bool) -> str:
+        if slack:
+            os.kill(os.getpid(), signal.SIGUSR2)
+        return super().__call__(slack=slack)
