@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 
 from jpsi import (
+    Bind,
     HeterogeneousResources,
     JobAttributes,
     JobSpec,
@@ -44,6 +45,8 @@ class CallSpec:
     python: str
     #: True if the files travel to another host and back.
     is_remote: bool
+    #: The working directory of the calls.
+    directory: str
 
     def make(self, stored: StoredCall, function: str) -> JobSpec:
         """Return the spec of the job that makes these calls."""
@@ -52,6 +55,11 @@ class CallSpec:
         spec = attrs.evolve(self.template, executable=self.python, name=name)
         if not self.is_remote:
             spec.arguments = ["-u", escape(f"{folder}/worker.py"), escape(folder)]
+            if spec.container is not None:
+                binds = [*(spec.container.binds or ()), Bind(escape(folder))]
+                spec.container = attrs.evolve(spec.container, binds=binds)
+                # the job's directory is visible in the container, too
+                spec.directory = Path(self.directory)
             return spec
         # relative to the directory, which the shell of that host has found
         spec.arguments = ["-u", f"{stored.folder.name}/worker.py", stored.folder.name]

@@ -65,9 +65,9 @@ class FunctionExecutor(Executor):
         walltime: the walltime of each job: a timedelta, or text such as "1h".
         attributes: the attributes of each job, such as queue and account; None is those of `spec`.
         resources: the resources of each job; None is those of `spec`.
-        spec: what else the jobs have, such as environment and pre_launch.
+        spec: what else the jobs have, such as environment and container.
         python: the interpreter that makes the calls, of the same minor version as this one. None is this one,
-            or `python3` behind a URL.
+            or `python3` behind a URL and in a container.
         checkpoint_time: the time before the end of the walltime at which a callable that has a method
             `checkpoint` is asked what to call in the next job; shorter than the walltime. None is 30 seconds,
             or half of the walltime if that is less.
@@ -141,8 +141,9 @@ class FunctionExecutor(Executor):
         self._client = describe_client(where, after, shares_files=not is_remote)
         self._specs = CallSpec(
             template=common,
-            python=python or ("python3" if is_remote else sys.executable),
+            python=python or ("python3" if is_remote or common.container else sys.executable),
             is_remote=is_remote,
+            directory=where,
         )
         self._queue = SubmitQueue(self.jobs, max_workers)
         self._with_progress = with_progress
