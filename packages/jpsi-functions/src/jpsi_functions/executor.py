@@ -138,7 +138,9 @@ class FunctionExecutor(Executor):
                     f"{msg}, or else each job would end at once and have another one continue it"
                 )
             after = (limit - checkpoint_time).total_seconds()
-        self._client = describe_client(where, after, shares_files=not is_remote)
+        self._client = describe_client(
+            where, after, shares_files=not is_remote, retries=bool(common.attributes.retry)
+        )
         self._specs = CallSpec(
             template=common,
             python=python or ("python3" if is_remote or common.container else sys.executable),

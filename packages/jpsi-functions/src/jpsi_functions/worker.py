@@ -62,8 +62,8 @@ class EarlyWarnings:
 def main(folder: str) -> int:
     """Make the calls in a folder, if they were not cancelled; return the exit code.
 
-    It is 0, or 1 if a call has no result. A job that runs again, as its policy of retries says or after a
-    preemption, begins with the first call that has not returned.
+    It is 0, or 1 if a call has no result. A job that runs again, as after a preemption, begins with the first
+    call that has not ended; with a policy of retries, with the first that has not returned.
     """
     result = f"{folder}/result"
     if os.path.exists(f"{folder}/cancelled"):
@@ -76,15 +76,17 @@ def main(folder: str) -> int:
     with open(f"{folder}/client.json", encoding="utf-8") as file:
         client = json.load(file)
     is_whole = os.path.exists(result)
-    made, size, is_well = returned(result if is_whole else f"{result}.part")
-    if is_whole and is_well:
-        return 0
+    kept = ("value",) if client["retries"] else ("value", "raised", "refused")
+    kinds, size, is_complete = ended_calls(result if is_whole else f"{result}.part", kept)
+    is_well = set(kinds) <= {"value"}
+    if is_whole and (is_complete or not client["retries"]):
+        return 0 if is_complete and is_well else 1
     if is_whole:
         os.rename(result, f"{result}.part")
     with open(f"{result}.part", "ab") as records:
         records.truncate(size)
         records.seek(size)
-        is_well = calls_made(folder, client, records, made)
+        is_well = calls_made(folder, client, records, len(kinds)) and is_well
         finish(records)
     return 0 if is_well else 1
 
@@ -95,25 +97,27 @@ def finish(records: BinaryIO) -> None:
     os.rename(records.name, records.name[: -len(".part")])
 
 
-def returned(path: str) -> "tuple[int, int, bool]":
-    """Return how many calls at the begin of a file have returned, and the size of their records.
+def ended_calls(path: str, kept: "tuple[str, ...]") -> "tuple[list[str], int, bool]":
+    """Return the kinds of the records that a file begins with, if they are to be kept, and their size.
 
-    The third value is True if it has no other records, but for that of a call that another job continues.
+    The third value is True if the file has no other records, but for that of a call that another job
+    continues.
     """
-    count = size = 0
+    kinds: "list[str]" = []
+    size = 0
     if not os.path.exists(path):
-        return 0, 0, False
+        return kinds, 0, False
     with open(path, "rb") as file:
         while True:
             head = file.read(_LENGTH.size)
             data = file.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else b""
-            end = size + len(head) + len(data)
             if not data or len(data) < _LENGTH.unpack(head)[0]:
-                return count, size, not head
+                return kinds, size, not head
             kind = pickle.loads(data)[0]
-            if kind != "value":
-                return count, size, kind == "continued"
-            count, size = count + 1, end
+            if kind not in kept:
+                return kinds, size, kind == "continued"
+            kinds.append(kind)
+            size += len(head) + len(data)
 
 
 def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO, made: int) -> bool:
