@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 import attrs
@@ -16,6 +17,9 @@ from .server import GROUP
 
 if TYPE_CHECKING:
     from jpsi_testing.fake import FakeScheduler
+
+
+_CHECK_SECONDS = 1.0
 
 
 @attrs.frozen(slots=True)
@@ -39,7 +43,16 @@ def main() -> int:
     sys.stderr.write(result.stderr)
     if not isinstance(result, TaskLaunch):
         return result.returncode
-    return run(argv[0], result_fields(result), threading.Event().wait)
+    return run(argv[0], result_fields(result), wait_for_orphaning)
+
+
+def wait_for_orphaning(
+    parent: Callable[[], int] = os.getppid, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Return when the process that called the command is gone, as in a job that was killed."""
+    original = parent()
+    while parent() == original:
+        sleep(_CHECK_SECONDS)
 
 
 if __name__ == "__main__":
