@@ -28,7 +28,7 @@ from jpsi_engine.local.exits import Exit
 from jpsi_engine.local.starter import ProgramEnd, StartedProgram
 from jpsi_engine.runner import add_failure_details
 from jpsi_engine.spool import RETRY_KEY, Spool, decode_status, encode_status, record_end
-from jpsi_engine.verdict import TIMEOUT, Marker, ProcessEnd, Stop, has_exit_marker, judge_process
+from jpsi_engine.verdict import CANCEL, TIMEOUT, Marker, ProcessEnd, Stop, has_exit_marker, judge_process
 
 log = logging.getLogger(__name__)
 
@@ -151,6 +151,9 @@ class Supervisor:
             job.stop = self._record_stop(job, stop)
             # at the limit the program beside the job, or another client, may have been faster
             has_term = why == job.stop.why == TIMEOUT and job.stop.time < stop.time
+        if why == CANCEL != job.stop.why and self._spool.may_be_retried(job.spool_id, job.attempt):
+            # the record that counts is that of the limit, after which another attempt may follow
+            self._spool.cancel_retry(job.spool_id, job.attempt)
         self._end(job, has_term=has_term)
 
     def _end(self, job: SupervisedProcess, *, has_term: bool = False) -> None:
