@@ -399,3 +399,24 @@ def test_ends_that_only_the_batch_system_knows_are_retried(
     assert (status.metadata["attempt"], status.metadata["retry_reason"]) == (2, reason)
     limits = [it.time_limit for it in fake.jobs]
     assert limits == ([60.0, 120.0] if reason == "timeout" else [60.0, 60.0])
+
+
+def test_a_job_that_is_lost_while_it_waits_for_another_waits_again(
+    batch: BatchConfig, fake: FakeScheduler
+) -> None:
+    with make_executor("toy", batch) as executor:
+        first = Job(JobSpec("/bin/sleep", ["600"]))
+        executor.submit(first)
+        attributes = JobAttributes(retry={"lost": 1}, after=[str(first.native_id)])
+        second = Job(JobSpec("/bin/true", attributes=attributes))
+        executor.submit(second)
+        lost = str(second.native_id)
+        fake.vanish(lost)
+
+        assert eventually(lambda: second.native_id != lost)
+
+        (attempt,) = (it for it in fake.jobs if it.native_id == second.native_id)
+        assert attempt.blocked is not None
+        assert attempt.blocked()
+        second.cancel()
+        assert second.wait(PATIENCE)

@@ -224,7 +224,10 @@ class RetryLoop:
             log.info("job %s is not submitted again before the system has ended attempt %d", job_id, ended)
             return None
         try:
-            spec = retry.grown(decode_request(self._spool.folder(job_id), intent.content))
+            has_begun = content[RETRY_KEY]["started"] is not None
+            spec = retry.grown(
+                decode_request(self._spool.folder(job_id), intent.content), has_begun=has_begun
+            )
             # the program that submits it now may be in another directory
             spec = attrs.evolve(spec, directory=Path(intent.content["directory"]))
             self.renew(spec)
