@@ -70,6 +70,7 @@ from jpsi_engine.spool import (
     folder_name,
     read_requeue_codes,
     start_pruning,
+    status_before,
     store_requeue_codes,
     work_directory,
 )
@@ -280,6 +281,12 @@ class BatchEngine(Engine):
             if message is not None:
                 self._setup.publish(job_id, unverified_status(datetime.now(UTC), message))
         jobs = [job for job_id in job_ids if (job := monitor.get(job_id)) is not None]
+        for job in jobs:
+            # what was submitted just now as the first attempt has reached nothing
+            is_new = job.is_read and job.attempt == 1
+            reached = None if is_new else status_before(self._spool, job.job_id, job.attempt)
+            if reached is not None:
+                self._setup.publish(job.job_id, reached)
         if jobs:
             monitor.follow(jobs, time.monotonic())
             self._start_threads()

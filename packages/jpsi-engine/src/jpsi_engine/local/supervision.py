@@ -27,7 +27,7 @@ from jpsi_engine.local import exits
 from jpsi_engine.local.exits import Exit
 from jpsi_engine.local.starter import ProgramEnd, StartedProgram
 from jpsi_engine.runner import add_failure_details
-from jpsi_engine.spool import RETRY_KEY, Spool, decode_status, encode_status, record_end
+from jpsi_engine.spool import RETRY_KEY, Spool, decode_status, encode_status, record_end, status_before
 from jpsi_engine.verdict import CANCEL, TIMEOUT, Marker, ProcessEnd, Stop, has_exit_marker, judge_process
 
 log = logging.getLogger(__name__)
@@ -121,6 +121,10 @@ class Supervisor:
             self._finish(job, _unverified())
             return
         is_own = job.is_child or job.program is not None
+        if job.attempt > 1 or not is_own:
+            reached = status_before(self._spool, job.job_id, job.attempt)
+            if reached is not None:
+                self._publish(job.job_id, reached)
         is_unknown = is_own or not job.has_runner
         known = None if is_unknown else self._spool.read_final(job.spool_id, job.attempt)
         if known is not None:
