@@ -153,7 +153,7 @@ class DependencyStates:
         return known | {it: seen.state if seen.final else None for it, seen in own.items()}
 
     def _end_on_disk(self, job_id: str, attempt: int) -> JobState | None:
-        """Return the final state of a job of jpsi's, if the files on disk show it and no attempt may follow."""
+        """Return the final state of a job of jpsi's, if the files show that, and that no attempt follows."""
         content = self._spool.read_final(job_id, attempt)
         if content is not None:
             return None if content.get(RETRY_KEY) else decode_status(content).state
