@@ -23,6 +23,7 @@ from jpsi import (
     JobSpec,
     JobState,
     Reason,
+    SubmitException,
 )
 from jpsi.plugin import BatchConfig
 from jpsi_engine import job_store
@@ -438,6 +439,24 @@ def test_a_job_recalled_between_two_attempts_has_the_state_that_is_on_disk(
         assert recalled.status.time == stored.status.time
         recalled.cancel()
         assert recalled.wait(PATIENCE)
+
+
+def test_a_job_between_two_attempts_is_not_in_the_queue(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    job = failing_job(tmp_path / "proof", 2, delay=3600)
+    with make_executor("toy", batch) as executor:
+        executor.submit(job)
+        root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
+        assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+        assert eventually(lambda: executor.info(job) is None)
+
+        for act in (executor.hold, executor.release):
+            with pytest.raises(SubmitException, match="waits for its next attempt") as e:
+                act(job)
+            assert e.value.transient
+        job.cancel()
+        assert job.wait(PATIENCE)
 
 
 def test_a_job_recalled_while_its_second_attempt_waits_stays_active(

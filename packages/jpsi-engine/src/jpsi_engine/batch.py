@@ -433,11 +433,16 @@ class BatchEngine(Engine):
 
     def info(self, job_id: str) -> Observation | None:
         """Return what the batch system shows of a job now; see `jpsi.plugin.engine.Engine`."""
+        if job_id in self._retry_loop:
+            return None
         job = self._get_job(job_id)
         return self._open()[0].info(job, time.monotonic, time.sleep)
 
     def _get_job(self, job_id: str) -> JobView:
         job = self._open()[0].get(job_id)
+        if job is None and job_id in self._retry_loop:
+            msg = f"job {job_id} waits for its next attempt, and is not in the queue until that is submitted"
+            raise SubmitException(msg, transient=True)
         if job is None:
             raise SubmitException(f"job {job_id} has ended, or was never submitted here")
         return job
