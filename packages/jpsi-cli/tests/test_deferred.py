@@ -236,6 +236,31 @@ def refused(*_: object) -> None:
     raise jpsi.SubmitException(msg)
 
 
+def test_jobs_that_nobody_can_follow_keep_no_released_one_from_being_submitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, two = jobs_after((), ())
+    one.spec.attributes.retry = {75: 1}  # type: ignore[union-attr]  # it has a spec
+    with jpsi.JobExecutor("local") as local:
+        deferral = job_store.defer(local, [one, two], is_held=True)
+    deferral.release([one.id])
+    acknowledge, waiting = deferred._DeferredJobs.acknowledge, list[job_store.Deferral]()
+
+    def acknowledge_and_release(*arguments: Any) -> list[str]:
+        found = acknowledge(*arguments)
+        if not found:
+            deferral.release([two.id])
+        return found
+
+    monkeypatch.setattr(deferred._DeferredJobs, "acknowledge", acknowledge_and_release)
+    monkeypatch.setattr(deferred, "start_waiting", waiting.append)
+    monkeypatch.setattr(deferred, "start_following", refused)
+    with pytest.raises(jpsi.SubmitException, match="no such account"):
+        submit_deferred(deferral.name)
+
+    assert [it.name for it in waiting] == [deferral.name]
+
+
 def test_a_refused_job_keeps_no_other_from_being_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
     with jpsi.JobExecutor("local") as local:
         one, two = jobs_after((), ())

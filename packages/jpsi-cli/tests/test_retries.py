@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 import jpsi
 from jpsi_cli.jobs.ls import _FollowedJobs
-from jpsi_cli.stored_jobs import recall, refresh_statuses
+from jpsi_cli.stored_jobs import recall, refresh_statuses, retries
 from jpsi_engine import job_store
 from jpsi_testing.waiting import eventually
 
@@ -115,6 +116,32 @@ def test_one_job_keeps_no_other_from_being_queried(monkeypatch: pytest.MonkeyPat
     refresh_statuses([])
 
     assert queried == ["a1", "a2"]
+
+
+def test_the_process_that_follows_recalls_jobs_until_it_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited, pauses, recalls = list[str](), list[float](), list[set[str]]()
+    followed = {it: SimpleNamespace(wait=lambda it=it: waited.append(it)) for it in ("a1", "a2")}
+    stored = {
+        it: SimpleNamespace(
+            id=it, status=jpsi.JobStatus(jpsi.JobState.ACTIVE), is_unsent=it == "a3", deferral=None, damage=()
+        )
+        for it in ("a1", "a2", "a3", "other")
+    }
+
+    def recall_some(jobs: Iterable[Any]) -> Any:
+        recalls.append({it.id for it in jobs})
+        found = [{"a1"}, set[str](), {"a2"}][len(recalls) - 1]
+        return SimpleNamespace(jobs={it: followed[it] for it in found})
+
+    store = SimpleNamespace(jobs=lambda: stored.values(), reread=lambda jobs: [stored[it.id] for it in jobs])
+    monkeypatch.setattr(retries, "job_store", store)
+    monkeypatch.setattr(retries, "recall_jobs", recall_some)
+    monkeypatch.setattr("sys.stdin", io.StringIO("a1\na2\na3"))
+
+    retries.follow_retries(pauses.append)
+
+    assert recalls == [{"a1", "a2", "a3"}, {"a2"}, {"a2"}]
+    assert (waited, pauses) == (["a1", "a2"], [1.0, 2.0])
 
 
 @pytest.mark.parametrize(

@@ -326,11 +326,12 @@ def submit_deferred(name: str, lock: int) -> None:
         except jpsi.JpsiError as e:
             deferred_jobs.judge_error(specs, e)
     os.close(lock)
-    if retried := [job_id for job_id, spec in specs.items() if spec.attributes.retry]:
-        start_following(retried)
     if deferral.acknowledge(jobs):
         # the user has released them since, and this process still seemed to wait for them
         start_waiting(deferral)
+    # last, as it may fail
+    if retried := [job_id for job_id, spec in specs.items() if spec.attributes.retry]:
+        start_following(retried)
 
 
 def _group(specs: Mapping[str, jpsi.JobSpec]) -> Mapping[tuple[jpsi.Dependency, ...], list[str]]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 
 import jpsi
 from jpsi_engine import job_store
 
 from .recall import recall_jobs
 
+# The seconds between two attempts to recall jobs, which double up to the longest.
+_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
 _PROGRAM = "from jpsi_cli.stored_jobs import follow_retries; follow_retries()"
 
 
@@ -38,9 +41,20 @@ def start_following(job_ids: Collection[str]) -> int:
     return process.pid
 
 
-def follow_retries() -> None:
-    """Follow the jobs whose ids standard input has until they have ended."""
-    wanted = set(sys.stdin.read().split())
-    recalled = recall_jobs(it for it in job_store.jobs() if it.id in wanted)
-    for job in recalled.jobs.values():
+def follow_retries(sleep: Callable[[float], None] = time.sleep) -> None:
+    """Follow the jobs whose ids standard input has until they have ended.
+
+    A job that cannot be recalled now, as in an outage, is recalled again later.
+    """
+    wanted, pause = set(sys.stdin.read().split()), _PAUSE
+    followed: dict[str, jpsi.Job] = {}
+    left = [job for job in job_store.jobs() if job.id in wanted]
+    while left:
+        followed |= recall_jobs(left).jobs
+        again = job_store.reread([job for job in left if job.id not in followed])
+        left = [job for job in again if not (job.status.final or job.is_unsent or job.deferral or job.damage)]
+        if left:
+            sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+    for job in followed.values():
         job.wait()
