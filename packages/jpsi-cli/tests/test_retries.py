@@ -133,7 +133,7 @@ def test_the_process_that_follows_recalls_jobs_until_it_has_them(monkeypatch: py
         found = [{"a1"}, set[str](), {"a2"}][len(recalls) - 1]
         return SimpleNamespace(jobs={it: followed[it] for it in found})
 
-    store = SimpleNamespace(jobs=lambda: stored.values(), reread=lambda jobs: [stored[it.id] for it in jobs])
+    store = SimpleNamespace(jobs=stored.values, reread=lambda jobs: [stored[it.id] for it in jobs])
     monkeypatch.setattr(retries, "job_store", store)
     monkeypatch.setattr(retries, "recall_jobs", recall_some)
     monkeypatch.setattr("sys.stdin", io.StringIO("a1\na2\na3"))

@@ -138,6 +138,14 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
         {"markers": stopped("run.3"), "queued": observed(FAILED, 3)},
         (FAILED, 3, Reason.EXIT_CODE, MARKER),
     ),
+    "a process of it was killed for its memory, and then it": (
+        {"markers": ended("run-oom.137"), **GONE},
+        (FAILED, 137, Reason.OUT_OF_MEMORY, MARKER),
+    ),
+    "a process of it was killed for its memory, and later the system ended it": (
+        {"markers": stopped("run-oom.137"), **GONE},
+        (FAILED, 137, Reason.SIGNAL, MARKER),
+    ),
     "signalled, and the queue has forgotten it": (
         {"markers": stopped("run.3"), **GONE},
         (FAILED, 3, Reason.EXIT_CODE, MARKER),

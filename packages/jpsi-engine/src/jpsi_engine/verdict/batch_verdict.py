@@ -173,16 +173,20 @@ def _may_be_requested(stop: Stop | None) -> bool:
 
 
 def _status_of_provisional_exit(facts: Facts, exit_marker: Marker) -> JobStatus | None:
-    own = status_of_exit_marker(exit_marker)
+    is_signalled = was_signalled_before(exit_marker, of_last_run(facts.markers))
+    if is_signalled:
+        # The system ended the job, by TERM and then KILL, and the runner cannot tell that KILL from the
+        # kernel's: a process that was killed for its memory before that was not why.
+        exit_marker = attrs.evolve(exit_marker, has_memory_kill=False)
     end = facts.end
     if end is None and (facts.is_present or not (facts.absent and facts.unaccounted)):
         return None
     if end is not None and _explains_end(end):
         # the exit code comes from the job, the reason from the batch system
         return _reported_status(facts, end, exit_marker.time, exit_marker.code)
-    if facts.stop is not None and was_signalled_before(exit_marker, of_last_run(facts.markers)):
+    if facts.stop is not None and is_signalled:
         return cancelled_status(exit_marker.time, exit_marker.code, Evidence.MARKER)
-    return own
+    return status_of_exit_marker(exit_marker)
 
 
 def _explains_end(end: Observation) -> bool:
