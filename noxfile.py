@@ -402,8 +402,8 @@ def _as_ordinary_user(
         session.run(
             # what a shell starts in the background ignores SIGINT, and so would the programs of the tests
             *("runuser", "-u", CI_USER, "--", "env", "-i", "--default-signal"),
-            *(f"HOME=/home/{CI_USER}", f"USER={CI_USER}", "LANG=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin"),
-            *variables,
+            *(f"HOME=/home/{CI_USER}", f"USER={CI_USER}", "LANG=C.UTF-8"),
+            *("PATH=/usr/local/bin:/usr/bin:/bin", *variables),
             *(python, "-m", "pytest", "-q", "-rfEs", "-p", "no:cacheprovider"),
             *("-o", "faulthandler_timeout=0"),
             # shows which tests are too slow for the short form
