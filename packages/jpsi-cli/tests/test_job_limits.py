@@ -64,12 +64,12 @@ def test_a_job_that_can_never_start_is_refused_at_submission(
 
 def test_jpsi_chooses_a_queue_and_explain_says_why(run: Run, tmp_path: Path) -> None:
     script = tmp_path / "script"
-    jpsi = f"{sys.executable} -m jpsi_cli"
+    jpsi = [sys.executable, "-m", "jpsi_cli"]
     options = "-x slurm --name placed --queue auto --attribute slurm.hold"
-    script.write_text(f"{jpsi} submit {options} --time 1h -- true && {jpsi} explain placed")
+    script.write_text(f'"$@" submit {options} --time 1h -- true && "$@" explain placed')
 
-    done = run("fake", "slurm", "--", "sh", str(script))
-    refused = run("fake", "slurm", "--", *jpsi.split(), "submit", *options.split(), "-N", "5", "--", "true")
+    done = run("fake", "slurm", "--", "sh", str(script), *jpsi)
+    refused = run("fake", "slurm", "--", *jpsi, "submit", *options.split(), "-N", "5", "--", "true")
 
     assert "jpsi chose the queue debug: its limits are the smallest that suffice; main fits, too" in (
         done.stdout.decode()
