@@ -23,6 +23,7 @@ def run_container(container, command, inherits, user):
     return Command(["box", container.image, str(inherits), user, *command], environment={"BOX": "${A}"})
 """
 CONFIG = ExecutorConfig()
+HERE = "${_jpsi_here}"
 
 
 @pytest.fixture
@@ -55,8 +56,8 @@ def test_the_directory_and_the_variables_of_the_job_are_inside() -> None:
     (command,) = container_commands(spec, CONFIG)
 
     assert command.argv == (
-        *("apptainer", "exec", "--pwd", "${PWD}"),
-        *("--mount", 'type=bind,"source=${PWD}","target=${PWD}"', "--mount", "type=bind,source=/b,target=/c"),
+        *("apptainer", "exec", "--pwd", HERE),
+        *("--mount", 'type=bind,"source=${_jpsi_here}","target=${_jpsi_here}"', "--mount", "type=bind,source=/b,target=/c"),
         *("/a.sif", "$${x}", "${A}"),
     )
     prefix = "APPTAINERENV_"
@@ -108,6 +109,21 @@ def test_words_and_variables_are_those_of_the_job(bench: RunnerBench, box: str, 
     user = f"{os.getuid()}:{os.getgid()}"
     assert ended.code == 5
     assert ended.stdout.decode() == f"<x $y><image><{inherits}><{user}><a b><x $y><${{A}}><it's>"
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"], indirect=True)
+def test_a_variable_of_the_spec_moves_no_directory(bench: RunnerBench) -> None:
+    script(bench.root / "bin" / "ch-run", '#!/bin/sh\nprintf "<%s>" "$@"\n')
+    path = f"{bench.root}/bin:/usr/bin:/bin"
+    container = Container("i", "charliecloud")
+    spec = in_container("a", "${PWD}", container=container, environment={"PWD": "/elsewhere", "PATH": path})
+
+    stdout = run(bench, spec).stdout.decode()
+
+    assert f"<--cd={bench.directory}>" in stdout
+    assert f"<--bind={bench.directory}:{bench.directory}>" in stdout
+    assert "<--set-env=PWD=/elsewhere>" in stdout
+    assert stdout.endswith("<a></elsewhere>")
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"], indirect=True)

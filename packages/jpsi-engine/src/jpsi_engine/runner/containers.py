@@ -21,10 +21,11 @@ from jpsi_engine.verdict import CONTAINER, NOT_FOUND_CODE
 _AUTO = "auto"
 #: The runtimes to choose from, those that need no service first.
 RUNTIMES = ("apptainer", "singularity", "podman", "charliecloud", "docker")
-_USER = "_jpsi_user"
+_USER, _PLACE = "_jpsi_user", "_jpsi_here"
 #: The variables of the runner's shell that stand for references in the words of a command.
-STAND_INS: Mapping[str, str] = {"JPSI_USER": _USER}
-_HERE = "${PWD}"
+STAND_INS: Mapping[str, str] = {"JPSI_USER": _USER, _PLACE: _PLACE}
+# not ${PWD}, which the spec may set for the job
+_HERE = f"${{{_PLACE}}}"
 
 
 def container_commands(spec: JobSpec, config: ExecutorConfig) -> Sequence[Command]:
@@ -89,6 +90,7 @@ def choose_command(commands: Sequence[tuple[str, str]]) -> Iterator[str]:
     Args:
         commands: the program of each runtime, and the words of shell of its command.
     """
+    yield f"{_PLACE}=$PWD"
     if any(_USER in words for _, words in commands):
         yield f"{_USER}=$(/usr/bin/id -u):$(/usr/bin/id -g)"
     for number, (program, words) in enumerate(commands):
