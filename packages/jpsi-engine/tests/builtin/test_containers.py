@@ -58,6 +58,13 @@ def test_podman_runs_as_the_user() -> None:
     assert command.environment == {}
 
 
+@pytest.mark.parametrize("runtime", ["podman", "docker"])
+def test_the_container_of_a_job_is_found_by_its_label(runtime: str) -> None:
+    argv = started(runtime, Container(IMAGE, environment={"JPSI_JOB_ID": "${ID}"})).argv
+
+    assert argv[argv.index("--label") + 1] == "jpsi.job=${ID}"
+
+
 def test_docker_gets_the_user() -> None:
     assert list(started("docker", CONTAINER).argv) == [
         *("docker", "run", "--rm", "--init", "--user", "1000:100", "--interactive", "--workdir", "/work"),

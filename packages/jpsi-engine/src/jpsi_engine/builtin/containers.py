@@ -129,8 +129,11 @@ def _run_command(
     entrypoint: Callable[[str], str],
 ) -> Command:
     """Return the command line of podman or docker, which have most options in common."""
+    job_id = variables(container).get("JPSI_JOB_ID")
     argv = [
         *(*words, "--interactive"),
+        # a container whose client was killed goes on
+        *(() if job_id is None else ("--label", f"jpsi.job={job_id}")),
         *(() if container.directory is None else ("--workdir", container.directory)),
         *(word for name, it in variables(container).items() for word in ("--env", f"{name}={it}")),
         *_mounts(container.binds),
