@@ -57,15 +57,20 @@ def test_the_directory_and_the_variables_of_the_job_are_inside() -> None:
 
     assert command.argv == (
         *("apptainer", "exec", "--pwd", HERE),
-        *("--mount", 'type=bind,"source=${_jpsi_here}","target=${_jpsi_here}"', "--mount", "type=bind,source=/b,target=/c"),
+        *(
+            "--mount",
+            'type=bind,"source=${_jpsi_here}","target=${_jpsi_here}"',
+            "--mount",
+            "type=bind,source=/b,target=/c",
+        ),
         *("/a.sif", "$${x}", "${A}"),
     )
     prefix = "APPTAINERENV_"
     assert {name.removeprefix(prefix): value for name, value in command.environment.items()} == {
         "A": "mine",
-        "B": "${A}",
-        "C": "${C}",
-        "JPSI_JOB_ID": "${JPSI_JOB_ID}",
+        "B": "${_jpsi_or_empty_A}",
+        "C": "${_jpsi_or_empty_C}",
+        "JPSI_JOB_ID": "${_jpsi_or_empty_JPSI_JOB_ID}",
     }
 
 
@@ -109,6 +114,51 @@ def test_words_and_variables_are_those_of_the_job(bench: RunnerBench, box: str, 
     user = f"{os.getuid()}:{os.getgid()}"
     assert ended.code == 5
     assert ended.stdout.decode() == f"<x $y><image><{inherits}><{user}><a b><x $y><${{A}}><it's>"
+
+
+def test_the_runners_own_variables_are_not_passed_from_the_spec() -> None:
+    environment = {"JPSI_NODEFILE": "/other", "JPSI_JOB_ID": "other"}
+    spec = in_container("a", container=Container("i", "docker"), environment=environment)
+
+    (command,) = container_commands(spec, CONFIG)
+
+    assert [it.partition("=")[0] for it in command.argv if it.startswith("JPSI_")] == ["JPSI_JOB_ID"]
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"], indirect=True)
+def test_variables_of_the_container_are_like_those_of_the_job(bench: RunnerBench) -> None:
+    script(bench.root / "bin" / "ch-run", '#!/bin/sh\nprintf "<%s>" "${GONE-unset}" "$@"\n')
+    values = {"A": "/opt:${NONE}", "B": "$${NONE}", "C": "${KEPT}", "UID": "${UID}", "GONE": None}
+    spec = in_container(
+        *("a", "${NONE}"),
+        container=Container("i", "charliecloud", environment=values),
+        environment={"PATH": f"{bench.root}/bin:/usr/bin:/bin", "KEPT": "1", "UID": "7", "GONE": "x"},
+    )
+
+    stdout = run(bench, spec).stdout.decode()
+
+    for it in ("A=/opt:", "B=${NONE}", "C=1", "UID=7"):
+        assert f"<--set-env={it}>" in stdout
+    assert stdout.startswith("<unset>")
+    assert "GONE" not in stdout
+    assert stdout.endswith("<a><${NONE}>")
+
+
+@pytest.mark.parametrize("contained", [True, False])
+def test_arguments_show_no_variable_of_the_host_unless_it_is_inherited(
+    bench: RunnerBench, contained: bool
+) -> None:
+    script(
+        bench.root / "bin" / "ch-run", '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"\n'
+    )
+    spec = in_container(
+        *("printf", "<%s>", "${HOME}", "${A}", "$${A}"),
+        container=Container("i", "charliecloud") if contained else None,
+        environment={"PATH": f"{bench.root}/bin:/usr/bin:/bin", "A": "1"},
+        inherit_environment=False,
+    )
+
+    assert run(bench, spec).stdout == b"<${HOME}><1><${A}>"
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"], indirect=True)

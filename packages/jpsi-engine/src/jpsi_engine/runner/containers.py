@@ -7,14 +7,14 @@ working directory is the job's directory then, which the container shows at the 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
 from jpsi import escape
 from jpsi.plugin import Bind, Command, ContainerHooks, ExecutorConfig, JobSpec, PluginError, word
-from jpsi.plugin.engine import container_runtime, process_count
-from jpsi_engine.runner.own_variables import JOB_ID
+from jpsi.plugin.engine import container_runtime, pieces, process_count
+from jpsi_engine.runner.own_variables import JOB_ID, NODEFILES
 from jpsi_engine.verdict import CONTAINER, NOT_FOUND_CODE
 
 # The value of `Container.runtime` that leaves the choice to the configuration, or to the node.
@@ -24,6 +24,8 @@ RUNTIMES = ("apptainer", "singularity", "podman", "charliecloud", "docker")
 _USER, _PLACE = "_jpsi_user", "_jpsi_here"
 #: The variables of the runner's shell that stand for references in the words of a command.
 STAND_INS: Mapping[str, str] = {"JPSI_USER": _USER, _PLACE: _PLACE}
+#: Begins the name in a reference that is empty if the variable is unset, also in the words of a command.
+OR_EMPTY = "_jpsi_or_empty_"
 # not ${PWD}, which the spec may set for the job
 _HERE = f"${{{_PLACE}}}"
 
@@ -37,27 +39,33 @@ def container_commands(spec: JobSpec, config: ExecutorConfig) -> Sequence[Comman
     """
     if spec.container is None:
         return ()
-    own = {JOB_ID: f"${{{JOB_ID}}}"}
-    passed = {name: f"${{{name}}}" for name, value in (spec.environment or {}).items() if value is not None}
+    passed = {it for it, value in (spec.environment or {}).items() if value is not None}
+    passed = {JOB_ID, *passed.difference(NODEFILES)}
+    own = spec.container.environment or {}
+    variables = {**{name: f"${{{name}}}" for name in sorted(passed)}, **own}
     container = attrs.evolve(
         spec.container,
         binds=[Bind(_HERE, _HERE), *(spec.container.binds or ())],
         directory=spec.container.directory or _HERE,
-        environment={**passed, **own, **(spec.container.environment or {})},
+        environment={name: it and _rename(it, _or_empty) for name, it in variables.items()},
     )
-    command = [escape(spec.executable or ""), *(spec.arguments or ())]
+    arguments = spec.arguments or []
+    if not spec.inherit_environment:
+        # as without a container, those of the host are no variables of the job
+        arguments = [_rename(it, lambda name: f"{'$' * (name not in passed)}${{{name}}}") for it in arguments]
+    command = [escape(spec.executable or ""), *arguments]
+    unset = [name for name, it in own.items() if it is None]
     runtime = spec.container.runtime if spec.container.runtime != _AUTO else config.container_runtime
     found, reasons = list[Command](), list[str]()
     for name in RUNTIMES if runtime is None else (runtime,):
         try:
-            found.append(
-                _hooks(name).run_container(
-                    container=container,
-                    command=command,
-                    inherits=spec.inherit_environment,
-                    user="${JPSI_USER}",
-                )
+            it = _hooks(name).run_container(
+                container=container,
+                command=command,
+                inherits=spec.inherit_environment,
+                user="${JPSI_USER}",
             )
+            found.append(attrs.evolve(it, unset=[*it.unset, *unset]))
         except ValueError as e:
             reasons.append(str(e))
     if not found:
@@ -76,6 +84,19 @@ def container_problems(spec: JobSpec, config: ExecutorConfig) -> Iterator[str]:
         container_commands(spec, config)
     except (PluginError, ValueError) as e:
         yield f"container: {e}"
+
+
+def _or_empty(name: str) -> str:
+    return f"${{{OR_EMPTY}{name}}}"
+
+
+def _rename(text: str, rename: Callable[[str], str]) -> str:
+    """Return a text with what `rename` returns in place of each reference to a name.
+
+    >>> _rename("a:${B}$${C}", "${{X{}}}".format)
+    'a:${XB}$${C}'
+    """
+    return "".join(escape(it) if isinstance(it, str) else rename(it.name) for it in pieces(text))
 
 
 # finding plugins takes long
