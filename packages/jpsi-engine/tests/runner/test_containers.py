@@ -85,6 +85,15 @@ def test_auto_leaves_out_what_cannot_do_it(box: str) -> None:
     assert [it.argv[0] for it in container_commands(of_file, configured)] == ["box"]
 
 
+def test_auto_in_the_configuration_leaves_the_choice_to_the_node() -> None:
+    spec, configured = (
+        in_container("a", container=Container("i")),
+        attrs.evolve(CONFIG, container_runtime="auto"),
+    )
+
+    assert container_commands(spec, configured) == container_commands(spec, CONFIG)
+
+
 def test_problems_say_what_cannot_be(box: str) -> None:
     several = ResourceSpecV1(process_count=2)
     strict = in_container("a", inherit_environment=False, resources=several)

@@ -55,9 +55,9 @@ def container_commands(spec: JobSpec, config: ExecutorConfig) -> Sequence[Comman
         arguments = [_rename(it, lambda name: f"{'$' * (name not in passed)}${{{name}}}") for it in arguments]
     command = [escape(spec.executable or ""), *arguments]
     unset = [name for name, it in own.items() if it is None]
-    runtime = spec.container.runtime if spec.container.runtime != _AUTO else config.container_runtime
+    fixed = [it for it in (spec.container.runtime, config.container_runtime) if it not in (_AUTO, None)]
     found, reasons = list[Command](), list[str]()
-    for name in RUNTIMES if runtime is None else (runtime,):
+    for name in fixed[:1] or RUNTIMES:
         try:
             it = _hooks(name).run_container(
                 container=container,
