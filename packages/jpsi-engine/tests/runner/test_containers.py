@@ -23,7 +23,7 @@ def run_container(container, command, inherits, user):
     return Command(["box", container.image, str(inherits), user, *command], environment={"BOX": "${A}"})
 """
 CONFIG = ExecutorConfig()
-HERE = "${_jpsi_here}"
+HERE, QUOTE = "${_jpsi_here}", "${_jpsi_quote}"
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_the_directory_and_the_variables_of_the_job_are_inside() -> None:
         *("apptainer", "exec", "--pwd", HERE),
         *(
             "--mount",
-            'type=bind,"source=${_jpsi_here}","target=${_jpsi_here}"',
+            f"type=bind,{QUOTE}source={HERE}{QUOTE},{QUOTE}target={HERE}{QUOTE}",
             "--mount",
             "type=bind,source=/b,target=/c",
         ),
@@ -123,6 +123,22 @@ def test_words_and_variables_are_those_of_the_job(bench: RunnerBench, box: str, 
     user = f"{os.getuid()}:{os.getgid()}"
     assert ended.code == 5
     assert ended.stdout.decode() == f"<x $y><image><{inherits}><{user}><a b><x $y><${{A}}><it's>"
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"], indirect=True)
+@pytest.mark.parametrize(("name", "quote"), [("a b", ""), ("a, b", '"'), ("a\nb", '"')])
+def test_the_directory_is_quoted_only_if_it_has_to_be(bench: RunnerBench, name: str, quote: str) -> None:
+    """Podman before 4.1 reads no quotes."""
+    script(bench.root / "bin" / "podman", '#!/bin/sh\nprintf "<%s>" "$@"\n')
+    directory = bench.root / name
+    directory.mkdir()
+    path = f"{bench.root}/bin:/usr/bin:/bin"
+    spec = in_container("a", container=Container("i", "podman"), environment={"PATH": path})
+
+    containers = container_commands(spec, CONFIG)
+    stdout = bench.run(spec, containers=containers, directory=str(directory)).stdout.decode()
+
+    assert f"<type=bind,{quote}source={directory}{quote},{quote}target={directory}{quote}>" in stdout
 
 
 def test_the_runners_own_variables_are_not_passed_from_the_spec() -> None:

@@ -7,6 +7,7 @@ working directory is the job's directory then, which the container shows at the 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
@@ -21,13 +22,14 @@ from jpsi_engine.verdict import CONTAINER, NOT_FOUND_CODE
 _AUTO = "auto"
 #: The runtimes to choose from, those that need no service first.
 RUNTIMES = ("apptainer", "singularity", "podman", "charliecloud", "docker")
-_USER, _PLACE = "_jpsi_user", "_jpsi_here"
+_USER, _PLACE, _QUOTE = "_jpsi_user", "_jpsi_here", "_jpsi_quote"
 #: The variables of the runner's shell that stand for references in the words of a command.
-STAND_INS: Mapping[str, str] = {"JPSI_USER": _USER, _PLACE: _PLACE}
+STAND_INS: Mapping[str, str] = {"JPSI_USER": _USER, _PLACE: _PLACE, _QUOTE: _QUOTE}
 #: Begins the name in a reference that is empty if the variable is unset, also in the words of a command.
 OR_EMPTY = "_jpsi_or_empty_"
 # not ${PWD}, which the spec may set for the job
 _HERE = f"${{{_PLACE}}}"
+_QUOTED = re.compile(rf'"(\w+={re.escape(_HERE)})"')
 
 
 def container_commands(spec: JobSpec, config: ExecutorConfig) -> Sequence[Command]:
@@ -65,7 +67,10 @@ def container_commands(spec: JobSpec, config: ExecutorConfig) -> Sequence[Comman
                 inherits=spec.inherit_environment,
                 user="${JPSI_USER}",
             )
-            found.append(attrs.evolve(it, unset=[*it.unset, *unset]))
+            # podman before 4.1 takes the quotes of a field for a part of it
+            quote = f"${{{_QUOTE}}}"
+            argv = [_QUOTED.sub(rf"{quote}\1{quote}", text) for text in it.argv]
+            found.append(attrs.evolve(it, argv=argv, unset=[*it.unset, *unset]))
         except ValueError as e:
             reasons.append(str(e))
     if not found:
@@ -112,6 +117,7 @@ def choose_command(commands: Sequence[tuple[str, str]]) -> Iterator[str]:
         commands: the program of each runtime, and the words of shell of its command.
     """
     yield f"{_PLACE}=$PWD"
+    yield f"case $PWD in *[\\\",[:cntrl:]]*) {_QUOTE}='\"' ;; *) {_QUOTE}= ;; esac"
     if any(_USER in words for _, words in commands):
         yield f"{_USER}=$(/usr/bin/id -u):$(/usr/bin/id -g)"
     for number, (program, words) in enumerate(commands):
