@@ -141,6 +141,22 @@ def test_the_directory_is_quoted_only_if_it_has_to_be(bench: RunnerBench, name: 
     assert f"<type=bind,{quote}source={directory}{quote},{quote}target={directory}{quote}>" in stdout
 
 
+@pytest.mark.parametrize(("runtime", "is_refused"), [("podman", True), ("charliecloud", False)])
+def test_a_directory_that_a_mount_cannot_name_is_refused(
+    bench: RunnerBench, runtime: str, is_refused: bool
+) -> None:
+    for name in ("podman", "ch-run"):
+        script(bench.root / "bin" / name, "#!/bin/sh\n")
+    directory = bench.root / 'a","target=/b'
+    directory.mkdir(parents=True)
+    path = f"{bench.root}/bin:/usr/bin:/bin"
+    spec = in_container("a", container=Container("i", runtime), environment={"PATH": path})
+
+    ended = bench.run(spec, containers=container_commands(spec, CONFIG), directory=str(directory))
+
+    assert ended.markers == (["exit.container.125"] if is_refused else ["exit.run.0"])
+
+
 def test_the_runners_own_variables_are_not_passed_from_the_spec() -> None:
     environment = {"JPSI_NODEFILE": "/other", "JPSI_JOB_ID": "other"}
     spec = in_container("a", container=Container("i", "docker"), environment=environment)

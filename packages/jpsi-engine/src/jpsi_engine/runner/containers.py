@@ -16,7 +16,7 @@ from jpsi import escape
 from jpsi.plugin import Bind, Command, ContainerHooks, ExecutorConfig, JobSpec, PluginError, word
 from jpsi.plugin.engine import container_runtime, pieces, process_count
 from jpsi_engine.runner.own_variables import JOB_ID, NODEFILES
-from jpsi_engine.verdict import CONTAINER, NOT_FOUND_CODE
+from jpsi_engine.verdict import CONTAINER, NOT_FOUND_CODE, SETUP_CODE
 
 # The value of `Container.runtime` that leaves the choice to the configuration, or to the node.
 _AUTO = "auto"
@@ -117,11 +117,13 @@ def choose_command(commands: Sequence[tuple[str, str]]) -> Iterator[str]:
         commands: the program of each runtime, and the words of shell of its command.
     """
     yield f"{_PLACE}=$PWD"
-    yield f"case $PWD in *[\\\",[:cntrl:]]*) {_QUOTE}='\"' ;; *) {_QUOTE}= ;; esac"
+    yield f"case $PWD in *[,[:cntrl:]]*) {_QUOTE}='\"' ;; *) {_QUOTE}= ;; esac"
     if any(_USER in words for _, words in commands):
         yield f"{_USER}=$(/usr/bin/id -u):$(/usr/bin/id -g)"
     for number, (program, words) in enumerate(commands):
         yield f"{'el' if number else ''}if command -v -- {word(program)} >/dev/null; then"
+        if _QUOTE in words:
+            yield f'  case $PWD in *\\"*) _jpsi_end {CONTAINER} {SETUP_CODE} ;; esac'
         yield f"  set -- {words}"
     yield "else"
     yield f"  _jpsi_end {CONTAINER} {NOT_FOUND_CODE}"
