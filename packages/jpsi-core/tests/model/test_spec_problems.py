@@ -189,10 +189,12 @@ def test_valid_spec_has_no_problems(valid: JobSpec) -> None:
         ),
         (spec(environment_setup="module:gcc"), "environment_setup must be a list of texts, not 'module:gcc'"),
         (spec(container="debian"), "container must be a Container, not 'debian'"),
-        (spec(container=Container("")), "container.image must be a path or the name of an image, not ''"),
-        (
-            spec(container=Container("--a")),
-            "container.image must be a path or the name of an image, not '--a'",
+        *(
+            (
+                spec(container=Container(it)),
+                f"container.image must be a path, with ${{HOME}} for ~, or the name of an image, not {it!r}",
+            )
+            for it in ("", "--a", "~/a.sif")
         ),
         (
             spec(container=Container("a", binds=["/a:/b:/c"])),

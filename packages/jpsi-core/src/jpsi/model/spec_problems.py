@@ -242,8 +242,8 @@ def _variables(where: str, environment: Mapping[object, object]) -> Iterator[str
 
 
 def _image(where: str, image: str) -> Iterator[str]:
-    if not image or image.startswith("-"):
-        yield f"{where} must be a path or the name of an image, not {image!r}"
+    if not image or image.startswith(("-", "~")):
+        yield f"{where} must be a path, with ${{HOME}} for ~, or the name of an image, not {image!r}"
 
 
 def _container_path(where: str, path: str) -> Iterator[str]:
