@@ -239,7 +239,8 @@ def e2e_ssh(session: nox.Session) -> None:
     _skip_unless_root(session, "sshd")
     session.run("ci/sshd/up", external=True)
     try:
-        _e2e(session, "slurm", "jpsi-ssh", "jpsi-slurm", choices=(PARALLEL_OPTIONS, SERIAL_OPTIONS))
+        others = ("jpsi-slurm", "jpsi-functions")
+        _e2e(session, "slurm", "jpsi-ssh", *others, choices=(PARALLEL_OPTIONS, SERIAL_OPTIONS))
     finally:
         session.run("ci/sshd/down", external=True)
 

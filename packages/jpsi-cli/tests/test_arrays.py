@@ -64,7 +64,8 @@ def test_an_array_has_one_id_and_one_line(slurm: Run, fake: FakeScheduler, tmp_p
     assert heading.split() == ["ID", "NATIVE", "ID", "NAME", "EXECUTOR", "STATE", "AGE"]
     assert line.split()[:6] == [array[:8], "1", "sweep", "slurm", "3", "QUEUED"]
     assert len(slurm("ls", "--members").stdout.splitlines()) == 4
-    assert len(printed(slurm("ls", "--ids")).split()) == 3
+    assert len(printed(slurm("ls", "--ids", "--members")).split()) == 3
+    assert printed(slurm("ls", "--ids", "--limit", "1")) == array
 
     free_slots(fake)
     assert [slurm("wait", word).returncode for word in (array, array[:8], "1", "sweep")] == [1] * 4
@@ -243,7 +244,7 @@ def test_a_cancel_reaches_the_elements_that_wait_for_others(run: Run, limited: s
 
 
 def test_a_hold_reaches_the_elements_that_wait_for_others(run: Run, limited: str, tmp_path: Path) -> None:
-    first, *others = run("ls", "--ids").stdout.decode().split()
+    first, *others = run("ls", "--ids", "--members").stdout.decode().split()
     assert run("hold", *others).returncode == 0
     assert run("cancel", first).returncode == 0
 
@@ -259,7 +260,7 @@ def test_the_elements_outlive_the_process_that_starts_them(run: Run, tmp_path: P
     (process,) = set(re.findall(r"process ([0-9]+) on", note))
     os.kill(int(process), signal.SIGKILL)
 
-    first = run("ls", "--ids").stdout.decode().split()[0]
+    first = run("ls", "--ids", "--members").stdout.decode().split()[0]
     assert run("cancel", first).returncode == 0
     assert "no process does that; start one: jpsi wait" in run("ls", "--members").stdout.decode()
     assert run("wait", limited).returncode != 0
@@ -346,7 +347,7 @@ def test_this_machine_holds_a_job_by_not_starting_it(run: Run, tmp_path: Path) -
 
 def test_a_held_job_is_waited_for_in_words_and_cancelled_at_once(run: Run) -> None:
     job = run("submit", "--hold", "--array", "1-3%1", "--", "true").stdout.decode().strip()
-    ids = run("ls", "--ids").stdout.decode().split()
+    ids = run("ls", "--ids", "--members").stdout.decode().split()
 
     waited = run("wait", "--timeout", "0", ids[0])
     cancelled = run("cancel", "--json", job)

@@ -14,7 +14,7 @@ from jpsi_cli.jobs.diagnosis import JobFacts, diagnose
 SPEC = JobSpec(
     "simulate",
     resources=ResourceSpecV1(memory=4 * 2**30),
-    attributes=JobAttributes(duration=timedelta(minutes=10)),
+    attributes=JobAttributes(duration=timedelta(minutes=10), warn=("USR1", 60)),
 )
 
 
@@ -32,6 +32,7 @@ ENDS = {
         [],
         "the usual cause is too little memory: give it more than 4G, with --memory",
     ),
+    "warning": (failed(Reason.SIGNAL, 138, signal=10), [], "jpsi sent it SIGUSR1, as --warn asks"),
     "crash": (failed(Reason.SIGNAL, 139, signal=11), [], "the program used memory that is not its own"),
     "no program": (failed(Reason.EXECUTABLE, 127), [], "name the program by its path"),
     "no program in a script": (

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, cast
+from unittest import mock
 
 import pytest
 
@@ -111,6 +113,28 @@ def test_ctrl_c_is_confirmed_during_submission(job: FakeJob, capfd: pytest.Captu
     outputs.append(capfd.readouterr().err)
 
     assert outputs == ["cancelling\n", ""]
+
+
+@pytest.mark.parametrize(("count", "last"), [(2, "may still be ending"), (3, "may run on: jpsi cancel")])
+def test_two_interrupts_at_once_cancel_the_job(
+    job: FakeJob, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, count: int, last: str
+) -> None:
+    """As timeout(1) sends them; a third exits although the batch system does not answer."""
+    tested = foreground(job, Quiet())
+    monkeypatch.setattr(job, "executor", "submitted")
+    monkeypatch.setattr(os, "_exit", exits := mock.Mock(side_effect=SystemExit))
+
+    def submit(job: FakeJob) -> None:
+        job.publish(QUEUED)
+        for _ in range(count):
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(SystemExit):
+        tested.run(executor(submit))
+
+    exits.assert_called_once_with(130)
+    assert job.cancelled == (count == 2)
+    assert last in capfd.readouterr().err
 
 
 def test_a_queued_job_is_polled_for_new_messages(job: FakeJob, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 import jpsi
-from jpsi_engine import Excess, array_specs, describe_never, excess_over_queues
+from jpsi_engine import Excess, array_specs, describe_never, excess_over_queues, reopen_queue
 from jpsi_engine.queue_limits import choose_queue
 
 MAIN = jpsi.Queue(
@@ -137,7 +137,9 @@ CHOICES = {
     "an equal one keeps its place": (spec(1), [attrs.evolve(DEBUG, name="b"), DEBUG], (), "b", SMALLEST),
     "one that is closed": (spec(1, 1), [CLOSED, MAIN], (), "main", SMALLEST),
     "one that starts no jobs": (spec(1, 1), [STOPPED, OPEN], (), "open", SMALLEST),
+    "a preferred one that starts no jobs": (spec(1, 1), [STOPPED, OPEN], ("stopped",), "open", SMALLEST),
     "the only one": (spec(), [MAIN], (), "main", "it is the only queue"),
+    "one without a name": (spec(2), [attrs.evolve(MAIN, name="")], (), "", "it is the only queue"),
 }
 
 
@@ -166,6 +168,16 @@ def test_without_a_queue_that_fits_the_numbers_of_each_are_named() -> None:
         (None, f"{requested}: {each}"),
         (None, "no queue takes a job: the batch system names none"),
     ]
+
+
+def test_a_repeated_job_gets_a_queue_anew() -> None:
+    job = spec(2, queue_name="debug")
+    job.attributes.custom_attributes = {"slurm.nice": 1, "jpsi.queue_reason": "it fits"}
+
+    repeated = reopen_queue(job).attributes
+
+    assert (repeated.queue_name, repeated.custom_attributes) == ("auto", {"slurm.nice": 1})
+    assert job.attributes.queue_name == reopen_queue(spec(2, queue_name="debug")).attributes.queue_name
 
 
 def test_options_of_the_batch_system_may_lift_limits() -> None:

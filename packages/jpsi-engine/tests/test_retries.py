@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -277,6 +278,75 @@ def test_clients_that_follow_one_job_make_each_attempt_once(
 
     assert [it and it.state for it in statuses] == [JobState.COMPLETED] * 4
     assert runs_of(tmp_path / "proof") == 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "is_repeated"),
+    [
+        ({"returncode": 2, "stderr": "tsubmit: no such queue\n"}, False),
+        ({"returncode": 3, "stderr": "tsubmit: cannot contact the toy server\n"}, True),
+        # no clear answer, and the batch system has nothing
+        ({"returncode": 1, "stderr": "?\n"}, True),
+    ],
+    ids=["refused", "outage", "unclear"],
+)
+def test_a_refused_attempt_ends_the_job_and_a_failed_one_is_repeated(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, fault: dict[str, Any], is_repeated: bool
+) -> None:
+    job = failing_job(tmp_path / "proof", 2, delay=1)
+    with make_executor("toy", batch) as executor:
+        executor.submit(job)
+        root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
+        assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+        fake.faults.fail("tsubmit", **fault)
+
+        status = job.wait(PATIENCE)
+
+        assert status is not None
+        if is_repeated:
+            assert status.state is JobState.COMPLETED
+        else:
+            assert (status.state, status.exit_code) == (JobState.FAILED, 75)
+            assert "could not be submitted again" in str(status.message)
+            assert "no such queue" in str(status.message)
+        assert runs_of(tmp_path / "proof") == 1 + is_repeated
+        (stored,) = stored_jobs(batch)
+        assert (stored.status.state, stored.status.message) == (status.state, status.message)
+        assert executor.recover() == []
+        assert make_executor("toy", batch).recover() == []
+
+
+def test_a_job_recalled_after_it_was_refused_has_the_same_end(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    job = failing_job(tmp_path / "proof", 2, delay=1)
+    with make_executor("toy", batch) as executor:
+        executor.submit(job)
+        root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
+        assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+        fake.faults.fail("tsubmit", returncode=2, stderr="tsubmit: no such queue\n")
+        status = job.wait(PATIENCE)
+    with make_executor("toy", batch) as other:
+        (recalled,) = other.recall([job.id])
+
+        again = recalled.wait(PATIENCE)
+
+    assert status is not None
+    assert again is not None
+    assert (again.state, again.message) == (status.state, status.message)
+
+
+def test_a_queue_that_jpsi_chose_is_chosen_anew(batch: BatchConfig) -> None:
+    chosen, named = (
+        JobSpec("x", attributes=JobAttributes(queue_name="debug", custom_attributes=custom))
+        for custom in ({"jpsi.queue_reason": "it fits", "toy.a": 1}, {"toy.a": 1})
+    )
+    with make_executor("toy", batch) as executor:
+        for spec in (chosen, named):
+            executor._engine._renew(spec)  # type: ignore[attr-defined]  # of batch systems
+
+    assert [it.attributes.queue_name for it in (chosen, named)] == ["auto", "debug"]
+    assert chosen.attributes.custom_attributes == {"toy.a": 1}
 
 
 def test_no_attempt_begins_while_the_batch_system_has_requeued_the_one_before(

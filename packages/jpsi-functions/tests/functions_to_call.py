@@ -162,6 +162,28 @@ def ready() -> str:
     return "ready"
 
 
+class Preempting:
+    """An argument of a job that the batch system preempts while the job unpickles it."""
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return preempt, (signal.SIGUSR1,)
+
+
+def preempt(number: int) -> int:
+    os.kill(os.getpid(), number)
+    return number
+
+
+class Loading(Patient):
+    """Waits for its checkpoint, whatever its argument."""
+
+    def __call__(self, _: object) -> str:
+        return super().__call__()
+
+    def checkpoint(self, _: object) -> object:
+        return ready
+
+
 class Stubborn(Patient):
     def checkpoint(self) -> object:
         raise ValueError("no checkpoint")
@@ -179,3 +201,12 @@ class Slacker:
         import submitit  # noqa: PLC0415  the jobs of other tests do without it
 
         return submitit.helpers.DelayedSubmission(self, slack=False)
+
+
+class Preempted(Slacker):
+    """Is preempted while it slacks, and only then."""
+
+    def __call__(self, *, slack: bool) -> str:
+        if slack:
+            os.kill(os.getpid(), signal.SIGUSR2)
+        return super().__call__(slack=slack)

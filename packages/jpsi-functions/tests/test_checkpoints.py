@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from concurrent.futures import CancelledError
 from datetime import timedelta
@@ -11,7 +12,7 @@ import pytest
 
 import functions_to_call as calls
 import jpsi
-from jpsi_functions import FunctionExecutor
+from jpsi_functions import FunctionExecutor, JobEndedError
 
 HOUR = timedelta(hours=1)
 NEARLY_HOUR = HOUR - timedelta(microseconds=1)
@@ -34,6 +35,19 @@ def test_the_checkpoint_is_asked_for_before_the_walltime_is_over() -> None:
     # the time at which it is asked for has come when the job begins
     with FunctionExecutor("local", walltime=HOUR, checkpoint_time=NEARLY_HOUR) as executor:
         assert executor.submit(calls.Patient()).result(60) == "ready"
+
+
+def test_a_job_that_is_preempted_while_it_loads_goes_on_in_another() -> None:
+    with FunctionExecutor("local") as executor:
+        assert executor.submit(calls.Loading(), calls.Preempting()).result(60) == "ready"
+
+
+def test_a_function_without_a_checkpoint_that_is_preempted_while_it_loads_has_ended() -> None:
+    with (
+        FunctionExecutor("local") as executor,
+        pytest.raises(JobEndedError, match=f"exit code {128 + signal.SIGUSR1}"),
+    ):
+        executor.submit(str, calls.Preempting()).result(60)
 
 
 def test_a_checkpoint_at_the_beginning_of_the_job_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -14,6 +15,9 @@ import functions_to_call as calls
 import jpsi
 from jpsi.plugin import line
 from jpsi_functions import CallError, FunctionExecutor, JobEndedError, UnpicklableError
+from jpsi_functions.payload import describe_client, pickle_arguments, pickle_function
+from jpsi_functions.records import Records
+from jpsi_functions.sessions import Session
 
 
 def test_an_argument_that_cannot_be_pickled_is_named_before_anything_is_submitted(
@@ -211,3 +215,65 @@ def test_a_thousand_futures_from_eight_threads_are_cancelled() -> None:
             future.cancel()
 
         assert [it.result(calls.PATIENCE) for it in futures[:40]] == [it * it for it in range(40)]
+
+
+# With a policy of retries a call that raised is made again, and without one it is not.
+@pytest.mark.parametrize(
+    ("retries", "codes", "ran"), [(True, [1, 0, 0], "01212"), (False, [1, 1, 1], "012")], ids=["retries", ""]
+)
+def test_a_job_that_runs_again_begins_with_the_first_call_that_has_not_ended(
+    retries: bool, codes: list[int], ran: str, tmp_path: Path
+) -> None:
+    (tmp_path / "calls").mkdir(mode=0o700)
+    client = describe_client(str(tmp_path), None, shares_files=True, retries=retries)
+    session = Session.create(tmp_path / "calls", client)
+    gate = tmp_path / "gate"
+
+    def count_with_gate(value: int) -> int:
+        calls.count(str(tmp_path / "ran"), value)
+        if value == 1 and not gate.exists():
+            raise ValueError(value)
+        return value
+
+    made = [((value,), {}) for value in range(3)]
+    function, arguments = pickle_function(count_with_gate), pickle_arguments(count_with_gate, made)
+    call = session.add_call("1", 3, function, arguments)
+
+    found = [_work(call.folder)]
+    gate.touch()
+    found += [_work(call.folder), _work(call.folder)]
+
+    assert found == codes
+    assert "".join((tmp_path / "ran").read_text().split()) == ran
+    records = Records.read(call.folder)
+    assert [records.outcome(it, CallError).get() for it in (0, 2)] == [0, 2]
+    session.remove()
+
+
+@pytest.mark.parametrize("cut", [0, 3, 20])
+def test_a_job_that_was_killed_between_calls_makes_the_others(cut: int, tmp_path: Path) -> None:
+    """Of the record that was being written, some bytes are there."""
+    (tmp_path / "calls").mkdir(mode=0o700)
+    client = describe_client(str(tmp_path), None, shares_files=True, retries=False)
+    session = Session.create(tmp_path / "calls", client)
+    ran = tmp_path / "ran"
+    made = [((str(ran), value), {}) for value in range(3)]
+    call = session.add_call("1", 3, pickle_function(calls.count), pickle_arguments(calls.count, made))
+    _work(call.folder)
+    whole = (call.folder / "result").read_bytes()
+    size = len(whole) // 3
+    (call.folder / "result.part").write_bytes(whole[: 2 * size + cut])
+    (call.folder / "result").unlink()
+
+    assert _work(call.folder) == 0
+
+    assert ran.read_text().split() == ["0", "1", "2", "2"]
+    assert (call.folder / "result").read_bytes() == whole
+    session.remove()
+
+
+def _work(folder: Path) -> int:
+    """Run the worker in a folder of calls; return its exit code."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    script = [sys.executable, str(folder / "worker.py"), str(folder)]
+    return subprocess.run(script, env=environment, check=False).returncode

@@ -173,8 +173,8 @@ def test_a_job_of_a_configured_target_is_followed(tmp_path: Path) -> None:
 
 def test_two_programs_that_judge_an_attempt_make_one_job_of_it(tmp_path: Path) -> None:
     executor = JpsiExecutor(tmp_path)
-    executor.update_parameters(timeout_min=60, signal_delay_s=3600)
-    job = executor.submit(calls.Slacker(), slack=True)
+    executor.update_parameters(timeout_min=60)
+    job = executor.submit(calls.Preempted(), slack=True)
     job.job.wait()
 
     job._submit_next()
@@ -187,8 +187,8 @@ def test_two_programs_that_judge_an_attempt_make_one_job_of_it(tmp_path: Path) -
 
 def test_a_job_is_continued_by_one_program_at_a_time(tmp_path: Path) -> None:
     executor = JpsiExecutor(tmp_path)
-    executor.update_parameters(timeout_min=60, signal_delay_s=3600)
-    job = executor.submit(calls.Slacker(), slack=True)
+    executor.update_parameters(timeout_min=60)
+    job = executor.submit(calls.Preempted(), slack=True)
     job.job.wait()
     lock = Path(os.environ["XDG_STATE_HOME"]) / "jpsi/work/functions/submitit.lock"
 
@@ -229,8 +229,8 @@ def test_a_continuation_of_a_killed_program_is_submitted_by_the_next(
     step: str, tmp_path: Path, slurm: None
 ) -> None:
     executor = JpsiExecutor(tmp_path, executor="slurm")
-    executor.update_parameters(timeout_min=60, signal_delay_s=3600)
-    job = executor.submit(calls.Slacker(), slack=True)
+    executor.update_parameters(timeout_min=60)
+    job = executor.submit(calls.Preempted(), slack=True)
     script = _KILLED.format(tests=str(Path(__file__).parent), folder=str(tmp_path), job=job.job_id, step=step)
 
     killed = subprocess.run([sys.executable, "-c", script], check=False)

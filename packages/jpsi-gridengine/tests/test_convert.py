@@ -121,6 +121,7 @@ def test_an_environment_that_is_not_configured_is_named() -> None:
         ("-o out.$JOB_ID", "-o out.$JOB_ID: jpsi has no patterns in paths"),
         ("-pe mpi 4-8", "-pe mpi 4-8: a job of jpsi has one number of slots"),
         ("-sync y", "-sync y: qsub would not return"),
+        ("-j y", "-j y: without -o, jpsi keeps output and errors in a file each"),
         ("-soft", "-soft: jpsi turns the soft requests after it into hard ones"),
     ],
 )

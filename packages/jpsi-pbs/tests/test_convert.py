@@ -261,6 +261,11 @@ def test_joined_streams_are_one_file(hooks: Hooks) -> None:
 
 
 @_BOTH
+def test_streams_joined_without_a_file_are_lost(hooks: Hooks) -> None:
+    assert _read(hooks, "-j oe").lost == ("-j oe: without -o, jpsi keeps output and errors in a file each",)
+
+
+@_BOTH
 def test_dependencies_and_variables(hooks: Hooks) -> None:
     script = _read(hooks, "-W depend=afterok:1.node01:2,afterany:3 -v A=1,B,C=${D}")
 

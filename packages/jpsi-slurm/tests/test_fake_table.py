@@ -108,7 +108,10 @@ def test_sacct_prints_a_table_or_parsable_lines(scheduler: FakeScheduler, fake_c
         "------------ ------------ ------------ ------------ \n"
         "          59   simulation       FAILED          3:0 \n"
     )
-    assert run(scheduler, "sacct", "-P", "-o", "JobID,State").stdout == (
+    assert run(scheduler, "sacct", "-P", "-o", "JobID,MaxRSS,NTasks", "-j", "59").stdout == (
+        "JobID|MaxRSS|NTasks\n59||\n59.batch||1\n"
+    )
+    assert run(scheduler, "sacct", "-X", "-P", "-o", "JobID,State").stdout == (
         "JobID|State\n59|FAILED\n60|RUNNING\n"
     )
 

@@ -21,6 +21,7 @@ def test_the_properties_of_a_site() -> None:
     assert found == {
         "version": [22, 5],
         "accounting": True,
+        "measures_use": True,
         "requeue_exit_codes": [],
         "max_array_size": 5001,
     }

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import pytest
 
-from jpsi.plugin import NOT_OFFERED, Command, JobState, Observation, Reason, Site, SubmitException
+from jpsi.plugin import (
+    NOT_OFFERED,
+    Command,
+    CommandResult,
+    JobState,
+    Observation,
+    Reason,
+    Site,
+    SubmitException,
+)
 from jpsi_slurm import hooks
 from jpsi_slurm.config import SlurmConfig
+from jpsi_slurm.queue import sacct
+from jpsi_slurm.queue.listing import SEPARATOR
 from jpsi_testing import command_result
 from slurm_support import (
     SITE,
@@ -56,6 +68,70 @@ def test_sacct_prints_the_submit_line_if_it_has_one(version: list[int], is_reque
 
     assert isinstance(command, Command)
     assert (",SubmitLine" in command.argv[5]) is is_requested
+
+
+MEASURING = Site(config=SlurmConfig(), offers={"measures_use": True})
+_COLUMNS = {**sacct._USE, **sacct._COLUMNS}
+
+
+def _of_steps(rows: Sequence[Mapping[str, str]]) -> CommandResult:
+    """Return complete output of sacct for a site that measures what jobs use."""
+    names = ["JobID", *(it for it in _COLUMNS.values() if it != "JobID")]
+    header = dict(zip(names, names, strict=True))
+    lines = [SEPARATOR.join([it.get(name, "") for name in names] * 2) for it in (header, *rows)]
+    return command_result("".join(f"{it}{SEPARATOR}\n" for it in [*(row["JobID"] for row in rows), *lines]))
+
+
+_BATCH = {"JobID": "7.batch", "JobIDRaw": "7.batch", "NTasks": "1"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "cpu", "expected"),
+    [
+        ([_BATCH], "00:00:00", {}),
+        ([], "01:30.250", {"used.cpu": 90.25}),
+        ([_BATCH | {"MaxRSS": "4856K"}], "1-00:00:01", {"used.cpu": 86401.0, "used.memory": 4856 << 10}),
+        (
+            [_BATCH | {"MaxRSS": "1M"}, _BATCH | {"JobID": "7.0", "MaxRSS": "2.5G"}],
+            "00:00:00",
+            {"used.memory": 5 << 29},
+        ),
+        (
+            [_BATCH | {"MaxRSS": "1M"}, {"JobID": "7.0", "NTasks": "4", "MaxRSS": "3M"}],
+            "",
+            {"used.process_memory": 3 << 20},
+        ),
+        ([{"JobID": "7.extern", "NTasks": "2", "MaxRSS": "9G"}, _BATCH], "odd", {}),
+        ([{"JobID": "8.batch", "NTasks": "1", "MaxRSS": "9G"}], "", {}),
+    ],
+    ids=["none", "cpu", "batch", "a step of one task", "several tasks", "extern", "another job"],
+)
+def test_the_use_of_a_job_is_that_of_its_steps(
+    steps: list[dict[str, str]], cpu: str, expected: dict[str, float]
+) -> None:
+    job = {"JobID": "7", "JobIDRaw": "7", "NodeList": "node01", "State": "COMPLETED", "TotalCPU": cpu}
+    rows = [{"End": "2026-11-21T08:21:12", **it} for it in (job, *steps)]
+
+    details = hooks.parse_finished(_of_steps(rows), MEASURING)["7"].details
+
+    assert {name: it for name, it in details.items() if name.startswith("used.")} == expected
+
+
+def test_recorded_steps_tell_the_memory_of_their_jobs() -> None:
+    """Slurm 22.05 with jobacct_gather/linux measures every 30 s: a shorter job has no MaxRSS."""
+    accounts = [list(recorded_accounting(it)) for it in recordings("sacct")]
+    rows = next(it for it in accounts if any(row["JobID"] == "87.batch" and row.get("MaxRSS") for row in it))
+
+    found = hooks.parse_finished(_of_steps(rows), MEASURING)
+
+    assert found["87"].details["used.memory"] == 4856 << 10
+    assert (found["87"].details["used.cpu"], "used.memory" in found["88"].details) == (0.004, False)
+
+
+def test_steps_are_listed_where_slurm_measures() -> None:
+    commands = [hooks.query_finished(["7"], it) for it in (SITE, MEASURING)]
+
+    assert ["--allocations" in it.argv for it in commands if isinstance(it, Command)] == [True, False]
 
 
 _TAG = "jpsi-a-1"

@@ -13,7 +13,7 @@ import jpsi
 from jpsi.plugin import CommandResult
 from jpsi_slurm.fake import speak
 from jpsi_speak.job_queue import JobQueue
-from jpsi_testing.fake import Invocation, result_fields
+from jpsi_testing.fake import FakeState, Invocation, result_fields
 
 
 class Programs:
@@ -112,10 +112,14 @@ def test_an_array_has_elements_with_numbers_of_their_own(programs: Programs) -> 
 
 def test_elements_beyond_the_limit_wait(programs: Programs) -> None:
     programs.run("sbatch", "--array=1-5%2", "--wrap", "sleep 300")
+    with programs.queue._changed:
+        assert programs.queue._changed.wait_for(
+            lambda: sum(it.state is FakeState.RUNNING for it in programs.queue.jobs) == 2, 60
+        )
 
     pending = programs.run("squeue", "-h", "-t", "PD", "-o", "%i %r")
 
-    assert "1_[3-5] JobArrayTaskLimit\n" in pending
+    assert "1_[3-5%2] JobArrayTaskLimit\n" in pending
     programs.run("scancel", "1")
     assert all("CANCELLED" in it for it in programs.states("JobID,State"))
 
@@ -163,7 +167,7 @@ def test_scancel_ends_elements_and_what_a_name_selects(programs: Programs) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--qos=high",), "--qos=high cannot be kept: the executor local has no such option"),
+        (("--nice=5",), "--nice=5 cannot be kept: the executor local has no such option"),
         (("--begin=now+60",), "--begin=now+60 cannot be kept: the executor local has no such option"),
         (("--export=NIL",), "--export=NIL cannot be kept"),
         (("--dependency=singleton",), "--dependency=singleton cannot be kept"),
@@ -184,11 +188,11 @@ def test_what_cannot_be_kept_is_refused_by_name(
 
 
 def test_a_lenient_queue_warns(programs: Programs) -> None:
-    result = programs.call("sbatch", "--qos=high", "--wrap", "true", is_lenient=True)
+    result = programs.call("sbatch", "--nice=5", "--wrap", "true", is_lenient=True)
 
     assert result.stdout == "Submitted batch job 1\n"
     assert result.stderr == (
-        "sbatch: warning: --qos=high cannot be kept: the executor local has no such option\n"
+        "sbatch: warning: --nice=5 cannot be kept: the executor local has no such option\n"
     )
     assert programs.states() == ["1|COMPLETED|0:0"]
 
@@ -271,3 +275,39 @@ def test_the_tasks_of_srun_are_those_of_the_job(programs: Programs) -> None:
     assert [task.stdout for task in launch.tasks] == ["1-0", "1-1", "1-2"]  # type: ignore[attr-defined]  # a TaskLaunch
     number, seconds = result_fields(launch)["warning"]  # type: ignore[misc]  # as the client gets it
     assert (type(number), number, seconds > 0) == (int, signal.SIGUSR2, True)
+
+
+def test_a_script_and_the_variables_of_the_program_reach_another_machine(programs: Programs) -> None:
+    programs.queue.is_shared = False
+    script = (
+        "#!/bin/bash\n#SBATCH --output=out\necho $1 '${HOME}' $COLOUR\ncat /proc/$$/cmdline | tr '\\0' ' '\n"
+    )
+    (programs.directory / "job.sh").write_text(script)
+
+    programs.run("sbatch", "job.sh", "first")
+
+    assert programs.states() == ["1|COMPLETED|0:0"]
+    assert (programs.directory / "out").read_text() == "first ${HOME} red\n/bin/bash /dev/fd/3 first "
+
+
+def test_memory_without_a_number_of_nodes_is_that_of_one_node(programs: Programs) -> None:
+    programs.run("sbatch", "-n", "2", "--mem=100M", "--wrap", "true")
+
+    assert programs.states() == ["1|COMPLETED|0:0"]
+    assert programs.run("sacct", "-n", "-P", "-o", "ReqMem,ReqCPUS") == "100M|2\n"
+
+
+def test_old_submissions_are_forgotten_and_their_numbers_stay_used(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs.run("sbatch", "--wrap", "true")
+    programs.wait()
+    programs.run("sbatch", "-d", "afterok:1", "--wrap", "true")
+    programs.wait()
+    monkeypatch.setattr("jpsi_speak.journal._KEPT_SECONDS", -10.0)
+
+    programs.start()
+
+    assert programs.states() == ["2|COMPLETED|0:0"]
+    assert [it.name for it in (programs.directory / "queue/scripts").iterdir()] == ["2"]
+    assert programs.run("sbatch", "--wrap", "true") == "Submitted batch job 3\n"

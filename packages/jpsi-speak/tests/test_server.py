@@ -60,3 +60,21 @@ def test_many_programs_get_numbers_of_their_own(commands: Path) -> None:
     numbers = [int(it.communicate()[0]) for it in running]
 
     assert sorted(numbers) == list(range(1, 13))
+
+
+def test_srun_runs_on_the_node_of_a_job_and_other_commands_do_not(
+    commands: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call(commands, "squeue")
+    for file in commands.iterdir():
+        file.write_text(file.read_text().replace(f" {os.uname().nodename} ", " login.example.org "))
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+
+    shown = call(commands, "srun", "-n2", "sh", "-c", "echo $SLURM_JOB_ID.$SLURM_PROCID")
+
+    assert sorted(shown.splitlines()) == ["17.0", "17.1"]
+    done = subprocess.run([commands / "squeue"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        255,
+        "squeue: error: the queue of jpsi speak is on login.example.org\n",
+    )

@@ -41,6 +41,7 @@ def test_the_exported_names_are_pinned() -> None:
         "read_stdin",
         "receive",
         "result_fields",
+        "run_tasks",
         "send",
         "write_commands",
         "answer",

@@ -94,7 +94,8 @@ class JpsiJob(Job):  # type: ignore[misc]  # dask-jobqueue is not typed
 
     def _report_end(self, job: jpsi.Job, status: jpsi.JobStatus) -> None:
         """Log why a job ended by itself; Dask itself notices only that a worker is gone, if it ever came."""
-        if status.final and not self._is_closing:
+        # workers that Dask has told to end return 0
+        if status.final and status.state is not jpsi.JobState.COMPLETED and not self._is_closing:
             reason = f", {status.reason.value}" if status.reason else ""
             log.warning("worker %s ended: %s%s. More: jpsi explain %s", self.name, status, reason, job.id)
 

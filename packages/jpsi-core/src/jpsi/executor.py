@@ -270,14 +270,13 @@ class JobExecutor:
     def info(self, job: Job) -> Observation | None:
         """Return the backend's current view of a job: its word for the state, nodes, queue position.
 
-        Returns None if the backend does not mention the job.
+        Returns None if the job has ended, or the backend does not mention it.
 
         Raises:
-            SubmitException: the job is not one of this executor's, or has ended; or the backend could not be
-                reached.
+            SubmitException: the job is not one of this executor's, or the backend could not be reached.
         """
         self._check_own(job)
-        return self._engine.info(job.id)
+        return None if job.status.final else self._engine.info(job.id)
 
     def _check_own(self, job: Job) -> None:
         if job.executor is not self:

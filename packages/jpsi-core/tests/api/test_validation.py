@@ -60,7 +60,11 @@ def checking(backend: Backend, *, has_policy: bool = False) -> Validation:
     names = ["offers", "submit", "track", "attach", "recover"]
     names += ["cancel", "hold", "release", "info", "native_ids", "streams"]
     engine = SimpleNamespace(
-        problems=backend.problems, refused=backend.refused, **dict.fromkeys(names, lambda: None)
+        problems=backend.problems,
+        refused=backend.refused,
+        retries=False,
+        choose_queue=lambda spec, queues: (spec, ()),
+        **dict.fromkeys(names, lambda: None),
     )
     launcher = SimpleNamespace(
         hooks=SimpleNamespace(check_spec=lambda spec: [], launch=lambda spec: ["launch"]),

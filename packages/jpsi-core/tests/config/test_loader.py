@@ -166,7 +166,8 @@ def test_all_problems_of_all_files_are_reported_at_once(write) -> None:  # noqa:
         "      project_name: b\n"
         "    url: ssh://x\n",
     )
-    user = write("user", "plugin_path: [1]\ntargets: []\nexecutors: {x: {defaults: {launcher: 1}}}\n")
+    defaults = "{launcher: 1, environment_setup: [gcc]}"
+    user = write("user", f"plugin_path: [1]\ntargets: []\nexecutors: {{x: {{defaults: {defaults}}}}}\n")
 
     with pytest.raises(ConfigError) as caught:
         loader.load()
@@ -176,6 +177,7 @@ def test_all_problems_of_all_files_are_reported_at_once(write) -> None:  # noqa:
         f"{user}:1: plugin_path[0]: must be text, not 1; put it in quotes",
         f"{user}:2: targets: must be a mapping, not a list",
         f"{user}:3: executors.x.defaults.launcher: must be text, not 1; put it in quotes",
+        f"{user}:3: executors.x.defaults.environment_setup[0]: must be {KINDS}, not 'gcc'",
         f"{site}:1: default_exector: is not known here; did you mean 'default_executor'?",
         f"{site}:2: plugin_path: must be a list, not 'here'",
         section.format(5, f"version: must be a version constraint {CONSTRAINTS}, not 'newest'"),
@@ -187,6 +189,7 @@ def test_all_problems_of_all_files_are_reported_at_once(write) -> None:  # noqa:
     assert str(caught.value) == "\n  - ".join(["the configuration is wrong:", *expected])
 
 
+KINDS = "module:NAME, conda:NAME, venv:DIRECTORY, spack:SPEC or source:FILE"
 CONSTRAINTS = "such as '>= 0.2' or '>= 0.2, < 1'"
 TIMES = "such as 90 (seconds), 10m, 2h30m or 1:30:00"
 

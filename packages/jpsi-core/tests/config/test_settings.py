@@ -12,6 +12,7 @@ from jpsi.model.spec import JobAttributes, JobSpec, copy_spec
 
 ALL = SpecDefaults(
     launcher="mpirun",
+    environment_setup=["module:gcc"],
     attributes=JobAttributes(
         **dict.fromkeys(JobAttributes.text_names(), "some"),  # type: ignore[arg-type]  the texts
         duration=timedelta(hours=1),
@@ -25,6 +26,7 @@ def test_unset_fields_are_filled() -> None:
     assert ALL.filled_in(JobSpec("x")) == JobSpec(
         "x",
         launcher="mpirun",
+        environment_setup=["module:gcc"],
         attributes=ALL.attributes,
     )
 
@@ -32,13 +34,13 @@ def test_unset_fields_are_filled() -> None:
 def test_set_fields_stay_and_the_spec_is_not_changed() -> None:
     attributes = JobAttributes(duration=timedelta(), account="mine", custom_attributes={"slurm.qos": "high"})
     attributes.user = {"a": 1}
-    spec = JobSpec("x", launcher="single", attributes=attributes)
+    spec = JobSpec("x", launcher="single", environment_setup=[], attributes=attributes)
     before = copy_spec(spec)
 
     filled = ALL.filled_in(spec)
 
     assert spec == before
-    assert filled.launcher == "single"
+    assert (filled.launcher, filled.environment_setup) == ("single", [])
     assert filled.attributes is not None
     assert filled.attributes.duration == timedelta()
     assert filled.attributes.account == "mine"
@@ -60,7 +62,8 @@ def test_stronger_defaults_win_key_by_key() -> None:
     expected = attrs.evolve(
         ALL.attributes, queue_name="mine", custom_attributes={"slurm.qos": "mine", "slurm.x": 1}
     )
-    assert mine.over(ALL) == SpecDefaults(launcher="mpirun", attributes=expected)
+    assert mine.over(ALL) == attrs.evolve(ALL, attributes=expected)
+    assert attrs.evolve(mine, environment_setup=["venv:a"]).over(ALL).environment_setup == ["venv:a"]
 
 
 def test_attributes_that_no_default_is_for_are_kept() -> None:

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
         open_private,
     )
     from jpsi_engine.local import LocalEngine
-    from jpsi_engine.queue_limits import QUEUE_REASON, Excess, describe_never, excess_over_queues, find_excess
+    from jpsi_engine.queue_limits import (
+        QUEUE_REASON,
+        Excess,
+        describe_never,
+        excess_over_queues,
+        find_excess,
+        reopen_queue,
+    )
 else:
     from jpsi.plugin.engine import lazy_attributes
 
@@ -33,7 +40,9 @@ else:
                 "open_private"
             ),
             ".local": "LocalEngine",
-            ".queue_limits": "QUEUE_REASON Excess describe_never excess_over_queues find_excess",
+            ".queue_limits": (
+                "QUEUE_REASON Excess describe_never excess_over_queues find_excess reopen_queue"
+            ),
         },
     )
 
@@ -53,4 +62,5 @@ __all__ = [
     "make_directory",
     "make_private_directory",
     "open_private",
+    "reopen_queue",
 ]

@@ -111,7 +111,7 @@ class BatchEngine(Engine):
         self._pipeline = SubmissionPipeline(
             self._backend, self._run_host, self._handoff, self._setup, self._open_dependencies
         )
-        self._retry_loop = RetryLoop(self, self._spool, self._setup, self._is_gone, self._release)
+        self._retry_loop = RetryLoop(self, self._spool, self._setup, self._is_gone, self._renew)
         self._lock = threading.Lock()
         self._native_ids = NativeIds(self._backend, self._spool, self._run_host.refresh)
         self._opened: tuple[JobMonitor, PollLoop] | None = None
@@ -156,7 +156,7 @@ class BatchEngine(Engine):
         name, why = choose_queue(limited, queues(), self._config.queue_order)
         if name is None:
             return spec, [f"attributes.queue_name: {why}"]
-        attributes = attrs.evolve(spec.attributes, queue_name=name)
+        attributes = attrs.evolve(spec.attributes, queue_name=name or None)
         attributes.custom_attributes = {**(attributes.custom_attributes or {}), QUEUE_REASON: why}
         return attrs.evolve(spec, attributes=attributes), ()
 
@@ -391,9 +391,12 @@ class BatchEngine(Engine):
                 refused[job_id] = SubmitException(msg)
         return refused | self._control().cancel(jobs, unmet)
 
-    def _release(self, spec: JobSpec) -> None:
-        """Remove the request that the batch system hold a job from the start."""
-        (spec.attributes.custom_attributes or {}).pop(self._backend.capabilities.hold_option, None)
+    def _renew(self, spec: JobSpec) -> None:
+        """Prepare the spec of a further attempt: it is not held, and jpsi chooses a queue that it chose."""
+        custom = spec.attributes.custom_attributes or {}
+        custom.pop(self._backend.capabilities.hold_option, None)
+        if custom.pop(QUEUE_REASON, None) is not None:
+            spec.attributes.queue_name = spec.attributes.AUTO_QUEUE
 
     def _is_gone(self, intent: Intent) -> bool:
         """Return True if the batch system has nothing of an attempt that has ended; otherwise cancel it.

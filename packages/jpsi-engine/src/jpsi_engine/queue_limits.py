@@ -68,20 +68,21 @@ def choose_queue(
 ) -> tuple[str | None, str]:
     """Return a queue that takes a job, and why it was chosen; None, and the numbers, if none takes it.
 
-    Of those that fit, it is the first of `preferred`, or else the one with the smallest limits: of time, then
-    of nodes, memory and cores. A limit that is not known counts as none. Queues that are alike keep the order
-    of the listing.
+    Of those that fit, queues that start no jobs come last. It is the first of `preferred`, or else the one
+    with the smallest limits: of time, then of nodes, memory and cores. A limit that is not known counts as
+    none. Queues that are alike keep the order of the listing.
     """
     fitting: list[jpsi.Queue] = []
     words: list[str] = []
     exceeding: set[_Request] = set()
-    for queue in (it for it in queues if it.name):
+    for queue in queues:
+        name = queue.name or "the only queue"
         found = [it for it in _REQUESTS if it.is_over(spec, queue)]
         exceeding.update(found)
         if queue.is_open is False:
-            words.append(f"{queue.name} takes no jobs")
+            words.append(f"{name} takes no jobs")
         elif found:
-            words.append(f"{queue.name} has {' and '.join(it.describe(it.of_queue(queue)) for it in found)}")
+            words.append(f"{name} has {' and '.join(it.describe(it.of_queue(queue)) for it in found)}")
         else:
             fitting.append(queue)
     if not fitting:
@@ -89,10 +90,20 @@ def choose_queue(
         request = f" that asks for {asked}" if asked else ""
         return None, f"no queue takes a job{request}: {', '.join(words) or 'the batch system names none'}"
     ranks = {name: rank for rank, name in reversed([*enumerate(preferred)])}
-    best = min(fitting, key=lambda it: (ranks.get(it.name, len(ranks)), it.is_started is False, _size(it)))
+    best = min(fitting, key=lambda it: (it.is_started is False, ranks.get(it.name, len(ranks)), _size(it)))
     why = "the configuration prefers it" if best.name in ranks else "its limits are the smallest that suffice"
     others = [f"{it.name} fits, too" for it in fitting if it is not best]
     return best.name, "; ".join([why, *others, *words]) if len(queues) > 1 else "it is the only queue"
+
+
+def reopen_queue(spec: jpsi.JobSpec) -> jpsi.JobSpec:
+    """Return the spec of a stored job for another submission: a queue that jpsi chose is chosen again."""
+    custom = dict(spec.attributes.custom_attributes or {})
+    if custom.pop(QUEUE_REASON, None) is None:
+        return spec
+    queue_name = jpsi.JobAttributes.AUTO_QUEUE
+    attributes = attrs.evolve(spec.attributes, queue_name=queue_name, custom_attributes=custom or None)
+    return attrs.evolve(spec, attributes=attributes)
 
 
 def _size(queue: jpsi.Queue) -> Sequence[float]:

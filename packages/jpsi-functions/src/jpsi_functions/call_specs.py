@@ -10,8 +10,11 @@ from pathlib import Path
 import attrs
 
 from jpsi import (
+    Bind,
     HeterogeneousResources,
+    JobAttributes,
     JobSpec,
+    ResourceSpec,
     ResourceSpecV1,
     StageIn,
     StageOut,
@@ -42,6 +45,8 @@ class CallSpec:
     python: str
     #: True if the files travel to another host and back.
     is_remote: bool
+    #: The working directory of the calls.
+    directory: str
 
     def make(self, stored: StoredCall, function: str) -> JobSpec:
         """Return the spec of the job that makes these calls."""
@@ -50,6 +55,11 @@ class CallSpec:
         spec = attrs.evolve(self.template, executable=self.python, name=name)
         if not self.is_remote:
             spec.arguments = ["-u", escape(f"{folder}/worker.py"), escape(folder)]
+            if spec.container is not None:
+                binds = [*(spec.container.binds or ()), Bind(escape(folder))]
+                spec.container = attrs.evolve(spec.container, binds=binds)
+                # the job's directory is visible in the container, too
+                spec.directory = Path(self.directory)
             return spec
         # relative to the directory, which the shell of that host has found
         spec.arguments = ["-u", f"{stored.folder.name}/worker.py", stored.folder.name]
@@ -64,21 +74,25 @@ class CallSpec:
         return spec
 
 
-def template(
+def template(  # noqa: PLR0913  each by its name
     spec: JobSpec | None,
+    *,
+    attributes: JobAttributes | None,
+    resources: ResourceSpec | None,
     cores: int | None,
     memory: int | str | None,
     gpus: int | None,
     walltime: timedelta | str | None,
 ) -> JobSpec:
-    """Return a spec with these resources over those that it has.
+    """Return a spec with these attributes and resources instead of those that it has.
 
     Raises:
         TypeError: the resources are of another kind.
         ValueError: its launcher would start several processes, each of which made the calls.
     """
     spec = attrs.evolve(spec or JobSpec())
-    spec.attributes = attrs.evolve(spec.attributes)
+    spec.attributes = attrs.evolve(attributes or spec.attributes)
+    spec.resources = resources or spec.resources
     if walltime is not None:
         spec.attributes.duration = parse_duration(walltime) if isinstance(walltime, str) else walltime
     processes = _process_count(spec.resources)
@@ -89,7 +103,7 @@ def template(
     if (cores, memory, gpus) == (None, None, None):
         return spec
     if spec.resources is not None and not isinstance(spec.resources, ResourceSpecV1):
-        msg = "cores, memory and gpus are those of ResourceSpecV1; give other resources in `spec` alone"
+        msg = "cores, memory and gpus are those of ResourceSpecV1; give other resources without them"
         raise TypeError(msg)
     given = {
         "cpu_cores_per_process": cores,

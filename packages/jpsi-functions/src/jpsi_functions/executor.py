@@ -17,7 +17,16 @@ from urllib.parse import quote
 
 import platformdirs
 
-from jpsi import ExecutorConfig, Job, JobExecutor, JobSpec, JobState, configuration
+from jpsi import (
+    ExecutorConfig,
+    Job,
+    JobAttributes,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    ResourceSpec,
+    configuration,
+)
 from jpsi.futures import progress_bar
 from jpsi_engine import job_store
 
@@ -54,14 +63,16 @@ class FunctionExecutor(Executor):
         memory: memory for each job: bytes, or text such as "8GiB".
         gpus: GPUs for each job.
         walltime: the walltime of each job: a timedelta, or text such as "1h".
-        spec: what else the jobs have: queue, account, environment, pre_launch, custom attributes.
+        attributes: the attributes of each job, such as queue and account; None is those of `spec`.
+        resources: the resources of each job; None is those of `spec`.
+        spec: what else the jobs have, such as environment and container.
         python: the interpreter that makes the calls, of the same minor version as this one. None is this one,
-            or `python3` behind a URL.
+            or `python3` behind a URL and in a container.
         checkpoint_time: the time before the end of the walltime at which a callable that has a method
             `checkpoint` is asked what to call in the next job; shorter than the walltime. None is 30 seconds,
             or half of the walltime if that is less.
-        directory: the working directory of the calls. None is that of this process, or the home directory
-            behind a URL.
+        directory: the working directory of the calls. None is that of `spec`, or else that of this process,
+            or the home directory behind a URL.
         max_workers: the largest number of jobs in the batch system at a time. None is no limit; on `local` it
             is the number of cores.
         folder: the directory for the files of calls, which the nodes must see; None is `functions` in the
@@ -81,6 +92,8 @@ class FunctionExecutor(Executor):
         memory: int | str | None = None,
         gpus: int | None = None,
         walltime: timedelta | str | None = None,
+        attributes: JobAttributes | None = None,
+        resources: ResourceSpec | None = None,
         spec: JobSpec | None = None,
         checkpoint_time: timedelta | None = None,
         python: str | None = None,
@@ -103,10 +116,16 @@ class FunctionExecutor(Executor):
         # where the jobs are, besides the places that the configuration names
         self._also = [] if work is None else [Path(work).expanduser()]
         self._keep_time = ExecutorConfig().keep_time if config is None else config.keep_time
-        where = None if directory is None else str(directory)
-        if where is None:
-            where = "~" if is_remote else str(Path.cwd())
-        common = template(spec, cores, memory, gpus, walltime)
+        common = template(
+            spec,
+            attributes=attributes,
+            resources=resources,
+            cores=cores,
+            memory=memory,
+            gpus=gpus,
+            walltime=walltime,
+        )
+        where = str(directory or common.directory or ("~" if is_remote else Path.cwd()))
         # zero is no limit
         limit = common.attributes.duration or None
         if checkpoint_time is None and limit is not None:
@@ -119,11 +138,14 @@ class FunctionExecutor(Executor):
                     f"{msg}, or else each job would end at once and have another one continue it"
                 )
             after = (limit - checkpoint_time).total_seconds()
-        self._client = describe_client(where, after, shares_files=not is_remote)
+        self._client = describe_client(
+            where, after, shares_files=not is_remote, retries=bool(common.attributes.retry)
+        )
         self._specs = CallSpec(
             template=common,
-            python=python or ("python3" if is_remote else sys.executable),
+            python=python or ("python3" if is_remote or common.container else sys.executable),
             is_remote=is_remote,
+            directory=where,
         )
         self._queue = SubmitQueue(self.jobs, max_workers)
         self._with_progress = with_progress

@@ -58,14 +58,16 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def describe_client(
-    directory: str | None, checkpoint_after: float | None, *, shares_files: bool
+    directory: str | None, checkpoint_after: float | None, *, shares_files: bool, retries: bool
 ) -> dict[str, Any]:
-    """Return what the worker must know about this Python.
+    """Return what the worker must know about this Python and its jobs.
 
-    After `checkpoint_after` seconds it asks a callable for its checkpoint.
-
-    If the job sees the files of this machine, it imports modules from the places that this process has
-    added to the path; installed packages it has from its own installation.
+    Args:
+        directory: the working directory of the calls.
+        checkpoint_after: the seconds after which it asks a callable for its checkpoint.
+        shares_files: True if the job sees the files of this machine: it imports modules from the places that
+            this process has added to the path. Installed packages it has from its own installation.
+        retries: True if a job that runs again makes calls again that raised an exception.
     """
     return {
         "python": platform.python_version(),
@@ -76,6 +78,7 @@ def describe_client(
         "directory": directory,
         "checkpoint_after": checkpoint_after,
         "path": list(_own_path()) if shares_files else [],
+        "retries": retries,
     }
 
 

@@ -3,9 +3,11 @@
     functions/slurm/<session>/lock         locked (flock) by the process that made the calls
                               client.json  the description of its Python
                               worker.py    what the jobs run
+                              functions/   the pickles of functions, which calls have links to
                               calls/<number>.<attempt>.<items>.<job id>/   one folder for each job
                                   cancelled, failed    a mark, if the calls are not to be made any more
 
+While a session is made or removed its name begins with a dot, so that no process recovers a part of it.
 All of it is private to the user. A session is removed when its executor is shut down, or, if its process was
 killed, once it is as old as jpsi keeps the files of jobs.
 """

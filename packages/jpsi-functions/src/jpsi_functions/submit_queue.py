@@ -92,8 +92,8 @@ class SubmitQueue:
     def wait(self) -> None:
         """Wait until all jobs have ended and all futures are settled.
 
-        A callback of a future may wait as well: for the futures that its own thread settles, and those whose
-        callbacks wait, too, nothing waits.
+        A callback of a future may call this, too. Nothing waits for the futures whose callbacks wait
+        here, or else two of them would wait for each other.
         """
         for call in self.live():
             # its future calls back before it cancels the job

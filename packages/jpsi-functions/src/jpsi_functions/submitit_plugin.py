@@ -11,6 +11,7 @@ The files are those of submitit, in its folder, which the nodes must see.
 from __future__ import annotations
 
 import functools
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -68,6 +69,19 @@ class JpsiJobEnvironment(JobEnvironment):
         "local_rank": "JPSI_RANK",
     }
 
+    def _handle_signals(self, paths: JobPaths, submission: DelayedSubmission) -> None:
+        super()._handle_signals(paths, submission)
+        call = submission.result
+
+        def result() -> Any:  # noqa: ANN401  as the function returns
+            try:
+                return call()
+            finally:
+                # submitit cannot leave while it writes the result
+                signal.signal(self._usr_sig(), signal.SIG_IGN)
+
+        submission.result = result  # type: ignore[method-assign]  # of this one
+
     def _requeue(self, countdown: int) -> NoReturn:
         logger.get_logger().info("Requeued job %s (%d remaining timeouts)", self.job_id, countdown)
         # the program that waits for the job submits it again
@@ -95,13 +109,29 @@ class JpsiJob(SubmititJob[R_co]):
     def job(self) -> Job:
         """The job of jpsi, that of the last attempt that was submitted."""
         for attempt in reversed(self._attempts()):
-            job = _recalled(attempt)
+            job = self._recalled(attempt)
             if job is not None:
                 return job
         raise SubmitException(
             f"job {self.job_id} is not on disk: the program that made it was killed before it submitted the "
             "job, or is submitting it now"
         )
+
+    def _recalled(self, attempt: Path) -> Job | None:
+        """Return the job of an attempt; None if it was not submitted, or another process submits it."""
+        name, url, job_id = _read_attempt(attempt)
+        followed: dict[str, Job] = self.__dict__.setdefault("_followed", {})
+        if job_id not in followed:
+            for job in _executor(name, url).recall([job_id]):
+                if job.status.state is JobState.NEW:
+                    return job
+                # recalled again, it would have to be judged again
+                followed[job_id] = job
+        return followed.get(job_id)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled."""
+        return {name: it for name, it in super().__getstate__().items() if name != "_followed"}
 
     def _attempts(self) -> Sequence[Path]:
         """Return the files that name the jobs of the attempts, in order."""
@@ -118,7 +148,7 @@ class JpsiJob(SubmititJob[R_co]):
             return all(it.done() for it in self._sub_jobs)
         if self.paths.result_pickle.exists():
             return True
-        job = _recalled(self._attempts()[-1])
+        job = self._recalled(self._attempts()[-1])
         if job is None or job.status.state is JobState.NEW or job.status.exit_code == _REQUEUE:
             self._go_on()
             return False
@@ -156,7 +186,7 @@ class JpsiJob(SubmititJob[R_co]):
         """Submit the job of the next attempt, or that of the last one if a killed program did not."""
         attempt = self._attempts()[-1]
         name, url, job_id = _read_attempt(attempt)
-        last = _recalled(attempt)
+        last = self._recalled(attempt)
         if last is not None and last.status.state is JobState.NEW:
             _executor(name, url).submit(last)
         elif last is None and any(it.id == job_id for it in job_store.jobs()):
@@ -280,9 +310,3 @@ def _read_attempt(attempt: Path) -> Sequence[str]:
 
 def _number(attempt: Path) -> int:
     return int(attempt.suffix[1:])
-
-
-def _recalled(attempt: Path) -> Job | None:
-    """Return the job of an attempt; None if it was not submitted, or another process submits it."""
-    name, url, job_id = _read_attempt(attempt)
-    return next(iter(_executor(name, url).recall([job_id])), None)

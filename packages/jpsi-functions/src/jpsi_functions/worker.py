@@ -38,14 +38,34 @@ _UNSAFE = 78
 _CANCELLED = 143
 
 
+class EarlyWarnings:
+    """Holds back the warnings that come while the call is being loaded, which may take long."""
+
+    def __init__(self) -> None:
+        self._came: "list[int]" = []
+        self._before = {it: signal.signal(it, self._hold) for it in _WARNINGS}
+
+    def _hold(self, number: int, _: object) -> None:
+        self._came.append(number)
+
+    def release(self, handler: "Callable[..., None] | None") -> None:
+        """Give the warnings from now on, and the first that came, to a handler; None is what was there."""
+        for number, before in self._before.items():
+            # a module that was loaded may have a handler of its own
+            if handler is not None or signal.getsignal(number) == self._hold:
+                signal.signal(number, handler or before or signal.SIG_DFL)
+        came, self._came, self._before = self._came, [], {}
+        if came:
+            os.kill(os.getpid(), came[0])
+
+
 def main(folder: str) -> int:
     """Make the calls in a folder, if they were not cancelled; return the exit code.
 
-    It is 0, or 1 if a call has no result.
+    It is 0, or 1 if a call has no result. A job that runs again, as after a preemption, begins with the first
+    call that has not ended; with a policy of retries, with the first that has not returned.
     """
     result = f"{folder}/result"
-    if os.path.exists(result):
-        return 0  # the batch system ran the job again after its end
     if os.path.exists(f"{folder}/cancelled"):
         return _CANCELLED
     unsafe = unsafe_directory(folder)
@@ -55,8 +75,18 @@ def main(folder: str) -> int:
         return _UNSAFE
     with open(f"{folder}/client.json", encoding="utf-8") as file:
         client = json.load(file)
-    with open(f"{result}.part", "wb") as records:
-        is_well = calls_made(folder, client, records)
+    is_whole = os.path.exists(result)
+    kept = ("value",) if client["retries"] else ("value", "raised", "refused")
+    kinds, size, is_complete = ended_calls(result if is_whole else f"{result}.part", kept)
+    is_well = set(kinds) <= {"value"}
+    if is_whole and (is_complete or not client["retries"]):
+        return 0 if is_complete and is_well else 1
+    if is_whole:
+        os.rename(result, f"{result}.part")
+    with open(f"{result}.part", "ab") as records:
+        records.truncate(size)
+        records.seek(size)
+        is_well = calls_made(folder, client, records, len(kinds)) and is_well
         finish(records)
     return 0 if is_well else 1
 
@@ -67,11 +97,35 @@ def finish(records: BinaryIO) -> None:
     os.rename(records.name, records.name[: -len(".part")])
 
 
-def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO) -> bool:
-    """Make the calls and write a record for each; return True if all of them returned.
+def ended_calls(path: str, kept: "tuple[str, ...]") -> "tuple[list[str], int, bool]":
+    """Return the kinds of the records that a file begins with, if they are to be kept, and their size.
+
+    The third value is True if the file has no other records, but for that of a call that another job
+    continues.
+    """
+    kinds: "list[str]" = []
+    size = 0
+    if not os.path.exists(path):
+        return kinds, 0, False
+    with open(path, "rb") as file:
+        while True:
+            head = file.read(_LENGTH.size)
+            data = file.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else b""
+            if not data or len(data) < _LENGTH.unpack(head)[0]:
+                return kinds, size, not head
+            kind = pickle.loads(data)[0]
+            if kind not in kept:
+                return kinds, size, kind == "continued"
+            kinds.append(kind)
+            size += len(head) + len(data)
+
+
+def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO, made: int) -> bool:
+    """Make the calls after the first `made` ones, and write a record for each; return True if all returned.
 
     If none can be made, the one record is `("impossible", sentence)`.
     """
+    early = EarlyWarnings()
     refusal = different_python(client) or missing_cloudpickle(client)
     if refusal is not None:
         write_record(records, ("impossible", refusal))
@@ -90,10 +144,13 @@ def calls_made(folder: str, client: "dict[str, Any]", records: BinaryIO) -> bool
     process = os.getpid()
     is_well = True
     for position, (arguments, keywords) in enumerate(calls):
+        if position < made:
+            continue
         calls[position] = None  # the arguments are free once the call has returned
         # of several calls one cannot go on alone
         asked = function if len(calls) == 1 else None
-        with Checkpoint(asked, (arguments, keywords), client, records):
+        with Checkpoint(asked, (arguments, keywords), client, records) as checkpoint:
+            early.release(checkpoint.handler)
             record = call(function, arguments, keywords)
         del arguments, keywords
         if os.getpid() != process:
@@ -130,12 +187,15 @@ class Checkpoint:
             self._timer = threading.Timer(max(0.0, left), os.kill, (self._process, signal.SIGUSR2))
             self._timer.daemon = True
 
-    def __enter__(self) -> None:
-        if self._is_active:
-            for number in _WARNINGS:
-                signal.signal(number, self._end)
+    @property
+    def handler(self) -> "Callable[..., None] | None":
+        """The handler of warnings, or None if the callable has no checkpoint."""
+        return self._end if self._is_active else None
+
+    def __enter__(self) -> "Checkpoint":  # noqa: PYI034  Python 3.6 has no Self
         if self._timer is not None:
             self._timer.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         if self._timer is not None:

@@ -282,7 +282,8 @@ _OPTIONS = {
     "hold_jid": kit.Option(_write_dependencies, _read_dependencies),
     "soft": kit.Option(None, _report_soft),
     # what jpsi does anyway
-    **dict.fromkeys(("hard", "j", "terse"), kit.Option(None, kit.ignore_option)),
+    "j": kit.Option(None, kit.join_reader(_is_joined)),
+    **dict.fromkeys(("hard", "terse"), kit.Option(None, kit.ignore_option)),
 }
 _FORM = kit.ScriptForm(
     mark="#$",

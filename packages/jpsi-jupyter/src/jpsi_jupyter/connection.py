@@ -13,7 +13,7 @@ from .kernel_launcher import response
 _PATIENCE = 30.0
 _INTERVAL = 0.1
 # A connection that hangs ends after three of these, and a tunnel that cannot listen does not stay.
-_OPTIONS = ("BatchMode=yes", "ExitOnForwardFailure=yes", "ServerAliveInterval=15")
+_OPTIONS = ("-oBatchMode=yes", "-oExitOnForwardFailure=yes", "-oServerAliveInterval=15")
 
 
 def tunnel_command(url: str, host: str, ports: Mapping[int, int]) -> Sequence[str]:
@@ -22,11 +22,8 @@ def tunnel_command(url: str, host: str, ports: Mapping[int, int]) -> Sequence[st
     >>> " ".join(tunnel_command("ssh://me@login", "node7", {4000: 5000})[-3:])
     '-L 127.0.0.1:4000:[node7]:5000 ssh://me@login'
     """
-    options = [word for option in _OPTIONS for word in ("-o", option)]
-    forwards = [
-        word for here, there in ports.items() for word in ("-L", f"127.0.0.1:{here}:[{host}]:{there}")
-    ]
-    return ["ssh", "-N", "-T", *options, *forwards, url]
+    ways = [f"127.0.0.1:{here}:[{host}]:{there}" for here, there in ports.items()]
+    return ["ssh", "-N", "-T", *_OPTIONS, *(word for way in ways for word in ("-L", way)), url]
 
 
 class KernelConnection:

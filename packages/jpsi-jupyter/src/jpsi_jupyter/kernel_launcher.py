@@ -7,7 +7,7 @@ This text is a program that travels with the job, and runs on any Python from 3.
 HOST is the address that the kernel listens on, empty for all of the node. The key of the connection is in
 the environment; the connection file is private. The first line of the output tells the address and the ports.
 A client connects to the last port, answers a challenge by the key, and sends numbers of signals, a line each.
-The kernel ends when no client has been connected for SECONDS.
+The kernel ends when its client has been gone for SECONDS.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import tempfile
 import time
 
 PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
+FORM = {"transport": "tcp", "signature_scheme": "hmac-sha256"}
 KEY = "JPSI_KERNEL_KEY"
 ANNOUNCEMENT = "jpsi-kernel "
 # Signs nothing that could be a message of Jupyter.
@@ -49,7 +50,7 @@ def main(host: str, seconds: str, *command: str) -> int:
     try:
         listener, *others = [socket.create_server((bound, 0)) for _ in range(1 + len(PORTS))]
         ports = {name: it.getsockname()[1] for name, it in zip(PORTS, others)}  # noqa: B905  Python 3.8
-        info = {"ip": bound, **ports, "key": key, "transport": "tcp", "signature_scheme": "hmac-sha256"}
+        info = {"ip": bound, **ports, "key": key, **FORM}
         path = pathlib.Path(folder, "kernel.json")
         path.touch(0o600)
         path.write_text(json.dumps(info), encoding="utf-8")
@@ -59,10 +60,8 @@ def main(host: str, seconds: str, *command: str) -> int:
         print(ANNOUNCEMENT + json.dumps(shown), flush=True)  # noqa: T201  the provisioner reads it
         words = [it.replace("{connection_file}", str(path)) for it in command]
         # a kernel of Python ends with the process that this variable names
-        environment = {**os.environ, "JPY_PARENT_PID": str(os.getpid())}
-        kernel = subprocess.Popen(  # noqa: S603  what the user asked for
-            words, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
-        )
+        os.environ["JPY_PARENT_PID"] = str(os.getpid())
+        kernel = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603  the user's
         return _Watch(listener, key, kernel).run(float(seconds))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -76,7 +75,7 @@ class _Watch:
         self._key = key
         self._kernel = kernel
         self._client: socket.socket | None = None
-        self._lost = time.monotonic()
+        self._lost = time.monotonic() + 60  # the first connection takes some time
         self._is_ending = False
         signal.signal(signal.SIGTERM, lambda *_: setattr(self, "_is_ending", True))
 

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning import KernelProvisionerBase
@@ -20,12 +20,9 @@ from traitlets import Dict, Float, Int, Unicode
 import jpsi
 
 from .connection import KernelConnection
-from .kernel_launcher import ANNOUNCEMENT, KEY, PORTS
+from .kernel_launcher import ANNOUNCEMENT, FORM, KEY, PORTS
 
-_GIGABYTE = 2**30
 _INTERVAL = 0.1
-# The job's end is known some seconds after the kernel's.
-_SHUTDOWN_SECONDS = 30.0
 
 
 class JpsiProvisioner(KernelProvisionerBase):
@@ -138,18 +135,13 @@ class JpsiProvisioner(KernelProvisionerBase):
             await self.cleanup()
             self._job = None
             raise
-        self.connection_info = {
-            **{name: self._connection.ports[name] for name in PORTS},  # type: ignore[typeddict-item]  # by names
-            "ip": self._connection.host,
-            "key": key.encode(),
-            "transport": "tcp",
-            "signature_scheme": "hmac-sha256",
-        }
+        info = {**{name: self._connection.ports[name] for name in PORTS}, "ip": self._connection.host, **FORM}
+        self.connection_info = cast("KernelConnectionInfo", {**info, "key": key.encode()})
         return self.connection_info
 
     def get_shutdown_wait_time(self, recommended: float = 5.0) -> float:
         """Return the seconds for a shutdown."""
-        return max(recommended, _SHUTDOWN_SECONDS)
+        return max(recommended, 30)  # the job's end is known some seconds after the kernel's
 
     def _make_spec(self, command: list[str], environment: Mapping[str, str], key: str) -> jpsi.JobSpec:
         python = self.python or (sys.executable if self._jobs.files.are_local else "python3")
@@ -158,6 +150,7 @@ class JpsiProvisioner(KernelProvisionerBase):
         command = [it.replace("{resource_dir}", self.kernel_spec.resource_dir) for it in command]
         ip = self.ip or ("127.0.0.1" if self._jobs.name == "local" else "")
         launcher = Path(__file__).with_name("kernel_launcher.py").read_text("utf-8")
+        duration = jpsi.parse_duration(self.duration) if self.duration else None
         # the batch system brings the others, or another host has others
         changed = {name: it for name, it in environment.items() if os.environ.get(name) != it}
         return jpsi.JobSpec(
@@ -168,11 +161,9 @@ class JpsiProvisioner(KernelProvisionerBase):
             resources=jpsi.ResourceSpecV1(
                 cpu_cores_per_process=self.cores,
                 gpu_cores_per_process=self.gpus,
-                memory=None if self.memory is None else int(self.memory * _GIGABYTE),
+                memory=None if self.memory is None else int(self.memory * 2**30),
             ),
-            attributes=jpsi.JobAttributes(
-                duration=jpsi.parse_duration(self.duration) if self.duration else None, **self.attributes
-            ),
+            attributes=jpsi.JobAttributes(duration=duration, **self.attributes),
             launcher="single",
         )
 

@@ -127,7 +127,8 @@ _OPTIONS = {
     "r": kit.Option(lambda it: _YES_OR_NO[it.config.rerun]),
     "l.ncpus": kit.Option(None, kit.count_option("cpu_cores_per_process").read),
     # jpsi does this anyway, or with its own files
-    **dict.fromkeys(("j", "k", "f"), kit.Option(None, kit.ignore_option)),
+    "j": kit.Option(None, kit.join_reader(_is_joined)),
+    **dict.fromkeys(("k", "f"), kit.Option(None, kit.ignore_option)),
 }
 #: The option for the directory of the job, which only Torque has.
 DIRECTORY = kit.Option(None, kit.path_reader("directory", lambda value: kit.read_path(value, _PATTERN)))

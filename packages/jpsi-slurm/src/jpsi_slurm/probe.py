@@ -14,6 +14,7 @@ from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Dependency
 from .commands import slurm_command
 
 _SETTING = re.compile(r"^(\S+)\s*= (.*?)\s*$", re.MULTILINE)
+_NO_USE = frozenset({"", "jobacct_gather/none", "(null)"})
 _NO_ACCOUNTING = frozenset({"accounting_storage/none", "(null)"})
 # For `squeue --jobs` slurmctld lists every job, however many ids the call names, so that few calls with many
 # ids cost least. Linux takes no argument over 128 KiB.
@@ -65,7 +66,7 @@ def parse_probe(result: CommandResult) -> Mapping[str, Any]:
 
     `version` is year and month; `accounting` is True if slurmdbd keeps accounts, None if the output does not
     say; `requeue_exit_codes` are the exit codes for which Slurm requeues a job; `max_array_size` is one more
-    than the largest index of an array.
+    than the largest index of an array; `measures_use` is True if Slurm measures what jobs use.
     """
     settings = dict(_SETTING.findall(result.checked().stdout))
     storage = settings.get("AccountingStorageType")
@@ -73,6 +74,7 @@ def parse_probe(result: CommandResult) -> Mapping[str, Any]:
     return {
         "version": [int(number) for number in re.findall(r"[0-9]+", settings.get("SLURM_VERSION", ""))[:2]],
         "accounting": None if storage is None else storage not in _NO_ACCOUNTING,
+        "measures_use": settings.get("JobAcctGatherType", "") not in _NO_USE,
         "requeue_exit_codes": sorted({code for text in codes for code in _parse_exit_codes(text)}),
         "max_array_size": _max_array_size(
             settings.get("MaxArraySize", ""), settings.get("SchedulerParameters", "")

@@ -23,8 +23,10 @@ _STARTS = 3
 
 
 def main() -> int:
-    """Run a command; the arguments are two directories, the mode, and the command with its own arguments."""
-    protocol, folder, mode, *argv = sys.argv[1:]
+    """Run a command; the arguments are two directories, the mode, the host, and the command with its own."""
+    protocol, folder, mode, host, *argv = sys.argv[1:]
+    if os.uname().nodename != host:
+        return _run_elsewhere(folder, host, argv)
     # at the end of the path: no file in it may shadow a module of Python
     sys.path.append(protocol)
     import client  # type: ignore[import-not-found]  # noqa: PLC0415  that of the fakes, by the line above
@@ -56,6 +58,16 @@ def main() -> int:
         return _NO_SERVER
     code: int = client.carry_out(argv[0], answer, connection)
     return code
+
+
+def _run_elsewhere(folder: str, host: str, argv: list[str]) -> int:
+    """Run a command on another machine than that of the queue, such as the node of a job."""
+    language = os.path.basename(os.path.dirname(folder))  # noqa: PTH119, PTH120  slow
+    if argv[0] == "srun":
+        program = [sys.executable, "-P", "-m", "jpsi_speak.steps", language]
+        os.execv(sys.executable, [*program, *argv])  # noqa: S606  no shell
+    sys.stderr.write(f"{argv[0]}: error: the queue of jpsi speak is on {host}\n")
+    return _NO_SERVER
 
 
 def _start_server() -> int:

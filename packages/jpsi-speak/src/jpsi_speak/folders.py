@@ -38,7 +38,8 @@ def prepare(language: str, executor: str | None, url: str | None, *, is_lenient:
         temporary.write_text(target, encoding="utf-8")
         temporary.replace(folder / TARGET)
         protocol = str(Path(fake.__file__).parent)
-        write_commands(folder / mode, speaker.commands, [client.__file__, protocol, str(folder), mode])
+        program = [client.__file__, protocol, str(folder), mode, os.uname().nodename]
+        write_commands(folder / mode, speaker.commands, program)
     except OSError as e:
         msg = f"the directory {folder} cannot be made: {e}"
         raise jpsi.SubmitException(msg, e) from e

@@ -24,7 +24,7 @@ from jpsi.plugin import CommandResult
 from jpsi_engine import job_store, open_private
 from jpsi_testing.fake import CommandError, CommandFunction, FakeJob, FakeState, Invocation, call_command
 
-from .journal import Entry, Journal
+from .journal import Entry, Journal, entry_number, old_numbers
 
 if TYPE_CHECKING:
     from jpsi_testing.fake import FakeScheduler
@@ -84,6 +84,7 @@ class JobQueue:
         commands: the functions of the commands.
         started: called when a job starts, for what its listing shows from then on.
         is_local: True if all jobs run on this machine.
+        is_shared: True if jobs see the files of this machine.
         clock: returns the seconds since 1970.
     """
 
@@ -99,14 +100,17 @@ class JobQueue:
         started: Callable[[FakeJob], None],
         *,
         is_local: bool,
+        is_shared: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.clock = clock
         self.lock = threading.RLock()
         self.system = executor.name
         self.is_local = is_local
+        self.is_shared = is_shared
         self.is_lenient = False
         self.jobs: list[FakeJob] = []
+        self._waiting: list[FakeJob] = []
         self._changed = threading.Condition(self.lock)
         self._folder = folder
         self._executor = executor
@@ -228,8 +232,14 @@ class JobQueue:
         for job, own in zip(accepted, made, strict=True):
             job.submitted = now
             self.jobs.append(job)
+            self._waiting.append(job)
             self._handovers[job.native_id] = _Handover(own, own.id)
             self._by_id[own.id] = job
+
+    @property
+    def is_restoring(self) -> bool:
+        """True while the submissions in the journal are read again; they were valid when they were made."""
+        return self._recorded is not None
 
     def is_submitted(self, job: FakeJob) -> bool:
         """Return True if a job was handed over, and has not ended."""
@@ -309,9 +319,11 @@ class JobQueue:
     def _hand_over_ready(self) -> None:
         """Hand over the jobs that wait for nothing; called under the lock."""
         batches: dict[str, list[FakeJob]] = {}
-        for job in self.jobs:
+        # a queue may have many jobs that have ended, and this is called at each event
+        self._waiting = [it for it in self._waiting if not it.state.final and not self._handover(it).is_begun]
+        for job in self._waiting:
             handover = self._handover(job)
-            if job.state is not FakeState.PENDING or handover.is_begun:
+            if job.state is not FakeState.PENDING:
                 continue
             job.why = (None if job.blocked is None else job.blocked()) or ""
             # `blocked` may have cancelled it
@@ -423,8 +435,19 @@ class JobQueue:
 
     def _restore(self) -> None:
         with self.lock:
-            for entry in self._journal.entries():
-                _RESTORERS[entry["kind"]](self, entry)
+            entries = list(self._journal.entries())
+            old = old_numbers(entries, self.clock())
+            if old:
+                entries = [it for it in entries if entry_number(it) not in old]
+                self._journal.replace(entries)
+                for number in old:
+                    (self._folder / "scripts" / str(number)).unlink(missing_ok=True)
+            for entry in entries:
+                try:
+                    _RESTORERS[entry["kind"]](self, entry)
+                except (KeyError, OSError, StopIteration):
+                    # jpsi itself still knows the jobs of a submission that is read no longer
+                    log.exception("an entry of the journal about %s is left out", entry_number(entry))
             self._recorded = None
             left = {self._handover(job).job_id: job for job in self.jobs if not job.state.final}
             if left:

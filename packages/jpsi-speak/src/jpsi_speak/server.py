@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -58,10 +58,14 @@ class Server:
     Args:
         queue: the jobs.
         listener: the socket, which listens.
+        reads_stdin: returns True if a call reads its standard input.
     """
 
-    def __init__(self, queue: JobQueue, listener: socket.socket) -> None:
+    def __init__(
+        self, queue: JobQueue, listener: socket.socket, reads_stdin: Callable[[Invocation], bool]
+    ) -> None:
         self._queue = queue
+        self._reads_stdin = reads_stdin
         self._listener = listener
         self._lock = threading.Lock()
         self._connections = 0
@@ -70,7 +74,8 @@ class Server:
     def run(self, idle_seconds: float = _IDLE_SECONDS) -> None:
         """Answer calls until there was none for so many seconds, and no job needs this process."""
         self._listener.settimeout(min(_CHECK_SECONDS, idle_seconds))
-        while not self._is_idle(idle_seconds):
+        # without its file, as in a directory that was removed, no client can reach the socket
+        while Path(self._listener.getsockname()).exists() and not self._is_idle(idle_seconds):
             try:
                 connection, _ = self._listener.accept()
             except TimeoutError:
@@ -101,10 +106,10 @@ class Server:
             return
         key, is_lenient = call.pop("key"), call.pop("is_lenient")
         stdin = functools.cache(functools.partial(read_stdin, connection))
-        # it is read before the lock of the queue is taken
-        if call["argv"][0] in READS_STDIN:
-            stdin()
         invocation = Invocation(**call, stdin=stdin, zone=None)
+        if self._reads_stdin(invocation):
+            # before the lock of the queue is taken, as a client may have to wait for its input
+            stdin()
         try:
             result = self._queue.answer(key, invocation, is_lenient=is_lenient)
         except Exception as e:
@@ -115,10 +120,6 @@ class Server:
         send(connection, result_fields(result))
         if isinstance(result, TaskLaunch):
             receive(connection)  # returns once its tasks have ended
-
-
-#: The commands whose standard input is read first.
-READS_STDIN: frozenset[str] = frozenset()
 
 
 @contextlib.contextmanager
@@ -134,13 +135,16 @@ def listening(path: Path) -> Iterator[socket.socket]:
             path.unlink(missing_ok=True)
 
 
-def open_queue(folder: Path) -> JobQueue:
-    """Open the queue in a directory."""
+def open_queue(folder: Path) -> tuple[JobQueue, Callable[[Invocation], bool]]:
+    """Open the queue in a directory; return it, and the function that says which calls read their input."""
     target = json.loads((folder / TARGET).read_text(encoding="utf-8"))
     speaker = cast("Any", find_fake(target["language"], GROUP))
     executor = jpsi.JobExecutor(target["executor"], url=target["url"])
-    is_local = executor.name == "local" and target["url"] is None
-    return JobQueue(folder, executor, speaker.commands, speaker.started, is_local=is_local)
+    is_shared = not executor.system.is_remote
+    is_local = executor.name == "local" and is_shared
+    commands, started = speaker.commands, speaker.started
+    queue = JobQueue(folder, executor, commands, started, is_local=is_local, is_shared=is_shared)
+    return queue, speaker.reads_stdin
 
 
 def main() -> None:
@@ -149,14 +153,19 @@ def main() -> None:
     folder = Path(sys.argv[1])
     for name in [it for it in os.environ if it not in _KEPT and not it.startswith(_KEPT_PREFIXES)]:
         del os.environ[name]
+    # the executor may be for the same batch system, whose own commands it needs
+    own = str(folder.parent.parent)
+    os.environ["PATH"] = os.pathsep.join(
+        it for it in os.environ.get("PATH", os.defpath).split(os.pathsep) if not it.startswith(own)
+    )
     os.set_inheritable(LOCK, False)  # noqa: FBT003  the only way to call it
     # for users who look for the process
     os.ftruncate(LOCK, 0)
     os.write(LOCK, f"{os.getpid()}\n".encode("ascii"))
-    queue = open_queue(folder)
+    queue, reads_stdin = open_queue(folder)
     os.chdir(folder)
     with listening(folder / "socket") as listener:
-        Server(queue, listener).run()
+        Server(queue, listener, reads_stdin).run()
     queue.close()
     # threads of the engine must not keep the lock
     os._exit(0)

@@ -123,14 +123,19 @@ def _control_each(
     # a deferred one may have been submitted meanwhile
     recalled = recall_jobs(job for job in jobs if job.id not in failures and job.id not in deferred.done)
     failures |= recalled.failures
+    ended: dict[str, jpsi.JpsiError] = {}
     for followed in recalled.jobs.values():
         try:
             if followed.executor is not None:
                 act(followed.executor, followed)
         except jpsi.JpsiError as e:
-            failures[followed.id] = e
+            (ended if followed.status.final else failures)[followed.id] = e
+    # those that end meanwhile count as if they had ended before, if there are others
+    if not {job.id for job in jobs} - failures.keys() - ended.keys():
+        failures |= ended
+        ended = {}
     report_failures(failures)
-    others = len({job.id for job in jobs} - failures.keys())
+    others = len({job.id for job in jobs} - failures.keys() - ended.keys())
     if failures and others:
-        messages.error(f"{others} of the {len(jobs)} jobs were {done} all the same")
+        messages.error(f"{others} of the {len(jobs) - len(ended)} jobs were {done} all the same")
     return exit_codes.JPSI if failures else 0

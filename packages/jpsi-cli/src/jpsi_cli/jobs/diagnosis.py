@@ -255,8 +255,10 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
     }
     number = status.metadata.get("signal")
     if isinstance(number, int) and status.reason in {None, jpsi.Reason.SIGNAL, jpsi.Reason.EXIT_CODE}:
-        advice = _SIGNALS.get(_signal_name(number))
-        if advice is not None:
+        name = _signal_name(number)
+        if attributes.warn is not None and name == f"SIG{attributes.warn[0].removeprefix('SIG')}":
+            yield f"jpsi sent it {name}, as --warn asks: the program has to handle that signal"
+        elif (advice := _SIGNALS.get(name)) is not None:
             yield advice.format(**requested)
     elif status.reason is jpsi.Reason.EXIT_CODE:
         where = "its last lines" if facts.errors else f"its output: jpsi logs {facts.job}"

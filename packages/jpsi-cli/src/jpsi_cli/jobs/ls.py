@@ -6,7 +6,7 @@ import fnmatch
 import gc
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -166,7 +166,7 @@ def _list(
     found = job_filter.select(jobs, now)
     shown = view.cut(view.ordered(found))
     if only_ids:
-        messages.show("".join(f"{job.id}\n" for job in shown))
+        messages.show("".join(f"{it}\n" for it in _ids(_rows(found, jobs, statuses, view), jobs)))
     elif as_json:
         messages.show_json(
             [job_json.summary_json(job, best_status(job, statuses.get(job.id))) for job in shown]
@@ -199,6 +199,17 @@ def _rows(
     ordered = view.ordered(found)
     rows = [Row(job, best_status(job, statuses.get(job.id)), ids[job.id]) for job in ordered]
     return view.cut(rows if view.has_members else job_table.fold_arrays(rows, ids))
+
+
+def _ids(rows: Sequence[Row], jobs: Sequence[StoredJob]) -> Iterator[str]:
+    """Yield the ids of the jobs in rows; in place of those of a whole array its own id."""
+    sizes = Counter(job.array_id for job in jobs)
+    for row in rows:
+        array = row.job.array_id
+        if array is not None and len(row.members) == sizes[array]:
+            yield array
+        else:
+            yield from (it.job.id for it in row.members or [row])
 
 
 def _watch(job_filter: JobFilter, view: ListView, *, is_refreshing: bool) -> int:

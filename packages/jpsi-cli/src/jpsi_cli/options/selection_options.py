@@ -48,7 +48,9 @@ _STATE = click.Choice(["NEW", "QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCEL
 
 
 def _split_states(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(_STATE.convert(it, parameter, ctx) for text in texts for it in text.split(","))
+    # the word of jpsi's own sentences, and of Slurm
+    words = (it.upper().replace("CANCELLED", "CANCELED") for text in texts for it in text.split(","))
+    return tuple(_STATE.convert(it, parameter, ctx) for it in words)
 
 
 _file_option = partial(grouped_option, "What runs where")
@@ -161,9 +163,9 @@ LS_PARAMETERS: tuple[click.Parameter, ...] = (
         "The order: time (of the submission, the default), name, state, executor or runtime.",
         type=click.Choice(["time", "name", "state", "executor", "runtime"], case_sensitive=False),
     ),
-    option("--limit -n", "N", "Show the last N only.", type=click.IntRange(min=1)),
+    option("--limit -n", "N", "Show the last N only; with --json, N jobs.", type=click.IntRange(min=1)),
     flag("--members -m has_members", "Show each job of an array on a line of its own."),
-    flag("--ids -q only_ids", "Write only the ids, also those of the jobs of arrays."),
+    flag("--ids -q only_ids", "Write only the ids: of an array its own, with --members those of its jobs."),
     JSON,
     REFRESH,
     flag("--watch -w is_watching", "Show the jobs on the whole terminal and update them until Ctrl-C."),

@@ -1,6 +1,7 @@
 """Runs the job of `jpsi run`: submits it, shows its output, and cancels it on signals.
 
-The first Ctrl-C, SIGTERM or SIGHUP cancels the job, the second exits at once.
+The first Ctrl-C, SIGTERM or SIGHUP cancels the job, the second exits as soon as the cancellation was sent,
+and the third at once.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Foreground:
         self._refusals: list[_Refusal] = []
         self._is_submitting = False
         self._is_cancelling = False
+        self._is_cancelled = False
         self._has_confirmed = False
+        self._interrupts = Interrupts(self._farewell_message)
 
     def run(self, executor: jpsi.JobExecutor) -> int:
         """Submit the job, follow it to its end, and return the exit code for that.
@@ -60,8 +63,8 @@ class Foreground:
             # a job that waits for its quota is not submitted any more
             executor.close()
 
-        interrupts = Interrupts(request_cancel, self._farewell_message)
-        with interrupts.handled():
+        interrupts = self._interrupts
+        with interrupts.handled(request_cancel):
             try:
                 self._is_submitting = True
                 executor.submit(self._job)
@@ -141,14 +144,19 @@ class Foreground:
         self._is_cancelling = True
         try:
             self._job.cancel()
+            self._is_cancelled = True
         except jpsi.JpsiError as e:
             messages.error(f"the job could not be cancelled: {e}")
+        self._interrupts.allow_exit()
 
     def _farewell_message(self) -> str:
         job = self._job
         if job.executor is None:
             return f"exiting; job {job.id} may have been submitted"
-        return f"exiting; job {job.id} (native id {job.native_id}) may still be ending"
+        named = f"exiting; job {job.id} (native id {job.native_id})"
+        if self._is_cancelled:
+            return f"{named} may still be ending"
+        return f"{named} may run on: jpsi cancel {job.id}"
 
     def _write_message(self, text: str) -> None:
         """Write a message on a line of its own, whatever the job wrote last."""
@@ -175,41 +183,59 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """A signal handler: the first signal calls `cancel`, and any further one ends the process at once."""
+    """A signal handler: the first signal cancels, the second ends the process once it may, the third at once.
 
-    def __init__(self, cancel: Callable[[signal.Signals], None], farewell: Callable[[], str]) -> None:
+    timeout(1) sends two at a time, to the process and to its group.
+    """
+
+    def __init__(self, farewell: Callable[[], str]) -> None:
         """Prepare the handler; it installs nothing yet.
 
         Args:
-            cancel: called with the first signal.
             farewell: returns the last message before the process ends.
         """
         #: The first signal; None before it.
         self.received: signal.Signals | None = None
-        self._cancel = cancel
         self._farewell = farewell
+        self._may_exit = False
+        self._is_exiting = False
 
     @contextlib.contextmanager
-    def handled(self) -> Iterator[None]:
+    def handled(self, cancel: Callable[[signal.Signals], None]) -> Iterator[None]:
         """Handle signals within the block, which the main thread enters.
 
         A signal that was ignored before, as with nohup(1), stays ignored.
+
+        Args:
+            cancel: called with the first signal.
         """
+
+        def handle(number: int, _: FrameType | None) -> None:
+            if self.received is None:
+                self.received = signal.Signals(number)
+                cancel(self.received)
+            elif self._may_exit or self._is_exiting:
+                self._exit()
+            else:
+                self._is_exiting = True
+
         numbers = [it for it in _SIGNALS if signal.getsignal(it) is not signal.SIG_IGN]
-        previous = {number: signal.signal(number, self._handle) for number in numbers}
+        previous = {number: signal.signal(number, handle) for number in numbers}
         try:
             yield
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
-    def _handle(self, number: int, _: FrameType | None) -> None:
-        if self.received is None:
-            self.received = signal.Signals(number)
-            self._cancel(self.received)
-        else:
-            # Below the terminal's `^C`.
-            messages.write("\n" if os.isatty(messages.STDERR) else "")
-            messages.error(self._farewell())
-            # The exit must not wait: not for a stuck reader of the output, nor for a silent batch system.
-            os._exit(exit_codes.CANCELLED)
+    def allow_exit(self) -> None:
+        """Let the second signal end the process, also one that has come before."""
+        self._may_exit = True
+        if self._is_exiting:
+            self._exit()
+
+    def _exit(self) -> None:
+        # Below the terminal's `^C`.
+        messages.write("\n" if os.isatty(messages.STDERR) else "")
+        messages.error(self._farewell())
+        # The exit must not wait: not for a stuck reader of the output, nor for a silent batch system.
+        os._exit(exit_codes.CANCELLED)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 import jpsi
-from jpsi_engine import job_store
+from jpsi_engine import job_store, reopen_queue
 from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
@@ -175,4 +175,4 @@ def _problem(job: StoredJob) -> str:
 
 def _spec(job: StoredJob) -> jpsi.JobSpec:
     # a spec without a directory means the current one, which was another when the job was submitted
-    return attrs.evolve(job.spec, directory=job.spec.directory or job.directory)
+    return attrs.evolve(reopen_queue(job.spec), directory=job.spec.directory or job.directory)

@@ -10,7 +10,7 @@ from typing import Any
 from jpsi.config.settings import OWN, Layer, Section, SpecDefaults
 from jpsi.contract import parse_duration
 from jpsi.document import Value, parse, shown
-from jpsi.model import JobAttributes
+from jpsi.model import JobAttributes, JobSpec, problems
 from jpsi.registry import is_constraint
 
 
@@ -81,6 +81,13 @@ def _defaults(value: Value) -> SpecDefaults:
     return SpecDefaults(**own, attributes=JobAttributes(**found))
 
 
+def _setup(value: Value) -> str:
+    text = value.text()
+    for problem in () if value.is_wrong else problems(JobSpec("any", environment_setup=[text])):
+        value.wrong(problem.partition(" ")[2])
+    return text
+
+
 def _duration(value: Value) -> timedelta:
     try:
         return as_duration(value.raw)
@@ -91,7 +98,7 @@ def _duration(value: Value) -> timedelta:
 
 _DEFAULTS: _Readers = {
     "launcher": Value.text,
-    "environment_setup": lambda value: [it.text() for it in value.items()],
+    "environment_setup": lambda value: [_setup(it) for it in value.items()],
     **dict.fromkeys(JobAttributes.text_names(), Value.text),
     "account": Value.text,
     "duration": _duration,

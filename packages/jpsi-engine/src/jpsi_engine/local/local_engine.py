@@ -441,7 +441,7 @@ class LocalEngine(Engine):
 
     def hold(self, job_id: str) -> None:
         """Raise, as holding is not offered; see `jpsi.plugin.engine.Engine`."""
-        msg = f"job {job_id} cannot be held: processes of this machine start at once"
+        msg = f"job {job_id} cannot be held: it runs as a process of this machine"
         raise SubmitException(msg)
 
     def release(self, job_id: str) -> None:

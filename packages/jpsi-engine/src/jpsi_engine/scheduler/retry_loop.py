@@ -70,8 +70,8 @@ class RetryLoop:
     _setup: EngineSetup
     #: Returns True once the system has nothing of an attempt any more, and otherwise has it end.
     is_gone: Callable[[Intent], bool] = _is_gone
-    #: Has a spec not be held: the user has released the job before.
-    release: Callable[[JobSpec], None] = lambda _: None
+    #: Changes what was decided for the last attempt alone in the spec of the next one.
+    renew: Callable[[JobSpec], None] = lambda _: None
     _changed: threading.Condition = attrs.field(factory=threading.Condition, init=False)
     _pending: dict[str, _Pending] = attrs.field(factory=dict, init=False)
     _is_running: bool = attrs.field(default=False, init=False)
@@ -227,7 +227,7 @@ class RetryLoop:
             spec = retry.grown(decode_request(self._spool.folder(job_id), intent.content))
             # the program that submits it now may be in another directory
             spec = attrs.evolve(spec, directory=Path(intent.content["directory"]))
-            self.release(spec)
+            self.renew(spec)
             return self._engine.submit(make(job_id, attempt, spec))
         except SubmitException as e:
             is_contested = isinstance(e.__cause__, FileExistsError)

@@ -25,8 +25,10 @@ def assign_number(scheduler: FakeScheduler, job: FakeJob) -> None:
 
 def find_jobs(words: Iterable[str], jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
     """Return the jobs that each word names; a number may be that of an array."""
+    words = list(words)
     by_name: dict[str, list[FakeJob]] = {}
-    for job in jobs:
+    # most submissions name no job, and there may be many jobs
+    for job in jobs if words else ():
         for name in {job.native_id, job_number(job), job.number}:
             by_name.setdefault(name, []).append(job)
     return {word: [job for name in expand_ids(word) for job in by_name.get(name, ())] for word in words}

@@ -204,6 +204,7 @@ def _configuration(scheduler: FakeScheduler) -> str:
         "AccountingStorageType": storage,
         "ClusterName": CLUSTER,
         "EnforcePartLimits": "NO",
+        "JobAcctGatherType": "jobacct_gather/linux",
         "JobRequeue": "1",
         "MaxArraySize": str(MAX_ARRAY_SIZE),
         "MinJobAge": f"{int(scheduler.keep)} sec",

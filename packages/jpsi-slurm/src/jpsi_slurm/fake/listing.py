@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from jpsi_testing.fake import (
     Arguments,
@@ -309,7 +309,7 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> str:
         if is_selected(job, options) and ("state" not in options or _is_in_state(job, options["state"]))
     ]
     lines = queue_lines(wanted)
-    rows = [[columns[name.lower()](line) for name in names] for line in lines]
+    rows = [row for line in lines for row in _account_rows(line, columns, names, options)]
     heading = [] if "noheader" in options else [names]
     if "parsable2" in options or "parsable" in options:
         delimiter = options.get("delimiter", "|")
@@ -317,6 +317,19 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> str:
         return join_lines(delimiter.join(row) + end for row in [*heading, *rows])
     heading += [["-" * _SACCT_WIDTH] * len(it) for it in heading]
     return join_lines(map(_padded, [*heading, *rows]))
+
+
+def _account_rows(
+    line: Line, columns: _Columns, names: Sequence[str], options: Mapping[str, str]
+) -> Iterator[list[str]]:
+    """Yield the row of a job; and that of the step of its script, in a listing that asks what steps used."""
+    values = {name: column(line) for name, column in columns.items()}
+    yield [values[name.lower()] for name in names]
+    if line.job.started is not None and "MaxRSS" in names and "allocations" not in options:
+        of_step = {it: f"{values[it]}.batch" for it in ("jobid", "jobidraw")}
+        others = {"submit": values["start"], "ntasks": "1", "comment": "", "submitline": "", "reason": ""}
+        values |= {**of_step, **others, "jobname": "batch"}
+        yield [values[name.lower()] for name in names]
 
 
 def _padded(row: Sequence[str]) -> str:

@@ -43,6 +43,7 @@ from .nodes import count_tasks
 from .states import HOSTS, NEVER, NUMBER, WAITS, expand_pattern
 from .submit import (
     ARRAY_LIMIT,
+    SBATCH,
     SUBMISSION_FAILED,
     Request,
     are_dependencies,
@@ -64,15 +65,26 @@ _OWN_OPTIONS = frozenset(
     | {"kill-on-invalid-dep", "no-requeue", "open-mode", "output", "parsable", "quiet", "requeue", "signal"}
     | {"verbose", "wckey", "wrap"}
 )
+# Options about each node of a job
+_OF_A_NODE = frozenset({"gpus-per-node", "gres", "mem", "ntasks-per-node"})
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Variables that a job has without --export=ALL, too
 _BASIC_VARIABLES = frozenset({"HOME", "PATH", "SHELL", "USER"})
 # Variables that a job does not inherit from the program that submits it
 _NOT_INHERITED = re.compile(r"SLURM|SBATCH_|SRUN_|JPSI_(?!CONFIG\Z|PLUGIN_PATH\Z)|(?:OLDPWD|PWD|SHLVL|_)\Z")
+# Variables that describe a machine: a job on another one has those of that
+_OF_A_MACHINE = re.compile(
+    r"(?:DISPLAY|HOME|HOSTNAME|LD_LIBRARY_PATH|LOGNAME|MAIL|PATH|SHELL|TERM|TMPDIR|USER|VIRTUAL_ENV)\Z"
+    r"|CONDA_|DBUS_|PYTHON|SSH_|XDG_"
+)
 # sbatch(1): --signal
 _SIGNAL = re.compile(r"(?P<batch>R?B?:)?(?P<name>[A-Za-z0-9]+)(?:@(?P<seconds>[0-9]+))?")
 # sbatch(1): the default of --signal
 _SIGNAL_SECONDS = 60
+# Runs the other arguments, which read the first one, a script, as descriptor 3; its file has no name by then.
+_FROM_ARGUMENT = """\
+file=$(mktemp) && printf %s "$1" >"$file" && exec 3<"$file" && rm -f "$file" && shift && exec "$@"
+"""
 # Appends to the files of its first two arguments, and runs the others.
 _APPEND = 'out=$1 err=$2; shift 2; exec "$@" >>"$out" 2>>"$err"'
 
@@ -86,6 +98,10 @@ class _Jobs(Protocol):
     is_lenient: bool
     #: True if all jobs run on this machine.
     is_local: bool
+    #: True if jobs see the files of this machine.
+    is_shared: bool
+    #: True while earlier submissions are read again.
+    is_restoring: bool
 
     def next_number(self, count: int = 1) -> int: ...
     def is_submitted(self, job: FakeJob) -> bool: ...
@@ -136,7 +152,10 @@ def _lost_options(request: Request) -> Iterator[str]:
         yield f"--open-mode={options['open-mode']} cannot be kept: it is append or truncate"
 
 
-def _dependency_problems(scheduler: FakeScheduler, options: Mapping[str, str]) -> Iterator[str]:
+def _dependency_problems(
+    scheduler: Any,  # noqa: ANN401  see `_Jobs`
+    options: Mapping[str, str],
+) -> Iterator[str]:
     text = options.get("dependency", "")
     if not are_dependencies(text):
         known_kinds = "afterok, afterany and afternotok, separated by commas"
@@ -144,6 +163,9 @@ def _dependency_problems(scheduler: FakeScheduler, options: Mapping[str, str]) -
         return
     known = find_jobs([native_id for _, native_id in read_dependencies(options)], scheduler.jobs)
     for native_id in (it for it, found in known.items() if not found):
+        if scheduler.is_restoring:
+            # it has ended long ago, and so has this job
+            continue
         raise CommandError(1, SUBMISSION_FAILED.format(f"Job dependency problem: no job {native_id}"))
 
 
@@ -160,10 +182,13 @@ def _find_dependencies(
 
 def _read_spec(request: Request, jobs: _Jobs) -> tuple[JobSpec, list[str]]:
     """Return the job that the options describe, and why some of them are lost."""
+    options = dict(request.options)
+    if jobs.system != "slurm" and not _OF_A_NODE.isdisjoint(options):
+        # Slurm chooses the number of nodes, and this is one that it may choose
+        options.setdefault("nodes", "1")
     words = [
         f"#SBATCH --{name}{f'={shlex.quote(value)}' if value else ''}"
-        # memory and GPUs are those of a node, and this machine is one
-        for name, value in {**({"nodes": "1"} if jobs.is_local else {}), **request.options}.items()
+        for name, value in options.items()
         if name not in _OWN_OPTIONS
     ]
     found = read_script("\n".join(["#!/bin/sh", *words]))
@@ -220,11 +245,14 @@ def _make_job(  # noqa: PLR0913, PLR0917  the parts of a job
     stdout = path("output", "slurm-%j.out" if index is None else "slurm-%A_%a.out")
     stderr = path("error", stdout.replace("%", "%%"))
     command = [*_interpreter(call.stdin), str(script), *request.arguments]
+    if not jobs.is_shared:
+        words = [*_interpreter(call.stdin), "/dev/fd/3", *request.arguments]
+        command = ["/bin/sh", "-c", _FROM_ARGUMENT, "sh", call.stdin, *words]
     is_appending = options.get("open-mode") == "append"
     if is_appending:
         command = ["/bin/sh", "-c", _APPEND, "sh", stdout, stderr, *command]
     environment = {
-        **_exported(options, call),
+        **_exported(options, call, jobs),
         **size_variables(options, ",".join(hosts)),
         **_array_variables(number, index, request.indices),
         "SLURM_CLUSTER_NAME": CLUSTER,
@@ -283,12 +311,14 @@ def _interpreter(script: str) -> list[str]:
     return script.partition("\n")[0].removeprefix("#!").strip().split(maxsplit=1) or ["/bin/sh"]
 
 
-def _exported(options: Mapping[str, str], call: Invocation) -> dict[str, str]:
+def _exported(options: Mapping[str, str], call: Invocation, jobs: _Jobs) -> dict[str, str]:
     """Return the variables that a job gets from the program that submits it; sbatch(1), --export."""
     own = {
         name: value
         for name, value in call.environment.items()
-        if _VARIABLE.fullmatch(name) and not _NOT_INHERITED.match(name)
+        if _VARIABLE.fullmatch(name)
+        and not _NOT_INHERITED.match(name)
+        and (jobs.is_shared or not _OF_A_MACHINE.match(name))
     }
     items = re.split(r"(?<!\\),", options.get("export") or "ALL")
     basic = {name: value for name, value in own.items() if name in _BASIC_VARIABLES}
@@ -316,6 +346,22 @@ def _array_variables(number: int, index: int | None, indices: Sequence[int | Non
         "SLURM_ARRAY_TASK_MIN": str(known[0]),
         "SLURM_ARRAY_TASK_STEP": str(min(steps, default=1)),
     }
+
+
+def reads_stdin(invocation: Invocation) -> bool:
+    """Return True if a call reads its standard input: sbatch without a file and without --wrap.
+
+    >>> calls = (["sbatch"], ["sbatch", "-n2"], ["sbatch", "job.sh"], ["sbatch", "--wrap=true"], ["squeue"])
+    >>> [reads_stdin(Invocation(argv=it)) for it in calls]
+    [True, True, False, False, False]
+    """
+    if invocation.argv[0] != "sbatch":
+        return False
+    try:
+        parsed = SBATCH.parse(invocation.arguments)
+    except CommandError:
+        return False
+    return not parsed.words and "wrap" not in parsed.options
 
 
 def started(job: FakeJob) -> None:
@@ -396,4 +442,4 @@ commands: Mapping[str, CommandFunction] = {
     "srun": srun,
 }
 
-__all__ = ["commands", "started", "unreachable"]
+__all__ = ["commands", "reads_stdin", "started", "unreachable"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -42,8 +43,13 @@ class Row:
     nodes: str = ""
     reason: str = ""
     restarts: str = ""
+    cpu: str = ""
+    memory: str = ""
+    tasks: str = ""
     comment: str = ""
     submit_line: str = ""
+    #: The rows of the steps of the job.
+    steps: tuple[Row, ...] = ()
 
     @property
     def native_ids(self) -> tuple[str, ...]:
@@ -110,7 +116,7 @@ def columns_option(form: str, columns: Iterable[str], times: int = 1) -> str:
 def parse_listing(
     result: CommandResult, columns: Mapping[str, str], *, is_listed_twice: bool
 ) -> Sequence[Row]:
-    """Return the rows of a listing that are about jobs; skip what a site prints before its parts.
+    """Return the rows of a listing that are about jobs, with steps; skip what a site prints before its parts.
 
     The two halves of a row are equal. A row that is cut or altered on its way is therefore no row, and users'
     texts may contain separators, line breaks and text that looks like a row.
@@ -132,7 +138,14 @@ def parse_listing(
     ids = output[: header.start()]
     if not (_has_row_for_each_id(rows, ids) if is_listed_twice else rest == f"{_END_LINE}\n"):
         raise result.no_answer
-    return [row for row in rows if row.native_ids]
+    jobs: list[Row] = []
+    for row in rows:
+        if row.native_ids:
+            jobs.append(row)
+        # sacct prints the steps of a job after it
+        elif jobs and row.displayed_id.startswith(f"{jobs[-1].displayed_id}."):
+            jobs[-1] = attrs.evolve(jobs[-1], steps=(*jobs[-1].steps, row))
+    return jobs
 
 
 def _parse_rows(listing: str, columns: Mapping[str, str]) -> tuple[Sequence[Row], str]:
@@ -155,7 +168,8 @@ def _parse_row(text: str, columns: Mapping[str, str]) -> Row | None:
     fields = half.removesuffix(SEPARATOR).split(SEPARATOR, len(columns) - 1)
     if text != half * 2 or not half.endswith(SEPARATOR) or len(fields) != len(columns):
         return None
-    return Row(**dict(zip(columns, fields, strict=True)))
+    values: dict[str, Any] = dict(zip(columns, fields, strict=True))  # texts, and no steps
+    return Row(**values)
 
 
 def _has_row_for_each_id(rows: Sequence[Row], listing: str) -> bool:

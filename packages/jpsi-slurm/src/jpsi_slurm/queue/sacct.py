@@ -38,6 +38,8 @@ _COLUMNS = {
     "comment": "Comment",
 }
 _COLUMNS_WITH_LINE = {**_COLUMNS, "submit_line": "SubmitLine"}
+# For a site that measures what jobs use
+_USE = {"cpu": "TotalCPU", "memory": "MaxRSS", "tasks": "NTasks"}
 # The first version with SubmitLine (src/sacct/sacct.c)
 _SUBMIT_LINE_VERSION = (21, 8)
 # Without a start time some versions report today's jobs only; slurmdbd is younger than this date.
@@ -53,6 +55,9 @@ _CANCELLED_BY = re.compile(r"CANCELLED by (\S+)\Z")
 _REQUEUED_STATES = frozenset({"NODE_FAIL", "PREEMPTED", "REQUEUED"})
 # A tag in the middle of the line, as a site's wrapper may append options to it
 _TAG = re.compile(r"(?<![^ ])jpsi-[A-Za-z0-9-]+-[0-9]+(?![^ ])")
+_CPU = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)")
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)")
+_MEMORY_UNITS = ["", *"KMGTP"]
 # The command line of sbatch from versions of jpsi that did not put the tag into it
 _WITHOUT_TAG = re.compile(r"(\S*/)?sbatch( --clusters=\S+)? --parsable\Z")
 # Before this version sacct subtracts 128 from exit codes above 127 (Slurm's CHANGELOG).
@@ -69,7 +74,9 @@ def query_finished(native_ids: Sequence[str], site: Site) -> Command | NotOffere
     configured = site.config.accounting
     if (site.offers.get("accounting") if configured is None else configured) is False:
         return NOT_OFFERED
-    options = ("--allocations", "--duplicates", "--parsable", f"--delimiter={SEPARATOR}", _START_TIME)
+    # steps alone have MaxRSS
+    rows = () if site.offers.get("measures_use") else ("--allocations",)
+    options = (*rows, "--duplicates", "--parsable", f"--delimiter={SEPARATOR}", _START_TIME)
     command = slurm_command(site, "sacct", *options, f"--jobs={','.join(native_ids)}")
     return list_twice_command(command, _FORM, _columns(site))
 
@@ -94,7 +101,9 @@ def parse_finished(result: CommandResult, site: Site) -> Mapping[str, Observatio
 
 def _columns(site: Site) -> Mapping[str, str]:
     has_line = tuple(site.offers.get("version", ())) >= _SUBMIT_LINE_VERSION
-    return _COLUMNS_WITH_LINE if has_line else _COLUMNS
+    columns = _COLUMNS_WITH_LINE if has_line else _COLUMNS
+    # ids are in the first column, and the last one may be any text
+    return {"displayed_id": "JobID", **_USE, **columns} if site.offers.get("measures_use") else columns
 
 
 def _with_first_submit_time(earlier: Row | None, row: Row) -> Row:
@@ -124,7 +133,43 @@ def _observe_account(row: Row, *, has_full_codes: bool) -> Observation:
         observation = observe_row(row, End(0))
     else:
         observation = observe_row(row, decode_accounting_code(row.exit_code, has_full_codes=has_full_codes))
-    return attrs.evolve(observation, tag=_read_tag(row))
+    used = _usage(row) if observation.ran and observation.final else {}
+    return attrs.evolve(observation, tag=_read_tag(row), details={**observation.details, **used})
+
+
+def _usage(row: Row) -> dict[str, float]:
+    """Return the seconds of CPU time and the bytes of memory; a zero stands for what was not measured.
+
+    sacct(1), MaxRSS: of a step, the peak of its largest task. The CPU time of a job is that of all its steps.
+    """
+    steps = [it for it in row.steps if not it.displayed_id.endswith(".extern")]
+    is_whole = all(it.tasks == "1" for it in steps)
+    used = {
+        "used.cpu": _parse_cpu(row.cpu),
+        "used.memory" if is_whole else "used.process_memory": max(
+            (_parse_memory(it.memory) for it in steps), default=0
+        ),
+    }
+    return {name: amount for name, amount in used.items() if amount}
+
+
+def _parse_cpu(text: str) -> float:
+    """Return the seconds of a CPU time; 0 for other text. sacct(1): `[DD-[HH:]]MM:SS.mmm`.
+
+    >>> _parse_cpu("1-02:00:03"), _parse_cpu("01:30.250"), _parse_cpu("")
+    (93603.0, 90.25, 0.0)
+    """
+    match = _CPU.fullmatch(text)
+    if match is None:
+        return 0.0
+    days, hours, minutes, seconds = (float(it or 0) for it in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def _parse_memory(text: str) -> int:
+    """Return the bytes of a size such as `4856K`; 0 for other text."""
+    match = _MEMORY.fullmatch(text)
+    return 0 if match is None else int(float(match[1]) * 1024 ** _MEMORY_UNITS.index(match[2]))
 
 
 def _read_tag(row: Row) -> str | None:

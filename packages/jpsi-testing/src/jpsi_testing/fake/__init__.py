@@ -26,6 +26,7 @@ from jpsi_testing.fake.options import Arguments, OptionTable, parse_dashed, pars
 from jpsi_testing.fake.path import command_folder, on_path, write_commands
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.server import read_stdin, result_fields
+from jpsi_testing.fake.task_runner import run_tasks
 from jpsi_testing.fake.tasks import Task, TaskLaunch
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "receive",
     "refuse_if",
     "result_fields",
+    "run_tasks",
     "send",
     "wait_for_jobs",
     "write_commands",

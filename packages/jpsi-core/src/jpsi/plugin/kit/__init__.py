@@ -43,6 +43,7 @@ __all__ = [
     "ids_by_tag",
     "ignore_option",
     "is_nearly",
+    "join_reader",
     "mail_options",
     "output_reader",
     "parse_count",

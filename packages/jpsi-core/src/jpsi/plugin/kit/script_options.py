@@ -137,6 +137,16 @@ def output_reader(parse: PathOf, is_joined: Callable[[Draft], bool]) -> Reader:
     return read
 
 
+def join_reader(is_joined: Callable[[Draft], bool]) -> Reader:
+    """Return a reader for the option that joins the streams, whose effect `output_reader` has on `-o`."""
+
+    def read(draft: Draft, _: str) -> None:
+        if is_joined(draft) and "o" not in draft.options:
+            raise ValueError("without -o, jpsi keeps output and errors in a file each")
+
+    return read
+
+
 def variables_reader(separator: str = ",") -> Reader:
     """Return a reader for environment variables; `separator` is a regular expression."""
 
