@@ -22,6 +22,7 @@ from jpsi import JobStatus
 from jpsi.plugin import InvalidJobException, JobSpec, JpsiError, SubmitException
 from jpsi.plugin.engine import Engine, EngineSetup, one_line
 from jpsi_engine.host import convert_os_errors
+from jpsi_engine.scheduler.submit_queue import SubmissionCancelled
 from jpsi_engine.spool import (
     DAMAGE,
     RETRY_KEY,
@@ -42,6 +43,13 @@ _PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _WARNING_PAUSE = 8 * _PAUSE
 # So often the loop looks whether another process has cancelled or submitted a job that is not due yet.
 _LOOK_SECONDS = 5.0
+
+
+def _may_pass(error: SubmitException | InvalidJobException) -> bool:
+    """Return True if what kept a job from being submitted may not last."""
+    if isinstance(error, InvalidJobException):
+        return False
+    return error.transient or isinstance(error.__cause__, FileExistsError | SubmissionCancelled)
 
 
 def _is_gone(intent: Intent) -> bool:  # noqa: ARG001  the default
@@ -223,25 +231,24 @@ class RetryLoop:
         if not self.is_gone(intent):
             log.info("job %s is not submitted again before the system has ended attempt %d", job_id, ended)
             return None
+        spec, submission = None, None
         try:
             spec = retry.grown(decode_request(self._spool.folder(job_id), intent.content))
             # the program that submits it now may be in another directory
             spec = attrs.evolve(spec, directory=Path(intent.content["directory"]))
             self.renew(spec)
-            return self._engine.submit(make(job_id, attempt, spec))
-        except SubmitException as e:
-            is_contested = isinstance(e.__cause__, FileExistsError)
-            if e.transient or is_contested or not self._spool.has_intent(job_id, attempt):
-                # it waited for the quota or for another process, or nothing could be recorded
-                log.info("job %s could not be submitted again yet: %s", job_id, e)
-                return None
-            why = str(e)
-        except InvalidJobException as e:
+            submission = make(job_id, attempt, spec)
+            return self._engine.submit(submission)
+        except (SubmitException, InvalidJobException) as e:
+            # an attempt of this number that is not revoked may run, and may be another client's
+            if submission is None or _may_pass(e) or not self._spool.is_revoked(job_id, attempt):
+                raise
             why = str(e)
         except DAMAGE as e:
             why = f"its request is damaged: {e!r}"
-        # after the attempt that was refused
-        self._end(job_id, self._spool.last_attempt(job_id) + 1, ended, content, why)
+        # never a number that no client has seen free: another client may have made that attempt
+        is_used = self._spool.is_revoked(job_id, attempt)
+        self._end(job_id, attempt + 1 if is_used else attempt, ended, content, why)
         return None
 
     def _end(self, job_id: str, attempt: int, ended: int, content: Mapping[str, Any], why: str) -> None:

@@ -173,7 +173,7 @@ class Spool:
         is started before.
 
         Raises:
-            FileExistsError: another process made this attempt.
+            FileExistsError: another process made this attempt, or one before it that may run.
             ConfigError: other users can change the root, the folder or a directory that leads there.
         """
         folder = self.folder(job_id)
@@ -190,18 +190,31 @@ class Spool:
             if attempt == 1:
                 self.discard(job_id, attempt)
             raise
-        is_in_array = True
+        is_contested = True
         try:
-            is_in_array = attempt > 1 and host.exists(link_path(folder, attempt))
+            is_contested = attempt > 1 and self._is_contested(job_id, attempt)
         finally:
-            if is_in_array:
+            if is_contested:
                 os.close(lock)
                 host.forget(f"{folder}/intent.{attempt}.json")
-        if is_in_array:
+        if is_contested:
             raise FileExistsError(folder)
         if attempt > 1:
             self._refuse_cancelled(lock, job_id, attempt)
         return lock
+
+    def _is_contested(self, job_id: str, attempt: int) -> bool:
+        """Return True if an attempt is another process's, or may follow none as an earlier one may run.
+
+        Before its intent was locked, a process that recovers the job may have revoked it.
+        """
+        ended = self.last_retried(job_id, attempt)
+        between = () if ended is None else range(ended[0] + 1, attempt)
+        return (
+            host.exists(link_path(self.folder(job_id), attempt))
+            or self.is_revoked(job_id, attempt)
+            or not all(self.is_revoked(job_id, it) for it in between)
+        )
 
     def _refuse_cancelled(self, lock: int, job_id: str, attempt: int) -> None:
         """Raise if a client has cancelled a job before this attempt, and end the job under the lock of it.

@@ -1,0 +1,231 @@
+"""Clients that submit a job again agree on its attempts and its end, in whichever order they act."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+import pytest
+
+from jpsi import InvalidJobException, JobSpec, JobState, JobStatus, SubmitException
+from jpsi.plugin.engine import Engine, EngineSetup, Recovered, serialization
+from jpsi_engine.scheduler.retry_loop import RetryLoop
+from jpsi_engine.scheduler.submit_queue import SubmissionCancelled, not_admitted_error
+from jpsi_engine.spool import RETRY_KEY, Spool, encode_status
+from jpsi_engine.verdict import Retry
+
+JOB = "a1"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FAILED = JobStatus(JobState.FAILED, time=NOW, exit_code=75)
+INTENT = {
+    "id": JOB,
+    "time": NOW.isoformat(),
+    "directory": "/tmp",
+    "spec": serialization.encode(JobSpec("/bin/true")),
+}
+
+
+@attrs.define(eq=False)
+class Client:
+    """A client that follows the job, and its engine."""
+
+    spool: Spool
+    #: Acts in place of the engine, which makes the attempt.
+    submits: Callable[[int], object] = lambda _: None
+    #: Acts when the request is checked.
+    checks: Callable[[int], object] = lambda _: None
+    refuses: Sequence[str] = ()
+    published: list[JobStatus] = attrs.field(factory=list)
+    #: The attempt that the engine follows.
+    followed: int | None = None
+    cancelled: list[int | None] = attrs.field(factory=list)
+    loop: RetryLoop = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.loop = RetryLoop(cast("Engine", self), self.spool, cast("EngineSetup", self))
+
+    def step(self) -> bool:
+        return self.loop._step(JOB)
+
+    # ------------------------------------------------------------------------------------ the setup
+
+    def publish(self, _: str, status: JobStatus) -> None:
+        self.published.append(status)
+
+    def renamed(self, _: str, native_id: str) -> None:
+        pass
+
+    def resubmission(self, _: str, attempt: int, spec: JobSpec) -> int:
+        assert spec.executable == "/bin/true"
+        self.checks(attempt)
+        return attempt
+
+    # ----------------------------------------------------------------------------------- the engine
+
+    def submit(self, attempt: int) -> str:
+        self.submits(attempt)
+        make_attempt(self.spool, attempt)
+        self.followed = attempt
+        return str(attempt)
+
+    def track(self, _: str) -> None:
+        pass
+
+    def give_up(self, _: object) -> None:
+        pass
+
+    def cancel(self, _: str) -> None:
+        self.cancelled.append(self.followed)
+
+    def refused(self, _: JobSpec) -> Sequence[str]:
+        return self.refuses
+
+    def recall(self, _: object) -> list[Recovered]:
+        attempt = self.spool.last_attempt(JOB)
+        intent = self.spool.intent(JOB, attempt)
+        if intent is None:
+            return []
+        self.followed = attempt
+        spec = JobSpec("/bin/true")
+        return [
+            Recovered(job_id=JOB, attempt=attempt, spec=spec, native_id=intent.native_id or None, time=NOW)
+        ]
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    """Return a spool whose job has failed, and is to be submitted again."""
+    made = Spool(tmp_path / "spool")
+    made.open()
+    make_attempt(made, 1)
+    Path(made.folder(JOB), "retry.1").touch()
+    retry = {**Retry(reason="75", not_before=NOW).content, "next": 2, "started": None}
+    made.finish(JOB, 1, {**encode_status(FAILED), RETRY_KEY: {**retry, "submitted": NOW.isoformat()}})
+    return made
+
+
+def make_attempt(spool: Spool, attempt: int) -> None:
+    lock = spool.prepare(JOB, attempt, {**INTENT, "attempt": attempt}, "exit 75\n")
+    spool.started(lock, str(attempt))
+    os.close(lock)
+
+
+def raise_(error: Exception) -> None:
+    raise error
+
+
+def step(client: Client) -> None:
+    """Let a client take a step that may fail, as its thread does."""
+    try:
+        client.step()
+    except SubmitException:
+        pass
+    except InvalidJobException:
+        pass
+
+
+def finals(spool: Spool) -> list[str]:
+    return sorted(it for it in spool.names(JOB) if it.startswith("final."))
+
+
+def refusal(_: Any = None) -> Exception:
+    error = not_admitted_error(JOB)
+    error.__cause__ = SubmissionCancelled([JOB])
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refusal(),
+        SubmitException("it may run or not"),
+        InvalidJobException("no such queue"),
+        TypeError("damaged"),
+    ],
+    ids=["not admitted", "unclear", "invalid", "damaged"],
+)
+@pytest.mark.parametrize("where", ["checks", "submits"])
+def test_a_client_does_not_end_a_job_whose_attempt_another_has_made(
+    spool: Spool, error: Exception, where: str
+) -> None:
+    other = Client(spool)
+
+    def fail(_: int) -> None:
+        other.step()
+        raise error
+
+    client = Client(spool, **{where: fail}, refuses=["no"])
+
+    step(client)
+
+    assert finals(spool) == ["final.1.json"]
+    assert client.step()
+    assert client.followed == 2
+
+
+def test_a_client_does_not_end_a_job_that_another_submits_after_a_refused_attempt(spool: Spool) -> None:
+    other = Client(spool)
+
+    def refuse(attempt: int) -> None:
+        make_attempt(spool, attempt)
+        spool.discard(JOB, attempt, "refused")
+        # it sees the revoked attempt before this client does anything about it
+        other.step()
+        raise InvalidJobException("no such queue")
+
+    client = Client(spool, submits=refuse)
+
+    step(client)
+
+    assert other.followed == 3
+    assert finals(spool) == ["final.1.json"]
+
+
+def test_an_executor_that_is_closed_ends_no_job_whose_attempt_of_another_failed(spool: Spool) -> None:
+    def close(attempt: int) -> None:
+        make_attempt(spool, attempt)
+        spool.discard(JOB, attempt, "no answer")
+        raise refusal()
+
+    step(Client(spool, submits=close))
+
+    assert finals(spool) == ["final.1.json"]
+
+
+def test_a_refused_attempt_ends_the_job(spool: Spool) -> None:
+    def refuse(attempt: int) -> None:
+        make_attempt(spool, attempt)
+        spool.discard(JOB, attempt, "refused")
+        raise InvalidJobException("no such queue")
+
+    client = Client(spool, submits=refuse)
+
+    step(client)
+
+    assert client.step()
+    assert [it.exit_code for it in client.published] == [75]
+    assert "no such queue" in str(client.published[0].message)
+
+
+def test_no_attempt_is_made_while_an_earlier_one_may_run(spool: Spool) -> None:
+    make_attempt(spool, 2)
+    spool.cancel_retry(JOB, 1)
+
+    with pytest.raises(FileExistsError):
+        spool.reserve(JOB, 3)
+
+    assert spool.last_attempt(JOB) == 2
+    assert finals(spool) == ["final.1.json"]
+
+
+def test_an_attempt_that_was_revoked_before_it_was_locked_is_not_made(spool: Spool) -> None:
+    spool.revoke(JOB, 2)
+
+    with pytest.raises(FileExistsError):
+        spool.reserve(JOB, 2)
+
+    assert spool.pending_retry(JOB) is not None
