@@ -114,7 +114,7 @@ def make_attempt(spool: Spool, attempt: int) -> None:
     os.close(lock)
 
 
-def raise_(error: Exception) -> None:
+def raise_(error: Exception) -> bool:
     raise error
 
 
@@ -229,3 +229,27 @@ def test_an_attempt_that_was_revoked_before_it_was_locked_is_not_made(spool: Spo
         spool.reserve(JOB, 2)
 
     assert spool.pending_retry(JOB) is not None
+
+
+def test_a_job_is_cancelled_without_the_batch_system(spool: Spool) -> None:
+    client = Client(spool)
+    client.loop.is_gone = lambda _: raise_(SubmitException("no answer"))
+    spool.cancel_retry(JOB, 1)
+
+    assert client.step()
+
+    assert [it.state for it in client.published] == [JobState.CANCELED]
+    assert client.followed is None
+
+
+@pytest.mark.parametrize("refuses", [(), ("no such option",)], ids=["at present", "for good"])
+def test_a_job_that_cannot_run_at_present_is_submitted_later(spool: Spool, refuses: Sequence[str]) -> None:
+    client = Client(spool, refuses=refuses, checks=lambda _: raise_(InvalidJobException("not now")))
+
+    step(client)
+
+    assert client.followed is None
+    client.checks = lambda _: None
+    assert client.step()
+    assert client.followed == (None if refuses else 2)
+    assert [it.state for it in client.published] == ([JobState.FAILED] if refuses else [JobState.QUEUED])

@@ -7,6 +7,7 @@ goes on.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -133,11 +134,14 @@ class RetryLoop:
     def _run(self) -> None:
         while (job_id := self._next()) is not None:
             pending, is_done = self._pending[job_id], False
+            why = "another process submits it, or its last attempt has not ended"
             try:
                 is_done = self._step(job_id)
             except JpsiError as e:
+                why = str(e)
                 log.info("job %s could not be submitted again yet: %s", job_id, e)
-            except Exception:
+            except Exception as e:
+                why = repr(e)
                 log.exception("job %s could not be submitted again yet", job_id)
             with self._changed:
                 is_same = self._pending.get(job_id) is pending
@@ -145,7 +149,8 @@ class RetryLoop:
                     del self._pending[job_id]
                 elif is_same:
                     if pending.pause == _WARNING_PAUSE:
-                        log.warning("job %s could not be submitted again so far; jpsi tries on", job_id)
+                        msg = "job %s could not be submitted again so far; jpsi tries on: %s"
+                        log.warning(msg, job_id, why)
                     pending.due = time.monotonic() + pending.pause
                     pending.pause = min(2 * pending.pause, _LONGEST_PAUSE)
             if is_done and pending.is_cancelled:
@@ -222,7 +227,16 @@ class RetryLoop:
         self._engine.track(job_id)
 
     def _submit(self, job_id: str, attempt: int, ended: int, content: Mapping[str, Any]) -> str | None:
-        """Submit an attempt and return its native id; None if that is to be tried again later."""
+        """Submit an attempt and return its native id; None if that is to be tried again later.
+
+        Raises:
+            RetryCancelledError: the job was cancelled before the attempt was made.
+            JpsiError: it is to be tried again later, too.
+        """
+        if self._spool.is_retry_cancelled(job_id, ended):
+            # without the quota, and without an answer of the batch system
+            with self._recording_end(job_id):
+                os.close(self._spool.reserve(job_id, attempt))
         intent, retry = self._spool.intent(job_id, ended), read_retry(content)
         make = self._setup.resubmission
         if intent is None or retry is None or make is None:
@@ -240,8 +254,13 @@ class RetryLoop:
             submission = make(job_id, attempt, spec)
             return self._engine.submit(submission)
         except (SubmitException, InvalidJobException) as e:
-            # an attempt of this number that is not revoked may run, and may be another client's
-            if submission is None or _may_pass(e) or not self._spool.is_revoked(job_id, attempt):
+            if submission is not None:
+                # an attempt of this number that is not revoked may run, and may be another client's
+                is_refused = not _may_pass(e) and self._spool.is_revoked(job_id, attempt)
+            else:
+                # otherwise it cannot run at present
+                is_refused = spec is not None and bool(self._engine.refused(spec))
+            if not is_refused:
                 raise
             why = str(e)
         except DAMAGE as e:
@@ -251,12 +270,16 @@ class RetryLoop:
         self._end(job_id, attempt + 1 if is_used else attempt, ended, content, why)
         return None
 
+    @staticmethod
+    def _recording_end(job_id: str) -> contextlib.AbstractContextManager[None]:
+        return convert_os_errors(f"the end of job {job_id} could not be recorded")
+
     def _end(self, job_id: str, attempt: int, ended: int, content: Mapping[str, Any], why: str) -> None:
         """End a job that cannot be submitted again, with the status of the attempt that has ended."""
         status = decode_status(content)
         message = f"{status.message or 'it failed'}; it could not be submitted again: {one_line(why)}"
         final: JobStatus = attrs.evolve(status, message=message)
-        with convert_os_errors(f"the end of job {job_id} could not be recorded"):
+        with self._recording_end(job_id):
             lock = self._spool.reserve(job_id, attempt)
             try:
                 self._spool.end_between_attempts(job_id, attempt, ended, encode_status(final))
