@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +26,9 @@ from jpsi import (
 )
 from jpsi.plugin import BatchConfig
 from jpsi_engine import job_store
+from jpsi_engine.local.supervision import Supervisor
+from jpsi_engine.monitor import JobMonitor
+from jpsi_engine.scheduler import RetryLoop
 from jpsi_engine.spool.spool import Spool
 from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, FakeState, on_path
@@ -241,6 +245,65 @@ def test_another_client_cancels_a_job_between_its_attempts(
     assert status is not None
     assert status.state is JobState.CANCELED
     assert runs_of(tmp_path / "proof") == 1
+
+
+def test_a_cancel_that_finds_the_next_attempt_begun_ends_it(
+    executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proof, go = tmp_path / "proof", tmp_path / "go"
+    command = """
+        echo ran >>"$0"
+        test "$(wc -l <"$0")" = 1 || exec sleep 100
+        until test -e "$1"; do sleep 0.05; done
+        exit 75
+    """
+    attributes = JobAttributes(retry={75: 1})
+    job = Job(JobSpec("/bin/sh", ["-c", command, str(proof), str(go)], attributes=attributes))
+    # they record the request, for the attempt that the caller has found
+    owner: Any = Supervisor if executor.name == "local" else JobMonitor
+    name = "stop" if executor.name == "local" else "record_stop"
+    record = getattr(owner, name)
+
+    def record_late(*arguments: object) -> None:
+        go.touch()
+        assert eventually(lambda: runs_of(proof) == 2)
+        record(*arguments)
+
+    executor.submit(job)
+    assert eventually(lambda: runs_of(proof) == 1)
+    monkeypatch.setattr(owner, name, record_late)
+    job.cancel()
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.CANCELED
+
+
+def test_a_cancel_between_attempts_ends_the_attempt_that_begins_meanwhile(
+    executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proof, may_begin = tmp_path / "proof", threading.Event()
+    command = 'echo ran >>"$0"; test "$(wc -l <"$0")" = 1 || exec sleep 100; exit 75'
+    job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=JobAttributes(retry={75: 1})))
+    loop = executor._engine._retry_loop  # type: ignore[attr-defined]  # both engines have it
+    loop.is_gone = lambda _: may_begin.is_set()
+    cancel = RetryLoop.cancel
+
+    def cancel_late(self: RetryLoop, job_id: str) -> bool:
+        may_begin.set()
+        assert eventually(lambda: job_id not in loop and runs_of(proof) == 2)
+        return cancel(self, job_id)
+
+    executor.submit(job)
+    assert eventually(lambda: job.id in loop)
+    monkeypatch.setattr(RetryLoop, "cancel", cancel_late)
+    job.cancel()
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.CANCELED
 
 
 @pytest.mark.parametrize("name", ["local", "toy"])

@@ -16,7 +16,7 @@ from jpsi.plugin.engine import Engine, EngineSetup, Recovered, serialization
 from jpsi_engine.scheduler.retry_loop import RetryLoop
 from jpsi_engine.scheduler.submit_queue import SubmissionCancelled, not_admitted_error
 from jpsi_engine.spool import RETRY_KEY, Spool, encode_status
-from jpsi_engine.verdict import Retry
+from jpsi_engine.verdict import CANCEL, Retry, Stop
 
 JOB = "a1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,6 +36,8 @@ class Client:
     spool: Spool
     #: Acts in place of the engine, which makes the attempt.
     submits: Callable[[int], object] = lambda _: None
+    #: Acts once the engine has made the attempt.
+    submitted: Callable[[int], object] = lambda _: None
     #: Acts when the request is checked.
     checks: Callable[[int], object] = lambda _: None
     refuses: Sequence[str] = ()
@@ -69,6 +71,7 @@ class Client:
     def submit(self, attempt: int) -> str:
         self.submits(attempt)
         make_attempt(self.spool, attempt)
+        self.submitted(attempt)
         self.followed = attempt
         return str(attempt)
 
@@ -158,7 +161,8 @@ def test_a_client_does_not_end_a_job_whose_attempt_another_has_made(
         other.step()
         raise error
 
-    client = Client(spool, **{where: fail}, refuses=["no"])
+    client = Client(spool, refuses=["no"])
+    setattr(client, where, fail)
 
     step(client)
 
@@ -253,3 +257,48 @@ def test_a_job_that_cannot_run_at_present_is_submitted_later(spool: Spool, refus
     assert client.step()
     assert client.followed == (None if refuses else 2)
     assert [it.state for it in client.published] == ([JobState.FAILED] if refuses else [JobState.QUEUED])
+
+
+CANCELLED = Stop(CANCEL, NOW).content
+
+
+def test_a_cancel_that_came_while_the_attempt_was_submitted_reaches_it(spool: Spool) -> None:
+    client = Client(spool, submitted=lambda _: spool.stop(JOB, 1, CANCELLED))
+
+    assert client.step()
+
+    assert client.cancelled == [2]
+
+
+def test_a_cancel_that_its_client_took_for_one_of_the_attempt_before_reaches_the_attempt(
+    spool: Spool,
+) -> None:
+    client = Client(spool)
+    make_attempt(spool, 2)
+    spool.stop(JOB, 1, CANCELLED)
+
+    assert client.step()
+
+    assert client.cancelled == [2]
+    assert spool.is_retry_cancelled(JOB, 2)
+
+
+def test_a_cancel_reaches_an_attempt_that_was_made_while_it_was_recorded(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(spool)
+    # no thread
+    client.loop._is_running = True
+    client.loop.add(JOB, {})
+    record = spool.cancel_retry
+
+    def make(job_id: str, attempt: int) -> None:
+        record(job_id, attempt)
+        client.followed = 2
+        del client.loop._pending[JOB]
+
+    monkeypatch.setattr(spool, "cancel_retry", make)
+
+    assert client.loop.cancel(JOB)
+
+    assert client.cancelled == [2]

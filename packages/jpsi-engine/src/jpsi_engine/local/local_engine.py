@@ -433,11 +433,16 @@ class LocalEngine(Engine):
     def cancel(self, job_id: str) -> None:
         """Ask a job to end; see `jpsi.plugin.engine.Engine`."""
         job = self._supervisor.get(job_id)
-        if job is not None:
-            with host.convert_os_errors(f"job {job_id} could not be cancelled"):
-                self._supervisor.stop(job, CANCEL)
-        else:
-            self._retry_loop.cancel(job_id)
+        if job is None and not self._retry_loop.cancel(job_id):
+            # an attempt may have been made meanwhile
+            job = self._supervisor.get(job_id)
+        if job is None:
+            return
+        with host.convert_os_errors(f"job {job_id} could not be cancelled"):
+            self._supervisor.stop(job, CANCEL)
+        if self._supervisor.get(job_id) is not job:
+            # the attempt has ended meanwhile, and another may follow
+            self.cancel(job_id)
 
     def hold(self, job_id: str) -> None:
         """Raise, as holding is not offered; see `jpsi.plugin.engine.Engine`."""

@@ -123,6 +123,9 @@ class RetryLoop:
             if pending is not None:
                 pending.is_cancelled, pending.due = True, 0.0
                 self._changed.notify_all()
+        if pending is None:
+            # an attempt was made meanwhile
+            self._engine.cancel(job_id)
         # a submission that waits for the quota sees the request when it is repeated
         self._engine.give_up([job_id])
         return True
@@ -207,7 +210,7 @@ class RetryLoop:
             return self._step(job_id)
         if native_id is None:
             return False
-        self._track(job_id, native_id, ended[1])
+        self._track(job_id, native_id, ended)
         return True
 
     def _follow(self, job_id: str) -> bool:
@@ -217,14 +220,17 @@ class RetryLoop:
         if recovered is None or recovered.native_id is None:
             return False
         ended = self._spool.last_retried(job_id, recovered.attempt)
-        self._track(job_id, recovered.native_id, None if ended is None else ended[1])
+        self._track(job_id, recovered.native_id, ended)
         return True
 
-    def _track(self, job_id: str, native_id: str, ended: Mapping[str, Any] | None) -> None:
+    def _track(self, job_id: str, native_id: str, ended: tuple[int, Mapping[str, Any]] | None) -> None:
         self._setup.renamed(job_id, native_id)
         if ended is not None:
-            self._setup.publish(job_id, reached_status(ended[RETRY_KEY]))
+            self._setup.publish(job_id, reached_status(ended[1][RETRY_KEY]))
         self._engine.track(job_id)
+        # a client that has cancelled the job meanwhile may know nothing of this attempt
+        if ended is not None and self._spool.is_retry_cancelled(job_id, ended[0]):
+            self._cancel_followed(job_id)
 
     def _submit(self, job_id: str, attempt: int, ended: int, content: Mapping[str, Any]) -> str | None:
         """Submit an attempt and return its native id; None if that is to be tried again later.

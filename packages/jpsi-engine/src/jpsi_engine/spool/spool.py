@@ -286,11 +286,12 @@ class Spool:
         host.write_once(f"{self.folder(job_id)}/{NO_RETRY_FILE}.{attempt}", b"")
 
     def is_retry_cancelled(self, job_id: str, attempt: int) -> bool:
-        """Return True if a client requested the end of a job during this attempt, or after its end."""
-        stop = self.read_stop(job_id, attempt)
-        is_stopped = stop is not None and stop["why"] == CANCEL
+        """Return True if a client requested the end of a job before or during this attempt, or after it."""
         # a request of earlier, too: it came too late for the attempt that was being submitted
-        return is_stopped or any(name.startswith(f"{NO_RETRY_FILE}.") for name in self.names(job_id))
+        stops = (self.read_stop(job_id, it) for it in range(attempt, 0, -1))
+        return any(it is not None and it["why"] == CANCEL for it in stops) or any(
+            name.startswith(f"{NO_RETRY_FILE}.") for name in self.names(job_id)
+        )
 
     @staticmethod
     def _make_folder(folder: str, attempt: int) -> None:
