@@ -302,3 +302,33 @@ def test_a_cancel_reaches_an_attempt_that_was_made_while_it_was_recorded(
     assert client.loop.cancel(JOB)
 
     assert client.cancelled == [2]
+
+
+def test_a_client_that_dies_while_it_ends_a_job_leaves_the_end(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.cancel_retry(JOB, 1)
+    with monkeypatch.context() as patch:
+        # the last of its accesses
+        patch.setattr(spool, "revoke", lambda *_: raise_(OSError("it dies")))
+        with pytest.raises(OSError, match="it dies"):
+            spool.reserve(JOB, 2)
+    client = Client(spool)
+
+    assert client.step()
+
+    assert [it.state for it in client.published] == [JobState.CANCELED]
+    assert client.followed is None
+
+
+@pytest.mark.parametrize("ended", [2, 4])
+def test_no_attempt_is_made_of_a_job_that_another_client_has_ended(spool: Spool, ended: int) -> None:
+    for attempt in range(2, ended):
+        spool.revoke(JOB, attempt)
+    os.close(spool.reserve(JOB, ended))
+    spool.end_between_attempts(JOB, ended, 1, encode_status(FAILED))
+    # as if this client had found the number free before
+    Path(spool.folder(JOB), "claim.3").unlink(missing_ok=True)
+
+    with pytest.raises(FileExistsError):
+        spool.reserve(JOB, 3)

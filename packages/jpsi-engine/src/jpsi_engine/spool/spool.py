@@ -173,7 +173,7 @@ class Spool:
         is started before.
 
         Raises:
-            FileExistsError: another process made this attempt, or one before it that may run.
+            FileExistsError: another process made this attempt, or one in its place, or ended the job.
             ConfigError: other users can change the root, the folder or a directory that leads there.
         """
         folder = self.folder(job_id)
@@ -204,16 +204,18 @@ class Spool:
         return lock
 
     def _is_contested(self, job_id: str, attempt: int) -> bool:
-        """Return True if an attempt is another process's, or may follow none as an earlier one may run.
+        """Return True if an attempt is another process's, or if another one that follows the same may run.
 
         Before its intent was locked, a process that recovers the job may have revoked it.
         """
+        if host.exists(link_path(self.folder(job_id), attempt)) or self.is_revoked(job_id, attempt):
+            return True
         ended = self.last_retried(job_id, attempt)
-        between = () if ended is None else range(ended[0] + 1, attempt)
-        return (
-            host.exists(link_path(self.folder(job_id), attempt))
-            or self.is_revoked(job_id, attempt)
-            or not all(self.is_revoked(job_id, it) for it in between)
+        others = () if ended is None else range(ended[0] + 1, self.last_attempt(job_id) + 1)
+        return any(
+            not self.is_revoked(job_id, it) or self.read_final(job_id, it) is not None
+            for it in others
+            if it != attempt
         )
 
     def _refuse_cancelled(self, lock: int, job_id: str, attempt: int) -> None:
@@ -241,12 +243,14 @@ class Spool:
             last: the attempt that has run, with whose request the files of the next one begin.
             status: the final status of the job.
         """
-        self.revoke(job_id, attempt)
+        # first of all, while the lock is held: a revoked attempt without an end is followed by another, and
+        # the intent that is written next is another file than the one that is locked
+        self.finish(job_id, attempt, {**status, RETRY_KEY: None})
         intent = self.intent(job_id, last)
         if intent is not None:
             content = json.dumps({**intent.content, "attempt": attempt}).encode("ascii")
             host.write(f"{self.folder(job_id)}/intent.{attempt}.json", content)
-        self.finish(job_id, attempt, {**status, RETRY_KEY: None})
+        self.revoke(job_id, attempt)
 
     def may_be_retried(self, job_id: str, attempt: int) -> bool:
         """Return True if `finish` alone decides the end of an attempt, as another may follow it."""
