@@ -230,6 +230,46 @@ def test_a_job_that_waits_for_its_next_attempt_is_cancelled(
     assert stored.status.state is JobState.CANCELED
 
 
+def test_recover_leaves_a_job_of_its_own_process_alone_between_attempts(
+    batch: BatchConfig, tmp_path: Path
+) -> None:
+    with make_executor("local", batch) as executor:
+        job = failing_job(tmp_path / "proof", 2, delay=3600)
+        executor.submit(job)
+        engine = executor._engine
+        loop, supervisor = engine._retry_loop, engine._supervisor  # type: ignore[attr-defined]  # of local
+        assert eventually(lambda: job.id in loop and supervisor.get(job.id) is None)
+
+        assert executor.recover() == []
+
+        assert supervisor.get(job.id) is None
+        job.cancel()
+        assert job.wait(PATIENCE) is not None
+
+
+def test_an_attempt_that_is_made_during_its_recovery_is_followed_as_it_was_made(
+    batch: BatchConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with make_executor("local", batch) as executor, make_executor("local", batch) as other:
+        job = Job(JobSpec("/bin/sleep", ["100"]))
+        executor.submit(job)
+        engine: Any = other._engine
+        supervise, made = engine._supervise, list[Any]()
+
+        def make(*arguments: object) -> object:
+            made.append(supervise(*arguments))
+            # by another thread
+            engine._supervisor.add(made[0])
+            return supervise(*arguments)
+
+        monkeypatch.setattr(engine, "_supervise", make)
+        engine.recall([job.id])
+
+        assert engine._supervisor.get(job.id) is made[0]
+        job.cancel()
+        assert job.wait(PATIENCE) is not None
+
+
 def test_another_client_cancels_a_job_between_its_attempts(
     executor: JobExecutor, batch: BatchConfig, tmp_path: Path
 ) -> None:

@@ -111,7 +111,9 @@ class BatchEngine(Engine):
         self._pipeline = SubmissionPipeline(
             self._backend, self._run_host, self._handoff, self._setup, self._open_dependencies
         )
-        self._retry_loop = RetryLoop(self, self._spool, self._setup, self._is_gone, self._renew)
+        self._retry_loop = RetryLoop(
+            self, self._spool, self._setup, self._is_gone, self._renew, self._has_job
+        )
         self._lock = threading.Lock()
         self._native_ids = NativeIds(self._backend, self._spool, self._run_host.refresh)
         self._opened: tuple[JobMonitor, PollLoop] | None = None
@@ -402,6 +404,9 @@ class BatchEngine(Engine):
         """Return True if another attempt of a job follows, or is to follow, the one that was followed."""
         current = self._open()[0].get(job.job_id)
         return current is not job and (current is not None or job.job_id in self._retry_loop)
+
+    def _has_job(self, job_id: str) -> bool:
+        return self._open()[0].get(job_id) is not None
 
     def _renew(self, spec: JobSpec) -> None:
         """Prepare the spec of a further attempt: it is not held, and jpsi chooses a queue that it chose."""

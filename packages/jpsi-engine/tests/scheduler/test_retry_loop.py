@@ -40,6 +40,8 @@ class Client:
     submitted: Callable[[int], object] = lambda _: None
     #: Acts when the request is checked.
     checks: Callable[[int], object] = lambda _: None
+    #: Acts when the engine is to follow the attempt.
+    tracks: Callable[[], object] = lambda: None
     refuses: Sequence[str] = ()
     published: list[JobStatus] = attrs.field(factory=list)
     #: The attempt that the engine follows.
@@ -48,7 +50,12 @@ class Client:
     loop: RetryLoop = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.loop = RetryLoop(cast("Engine", self), self.spool, cast("EngineSetup", self))
+        self.loop = RetryLoop(
+            cast("Engine", self),
+            self.spool,
+            cast("EngineSetup", self),
+            has_job=lambda _: self.followed is not None,
+        )
 
     def step(self) -> bool:
         return self.loop._step(JOB)
@@ -76,7 +83,7 @@ class Client:
         return str(attempt)
 
     def track(self, _: str) -> None:
-        pass
+        self.tracks()
 
     def give_up(self, _: object) -> None:
         pass
@@ -90,7 +97,7 @@ class Client:
     def recall(self, _: object) -> list[Recovered]:
         attempt = self.spool.last_attempt(JOB)
         intent = self.spool.intent(JOB, attempt)
-        if intent is None:
+        if intent is None or self.followed is not None:
             return []
         self.followed = attempt
         spec = JobSpec("/bin/true")
@@ -332,3 +339,28 @@ def test_no_attempt_is_made_of_a_job_that_another_client_has_ended(spool: Spool,
 
     with pytest.raises(FileExistsError):
         spool.reserve(JOB, 3)
+
+
+def test_an_attempt_that_could_not_be_followed_at_once_is_followed_later(spool: Spool) -> None:
+    client = Client(spool, tracks=lambda: raise_(SubmitException("no thread")))
+    step(client)
+    tracked = list[int | None]()
+    client.tracks = lambda: tracked.append(client.followed)
+
+    assert client.step()
+
+    assert tracked == [2]
+
+
+def test_a_forked_child_submits_no_jobs_of_its_parent(spool: Spool) -> None:
+    client = Client(spool)
+    # as if its thread ran
+    client.loop._is_running = True
+    client.loop.add(JOB, {})
+
+    pid = os.fork()
+    if pid == 0:
+        os._exit(JOB in client.loop or client.loop._is_running)
+
+    assert os.waitpid(pid, 0)[1] == 0
+    assert JOB in client.loop

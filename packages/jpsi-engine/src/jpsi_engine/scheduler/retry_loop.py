@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,6 +54,10 @@ def _may_pass(error: SubmitException | InvalidJobException) -> bool:
     return error.transient or isinstance(error.__cause__, FileExistsError | SubmissionCancelled)
 
 
+def _has_no_job(job_id: str) -> bool:  # noqa: ARG001  the default
+    return False
+
+
 def _is_gone(intent: Intent) -> bool:  # noqa: ARG001  the default
     return True
 
@@ -81,9 +86,21 @@ class RetryLoop:
     is_gone: Callable[[Intent], bool] = _is_gone
     #: Changes what was decided for the last attempt alone in the spec of the next one.
     renew: Callable[[JobSpec], None] = lambda _: None
-    _changed: threading.Condition = attrs.field(factory=threading.Condition, init=False)
-    _pending: dict[str, _Pending] = attrs.field(factory=dict, init=False)
-    _is_running: bool = attrs.field(default=False, init=False)
+    #: Returns True if the engine has a job that has not ended, even if it does not follow it yet.
+    has_job: Callable[[str], bool] = _has_no_job
+    _changed: threading.Condition = attrs.field(init=False)
+    _pending: dict[str, _Pending] = attrs.field(init=False)
+    _is_running: bool = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._reset()
+        _loops.add(self)
+
+    def _reset(self) -> None:
+        """Empty the loop; after a fork, its jobs and its thread stay with the parent process."""
+        self._changed = threading.Condition()
+        self._pending = {}
+        self._is_running = False
 
     def add(self, job_id: str, content: Mapping[str, Any]) -> None:
         """Submit a job again once that is due by the record of its last end."""
@@ -215,6 +232,10 @@ class RetryLoop:
 
     def _follow(self, job_id: str) -> bool:
         """Follow the attempt that another process has made; return False if that is still under way."""
+        if self.has_job(job_id):
+            # it was made here, and an error came before it was followed, or recover() has found it
+            self._engine.track(job_id)
+            return True
         found = self._engine.recall([job_id])
         recovered = None if not isinstance(found, list) or not found else found[0]
         if recovered is None or recovered.native_id is None:
@@ -227,10 +248,10 @@ class RetryLoop:
         self._setup.renamed(job_id, native_id)
         if ended is not None:
             self._setup.publish(job_id, reached_status(ended[1][RETRY_KEY]))
-        self._engine.track(job_id)
         # a client that has cancelled the job meanwhile may know nothing of this attempt
         if ended is not None and self._spool.is_retry_cancelled(job_id, ended[0]):
             self._cancel_followed(job_id)
+        self._engine.track(job_id)
 
     def _submit(self, job_id: str, attempt: int, ended: int, content: Mapping[str, Any]) -> str | None:
         """Submit an attempt and return its native id; None if that is to be tried again later.
@@ -291,3 +312,14 @@ class RetryLoop:
                 self._spool.end_between_attempts(job_id, attempt, ended, encode_status(final))
             finally:
                 os.close(lock)
+
+
+_loops: weakref.WeakSet[RetryLoop] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for loop in _loops:
+        loop._reset()  # noqa: SLF001  the same module
+
+
+os.register_at_fork(after_in_child=_after_fork)
