@@ -111,7 +111,9 @@ class BatchEngine(Engine):
         self._pipeline = SubmissionPipeline(
             self._backend, self._run_host, self._handoff, self._setup, self._open_dependencies
         )
-        self._retry_loop = RetryLoop(self, self._spool, self._setup, self._is_gone, self._renew)
+        self._retry_loop = RetryLoop(
+            self, self._spool, self._setup, self._is_gone, self._renew, self._has_job
+        )
         self._lock = threading.Lock()
         self._native_ids = NativeIds(self._backend, self._spool, self._run_host.refresh)
         self._opened: tuple[JobMonitor, PollLoop] | None = None
@@ -379,17 +381,32 @@ class BatchEngine(Engine):
         jobs = []
         for job_id in job_ids:
             job = monitor.get(job_id)
+            try:
+                if job is None and not self._retry_loop.cancel(job_id):
+                    # an attempt may have been made meanwhile
+                    job = monitor.get(job_id)
+                    if job is None and not self._spool.is_final(job_id, self._is_conclusive):
+                        msg = f"job {job_id} is followed by another process; "
+                        raise SubmitException(f"{msg}attach to it or recover it to cancel it")
+            except JpsiError as e:
+                refused[job_id] = e
             if job is not None:
                 jobs.append(job)
-            elif job_id in self._retry_loop:
-                try:
-                    self._retry_loop.cancel(job_id)
-                except JpsiError as e:
-                    refused[job_id] = e
-            elif not self._spool.is_final(job_id, self._is_conclusive):
-                msg = f"job {job_id} is followed by another process; attach to it or recover it to cancel it"
-                refused[job_id] = SubmitException(msg)
-        return refused | self._control().cancel(jobs, unmet)
+        refused |= self._control().cancel(jobs, unmet)
+        again = [job.job_id for job in jobs if self._has_changed(job)]
+        if again:
+            # the attempt has ended meanwhile, and another follows
+            refused = {job_id: it for job_id, it in refused.items() if job_id not in again}
+            refused |= self.cancel_many(again, unmet=unmet)
+        return refused
+
+    def _has_changed(self, job: JobView) -> bool:
+        """Return True if another attempt of a job follows, or is to follow, the one that was followed."""
+        current = self._open()[0].get(job.job_id)
+        return current is not job and (current is not None or job.job_id in self._retry_loop)
+
+    def _has_job(self, job_id: str) -> bool:
+        return self._open()[0].get(job_id) is not None
 
     def _renew(self, spec: JobSpec) -> None:
         """Prepare the spec of a further attempt: it is not held, and jpsi chooses a queue that it chose."""
