@@ -6,10 +6,15 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import jpsi
+from jpsi_cli.jobs.ls import _FollowedJobs
+from jpsi_cli.stored_jobs import recall, refresh_statuses
+from jpsi_engine import job_store
 from jpsi_testing.waiting import eventually
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -41,17 +46,75 @@ def test_submit_starts_a_process_that_submits_again(run: Run, tmp_path: Path) ->
 
 
 def test_a_job_between_two_attempts_is_shown_and_cancelled(run: Run, tmp_path: Path) -> None:
-    spec = jpsi.JobSpec("/bin/sh", ["-c", COMMAND], directory=tmp_path)
-    spec.attributes.retry = {"75": 2, "delay": 3600}
-    (tmp_path / "job.yaml").write_text(jpsi.write_document(spec))
-    job = run("submit", "--executor", "local", "-f", "job.yaml").stdout.decode().strip()
+    job = waiting_job(run, tmp_path)
 
-    assert eventually(lambda: "attempt 2 follows, not before" in run("explain", job).stdout.decode())
     cancelled = run("cancel", job)
 
     assert cancelled.returncode == 0
     assert run("explain", job).stdout.decode().startswith("CANCELED")
     assert runs_of(tmp_path) == 1
+
+
+def waiting_job(run: Run, tmp_path: Path) -> str:
+    """Return a job that waits for its second attempt."""
+    spec = jpsi.JobSpec("/bin/sh", ["-c", COMMAND], directory=tmp_path)
+    spec.attributes.retry = {"75": 2, "delay": 3600}
+    (tmp_path / "job.yaml").write_text(jpsi.write_document(spec))
+    job = run("submit", "--executor", "local", "-f", "job.yaml").stdout.decode().strip()
+    assert eventually(lambda: "attempt 2 follows, not before" in run("explain", job).stdout.decode())
+    return job
+
+
+def test_logs_shows_that_a_job_waits_and_submits_it_not(
+    run: Run, start: Callable[..., Any], tmp_path: Path
+) -> None:
+    job = waiting_job(run, tmp_path)
+    follower = start("logs", "-f", job, prefix=("sh", "-c", 'exec "$@" 2>&1', "sh"))
+    follower.wait_for(b"attempt 2 follows, not before")
+    run("cancel", job)
+
+    assert follower.end()[:2][1].endswith(b"ran\n")
+
+
+def test_commands_that_read_leave_out_jobs_that_wait_for_their_next_attempt(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"):
+        monkeypatch.setenv(name, environment[name])
+    job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", "exit 75"]))
+    job.spec.attributes.retry = {75: 2, "delay": 3600}  # type: ignore[union-attr]  # it has a spec
+    with jpsi.JobExecutor("local") as executor:
+        executor.submit(job)
+        assert eventually(lambda: job_store.jobs()[0].awaits_retry)
+        stored = job_store.jobs()
+
+        assert refresh_statuses(stored) == {}
+        assert _FollowedJobs().statuses(stored) == {}
+        job.cancel()
+        assert job.wait(60)
+
+
+@pytest.mark.parametrize("first", ["between", "ended"])
+def test_one_job_keeps_no_other_from_being_queried(monkeypatch: pytest.MonkeyPatch, first: str) -> None:
+    queried = list[str]()
+
+    class Stub:
+        """An executor of which the first job is between its attempts, or has just ended."""
+
+        def info(self, job: Any) -> object:
+            queried.append(job.id)
+            if job.id == "a1" and first == "ended":
+                job.status = jpsi.JobStatus(jpsi.JobState.COMPLETED)
+                raise jpsi.SubmitException("job a1 has ended")
+            return None if job.id == "a1" else object()
+
+    executor, status = Stub(), jpsi.JobStatus(jpsi.JobState.ACTIVE)
+    jobs = {it: SimpleNamespace(id=it, executor=executor, status=status) for it in ("a1", "a2", "a3")}
+    monkeypatch.setattr(recall, "recall_jobs", lambda _: recall.RecalledJobs(jobs, {}))
+
+    refresh_statuses([])
+
+    assert queried == ["a1", "a2"]
 
 
 @pytest.mark.parametrize(

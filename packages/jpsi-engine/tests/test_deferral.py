@@ -26,6 +26,7 @@ from jpsi_engine.spool.pruning import prune
 from jpsi_engine.verdict import CANCEL, Stop, has_exit_marker
 from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, on_path
+from jpsi_testing.waiting import eventually
 from toys import install_toy
 
 
@@ -96,6 +97,23 @@ def test_a_submitted_one_is_cancelled_elsewhere(executor: jpsi.JobExecutor) -> N
 
     assert job_store.cancel_deferred({job.id: deferral}) == job_store.ControlledJobs(set(), {})
     recalled.wait()
+
+
+def test_one_that_awaits_its_next_attempt_is_cancelled_elsewhere(executor: jpsi.JobExecutor) -> None:
+    job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", "exit 3"]))
+    job.spec.attributes.retry = {3: 1, "delay": 3600}  # type: ignore[union-attr]  # it has a spec
+    job_store.defer(executor, [job], [jpsi.Dependency("aaaaaaaa-1", "any")])
+    deferral = the_only().deferral
+    assert deferral is not None
+    (recalled,) = executor.recall([job.id])
+    assert recalled.spec is not None
+    recalled.spec.attributes.after = None
+    executor.submit(recalled)
+    assert eventually(lambda: the_only().awaits_retry)
+
+    assert job_store.cancel_deferred({job.id: deferral}) == job_store.ControlledJobs(set(), {})
+    recalled.cancel()
+    assert recalled.wait()
 
 
 def test_its_age_counts_from_the_time_when_it_was_deferred(executor: jpsi.JobExecutor) -> None:

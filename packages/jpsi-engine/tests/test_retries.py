@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from jpsi import (
     JobSpec,
     JobState,
     Reason,
+    SubmitException,
 )
 from jpsi.plugin import BatchConfig
 from jpsi_engine import job_store
@@ -31,7 +33,7 @@ from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.scheduler import RetryLoop
 from jpsi_engine.spool.spool import Spool
 from jpsi_testing import PluginDirectory
-from jpsi_testing.fake import FakeScheduler, FakeState, on_path
+from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, on_path
 from jpsi_testing.waiting import eventually
 from toys import QUICK, install_toy
 
@@ -502,3 +504,83 @@ def test_ends_that_only_the_batch_system_knows_are_retried(
     assert (status.metadata["attempt"], status.metadata["retry_reason"]) == (2, reason)
     limits = [it.time_limit for it in fake.jobs]
     assert limits == ([60.0, 120.0] if reason == "timeout" else [60.0, 60.0])
+
+
+def test_a_job_that_is_lost_while_it_waits_for_another_waits_again(
+    batch: BatchConfig, fake: FakeScheduler
+) -> None:
+    with make_executor("toy", batch) as executor:
+        first = Job(JobSpec("/bin/sleep", ["600"]))
+        executor.submit(first)
+        attributes = JobAttributes(retry={"lost": 1}, after=[str(first.native_id)])
+        second = Job(JobSpec("/bin/true", attributes=attributes))
+        executor.submit(second)
+        lost = str(second.native_id)
+        fake.vanish(lost)
+
+        assert eventually(lambda: second.native_id != lost)
+
+        (attempt,) = (it for it in fake.jobs if it.native_id == second.native_id)
+        assert attempt.blocked is not None
+        assert attempt.blocked()
+        second.cancel()
+        assert second.wait(PATIENCE)
+
+
+def test_a_job_recalled_between_two_attempts_has_the_state_that_is_on_disk(
+    executor: JobExecutor, batch: BatchConfig, tmp_path: Path
+) -> None:
+    job = failing_job(tmp_path / "proof", 2, delay=3600)
+    executor.submit(job)
+    root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
+    assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+    with make_executor(executor.name, batch) as other:
+        (recalled,) = other.recall([job.id])
+
+        (stored,) = stored_jobs(batch)
+        assert recalled.status.state is stored.status.state is JobState.ACTIVE
+        assert recalled.status.time == stored.status.time
+        recalled.cancel()
+        assert recalled.wait(PATIENCE)
+
+
+def test_a_job_between_two_attempts_is_not_in_the_queue(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    job = failing_job(tmp_path / "proof", 2, delay=3600)
+    with make_executor("toy", batch) as executor:
+        executor.submit(job)
+        root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
+        assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+        assert eventually(lambda: executor.info(job) is None)
+
+        for act in (executor.hold, executor.release):
+            with pytest.raises(SubmitException, match="waits for its next attempt") as e:
+                act(job)
+            assert e.value.transient
+        job.cancel()
+        assert job.wait(PATIENCE)
+
+
+def test_a_job_recalled_while_its_second_attempt_waits_stays_active(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    proof, gate = tmp_path / "proof", tmp_path / "gate"
+    os.mkfifo(gate)
+    command = 'echo ran >>"$0"; read -r _ <"$1"; exit 75'
+    attributes = JobAttributes(retry={75: 1})
+    with make_executor("toy", batch) as executor:
+        job = Job(JobSpec("/bin/sh", ["-c", command, str(proof), str(gate)], attributes=attributes))
+        executor.submit(job)
+        first = job.native_id
+        assert eventually(lambda: runs_of(proof) == 1)
+        # it takes all slots once the first attempt has ended
+        fake.submit(FakeJob("all", script="#!/bin/sh\nexec sleep 600\n", slots=8))
+        gate.write_text("\n")
+        assert eventually(lambda: job.native_id != first)
+        with make_executor("toy", batch) as other:
+            (recalled,) = other.recall([job.id])
+
+            assert recalled.status.state is job.status.state is JobState.ACTIVE
+        job.cancel()
+        assert job.wait(PATIENCE)

@@ -70,6 +70,7 @@ from jpsi_engine.spool import (
     folder_name,
     read_requeue_codes,
     start_pruning,
+    status_before,
     store_requeue_codes,
     work_directory,
 )
@@ -282,6 +283,12 @@ class BatchEngine(Engine):
             if message is not None:
                 self._setup.publish(job_id, unverified_status(datetime.now(UTC), message))
         jobs = [job for job_id in job_ids if (job := monitor.get(job_id)) is not None]
+        for job in jobs:
+            # what was submitted just now as the first attempt has reached nothing
+            is_new = job.is_read and job.attempt == 1
+            reached = None if is_new else status_before(self._spool, job.job_id, job.attempt)
+            if reached is not None:
+                self._setup.publish(job.job_id, reached)
         if jobs:
             monitor.follow(jobs, time.monotonic())
             self._start_threads()
@@ -443,11 +450,16 @@ class BatchEngine(Engine):
 
     def info(self, job_id: str) -> Observation | None:
         """Return what the batch system shows of a job now; see `jpsi.plugin.engine.Engine`."""
+        if job_id in self._retry_loop:
+            return None
         job = self._get_job(job_id)
         return self._open()[0].info(job, time.monotonic, time.sleep)
 
     def _get_job(self, job_id: str) -> JobView:
         job = self._open()[0].get(job_id)
+        if job is None and job_id in self._retry_loop:
+            msg = f"job {job_id} waits for its next attempt, and is not in the queue until that is submitted"
+            raise SubmitException(msg, transient=True)
         if job is None:
             raise SubmitException(f"job {job_id} has ended, or was never submitted here")
         return job

@@ -38,6 +38,7 @@ from jpsi_engine.spool import (
     DAMAGE,
     DEFERRED_FILE,
     GIVEN_UP_FILE,
+    RETRY_KEY,
     SHARED,
     Spool,
     encode_status,
@@ -398,7 +399,8 @@ class _Cancellations(_Requests):
         return spool.was_stopped(job_id)
 
     def _is_met(self, spool: Spool, job_id: str) -> bool:
-        return spool.read_final(job_id, spool.last_attempt(job_id)) is not None
+        content = spool.read_final(job_id, spool.last_attempt(job_id))
+        return content is not None and not content.get(RETRY_KEY)
 
 
 @attrs.frozen(slots=True)

@@ -71,3 +71,22 @@ def test_a_client_that_is_late_at_the_limit_sends_no_second_term(
     Supervisor(spool, timedelta(seconds=30), lambda *_: None, lambda: None).stop(followed(NOW, None), TIMEOUT)
 
     assert (sent, later) == (signals, [30.0])
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True], ids=["this client", "another client"])
+def test_a_job_that_is_cancelled_after_its_limit_is_not_submitted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_elsewhere: bool
+) -> None:
+    spool = Spool(tmp_path)
+    spool.open()
+    intent = {"spec": {"attributes": {"retry": {"timeout": 1}}}}
+    os.close(spool.prepare("a1", 1, intent, script=None))
+    monkeypatch.setattr(exits, "shared_watch", lambda: SimpleNamespace(call_later=lambda *_: None))
+    supervisor = Supervisor(spool, timedelta(seconds=30), lambda *_: None, lambda: None)
+    job = followed(NOW, None)
+    supervisor.stop(job, TIMEOUT)
+    assert not spool.is_retry_cancelled("a1", 1)
+
+    supervisor.stop(followed(NOW, None) if is_elsewhere else job, CANCEL)
+
+    assert spool.is_retry_cancelled("a1", 1)

@@ -16,14 +16,15 @@ from jpsi.contract.engine import EngineSetup, Submission
 from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, SubmitContext, hookimpl
 from jpsi.contract.shell import ShellLine
 from jpsi.layers import default_hooks
-from jpsi.model.dependencies import Dependency
-from jpsi.model.errors import InvalidJobException
+from jpsi.model.dependencies import Dependency, DependencyKind
+from jpsi.model.errors import InvalidJobException, SubmitException
 from jpsi.model.spec import JobAttributes, JobSpec
-from jpsi.model.states import JobState
+from jpsi.model.states import JobState, JobStatus, Reason
 from jpsi_engine.batch import BatchEngine
+from jpsi_engine.spool import record_end
 from jpsi_engine.spool.spool import Intent, Spool
 from jpsi_testing import FakeTransport, toy, toy_fake
-from jpsi_testing.fake import FakeClock, FakeJob, FakeScheduler, Outcome
+from jpsi_testing.fake import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome
 
 
 class DependencyRecorder:
@@ -257,6 +258,46 @@ def test_an_unpublished_end_is_collected(engine: BatchEngine) -> None:
         submit(engine, "a2", after=[native_id])
 
     assert monitor.get("a1") is None
+
+
+@pytest.mark.parametrize("kind", DependencyKind)
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_job_of_which_another_attempt_may_follow_has_not_ended(
+    engine: BatchEngine, scheduler: FakeScheduler, kind: DependencyKind, is_recorded: bool
+) -> None:
+    native_id = submit(engine, "a1", retry={3: 1, "delay": 3600})
+    # no thread of this client submits it again
+    engine._reset_state()
+    scheduler.end_as(native_id, FakeState.FAILED)
+    spool = engine._spool
+    Path(spool.folder("a1"), "a1.1.exit.run.3").touch()
+    if is_recorded:
+        status = JobStatus(JobState.FAILED, exit_code=3, reason=Reason.EXIT_CODE)
+        assert record_end(spool, "a1", 1, status, None)["retry"]
+
+    with pytest.raises(SubmitException, match="does not say at present") as e:
+        submit(engine, "a2", after=[Dependency(native_id, kind)])
+
+    assert e.value.transient
+
+
+def test_the_last_end_of_a_job_with_retries_counts(engine: BatchEngine, layer: DependencyRecorder) -> None:
+    native_id = submit(engine, "a1", retry={3: 1})
+    engine._reset_state()
+    status = JobStatus(JobState.FAILED, exit_code=4, reason=Reason.EXIT_CODE)
+    record_end(engine._spool, "a1", 1, status, None)
+
+    submit(engine, "a2", after=[Dependency(native_id, DependencyKind.NOTOK)])
+
+    assert layer.after == ()
+
+
+def test_a_job_with_retries_that_runs_is_waited_for(engine: BatchEngine, layer: DependencyRecorder) -> None:
+    native_id = submit(engine, "a1", retry={3: 1})
+
+    submit(engine, "a2", after=[native_id])
+
+    assert layer.after == (Dependency(native_id),)
 
 
 def test_another_thread_may_store_an_accounted_end_meanwhile(

@@ -99,6 +99,15 @@ def test_memory_grows_within_its_bound(
         assert grown.resources.memory == expected
 
 
+def test_memory_grows_by_one_list_whichever_word_its_end_has() -> None:
+    spec = spec_of({"out_of_memory": 2, 137: 2, "grow_memory": [2 * GIB, 4 * GIB, 8 * GIB]}, 2 * GIB)
+
+    retry, _ = decide_retry(spec, end(Reason.SIGNAL, 137), ["out_of_memory"])
+
+    assert retry is not None
+    assert retry.memory == 4 * GIB
+
+
 def test_memory_grows_after_a_kill_that_nothing_explains() -> None:
     spec = spec_of({137: 1, "grow_memory": 2}, GIB)
 
@@ -116,6 +125,7 @@ def test_the_duration_grows_after_a_timeout_alone() -> None:
     assert retry.grown(spec).attributes.duration == timedelta(minutes=3)
     # the jobs that it waited for have ended
     assert retry.grown(spec).attributes.after is None
+    assert retry.grown(spec, has_begun=False).attributes.after == ["17"]
     other, _ = decide_retry(spec, end(Reason.PREEMPTED), [])
     assert other is not None
     assert other.grown(spec).attributes.duration == timedelta(minutes=1)

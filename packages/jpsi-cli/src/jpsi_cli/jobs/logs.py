@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import jpsi
@@ -70,6 +71,7 @@ def _follow(job: StoredJob, *, is_stderr: bool, tail: int | None) -> int:
         if awaited.failures:
             report_failures(awaited.failures)
             return exit_codes.JPSI
+    job = _await_attempt(job)
     output = _output(job, is_stderr=is_stderr)
     if job.status.final:
         return _copy(job, output, tail)
@@ -81,6 +83,16 @@ def _follow(job: StoredJob, *, is_stderr: bool, tail: int | None) -> int:
     while not refusals and recalled.jobs[job.id].wait(_POLL_SECONDS) is None:
         pass
     return _finish(follower, refusals)
+
+
+def _await_attempt(job: StoredJob) -> StoredJob:
+    """Wait until the next attempt of a job was made, or the job has ended; this process does not make it."""
+    if job.awaits_retry:
+        messages.error(f"{job_with_index(job)}: {job.remark}")
+    while job.awaits_retry and (found := job_store.reread([job])):
+        (job,) = found
+        time.sleep(_POLL_SECONDS)
+    return job
 
 
 def _start(output: jpsi.Output, tail: int | None) -> tuple[Follower, list[OSError]]:

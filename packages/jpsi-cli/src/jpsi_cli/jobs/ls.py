@@ -239,7 +239,9 @@ class _FollowedJobs:
         self._jobs: dict[str, jpsi.Job | None] = {}
 
     def statuses(self, jobs: Sequence[StoredJob]) -> Mapping[str, jpsi.JobStatus]:
-        new = [job for job in jobs if not job.status.final and job.id not in self._jobs]
+        # this process would submit those that wait for their next attempt
+        live = [job for job in jobs if not job.status.final and not job.awaits_retry]
+        new = [job for job in live if job.id not in self._jobs]
         self._jobs |= dict.fromkeys([job.id for job in new])
         self._jobs |= recall_jobs(new).jobs
         return {job_id: job.status for job_id, job in self._jobs.items() if job is not None}

@@ -98,8 +98,11 @@ def _unsubmitted_errors(jobs: Collection[StoredJob]) -> dict[str, jpsi.JpsiError
 
 
 def refresh_statuses(jobs: Collection[StoredJob]) -> Mapping[str, jpsi.JobStatus]:
-    """Return the statuses, by id, of jobs that had not ended; query each batch system once for all."""
-    recalled = recall_jobs(job for job in jobs if not job.status.final)
+    """Return the statuses, by id, of jobs that had not ended; query each batch system once for all.
+
+    Jobs that wait for their next attempt are left out, as this process would submit them.
+    """
+    recalled = recall_jobs(job for job in jobs if not job.status.final and not job.awaits_retry)
     recalled.report_failures()
     names = {job.id: job.origin.name for job in jobs}
     queried: set[jpsi.JobExecutor] = set()
@@ -107,12 +110,15 @@ def refresh_statuses(jobs: Collection[StoredJob]) -> Mapping[str, jpsi.JobStatus
         executor = job.executor
         if executor is None or executor in queried or job.status.final:
             continue
-        queried.add(executor)
         try:
-            executor.info(job)
+            is_answered = executor.info(job) is not None
         except jpsi.JpsiError as e:
-            if not job.status.final:
+            # one that has ended meanwhile says nothing about the others
+            is_answered = not job.status.final
+            if is_answered:
                 messages.warning(f"{names[job.id]}: {e}")
+        if is_answered:
+            queried.add(executor)
     recalled.await_exited_processes(jobs)
     return {job_id: job.status for job_id, job in recalled.jobs.items()}
 

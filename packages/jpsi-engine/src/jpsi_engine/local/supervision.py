@@ -27,8 +27,8 @@ from jpsi_engine.local import exits
 from jpsi_engine.local.exits import Exit
 from jpsi_engine.local.starter import ProgramEnd, StartedProgram
 from jpsi_engine.runner import add_failure_details
-from jpsi_engine.spool import RETRY_KEY, Spool, decode_status, encode_status, record_end
-from jpsi_engine.verdict import TIMEOUT, Marker, ProcessEnd, Stop, has_exit_marker, judge_process
+from jpsi_engine.spool import RETRY_KEY, Spool, decode_status, encode_status, record_end, status_before
+from jpsi_engine.verdict import CANCEL, TIMEOUT, Marker, ProcessEnd, Stop, has_exit_marker, judge_process
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +121,10 @@ class Supervisor:
             self._finish(job, _unverified())
             return
         is_own = job.is_child or job.program is not None
+        if job.attempt > 1 or not is_own:
+            reached = status_before(self._spool, job.job_id, job.attempt)
+            if reached is not None:
+                self._publish(job.job_id, reached)
         is_unknown = is_own or not job.has_runner
         known = None if is_unknown else self._spool.read_final(job.spool_id, job.attempt)
         if known is not None:
@@ -151,6 +155,9 @@ class Supervisor:
             job.stop = self._record_stop(job, stop)
             # at the limit the program beside the job, or another client, may have been faster
             has_term = why == job.stop.why == TIMEOUT and job.stop.time < stop.time
+        if why == CANCEL != job.stop.why and self._spool.may_be_retried(job.spool_id, job.attempt):
+            # the record that counts is that of the limit, after which another attempt may follow
+            self._spool.cancel_retry(job.spool_id, job.attempt)
         self._end(job, has_term=has_term)
 
     def _end(self, job: SupervisedProcess, *, has_term: bool = False) -> None:

@@ -274,7 +274,10 @@ class RetryLoop:
             return None
         spec, submission = None, None
         try:
-            spec = retry.grown(decode_request(self._spool.folder(job_id), intent.content))
+            has_begun = content[RETRY_KEY]["started"] is not None
+            spec = retry.grown(
+                decode_request(self._spool.folder(job_id), intent.content), has_begun=has_begun
+            )
             # the program that submits it now may be in another directory
             spec = attrs.evolve(spec, directory=Path(intent.content["directory"]))
             self.renew(spec)

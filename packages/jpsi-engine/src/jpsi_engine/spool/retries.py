@@ -93,3 +93,12 @@ def reached_status(record: Mapping[str, Any]) -> JobStatus:
     time = datetime.fromisoformat(record[_STARTED] or record[_SUBMITTED])
     metadata = {TIME_SOURCE: "marker", **retry_metadata(record)}
     return JobStatus(state, time=time, evidence=Evidence.MARKER, metadata=metadata)
+
+
+def status_before(spool: Spool, job_id: str, attempt: int) -> JobStatus | None:
+    """Return the status that a job had reached by the ends of its attempts up to this one; None if none."""
+    try:
+        ended = spool.last_retried(job_id, attempt + 1)
+        return None if ended is None else reached_status(ended[1][RETRY_KEY])
+    except (OSError, *DAMAGE):
+        return None

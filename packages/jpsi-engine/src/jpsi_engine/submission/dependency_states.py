@@ -18,7 +18,7 @@ from jpsi.plugin import Dependency, InvalidJobException, JobSpec, JobState, Subm
 from jpsi.plugin.engine import dependencies
 from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.scheduler import Backend, NativeIds, intent_tag, reused_native_ids
-from jpsi_engine.spool import Intent, Spool, decode_status
+from jpsi_engine.spool import RETRY_KEY, Intent, Spool, decode_status
 from jpsi_engine.verdict import Facts, is_own, judge
 
 _SUBJECT = "the job"
@@ -92,9 +92,19 @@ class DependencyStates:
         own = self._own_attempts(native_ids, monitor)
         ends = {native_id: self._end_on_disk(it.job_id, it.number) for native_id, it in own.items()}
         known: dict[str, JobState | None] = {name: end for name, end in ends.items() if end is not None}
-        tags = {it: own[it].tag if it in own else None for it in native_ids if it not in known}
-        known |= monitor.query_states(tags, time.monotonic, time.sleep)
-        missing = {native_id: tag for native_id, tag in tags.items() if native_id not in known}
+        # No other source knows whether one more attempt follows these; if the spool has their end, it does.
+        undecided = {
+            it
+            for it, job in own.items()
+            if it not in known and self._spool.may_be_retried(job.job_id, job.number)
+        }
+        retried = {it for it in undecided if self._spool.read_final(own[it].job_id, own[it].number)}
+        left_out = known.keys() | retried
+        tags = {it: own[it].tag if it in own else None for it in native_ids if it not in left_out}
+        for native_id, state in monitor.query_states(tags, time.monotonic, time.sleep).items():
+            is_end = state is not None and state.final
+            known[native_id] = None if is_end and native_id in undecided else state
+        missing = {it: tag for it, tag in tags.items() if it not in known and it not in undecided}
         # A job that the queue has forgotten has ended, even if the accounting does not have it yet.
         return dict.fromkeys(own) | known | self._accounting_states(missing)
 
@@ -143,10 +153,12 @@ class DependencyStates:
         return known | {it: seen.state if seen.final else None for it, seen in own.items()}
 
     def _end_on_disk(self, job_id: str, attempt: int) -> JobState | None:
-        """Return the final state of a job of jpsi's, if the files on disk show it."""
+        """Return the final state of a job of jpsi's, if the files show that, and that no attempt follows."""
         content = self._spool.read_final(job_id, attempt)
         if content is not None:
-            return decode_status(content).state
+            return None if content.get(RETRY_KEY) else decode_status(content).state
+        if self._spool.may_be_retried(job_id, attempt):
+            return None
         facts = Facts(
             system=self._backend.name,
             now=datetime.now(UTC),

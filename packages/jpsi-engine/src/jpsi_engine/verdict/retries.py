@@ -75,15 +75,17 @@ class Retry:
             duration=None if duration is None else float(duration),
         )
 
-    def grown(self, spec: JobSpec) -> JobSpec:
-        """Return the spec of the next attempt, given that of the last one."""
+    def grown(self, spec: JobSpec, *, has_begun: bool = True) -> JobSpec:
+        """Return the spec of the next attempt, given that of the last one, and whether any has begun."""
         resources, attributes = spec.resources, spec.attributes
         if self.memory is not None and isinstance(resources, ResourceSpecV1):
             resources = attrs.evolve(resources, memory=self.memory)
         if self.duration is not None:
             attributes = attrs.evolve(attributes, duration=timedelta(seconds=self.duration))
-        # the jobs that it waited for have ended
-        return attrs.evolve(spec, resources=resources, attributes=attrs.evolve(attributes, after=None))
+        if has_begun:
+            # the jobs that it waited for have ended
+            attributes = attrs.evolve(attributes, after=None)
+        return attrs.evolve(spec, resources=resources, attributes=attributes)
 
 
 def decide_retry(spec: JobSpec, status: JobStatus, earlier: Sequence[str]) -> tuple[Retry | None, str]:
@@ -105,7 +107,8 @@ def decide_retry(spec: JobSpec, status: JobStatus, earlier: Sequence[str]) -> tu
     name = _GROWING.get(reason, "")
     if f"{_GROW}{name}" in policy:
         requested = _requested(spec, name)
-        wanted = _grown(policy[f"{_GROW}{name}"], requested, counts[reason])
+        position = sum(counts[it] for it, grown in _GROWING.items() if grown == name)
+        wanted = _grown(policy[f"{_GROW}{name}"], requested, position)
         most = policy.get(f"{_MOST}{name}", math.inf)
         if min(wanted, most) <= requested:
             return None, f"it had the most {name} that its retries may request"
