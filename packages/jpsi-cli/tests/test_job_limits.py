@@ -80,6 +80,13 @@ def test_jpsi_chooses_a_queue_and_explain_says_why(run: Run, tmp_path: Path) -> 
     ) in " ".join(refused.stderr.decode().split())
 
 
+def test_a_job_without_a_time_limit_gets_a_queue_without_one(run: Run) -> None:
+    arguments = ["script", "-x", "slurm", "--queue", "auto", "--time", "0", "--", "true"]
+    done = run("fake", "slurm", "--", sys.executable, "-m", "jpsi_cli", *arguments)
+
+    assert b"#SBATCH --partition=main" in done.stdout, done.stderr
+
+
 def test_the_configuration_has_the_preferred_queues(run: Run, environment: dict[str, str]) -> None:
     directory = Path(environment["XDG_CONFIG_HOME"], "jpsi")
     directory.mkdir()

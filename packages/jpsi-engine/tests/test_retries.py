@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,8 @@ def test_a_job_is_submitted_again_until_it_succeeds(executor: JobExecutor, tmp_p
     assert (status.metadata["attempt"], status.metadata["retry_reason"]) == (3, "75")
     assert runs_of(tmp_path / "proof") == 3
     assert job.native_id != first
+    began = datetime.fromisoformat(str(status.metadata["attempt_started"]))
+    assert job.usage.wall_time == status.time - began
     assert states == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
 
 

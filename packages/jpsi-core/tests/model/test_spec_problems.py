@@ -333,6 +333,8 @@ def test_numbers_and_paths_that_are_added_later_become_text_at_submit() -> None:
 def test_mail_of_another_form_is_refused(mail: str) -> None:
     with pytest.raises(ValueError, match=r"attributes\.mail must be an address, or begin,end,fail"):
         JobAttributes(mail=mail).mail_request()
+    (problem,) = problems(JobSpec("true", attributes=JobAttributes(mail=mail)))
+    assert problem.startswith("attributes.mail must be an address, or begin,end,fail")
 
 
 def test_a_mail_of_any_end_is_one_of_a_failure() -> None:

@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import attrs
@@ -43,6 +43,7 @@ from jpsi.plugin.engine import (
     Submission,
     dependencies,
     one_line,
+    walltime_limit,
 )
 from jpsi_engine.array_expansion import array_problems, at_a_time
 from jpsi_engine.host import check_way, convert_os_errors, is_on_network
@@ -152,10 +153,9 @@ class BatchEngine(Engine):
         self, spec: JobSpec, queues: Callable[[], Sequence[Queue]]
     ) -> tuple[JobSpec, Sequence[str]]:
         """Return a spec with a queue in place of `auto`; see `jpsi.plugin.engine.Engine`."""
-        # the job will ask for the default time, too
-        duration = spec.attributes.duration
-        timed = self._config.default_duration if duration is None else duration
-        limited = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, duration=timed))
+        # without a limit of its own the job may take longer than any limit of a queue
+        duration = walltime_limit(spec, self._config) or timedelta.max
+        limited = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, duration=duration))
         name, why = choose_queue(limited, queues(), self._config.queue_order)
         if name is None:
             return spec, [f"attributes.queue_name: {why}"]

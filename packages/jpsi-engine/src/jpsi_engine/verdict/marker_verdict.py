@@ -330,7 +330,8 @@ def add_staging_outcome(status: JobStatus, detail: str) -> JobStatus:
 def add_usage(status: JobStatus, marker: Marker) -> JobStatus:
     """Add what a run has used, by its exit marker, to a final status, unless the status has other figures."""
     figures = {"used.cpu": marker.cpu, "used.process_memory": marker.memory}
-    used = {name: it for name, it in figures.items() if it is not None}
+    # a run that was shorter than the kernel's unit of time was not measured
+    used = {name: it for name, it in figures.items() if it}
     return attrs.evolve(status, metadata={**used, **status.metadata}) if used else status
 
 
