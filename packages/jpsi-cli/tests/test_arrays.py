@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-import jpsi
-from jpsi_cli.jobs import control
 from jpsi_testing.fake import FakeScheduler, on_path
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -437,25 +435,3 @@ def test_a_job_is_followed_by_a_name_that_could_be_a_native_id(slurm: Run, fake:
     done = slurm("attach", "-x", "slurm", "7")
 
     assert done.returncode == 3, done.stderr
-
-
-@pytest.mark.usefixtures("fake")
-def test_a_job_that_ends_before_its_hold_is_left_out_if_others_are_held(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    jobs = [jpsi.Job(jpsi.JobSpec("/bin/true", name="sweep")) for _ in range(2)]
-    with jpsi.JobExecutor("slurm") as executor:
-        executor.submit_many(jobs)
-    hold = jpsi.JobExecutor.hold
-
-    def end_first(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
-        if job.id == jobs[0].id:
-            job.cancel()
-            assert job.wait(60) is not None
-        hold(executor, job)
-
-    monkeypatch.setattr(jpsi.JobExecutor, "hold", end_first)
-
-    assert control.hold(jobs=["sweep"]) == 0
-    assert "has ended" not in capfd.readouterr().err
-    assert executor.info(jobs[0]) is None

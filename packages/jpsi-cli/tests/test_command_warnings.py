@@ -157,7 +157,6 @@ def test_a_script_in_the_place_of_a_document_is_called_one(run: Run, tmp_path: P
         ("-D", "no such option '-D'; jpsi has --dir"),
         ("--mem", "no such option '--mem'; jpsi has --memory, for the whole job"),
         ("--wrap", "no such option '--wrap'; jpsi takes a line of shell as: -- sh -c 'LINE'"),
-        ("--qos", "no such option '--qos'; jpsi has --attribute slurm.qos=NAME"),
     ],
 )
 def test_options_of_slurm_are_translated(run: Run, option: str, message: str) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 import jpsi
 from jpsi.plugin import BatchConfig
+from jpsi_cli.jobs import control
 from jpsi_cli.stored_jobs import deferred, dependencies
 from jpsi_cli.stored_jobs.array_limit import starts_bit_by_bit
 from jpsi_cli.submission import submit
@@ -639,3 +640,24 @@ def test_the_pause_after_a_slow_look_is_bounded(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(deferred.time, "monotonic", lambda: 100.0)
 
     assert deferred._pause_after(40.0) == deferred._LONGEST_LOOK_SECONDS
+
+
+def test_a_job_that_ends_before_its_hold_is_left_out_if_others_are_held(
+    slurm: jpsi.JobExecutor, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    jobs = [jpsi.Job(jpsi.JobSpec("/bin/true", name="sweep")) for _ in range(2)]
+    slurm.submit_many(jobs)
+    hold = jpsi.JobExecutor.hold
+
+    def end_first(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
+        if job.id == jobs[0].id:
+            job.cancel()
+            assert job.wait(60) is not None
+        hold(executor, job)
+
+    monkeypatch.setattr(jpsi.JobExecutor, "hold", end_first)
+
+    assert control.hold(jobs=["sweep"]) == 0
+    assert "has ended" not in capfd.readouterr().err
+    assert jobs[0].wait(60) is not None
+    assert slurm.info(jobs[0]) is None

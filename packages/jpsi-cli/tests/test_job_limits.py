@@ -64,12 +64,12 @@ def test_a_job_that_can_never_start_is_refused_at_submission(
 
 def test_jpsi_chooses_a_queue_and_explain_says_why(run: Run, tmp_path: Path) -> None:
     script = tmp_path / "script"
-    jpsi = f"{sys.executable} -m jpsi_cli"
+    jpsi = [sys.executable, "-m", "jpsi_cli"]
     options = "-x slurm --name placed --queue auto --attribute slurm.hold"
-    script.write_text(f"{jpsi} submit {options} --time 1h -- true && {jpsi} explain placed")
+    script.write_text(f'"$@" submit {options} --time 1h -- true && "$@" explain placed')
 
-    done = run("fake", "slurm", "--", "sh", str(script))
-    refused = run("fake", "slurm", "--", *jpsi.split(), "submit", *options.split(), "-N", "5", "--", "true")
+    done = run("fake", "slurm", "--", "sh", str(script), *jpsi)
+    refused = run("fake", "slurm", "--", *jpsi, "submit", *options.split(), "-N", "5", "--", "true")
 
     assert "jpsi chose the queue debug: its limits are the smallest that suffice; main fits, too" in (
         done.stdout.decode()
@@ -78,6 +78,13 @@ def test_jpsi_chooses_a_queue_and_explain_says_why(run: Run, tmp_path: Path) -> 
         "attributes.queue_name: no queue takes a job that asks for 5 nodes: "
         "main has 2 nodes, debug has 2 nodes"
     ) in " ".join(refused.stderr.decode().split())
+
+
+def test_a_job_without_a_time_limit_gets_a_queue_without_one(run: Run) -> None:
+    arguments = ["script", "-x", "slurm", "--queue", "auto", "--time", "0", "--", "true"]
+    done = run("fake", "slurm", "--", sys.executable, "-m", "jpsi_cli", *arguments)
+
+    assert b"#SBATCH --partition=main" in done.stdout, done.stderr
 
 
 def test_the_configuration_has_the_preferred_queues(run: Run, environment: dict[str, str]) -> None:

@@ -48,6 +48,13 @@ def test_what_was_not_measured_is_unknown() -> None:
     assert usage.time == Amount(requested=600, used=60)
 
 
+def test_the_time_of_a_job_that_was_submitted_again_is_that_of_its_last_attempt() -> None:
+    last = {"attempt": 2, "attempt_started": (THEN + timedelta(seconds=50)).isoformat()}
+
+    assert used(**last).time.used == 10  # type: ignore[arg-type]  # texts
+    assert used(attempt=2).time.used is None
+
+
 def test_figures_of_the_whole_job_are_compared_with_its_request() -> None:
     usage = used(**{"used.cpu": 60.0, "used.memory": 3 * _GIB, "used.process_memory": _GIB})
 

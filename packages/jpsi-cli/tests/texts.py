@@ -22,7 +22,7 @@ FILE = Path(__file__).with_suffix(".txt")
 SOURCE = Path(__file__).parents[1] / "src/jpsi_cli"
 WIDTH = 100
 #: The beginnings of the headings with the help of commands of other packages.
-OF_OTHER_PACKAGES = ("jpsi request ", "jpsi workflow ")
+OF_OTHER_PACKAGES = ("jpsi request ", "jpsi speak ", "jpsi workflow ")
 #: Text of at least so many words is a message or a part of one.
 _WORDS = 3
 _WORD = re.compile(r"[A-Za-z]{2,}|\{[^{}]*\}")

@@ -389,6 +389,16 @@ def test_a_preview_shows_the_submission_and_submits_nothing(
     assert str(preview.path) in preview.script
 
 
+def test_a_container_gets_the_index_of_an_element(toys: JobExecutor) -> None:
+    container = jpsi.Container("image", "charliecloud")
+    spec = JobSpec("a", container=container, inherit_environment=False, environment={"JPSI_ARRAY_INDEX": "7"})
+
+    preview = toys.preview(Job(spec))
+
+    assert "--set-env=TOY_INDEX=" in preview.run
+    assert "export TOY_INDEX=7\n" in preview.run
+
+
 def test_a_preview_of_a_process_is_its_script(local: JobExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jpsi_engine.local.starter._JOBS_BEFORE", math.inf)
     job = Job(JobSpec("/bin/true"))

@@ -99,6 +99,7 @@ ON_ONE_NODE = {
     # each kind may be a job of its own, with limits of its own
     "cores of two kinds": (spec_of(KIND(process_count=10), KIND(process_count=10)), []),
     "memory": (spec_of(KIND(memory=8 * GIBIBYTE)), [MEMORY]),
+    "memory of each core": (spec_of(KIND(cpu_cores_per_process=4, memory_per_cpu=2 * GIBIBYTE)), [MEMORY]),
     "memory of two nodes": (spec_of(KIND(node_count=2, memory=16 * GIBIBYTE)), [MEMORY]),
     "memory, and nodes are open": (spec_of(KIND(process_count=4, memory=16 * GIBIBYTE)), []),
     "one of several kinds": (spec_of(KIND(), KIND(cpu_cores_per_process=9)), [_cores(9)]),
@@ -119,8 +120,10 @@ def test_only_what_no_queue_can_start_is_refused(
 
 
 UNKNOWN = jpsi.Queue(name="unknown", native_state="UP")
+GPUS = attrs.evolve(DEBUG, name="gpus", has_gpus=True)
 CLOSED = attrs.evolve(DEBUG, name="closed", is_open=False)
 STOPPED = attrs.evolve(DEBUG, name="stopped", is_started=False)
+GPU_JOB = spec_of(jpsi.ResourceSpecV1(gpu_cores_per_process=1))
 SMALLEST = "its limits are the smallest that suffice"
 CHOICES = {
     "the smallest": (spec(1, 1), [UNKNOWN, OPEN, MAIN, DEBUG], (), "debug", SMALLEST),
@@ -139,6 +142,43 @@ CHOICES = {
     "one that starts no jobs": (spec(1, 1), [STOPPED, OPEN], (), "open", SMALLEST),
     "a preferred one that starts no jobs": (spec(1, 1), [STOPPED, OPEN], ("stopped",), "open", SMALLEST),
     "the only one": (spec(), [MAIN], (), "main", "it is the only queue"),
+    "the default among equals": (
+        spec(1, 1),
+        [jpsi.Queue(name="admin", native_state=""), attrs.evolve(UNKNOWN, is_default=True)],
+        (),
+        "unknown",
+        "it has no known limits, and is the default queue",
+    ),
+    "the first without limits": (
+        spec(1, 1),
+        [UNKNOWN, CLOSED],
+        (),
+        "unknown",
+        "it has no known limits, and is the first such queue",
+    ),
+    "one for everybody": (spec(1, 1), [attrs.evolve(DEBUG, is_restricted=True), MAIN], (), "main", SMALLEST),
+    "one for some users, if no other fits": (
+        spec(1, 9),
+        [attrs.evolve(OPEN, is_restricted=True), MAIN],
+        (),
+        "open",
+        SMALLEST,
+    ),
+    "one with GPUs": (GPU_JOB, [UNKNOWN, MAIN, attrs.evolve(OPEN, has_gpus=True)], (), "open", SMALLEST),
+    "a preferred one that may have GPUs": (
+        GPU_JOB,
+        [UNKNOWN, MAIN],
+        ("main",),
+        "main",
+        "the configuration prefers it",
+    ),
+    "the only one that may have GPUs": (
+        GPU_JOB,
+        [attrs.evolve(UNKNOWN, has_gpus=False), MAIN],
+        (),
+        "main",
+        SMALLEST,
+    ),
     "one without a name": (spec(2), [attrs.evolve(MAIN, name="")], (), "", "it is the only queue"),
 }
 
@@ -168,6 +208,56 @@ def test_without_a_queue_that_fits_the_numbers_of_each_are_named() -> None:
         (None, f"{requested}: {each}"),
         (None, "no queue takes a job: the batch system names none"),
     ]
+
+
+def test_a_job_with_gpus_must_name_its_queue_if_none_is_known_to_have_some() -> None:
+    blind = choose_queue(GPU_JOB, [UNKNOWN, MAIN])
+    small = choose_queue(spec_of(KIND(node_count=3, gpu_cores_per_process=1)), [OPEN, GPUS])
+
+    assert blind == (
+        None,
+        "the batch system does not tell which queues have GPUs; name one of unknown, main",
+    )
+    each = "open is not known to have GPUs, gpus has 1 nodes"
+    assert small == (None, f"no queue takes a job that asks for 3 nodes and GPUs: {each}")
+
+
+def test_a_job_without_a_time_limit_exceeds_every_limit_that_is_known() -> None:
+    job = spec(hours=0)
+    job.attributes.duration = timedelta.max
+
+    assert choose_queue(job, [DEBUG, OPEN])[0] == "open"
+    assert choose_queue(job, [DEBUG, MAIN]) == (
+        None,
+        "no queue takes a job that asks for no limit of time: debug has 1:00:00, main has 4:00:00",
+    )
+
+
+WHOLE_JOB = {
+    "cores": (attrs.evolve(UNKNOWN, max_cores=4), "5 cores in all: unknown has 4 cores in all"),
+    "memory": (attrs.evolve(UNKNOWN, max_memory=GIBIBYTE), "5G in all: unknown has 1G in all"),
+    "nodes": (attrs.evolve(UNKNOWN, min_nodes=8), "5 nodes: unknown has at least 8 nodes"),
+    "least cores": (
+        attrs.evolve(UNKNOWN, min_cores=8),
+        "5 cores in all: unknown has at least 8 cores in all",
+    ),
+    "least memory": (
+        attrs.evolve(UNKNOWN, min_memory=8 * GIBIBYTE),
+        "5G in all: unknown has at least 8G in all",
+    ),
+    "least time": (
+        attrs.evolve(UNKNOWN, min_walltime=timedelta(hours=2)),
+        "1:00:00: unknown has at least 2:00:00",
+    ),
+}
+
+
+@pytest.mark.parametrize(("queue", "expected"), WHOLE_JOB.values(), ids=WHOLE_JOB)
+def test_limits_of_whole_jobs_and_the_least_requests_are_compared(queue: jpsi.Queue, expected: str) -> None:
+    job = spec_of(KIND(process_count=5, memory_per_cpu=GIBIBYTE))
+    job.attributes.duration = timedelta(hours=1)
+
+    assert choose_queue(job, [queue]) == (None, f"no queue takes a job that asks for {expected}")
 
 
 def test_a_repeated_job_gets_a_queue_anew() -> None:

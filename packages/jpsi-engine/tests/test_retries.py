@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ from jpsi import (
 )
 from jpsi.plugin import BatchConfig
 from jpsi_engine import job_store
+from jpsi_engine.local.supervision import Supervisor
+from jpsi_engine.monitor import JobMonitor
+from jpsi_engine.scheduler import RetryLoop
 from jpsi_engine.spool.spool import Spool
 from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, on_path
@@ -126,6 +130,8 @@ def test_a_job_is_submitted_again_until_it_succeeds(executor: JobExecutor, tmp_p
     assert (status.metadata["attempt"], status.metadata["retry_reason"]) == (3, "75")
     assert runs_of(tmp_path / "proof") == 3
     assert job.native_id != first
+    began = datetime.fromisoformat(str(status.metadata["attempt_started"]))
+    assert job.usage.wall_time == status.time - began
     assert states == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
 
 
@@ -228,6 +234,46 @@ def test_a_job_that_waits_for_its_next_attempt_is_cancelled(
     assert stored.status.state is JobState.CANCELED
 
 
+def test_recover_leaves_a_job_of_its_own_process_alone_between_attempts(
+    batch: BatchConfig, tmp_path: Path
+) -> None:
+    with make_executor("local", batch) as executor:
+        job = failing_job(tmp_path / "proof", 2, delay=3600)
+        executor.submit(job)
+        engine = executor._engine
+        loop, supervisor = engine._retry_loop, engine._supervisor  # type: ignore[attr-defined]  # of local
+        assert eventually(lambda: job.id in loop and supervisor.get(job.id) is None)
+
+        assert executor.recover() == []
+
+        assert supervisor.get(job.id) is None
+        job.cancel()
+        assert job.wait(PATIENCE) is not None
+
+
+def test_an_attempt_that_is_made_during_its_recovery_is_followed_as_it_was_made(
+    batch: BatchConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with make_executor("local", batch) as executor, make_executor("local", batch) as other:
+        job = Job(JobSpec("/bin/sleep", ["100"]))
+        executor.submit(job)
+        engine: Any = other._engine
+        supervise, made = engine._supervise, list[Any]()
+
+        def make(*arguments: object) -> object:
+            made.append(supervise(*arguments))
+            # by another thread
+            engine._supervisor.add(made[0])
+            return supervise(*arguments)
+
+        monkeypatch.setattr(engine, "_supervise", make)
+        engine.recall([job.id])
+
+        assert engine._supervisor.get(job.id) is made[0]
+        job.cancel()
+        assert job.wait(PATIENCE) is not None
+
+
 def test_another_client_cancels_a_job_between_its_attempts(
     executor: JobExecutor, batch: BatchConfig, tmp_path: Path
 ) -> None:
@@ -243,6 +289,65 @@ def test_another_client_cancels_a_job_between_its_attempts(
     assert status is not None
     assert status.state is JobState.CANCELED
     assert runs_of(tmp_path / "proof") == 1
+
+
+def test_a_cancel_that_finds_the_next_attempt_begun_ends_it(
+    executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proof, go = tmp_path / "proof", tmp_path / "go"
+    command = """
+        echo ran >>"$0"
+        test "$(wc -l <"$0")" = 1 || exec sleep 100
+        until test -e "$1"; do sleep 0.05; done
+        exit 75
+    """
+    attributes = JobAttributes(retry={75: 1})
+    job = Job(JobSpec("/bin/sh", ["-c", command, str(proof), str(go)], attributes=attributes))
+    # they record the request, for the attempt that the caller has found
+    owner: Any = Supervisor if executor.name == "local" else JobMonitor
+    name = "stop" if executor.name == "local" else "record_stop"
+    record = getattr(owner, name)
+
+    def record_late(*arguments: object) -> None:
+        go.touch()
+        assert eventually(lambda: runs_of(proof) == 2)
+        record(*arguments)
+
+    executor.submit(job)
+    assert eventually(lambda: runs_of(proof) == 1)
+    monkeypatch.setattr(owner, name, record_late)
+    job.cancel()
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.CANCELED
+
+
+def test_a_cancel_between_attempts_ends_the_attempt_that_begins_meanwhile(
+    executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proof, may_begin = tmp_path / "proof", threading.Event()
+    command = 'echo ran >>"$0"; test "$(wc -l <"$0")" = 1 || exec sleep 100; exit 75'
+    job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=JobAttributes(retry={75: 1})))
+    loop = executor._engine._retry_loop  # type: ignore[attr-defined]  # both engines have it
+    loop.is_gone = lambda _: may_begin.is_set()
+    cancel = RetryLoop.cancel
+
+    def cancel_late(self: RetryLoop, job_id: str) -> bool:
+        may_begin.set()
+        assert eventually(lambda: job_id not in loop and runs_of(proof) == 2)
+        return cancel(self, job_id)
+
+    executor.submit(job)
+    assert eventually(lambda: job.id in loop)
+    monkeypatch.setattr(RetryLoop, "cancel", cancel_late)
+    job.cancel()
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert status.state is JobState.CANCELED
 
 
 @pytest.mark.parametrize("name", ["local", "toy"])

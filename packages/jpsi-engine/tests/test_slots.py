@@ -30,6 +30,8 @@ from jpsi import (
     SubmitException,
     aio,
 )
+from jpsi_engine.local.slots import ArrayLimit, Slots, SlotsTaken
+from jpsi_engine.scheduler import QuotaReached
 from manual_executor import PATIENCE
 
 ACTIVE = JobState.ACTIVE
@@ -310,6 +312,15 @@ def test_without_a_limit_nothing_is_counted(config: jpsi.ExecutorConfig, release
         assert job.wait(PATIENCE) is not None
 
     assert slots_taken(config) == []
+
+
+def test_any_random_name_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of digits alone is not taken for a number of slots."""
+    monkeypatch.setattr(os, "urandom", lambda count: b"\x12" * count)
+    slots = Slots(str(tmp_path), 2)
+
+    assert isinstance(slots.acquire(1, ArrayLimit("deadbeef", 1)), SlotsTaken)
+    assert isinstance(slots.acquire(1, ArrayLimit("deadbeef", 1)), QuotaReached)
 
 
 def test_each_array_has_its_own_limit(config: jpsi.ExecutorConfig, release_file: Path) -> None:

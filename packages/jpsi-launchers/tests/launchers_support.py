@@ -89,17 +89,66 @@ set -- /bin/sh -c 'export {rank}=$JPSI_RANK; unset JPSI_RANK JPSI_SIZE; exec "$@
 {several}"""
 
 
-#: The program of a fake pbsdsh. The process has neither the environment nor the streams of its caller, begins
-#: in another directory and ignores HUP and QUIT. The exit code is 0 whatever that of the process is.
-PBSDSH = """\
-[ "$1 $3" = '-n --' ] || exit 2
+def _task_starter(options: str, variable: str) -> str:
+    """Return the program of a fake that starts a process on a node, and passes on nothing.
+
+    The process has neither the environment nor the streams of its caller, begins in another directory and
+    ignores HUP and QUIT. The exit code is 0 whatever that of the process is.
+    """
+    return f"""\
+[ "$1 $3" = '{options}' ] || exit 2
 shift 3
 cd / && umask 077
 trap '' HUP QUIT
-setsid /usr/bin/env -i HOME="$HOME" PATH=/usr/bin:/bin PBS_TASKNUM=$$ "$@" </dev/null >/dev/null 2>&1 &
+setsid /usr/bin/env -i HOME="$HOME" PATH=/usr/bin:/bin {variable}=$$ "$@" </dev/null >/dev/null 2>&1 &
 trap 'kill -s TERM -- "-$!"; exit 1' TERM INT
-wait "$!" || echo "pbsdsh(): task 0 exit status $?" >&2
+wait "$!" || echo "task 0 exit status $?" >&2
 exit 0"""
+
+
+PBSDSH = _task_starter("-n --", "PBS_TASKNUM")
+BLAUNCH = _task_starter("-z -no-shell", "LSF_PM_TASKID")
+
+SHELLS = [found for name in ("dash", "bash") if (found := shutil.which(name))]
+
+
+def run_tasks(
+    tmp_path: Path, shell: str, name: str, text: str, processes: int, *command: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a job of some processes with a program that starts each of them, in a shell that is /bin/sh."""
+    program(tmp_path / "bin" / name, text)
+    sh = tmp_path / "sh"
+    sh.symlink_to(shell)
+    (tmp_path / "nodes").write_text("node01\n" * processes)
+    script = script_of(lines_of(spec_of(name, process_count=processes)), tmp_path / "launch")
+    script.write_text(script.read_text().replace("/bin/sh", str(sh)))
+    files = {"_jpsi_folder": tmp_path, "_jpsi_log": tmp_path / "log", "_jpsi_stdin": "/dev/null"}
+    environment = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "HOME": str(tmp_path), "word": "mine", "UID": "5"}
+    return subprocess.run(
+        [sh, script, *command],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={
+            **environment,
+            "JPSI_NODEFILE": f"{tmp_path}/nodes",
+            **{it: str(at) for it, at in files.items()},
+        },
+    )
+
+
+def fake_sleep(tmp_path: Path, rank: int, sleeps: int) -> None:
+    """Make a sleep(1) that takes no time; after so many seconds the code of a rank, `late`, is there."""
+    program(
+        tmp_path / "bin" / "sleep",
+        f"""\
+[ "$1" = 1 ] || exit 0
+echo >>"$HOME/slept"
+[ "$(wc -l <"$HOME/slept")" -lt {sleeps} ] ||
+  mv "$HOME/late" "$(echo "$HOME"/tmp.*)/code.{rank}" 2>/dev/null
+""",
+    )
 
 
 def run(script: Path, *command: str, path: Path | None = None, **environment: str) -> list[str]:

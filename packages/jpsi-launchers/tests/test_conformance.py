@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 
 import jpsi_launchers.aprun
+import jpsi_launchers.blaunch
 import jpsi_launchers.flux
 import jpsi_launchers.jsrun
 import jpsi_launchers.mpirun
@@ -16,7 +17,7 @@ import jpsi_launchers.pbsdsh
 import jpsi_launchers.script
 import jpsi_launchers.srun
 from jpsi_testing import LauncherConformance
-from launchers_support import PBSDSH, RECORDINGS, make_fake_launcher, program
+from launchers_support import BLAUNCH, PBSDSH, RECORDINGS, make_fake_launcher, program
 
 
 class TestMultiple(LauncherConformance):
@@ -87,6 +88,19 @@ class TestPbsdsh(LauncherConformance):
     def _install_fake(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put a fake on PATH that is like those of Torque 6.1.3 and OpenPBS 23.06."""
         program(tmp_path / "bin" / "pbsdsh", PBSDSH)
+        monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+
+
+class TestBlaunch(LauncherConformance):
+    launcher_name = "blaunch"
+    program = "blaunch"
+    max_processes = 3
+    plugin = jpsi_launchers.blaunch
+
+    @pytest.fixture(autouse=True)
+    def _install_fake(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Put a fake on PATH that passes on neither environment, streams nor exit codes."""
+        program(tmp_path / "bin" / "blaunch", BLAUNCH)
         monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
 
 

@@ -71,7 +71,18 @@ LAST = {
 }
 EVERY = [
     (name, shape)
-    for name in ("multiple", "pbsdsh", "mpirun", "mpiexec", "srun", "jsrun", "aprun", "flux", "script")
+    for name in (
+        "aprun",
+        "blaunch",
+        "flux",
+        "jsrun",
+        "mpiexec",
+        "mpirun",
+        "multiple",
+        "pbsdsh",
+        "script",
+        "srun",
+    )
     for shape in SHAPES
 ]
 # What the runner sets before the lines; exported, as not all is used by each launcher.
@@ -129,7 +140,7 @@ def test_a_process_of_flux_that_fails_ends_the_others(
     assert (calls.read_text() if calls.exists() else "") == raised
 
 
-@pytest.mark.parametrize("name", ["mpirun", "multiple"])
+@pytest.mark.parametrize("name", ["blaunch", "mpirun", "multiple", "pbsdsh"])
 def test_lines_read_as_they_are_recorded(name: str) -> None:
     recorded = (RECORDINGS / "lines" / f"{name}.sh").read_text()
 

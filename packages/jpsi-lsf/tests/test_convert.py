@@ -71,6 +71,10 @@ def test_a_whole_script() -> None:
             {"process_count": 8, "node_count": 1, "memory": 2 * _GIB},
         ),
         ('-R "rusage[mem=1024MB]"', {"memory": _GIB}),
+        (
+            '-n 5 -R "span[ptile=3] rusage[mem=3GB/host]"',
+            {"memory": 5 * _GIB, "process_count": 5, "processes_per_node": 3},
+        ),
         ('-n 4 -R "rusage[mem=1GB/task]"', {"process_count": 4, "memory": 4 * _GIB}),
         ('-n 2 -R "affinity[core(4)]"', {"process_count": 2, "cpu_cores_per_process": 4}),
         ("-gpu num=2", {"gpu_cores_per_process": 2}),

@@ -128,6 +128,11 @@ def test_time_limits_are_whole_minutes(limit: timedelta, expected: list[str]) ->
             {"memory_unit": "KB"},
             ["-n 4", "-R 'span[ptile=2] rusage[mem=524288]'", "-M 1048576"],
         ),
+        (
+            {"process_count": 5, "processes_per_node": 3, "memory": 50 * GIB},
+            {},
+            ["-n 5", "-R 'span[ptile=3] rusage[mem=30720MB/host]'", "-M 51200MB"],
+        ),
         ({"memory": GIB + 1}, {"memory_unit": "GB"}, ["-n 1", "-R rusage[mem=2]", "-M 2"]),
     ],
 )

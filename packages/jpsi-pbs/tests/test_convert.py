@@ -120,6 +120,11 @@ def test_query_commands_of_torque(directive: str, expected: dict[str, Any]) -> N
         ("-l nodes=1:ppn=2+2:ppn=4,ncpus=2", {"pbs.l.nodes": "1:ppn=2+2:ppn=4"}),
         ("-l nodes=1:ppn=2+2:ppn=4 -l place=scatter -l select=2", {"pbs.l.select": "2"}),
         ("-l select=1:ncpus=3:mpiprocs=2", {"pbs.l.select": "1:ncpus=3:mpiprocs=2"}),
+        ("-l select=1:ncpus=2:accelerator_model=x", {"pbs.l.select": "1:ncpus=2:accelerator_model=x"}),
+        (
+            "-l select=1:ngpus=1:accelerator_model=x+1:ngpus=1:ncpus=2",
+            {"pbs.l.select": "1:ngpus=1:accelerator_model=x+1:ngpus=1:ncpus=2"},
+        ),
         ("-l select=1:ncpus=2:model=x", {"pbs.l.select": "1:ncpus=2:model=x"}),
         ("-l place=pack", {"pbs.l.place": "pack"}),
         ("-l nodes=node01:ppn=2", {"pbs.l.nodes": "node01:ppn=2"}),

@@ -99,3 +99,35 @@ def test_missing_fields_are_unknown(hooks: Hooks) -> None:
 def test_empty_output_is_refused(hooks: Hooks) -> None:
     with pytest.raises(SubmitException, match="cannot connect"):
         hooks.parse_queues(CommandResult(returncode=255, stderr="qstat: cannot connect to server\n"))
+
+
+@_BOTH
+def test_limits_of_a_queue(hooks: Hooks) -> None:
+    lines = [
+        *("resources_max.ncpus = 64", "resources_max.mem = 2gb", "resources_max.ngpus = 4"),
+        *("resources_min.nodect = 2", "resources_min.ncpus = 8", "resources_min.mem = 1kb"),
+        "resources_min.walltime = 01:00:00",
+    ]
+
+    (queue,) = hooks.parse_queues(command_result("\n    ".join(["Queue: a", *lines])))
+
+    assert (queue.max_cores, queue.max_memory, queue.has_gpus) == (64, 2 << 30, True)
+    least = queue.min_nodes, queue.min_cores, queue.min_memory, queue.min_walltime
+    assert least == (2, 8, 1024, _HOUR)
+
+
+@_BOTH
+def test_a_queue_that_takes_no_jobs_from_users(hooks: Hooks) -> None:
+    text = "Queue: a\n    enabled = True\n    started = True\n    from_route_only = True\n"
+
+    (queue,) = hooks.parse_queues(command_result(text))
+
+    assert (queue.is_open, queue.native_state) == (False, "enabled, started, from_route_only")
+
+
+@_BOTH
+@pytest.mark.parametrize("kind", ["user", "group", "host"])
+def test_a_queue_for_some_users(hooks: Hooks, kind: str) -> None:
+    (queue,) = hooks.parse_queues(command_result(f"Queue: a\n    acl_{kind}_enable = True\n"))
+
+    assert queue.is_restricted

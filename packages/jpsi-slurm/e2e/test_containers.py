@@ -52,14 +52,22 @@ def container(request: pytest.FixtureRequest, tree: Path, tmp_path: Path) -> jps
     if not shutil.which({"charliecloud": "ch-run"}.get(runtime, runtime)):
         pytest.skip(f"{runtime} is not installed; ci/containers/up does it")
     if runtime == "charliecloud":
+        _require(["ch-run", str(tree), "--", "sh", "-c", ":"], dict(os.environ))
         return jpsi.Container(tree, runtime)
     (tmp_path / "containers.conf").write_text(_PODMAN)
     with tarfile.open(tmp_path / "image.tar", "w") as archive:
         archive.add(tree, ".")
     environment = {**os.environ, "CONTAINERS_CONF": str(tmp_path / "containers.conf")}
-    imported = ["podman", "import", "--quiet", str(tmp_path / "image.tar"), _NAME]
-    subprocess.run(imported, env=environment, check=True)
+    _require(["podman", "import", "--quiet", str(tmp_path / "image.tar"), _NAME], environment)
+    _require(["podman", "run", "--rm", _NAME, "sh", "-c", ":"], environment)
     return jpsi.Container(f"docker://{_NAME}", runtime)
+
+
+def _require(command: list[str], environment: dict[str, str]) -> None:
+    """Skip the test if a runtime cannot do that on this machine by itself."""
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"{' '.join(command[:2])} does not work here: {done.stderr.strip()}")
 
 
 @pytest.mark.parametrize("executor", ["local", "slurm"])

@@ -102,6 +102,10 @@ def test_an_invalid_time_stays_unchanged(text: str) -> None:
         ("--exclusive", {"exclusive_node_use": True}),
         ("--mem=4G", {"memory": 4 * _GIB}),
         ("--mem=1024", {"memory": _GIB}),
+        (
+            "--mem=3G -n5 -N2 --ntasks-per-node=3",
+            {"memory": 5 * _GIB, "process_count": 5, "node_count": 2, "processes_per_node": 3},
+        ),
         ("--mem=1g -N 3", {"memory": 3 * _GIB, "node_count": 3}),
         ("--mem-per-cpu=1G -n4 -c2", {"memory": 8 * _GIB, "process_count": 4, "cpu_cores_per_process": 2}),
         ("--gpus-per-task=2 -n2", {"gpu_cores_per_process": 2, "process_count": 2}),

@@ -143,6 +143,10 @@ def test_time_is_whole_minutes_and_never_too_few(duration: timedelta | None, lim
             {"nodes": "4", "ntasks": "10", "ntasks-per-node": "3"},
         ),
         ({"memory": 1}, {"ntasks": "1", "mem": "1M"}),
+        (
+            {"process_count": 5, "processes_per_node": 3, "memory": 50 << 30},
+            {"ntasks": "5", "nodes": "2", "ntasks-per-node": "3", "mem": "30720M"},
+        ),
         ({"process_count": 4, "memory": 2**30}, {"ntasks": "4", "mem-per-cpu": "256M"}),
         (
             {"process_count": 4, "cpu_cores_per_process": 3, "memory": 2**30},

@@ -124,3 +124,26 @@ def test_the_version_query_contacts_no_daemon() -> None:
         result = answer(scheduler, fake, Invocation(argv=hooks.version(SITE).argv))
 
     assert result.stdout == "slurm-wlm 22.05.8\n"
+
+
+def test_partitions_that_not_everybody_can_use() -> None:
+    lines = [
+        "PartitionName=all State=UP AllowGroups=ALL AllowAccounts=ALL Hidden=NO RootOnly=NO",
+        "PartitionName=account State=UP AllowGroups=ALL AllowAccounts=physics Hidden=NO RootOnly=NO",
+        "PartitionName=group State=UP AllowGroups=staff AllowAccounts=ALL Hidden=NO RootOnly=NO",
+        "PartitionName=hidden State=UP Hidden=YES RootOnly=NO",
+        "PartitionName=root State=UP Hidden=NO RootOnly=YES",
+    ]
+
+    found = hooks.parse_queues(command_result("\n".join(lines)))
+
+    assert [it.name for it in found if it.is_restricted] == ["account", "group", "hidden"]
+    assert [it.name for it in found if not it.is_open] == ["root"]
+
+
+def test_partitions_whose_nodes_have_gpus_and_the_least_number_of_nodes() -> None:
+    text = "PartitionName=a MinNodes=2 TRES=cpu=8,node=2,gres/gpu=8\nPartitionName=b MinNodes=0 TRES=cpu=8\n"
+
+    found = hooks.parse_queues(command_result(text))
+
+    assert [(it.has_gpus, it.min_nodes) for it in found] == [(True, 2), (None, None)]

@@ -101,10 +101,24 @@ _BATCH = {"JobID": "7.batch", "JobIDRaw": "7.batch", "NTasks": "1"}
             "",
             {"used.process_memory": 3 << 20},
         ),
+        (
+            [_BATCH, *({"JobID": f"7.{it}", "NTasks": "1", "MaxRSS": f"{it + 1}M"} for it in range(2))],
+            "",
+            {"used.process_memory": 2 << 20},
+        ),
         ([{"JobID": "7.extern", "NTasks": "2", "MaxRSS": "9G"}, _BATCH], "odd", {}),
         ([{"JobID": "8.batch", "NTasks": "1", "MaxRSS": "9G"}], "", {}),
     ],
-    ids=["none", "cpu", "batch", "a step of one task", "several tasks", "extern", "another job"],
+    ids=[
+        "none",
+        "cpu",
+        "batch",
+        "a step of one task",
+        "several tasks",
+        "several steps",
+        "extern",
+        "another job",
+    ],
 )
 def test_the_use_of_a_job_is_that_of_its_steps(
     steps: list[dict[str, str]], cpu: str, expected: dict[str, float]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from dask_jobqueue.core import Job
 from distributed.deploy.spec import ProcessInterface
 
 import jpsi
+from jpsi.plugin import word
 
 from .requests import JobRequests
 
@@ -59,6 +61,9 @@ class JpsiJob(Job):  # type: ignore[misc]  # dask-jobqueue is not typed
         config_name: str | None = None,
         **options: Any,  # noqa: ANN401  dask-jobqueue's
     ) -> None:
+        if _setting(config_name or self.config_name, "python", options.get("python")) is None:
+            # it becomes a word of the script
+            options["python"] = word(sys.executable)
         super().__init__(scheduler=scheduler, name=name, config_name=config_name, **options)
         if self.job_directives_skip:
             raise ValueError("jpsi writes the directives: instead of job_directives_skip, request less")

@@ -189,10 +189,12 @@ def test_valid_spec_has_no_problems(valid: JobSpec) -> None:
         ),
         (spec(environment_setup="module:gcc"), "environment_setup must be a list of texts, not 'module:gcc'"),
         (spec(container="debian"), "container must be a Container, not 'debian'"),
-        (spec(container=Container("")), "container.image must be a path or the name of an image, not ''"),
-        (
-            spec(container=Container("--a")),
-            "container.image must be a path or the name of an image, not '--a'",
+        *(
+            (
+                spec(container=Container(it)),
+                f"container.image must be a path, with ${{HOME}} for ~, or the name of an image, not {it!r}",
+            )
+            for it in ("", "--a", "~/a.sif")
         ),
         (
             spec(container=Container("a", binds=["/a:/b:/c"])),
@@ -331,6 +333,8 @@ def test_numbers_and_paths_that_are_added_later_become_text_at_submit() -> None:
 def test_mail_of_another_form_is_refused(mail: str) -> None:
     with pytest.raises(ValueError, match=r"attributes\.mail must be an address, or begin,end,fail"):
         JobAttributes(mail=mail).mail_request()
+    (problem,) = problems(JobSpec("true", attributes=JobAttributes(mail=mail)))
+    assert problem.startswith("attributes.mail must be an address, or begin,end,fail")
 
 
 def test_a_mail_of_any_end_is_one_of_a_failure() -> None:

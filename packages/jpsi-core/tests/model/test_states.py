@@ -61,6 +61,15 @@ def test_what_nothing_has_measured_is_not_known_to_be_zero() -> None:
     assert JobUsage.of(filled) == JobUsage.of([at(NEW), at(CANCELED, 5)]) == JobUsage()
 
 
+def test_the_wall_time_of_a_job_that_was_submitted_again_is_that_of_its_last_attempt() -> None:
+    def ended(**metadata: object) -> JobUsage:
+        end = attrs.evolve(at(COMPLETED, 90), metadata={"attempt": 2, **metadata})
+        return JobUsage.of([at(NEW), at(QUEUED, 10), at(ACTIVE, 30), end])
+
+    assert ended(attempt_started=at(NEW, 80).time.isoformat()).wall_time == timedelta(seconds=10)
+    assert ended().wall_time is None
+
+
 @pytest.mark.clause("state-final", "state-values")
 def test_exactly_three_states_are_final() -> None:
     assert {COMPLETED, FAILED, CANCELED} == {state for state in JobState if state.final}

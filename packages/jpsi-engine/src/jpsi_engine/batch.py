@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import attrs
@@ -43,6 +43,7 @@ from jpsi.plugin.engine import (
     Submission,
     dependencies,
     one_line,
+    walltime_limit,
 )
 from jpsi_engine.array_expansion import array_problems, at_a_time
 from jpsi_engine.host import check_way, convert_os_errors, is_on_network
@@ -112,7 +113,9 @@ class BatchEngine(Engine):
         self._pipeline = SubmissionPipeline(
             self._backend, self._run_host, self._handoff, self._setup, self._open_dependencies
         )
-        self._retry_loop = RetryLoop(self, self._spool, self._setup, self._is_gone, self._renew)
+        self._retry_loop = RetryLoop(
+            self, self._spool, self._setup, self._is_gone, self._renew, self._has_job
+        )
         self._lock = threading.Lock()
         self._native_ids = NativeIds(self._backend, self._spool, self._run_host.refresh)
         self._opened: tuple[JobMonitor, PollLoop] | None = None
@@ -150,10 +153,9 @@ class BatchEngine(Engine):
         self, spec: JobSpec, queues: Callable[[], Sequence[Queue]]
     ) -> tuple[JobSpec, Sequence[str]]:
         """Return a spec with a queue in place of `auto`; see `jpsi.plugin.engine.Engine`."""
-        # the job will ask for the default time, too
-        duration = spec.attributes.duration
-        timed = self._config.default_duration if duration is None else duration
-        limited = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, duration=timed))
+        # without a limit of its own the job may take longer than any limit of a queue
+        duration = walltime_limit(spec, self._config) or timedelta.max
+        limited = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, duration=duration))
         name, why = choose_queue(limited, queues(), self._config.queue_order)
         if name is None:
             return spec, [f"attributes.queue_name: {why}"]
@@ -386,17 +388,32 @@ class BatchEngine(Engine):
         jobs = []
         for job_id in job_ids:
             job = monitor.get(job_id)
+            try:
+                if job is None and not self._retry_loop.cancel(job_id):
+                    # an attempt may have been made meanwhile
+                    job = monitor.get(job_id)
+                    if job is None and not self._spool.is_final(job_id, self._is_conclusive):
+                        msg = f"job {job_id} is followed by another process; "
+                        raise SubmitException(f"{msg}attach to it or recover it to cancel it")
+            except JpsiError as e:
+                refused[job_id] = e
             if job is not None:
                 jobs.append(job)
-            elif job_id in self._retry_loop:
-                try:
-                    self._retry_loop.cancel(job_id)
-                except JpsiError as e:
-                    refused[job_id] = e
-            elif not self._spool.is_final(job_id, self._is_conclusive):
-                msg = f"job {job_id} is followed by another process; attach to it or recover it to cancel it"
-                refused[job_id] = SubmitException(msg)
-        return refused | self._control().cancel(jobs, unmet)
+        refused |= self._control().cancel(jobs, unmet)
+        again = [job.job_id for job in jobs if self._has_changed(job)]
+        if again:
+            # the attempt has ended meanwhile, and another follows
+            refused = {job_id: it for job_id, it in refused.items() if job_id not in again}
+            refused |= self.cancel_many(again, unmet=unmet)
+        return refused
+
+    def _has_changed(self, job: JobView) -> bool:
+        """Return True if another attempt of a job follows, or is to follow, the one that was followed."""
+        current = self._open()[0].get(job.job_id)
+        return current is not job and (current is not None or job.job_id in self._retry_loop)
+
+    def _has_job(self, job_id: str) -> bool:
+        return self._open()[0].get(job_id) is not None
 
     def _renew(self, spec: JobSpec) -> None:
         """Prepare the spec of a further attempt: it is not held, and jpsi chooses a queue that it chose."""

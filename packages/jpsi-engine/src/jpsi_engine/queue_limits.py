@@ -69,29 +69,53 @@ def choose_queue(
     """Return a queue that takes a job, and why it was chosen; None, and the numbers, if none takes it.
 
     Of those that fit, queues that start no jobs come last. It is the first of `preferred`, or else the one
-    with the smallest limits: of time, then of nodes, memory and cores. A limit that is not known counts as
-    none. Queues that are alike keep the order of the listing.
+    with the smallest limits: of time, then of nodes, memory and cores; of those for some users alone only if
+    no other fits. A limit that is not known counts as none. Of queues that are alike it is the default, or
+    the first. A job with GPUs gets a queue of which the batch system tells that it has some; if it tells that
+    of none, a choice would be a guess.
     """
+    needs_gpus = any(it.gpu_cores_per_process for it in components(spec.resources))
+    are_gpus_told = any(it.has_gpus for it in queues)
     fitting: list[jpsi.Queue] = []
     words: list[str] = []
     exceeding: set[_Request] = set()
     for queue in queues:
         name = queue.name or "the only queue"
-        found = [it for it in _REQUESTS if it.is_over(spec, queue)]
+        found = [it for it in _LIMITS if it.is_outside(spec, queue)]
         exceeding.update(found)
         if queue.is_open is False:
             words.append(f"{name} takes no jobs")
         elif found:
-            words.append(f"{name} has {' and '.join(it.describe(it.of_queue(queue)) for it in found)}")
+            words.append(f"{name} has {' and '.join(it.describe_limit(queue) for it in found)}")
+        elif needs_gpus and not queue.has_gpus and (are_gpus_told or queue.has_gpus is False):
+            words.append(f"{name} is not known to have GPUs")
         else:
             fitting.append(queue)
     if not fitting:
-        asked = " and ".join(it.describe(it.of_job(spec)) for it in _REQUESTS if it in exceeding)
+        requests = [it.describe(it.of_job(spec)) for it in _LIMITS if it in exceeding]
+        asked = " and ".join(dict.fromkeys([*requests, *(["GPUs"] if needs_gpus else [])]))
         request = f" that asks for {asked}" if asked else ""
         return None, f"no queue takes a job{request}: {', '.join(words) or 'the batch system names none'}"
     ranks = {name: rank for rank, name in reversed([*enumerate(preferred)])}
-    best = min(fitting, key=lambda it: (it.is_started is False, ranks.get(it.name, len(ranks)), _size(it)))
-    why = "the configuration prefers it" if best.name in ranks else "its limits are the smallest that suffice"
+    best = min(
+        fitting,
+        key=lambda it: (
+            it.is_started is False,
+            ranks.get(it.name, len(ranks)),
+            it.is_restricted,
+            _size(it),
+            not it.is_default,
+        ),
+    )
+    if needs_gpus and not are_gpus_told and len(fitting) > 1 and best.name not in ranks:
+        names = ", ".join(it.name for it in fitting)
+        return None, f"the batch system does not tell which queues have GPUs; name one of {names}"
+    if best.name in ranks:
+        why = "the configuration prefers it"
+    elif min(_size(best)) < math.inf:
+        why = "its limits are the smallest that suffice"
+    else:
+        why = f"it has no known limits, and is the {'default' if best.is_default else 'first such'} queue"
     others = [f"{it.name} fits, too" for it in fitting if it is not best]
     return best.name, "; ".join([why, *others, *words]) if len(queues) > 1 else "it is the only queue"
 
@@ -137,20 +161,28 @@ class _Request:
     of_job: Callable[[jpsi.JobSpec], Any]
     of_queue: Callable[[jpsi.Queue], Any]
     render: Callable[[Any], str] = str
+    #: True if the limit is what a job must request at least.
+    is_least: bool = False
 
     def describe(self, amount: Any) -> str:  # noqa: ANN401  of any request
         """Return an amount in words."""
         return self.text.format(self.render(amount))
 
-    def is_over(self, spec: jpsi.JobSpec, queue: jpsi.Queue) -> bool:
-        """Return True if a job requests more than the limit of a queue."""
+    def describe_limit(self, queue: jpsi.Queue) -> str:
+        """Return the limit of a queue in words."""
+        return f"{'at least ' if self.is_least else ''}{self.describe(self.of_queue(queue))}"
+
+    def is_outside(self, spec: jpsi.JobSpec, queue: jpsi.Queue) -> bool:
+        """Return True if a job requests more than a queue allows, or less."""
         requested, limit = self.of_job(spec), self.of_queue(queue)
         # a duration of 0 asks the batch system for no time, so that its default applies
-        return bool(requested and limit is not None and requested > limit)
+        if not requested or limit is None:
+            return False
+        return bool(requested < limit if self.is_least else requested > limit)
 
     def excess(self, spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> Iterator[Excess]:
         """Yield that the job can never start, with the numbers, if each queue has a lower limit."""
-        if all(self.is_over(spec, it) for it in queues):
+        if all(self.is_outside(spec, it) for it in queues):
             limits = {it.name: self.of_queue(it) for it in queues}
             queue_limits = ", ".join(
                 f"the queue {name} has {self.render(it)}" if name else f"there are {self.render(it)}"
@@ -182,13 +214,25 @@ def _requested_cores_in_all(spec: jpsi.JobSpec) -> int:
     if _requested_nodes(spec) is not None:
         return 0
     kinds = [it for it in components(spec.resources) if it.computed_process_count > 1]
-    # each kind may be a job of its own, with limits of its own
-    return max(((it.cpu_cores_per_process or 1) * it.computed_process_count for it in kinds), default=0)
+    return max(map(_cores_of, kinds), default=0)
 
 
 def _requested_memory(spec: jpsi.JobSpec) -> int:
     """Return the memory that the job has on one of its nodes at least."""
-    return max(-(-(it.memory or 0) // _most_nodes(it)) for it in components(spec.resources))
+    return max(-(-(it.computed_memory or 0) // _most_nodes(it)) for it in components(spec.resources))
+
+
+def _largest(of_kind: Callable[[jpsi.ResourceSpecV1], int]) -> Callable[[jpsi.JobSpec], int]:
+    # each kind may be a job of its own, with limits of its own
+    return lambda spec: max(map(of_kind, components(spec.resources)))
+
+
+def _cores_of(kind: jpsi.ResourceSpecV1) -> int:
+    return (kind.cpu_cores_per_process or 1) * kind.computed_process_count
+
+
+def _memory_of(kind: jpsi.ResourceSpecV1) -> int:
+    return kind.computed_memory or 0
 
 
 def _most_nodes(kind: jpsi.ResourceSpecV1) -> int:
@@ -222,13 +266,35 @@ def _max_walltime(queue: jpsi.Queue) -> timedelta | None:
     return queue.max_walltime or None
 
 
+def _format_time(time: timedelta) -> str:
+    return "no limit of time" if time == timedelta.max else str(time)
+
+
 _MEBIBYTE = 2**20
 _REQUESTS = (
     _Request("nodes", "{} nodes", _requested_nodes, lambda it: _min_known(it.nodes, it.max_nodes)),
     _Request("cores", "{} cores on one node", _requested_cores, lambda it: it.node_cores),
     _Request("processes", "{} cores in all", _requested_cores_in_all, _cores_in_all),
     _Request("memory", "{} on one node", _requested_memory, lambda it: it.node_memory, _format_memory),
-    _Request("time", "{}", lambda it: it.attributes.duration, _max_walltime),
+    _Request("cores", "{} cores in all", _largest(_cores_of), lambda it: it.max_cores),
+    _Request("memory", "{} in all", _largest(_memory_of), lambda it: it.max_memory, _format_memory),
+    _Request("time", "{}", lambda it: it.attributes.duration, _max_walltime, _format_time),
+)
+_LIMITS = (
+    *_REQUESTS,
+    _Request("nodes", "{} nodes", _largest(_most_nodes), lambda it: it.min_nodes, is_least=True),
+    _Request("cores", "{} cores in all", _largest(_cores_of), lambda it: it.min_cores, is_least=True),
+    _Request(
+        "memory", "{} in all", _largest(_memory_of), lambda it: it.min_memory, _format_memory, is_least=True
+    ),
+    _Request(
+        "time",
+        "{}",
+        lambda it: it.attributes.duration,
+        lambda it: it.min_walltime,
+        _format_time,
+        is_least=True,
+    ),
 )
 
 

@@ -58,6 +58,13 @@ def test_podman_runs_as_the_user() -> None:
     assert command.environment == {}
 
 
+@pytest.mark.parametrize("runtime", ["podman", "docker"])
+def test_the_container_of_a_job_is_found_by_its_label(runtime: str) -> None:
+    argv = started(runtime, Container(IMAGE, environment={"JPSI_JOB_ID": "${ID}"})).argv
+
+    assert argv[argv.index("--label") + 1] == "jpsi.job=${ID}"
+
+
 def test_docker_gets_the_user() -> None:
     assert list(started("docker", CONTAINER).argv) == [
         *("docker", "run", "--rm", "--init", "--user", "1000:100", "--interactive", "--workdir", "/work"),
@@ -82,6 +89,9 @@ def test_charliecloud_runs_an_image_of_its_storage_or_a_directory() -> None:
         ("charliecloud", CONTAINER, "nothing read-only"),
         ("charliecloud", Container("a", binds=[Bind("/a:b")]), "a colon"),
         ("charliecloud", Container("a", gpu=True), "no GPUs"),
+        ("charliecloud", Container("/images/a.sif"), "directories and squash files, not /images/a.sif"),
+        ("charliecloud", Container("oci-archive:/a.tar"), "directories and squash files"),
+        ("docker", Container("docker-archive:/a.tar"), "by their names, not the file"),
         ("podman", Container("/images/debian"), "by their names, not the file /images/debian"),
         ("docker", Container("${HOME}/debian"), "by their names, not the file"),
     ],
@@ -111,7 +121,17 @@ def test_defaults_are_those_of_the_image(runtime: str) -> None:
     assert not {"--entrypoint", "--workdir", "--pwd", "exec"} & set(command.argv)
 
 
-@pytest.mark.parametrize("image", ["/images/a.sif", "library://a", "${HOME}/a.sif", "./a.sif"])
+@pytest.mark.parametrize(
+    "image",
+    [
+        "/images/a.sif",
+        "library://a",
+        "${HOME}/a.sif",
+        "./a.sif",
+        "oci-archive:/a.tar",
+        "docker-archive:a.tar",
+    ],
+)
 def test_apptainer_takes_files_and_its_own_names(image: str) -> None:
     assert image in started("apptainer", Container(image)).argv
 

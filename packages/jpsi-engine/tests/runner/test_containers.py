@@ -23,6 +23,7 @@ def run_container(container, command, inherits, user):
     return Command(["box", container.image, str(inherits), user, *command], environment={"BOX": "${A}"})
 """
 CONFIG = ExecutorConfig()
+HERE, QUOTE = "${_jpsi_here}", "${_jpsi_quote}"
 
 
 @pytest.fixture
@@ -55,16 +56,21 @@ def test_the_directory_and_the_variables_of_the_job_are_inside() -> None:
     (command,) = container_commands(spec, CONFIG)
 
     assert command.argv == (
-        *("apptainer", "exec", "--pwd", "${PWD}"),
-        *("--mount", 'type=bind,"source=${PWD}","target=${PWD}"', "--mount", "type=bind,source=/b,target=/c"),
+        *("apptainer", "exec", "--pwd", HERE),
+        *(
+            "--mount",
+            f"type=bind,{QUOTE}source={HERE}{QUOTE},{QUOTE}target={HERE}{QUOTE}",
+            "--mount",
+            "type=bind,source=/b,target=/c",
+        ),
         *("/a.sif", "$${x}", "${A}"),
     )
     prefix = "APPTAINERENV_"
     assert {name.removeprefix(prefix): value for name, value in command.environment.items()} == {
         "A": "mine",
-        "B": "${A}",
-        "C": "${C}",
-        "JPSI_JOB_ID": "${JPSI_JOB_ID}",
+        "B": "${_jpsi_or_empty_A}",
+        "C": "${_jpsi_or_empty_C}",
+        "JPSI_JOB_ID": "${_jpsi_or_empty_JPSI_JOB_ID}",
     }
 
 
@@ -77,6 +83,15 @@ def test_auto_leaves_out_what_cannot_do_it(box: str) -> None:
     for_file = [it.argv[0] for it in container_commands(of_file, CONFIG)]
     assert for_file == ["apptainer", "singularity", "ch-run"]
     assert [it.argv[0] for it in container_commands(of_file, configured)] == ["box"]
+
+
+def test_auto_in_the_configuration_leaves_the_choice_to_the_node() -> None:
+    spec, configured = (
+        in_container("a", container=Container("i")),
+        attrs.evolve(CONFIG, container_runtime="auto"),
+    )
+
+    assert container_commands(spec, configured) == container_commands(spec, CONFIG)
 
 
 def test_problems_say_what_cannot_be(box: str) -> None:
@@ -108,6 +123,98 @@ def test_words_and_variables_are_those_of_the_job(bench: RunnerBench, box: str, 
     user = f"{os.getuid()}:{os.getgid()}"
     assert ended.code == 5
     assert ended.stdout.decode() == f"<x $y><image><{inherits}><{user}><a b><x $y><${{A}}><it's>"
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"], indirect=True)
+@pytest.mark.parametrize(("name", "quote"), [("a b", ""), ("a, b", '"'), ("a\nb", '"')])
+def test_the_directory_is_quoted_only_if_it_has_to_be(bench: RunnerBench, name: str, quote: str) -> None:
+    """Podman before 4.1 reads no quotes."""
+    script(bench.root / "bin" / "podman", '#!/bin/sh\nprintf "<%s>" "$@"\n')
+    directory = bench.root / name
+    directory.mkdir()
+    path = f"{bench.root}/bin:/usr/bin:/bin"
+    spec = in_container("a", container=Container("i", "podman"), environment={"PATH": path})
+
+    containers = container_commands(spec, CONFIG)
+    stdout = bench.run(spec, containers=containers, directory=str(directory)).stdout.decode()
+
+    assert f"<type=bind,{quote}source={directory}{quote},{quote}target={directory}{quote}>" in stdout
+
+
+@pytest.mark.parametrize(("runtime", "is_refused"), [("podman", True), ("charliecloud", False)])
+def test_a_directory_that_a_mount_cannot_name_is_refused(
+    bench: RunnerBench, runtime: str, is_refused: bool
+) -> None:
+    for name in ("podman", "ch-run"):
+        script(bench.root / "bin" / name, "#!/bin/sh\n")
+    directory = bench.root / 'a","target=/b'
+    directory.mkdir(parents=True)
+    path = f"{bench.root}/bin:/usr/bin:/bin"
+    spec = in_container("a", container=Container("i", runtime), environment={"PATH": path})
+
+    ended = bench.run(spec, containers=container_commands(spec, CONFIG), directory=str(directory))
+
+    assert ended.markers == (["exit.container.125"] if is_refused else ["exit.run.0"])
+
+
+def test_the_runners_own_variables_are_not_passed_from_the_spec() -> None:
+    environment = {"JPSI_NODEFILE": "/other", "JPSI_JOB_ID": "other"}
+    spec = in_container("a", container=Container("i", "docker"), environment=environment)
+
+    (command,) = container_commands(spec, CONFIG)
+
+    assert [it.partition("=")[0] for it in command.argv if it.startswith("JPSI_")] == ["JPSI_JOB_ID"]
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"], indirect=True)
+def test_variables_of_the_container_are_like_those_of_the_job(bench: RunnerBench) -> None:
+    script(bench.root / "bin" / "ch-run", '#!/bin/sh\nprintf "<%s>" "${GONE-unset}" "$@"\n')
+    values = {"A": "/opt:${NONE}", "B": "$${NONE}", "C": "${KEPT}", "UID": "${UID}", "GONE": None}
+    spec = in_container(
+        *("a", "${NONE}"),
+        container=Container("i", "charliecloud", environment=values),
+        environment={"PATH": f"{bench.root}/bin:/usr/bin:/bin", "KEPT": "1", "UID": "7", "GONE": "x"},
+    )
+
+    stdout = run(bench, spec).stdout.decode()
+
+    for it in ("A=/opt:", "B=${NONE}", "C=1", "UID=7"):
+        assert f"<--set-env={it}>" in stdout
+    assert stdout.startswith("<unset>")
+    assert "GONE" not in stdout
+    assert stdout.endswith("<a><${NONE}>")
+
+
+@pytest.mark.parametrize("contained", [True, False])
+def test_arguments_show_no_variable_of_the_host_unless_it_is_inherited(
+    bench: RunnerBench, contained: bool
+) -> None:
+    script(
+        bench.root / "bin" / "ch-run", '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"\n'
+    )
+    spec = in_container(
+        *("printf", "<%s>", "${HOME}", "${A}", "$${A}"),
+        container=Container("i", "charliecloud") if contained else None,
+        environment={"PATH": f"{bench.root}/bin:/usr/bin:/bin", "A": "1"},
+        inherit_environment=False,
+    )
+
+    assert run(bench, spec).stdout == b"<${HOME}><1><${A}>"
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"], indirect=True)
+def test_a_variable_of_the_spec_moves_no_directory(bench: RunnerBench) -> None:
+    script(bench.root / "bin" / "ch-run", '#!/bin/sh\nprintf "<%s>" "$@"\n')
+    path = f"{bench.root}/bin:/usr/bin:/bin"
+    container = Container("i", "charliecloud")
+    spec = in_container("a", "${PWD}", container=container, environment={"PWD": "/elsewhere", "PATH": path})
+
+    stdout = run(bench, spec).stdout.decode()
+
+    assert f"<--cd={bench.directory}>" in stdout
+    assert f"<--bind={bench.directory}:{bench.directory}>" in stdout
+    assert "<--set-env=PWD=/elsewhere>" in stdout
+    assert stdout.endswith("<a></elsewhere>")
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"], indirect=True)

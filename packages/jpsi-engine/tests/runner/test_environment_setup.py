@@ -50,6 +50,17 @@ def test_conda_and_spack_say_what_to_set(bench: RunnerBench) -> None:
     assert (ended.code, ended.stdout) == (0, b"my env, hdf5 +mpi\n"), ended.stderr
 
 
+def test_a_value_with_other_separators_of_lines_arrives_as_it_is(bench: RunnerBench) -> None:
+    name = "a\u2028b\x0cc"
+    conda = program(bench.root / "conda", "echo \"export ENV_NAME='$3'\"")
+    environment = {"CONDA_EXE": str(conda)}
+    spec = shell_job('echo "$ENV_NAME"', environment=environment, environment_setup=[f"conda:{name}"])
+
+    ended = bench.run(spec)
+
+    assert (ended.code, ended.stdout.decode()) == (0, f"{name}\n"), ended.stderr
+
+
 @pytest.mark.parametrize("path", ["{root}/home/env", "~/env", "../home/env"])
 def test_an_environment_of_python_may_be_in_the_home_directory(bench: RunnerBench, path: str) -> None:
     program(bench.home / "env" / "bin" / "activate", "export VIRTUAL_ENV=yes")

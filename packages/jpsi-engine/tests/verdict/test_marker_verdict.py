@@ -309,6 +309,22 @@ def test_failed_post_launch_is_in_the_metadata() -> None:
     assert status.metadata["post_launch"] == "failed"
 
 
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("executable.126", "may not be executed"),
+        ("executable.127", "was not found"),
+        ("container.125", "has a quotation mark"),
+        ("container.127", "is on its PATH"),
+    ],
+)
+def test_the_code_of_a_phase_tells_what_failed(what: str, message: str) -> None:
+    status = judge_process([ended(what)], None, None)
+
+    assert status is not None
+    assert message in (status.message or "")
+
+
 def test_nanoseconds_become_an_aware_time() -> None:
     assert datetime_from_ns(1_767_225_600_250_000_000) == datetime(2026, 1, 1, 0, 0, 0, 250_000, tzinfo=UTC)
 

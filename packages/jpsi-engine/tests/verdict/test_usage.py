@@ -46,11 +46,13 @@ def test_memory_is_added_to_a_name() -> None:
 def test_a_status_has_the_figures_and_only_those_that_are_known() -> None:
     known = judge_process([marker("exit.run-1234-5678.3")], None, None)
     unknown = judge_process([marker("exit.run.3")], None, None)
+    zero = judge_process([marker("exit.run-0-0.3")], None, None)
 
     assert known is not None
     assert unknown is not None
     assert known.metadata == {"used.cpu": 12.34, "used.process_memory": 5678 * 1024}
-    assert unknown.metadata == {}
+    assert zero is not None
+    assert unknown.metadata == zero.metadata == {}
 
 
 def test_a_kill_for_memory_is_the_reason_and_counts_as_no_phase() -> None:

@@ -1,19 +1,16 @@
 """The launcher `pbsdsh`: starts the processes through PBS or Torque itself, where a job needs no MPI.
 
 pbsdsh passes on neither environment, directory, input nor exit codes, and leaves the output of processes to
-the streams of the batch job. So a script of this launcher runs each process, and exchanges all that by files
-in the job's folder, which the nodes must share.
+the streams of the batch job: see `TaskStarter`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jpsi.plugin import JobSpec, ShellLine, hookimpl, word
-from jpsi.plugin.engine import process_count
-from jpsi.plugin.kit import forward_signals, trap_signals
+from jpsi.plugin import JobSpec, ShellLine, hookimpl
 
-from .shell_lines import shell
+from .task_starter import TaskStarter
 
 
 @hookimpl
@@ -25,7 +22,7 @@ def heterogeneous() -> bool:
 @hookimpl
 def rank_variables() -> Sequence[str]:
     """Return the variables with the rank of a process, and those of PBS and Torque about its place."""
-    return ("JPSI_RANK", "JPSI_SIZE", "PBS_NODENUM", "PBS_TASKNUM", "PBS_VNODENUM")
+    return ("JPSI_RANK", "JPSI_SIZE", *_PBSDSH.variables.values())
 
 
 @hookimpl
@@ -34,171 +31,22 @@ def launch(spec: JobSpec) -> Sequence[ShellLine]:
 
     The exit code is that of the lowest rank that failed.
     """
-    return [
-        *_FIND,
-        ShellLine(f"_pbsdsh_size={word(str(process_count(spec.resources)))}"),
-        *_PREPARE,
-        *forward_signals("launch"),
-        *trap_signals("launch"),
-        *_START,
-        *_WAIT,
-    ]
+    return _PBSDSH.lines(spec)
 
 
-# The start files of a login shell, which run before each job, may have set PATH without the directory of PBS.
-_FIND = shell(
-    """\
-_pbsdsh_path=${PATH-}:/usr/bin:/bin
-_pbsdsh_program=$(PATH=$_pbsdsh_path:${PBS_O_PATH-} command -v pbsdsh) || {
-  echo "pbsdsh is not on the PATH of the job: ${PATH-}, nor of its submission: ${PBS_O_PATH-}" >"$_jpsi_log"
-  exit 127
-}"""
-)
-
-_PREPARE = shell(
-    """\
-_pbsdsh_umask=$(umask)
-umask 077
-# A process of a run before a requeue may still write.
-_pbsdsh_files=$(PATH=$_pbsdsh_path TMPDIR=$_jpsi_folder mktemp -d) || exit 125
-# What each process needs: the shell quotes the environment and the command, whatever they contain.
-# shellcheck disable=SC2016  # for that shell
-_pbsdsh_directory=$PWD _pbsdsh_umask=$_pbsdsh_umask _pbsdsh_stdin=$_jpsi_stdin _pbsdsh_path=$_pbsdsh_path \\
-_pbsdsh_size=$_pbsdsh_size /bin/sh -c '
-  _pbsdsh_count=0
-  for _pbsdsh_argument in "$@"; do
-    _pbsdsh_count=$((_pbsdsh_count + 1))
-    eval "_pbsdsh_word_$_pbsdsh_count=\\$_pbsdsh_argument; export _pbsdsh_word_$_pbsdsh_count"
-  done
-  export _pbsdsh_count
-  # bash in POSIX mode would end where a variable of its own is set that cannot be
-  [ -z "${BASH_VERSION-}" ] || export -n UID EUID PPID SHELLOPTS BASHOPTS BASH_VERSINFO
-  export -p
-' sh "$@" >"$_pbsdsh_files/environment"
-# What each process runs as: $1 is the directory of these files, and $2 the rank.
-PATH=$_pbsdsh_path cat >"$_pbsdsh_files/task" <<'TASK'
-exec >>"$1/out.$2" 2>>"$1/err.$2"
-_pbsdsh_files=$1 _pbsdsh_rank=$2
-_pbsdsh_node=${PBS_NODENUM-} _pbsdsh_task=${PBS_TASKNUM-} _pbsdsh_vnode=${PBS_VNODENUM-}
-unset PBS_NODENUM PBS_TASKNUM PBS_VNODENUM
-. "$1/environment"
-set --
-_pbsdsh_number=0
-while [ "$_pbsdsh_number" -lt "$_pbsdsh_count" ]; do
-  _pbsdsh_number=$((_pbsdsh_number + 1))
-  eval "set -- \\"\\$@\\" \\"\\$_pbsdsh_word_$_pbsdsh_number\\"; unset _pbsdsh_word_$_pbsdsh_number"
-done
-[ -z "$_pbsdsh_node" ] || export PBS_NODENUM="$_pbsdsh_node"
-[ -z "$_pbsdsh_task" ] || export PBS_TASKNUM="$_pbsdsh_task"
-[ -z "$_pbsdsh_vnode" ] || export PBS_VNODENUM="$_pbsdsh_vnode"
-export JPSI_RANK="$_pbsdsh_rank" JPSI_SIZE="$_pbsdsh_size"
-[ "$_pbsdsh_rank" -eq 0 ] || _pbsdsh_stdin=/dev/null
-# The daemons of PBS start it with HUP and QUIT ignored.
-if /usr/bin/env -i --default-signal=HUP,INT,QUIT,TTIN /bin/true 2>/dev/null; then
-  set -- /usr/bin/env --default-signal=HUP,INT,QUIT,TTIN "$@"
-fi
-trap : HUP INT QUIT TERM ALRM USR1 USR2 XCPU
-(
-  trap - HUP INT QUIT TERM ALRM USR1 USR2 XCPU
-  cd -- "$_pbsdsh_directory" && umask "$_pbsdsh_umask" || exit 125
-  _pbsdsh_input=$_pbsdsh_stdin
-  unset _pbsdsh_count _pbsdsh_directory _pbsdsh_path _pbsdsh_size _pbsdsh_stdin _pbsdsh_umask
-  exec "$@" <"$_pbsdsh_input"
-)
-_pbsdsh_code=$?
-umask 077
-echo "$_pbsdsh_code" >"$_pbsdsh_files/code.$_pbsdsh_rank.new"
-PATH=/usr/bin:/bin mv "$_pbsdsh_files/code.$_pbsdsh_rank.new" "$_pbsdsh_files/code.$_pbsdsh_rank"
-exit "$_pbsdsh_code"
-TASK
-# For each process, the first slot of its node, by which pbsdsh finds the node.
-PATH=$_pbsdsh_path awk '
+_PBSDSH = TaskStarter(
+    name="pbsdsh",
+    further_path=":${PBS_O_PATH-}",
+    further_place="of its submission: ${PBS_O_PATH-}",
+    variables={"node": "PBS_NODENUM", "task": "PBS_TASKNUM", "vnode": "PBS_VNODENUM"},
+    write_slots="""\
+# For each process, the first slot of its node, by which NAME finds the node.
+PATH=$_NAME_path awk '
   NR == FNR { if (!($0 in first)) first[$0] = FNR - 1; next }
   { print first[$0] + 0 }
-' "${PBS_NODEFILE:-$JPSI_NODEFILE}" "$JPSI_NODEFILE" >"$_pbsdsh_files/slots"
-# Copies what the processes have written to the job's streams, now and then and once more at the end.
-_pbsdsh_copy() {
-  while :; do
-    _pbsdsh_is_over=
-    [ ! -e "$_pbsdsh_files/over" ] || _pbsdsh_is_over=1
-    _pbsdsh_rank=0
-    while [ "$_pbsdsh_rank" -lt "$_pbsdsh_size" ]; do
-      for _pbsdsh_stream in out err; do
-        _pbsdsh_file=$_pbsdsh_files/$_pbsdsh_stream.$_pbsdsh_rank
-        # At the end the file is opened, as the size that NFS remembers may be old.
-        [ -n "$_pbsdsh_is_over" ] || [ -s "$_pbsdsh_file" ] || continue
-        _pbsdsh_begin=0
-        eval "_pbsdsh_begin=\\${_pbsdsh_${_pbsdsh_stream}_$_pbsdsh_rank:-0}"
-        { _pbsdsh_end=$(wc -c <"$_pbsdsh_file"); } 2>/dev/null || continue
-        [ "$_pbsdsh_end" -gt "$_pbsdsh_begin" ] || continue
-        if [ "$_pbsdsh_stream" = out ]; then
-          tail -c "+$((_pbsdsh_begin + 1))" "$_pbsdsh_file" | head -c "$((_pbsdsh_end - _pbsdsh_begin))"
-        else
-          tail -c "+$((_pbsdsh_begin + 1))" "$_pbsdsh_file" | head -c "$((_pbsdsh_end - _pbsdsh_begin))" >&2
-        fi
-        eval "_pbsdsh_${_pbsdsh_stream}_$_pbsdsh_rank=\\$((_pbsdsh_end))"
-      done
-      _pbsdsh_rank=$((_pbsdsh_rank + 1))
-    done
-    [ -z "$_pbsdsh_is_over" ] || return 0
-    sleep 0.2 || sleep 1
-  done
-}"""
-)
-
-_START = shell(
-    """\
-_pbsdsh_missing='' _pbsdsh_rank=0
-while read -r _pbsdsh_slot; do
-  (
-    [ -z "${BASH_VERSION-}" ] || trap - INT QUIT
-    set -- /bin/sh "$_pbsdsh_files/task" "$_pbsdsh_files" "$_pbsdsh_rank"
-    exec "$_pbsdsh_program" -n "$_pbsdsh_slot" -- "$@"
-  ) </dev/null >>"$_pbsdsh_files/log" 2>&1 &
-  _launch_pids="$_launch_pids$! "
-  _pbsdsh_rank=$((_pbsdsh_rank + 1))
-done <"$_pbsdsh_files/slots"
-while [ "$_pbsdsh_rank" -lt "$_pbsdsh_size" ]; do
-  _pbsdsh_missing="$_pbsdsh_missing $_pbsdsh_rank"
-  _pbsdsh_rank=$((_pbsdsh_rank + 1))
-done
-( trap '' HUP INT QUIT TERM ALRM USR1 USR2 XCPU; PATH=$_pbsdsh_path; _pbsdsh_copy ) &
-_pbsdsh_copier=$!"""
-)
-
-# pbsdsh ends with 0 whatever the process returned, and with something else if it was interrupted: then the
-# process may have got the signal as well, and go on.
-_WAIT = shell(
-    """\
-_pbsdsh_first=0 _pbsdsh_lost=$_pbsdsh_missing
-_pbsdsh_rank=0
-for _pbsdsh_pid in $_launch_pids; do
-  _launch_wait "$_pbsdsh_pid"
-  _pbsdsh_tries=0
-  until [ -s "$_pbsdsh_files/code.$_pbsdsh_rank" ]; do
-    # The file may be late where the nodes share the folder by NFS, whose clients may keep what they know of a
-    # folder for a minute, unless they change it themselves.
-    if [ "$_launch_code" -eq 0 ] || [ ! -e "$_pbsdsh_files/out.$_pbsdsh_rank" ]; then
-      _pbsdsh_tries=$((_pbsdsh_tries + 1))
-      [ "$_pbsdsh_tries" -le 60 ] || break
-      true >"$_pbsdsh_files/look.$_pbsdsh_tries"
-    fi
-    PATH=$_pbsdsh_path sleep 1
-  done
-  _launch_code=
-  { read -r _launch_code <"$_pbsdsh_files/code.$_pbsdsh_rank"; } 2>/dev/null ||
-    _pbsdsh_lost="$_pbsdsh_lost $_pbsdsh_rank"
-  [ "$_pbsdsh_first" -ne 0 ] || _pbsdsh_first=${_launch_code:-0}
-  _pbsdsh_rank=$((_pbsdsh_rank + 1))
-done
-true >"$_pbsdsh_files/over"
-until wait "$_pbsdsh_copier"; _pbsdsh_answer=$?; [ "$_pbsdsh_answer" -le 128 ]; do :; done
-if [ -n "$_pbsdsh_lost" ]; then
-  {
-    echo "pbsdsh lost processes, or did not start them, of rank$_pbsdsh_lost:"
-    PATH=$_pbsdsh_path tail -n 5 "$_pbsdsh_files/log"
-  } >"$_jpsi_log"
-  [ "$_pbsdsh_first" -ne 0 ] || _pbsdsh_first=125
-fi
-(exit "$_pbsdsh_first")"""
+' "${PBS_NODEFILE:-$JPSI_NODEFILE}" "$JPSI_NODEFILE" >"$_NAME_files/slots\"""",
+    options='-n "$_NAME_slot" --',
+    # It ends with 0 whatever the process returned, and with something else if it was interrupted: then the
+    # process may have got the signal as well, and go on.
+    has_ended='[ "$_launch_code" -eq 0 ]',
 )

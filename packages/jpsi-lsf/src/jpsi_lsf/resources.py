@@ -124,9 +124,10 @@ def _memory_usage(requested: ResourceSpecV1, config: LsfConfig) -> list[str]:
     if requested.memory is None:
         return []
     is_per_node = node_count(requested) is not None or requested.computed_process_count == 1
-    shares = requested.computed_node_count if is_per_node else requested.computed_process_count
+    size = requested.computed_memory_per_node if is_per_node else None
+    shares = requested.computed_process_count if size is None else 1
     method = "" if config.memory_unit is not None else "/host" if is_per_node else "/task"
-    return [f"mem={_format_amount(requested.memory, shares, config)}{method}"]
+    return [f"mem={_format_amount(size or requested.memory, shares, config)}{method}"]
 
 
 def _license_usage(spec: JobSpec) -> list[str]:
@@ -280,7 +281,9 @@ def _job_total(resources: ResourceSpecV1, method: str | None, share: int) -> int
     nodes = node_count(resources) or (1 if resources.computed_process_count == 1 else 0)
     if not nodes:
         raise ValueError("the number of nodes is unknown until LSF places the job")
-    return share * nodes
+    # the last node may have fewer processes
+    processes = resources.computed_process_count
+    return share * processes // min(resources.computed_processes_per_node, processes)
 
 
 def _process_share(resources: ResourceSpecV1, gpus: re.Match[str]) -> int:

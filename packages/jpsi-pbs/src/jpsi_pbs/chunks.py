@@ -137,10 +137,13 @@ def _read_select(draft: Draft, value: str) -> None:
     """Read `-l select`: chunks of one kind or of several; pbs_resources(7B)."""
     if "l.nodes" in draft.options:
         raise ValueError("l.nodes requests other resources")
-    models = set(_MODEL.findall(value))
-    if len(models) > 1:
+    texts = value.split("+")
+    models, parsed = set(_MODEL.findall(value)), [_parse_chunk(_MODEL.sub("", it)) for it in texts]
+    typed = [len(_MODEL.findall(it)) for it in texts]
+    has_gpus = [1 if it.gpu_cores_per_process else 0 for it in parsed]
+    if len(models) > 1 or (models and typed != has_gpus):
         raise ValueError("jpsi can request only GPUs of one type")
-    chunks = merge_kinds([_parse_chunk(_MODEL.sub("", text)) for text in value.split("+")])
+    chunks = merge_kinds(parsed)
     draft.attributes.gpu_type = next(iter(models), None)
     place = set((draft.options.get("l.place") or "").split(":")) - {""}
     is_spread = bool(place & _SCATTER)

@@ -15,7 +15,7 @@ from jpsi.plugin import CustomOptions
 CUSTOM = CustomOptions(
     systems=("slurm",),
     name=r"[a-z][a-z0-9]+(-[a-z0-9]+)*",
-    example="qos",
+    example="constraint",
     refused={
         "array": "jpsi counts one submission as one job; use submit_many",
         "chdir": "set JobSpec.directory",

@@ -166,16 +166,14 @@ def _read_gpus(draft: kit.Draft, value: str, shares: int = 1) -> None:
 
 
 def _memory_per_node(request: kit.JobRequest) -> str | None:
-    nodes = _known_nodes(request.resources)
-    return None if nodes is None else _memory_share(request.resources, nodes)
+    requested = request.resources
+    size = requested.computed_memory_per_node if requested.memory and _known_nodes(requested) else None
+    return None if size is None else f"{units(size, _MEBIBYTE)}M"
 
 
 def _memory_per_cpu(request: kit.JobRequest) -> str | None:
-    return _memory_share(request.resources, _count_cpus(request.resources))
-
-
-def _memory_share(requested: ResourceSpecV1, shares: int) -> str | None:
-    return None if requested.memory is None else f"{units(requested.memory, shares * _MEBIBYTE)}M"
+    size, cpus = request.resources.memory, _count_cpus(request.resources)
+    return None if size is None else f"{units(size, cpus * _MEBIBYTE)}M"
 
 
 def _count_cpus(requested: ResourceSpecV1) -> int:
@@ -183,7 +181,10 @@ def _count_cpus(requested: ResourceSpecV1) -> int:
 
 
 def _read_memory(draft: kit.Draft, value: str) -> None:
-    draft.resources.memory = kit.read_amount(value, _UNITS) * _require_nodes(draft)
+    _require_nodes(draft)
+    processes = draft.resources.computed_process_count
+    per_node = min(draft.resources.computed_processes_per_node, processes)
+    draft.resources.memory = kit.read_amount(value, _UNITS) * processes // per_node
 
 
 def _read_memory_per_cpu(draft: kit.Draft, value: str) -> None:

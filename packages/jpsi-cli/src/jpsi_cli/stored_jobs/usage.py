@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from jpsi import JobUsage
 from jpsi.plugin import JobState, Reason, components
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Usage:
 def read_usage(job: StoredJob) -> Usage:
     """Return what a job requested, and what it used; of a job that still runs, the latter is not known."""
     spec, status = job.spec, job.status
-    ran = status.time - job.started if status.final and job.started is not None else None
+    ran = JobUsage.of(job.history).wall_time
     seconds = None if ran is None else max(0.0, ran.total_seconds())
     whole, largest = (status.metadata.get(f"used.{name}") for name in ("memory", "process_memory"))
     cpu, duration = status.metadata.get("used.cpu"), spec.attributes.duration

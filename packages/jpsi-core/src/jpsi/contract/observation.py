@@ -137,6 +137,18 @@ class Queue:
     #: The most cores, and bytes of memory, that a job can have on one of its nodes.
     node_cores: int | None = None
     node_memory: int | None = None
+    #: The most cores, and bytes of memory, of a whole job.
+    max_cores: int | None = None
+    max_memory: int | None = None
+    #: The least that a job must ask for.
+    min_walltime: timedelta | None = None
+    min_nodes: int | None = None
+    min_cores: int | None = None
+    min_memory: int | None = None
+    #: True if it is for some users, groups or accounts alone.
+    is_restricted: bool = False
+    #: True if its nodes have GPUs.
+    has_gpus: bool | None = None
     #: The numbers of jobs that wait in it, and that run.
     pending: int | None = None
     running: int | None = None

@@ -115,6 +115,17 @@ class ResourceSpecV1(ResourceSpec):
         per_process += (self.gpu_cores_per_process or 0) * (self.memory_per_gpu or 0)
         return self.memory or self.computed_process_count * per_process or None
 
+    @property
+    def computed_memory_per_node(self) -> int | None:
+        """The bytes of memory for the processes of the fullest node.
+
+        >>> ResourceSpecV1.uneven(process_count=5, processes_per_node=3, memory=50).computed_memory_per_node
+        30
+        """
+        processes = self.computed_process_count
+        share = min(self.computed_processes_per_node, processes)
+        return None if self.computed_memory is None else -(-self.computed_memory * share // processes)
+
 
 def _components(value: Any) -> Any:  # noqa: ANN401  whatever was assigned
     return tuple(value) if isinstance(value, list | tuple) else value

@@ -242,8 +242,8 @@ def _variables(where: str, environment: Mapping[object, object]) -> Iterator[str
 
 
 def _image(where: str, image: str) -> Iterator[str]:
-    if not image or image.startswith("-"):
-        yield f"{where} must be a path or the name of an image, not {image!r}"
+    if not image or image.startswith(("-", "~")):
+        yield f"{where} must be a path, with ${{HOME}} for ~, or the name of an image, not {image!r}"
 
 
 def _container_path(where: str, path: str) -> Iterator[str]:
@@ -271,6 +271,16 @@ def _warning(where: str, value: Sequence[object]) -> Iterator[str]:
             return
     form = f"one of {', '.join(SIGNALS)}, and a number of seconds over 0, as in [USR1, 60]"
     yield f"{where} must be {form}, not {[*value]!r}"
+
+
+def _mail(where: str, value: object) -> Iterator[str]:
+    found = list(_text(where, value))
+    if isinstance(value, str) and not found:
+        try:
+            JobAttributes(mail=value).mail_request()
+        except ValueError as e:
+            found = [str(e)]
+    yield from found
 
 
 def _count(least: int) -> _Check:
@@ -357,6 +367,7 @@ _NEEDED = frozenset(
 _ATTRIBUTES: Mapping[str, _Check] = {
     "duration": _must_be(timedelta, "a timedelta", _duration),
     **dict.fromkeys(JobAttributes.text_names(), _text),
+    "mail": _mail,
     "warn": _must_be((list, tuple), "a signal and seconds", _warning),
     "retry": _must_be(dict, "a mapping"),  # the engine checks what is in it
     "after": _list_of("jobs, native ids and Dependency", _dependency),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import attrs
 
@@ -14,7 +14,7 @@ from jpsi.model.states import JobState, JobStatus
 class JobUsage:
     """The time and the memory that a job has used; None is not known, and never zero."""
 
-    #: The time from its start to its end.
+    #: The time from its start to its end; of a job that was submitted again, that of its last attempt.
     wall_time: timedelta | None = None
     #: The CPU time of all its processes.
     cpu_time: timedelta | None = None
@@ -31,6 +31,9 @@ class JobUsage:
             return cls()
         # jpsi did not see a state that was filled in
         starts = [it.time for it in earlier if it.state is JobState.ACTIVE and "filled_in" not in it.metadata]
+        if any("attempt" in it.metadata for it in statuses):
+            began = last.metadata.get("attempt_started")
+            starts = [] if began is None else [datetime.fromisoformat(began)]
         cpu, used = last.metadata.get("used.cpu"), last.metadata
         return cls(
             wall_time=last.time - starts[0] if starts else None,

@@ -15,6 +15,8 @@ import attrs
 from jpsi.plugin import Bind, Command, Container, hookimpl
 
 _SCHEME = "docker://"
+# files that apptainer and podman take without slashes behind the colon
+_ARCHIVES = ("docker-archive:", "oci-archive:", "oci:")
 
 
 @attrs.frozen
@@ -33,7 +35,7 @@ class Apptainer:
         """See `ContainerHooks`; an option for variables would split a value at a comma."""
         # https://apptainer.org/docs/user/1.3/cli/apptainer_exec.html
         image = container.image
-        if not (_is_file(image) or "://" in image):
+        if not (_is_file(image) or "://" in image or image.startswith(_ARCHIVES)):
             image = f"{_SCHEME}{image}"
         argv = [
             *(self.program, "exec" if command else "run"),
@@ -83,7 +85,7 @@ class Docker:
     ) -> Command:
         """See `ContainerHooks`."""
         # https://docs.docker.com/reference/cli/docker/container/run/
-        if _is_file(container.image):
+        if _is_file(container.image) or container.image.startswith(_ARCHIVES):
             raise ValueError(f"docker runs images by their names, not the file {container.image}")
         words = ["docker", "run", "--rm", "--init", "--user", user]
         words += ["--network=host"] if inherits else []
@@ -104,6 +106,8 @@ class Charliecloud:
     ) -> Command:
         """See `ContainerHooks`."""
         # https://hpc.github.io/charliecloud/ch-run.html
+        if container.image.endswith(".sif") or container.image.startswith(_ARCHIVES):
+            raise ValueError(f"charliecloud runs directories and squash files, not {container.image}")
         if any(it.read_only for it in container.binds or ()):
             raise ValueError("charliecloud shows nothing read-only, as binds of the container ask for")
         if any(":" in path for it in container.binds or () for path in (it.source, it.target)):
@@ -129,8 +133,11 @@ def _run_command(
     entrypoint: Callable[[str], str],
 ) -> Command:
     """Return the command line of podman or docker, which have most options in common."""
+    job_id = variables(container).get("JPSI_JOB_ID")
     argv = [
         *(*words, "--interactive"),
+        # a container whose client was killed goes on
+        *(() if job_id is None else ("--label", f"jpsi.job={job_id}")),
         *(() if container.directory is None else ("--workdir", container.directory)),
         *(word for name, it in variables(container).items() for word in ("--env", f"{name}={it}")),
         *_mounts(container.binds),

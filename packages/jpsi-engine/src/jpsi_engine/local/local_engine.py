@@ -86,7 +86,7 @@ class LocalEngine(Engine):
         host.check_way(folder, spool.WORK_DIRECTORY)
         self._spool = spool.Spool(folder / platform.node())
         self._submit_queue = SubmitQueue()
-        self._retry_loop = RetryLoop(self, self._spool, setup)
+        self._retry_loop = RetryLoop(self, self._spool, setup, has_job=self._has_job)
         self._supervisor = Supervisor(
             self._spool,
             setup.config.kill_delay,
@@ -124,7 +124,8 @@ class LocalEngine(Engine):
                 raise SubmitException(msg, e) from e
             except SubmissionCancelled as e:
                 raise not_admitted_error(submission.job_id) from e
-        self._supervisor.add(job)
+        with self._lock:
+            self._supervisor.add(job)
         return job.process.native_id if job.process is not None else ""
 
     def submit_and_report(self, submission: Submission, report: Callable[[Outcomes], None]) -> None:
@@ -330,9 +331,12 @@ class LocalEngine(Engine):
         with host.convert_os_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
             job_ids = self._spool.job_ids()
-        return self._recover_jobs(
-            job_ids, is_settled=lambda job_id: self._spool.is_final(job_id, has_exit_marker)
-        )
+
+        def is_settled(job_id: str) -> bool:
+            # what this process submits again is no job of an earlier one
+            return job_id in self._retry_loop or self._spool.is_final(job_id, has_exit_marker)
+
+        return self._recover_jobs(job_ids, is_settled)
 
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
         """Find single jobs on disk; see `jpsi.plugin.engine.Engine`."""
@@ -340,12 +344,15 @@ class LocalEngine(Engine):
             self._open()
         return self._recover_jobs(job_ids, is_settled=lambda _: False)
 
+    def _has_job(self, job_id: str) -> bool:
+        return self._supervisor.get(job_id) is not None
+
     def _recover_jobs(self, job_ids: Iterable[str], is_settled: Callable[[str], bool]) -> list[Recovered]:
         from jpsi_engine.scheduler import warn_of_damage  # noqa: PLC0415  brings what batch systems need
 
         found = []
         for job_id in job_ids:
-            if self._supervisor.get(job_id) is not None:
+            if self._has_job(job_id):
                 continue
             try:
                 is_left_out = is_settled(job_id)
@@ -377,7 +384,11 @@ class LocalEngine(Engine):
                     self._spool.revoke(job_id, intent.attempt)
                     process = spool.attempts.find_runner(self._spool, intent, is_locked=True)
         if process is not None:
-            self._supervisor.add(self._supervise(intent, process))
+            found = self._supervise(intent, process)
+            with self._lock:
+                # this process may have made the attempt meanwhile
+                if not self._has_job(job_id):
+                    self._supervisor.add(found)
         elif self._spool.read_stop(job_id, intent.attempt) is not None:
             # the job was cancelled before it began, which counts as its end
             self._spool.finish(job_id, intent.attempt, spool.encode_status(never_ran_status()))
@@ -433,11 +444,16 @@ class LocalEngine(Engine):
     def cancel(self, job_id: str) -> None:
         """Ask a job to end; see `jpsi.plugin.engine.Engine`."""
         job = self._supervisor.get(job_id)
-        if job is not None:
-            with host.convert_os_errors(f"job {job_id} could not be cancelled"):
-                self._supervisor.stop(job, CANCEL)
-        else:
-            self._retry_loop.cancel(job_id)
+        if job is None and not self._retry_loop.cancel(job_id):
+            # an attempt may have been made meanwhile
+            job = self._supervisor.get(job_id)
+        if job is None:
+            return
+        with host.convert_os_errors(f"job {job_id} could not be cancelled"):
+            self._supervisor.stop(job, CANCEL)
+        if self._supervisor.get(job_id) is not job:
+            # the attempt has ended meanwhile, and another may follow
+            self.cancel(job_id)
 
     def hold(self, job_id: str) -> None:
         """Raise, as holding is not offered; see `jpsi.plugin.engine.Engine`."""

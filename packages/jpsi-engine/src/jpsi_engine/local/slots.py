@@ -28,7 +28,7 @@ from jpsi_engine.scheduler import QuotaReached
 _CHECK_SECONDS = 0.5
 # Seconds until the next try if another program has the lock, which it holds for less time than that.
 _RETRY_SECONDS = 0.02
-_NAME = re.compile(r"(.+)\.(\d+)\.[0-9a-f]{8}(?:\.([0-9a-f]{8}))?")
+_NAME = re.compile(r"(.+?)\.(\d+)\.[0-9a-f]{8}(?:\.([0-9a-f]{8}))?")
 
 
 @attrs.frozen(slots=True)

@@ -7,24 +7,29 @@ working directory is the job's directory then, which the container shows at the 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
 from jpsi import escape
 from jpsi.plugin import Bind, Command, ContainerHooks, ExecutorConfig, JobSpec, PluginError, word
-from jpsi.plugin.engine import container_runtime, process_count
-from jpsi_engine.runner.own_variables import JOB_ID
-from jpsi_engine.verdict import CONTAINER, NOT_FOUND_CODE
+from jpsi.plugin.engine import container_runtime, pieces, process_count
+from jpsi_engine.runner.own_variables import JOB_ID, NODEFILES
+from jpsi_engine.verdict import CONTAINER, NOT_FOUND_CODE, SETUP_CODE
 
 # The value of `Container.runtime` that leaves the choice to the configuration, or to the node.
 _AUTO = "auto"
 #: The runtimes to choose from, those that need no service first.
 RUNTIMES = ("apptainer", "singularity", "podman", "charliecloud", "docker")
-_USER = "_jpsi_user"
+_USER, _PLACE, _QUOTE = "_jpsi_user", "_jpsi_here", "_jpsi_quote"
 #: The variables of the runner's shell that stand for references in the words of a command.
-STAND_INS: Mapping[str, str] = {"JPSI_USER": _USER}
-_HERE = "${PWD}"
+STAND_INS: Mapping[str, str] = {"JPSI_USER": _USER, _PLACE: _PLACE, _QUOTE: _QUOTE}
+#: Begins the name in a reference that is empty if the variable is unset, also in the words of a command.
+OR_EMPTY = "_jpsi_or_empty_"
+# not ${PWD}, which the spec may set for the job
+_HERE = f"${{{_PLACE}}}"
+_QUOTED = re.compile(rf'"(\w+={re.escape(_HERE)})"')
 
 
 def container_commands(spec: JobSpec, config: ExecutorConfig) -> Sequence[Command]:
@@ -36,27 +41,36 @@ def container_commands(spec: JobSpec, config: ExecutorConfig) -> Sequence[Comman
     """
     if spec.container is None:
         return ()
-    own = {JOB_ID: f"${{{JOB_ID}}}"}
-    passed = {name: f"${{{name}}}" for name, value in (spec.environment or {}).items() if value is not None}
+    passed = {it for it, value in (spec.environment or {}).items() if value is not None}
+    passed = {JOB_ID, *passed.difference(NODEFILES)}
+    own = spec.container.environment or {}
+    variables = {**{name: f"${{{name}}}" for name in sorted(passed)}, **own}
     container = attrs.evolve(
         spec.container,
         binds=[Bind(_HERE, _HERE), *(spec.container.binds or ())],
         directory=spec.container.directory or _HERE,
-        environment={**passed, **own, **(spec.container.environment or {})},
+        environment={name: it and _rename(it, _or_empty) for name, it in variables.items()},
     )
-    command = [escape(spec.executable or ""), *(spec.arguments or ())]
-    runtime = spec.container.runtime if spec.container.runtime != _AUTO else config.container_runtime
+    arguments = spec.arguments or []
+    if not spec.inherit_environment:
+        # as without a container, those of the host are no variables of the job
+        arguments = [_rename(it, lambda name: f"{'$' * (name not in passed)}${{{name}}}") for it in arguments]
+    command = [escape(spec.executable or ""), *arguments]
+    unset = [name for name, it in own.items() if it is None]
+    fixed = [it for it in (spec.container.runtime, config.container_runtime) if it not in (_AUTO, None)]
     found, reasons = list[Command](), list[str]()
-    for name in RUNTIMES if runtime is None else (runtime,):
+    for name in fixed[:1] or RUNTIMES:
         try:
-            found.append(
-                _hooks(name).run_container(
-                    container=container,
-                    command=command,
-                    inherits=spec.inherit_environment,
-                    user="${JPSI_USER}",
-                )
+            it = _hooks(name).run_container(
+                container=container,
+                command=command,
+                inherits=spec.inherit_environment,
+                user="${JPSI_USER}",
             )
+            # podman before 4.1 takes the quotes of a field for a part of it
+            quote = f"${{{_QUOTE}}}"
+            argv = [_QUOTED.sub(rf"{quote}\1{quote}", text) for text in it.argv]
+            found.append(attrs.evolve(it, argv=argv, unset=[*it.unset, *unset]))
         except ValueError as e:
             reasons.append(str(e))
     if not found:
@@ -77,6 +91,19 @@ def container_problems(spec: JobSpec, config: ExecutorConfig) -> Iterator[str]:
         yield f"container: {e}"
 
 
+def _or_empty(name: str) -> str:
+    return f"${{{OR_EMPTY}{name}}}"
+
+
+def _rename(text: str, rename: Callable[[str], str]) -> str:
+    """Return a text with what `rename` returns in place of each reference to a name.
+
+    >>> _rename("a:${B}$${C}", "${{X{}}}".format)
+    'a:${XB}$${C}'
+    """
+    return "".join(escape(it) if isinstance(it, str) else rename(it.name) for it in pieces(text))
+
+
 # finding plugins takes long
 @functools.cache
 def _hooks(runtime: str) -> ContainerHooks:
@@ -89,10 +116,14 @@ def choose_command(commands: Sequence[tuple[str, str]]) -> Iterator[str]:
     Args:
         commands: the program of each runtime, and the words of shell of its command.
     """
+    yield f"{_PLACE}=$PWD"
+    yield f"case $PWD in *[,[:cntrl:]]*) {_QUOTE}='\"' ;; *) {_QUOTE}= ;; esac"
     if any(_USER in words for _, words in commands):
         yield f"{_USER}=$(/usr/bin/id -u):$(/usr/bin/id -g)"
     for number, (program, words) in enumerate(commands):
         yield f"{'el' if number else ''}if command -v -- {word(program)} >/dev/null; then"
+        if _QUOTE in words:
+            yield f'  case $PWD in *\\"*) _jpsi_end {CONTAINER} {SETUP_CODE} ;; esac'
         yield f"  set -- {words}"
     yield "else"
     yield f"  _jpsi_end {CONTAINER} {NOT_FOUND_CODE}"

@@ -27,7 +27,7 @@ def setup_lines(entries: Sequence[str], log: str) -> Iterator[str]:
             # a missing file would end the shell
             yield f"[ -r {script_word(path)} ] && . {script_word(path)} || {{"
         else:
-            yield from _LINES[kind].replace("@VALUE@", word(value)).splitlines()
+            yield from _LINES[kind].replace("@VALUE@", word(value)).split("\n")
         yield f"  printf '%s\\n' {word(entry)} >{word(log)}; return {SETUP_CODE}"
         yield "}"
 

@@ -15,7 +15,7 @@ import attrs
 
 from jpsi.plugin import Command, JobSpec, word
 from jpsi.plugin.engine import Reference, expand, has_reference, pieces
-from jpsi_engine.runner.containers import STAND_INS, choose_command
+from jpsi_engine.runner.containers import OR_EMPTY, STAND_INS, choose_command
 from jpsi_engine.runner.own_variables import OWN_VARIABLES
 from jpsi_engine.verdict import ARGUMENTS, EXECUTABLE, NOT_EXECUTABLE_CODE, NOT_FOUND_CODE
 
@@ -117,7 +117,8 @@ class CommandLines:
         for it in self._containers:
             variables = [f"{name}={value}" for name, value in it.environment.items()]
             words = [expanding_word(text, stand_ins, keep_unset=True) for text in (*variables, *it.argv)]
-            env = ["/usr/bin/env", *prefix] if prefix or variables else []
+            options = [*(f"-u {word(name)}" for name in it.unset), *prefix]
+            env = ["/usr/bin/env", *options] if options or variables else []
             commands.append((it.argv[0], " ".join([*env, *words])))
         self.set_arguments = "\n".join(choose_command(commands))
         self.after_launch = [*_CHECK_SIZE]
@@ -246,10 +247,12 @@ def expanding_word(text: str, stand_ins: Mapping[str, str | None], *, keep_unset
 def _piece(piece: str | Reference, stand_ins: Mapping[str, str | None], *, keep_unset: bool) -> str:
     if isinstance(piece, str):
         return word(piece)
-    variable = stand_ins.get(piece.name)
+    name = piece.name.removeprefix(OR_EMPTY)
+    keep_unset = keep_unset and name == piece.name
+    variable = stand_ins.get(name)
     if variable is not None:
         return f'"${variable}"'
-    if not _is_shell_variable(piece.name) or piece.name in _INHERITED - stand_ins.keys():
-        unset = f"\\${{{piece.name}\\}}" if keep_unset else ""
-        return f'"${{{piece.name}-{unset}}}"'
-    return word(f"${{{piece.name}}}") if keep_unset else "''"
+    if not _is_shell_variable(name) or name in _INHERITED - stand_ins.keys():
+        unset = f"\\${{{name}\\}}" if keep_unset else ""
+        return f'"${{{name}-{unset}}}"'
+    return word(f"${{{name}}}") if keep_unset else "''"

@@ -7,10 +7,12 @@ goes on.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +24,7 @@ from jpsi import JobStatus
 from jpsi.plugin import InvalidJobException, JobSpec, JpsiError, SubmitException
 from jpsi.plugin.engine import Engine, EngineSetup, one_line
 from jpsi_engine.host import convert_os_errors
+from jpsi_engine.scheduler.submit_queue import SubmissionCancelled
 from jpsi_engine.spool import (
     DAMAGE,
     RETRY_KEY,
@@ -42,6 +45,17 @@ _PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _WARNING_PAUSE = 8 * _PAUSE
 # So often the loop looks whether another process has cancelled or submitted a job that is not due yet.
 _LOOK_SECONDS = 5.0
+
+
+def _may_pass(error: SubmitException | InvalidJobException) -> bool:
+    """Return True if what kept a job from being submitted may not last."""
+    if isinstance(error, InvalidJobException):
+        return False
+    return error.transient or isinstance(error.__cause__, FileExistsError | SubmissionCancelled)
+
+
+def _has_no_job(job_id: str) -> bool:  # noqa: ARG001  the default
+    return False
 
 
 def _is_gone(intent: Intent) -> bool:  # noqa: ARG001  the default
@@ -72,9 +86,21 @@ class RetryLoop:
     is_gone: Callable[[Intent], bool] = _is_gone
     #: Changes what was decided for the last attempt alone in the spec of the next one.
     renew: Callable[[JobSpec], None] = lambda _: None
-    _changed: threading.Condition = attrs.field(factory=threading.Condition, init=False)
-    _pending: dict[str, _Pending] = attrs.field(factory=dict, init=False)
-    _is_running: bool = attrs.field(default=False, init=False)
+    #: Returns True if the engine has a job that has not ended, even if it does not follow it yet.
+    has_job: Callable[[str], bool] = _has_no_job
+    _changed: threading.Condition = attrs.field(init=False)
+    _pending: dict[str, _Pending] = attrs.field(init=False)
+    _is_running: bool = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._reset()
+        _loops.add(self)
+
+    def _reset(self) -> None:
+        """Empty the loop; after a fork, its jobs and its thread stay with the parent process."""
+        self._changed = threading.Condition()
+        self._pending = {}
+        self._is_running = False
 
     def add(self, job_id: str, content: Mapping[str, Any]) -> None:
         """Submit a job again once that is due by the record of its last end."""
@@ -114,6 +140,9 @@ class RetryLoop:
             if pending is not None:
                 pending.is_cancelled, pending.due = True, 0.0
                 self._changed.notify_all()
+        if pending is None:
+            # an attempt was made meanwhile
+            self._engine.cancel(job_id)
         # a submission that waits for the quota sees the request when it is repeated
         self._engine.give_up([job_id])
         return True
@@ -125,11 +154,14 @@ class RetryLoop:
     def _run(self) -> None:
         while (job_id := self._next()) is not None:
             pending, is_done = self._pending[job_id], False
+            why = "another process submits it, or its last attempt has not ended"
             try:
                 is_done = self._step(job_id)
             except JpsiError as e:
+                why = str(e)
                 log.info("job %s could not be submitted again yet: %s", job_id, e)
-            except Exception:
+            except Exception as e:
+                why = repr(e)
                 log.exception("job %s could not be submitted again yet", job_id)
             with self._changed:
                 is_same = self._pending.get(job_id) is pending
@@ -137,7 +169,8 @@ class RetryLoop:
                     del self._pending[job_id]
                 elif is_same:
                     if pending.pause == _WARNING_PAUSE:
-                        log.warning("job %s could not be submitted again so far; jpsi tries on", job_id)
+                        msg = "job %s could not be submitted again so far; jpsi tries on: %s"
+                        log.warning(msg, job_id, why)
                     pending.due = time.monotonic() + pending.pause
                     pending.pause = min(2 * pending.pause, _LONGEST_PAUSE)
             if is_done and pending.is_cancelled:
@@ -194,27 +227,43 @@ class RetryLoop:
             return self._step(job_id)
         if native_id is None:
             return False
-        self._track(job_id, native_id, ended[1])
+        self._track(job_id, native_id, ended)
         return True
 
     def _follow(self, job_id: str) -> bool:
         """Follow the attempt that another process has made; return False if that is still under way."""
+        if self.has_job(job_id):
+            # it was made here, and an error came before it was followed, or recover() has found it
+            self._engine.track(job_id)
+            return True
         found = self._engine.recall([job_id])
         recovered = None if not isinstance(found, list) or not found else found[0]
         if recovered is None or recovered.native_id is None:
             return False
         ended = self._spool.last_retried(job_id, recovered.attempt)
-        self._track(job_id, recovered.native_id, None if ended is None else ended[1])
+        self._track(job_id, recovered.native_id, ended)
         return True
 
-    def _track(self, job_id: str, native_id: str, ended: Mapping[str, Any] | None) -> None:
+    def _track(self, job_id: str, native_id: str, ended: tuple[int, Mapping[str, Any]] | None) -> None:
         self._setup.renamed(job_id, native_id)
         if ended is not None:
-            self._setup.publish(job_id, reached_status(ended[RETRY_KEY]))
+            self._setup.publish(job_id, reached_status(ended[1][RETRY_KEY]))
+        # a client that has cancelled the job meanwhile may know nothing of this attempt
+        if ended is not None and self._spool.is_retry_cancelled(job_id, ended[0]):
+            self._cancel_followed(job_id)
         self._engine.track(job_id)
 
     def _submit(self, job_id: str, attempt: int, ended: int, content: Mapping[str, Any]) -> str | None:
-        """Submit an attempt and return its native id; None if that is to be tried again later."""
+        """Submit an attempt and return its native id; None if that is to be tried again later.
+
+        Raises:
+            RetryCancelledError: the job was cancelled before the attempt was made.
+            JpsiError: it is to be tried again later, too.
+        """
+        if self._spool.is_retry_cancelled(job_id, ended):
+            # without the quota, and without an answer of the batch system
+            with self._recording_end(job_id):
+                os.close(self._spool.reserve(job_id, attempt))
         intent, retry = self._spool.intent(job_id, ended), read_retry(content)
         make = self._setup.resubmission
         if intent is None or retry is None or make is None:
@@ -223,6 +272,7 @@ class RetryLoop:
         if not self.is_gone(intent):
             log.info("job %s is not submitted again before the system has ended attempt %d", job_id, ended)
             return None
+        spec, submission = None, None
         try:
             has_begun = content[RETRY_KEY]["started"] is not None
             spec = retry.grown(
@@ -231,30 +281,48 @@ class RetryLoop:
             # the program that submits it now may be in another directory
             spec = attrs.evolve(spec, directory=Path(intent.content["directory"]))
             self.renew(spec)
-            return self._engine.submit(make(job_id, attempt, spec))
-        except SubmitException as e:
-            is_contested = isinstance(e.__cause__, FileExistsError)
-            if e.transient or is_contested or not self._spool.has_intent(job_id, attempt):
-                # it waited for the quota or for another process, or nothing could be recorded
-                log.info("job %s could not be submitted again yet: %s", job_id, e)
-                return None
-            why = str(e)
-        except InvalidJobException as e:
+            submission = make(job_id, attempt, spec)
+            return self._engine.submit(submission)
+        except (SubmitException, InvalidJobException) as e:
+            if submission is not None:
+                # an attempt of this number that is not revoked may run, and may be another client's
+                is_refused = not _may_pass(e) and self._spool.is_revoked(job_id, attempt)
+            else:
+                # otherwise it cannot run at present
+                is_refused = spec is not None and bool(self._engine.refused(spec))
+            if not is_refused:
+                raise
             why = str(e)
         except DAMAGE as e:
             why = f"its request is damaged: {e!r}"
-        # after the attempt that was refused
-        self._end(job_id, self._spool.last_attempt(job_id) + 1, ended, content, why)
+        # never a number that no client has seen free: another client may have made that attempt
+        is_used = self._spool.is_revoked(job_id, attempt)
+        self._end(job_id, attempt + 1 if is_used else attempt, ended, content, why)
         return None
+
+    @staticmethod
+    def _recording_end(job_id: str) -> contextlib.AbstractContextManager[None]:
+        return convert_os_errors(f"the end of job {job_id} could not be recorded")
 
     def _end(self, job_id: str, attempt: int, ended: int, content: Mapping[str, Any], why: str) -> None:
         """End a job that cannot be submitted again, with the status of the attempt that has ended."""
         status = decode_status(content)
         message = f"{status.message or 'it failed'}; it could not be submitted again: {one_line(why)}"
         final: JobStatus = attrs.evolve(status, message=message)
-        with convert_os_errors(f"the end of job {job_id} could not be recorded"):
+        with self._recording_end(job_id):
             lock = self._spool.reserve(job_id, attempt)
             try:
                 self._spool.end_between_attempts(job_id, attempt, ended, encode_status(final))
             finally:
                 os.close(lock)
+
+
+_loops: weakref.WeakSet[RetryLoop] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for loop in _loops:
+        loop._reset()  # noqa: SLF001  the same module
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -19,6 +19,8 @@ from jpsi_engine.verdict import Retry, decide_retry
 
 #: The facts about retries in the metadata of statuses.
 ATTEMPT, RETRY_REASON = "attempt", "retry_reason"
+# In the metadata of the end of an attempt after the first: when it began.
+_ATTEMPT_STARTED = "attempt_started"
 # In the record of a retry: the number of the next attempt among those that began, and when the first was
 # submitted and the first began.
 _NEXT, _SUBMITTED, _STARTED = "next", "submitted", "started"
@@ -41,7 +43,8 @@ def record_end(
     """
     earlier = spool.last_retried(job_id, attempt)
     before = None if earlier is None else earlier[1][RETRY_KEY]
-    status = attrs.evolve(status, metadata={**status.metadata, **retry_metadata(before)})
+    began = {} if before is None or started is None else {_ATTEMPT_STARTED: started.isoformat()}
+    status = attrs.evolve(status, metadata={**status.metadata, **retry_metadata(before), **began})
     content: dict[str, Any] = {**_encode(status), RETRY_KEY: None}
     intent = spool.intent(job_id, attempt)
     if intent is not None and not spool.is_retry_cancelled(job_id, attempt):

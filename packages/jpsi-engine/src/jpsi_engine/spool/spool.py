@@ -173,7 +173,7 @@ class Spool:
         is started before.
 
         Raises:
-            FileExistsError: another process made this attempt.
+            FileExistsError: another process made this attempt, or one in its place, or ended the job.
             ConfigError: other users can change the root, the folder or a directory that leads there.
         """
         folder = self.folder(job_id)
@@ -190,18 +190,33 @@ class Spool:
             if attempt == 1:
                 self.discard(job_id, attempt)
             raise
-        is_in_array = True
+        is_contested = True
         try:
-            is_in_array = attempt > 1 and host.exists(link_path(folder, attempt))
+            is_contested = attempt > 1 and self._is_contested(job_id, attempt)
         finally:
-            if is_in_array:
+            if is_contested:
                 os.close(lock)
                 host.forget(f"{folder}/intent.{attempt}.json")
-        if is_in_array:
+        if is_contested:
             raise FileExistsError(folder)
         if attempt > 1:
             self._refuse_cancelled(lock, job_id, attempt)
         return lock
+
+    def _is_contested(self, job_id: str, attempt: int) -> bool:
+        """Return True if an attempt is another process's, or if another one that follows the same may run.
+
+        Before its intent was locked, a process that recovers the job may have revoked it.
+        """
+        if host.exists(link_path(self.folder(job_id), attempt)) or self.is_revoked(job_id, attempt):
+            return True
+        ended = self.last_retried(job_id, attempt)
+        others = () if ended is None else range(ended[0] + 1, self.last_attempt(job_id) + 1)
+        return any(
+            not self.is_revoked(job_id, it) or self.read_final(job_id, it) is not None
+            for it in others
+            if it != attempt
+        )
 
     def _refuse_cancelled(self, lock: int, job_id: str, attempt: int) -> None:
         """Raise if a client has cancelled a job before this attempt, and end the job under the lock of it.
@@ -228,12 +243,14 @@ class Spool:
             last: the attempt that has run, with whose request the files of the next one begin.
             status: the final status of the job.
         """
-        self.revoke(job_id, attempt)
+        # first of all, while the lock is held: a revoked attempt without an end is followed by another, and
+        # the intent that is written next is another file than the one that is locked
+        self.finish(job_id, attempt, {**status, RETRY_KEY: None})
         intent = self.intent(job_id, last)
         if intent is not None:
             content = json.dumps({**intent.content, "attempt": attempt}).encode("ascii")
             host.write(f"{self.folder(job_id)}/intent.{attempt}.json", content)
-        self.finish(job_id, attempt, {**status, RETRY_KEY: None})
+        self.revoke(job_id, attempt)
 
     def may_be_retried(self, job_id: str, attempt: int) -> bool:
         """Return True if `finish` alone decides the end of an attempt, as another may follow it."""
@@ -273,11 +290,12 @@ class Spool:
         host.write_once(f"{self.folder(job_id)}/{NO_RETRY_FILE}.{attempt}", b"")
 
     def is_retry_cancelled(self, job_id: str, attempt: int) -> bool:
-        """Return True if a client requested the end of a job during this attempt, or after its end."""
-        stop = self.read_stop(job_id, attempt)
-        is_stopped = stop is not None and stop["why"] == CANCEL
+        """Return True if a client requested the end of a job before or during this attempt, or after it."""
         # a request of earlier, too: it came too late for the attempt that was being submitted
-        return is_stopped or any(name.startswith(f"{NO_RETRY_FILE}.") for name in self.names(job_id))
+        stops = (self.read_stop(job_id, it) for it in range(attempt, 0, -1))
+        return any(it is not None and it["why"] == CANCEL for it in stops) or any(
+            name.startswith(f"{NO_RETRY_FILE}.") for name in self.names(job_id)
+        )
 
     @staticmethod
     def _make_folder(folder: str, attempt: int) -> None:

@@ -515,13 +515,14 @@ class SubmissionPipeline:
         if remote_staging is not None:
             staged = self._plan_transfers(remote_staging, submission).runner
         own = _own_index(spec, self._backend.capabilities.arrays)
+        spec = attrs.evolve(spec, environment={**own, **(spec.environment or {})}) if own else spec
         return Run(
             job_id=job_id,
             attempt=submission.attempt,
             folder=f"{layout.jobs}/{job_id}",
             events=layout.events,
             directory=str(spec.directory or self._run_host.directory()),
-            spec=attrs.evolve(spec, environment={**own, **(spec.environment or {})}) if own else spec,
+            spec=spec,
             kept_variables=tuple(own),
             launch=submission.launch,
             rank_variables=submission.rank_variables,

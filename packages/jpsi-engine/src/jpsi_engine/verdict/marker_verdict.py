@@ -169,8 +169,7 @@ def _status_of_phase(marker: Marker, phase: str) -> JobStatus:
     code = marker.code or 0
     if phase in _SETUP_FAILURES:
         reason, message = _SETUP_FAILURES[phase]
-        if phase == exit_phases.EXECUTABLE and code == exit_phases.NOT_EXECUTABLE_CODE:
-            message = "the executable may not be executed"
+        message = _OTHER_MESSAGES.get((phase, code), message)
         return failed_status(marker.time, code, reason, message, Evidence.MARKER, {"phase": phase})
     metadata = {"post_launch": _FAILED} if phase == exit_phases.POST_LAUNCH else _NOTHING
     status = status_of_exit_code(marker.time, code, Evidence.MARKER, metadata)
@@ -180,6 +179,13 @@ def _status_of_phase(marker: Marker, phase: str) -> JobStatus:
     return attrs.evolve(status, reason=Reason.OUT_OF_MEMORY, message=message)
 
 
+_OTHER_MESSAGES = {
+    (exit_phases.EXECUTABLE, exit_phases.NOT_EXECUTABLE_CODE): "the executable may not be executed",
+    (exit_phases.CONTAINER, exit_phases.SETUP_CODE): (
+        "the container cannot show the job's directory, whose path has a quotation mark, "
+        "so that nothing was launched"
+    ),
+}
 _SETUP_FAILURES = {
     exit_phases.SHELL: (
         Reason.SETUP,
@@ -324,7 +330,8 @@ def add_staging_outcome(status: JobStatus, detail: str) -> JobStatus:
 def add_usage(status: JobStatus, marker: Marker) -> JobStatus:
     """Add what a run has used, by its exit marker, to a final status, unless the status has other figures."""
     figures = {"used.cpu": marker.cpu, "used.process_memory": marker.memory}
-    used = {name: it for name, it in figures.items() if it is not None}
+    # a run that was shorter than the kernel's unit of time was not measured
+    used = {name: it for name, it in figures.items() if it}
     return attrs.evolve(status, metadata={**used, **status.metadata}) if used else status
 
 

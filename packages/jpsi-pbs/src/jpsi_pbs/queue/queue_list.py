@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from jpsi.plugin import Command, CommandResult, Queue, hookimpl
-from jpsi.plugin.kit import parse_count, parse_limit
+from jpsi.plugin.kit import parse_count, parse_limit, read_amount
+
+from ..sizes import UNITS
 
 # The second command prints which queue is the default.
 _SCRIPT = "qstat -Q -f && exec qstat -B -f"
@@ -19,6 +21,8 @@ _CLIENT_VARIABLES = ("PBS_QSTAT_*",)
 _FOLD = re.compile(r"\n\t")
 _HEAD = re.compile(r"^(Queue|Server): (\S+)[ \t\r]*$", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"^ +(\S+) = (.*?)[ \t\r]*$", re.MULTILINE)
+# pbs_queue_attributes(7B): with these a queue takes jobs from lists of users, groups or hosts
+_ACCESS_LISTS = ("acl_user_enable", "acl_group_enable", "acl_host_enable")
 _COUNT = re.compile(r"(\w+):(\d+)")
 
 
@@ -60,20 +64,44 @@ def _parse_objects(output: str) -> Iterator[tuple[str, str, dict[str, str]]]:
 def _parse_queue(name: str, attributes: Mapping[str, str], system: str, *, is_default: bool) -> Queue:
     enabled, started = (_parse_boolean(attributes.get(word)) for word in ("enabled", "started"))
     counts = dict(_COUNT.findall(attributes.get("state_count", "")))
+    # users cannot submit to such a queue, and others send it their jobs
+    is_routed = attributes.get("from_route_only") == "True"
     details = [it for it in attributes if it.startswith(("resources_", "max_", "acl_")) or it == "queue_type"]
     return Queue(
         name=name,
-        native_state=f"{_describe_flag('enabled', enabled)}, {_describe_flag('started', started)}",
-        is_open=enabled,
+        native_state=f"{_describe_flag('enabled', enabled)}, {_describe_flag('started', started)}"
+        + (", from_route_only" if is_routed else ""),
+        is_open=enabled and not is_routed,
         is_started=started,
         is_default=is_default,
         max_walltime=parse_limit(attributes.get("resources_max.walltime")),
         default_walltime=parse_limit(attributes.get("resources_default.walltime")),
         max_nodes=parse_count(attributes.get("resources_max.nodect")),
+        max_cores=parse_count(attributes.get("resources_max.ncpus")),
+        max_memory=_parse_memory(attributes.get("resources_max.mem")),
+        min_walltime=parse_limit(attributes.get("resources_min.walltime")),
+        min_nodes=parse_count(attributes.get("resources_min.nodect")),
+        min_cores=parse_count(attributes.get("resources_min.ncpus")),
+        min_memory=_parse_memory(attributes.get("resources_min.mem")),
+        is_restricted=any(attributes.get(it) == "True" for it in _ACCESS_LISTS),
+        has_gpus=_has_gpus(attributes),
         pending=parse_count(counts.get("Queued")),
         running=parse_count(counts.get("Running")),
         details={f"{system}.{it}": attributes[it] for it in details if "assigned" not in it},
     )
+
+
+def _parse_memory(text: str | None) -> int | None:
+    try:
+        return None if text is None else read_amount(text, UNITS)
+    except ValueError:
+        return None
+
+
+def _has_gpus(attributes: Mapping[str, str]) -> bool | None:
+    counts = [parse_count(attributes.get(f"resources_{it}.ngpus")) for it in ("max", "min", "default")]
+    known = [it for it in counts if it is not None]
+    return any(known) if known else None
 
 
 def _parse_boolean(value: str | None) -> bool | None:

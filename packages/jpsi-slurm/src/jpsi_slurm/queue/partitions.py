@@ -31,9 +31,11 @@ _STATES: Mapping[str, tuple[bool, bool]] = {
     "INACTIVE": (False, False),
 }
 _DETAIL_FIELDS = (
-    *("AllowAccounts", "AllowQos", "QoS", "DefMemPerCPU", "DefMemPerNode", "MaxMemPerCPU", "MaxMemPerNode"),
-    "TRES",
+    *("AllowAccounts", "AllowGroups", "AllowQos", "QoS", "DefMemPerCPU", "DefMemPerNode"),
+    *("MaxMemPerCPU", "MaxMemPerNode", "TRES"),
 )
+# slurm.conf(5): the accounts and groups that may use the partition
+_RESTRICTIONS = ("AllowAccounts", "AllowGroups")
 _NO_VALUES = frozenset({"", "ALL", "N/A", "NONE", "UNLIMITED", "(null)"})
 
 
@@ -76,10 +78,11 @@ def _parse_partition(fields: Mapping[str, str], sizes: Sequence[tuple[int, int, 
     megabytes = _smallest(max((it[1] for it in sizes), default=None), fields.get("MaxMemPerNode"))
     native_state = fields.get("State", "")
     is_open, is_started = _STATES.get(native_state, (None, None))
+    is_restricted = any(fields.get(it, "") not in _NO_VALUES for it in _RESTRICTIONS)
     return Queue(
         name=fields[_NAME],
         native_state=native_state,
-        is_open=is_open,
+        is_open=is_open and fields.get("RootOnly") != "YES",
         is_started=is_started,
         is_default=fields.get("Default") == "YES",
         max_walltime=parse_limit(fields.get("MaxTime"), parse_time),
@@ -88,6 +91,10 @@ def _parse_partition(fields: Mapping[str, str], sizes: Sequence[tuple[int, int, 
         nodes=total,
         node_cores=cores,
         node_memory=None if megabytes is None else megabytes * _MEBIBYTE,
+        min_nodes=parse_count(fields.get("MinNodes")) or None,
+        is_restricted=is_restricted or fields.get("Hidden") == "YES",
+        # Slurm lists generic resources only if AccountingStorageTRES of the site does
+        has_gpus=True if "gres/gpu" in fields.get("TRES", "") else None,
         details={f"slurm.{it}": fields[it] for it in _DETAIL_FIELDS if fields.get(it, "") not in _NO_VALUES},
     )
 

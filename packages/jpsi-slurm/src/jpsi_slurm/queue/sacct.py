@@ -143,7 +143,9 @@ def _usage(row: Row) -> dict[str, float]:
     sacct(1), MaxRSS: of a step, the peak of its largest task. The CPU time of a job is that of all its steps.
     """
     steps = [it for it in row.steps if not it.displayed_id.endswith(".extern")]
-    is_whole = all(it.tasks == "1" for it in steps)
+    # steps run beside each other, or not, so that the sum of their peaks says nothing
+    own_steps = [it for it in steps if not it.displayed_id.endswith(".batch")]
+    is_whole = len(own_steps) <= 1 and all(it.tasks == "1" for it in steps)
     used = {
         "used.cpu": _parse_cpu(row.cpu),
         "used.memory" if is_whole else "used.process_memory": max(

@@ -1,0 +1,366 @@
+"""Clients that submit a job again agree on its attempts and its end, in whichever order they act."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+import pytest
+
+from jpsi import InvalidJobException, JobSpec, JobState, JobStatus, SubmitException
+from jpsi.plugin.engine import Engine, EngineSetup, Recovered, serialization
+from jpsi_engine.scheduler.retry_loop import RetryLoop
+from jpsi_engine.scheduler.submit_queue import SubmissionCancelled, not_admitted_error
+from jpsi_engine.spool import RETRY_KEY, Spool, encode_status
+from jpsi_engine.verdict import CANCEL, Retry, Stop
+
+JOB = "a1"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FAILED = JobStatus(JobState.FAILED, time=NOW, exit_code=75)
+INTENT = {
+    "id": JOB,
+    "time": NOW.isoformat(),
+    "directory": "/tmp",
+    "spec": serialization.encode(JobSpec("/bin/true")),
+}
+
+
+@attrs.define(eq=False)
+class Client:
+    """A client that follows the job, and its engine."""
+
+    spool: Spool
+    #: Acts in place of the engine, which makes the attempt.
+    submits: Callable[[int], object] = lambda _: None
+    #: Acts once the engine has made the attempt.
+    submitted: Callable[[int], object] = lambda _: None
+    #: Acts when the request is checked.
+    checks: Callable[[int], object] = lambda _: None
+    #: Acts when the engine is to follow the attempt.
+    tracks: Callable[[], object] = lambda: None
+    refuses: Sequence[str] = ()
+    published: list[JobStatus] = attrs.field(factory=list)
+    #: The attempt that the engine follows.
+    followed: int | None = None
+    cancelled: list[int | None] = attrs.field(factory=list)
+    loop: RetryLoop = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.loop = RetryLoop(
+            cast("Engine", self),
+            self.spool,
+            cast("EngineSetup", self),
+            has_job=lambda _: self.followed is not None,
+        )
+
+    def step(self) -> bool:
+        return self.loop._step(JOB)
+
+    # ------------------------------------------------------------------------------------ the setup
+
+    def publish(self, _: str, status: JobStatus) -> None:
+        self.published.append(status)
+
+    def renamed(self, _: str, native_id: str) -> None:
+        pass
+
+    def resubmission(self, _: str, attempt: int, spec: JobSpec) -> int:
+        assert spec.executable == "/bin/true"
+        self.checks(attempt)
+        return attempt
+
+    # ----------------------------------------------------------------------------------- the engine
+
+    def submit(self, attempt: int) -> str:
+        self.submits(attempt)
+        make_attempt(self.spool, attempt)
+        self.submitted(attempt)
+        self.followed = attempt
+        return str(attempt)
+
+    def track(self, _: str) -> None:
+        self.tracks()
+
+    def give_up(self, _: object) -> None:
+        pass
+
+    def cancel(self, _: str) -> None:
+        self.cancelled.append(self.followed)
+
+    def refused(self, _: JobSpec) -> Sequence[str]:
+        return self.refuses
+
+    def recall(self, _: object) -> list[Recovered]:
+        attempt = self.spool.last_attempt(JOB)
+        intent = self.spool.intent(JOB, attempt)
+        if intent is None or self.followed is not None:
+            return []
+        self.followed = attempt
+        spec = JobSpec("/bin/true")
+        return [
+            Recovered(job_id=JOB, attempt=attempt, spec=spec, native_id=intent.native_id or None, time=NOW)
+        ]
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    """Return a spool whose job has failed, and is to be submitted again."""
+    made = Spool(tmp_path / "spool")
+    made.open()
+    make_attempt(made, 1)
+    Path(made.folder(JOB), "retry.1").touch()
+    retry = {**Retry(reason="75", not_before=NOW).content, "next": 2, "started": None}
+    made.finish(JOB, 1, {**encode_status(FAILED), RETRY_KEY: {**retry, "submitted": NOW.isoformat()}})
+    return made
+
+
+def make_attempt(spool: Spool, attempt: int) -> None:
+    lock = spool.prepare(JOB, attempt, {**INTENT, "attempt": attempt}, "exit 75\n")
+    spool.started(lock, str(attempt))
+    os.close(lock)
+
+
+def raise_(error: Exception) -> bool:
+    raise error
+
+
+def step(client: Client) -> None:
+    """Let a client take a step that may fail, as its thread does."""
+    try:
+        client.step()
+    except SubmitException:
+        pass
+    except InvalidJobException:
+        pass
+
+
+def finals(spool: Spool) -> list[str]:
+    return sorted(it for it in spool.names(JOB) if it.startswith("final."))
+
+
+def refusal(_: Any = None) -> Exception:
+    error = not_admitted_error(JOB)
+    error.__cause__ = SubmissionCancelled([JOB])
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refusal(),
+        SubmitException("it may run or not"),
+        InvalidJobException("no such queue"),
+        TypeError("damaged"),
+    ],
+    ids=["not admitted", "unclear", "invalid", "damaged"],
+)
+@pytest.mark.parametrize("where", ["checks", "submits"])
+def test_a_client_does_not_end_a_job_whose_attempt_another_has_made(
+    spool: Spool, error: Exception, where: str
+) -> None:
+    other = Client(spool)
+
+    def fail(_: int) -> None:
+        other.step()
+        raise error
+
+    client = Client(spool, refuses=["no"])
+    setattr(client, where, fail)
+
+    step(client)
+
+    assert finals(spool) == ["final.1.json"]
+    assert client.step()
+    assert client.followed == 2
+
+
+def test_a_client_does_not_end_a_job_that_another_submits_after_a_refused_attempt(spool: Spool) -> None:
+    other = Client(spool)
+
+    def refuse(attempt: int) -> None:
+        make_attempt(spool, attempt)
+        spool.discard(JOB, attempt, "refused")
+        # it sees the revoked attempt before this client does anything about it
+        other.step()
+        raise InvalidJobException("no such queue")
+
+    client = Client(spool, submits=refuse)
+
+    step(client)
+
+    assert other.followed == 3
+    assert finals(spool) == ["final.1.json"]
+
+
+def test_an_executor_that_is_closed_ends_no_job_whose_attempt_of_another_failed(spool: Spool) -> None:
+    def close(attempt: int) -> None:
+        make_attempt(spool, attempt)
+        spool.discard(JOB, attempt, "no answer")
+        raise refusal()
+
+    step(Client(spool, submits=close))
+
+    assert finals(spool) == ["final.1.json"]
+
+
+def test_a_refused_attempt_ends_the_job(spool: Spool) -> None:
+    def refuse(attempt: int) -> None:
+        make_attempt(spool, attempt)
+        spool.discard(JOB, attempt, "refused")
+        raise InvalidJobException("no such queue")
+
+    client = Client(spool, submits=refuse)
+
+    step(client)
+
+    assert client.step()
+    assert [it.exit_code for it in client.published] == [75]
+    assert "no such queue" in str(client.published[0].message)
+
+
+def test_no_attempt_is_made_while_an_earlier_one_may_run(spool: Spool) -> None:
+    make_attempt(spool, 2)
+    spool.cancel_retry(JOB, 1)
+
+    with pytest.raises(FileExistsError):
+        spool.reserve(JOB, 3)
+
+    assert spool.last_attempt(JOB) == 2
+    assert finals(spool) == ["final.1.json"]
+
+
+def test_an_attempt_that_was_revoked_before_it_was_locked_is_not_made(spool: Spool) -> None:
+    spool.revoke(JOB, 2)
+
+    with pytest.raises(FileExistsError):
+        spool.reserve(JOB, 2)
+
+    assert spool.pending_retry(JOB) is not None
+
+
+def test_a_job_is_cancelled_without_the_batch_system(spool: Spool) -> None:
+    client = Client(spool)
+    client.loop.is_gone = lambda _: raise_(SubmitException("no answer"))
+    spool.cancel_retry(JOB, 1)
+
+    assert client.step()
+
+    assert [it.state for it in client.published] == [JobState.CANCELED]
+    assert client.followed is None
+
+
+@pytest.mark.parametrize("refuses", [(), ("no such option",)], ids=["at present", "for good"])
+def test_a_job_that_cannot_run_at_present_is_submitted_later(spool: Spool, refuses: Sequence[str]) -> None:
+    client = Client(spool, refuses=refuses, checks=lambda _: raise_(InvalidJobException("not now")))
+
+    step(client)
+
+    assert client.followed is None
+    client.checks = lambda _: None
+    assert client.step()
+    assert client.followed == (None if refuses else 2)
+    assert [it.state for it in client.published] == ([JobState.FAILED] if refuses else [JobState.QUEUED])
+
+
+CANCELLED = Stop(CANCEL, NOW).content
+
+
+def test_a_cancel_that_came_while_the_attempt_was_submitted_reaches_it(spool: Spool) -> None:
+    client = Client(spool, submitted=lambda _: spool.stop(JOB, 1, CANCELLED))
+
+    assert client.step()
+
+    assert client.cancelled == [2]
+
+
+def test_a_cancel_that_its_client_took_for_one_of_the_attempt_before_reaches_the_attempt(
+    spool: Spool,
+) -> None:
+    client = Client(spool)
+    make_attempt(spool, 2)
+    spool.stop(JOB, 1, CANCELLED)
+
+    assert client.step()
+
+    assert client.cancelled == [2]
+    assert spool.is_retry_cancelled(JOB, 2)
+
+
+def test_a_cancel_reaches_an_attempt_that_was_made_while_it_was_recorded(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(spool)
+    # no thread
+    client.loop._is_running = True
+    client.loop.add(JOB, {})
+    record = spool.cancel_retry
+
+    def make(job_id: str, attempt: int) -> None:
+        record(job_id, attempt)
+        client.followed = 2
+        del client.loop._pending[JOB]
+
+    monkeypatch.setattr(spool, "cancel_retry", make)
+
+    assert client.loop.cancel(JOB)
+
+    assert client.cancelled == [2]
+
+
+def test_a_client_that_dies_while_it_ends_a_job_leaves_the_end(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.cancel_retry(JOB, 1)
+    with monkeypatch.context() as patch:
+        # the last of its accesses
+        patch.setattr(spool, "revoke", lambda *_: raise_(OSError("it dies")))
+        with pytest.raises(OSError, match="it dies"):
+            spool.reserve(JOB, 2)
+    client = Client(spool)
+
+    assert client.step()
+
+    assert [it.state for it in client.published] == [JobState.CANCELED]
+    assert client.followed is None
+
+
+@pytest.mark.parametrize("ended", [2, 4])
+def test_no_attempt_is_made_of_a_job_that_another_client_has_ended(spool: Spool, ended: int) -> None:
+    for attempt in range(2, ended):
+        spool.revoke(JOB, attempt)
+    os.close(spool.reserve(JOB, ended))
+    spool.end_between_attempts(JOB, ended, 1, encode_status(FAILED))
+    # as if this client had found the number free before
+    Path(spool.folder(JOB), "claim.3").unlink(missing_ok=True)
+
+    with pytest.raises(FileExistsError):
+        spool.reserve(JOB, 3)
+
+
+def test_an_attempt_that_could_not_be_followed_at_once_is_followed_later(spool: Spool) -> None:
+    client = Client(spool, tracks=lambda: raise_(SubmitException("no thread")))
+    step(client)
+    tracked = list[int | None]()
+    client.tracks = lambda: tracked.append(client.followed)
+
+    assert client.step()
+
+    assert tracked == [2]
+
+
+def test_a_forked_child_submits_no_jobs_of_its_parent(spool: Spool) -> None:
+    client = Client(spool)
+    # as if its thread ran
+    client.loop._is_running = True
+    client.loop.add(JOB, {})
+
+    pid = os.fork()
+    if pid == 0:
+        os._exit(JOB in client.loop or client.loop._is_running)
+
+    assert os.waitpid(pid, 0)[1] == 0
+    assert JOB in client.loop
