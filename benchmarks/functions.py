@@ -59,7 +59,7 @@ def submitit(count: int) -> Iterator[int]:
 
 def dask_jobqueue(count: int) -> Iterator[int]:
     from dask.distributed import Client, as_completed
-    from dask_jobqueue import SLURMCluster  # type: ignore[import-not-found]  # not where types are checked
+    from dask_jobqueue import SLURMCluster
 
     with SLURMCluster(cores=1, memory="400MB", walltime="00:10:00") as cluster, Client(cluster) as client:
         cluster.scale(jobs=min(count, _CORES))

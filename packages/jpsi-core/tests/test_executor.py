@@ -171,8 +171,10 @@ def test_importing_jpsi_imports_no_plugin_and_no_engine() -> None:
 
 def test_the_exported_names_are_pinned() -> None:
     assert set(jpsi.__all__) == {
+        "Bind",
         "BulkException",
         "ConfigError",
+        "Container",
         "Conversion",
         "Configuration",
         "Configured",
@@ -192,6 +194,7 @@ def test_the_exported_names_are_pinned() -> None:
         "JobState",
         "JobStatus",
         "JobStatusCallback",
+        "JobUsage",
         "JpsiError",
         "Launcher",
         "Output",
