@@ -64,7 +64,7 @@ def test_a_process_without_a_code_is_lost_after_a_minute(tmp_path: Path, shell: 
     assert len((tmp_path / "slept").read_text().splitlines()) >= 60
 
 
-@pytest.mark.parametrize("shell", [it for it in SHELLS if it.endswith("dash")])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_a_process_may_go_on_after_a_signal_that_ended_blaunch(tmp_path: Path, shell: str) -> None:
     fake_sleep(tmp_path, rank=0, sleeps=100)
     (tmp_path / "late").write_text("7\n")

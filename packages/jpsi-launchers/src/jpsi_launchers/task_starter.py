@@ -181,8 +181,16 @@ while [ "$_NAME_rank" -lt "$_NAME_size" ]; do
   _NAME_missing="$_NAME_missing $_NAME_rank"
   _NAME_rank=$((_NAME_rank + 1))
 done
-( trap '' HUP INT QUIT TERM ALRM USR1 USR2 XCPU; PATH=$_NAME_path; _NAME_copy ) &
-_NAME_copier=$!"""
+# No child of this shell: where a signal comes as a process ends, bash 5.2 may wait for all other children.
+(
+  (
+    trap '' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+    PATH=$_NAME_path
+    _NAME_copy
+    true >"$_NAME_files/copied"
+  ) &
+  echo "$!" >"$_NAME_files/copier"
+)"""
 
 # NAME ends with 0 whatever the process returned, and with something else if it was interrupted: then the
 # process may have got the signal as well, and go on.
@@ -209,7 +217,10 @@ for _NAME_pid in $_launch_pids; do
   _NAME_rank=$((_NAME_rank + 1))
 done
 true >"$_NAME_files/over"
-until wait "$_NAME_copier"; _NAME_answer=$?; [ "$_NAME_answer" -le 128 ]; do :; done
+read -r _NAME_copier <"$_NAME_files/copier"
+until [ -e "$_NAME_files/copied" ] || ! kill -s 0 "$_NAME_copier" 2>/dev/null; do
+  PATH=$_NAME_path command sleep 0.2 || PATH=$_NAME_path sleep 1
+done
 if [ -n "$_NAME_lost" ]; then
   {
     echo "NAME lost processes, or did not start them, of rank$_NAME_lost:"

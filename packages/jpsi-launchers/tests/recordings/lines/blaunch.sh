@@ -142,8 +142,16 @@ while [ "$_blaunch_rank" -lt "$_blaunch_size" ]; do
   _blaunch_missing="$_blaunch_missing $_blaunch_rank"
   _blaunch_rank=$((_blaunch_rank + 1))
 done
-( trap '' HUP INT QUIT TERM ALRM USR1 USR2 XCPU; PATH=$_blaunch_path; _blaunch_copy ) &
-_blaunch_copier=$!
+# No child of this shell: where a signal comes as a process ends, bash 5.2 may wait for all other children.
+(
+  (
+    trap '' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+    PATH=$_blaunch_path
+    _blaunch_copy
+    true >"$_blaunch_files/copied"
+  ) &
+  echo "$!" >"$_blaunch_files/copier"
+)
 _blaunch_first=0 _blaunch_lost=$_blaunch_missing
 _blaunch_rank=0
 for _blaunch_pid in $_launch_pids; do
@@ -166,7 +174,10 @@ for _blaunch_pid in $_launch_pids; do
   _blaunch_rank=$((_blaunch_rank + 1))
 done
 true >"$_blaunch_files/over"
-until wait "$_blaunch_copier"; _blaunch_answer=$?; [ "$_blaunch_answer" -le 128 ]; do :; done
+read -r _blaunch_copier <"$_blaunch_files/copier"
+until [ -e "$_blaunch_files/copied" ] || ! kill -s 0 "$_blaunch_copier" 2>/dev/null; do
+  PATH=$_blaunch_path command sleep 0.2 || PATH=$_blaunch_path sleep 1
+done
 if [ -n "$_blaunch_lost" ]; then
   {
     echo "blaunch lost processes, or did not start them, of rank$_blaunch_lost:"

@@ -144,8 +144,16 @@ while [ "$_pbsdsh_rank" -lt "$_pbsdsh_size" ]; do
   _pbsdsh_missing="$_pbsdsh_missing $_pbsdsh_rank"
   _pbsdsh_rank=$((_pbsdsh_rank + 1))
 done
-( trap '' HUP INT QUIT TERM ALRM USR1 USR2 XCPU; PATH=$_pbsdsh_path; _pbsdsh_copy ) &
-_pbsdsh_copier=$!
+# No child of this shell: where a signal comes as a process ends, bash 5.2 may wait for all other children.
+(
+  (
+    trap '' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+    PATH=$_pbsdsh_path
+    _pbsdsh_copy
+    true >"$_pbsdsh_files/copied"
+  ) &
+  echo "$!" >"$_pbsdsh_files/copier"
+)
 _pbsdsh_first=0 _pbsdsh_lost=$_pbsdsh_missing
 _pbsdsh_rank=0
 for _pbsdsh_pid in $_launch_pids; do
@@ -168,7 +176,10 @@ for _pbsdsh_pid in $_launch_pids; do
   _pbsdsh_rank=$((_pbsdsh_rank + 1))
 done
 true >"$_pbsdsh_files/over"
-until wait "$_pbsdsh_copier"; _pbsdsh_answer=$?; [ "$_pbsdsh_answer" -le 128 ]; do :; done
+read -r _pbsdsh_copier <"$_pbsdsh_files/copier"
+until [ -e "$_pbsdsh_files/copied" ] || ! kill -s 0 "$_pbsdsh_copier" 2>/dev/null; do
+  PATH=$_pbsdsh_path command sleep 0.2 || PATH=$_pbsdsh_path sleep 1
+done
 if [ -n "$_pbsdsh_lost" ]; then
   {
     echo "pbsdsh lost processes, or did not start them, of rank$_pbsdsh_lost:"
