@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,6 @@ from distributions import lay
 from jpsi.layers.listing import listing
 from jpsi.layers.stack import BATCH_HOOKS
 from jpsi.registry.discovery import Plugins, installed
-
-
-@pytest.fixture(autouse=True)
-def restored_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the directories of plugins from the path after a test."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr("jpsi.registry.loading._added", set())
 
 
 def module_with_hooks(*hooks: str) -> str:

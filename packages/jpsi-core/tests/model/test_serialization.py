@@ -53,7 +53,8 @@ durations = st.timedeltas(timedelta(0), timedelta(days=36_500))
 attributes = st.builds(
     JobAttributes,
     duration=st.none() | durations,
-    **{name: st.none() | texts for name in JobAttributes.text_names()},
+    **{name: st.none() | texts for name in JobAttributes.text_names() if name != "mail"},
+    mail=st.none() | st.sampled_from(["ann", "begin,fail:ann@example.org"]),
     custom_attributes=st.none() | mappings,
     user=st.none() | mappings,
 )

@@ -18,12 +18,6 @@ def find(*places: Path, name: str = "mine") -> Candidate:
     return installed(places).find(EXECUTORS, name)
 
 
-@pytest.fixture(autouse=True)
-def untouched_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr("jpsi.registry.loading._added", set())
-
-
 @pytest.mark.clause("python-restricted")
 def test_a_single_module_is_loaded(tmp_path: Path) -> None:
     lay(tmp_path, files={"mine.py": "VALUE = 1\n"}, executors={"mine": "mine"})

@@ -217,7 +217,7 @@ def containers() -> st.SearchStrategy[Container]:
     places = st.builds(str.__add__, st.sampled_from(["/", "${HOME}"]), hostile_text())
     return st.builds(
         Container,
-        hostile_text().filter(lambda it: it and not it.startswith("-")),
+        hostile_text().filter(lambda it: it and not it.startswith(("-", "~"))),
         runtime=hostile_text(),
         binds=st.none() | st.lists(st.builds(Bind, places, places, st.booleans()), max_size=2),
         directory=st.none() | places,
