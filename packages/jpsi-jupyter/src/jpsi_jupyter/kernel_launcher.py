@@ -45,7 +45,7 @@ def response(key: str, challenge: str) -> str:
 def main(host: str, seconds: str, *command: str) -> int:
     """Run the kernel; return its exit code, 128 + n after signal n."""
     key = os.environ.pop(KEY)
-    bound = host or "0.0.0.0"  # noqa: S104  whoever has no key is refused
+    bound = host or "0.0.0.0"  # noqa: S104  a client without the key is refused
     folder = tempfile.mkdtemp(prefix="jpsi-kernel-")
     try:
         listener, *others = [socket.create_server((bound, 0)) for _ in range(1 + len(PORTS))]

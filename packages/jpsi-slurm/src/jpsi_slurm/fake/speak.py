@@ -11,7 +11,6 @@ import itertools
 import os
 import platform
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from signal import Signals
@@ -19,7 +18,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from jpsi.plugin import CommandResult, DependencyKind, JobSpec
+from jpsi.plugin import CommandResult, DependencyKind, JobSpec, line, word
 from jpsi_testing.fake import (
     CommandError,
     CommandFunction,
@@ -187,7 +186,7 @@ def _read_spec(request: Request, jobs: _Jobs) -> tuple[JobSpec, list[str]]:
         # Slurm chooses the number of nodes, and this is one that it may choose
         options.setdefault("nodes", "1")
     words = [
-        f"#SBATCH --{name}{f'={shlex.quote(value)}' if value else ''}"
+        f"#SBATCH --{name}{f'={word(value)}' if value else ''}"
         for name, value in options.items()
         if name not in _OWN_OPTIONS
     ]
@@ -283,7 +282,7 @@ def _make_job(  # noqa: PLR0913, PLR0917  the parts of a job
         "command": os.path.normpath(Path(call.directory, request.script)) if request.script else "(null)",
         "nodes": requested_nodes(options),
         "options": dict(options),
-        "submit_line": shlex.join(call.argv),
+        "submit_line": line(*call.argv),
         HOSTS: hosts,
         "own_number": own_number,
         SPEC: attrs.evolve(
