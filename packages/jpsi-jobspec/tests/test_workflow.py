@@ -436,12 +436,13 @@ def test_unknown_keys_of_a_job_document_are_errors_unless_the_user_means_them(ru
 
 
 def test_a_submit_script_becomes_a_workflow_and_losses_are_listed(run: Run) -> None:
-    Path("job.sh").write_text("#!/bin/sh\n#SBATCH --time=30 --qos=high -o out -n 1\n./solve\n")
+    Path("job.sh").write_text("#!/bin/sh\n#SBATCH --time=30 --qos=high --comment=why -o out -n 1\n./solve\n")
 
     code, out, err = run("convert", "--from-script", "job.sh")
 
     assert code == 0
     assert "stdout_path has no place in a workflow" in err
     assert run("plan", flow(out))[1].splitlines()[1:] == ["  task: job, 1 slot anywhere, 1 core each"]
-    assert "slurm.qos: high" in out
+    assert "attributes.qos has no place in a workflow: high" in err
+    assert "slurm.comment: why" in out
     assert "duration: 1800" in out
