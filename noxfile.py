@@ -659,12 +659,12 @@ def _try_wheel(session: nox.Session, package: Package) -> None:
     _install_wheels(session, python, package.name)
     module = package.module if package.has_code else "jpsi"
     session.run(python, "-c", TRY_DISTRIBUTION, package.name, module, "", external=True, log=False)
-    if "jpsi.fakes" in package.settings["project"].get("entry-points", {}):
-        # A fake is for tests, and has their requirements.
+    # A fake is for tests, and has their requirements; `jpsi speak` reads and answers as a fake does.
+    groups = {"jpsi.fakes", "jpsi.speakers"} & package.settings["project"].get("entry-points", {}).keys()
+    if groups:
         _install_wheels(session, python, package.name, "jpsi-testing")
-        session.run(
-            python, "-c", TRY_DISTRIBUTION, package.name, module, "jpsi.fakes", external=True, log=False
-        )
+    for group in sorted(groups):
+        session.run(python, "-c", TRY_DISTRIBUTION, package.name, module, group, external=True, log=False)
 
 
 def _try_core_alone(session: nox.Session) -> None:
@@ -747,7 +747,7 @@ importlib.import_module(module)
 print(f"{name}: import {module}")
 for entry_point in importlib.metadata.distribution(name).entry_points:
     # pytest and submitit load their plugins, and are not installed here; fakes are tried separately
-    untried = {"pytest11", "submitit", "jpsi.fakes"}
+    untried = {"pytest11", "submitit", "jpsi.fakes", "jpsi.speakers"}
     if entry_point.group not in {group} if group else entry_point.group in untried:
         continue
     entry_point.load()
