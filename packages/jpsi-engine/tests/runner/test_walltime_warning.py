@@ -73,6 +73,19 @@ def write_with_timer_shell(bench: RunnerBench, job: JobSpec) -> Path:
     return written
 
 
+@linux
+def test_a_timer_that_begins_after_its_shell_has_ended_does_nothing(bench: RunnerBench) -> None:
+    """The signal that was to end it came too early for it; here its shell only seems to have ended."""
+    written = bench.write(shell_job("sleep 0.3; exit 7"), warning=AT_ONCE)
+    text = written.read_text()
+    assert text.count('"$_jpsi_waiter" </dev/null') == 1
+    written.write_text(text.replace('"$_jpsi_waiter" </dev/null', '"1" </dev/null'))
+
+    ended = bench.start(written)
+
+    assert (ended.code, ended.markers) == (7, ["exit.run.7"])
+
+
 def test_the_timer_sleeps_again_if_its_sleep_is_killed(bench: RunnerBench, tmp_path: Path) -> None:
     sleep = script(
         tmp_path / "bin/sleep", '#!/bin/sh\nmkdir "${0%/*}/slept" 2>/dev/null && kill -s KILL "$$"\nexit 0\n'

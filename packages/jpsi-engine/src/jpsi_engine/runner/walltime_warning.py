@@ -70,13 +70,17 @@ def warned_launch(warning: WalltimeWarning, launch: Iterable[str]) -> Iterator[s
 # the job: should they reach the timer, which is in the same session, it goes on. It can be ended at any
 # moment: by TERM before it has set its traps, by URG afterwards. It never exits without one of these, or a
 # signal to the shell, which might signal another process with its pid otherwise. It sleeps again if its sleep
-# is killed; if it cannot sleep, it stops until CONT.
+# is killed; if it cannot sleep, it stops until CONT. A signal that comes between its fork and its exec is
+# lost, as that process has the traps of the shell; by the time that it runs, the shell has ended, and so it
+# ends as well.
 _BEGIN = """\
 trap '_jpsi_timer=""; _jpsi_pass @SIGNAL@' URG
+_jpsi_waiter=""; { read -r _jpsi_waiter _ </proc/self/stat; } 2>/dev/null || :
 # shellcheck disable=SC2016  # the timer expands it
 /bin/sh -c '
   trap "kill -s KILL \\"\\$!\\" 2>/dev/null; exit" URG
   trap "" @SIGNALS@
+  [ "${3:-$PPID}" = "$PPID" ] || exit
   PATH=${PATH-}:/usr/bin:/bin
   until
     now=$2
@@ -89,7 +93,7 @@ trap '_jpsi_timer=""; _jpsi_pass @SIGNAL@' URG
     [ "$?" -gt 128 ] || { trap exit URG; while :; do kill -s STOP "$$"; done; }
   done
   kill -s URG "$PPID"
-' jpsi-timer @AFTER@ "$_jpsi_start" </dev/null >/dev/null 2>&1 8>&- &
+' jpsi-timer @AFTER@ "$_jpsi_start" "$_jpsi_waiter" </dev/null >/dev/null 2>&1 8>&- &
 _jpsi_timer=$!"""
 
 _END = """\
