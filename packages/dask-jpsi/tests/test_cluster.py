@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 from distributed import Client
 
 import jpsi
-from dask_jpsi import JpsiCluster
+from dask_jpsi import JpsiCluster, JpsiJob
 from jpsi_engine import job_store
 from jpsi_testing.fake import on_path
 
@@ -110,6 +111,20 @@ def test_a_job_that_ends_by_itself_is_logged_with_its_reason(caplog: pytest.LogC
             "ended: FAILED, exit code 1: the executable returned exit code 1, exit_code. " in record.message
         )
         assert f"More: jpsi explain {worker.job_id}" in record.message
+
+
+def test_a_worker_that_is_closed_while_it_is_submitted_is_cancelled() -> None:
+    worker = JpsiJob("tcp://127.0.0.1:1", "w", "local", cores=1, memory="100MB", python="sleep 100 #")
+
+    async def submit_and_close() -> None:
+        submission = asyncio.ensure_future(worker._submit_job(""))
+        await asyncio.sleep(0)
+        await worker.close()
+        await submission
+
+    asyncio.run(submit_and_close())
+
+    assert worker._job.wait().state is jpsi.JobState.CANCELED
 
 
 def test_dask_logs_why_a_job_was_not_submitted(caplog: pytest.LogCaptureFixture) -> None:

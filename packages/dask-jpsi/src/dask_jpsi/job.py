@@ -89,6 +89,9 @@ class JpsiJob(Job):  # type: ignore[misc]  # dask-jobqueue is not typed
                 await self._requests.cancellations.add(self._job)
             except jpsi.JpsiError as e:
                 log.warning("worker %s may still run: %s. Try: jpsi cancel %s", self.name, e, self._job.id)
+        elif self._job is not None:
+            # its submission is under way, also if Dask has given it up
+            self._job.set_job_status_callback(_cancel_at_once)
         await ProcessInterface.close(self)
 
     async def _submit_job(self, _: str) -> str:
@@ -138,6 +141,15 @@ class JpsiJob(Job):  # type: ignore[misc]  # dask-jobqueue is not typed
                 stream = Path(self.log_directory).absolute() / f"{self.job_name}-{self.name}"
                 spec.stdout_path, spec.stderr_path = Path(f"{stream}.out"), Path(f"{stream}.err")
         return spec
+
+
+def _cancel_at_once(job: jpsi.Job, status: jpsi.JobStatus) -> None:
+    """Cancel a job whose worker was closed before the job was submitted."""
+    if status.state is jpsi.JobState.QUEUED:
+        try:
+            job.cancel()
+        except jpsi.JpsiError as e:
+            log.warning("a worker may still run: %s. Try: jpsi cancel %s", e, job.id)
 
 
 def open_requests(config_name: str, executor: str | JobRequests | None, url: str | None) -> JobRequests:
