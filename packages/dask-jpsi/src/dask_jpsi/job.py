@@ -84,14 +84,14 @@ class JpsiJob(Job):  # type: ignore[misc]  # dask-jobqueue is not typed
     async def close(self) -> None:
         """Cancel the job, if it has not ended."""
         self._is_closing = True
+        if self._job is not None and self._job.executor is None:
+            # its submission is under way, also if Dask has given it up
+            self._job.set_job_status_callback(_cancel_at_once)
         if self._job is not None and self._job.executor is not None:
             try:
                 await self._requests.cancellations.add(self._job)
             except jpsi.JpsiError as e:
                 log.warning("worker %s may still run: %s. Try: jpsi cancel %s", self.name, e, self._job.id)
-        elif self._job is not None:
-            # its submission is under way, also if Dask has given it up
-            self._job.set_job_status_callback(_cancel_at_once)
         await ProcessInterface.close(self)
 
     async def _submit_job(self, _: str) -> str:
