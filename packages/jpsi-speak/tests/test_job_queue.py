@@ -170,6 +170,7 @@ def test_scancel_ends_elements_and_what_a_name_selects(programs: Programs) -> No
         (("--nice=5",), "--nice=5 cannot be kept: the executor local has no such option"),
         (("--begin=now+60",), "--begin=now+60 cannot be kept: the executor local has no such option"),
         (("--export=NIL",), "--export=NIL cannot be kept"),
+        (("--get-user-env", "--export=NONE"), "--get-user-env cannot be kept"),
         (("--dependency=singleton",), "--dependency=singleton cannot be kept"),
         (("--dependency=afterok:7",), "Job dependency problem: no job 7"),
         (("--nodes=2",), "local is one machine, but the job needs 2 nodes"),
@@ -185,6 +186,17 @@ def test_what_cannot_be_kept_is_refused_by_name(
     assert result.returncode != 0
     assert message in result.stderr
     assert programs.states() == []
+
+
+def test_an_option_with_an_optional_value_takes_no_other_word(programs: Programs, tmp_path: Path) -> None:
+    """AiiDA's scripts have such lines."""
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n#SBATCH --get-user-env\n#SBATCH --output=own.txt\necho run\n")
+
+    programs.run("sbatch", "--get-user-env=L", str(script))
+
+    assert programs.states() == ["1|COMPLETED|0:0"]
+    assert (tmp_path / "own.txt").read_text() == "run\n"
 
 
 def test_a_lenient_queue_warns(programs: Programs) -> None:

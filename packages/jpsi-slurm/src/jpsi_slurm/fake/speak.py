@@ -60,9 +60,9 @@ SPEC = "spec"
 CLUSTER = "jpsi"
 # The options of sbatch that this module carries out, or that change nothing about a job
 _OWN_OPTIONS = frozenset(
-    {"array", "chdir", "comment", "dependency", "error", "export", "hold", "input", "job-name"}
-    | {"kill-on-invalid-dep", "no-requeue", "open-mode", "output", "parsable", "quiet", "requeue", "signal"}
-    | {"verbose", "wckey", "wrap"}
+    {"array", "chdir", "comment", "dependency", "error", "export", "get-user-env", "hold", "input"}
+    | {"job-name", "kill-on-invalid-dep", "no-requeue", "open-mode", "output", "parsable", "quiet"}
+    | {"requeue", "signal", "verbose", "wckey", "wrap"}
 )
 # Options about each node of a job
 _OF_A_NODE = frozenset({"gpus-per-node", "gres", "mem", "ntasks-per-node"})
@@ -146,6 +146,8 @@ def _lost_options(request: Request) -> Iterator[str]:
     exported = options.get("export", "ALL").split(",")
     if "NIL" in exported:
         yield "--export=NIL cannot be kept: a job has the variables of Slurm"
+    if "get-user-env" in options and "ALL" not in exported:
+        yield "--get-user-env cannot be kept: a job has no variables but those that --export names"
     wrong = options.get("open-mode", "truncate") not in {"append", "truncate"}
     if wrong:
         yield f"--open-mode={options['open-mode']} cannot be kept: it is append or truncate"
