@@ -196,7 +196,7 @@ def _job_cells(row: Row, native_id: str | None, now: datetime) -> dict[str, str]
         "CODE": "" if status.exit_code is None else str(status.exit_code),
         "AGE": format_age(now - job.created),
         "RAN": _format_runtime(row, now),
-        "NOTE": note(row),
+        "NOTE": note(row) or (f"in the allocation of {job.allocation[:8]}" if job.allocation else ""),
     }
 
 

@@ -94,8 +94,13 @@ class ListView:
     sort: str | None = None
     #: The number of rows, the last ones; None is no limit.
     limit: int | None = None
-    #: True if each job of an array has a row of its own.
+    #: True if each job of an array has a row of its own, and each job in the allocation of another.
     has_members: bool = True
+
+    def unfolded(self, jobs: Sequence[StoredJob]) -> Sequence[StoredJob]:
+        """Return the jobs that do not run in the allocation of another one of them."""
+        ids = set() if self.has_members else {job.id for job in jobs}
+        return [job for job in jobs if job.allocation not in ids]
 
     def ordered(self, jobs: Sequence[StoredJob]) -> Sequence[StoredJob]:
         """Return the jobs in this order."""
@@ -180,6 +185,9 @@ def _list(
     ):
         messages.error(f"there are no jobs of {job_filter.executor!r}, however long ago")
     elif not only_ids and not as_json:
+        folded = len(found) - len(view.unfolded(found))
+        if folded:
+            messages.write(f"jpsi: {folded} more run in the allocations of these: --members shows them\n")
         _report_hidden_jobs(job_filter, len(jobs) - len(found))
     return 0
 
@@ -196,7 +204,7 @@ def _rows(
     view: ListView,
 ) -> Sequence[Row]:
     ids = short_ids({job.id for job in jobs} | {job.array_id for job in jobs if job.array_id is not None})
-    ordered = view.ordered(found)
+    ordered = view.ordered(view.unfolded(found))
     rows = [Row(job, best_status(job, statuses.get(job.id)), ids[job.id]) for job in ordered]
     return view.cut(rows if view.has_members else job_table.fold_arrays(rows, ids))
 
