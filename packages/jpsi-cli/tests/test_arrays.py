@@ -395,6 +395,17 @@ def test_a_held_array_of_a_batch_system_is_released_by_its_own_id(slurm: Run) ->
     assert f"jpsi release {array}\n" in slurm("explain", array).stdout.decode()
 
 
+def test_a_job_that_starts_by_its_release_was_released(slurm: Run, fake: FakeScheduler) -> None:
+    job = printed(slurm("submit", "--hold", "--", "sleep", "100"))
+    free_slots(fake)
+
+    released, again = slurm("release", job), slurm("release", job)
+    slurm("cancel", job)
+
+    assert (released.returncode, released.stderr) == (0, b"")
+    assert b"runs already; there is nothing to release" in again.stderr
+
+
 def test_a_hold_of_an_array_that_runs_in_part_says_what_was_held(slurm: Run, fake: FakeScheduler) -> None:
     fake.slots = 8
     array = printed(slurm("submit", "--array", "1-6%2", "--", "sleep", "100"))

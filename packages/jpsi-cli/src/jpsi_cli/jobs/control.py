@@ -103,8 +103,9 @@ def release(*, jobs: Sequence[str]) -> int:
 
 
 def _release(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
+    info = executor.info(job)
     executor.release(job)
-    if job.status.state is jpsi.JobState.ACTIVE:
+    if info is not None and info.state is jpsi.JobState.ACTIVE:
         messages.error(f"job {job.id} runs already; there is nothing to release")
 
 
