@@ -180,16 +180,21 @@ def _list(
         rows = _rows(found, jobs, statuses, view)
         table = job_table.render_lines(rows, terminal.width(), now, terminal.choose_paint())
         messages.show("".join(f"{line}\n" for line in table))
+        if not view.has_members:
+            _report_folded_jobs(rows, found)
     if job_filter.executor is not None and not any(
         map(job_filter.matches_origin, {it.origin for it in jobs})
     ):
         messages.error(f"there are no jobs of {job_filter.executor!r}, however long ago")
     elif not only_ids and not as_json:
-        folded = len(found) - len(view.unfolded(found))
-        if folded:
-            messages.write(f"jpsi: {folded} more run in the allocations of these: --members shows them\n")
         _report_hidden_jobs(job_filter, len(jobs) - len(found))
     return 0
+
+
+def _report_folded_jobs(rows: Sequence[Row], found: Sequence[StoredJob]) -> None:
+    ids = {row.job.id for row in rows}
+    if count := sum(job.allocation in ids for job in found):
+        messages.write(f"jpsi: {count} more run in the allocations of these: --members shows them\n")
 
 
 def _report_hidden_jobs(job_filter: JobFilter, count: int) -> None:
