@@ -35,7 +35,7 @@ def programs(tmp_path: Path) -> Iterator[PbsPrograms]:
     yield programs
     left = [job.native_id for job in programs.queue.jobs if not job.state.final]
     if left:
-        programs.run("qdel", *left)
+        programs.call("qdel", *left)
     programs.wait()
     programs.queue.close()
 

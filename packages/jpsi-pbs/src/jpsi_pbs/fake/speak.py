@@ -166,10 +166,11 @@ def _make_job(  # noqa: PLR0913, PLR0917  the parts of a job
     stdout = streams["e" if joined == "eo" else "o"]
     stderr = streams["o" if joined == "oe" else "e"]
     submitted = _variables(options, call, jobs)
-    cores = str(components(draft.resources)[0].cpu_cores_per_process or 1)
+    chunk = components(draft.resources)[0]
+    cores = chunk.cpu_cores_per_process or 1
     environment = {
-        "NCPUS": cores,
-        "OMP_NUM_THREADS": cores,
+        "NCPUS": str(cores * (chunk.processes_per_node or 1)),
+        "OMP_NUM_THREADS": str(cores),
         **submitted,
         "ENVIRONMENT": "BATCH",
         "PBS_ENVIRONMENT": "PBS_BATCH",

@@ -239,16 +239,18 @@ def dependency_check(
     """
 
     def blocking_reason() -> str | None:
-        known: dict[str, dict[str, FakeState]] = {}
+        states: dict[str, dict[str, FakeState]] = {other: {} for _, other in dependencies}
+        # there may be many jobs
         for job in (*scheduler.listed(), *scheduler.accounted()):
-            for name in {job.native_id, job.number}:
-                known.setdefault(name, {})[job.native_id] = job.state
-        found = [(kind, other, [*known.get(other, {}).values()]) for kind, other in dependencies]
-        for kind, other, states in found:
-            if not states or any(state.meets(_KINDS[kind]) is False for state in states):
+            for name in (job.native_id, job.array):
+                if name in states:
+                    states[name][job.native_id] = job.state
+        for kind, other in dependencies:
+            results = [state.meets(_KINDS[kind]) for state in states[other].values()]
+            if not results or False in results:
                 scheduler.cancel(native_id)
                 return NEVER + other
-        return None if all(state.final for *_, states in found for state in states) else WAITS
+        return None if all(state.final for it in states.values() for state in it.values()) else WAITS
 
     return blocking_reason if dependencies else None
 
