@@ -76,6 +76,11 @@ class Retry:
             duration=None if duration is None else float(duration),
         )
 
+    @property
+    def is_growing(self) -> bool:
+        """True if the next attempt requests more than the last one."""
+        return self.memory is not None or self.duration is not None
+
     def grown(self, spec: JobSpec, *, has_begun: bool = True) -> JobSpec:
         """Return the spec of the next attempt, given that of the last one, and whether any has begun."""
         resources, attributes = spec.resources, spec.attributes
