@@ -330,7 +330,7 @@ def _e2e_of_path(
         session.skip(why)
     _install(session, name, *others, *nox.project.dependency_groups(PACKAGES[name].settings, "test"))
     session.run(
-        *("pytest", "-q", "-rfEs", f"{PACKAGES[name].path}/{tests}", *_time_limit(session), *session.posargs),
+        *("pytest", "-q", "-rsfE", f"{PACKAGES[name].path}/{tests}", *_time_limit(session), *session.posargs),
         env=_private_homes(session),
     )
 
@@ -405,7 +405,7 @@ def _as_ordinary_user(
             *("runuser", "-u", CI_USER, "--", "env", "-i", "--default-signal"),
             *(f"HOME=/home/{CI_USER}", f"USER={CI_USER}", "LANG=C.UTF-8"),
             *("PATH=/usr/local/bin:/usr/bin:/bin", *variables),
-            *(python, "-m", "pytest", "-q", "-rfEs", "-p", "no:cacheprovider"),
+            *(python, "-m", "pytest", "-q", "-rsfE", "-p", "no:cacheprovider"),
             *("-o", "faulthandler_timeout=0"),
             # shows which tests are too slow for the short form
             *("--durations=10", "--durations-min=10"),

@@ -213,6 +213,11 @@ class Work:
         """Return the number of jobs that were submitted since."""
         return 0 if self.fake is None else len(self.fake.jobs)
 
+    @property
+    def intents(self) -> set[Path]:
+        """Return the intents of attempts; whoever submits a job writes one first."""
+        return set(self.root.glob("jobs/*/intent.*"))
+
 
 @pytest.fixture(params=["toy", "local"])
 def work(
@@ -235,12 +240,14 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def recover_without_rerun(work: Work, caplog: pytest.LogCaptureFixture, job_id: str = "a1") -> list[jpsi.Job]:
     """Recover the jobs as programs do, and assert that no damaged job is new or runs again."""
+    intents = work.intents
     with work.executor() as executor:
         jobs = list(executor.recover())
         for job in jobs:
             if job.status.state is JobState.NEW:
                 executor.submit(job)
         assert work.submitted == 0
+        assert work.intents <= intents
         assert [job.status.state for job in jobs if job.status.state is JobState.NEW] == []
         for job in jobs:
             assert job.wait(PATIENCE) is not None, job
@@ -371,6 +378,23 @@ def test_an_attempt_without_intent_is_found_by_its_markers(
     if left == ["exit.run.3"]:
         assert after.status.exit_code == 3
         assert is_moved or jobs["a1"].status.exit_code == 3
+
+
+def test_such_an_attempt_is_also_found_by_its_id(work: Work) -> None:
+    work.add("a1", NATIVE[work.name][0], attempt=1)
+    without_native_id(work.folder("a1"))
+    for name in ("start.1.0", "stdout"):
+        (work.folder("a1") / name).unlink(missing_ok=True)
+    (work.folder("a1") / "claim.1").write_text("revoked")
+    Path(work.spool.events, "a1.2.exit.run.3").touch()
+
+    with work.executor() as executor:
+        (job,) = executor.recall(["a1"])
+
+        assert job.status.state is not JobState.NEW
+        status = job.wait(PATIENCE)
+        assert status is not None
+        assert status.exit_code == 3
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"id": "a1"'], ids=repr)

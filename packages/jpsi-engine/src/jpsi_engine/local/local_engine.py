@@ -331,10 +331,14 @@ class LocalEngine(Engine):
         with host.convert_os_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
             job_ids = self._spool.job_ids()
+            # no client has seen their end yet
+            unseen = self._spool.take_markers_of_lost_attempts(job_ids)
 
         def is_settled(job_id: str) -> bool:
             # what this process submits again is no job of an earlier one
-            return job_id in self._retry_loop or self._spool.is_final(job_id, has_exit_marker)
+            return job_id in self._retry_loop or (
+                job_id not in unseen and self._spool.is_final(job_id, has_exit_marker)
+            )
 
         return self._recover_jobs(job_ids, is_settled)
 
@@ -342,6 +346,7 @@ class LocalEngine(Engine):
         """Find single jobs on disk; see `jpsi.plugin.engine.Engine`."""
         with host.convert_os_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
+            self._spool.take_markers_of_lost_attempts(job_ids)
         return self._recover_jobs(job_ids, is_settled=lambda _: False)
 
     def _has_job(self, job_id: str) -> bool:

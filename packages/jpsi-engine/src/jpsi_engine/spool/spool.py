@@ -557,6 +557,21 @@ class Spool:
             enter(marker.job_id)
         return self._move(marker, name)
 
+    def take_markers_of_lost_attempts(self, job_ids: Collection[str]) -> frozenset[str]:
+        """Move the markers of attempts whose other files are lost into their jobs' folders.
+
+        Whoever recovers jobs does so first, as such an attempt has run, and would be made again otherwise.
+        Returns the jobs that have such markers.
+        """
+        last: dict[str, int] = {}
+        found = set()
+        for marker in self.new_markers(frozenset(job_ids)):
+            if marker.job_id not in last:
+                last[marker.job_id] = self.last_attempt(marker.job_id)
+            if marker.attempt > last[marker.job_id] and self.consume(marker):
+                found.add(marker.job_id)
+        return frozenset(found)
+
     def _move(self, marker: Marker, name: str) -> bool:
         folder = self.folder(marker.job_id)
         try:

@@ -82,7 +82,7 @@ class Recovery:
         mirror_error = self._import_other_jobs()
         with convert_os_errors(self._unreadable):
             job_ids = self._spool.job_ids()
-            unseen = self._take_markers_of_lost_attempts(job_ids)
+            unseen = self._spool.take_markers_of_lost_attempts(job_ids)
         intents = self._open_intents(job_ids, unseen)
         unnamed = [it.job_id for it in intents if self._native_ids.for_intent(it) is None]
         if unnamed and self._run_host.refresh([f"jobs/{job_id}" for job_id in unnamed]):
@@ -109,7 +109,9 @@ class Recovery:
     def recall(self, job_ids: Collection[str]) -> list[Recovered]:
         """Find jobs on disk; see `jpsi.plugin.engine.Engine`."""
         with convert_os_errors(self._unreadable):
-            intents = find_intents(self._spool, [it for it in job_ids if not self._is_followed(it)])
+            unknown = [it for it in job_ids if not self._is_followed(it)]
+            self._spool.take_markers_of_lost_attempts(unknown)
+            intents = find_intents(self._spool, unknown)
             found = [self._without_revoked(it) for it in self._find(intents)]
         readable = list(self._decode(found))
         self._register(intent for intent, _ in readable)
@@ -154,17 +156,6 @@ class Recovery:
         except JpsiError as e:
             return e
         return None
-
-    def _take_markers_of_lost_attempts(self, job_ids: Collection[str]) -> frozenset[str]:
-        """Move markers of attempts without other files to their jobs' folders; return the job ids."""
-        last: dict[str, int] = {}
-        found = set()
-        for marker in self._spool.new_markers(frozenset(job_ids)):
-            if marker.job_id not in last:
-                last[marker.job_id] = self._spool.last_attempt(marker.job_id)
-            if marker.attempt > last[marker.job_id] and self._spool.consume(marker):
-                found.add(marker.job_id)
-        return frozenset(found)
 
     # --------------------------------------------------------------------------- what is not followed yet
 
