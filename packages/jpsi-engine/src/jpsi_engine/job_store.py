@@ -405,20 +405,10 @@ class StoredJob:
     def accounted(self) -> Mapping[str, float] | None:
         """The figures that `account` has learnt, by their names in `metadata`; None if it has learnt none."""
         try:
-            found = json.loads(self._accounting.read_text(encoding="ascii"))
+            found = json.loads(_accounting_file(self).read_text(encoding="ascii"))
             return {name: found[name] for name in FIGURES if isinstance(found.get(name), int | float)}
         except (OSError, *DAMAGE):
             return None
-
-    def record_accounting(self, figures: Mapping[str, float]) -> None:
-        """Write what the accounting says that the job has used; for `account`."""
-        # the folder of a job may have been removed, or be another user's
-        with contextlib.suppress(OSError):
-            write_once(str(self._accounting), json.dumps(dict(figures)).encode("ascii"))
-
-    @property
-    def _accounting(self) -> Path:
-        return self.folder / f"used.{self.attempt}.json"
 
     @property
     def directory(self) -> Path:
@@ -610,9 +600,16 @@ def account(found: Iterable[StoredJob]) -> Mapping[str, Mapping[str, float] | Jp
         results |= figures
         for job in jobs:
             # the accounting may measure later
-            if figures.get(job.id):
-                job.record_accounting(figures[job.id])
+            if found_figures := figures.get(job.id):
+                content = json.dumps(dict(found_figures)).encode("ascii")
+                # its folder may have been removed, or be another user's
+                with contextlib.suppress(OSError):
+                    write_once(str(_accounting_file(job)), content)
     return results
+
+
+def _accounting_file(job: StoredJob) -> Path:
+    return job.folder / f"used.{job.attempt}.json"
 
 
 def _query_origin(origin: Origin, jobs: Sequence[StoredJob]) -> Mapping[str, ShownJob | JpsiError | None]:
