@@ -9,11 +9,12 @@ from datetime import timedelta
 
 import pytest
 
-from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1
+from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1, SubmitException
 from jpsi_cli import stored_jobs as stored_jobs_package
 from jpsi_cli.jobs.usage import describe_memory
-from jpsi_cli.stored_jobs import Amount, Usage, read_usage
+from jpsi_cli.stored_jobs import Amount, Usage, complete_usages, read_usage
 from jpsi_cli.submission.job_spec import make_specs
+from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 from jpsi_engine.spool import encode_status
 from stored_jobs import THEN, active_marker, stored_job
@@ -123,6 +124,21 @@ def test_a_job_that_ran_out_of_memory_needs_more(measured: str) -> None:
     assert usage.suggested_memory == 1229 << 20
     assert usage.memory.is_better(1229 << 20)
     assert usage.suggested_time is None
+
+
+def test_figures_of_the_accounting_complete_those_of_the_job(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ends = JobStatus(JobState.COMPLETED, time=THEN + timedelta(seconds=60), metadata={"used.cpu": 6.0})
+    jobs = [stored_job(name, markers=[active_marker(name, 0)], final=encode_status(ends)) for name in "abc"]
+    answers = {"a": {"used.memory": _GIB, "used.cpu": 9.0}, "c": SubmitException("sacct: no answer")}
+    monkeypatch.setattr(job_store, "account", lambda _: answers)
+
+    usages = complete_usages(jobs)
+
+    assert [(it.memory.used, it.cpu) for it in usages] == [(_GIB, 9.0), (None, 6.0), (None, 6.0)]
+    told = capfd.readouterr().err
+    assert "what its jobs have used cannot be asked for now: sacct: no answer" in told
 
 
 def test_memory_is_described_if_both_numbers_are_known() -> None:

@@ -73,6 +73,23 @@ def test_dependents_of_a_failure_never_run_and_report_it(
     assert {line.split()[1] for line in log()} == {"mend", "other"}
 
 
+@pytest.mark.parametrize("system", ["local", "slurm"], indirect=True)
+def test_dependents_wait_for_the_last_attempt_of_a_job(
+    system: str, tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    text = (
+        f"{HEAD}- {{name: first, command: 'mkdir tried || exit 0; exit 7', resources: r,"
+        f" attributes: {{cwd: '{tmp_path}', retry: {{'7': 1}}}}}}\n"
+        "- {name: then, command: spack, resources: r, depends_on: [first]}\n"
+    )
+
+    journal = drive_run(text, system, tmp_path)
+
+    states = {name: parts[0].state.value for name, parts in journal.parts.items()}
+    assert states == {"first": "COMPLETED", "then": "COMPLETED"}
+    assert [line.split()[1] for line in log() if line.startswith("begin")] == ["then"]
+
+
 @pytest.mark.parametrize("system", ["local", "slurm", "flux"], indirect=True)
 def test_an_entry_that_runs_after_a_failure_waits_for_the_first_failure_only(
     system: str, tmp_path: Path, log: Callable[[], list[str]]

@@ -464,3 +464,13 @@ def test_the_output_of_a_request_is_waited_for(records: Records) -> None:
 
     execution = records.execution(records.request(using.id).execution or "")
     assert content(records, execution.log)["stdout"] == "made\nmade\n"
+
+
+def test_a_job_is_submitted_again_within_its_attempt(records: Records, tmp_path: Path) -> None:
+    script = 'mkdir "$0" || exit 0; exit 7'
+    execution = executed(
+        records, "sh", "-c", script, str(tmp_path / "tried"), placement={"retry": {7: 1}, "qos": None}
+    )
+
+    assert (execution.state, execution.exit_code) == (ExecutionState.COMPLETE, 0)
+    assert [it.number for it in records.attempts(execution.id)] == [1]

@@ -65,6 +65,20 @@ def test_all_problems_are_reported_together() -> None:
             {"command": ["a"], "placement": {"partition": "x"}},
             r"placement\.partition is not a key of a request; known are",
         ),
+        ({"command": ["a"], "placement": {"retyr": {}}}, "did you mean 'retry'"),
+        (
+            {"command": ["a"], "placement": {"retry": {"tmeout": 1}}},
+            r"retry\.tmeout is none of .* mean 'timeout'",
+        ),
+        ({"command": ["a"], "placement": {"warn": ["KILL", 1]}}, "warn must be one of HUP"),
+        ({"command": ["a"], "placement": {"mail": "a b"}}, "mail must be an address"),
+        (
+            {"command": ["a"], "placement": {"memory": 1, "memory_per_cpu": 1}},
+            "is given beside memory; give only",
+        ),
+        ({"command": ["a"], "placement": {"memory_per_gpu": 1}}, "the job has no GPUs"),
+        ({"command": ["a"], "placement": {"container": {}}}, "a request; write container_image"),
+        ({"command": ["a"], "environment_setup": []}, "a request; name a container_image"),
         ({"command": ["a"], "reuse": "maybe"}, "prefer, never, only"),
         ({"command": ["a"], "mounts": {"/a": {"kind": "keep"}}}, "'keep'"),
         ({"command": ["a"], "mounts": {"/a": {"kind": "text", "contents": 1}}}, "contents"),
@@ -157,7 +171,14 @@ REQUEST = {
         "/json": {"kind": "json", "content": [1]},
         "stdout": {"kind": "file", "path": "/in/out"},
     },
-    "placement": {"duration": 3, "custom_attributes": {"slurm.qos": 1}, "memory": 5},
+    "placement": {
+        "duration": 3,
+        "custom_attributes": {"slurm.qos": 1},
+        "memory": 5,
+        "warn": ["USR1", 3],
+        "retry": {"out_of_memory": 1, "grow_memory": [6], "75": 2},
+        "mail": "ann@example.org",
+    },
 }
 
 

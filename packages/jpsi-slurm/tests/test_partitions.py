@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+import jpsi
 from jpsi import SubmitException
 from jpsi.plugin import CommandResult, Queue
 from jpsi_slurm import fake, hooks
@@ -147,3 +149,25 @@ def test_partitions_whose_nodes_have_gpus_and_the_least_number_of_nodes() -> Non
     found = hooks.parse_queues(command_result(text))
 
     assert [(it.has_gpus, it.min_nodes) for it in found] == [(True, 2), (None, None)]
+
+
+def test_memory_grows_up_to_the_limit_of_the_partition(
+    fake_commands: Callable[..., FakeScheduler],
+) -> None:
+    fake_commands("slurm")
+    gigabyte = 2**30
+    spec = jpsi.JobSpec(
+        "/bin/sh",
+        ["-c", "exit 137"],
+        resources=jpsi.ResourceSpecV1(memory=5 * gigabyte),
+        attributes=jpsi.JobAttributes(queue_name="main", retry={137: 3, "grow_memory": 2}),
+    )
+    job = jpsi.Job(spec)
+
+    with jpsi.JobExecutor("slurm") as executor:
+        executor.submit(job)
+        status = job.wait(timedelta(seconds=60))
+
+    assert status is not None
+    assert status.metadata["attempt"] == 2
+    assert "the queue main has 8000M on one node, which it had requested" in str(status.message)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         make_private_directory,
         open_private,
     )
+    from jpsi_engine.job_fields import JOB_ATTRIBUTES, JOB_FIELDS, job_field_problems
     from jpsi_engine.local import LocalEngine
     from jpsi_engine.queue_limits import (
         QUEUE_REASON,
@@ -39,6 +40,7 @@ else:
                 "check_private_directory check_way is_on_network make_directory make_private_directory "
                 "open_private"
             ),
+            ".job_fields": "JOB_ATTRIBUTES JOB_FIELDS job_field_problems",
             ".local": "LocalEngine",
             ".queue_limits": (
                 "QUEUE_REASON Excess describe_never excess_over_queues find_excess reopen_queue"
@@ -47,6 +49,8 @@ else:
     )
 
 __all__ = [
+    "JOB_ATTRIBUTES",
+    "JOB_FIELDS",
     "QUEUE_REASON",
     "BatchEngine",
     "Excess",
@@ -58,6 +62,7 @@ __all__ = [
     "excess_over_queues",
     "find_excess",
     "is_on_network",
+    "job_field_problems",
     "job_store",
     "make_directory",
     "make_private_directory",

@@ -90,6 +90,8 @@ from jpsi_engine.verdict import is_conclusive, is_refused, retry_problems, unver
 log = logging.getLogger(__name__)
 
 _LOCAL_GRACE_SECONDS = 0.5
+# How long the limits of queues count for further attempts of jobs.
+_QUEUES_SECONDS = 60.0
 
 
 class BatchEngine(Engine):
@@ -114,8 +116,11 @@ class BatchEngine(Engine):
             self._backend, self._run_host, self._handoff, self._setup, self._open_dependencies
         )
         self._retry_loop = RetryLoop(
-            self, self._spool, self._setup, self._is_gone, self._renew, self._has_job
+            self, self._spool, self._setup, self._is_gone, self._renew, self._has_job, self._queues
         )
+        self._queues_lock = threading.Lock()
+        self._known_queues: Sequence[Queue] = ()
+        self._queues_until = 0.0
         self._lock = threading.Lock()
         self._native_ids = NativeIds(self._backend, self._spool, self._run_host.refresh)
         self._opened: tuple[JobMonitor, PollLoop] | None = None
@@ -421,6 +426,14 @@ class BatchEngine(Engine):
         custom.pop(self._backend.capabilities.hold_option, None)
         if custom.pop(QUEUE_REASON, None) is not None:
             spec.attributes.queue_name = spec.attributes.AUTO_QUEUE
+
+    def _queues(self) -> Sequence[Queue]:
+        """Return the queues; many jobs that are submitted again at the same time cause one query."""
+        with self._queues_lock:
+            if time.monotonic() >= self._queues_until:
+                self._known_queues = self._backend.queues()
+                self._queues_until = time.monotonic() + _QUEUES_SECONDS
+            return self._known_queues
 
     def _is_gone(self, intent: Intent) -> bool:
         """Return True if the batch system has nothing of an attempt that has ended; otherwise cancel it.

@@ -47,8 +47,15 @@ from jpsi_engine.deferral import (
     hold_deferred,
     read_deferral,
 )
-from jpsi_engine.host import convert_os_errors, hold_lock, is_transient, parse_native_id, read_text
-from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
+from jpsi_engine.host import (
+    convert_os_errors,
+    hold_lock,
+    is_transient,
+    parse_native_id,
+    read_text,
+    write_once,
+)
+from jpsi_engine.shown_jobs import FIGURES, EndedJob, ShownJob, query_shown_jobs, query_usage
 from jpsi_engine.spool import (
     DAMAGE,
     GIVEN_UP_FILE,
@@ -86,6 +93,7 @@ __all__ = [
     "Origin",
     "ShownJob",
     "StoredJob",
+    "account",
     "array_id",
     "array_index",
     "at_a_time",
@@ -401,6 +409,15 @@ class StoredJob:
         return self.origin.path / "jobs" / self.id
 
     @property
+    def accounted(self) -> Mapping[str, float] | None:
+        """The figures that `account` has learnt, by their names in `metadata`; None if it has learnt none."""
+        try:
+            found = json.loads(_accounting_file(self).read_text(encoding="ascii"))
+            return {name: found[name] for name in FIGURES if isinstance(found.get(name), int | float)}
+        except (OSError, *DAMAGE):
+            return None
+
+    @property
     def directory(self) -> Path:
         """The directory in which the job runs."""
         return Path(self._directory)
@@ -560,6 +577,46 @@ def shown(found: Iterable[StoredJob]) -> Mapping[str, ShownJob | JpsiError | Non
         except JpsiError as e:
             results |= {job.id: e for job in origin_jobs}
     return results
+
+
+def account(found: Iterable[StoredJob]) -> Mapping[str, Mapping[str, float] | JpsiError]:
+    """Ask the accounting of batch systems what jobs have used, where that is not known; record the answers.
+
+    Of a job that has left its own exit code nothing was asked before: how it ended was certain. Each batch
+    system gets one query for all jobs, and none for those of which it has told something before.
+
+    Returns:
+        By job id: the figures as in `StoredJob.accounted`; or the error that prevented an answer. A job of
+        which the accounting does not say that it has ended is left out.
+    """
+    by_origin: dict[Origin, list[StoredJob]] = {}
+    for job in found:
+        known = {*job.status.metadata, *(job.accounted or ())}
+        is_known = "used.cpu" in known and known.intersection(FIGURES[1:])
+        if job.status.final and job.tag and job.native_id and job.accounted is None and not is_known:
+            by_origin.setdefault(job.origin, []).append(job)
+    results: dict[str, Mapping[str, float] | JpsiError] = {}
+    for origin, jobs in by_origin.items():
+        wanted = {it.id: EndedJob(it.native_id or "", it.tag, it.started) for it in jobs}
+        try:
+            with origin.open() as executor:
+                figures = query_usage(executor.system, wanted) or {}
+        except JpsiError as e:
+            results |= {job.id: e for job in jobs}
+            continue
+        results |= figures
+        for job in jobs:
+            # the accounting may measure later
+            if found_figures := figures.get(job.id):
+                content = json.dumps(dict(found_figures)).encode("ascii")
+                # its folder may have been removed, or be another user's
+                with contextlib.suppress(OSError):
+                    write_once(str(_accounting_file(job)), content)
+    return results
+
+
+def _accounting_file(job: StoredJob) -> Path:
+    return job.folder / f"used.{job.attempt}.json"
 
 
 def _query_origin(origin: Origin, jobs: Sequence[StoredJob]) -> Mapping[str, ShownJob | JpsiError | None]:

@@ -120,6 +120,39 @@ def choose_queue(
     return best.name, "; ".join([why, *others, *words]) if len(queues) > 1 else "it is the only queue"
 
 
+def within_queue(
+    grown: jpsi.JobSpec, requested: jpsi.JobSpec, queues: Callable[[], Sequence[jpsi.Queue]]
+) -> tuple[jpsi.JobSpec, str]:
+    """Return the spec of another attempt, with no more than the queue allows that the job names.
+
+    If that is no more than the attempt before has requested, a clause says so; it is empty otherwise. Limits
+    that are not known, or that options of the batch system may lift, are none, as those of a queue that jpsi
+    chooses.
+
+    Args:
+        grown: the spec with more memory or time.
+        requested: the spec of the attempt before.
+        queues: returns the queues; it is called if the job names one.
+    """
+    attributes, resources = grown.attributes, grown.resources
+    is_chosen = QUEUE_REASON in (attributes.custom_attributes or ())
+    named = None if is_chosen or _may_lift_limits(attributes) else attributes.queue_name
+    queue = next((it for it in (queues() if named else ()) if it.name == named), None)
+    if queue is None:
+        return grown, ""
+    for limit in (it for it in _REQUESTS if it.name in {"memory", "time"} and it.is_outside(grown, queue)):
+        if isinstance(resources, jpsi.ResourceSpecV1) and limit.name == "memory":
+            nodes = _most_nodes(resources) if limit.of_queue is _node_memory else 1
+            resources = attrs.evolve(resources, memory=nodes * limit.of_queue(queue))
+        elif limit.name == "time":
+            attributes = attrs.evolve(attributes, duration=limit.of_queue(queue))
+        bounded = attrs.evolve(grown, resources=resources, attributes=attributes)
+        if limit.of_job(bounded) <= limit.of_job(requested):
+            return grown, f"the queue {queue.name} has {limit.describe_limit(queue)}, which it had requested"
+        grown = bounded
+    return grown, ""
+
+
 def reopen_queue(spec: jpsi.JobSpec) -> jpsi.JobSpec:
     """Return the spec of a stored job for another submission: a queue that jpsi chose is chosen again."""
     custom = dict(spec.attributes.custom_attributes or {})
@@ -143,13 +176,17 @@ def excess_over_queues(spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue]) -> list
     any if the job has options of the batch system, which may lift them.
     """
     attributes = spec.attributes
-    options = [it for it in attributes.custom_attributes or () if not it.startswith(_OWN_ATTRIBUTES)]
-    if options or attributes.reservation_id:
+    if _may_lift_limits(attributes):
         return []
     named = [it for it in queues if attributes.queue_name in {None, it.name}]
     if not named:
         return []
     return [problem for it in _REQUESTS for problem in it.excess(spec, named)]
+
+
+def _may_lift_limits(attributes: jpsi.JobAttributes) -> bool:
+    options = [it for it in attributes.custom_attributes or () if not it.startswith(_OWN_ATTRIBUTES)]
+    return bool(options or attributes.reservation_id)
 
 
 @attrs.frozen(slots=True)
@@ -257,6 +294,10 @@ def _format_memory(size: int) -> str:
     return f"{count}P"
 
 
+def _node_memory(queue: jpsi.Queue) -> int | None:
+    return queue.node_memory
+
+
 def _cores_in_all(queue: jpsi.Queue) -> int | None:
     nodes = _min_known(queue.nodes, queue.max_nodes)
     return None if nodes is None or queue.node_cores is None else nodes * queue.node_cores
@@ -275,7 +316,7 @@ _REQUESTS = (
     _Request("nodes", "{} nodes", _requested_nodes, lambda it: _min_known(it.nodes, it.max_nodes)),
     _Request("cores", "{} cores on one node", _requested_cores, lambda it: it.node_cores),
     _Request("processes", "{} cores in all", _requested_cores_in_all, _cores_in_all),
-    _Request("memory", "{} on one node", _requested_memory, lambda it: it.node_memory, _format_memory),
+    _Request("memory", "{} on one node", _requested_memory, _node_memory, _format_memory),
     _Request("cores", "{} cores in all", _largest(_cores_of), lambda it: it.max_cores),
     _Request("memory", "{} in all", _largest(_memory_of), lambda it: it.max_memory, _format_memory),
     _Request("time", "{}", lambda it: it.attributes.duration, _max_walltime, _format_time),

@@ -1,6 +1,7 @@
-"""Queries jobs as the queue of their batch system shows them now, for people.
+"""Queries jobs as the queue of their batch system shows them now, and what they used, for people.
 
-`job_store.shown` calls it for `jpsi doctor` and the like. No status of a job depends on it.
+`job_store.shown` calls it for `jpsi doctor` and the like, `job_store.account` for `jpsi usage`. No status of
+a job depends on it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ import attrs
 
 # Listing jobs imports this module, and needs none of the hooks.
 if TYPE_CHECKING:
-    from jpsi import System
-    from jpsi.plugin import Site
+    from datetime import datetime
 
+    from jpsi import System
+    from jpsi.plugin import Observation, Site
+
+#: The names of the figures about use in the metadata of a status.
+FIGURES = ("used.cpu", "used.memory", "used.process_memory")
 # The number of jobs in one command if the plugin sets no limit
 _JOBS = 200
 
@@ -68,6 +73,75 @@ def query_shown_jobs(system: System, wanted: Mapping[str, tuple[str, str | None]
                     native_id=native_id, native_state=it.native_state, cancel_command=text
                 )
     return found
+
+
+@attrs.frozen(slots=True)
+class EndedJob:
+    """A job that has ended, for a query of the accounting."""
+
+    native_id: str
+    tag: str | None
+    #: When it began, by its own marker; None if there is none.
+    began: datetime | None
+
+
+def query_usage(system: System, wanted: Mapping[str, EndedJob]) -> Mapping[str, Mapping[str, float]] | None:
+    """Return what the accounting says that jobs have used, by their ids; None if there is no accounting.
+
+    A job of which it does not say yet that it has ended is left out, and one whose native id belongs to
+    another job by now.
+
+    Raises:
+        SubmitException: the batch system does not answer.
+        TransportError: the command could not be run.
+    """
+    from jpsi.plugin import NotOffered, TransportError  # noqa: PLC0415
+    from jpsi_engine.verdict import Owner, owner_of  # noqa: PLC0415
+
+    hooks, site = system.hooks, _probed(system)
+    offered = hooks.capabilities(site=site)
+    native_ids = list(dict.fromkeys(it.native_id for it in wanted.values()))
+    arrays = hooks.arrays_of(native_ids=native_ids, site=site) if offered.arrays is not None else {}
+    members: dict[str, list[str]] = {}
+    for native_id in native_ids:
+        members.setdefault(arrays.get(native_id, native_id), []).append(native_id)
+    size, names = offered.ids_per_accounting or offered.ids_per_query or _JOBS, list(members)
+    seen: dict[str, Observation] = {}
+    for some in (names[begin : begin + size] for begin in range(0, len(names), size)):
+        command = hooks.query_finished(native_ids=some, site=site)
+        if isinstance(command, NotOffered):
+            return None
+        try:
+            result = system.query(command)
+        except TransportError as e:
+            if e.transient or e.may_have_run:
+                raise
+            # there is no such command
+            return None
+        asked = [it for name in some for it in members[name]]
+        records = hooks.parse_finished(result=result, native_ids=asked, site=site)
+        if isinstance(records, NotOffered):
+            return None
+        seen |= records
+    return {
+        job_id: {name: it for name in FIGURES if (it := record.details.get(name))}
+        for job_id, job in wanted.items()
+        if (record := seen.get(job.native_id)) is not None
+        and record.exists
+        and record.final
+        and owner_of(record, job.tag, began=job.began) is not Owner.FOREIGN
+    }
+
+
+def _probed(system: System) -> Site:
+    """Return the site with what its probe finds, such as what the accounting measures."""
+    from jpsi.plugin import NotOffered  # noqa: PLC0415
+
+    hooks, site = system.hooks, system.site()
+    command = hooks.probe(site=site)
+    if site.offers or isinstance(command, NotOffered):
+        return site
+    return attrs.evolve(site, offers=hooks.parse_probe(result=system.query(command), site=site))
 
 
 def _find(system: System, tags: Sequence[str], site: Site) -> Mapping[str, str]:

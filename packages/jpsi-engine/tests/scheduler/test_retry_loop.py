@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import os
+import threading
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import attrs
 import pytest
 
-from jpsi import InvalidJobException, JobSpec, JobState, JobStatus, SubmitException
+from jpsi import (
+    InvalidJobException,
+    JobAttributes,
+    JobSpec,
+    JobState,
+    JobStatus,
+    Queue,
+    ResourceSpecV1,
+    SubmitException,
+)
 from jpsi.plugin.engine import Engine, EngineSetup, Recovered, serialization
+from jpsi_engine import QUEUE_REASON
 from jpsi_engine.scheduler.retry_loop import RetryLoop
 from jpsi_engine.scheduler.submit_queue import SubmissionCancelled, not_admitted_error
 from jpsi_engine.spool import RETRY_KEY, Spool, encode_status
 from jpsi_engine.verdict import CANCEL, Retry, Stop
+from jpsi_testing.waiting import eventually
 
 JOB = "a1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,6 +40,9 @@ INTENT = {
     "directory": "/tmp",
     "spec": serialization.encode(JobSpec("/bin/true")),
 }
+
+
+QUEUE = Queue(name="long", native_state="up", node_memory=3 * 2**30, max_walltime=timedelta(hours=3))
 
 
 @attrs.define(eq=False)
@@ -43,6 +59,9 @@ class Client:
     #: Acts when the engine is to follow the attempt.
     tracks: Callable[[], object] = lambda: None
     refuses: Sequence[str] = ()
+    queues: Sequence[Queue] = ()
+    #: The specs of the attempts that it made.
+    specs: list[JobSpec] = attrs.field(factory=list)
     published: list[JobStatus] = attrs.field(factory=list)
     #: The attempt that the engine follows.
     followed: int | None = None
@@ -55,6 +74,7 @@ class Client:
             self.spool,
             cast("EngineSetup", self),
             has_job=lambda _: self.followed is not None,
+            queues=lambda: self.queues,
         )
 
     def step(self) -> bool:
@@ -71,6 +91,7 @@ class Client:
     def resubmission(self, _: str, attempt: int, spec: JobSpec) -> int:
         assert spec.executable == "/bin/true"
         self.checks(attempt)
+        self.specs.append(spec)
         return attempt
 
     # ----------------------------------------------------------------------------------- the engine
@@ -263,7 +284,8 @@ def test_a_job_that_cannot_run_at_present_is_submitted_later(spool: Spool, refus
     client.checks = lambda _: None
     assert client.step()
     assert client.followed == (None if refuses else 2)
-    assert [it.state for it in client.published] == ([JobState.FAILED] if refuses else [JobState.QUEUED])
+    # `track` of the engine publishes the state that the job had reached
+    assert [it.state for it in client.published] == ([JobState.FAILED] if refuses else [])
 
 
 CANCELLED = Stop(CANCEL, NOW).content
@@ -295,7 +317,7 @@ def test_a_cancel_reaches_an_attempt_that_was_made_while_it_was_recorded(
 ) -> None:
     client = Client(spool)
     # no thread
-    client.loop._is_running = True
+    client.loop._threads = 99
     client.loop.add(JOB, {})
     record = spool.cancel_retry
 
@@ -354,13 +376,129 @@ def test_an_attempt_that_could_not_be_followed_at_once_is_followed_later(spool: 
 
 def test_a_forked_child_submits_no_jobs_of_its_parent(spool: Spool) -> None:
     client = Client(spool)
-    # as if its thread ran
-    client.loop._is_running = True
+    # as if its threads ran
+    client.loop._threads = 99
     client.loop.add(JOB, {})
 
     pid = os.fork()
     if pid == 0:
-        os._exit(JOB in client.loop or client.loop._is_running)
+        os._exit(JOB in client.loop or client.loop._threads > 0)
 
     assert os.waitpid(pid, 0)[1] == 0
     assert JOB in client.loop
+
+
+def grow(spool: Spool, attributes: JobAttributes, memory: int, **grown: float) -> None:
+    """Let the first attempt have requested this, and the record of its end ask for that."""
+    spec = JobSpec("/bin/true", resources=ResourceSpecV1(memory=memory), attributes=attributes)
+    intent = Path(spool.folder(JOB), "intent.1.json")
+    first, *rest = intent.read_text().splitlines()
+    content = {**json.loads(first), "spec": serialization.encode(spec)}
+    intent.write_text("\n".join([json.dumps(content), *rest]))
+    final = Path(spool.folder(JOB), "final.1.json")
+    content = json.loads(final.read_text())
+    content[RETRY_KEY] |= {name.removeprefix("to_"): it for name, it in grown.items()}
+    final.write_text(json.dumps(content))
+
+
+def test_what_grows_is_bounded_by_the_queue_that_the_job_names(spool: Spool) -> None:
+    attributes = JobAttributes(queue_name="long", duration=timedelta(hours=2))
+    grow(spool, attributes, 2 * 2**30, to_memory=4 * 2**30, to_duration=4 * 3600)
+    client = Client(spool, queues=[attrs.evolve(QUEUE, name="short", node_memory=1), QUEUE])
+
+    assert client.step()
+
+    (spec,) = client.specs
+    assert isinstance(spec.resources, ResourceSpecV1)
+    assert (spec.resources.memory, spec.attributes.duration) == (3 * 2**30, timedelta(hours=3))
+
+
+@pytest.mark.parametrize("requested", [3, 4], ids=["the limit", "over the limit"])
+def test_a_job_that_had_the_most_of_its_queue_ends(spool: Spool, requested: int) -> None:
+    grow(spool, JobAttributes(queue_name="long"), requested * 2**30, to_memory=8 * 2**30)
+    client = Client(spool, queues=[QUEUE])
+    other = Client(spool, queues=[])
+
+    step(client)
+
+    assert client.step()
+    assert other.step()
+    assert (client.specs, other.specs) == ([], [])
+    for it in (*client.published, *other.published):
+        assert (it.state, it.exit_code) == (JobState.FAILED, 75)
+        assert "it could not be submitted again: the queue long has 3G on one node" in str(it.message)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        JobAttributes(),
+        JobAttributes(queue_name="unknown"),
+        JobAttributes(queue_name="long", reservation_id="mine"),
+        JobAttributes(queue_name="long", custom_attributes={"slurm.qos": "big"}),
+        JobAttributes(queue_name="long", custom_attributes={QUEUE_REASON: "it fits"}),
+    ],
+    ids=["no queue", "an unknown queue", "a reservation", "an option", "chosen by jpsi"],
+)
+def test_no_limit_of_a_queue_that_may_not_hold_counts(spool: Spool, attributes: JobAttributes) -> None:
+    grow(spool, attributes, 2**30, to_memory=8 * 2**30)
+    client = Client(spool, queues=[QUEUE])
+
+    assert client.step()
+
+    (spec,) = client.specs
+    assert isinstance(spec.resources, ResourceSpecV1)
+    assert spec.resources.memory == 8 * 2**30
+
+
+def test_queues_are_asked_for_only_if_a_request_grows(spool: Spool) -> None:
+    grow(spool, JobAttributes(queue_name="long"), 2**30)
+    client = Client(spool)
+    asked = list[Sequence[Queue]]()
+
+    def ask() -> Sequence[Queue]:
+        asked.append([QUEUE])
+        return asked[0]
+
+    client.loop.queues = ask
+
+    assert client.step()
+    assert not asked
+
+
+@attrs.define(slots=True, eq=False)
+class SteppingLoop(RetryLoop):
+    """A loop whose steps the test takes."""
+
+    steps: Callable[[str], bool] = lambda _: True
+
+    def _step(self, job_id: str) -> bool:
+        return self.steps(job_id)
+
+
+def test_a_job_that_waits_for_the_batch_system_delays_no_other(spool: Spool) -> None:
+    begun, may_go_on = threading.Event(), threading.Event()
+    done = list[str]()
+
+    def take_step(job_id: str) -> bool:
+        if job_id == "slow":
+            begun.set()
+            assert may_go_on.wait(60)
+        done.append(job_id)
+        return True
+
+    client = cast("Any", Client(spool))
+    loop = SteppingLoop(client, spool, client, steps=take_step)
+    loop.add("slow", {})
+    assert begun.wait(60)
+
+    loop.add("quick", {})
+
+    assert eventually(lambda: done == ["quick"])
+    # a step of a job is over before the next one begins
+    loop.add("slow", {})
+    loop.add("other", {})
+    assert eventually(lambda: done == ["quick", "other"])
+    may_go_on.set()
+    assert eventually(lambda: loop._threads == 0)
+    assert done == ["quick", "other", "slow", "slow"]

@@ -14,10 +14,18 @@ from typing import Any
 import attrs
 import yaml
 
-from jpsi import HeterogeneousResources, InvalidJobException, JobAttributes, JobSpec, ResourceSpecV1
+from jpsi import (
+    HeterogeneousResources,
+    InvalidJobException,
+    JobAttributes,
+    JobSpec,
+    ResourceSpecV1,
+    write_document,
+)
+from jpsi_engine import JOB_FIELDS
 
 from .document import ONE_SLOT, Shape, describe_value
-from .planning import Entry
+from .planning import UNSHARED, Entry
 
 _LABEL = "task"
 _SYSTEM = ("duration", "cwd", "environment")
@@ -25,9 +33,10 @@ _VERTEX = ("type", "count", "with", "label", "exclusive", "unit")
 _REFERENCE = re.compile(r"\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: The fields that a workflow can express.
 _CONVERTED_FIELDS = {
-    *("executable", "arguments", "name", "directory", "environment", "launcher", "resources", "attributes")
+    *("executable", "arguments", "name", "directory", "environment", "launcher", "resources", "attributes"),
+    *JOB_FIELDS,
 }
-_CONVERTED_ATTRIBUTES = {"duration", "custom_attributes", "user"}
+_CONVERTED_ATTRIBUTES = {"duration", "custom_attributes", "user", *JOB_FIELDS}
 #: Fields without a meaning of their own if the field that they belong to is not set.
 _IGNORED_FIELDS = {"cleanup_flags"}
 
@@ -161,6 +170,7 @@ def _find_lost_parts(entry: Entry) -> Iterator[str]:
     yield from (f"the variable {name} is not unset" for name in unset)
     yield from (f"its dependency is left out: {it.id} ({it.when})" for it in entry.after)
     yield from (f"the option {name} is left out" for name in (*entry.constraints, *entry.attributes.options))
+    yield from (f"the attribute {name} is left out" for name in entry.attributes.job)
 
 
 def _find_lost_requests(entry: Entry, shape: Shape, replicas: str) -> Iterator[str]:
@@ -210,6 +220,8 @@ def from_job(spec: JobSpec) -> Converted:
     if spec.launcher == "single" and sum(it.computed_process_count for it in requested.values()) > 1:
         if len(requested) > 1:
             lost.append("a group has one kind of slot, and the job has several: nothing runs this as it is")
+        unshared = sorted(UNSHARED.intersection(attributes))
+        lost += [f"attributes.{it} has no place in a group: {attributes.pop(it)}" for it in unshared]
         inner = {**task, "name": f"{name}-once", "local": True}
         found["groups"] = [{"name": name, **needed, "tasks": [inner]}]
     else:
@@ -257,12 +269,17 @@ def _job_attributes(spec: JobSpec, job_attributes: JobAttributes) -> Iterator[tu
     if spec.environment:
         yield "environment", dict(spec.environment)
     yield from (job_attributes.custom_attributes or {}).items()
+    system = json.loads(write_document(spec, as_json=True))["attributes"]["system"]
+    yield from ((name, it) for name, it in system.get("jpsi", {}).items() if name in JOB_FIELDS)
 
 
 def _job_resource(requested: ResourceSpecV1, lost: list[str]) -> dict[str, Any]:
     inside: list[dict[str, Any]] = [{"type": "core", "count": requested.cpu_cores_per_process or 1}]
     if requested.gpu_cores_per_process:
         inside.append({"type": "gpu", "count": requested.gpu_cores_per_process})
+    for vertex, size in zip(inside, (requested.memory_per_cpu, requested.memory_per_gpu), strict=False):
+        if size is not None:
+            vertex["with"] = [{"type": "memory", "size": size}]
     has_nodes = requested.node_count is not None or requested.processes_per_node is not None
     nodes, each = requested.computed_node_count, requested.computed_processes_per_node
     processes = requested.computed_process_count

@@ -10,7 +10,7 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..output import align, format_about, format_size, quantities
-from ..stored_jobs import Amount, Usage, listed_jobs, read_usage, select_jobs, short_ids
+from ..stored_jobs import Amount, Usage, complete_usages, listed_jobs, select_jobs, short_ids
 from .job_table import format_age
 
 _UNKNOWN = "-"
@@ -25,12 +25,14 @@ def usage(*, jobs: Sequence[str], since: str | None, as_json: bool) -> int:
         earliest = datetime.now(UTC) - quantities.parse_duration_option(since, "--since")
         found = [it for it in found if it.status.time >= earliest]
     found = [it for it in found if it.status.final]
+    usages = complete_usages(found)
     if as_json:
-        messages.show_json([_as_json(it, read_usage(it)) for it in found])
+        messages.show_json([_as_json(*it) for it in zip(found, usages, strict=True)])
     elif found:
         ids = short_ids({it.id for it in known})
-        messages.show(align([_HEADINGS, *(_cells(it, read_usage(it), ids[it.id]) for it in found)]))
-        if untold := sum(not read_usage(it).is_telling for it in found):
+        rows = [_cells(job, it, ids[job.id]) for job, it in zip(found, usages, strict=True)]
+        messages.show(align([_HEADINGS, *rows]))
+        if untold := sum(not it.is_telling for it in usages):
             which = "1 job that failed or was" if untold == 1 else f"{untold} jobs that failed or were"
             messages.error(f"no suggestion for {which} cancelled: only those that complete show a need")
     return 0

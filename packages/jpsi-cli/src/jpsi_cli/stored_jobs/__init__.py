@@ -41,7 +41,7 @@ else:
                 "index_list job_title job_with_index match_jobs select_job select_jobs select_live_jobs "
                 "short_ids"
             ),
-            ".usage": "Amount Usage read_usage",
+            ".usage": "Amount Usage complete_usages read_usage",
             ".waiting": "wait_for_ends",
         },
     )

@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import attrs
 
-from jpsi import JobUsage
+from jpsi import JobUsage, JpsiError
 from jpsi.plugin import JobState, Reason, components
+from jpsi_engine import job_store
+
+from .. import messages
 
 if TYPE_CHECKING:
     from jpsi_engine.job_store import StoredJob
@@ -90,13 +94,33 @@ class Usage:
         return self.memory.suggest(_LEAST_BYTES, _MEBIBYTE) if self.is_telling else None
 
 
-def read_usage(job: StoredJob) -> Usage:
-    """Return what a job requested, and what it used; of a job that still runs, the latter is not known."""
+def complete_usages(jobs: Sequence[StoredJob]) -> list[Usage]:
+    """Return the usages of jobs, after their batch systems were asked for what is not known yet."""
+    answers, failures = job_store.account(jobs), dict[str, str]()
+    for job in jobs:
+        if isinstance(error := answers.get(job.id), JpsiError):
+            failures[job.origin.name] = str(error)
+    for name, why in failures.items():
+        messages.warning(f"{name}: what its jobs have used cannot be asked for now: {why}")
+    figures = {job_id: it for job_id, it in answers.items() if not isinstance(it, JpsiError)}
+    return [read_usage(job, figures.get(job.id)) for job in jobs]
+
+
+def read_usage(job: StoredJob, figures: Mapping[str, float] | None = None) -> Usage:
+    """Return what a job requested, and what it used; of a job that still runs, the latter is not known.
+
+    Args:
+        job: the job.
+        figures: what its batch system says that it used; None for what that has said before.
+    """
     spec, status = job.spec, job.status
     ran = JobUsage.of(job.history).wall_time
     seconds = None if ran is None else max(0.0, ran.total_seconds())
-    whole, largest = (status.metadata.get(f"used.{name}") for name in ("memory", "process_memory"))
-    cpu, duration = status.metadata.get("used.cpu"), spec.attributes.duration
+    accounted = job.accounted if figures is None and status.final else figures
+    # figures of the batch system count more than those of the runner
+    known = {**status.metadata, **(accounted or {})}
+    whole, largest = (known.get(f"used.{name}") for name in ("memory", "process_memory"))
+    cpu, duration = known.get("used.cpu"), spec.attributes.duration
     parts = components(spec.resources)
     cores = sum(it.computed_process_count * (it.cpu_cores_per_process or 1) for it in parts)
     is_cut = status.reason in {Reason.TIMEOUT, Reason.OUT_OF_MEMORY}

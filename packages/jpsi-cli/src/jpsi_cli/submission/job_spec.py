@@ -173,10 +173,10 @@ def _stream(text: str) -> Path:
 
 def _read_like(word: str) -> Callable[[jpsi.JobSpec], None]:
     """Return a function that has a job request what the named ones show that it needs."""
-    from ..stored_jobs import listed_jobs, read_usage, select_jobs  # noqa: PLC0415  rarely needed
+    from ..stored_jobs import complete_usages, listed_jobs, select_jobs  # noqa: PLC0415  rarely needed
 
     found = select_jobs([word], listed_jobs())
-    used = [read_usage(it) for it in found if it.status.final]
+    used = complete_usages([it for it in found if it.status.final])
     times, sizes = [it.suggested_time for it in used], [it.suggested_memory for it in used]
     # a job that was ended at a limit needs no less than it had
     times += [timedelta(seconds=it.time.requested) for it in used if it.time.is_cut and it.time.requested]

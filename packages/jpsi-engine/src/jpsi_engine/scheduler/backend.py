@@ -31,6 +31,7 @@ from jpsi.plugin import (
     NotOffered,
     Observation,
     PluginError,
+    Queue,
     Script,
     Site,
     SubmitContext,
@@ -247,6 +248,17 @@ class Backend:
             return self.canonical(text)
         except ValueError:
             return text
+
+    def queues(self) -> Sequence[Queue]:
+        """Return the queues with their limits; none if the batch system offers none, or does not answer."""
+        try:
+            command = self._hooks.queues(site=self.site)
+            if isinstance(command, NotOffered):
+                return ()
+            return list(self._hooks.parse_queues(result=self._run(command), site=self.site))
+        except JpsiError as e:
+            log_failed_query(f"{self.display_name} (queues)", e)
+            return ()
 
     def find_by_tags(self, tags: Sequence[str]) -> Mapping[str, str] | None:
         """Return the native ids of the jobs that carry these tags, by tag.

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ from typing import Any
 import attrs
 
 from jpsi import JobStatus
-from jpsi.plugin import InvalidJobException, JobSpec, JpsiError, SubmitException
+from jpsi.plugin import InvalidJobException, JobSpec, JpsiError, Queue, SubmitException
 from jpsi.plugin.engine import Engine, EngineSetup, one_line
 from jpsi_engine.host import convert_os_errors
+from jpsi_engine.queue_limits import within_queue
 from jpsi_engine.scheduler.submit_queue import SubmissionCancelled
 from jpsi_engine.spool import (
     DAMAGE,
@@ -34,9 +35,9 @@ from jpsi_engine.spool import (
     decode_request,
     decode_status,
     encode_status,
-    reached_status,
     read_retry,
 )
+from jpsi_engine.verdict import Retry
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,8 @@ _PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _WARNING_PAUSE = 8 * _PAUSE
 # So often the loop looks whether another process has cancelled or submitted a job that is not due yet.
 _LOOK_SECONDS = 5.0
+# A step may wait for the batch system, or for room in a queue, and the other jobs must not wait for it.
+_MOST_THREADS = 4
 
 
 def _may_pass(error: SubmitException | InvalidJobException) -> bool:
@@ -52,6 +55,10 @@ def _may_pass(error: SubmitException | InvalidJobException) -> bool:
     if isinstance(error, InvalidJobException):
         return False
     return error.transient or isinstance(error.__cause__, FileExistsError | SubmissionCancelled)
+
+
+class _AtLimitError(Exception):
+    """An attempt that could request no more than the one before."""
 
 
 def _has_no_job(job_id: str) -> bool:  # noqa: ARG001  the default
@@ -76,7 +83,7 @@ class _Pending:
 class RetryLoop:
     """The jobs of one engine that are to be submitted again. Any thread may call its methods.
 
-    A thread submits them one after the other, once they are due; it ends when there are none.
+    Threads submit them once they are due; one of them waits for that, and the others end.
     """
 
     _engine: Engine
@@ -88,19 +95,27 @@ class RetryLoop:
     renew: Callable[[JobSpec], None] = lambda _: None
     #: Returns True if the engine has a job that has not ended, even if it does not follow it yet.
     has_job: Callable[[str], bool] = _has_no_job
+    #: Returns the queues of the batch system.
+    queues: Callable[[], Sequence[Queue]] = tuple
     _changed: threading.Condition = attrs.field(init=False)
     _pending: dict[str, _Pending] = attrs.field(init=False)
-    _is_running: bool = attrs.field(init=False)
+    #: The jobs of which a thread takes a step now.
+    _active: set[str] = attrs.field(init=False)
+    _threads: int = attrs.field(init=False)
+    #: True while a thread waits until a job is due.
+    _is_watched: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._reset()
         _loops.add(self)
 
     def _reset(self) -> None:
-        """Empty the loop; after a fork, its jobs and its thread stay with the parent process."""
+        """Empty the loop; after a fork, its jobs and its threads stay with the parent process."""
         self._changed = threading.Condition()
         self._pending = {}
-        self._is_running = False
+        self._active = set()
+        self._threads = 0
+        self._is_watched = False
 
     def add(self, job_id: str, content: Mapping[str, Any]) -> None:
         """Submit a job again once that is due by the record of its last end."""
@@ -114,13 +129,18 @@ class RetryLoop:
             is_cancelled = earlier is not None and earlier.is_cancelled
             self._pending[job_id] = _Pending(time.monotonic() + wait, is_cancelled=is_cancelled)
             self._changed.notify_all()
-            if not self._is_running:
-                try:
-                    threading.Thread(target=self._run, name="jpsi-retries", daemon=True).start()
-                    self._is_running = True
-                except RuntimeError:
-                    # the next job that is added, or the next client, goes on
-                    log.warning("jpsi could not start a thread to submit jobs again", exc_info=True)
+            self._start_thread()
+
+    def _start_thread(self) -> None:
+        """Start a thread if none waits for the jobs that no thread submits, with the lock held."""
+        if self._is_watched or self._threads >= _MOST_THREADS or self._active.issuperset(self._pending):
+            return
+        try:
+            threading.Thread(target=self._run, name="jpsi-retries", daemon=True).start()
+            self._threads += 1
+        except RuntimeError:
+            # a thread that runs, the next job that is added, or the next client goes on
+            log.warning("jpsi could not start a thread to submit jobs again", exc_info=True)
 
     def cancel(self, job_id: str) -> bool:
         """Request the end of a job that is to be submitted again; return False if it is none.
@@ -152,8 +172,8 @@ class RetryLoop:
             return job_id in self._pending
 
     def _run(self) -> None:
-        while (job_id := self._next()) is not None:
-            pending, is_done = self._pending[job_id], False
+        while (due := self._next()) is not None:
+            (job_id, pending), is_done = due, False
             why = "another process submits it, or its last attempt has not ended"
             try:
                 is_done = self._step(job_id)
@@ -175,20 +195,32 @@ class RetryLoop:
                     pending.pause = min(2 * pending.pause, _LONGEST_PAUSE)
             if is_done and pending.is_cancelled:
                 self._cancel_followed(job_id)
+            with self._changed:
+                self._active.discard(job_id)
+                # it may have been added again meanwhile
+                self._changed.notify_all()
 
-    def _next(self) -> str | None:
-        """Wait until a job is due, and return it; None if there are none left, and the thread is to end."""
+    def _next(self) -> tuple[str, _Pending] | None:
+        """Wait until a job is due, and return it; None if the thread is to end.
+
+        It is if no jobs are left, or another thread waits for them.
+        """
         while True:
             with self._changed:
-                if not self._pending:
-                    self._is_running = False
+                waiting = {job_id: it for job_id, it in self._pending.items() if job_id not in self._active}
+                if not waiting or self._is_watched:
+                    self._threads -= 1
                     return None
-                job_id = min(self._pending, key=lambda it: self._pending[it].due)
-                wait = self._pending[job_id].due - time.monotonic()
+                job_id = min(waiting, key=lambda it: waiting[it].due)
+                wait = waiting[job_id].due - time.monotonic()
                 if wait <= 0:
-                    return job_id
+                    self._active.add(job_id)
+                    # for the others
+                    self._start_thread()
+                    return job_id, waiting[job_id]
+                self._is_watched = True
                 self._changed.wait(min(wait, _LOOK_SECONDS))
-                waiting = dict(self._pending)
+                self._is_watched = False
             for name, pending in waiting.items():
                 try:
                     if self._is_changed(name):
@@ -246,8 +278,6 @@ class RetryLoop:
 
     def _track(self, job_id: str, native_id: str, ended: tuple[int, Mapping[str, Any]] | None) -> None:
         self._setup.renamed(job_id, native_id)
-        if ended is not None:
-            self._setup.publish(job_id, reached_status(ended[1][RETRY_KEY]))
         # a client that has cancelled the job meanwhile may know nothing of this attempt
         if ended is not None and self._spool.is_retry_cancelled(job_id, ended[0]):
             self._cancel_followed(job_id)
@@ -274,13 +304,7 @@ class RetryLoop:
             return None
         spec, submission = None, None
         try:
-            has_begun = content[RETRY_KEY]["started"] is not None
-            spec = retry.grown(
-                decode_request(self._spool.folder(job_id), intent.content), has_begun=has_begun
-            )
-            # the program that submits it now may be in another directory
-            spec = attrs.evolve(spec, directory=Path(intent.content["directory"]))
-            self.renew(spec)
+            spec = self._next_spec(intent, retry, has_begun=content[RETRY_KEY]["started"] is not None)
             submission = make(job_id, attempt, spec)
             return self._engine.submit(submission)
         except (SubmitException, InvalidJobException) as e:
@@ -293,12 +317,34 @@ class RetryLoop:
             if not is_refused:
                 raise
             why = str(e)
+        except _AtLimitError as e:
+            why = str(e)
         except DAMAGE as e:
             why = f"its request is damaged: {e!r}"
         # never a number that no client has seen free: another client may have made that attempt
         is_used = self._spool.is_revoked(job_id, attempt)
         self._end(job_id, attempt + 1 if is_used else attempt, ended, content, why)
         return None
+
+    def _next_spec(self, intent: Intent, retry: Retry, *, has_begun: bool) -> JobSpec:
+        """Return the spec of the attempt that follows the one of this intent.
+
+        Clients may see different limits of the queue: the one that makes the attempt, or ends the job in its
+        place, decides for all of them.
+
+        Raises:
+            _AtLimitError: it could request no more than the attempt before.
+        """
+        requested = decode_request(self._spool.folder(intent.job_id), intent.content)
+        spec, why = retry.grown(requested, has_begun=has_begun), ""
+        if retry.is_growing:
+            spec, why = within_queue(spec, requested, self.queues)
+        if why:
+            raise _AtLimitError(why)
+        # the program that submits it now may be in another directory
+        spec = attrs.evolve(spec, directory=Path(intent.content["directory"]))
+        self.renew(spec)
+        return spec
 
     @staticmethod
     def _recording_end(job_id: str) -> contextlib.AbstractContextManager[None]:

@@ -6,6 +6,7 @@ before. So all clients that see the same files decide the same.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,6 +75,11 @@ class Retry:
             memory=None if memory is None else int(memory),
             duration=None if duration is None else float(duration),
         )
+
+    @property
+    def is_growing(self) -> bool:
+        """True if the next attempt requests more than the last one."""
+        return self.memory is not None or self.duration is not None
 
     def grown(self, spec: JobSpec, *, has_begun: bool = True) -> JobSpec:
         """Return the spec of the next attempt, given that of the last one, and whether any has begun."""
@@ -176,7 +182,9 @@ def _value_problem(name: str, value: object) -> str:
         is_count = type(value) is int and value >= 0
         return "" if is_count else f"must be how often, a whole number, not {value!r}"
     if name not in _NUMBERS:
-        return f"is none of {', '.join((*REASONS, 'exit codes', *_NUMBERS))}"
+        closest = difflib.get_close_matches(name, (*REASONS, *_NUMBERS), n=1)
+        hint = f"; did you mean {closest[0]!r}?" if closest else ""
+        return f"is none of {', '.join((*REASONS, 'exit codes', *_NUMBERS))}{hint}"
     if name.startswith(_GROW):
         is_growing = _is_rising(value) or (_over(value, 1))
         return "" if is_growing else f"must be a factor over 1, or a list of rising numbers, not {value!r}"

@@ -12,6 +12,8 @@ from typing import Any
 
 import attrs
 
+from jpsi_engine import JOB_ATTRIBUTES
+
 from .problems import NOWHERE, Position
 
 
@@ -35,6 +37,8 @@ class Attributes(_Part):
     watch: bool | None = None
     #: Options of one batch system, `<system>.<option>`.
     options: Mapping[str, Any] = attrs.field(factory=dict)
+    #: Fields of jobs as job documents have them, such as `queue_name`.
+    job: Mapping[str, Any] = attrs.field(factory=dict)
 
     def overridden_by(self, nearer: Attributes) -> Attributes:
         """Return these attributes, overridden by those that the nearer ones set."""
@@ -44,8 +48,17 @@ class Attributes(_Part):
             cwd=self.cwd if nearer.cwd is None else nearer.cwd,
             watch=self.watch if nearer.watch is None else nearer.watch,
             options={**self.options, **nearer.options},
+            job={**self.job, **nearer.job},
             at=nearer.at,
         )
+
+    def of_processes(self) -> Attributes:
+        """Return these attributes without those of jobs for batch systems."""
+        return attrs.evolve(self, job={key: it for key, it in self.job.items() if key not in JOB_ATTRIBUTES})
+
+    def of_job(self) -> Attributes:
+        """Return these attributes without the fields of processes, of a job that starts others."""
+        return attrs.evolve(self, job={key: it for key, it in self.job.items() if key in JOB_ATTRIBUTES})
 
 
 #: No attribute is set.

@@ -14,6 +14,8 @@ from importlib.metadata import entry_points
 
 import attrs
 
+from jpsi_engine import JOB_FIELDS, job_field_problems
+
 from .model import Attributes, Requirement, Resource, Vertex
 from .problems import closest_name, suggest_name
 from .values import ATTRIBUTES, KEY_ALIASES, Entries, Value
@@ -22,11 +24,14 @@ _TYPES = ("node", "socket", "core", "gpu", "memory", "storage", "rack", "slot")
 _SIZED = {"memory", "storage"}
 _VERTEX = ("type", "count", "replicas", "with", "requires", "size", "unit", "exclusive", "label")
 _RESOURCE = (*_VERTEX, "attributes", "environment", "schedule")
-# The options of Slurm for attributes that job documents have, and workflows do not.
-_SLURM_NAMES = {
-    **dict.fromkeys(("queue_name", "queue"), "partition"),
-    **dict.fromkeys(("project_name", "project"), "account"),
-    "reservation_id": "reservation",
+# Attributes that workflows have under another name, or elsewhere.
+_OTHER_NAMES = {
+    "account": "write `project_name`",
+    "partition": "write `queue_name`",
+    **{
+        f"memory_per_{name}": f"write memory in the `with` of each {kind} of the resource"
+        for name, kind in (("cpu", "core"), ("gpu", "gpu"))
+    },
 }
 _REQUIREMENT = ("name", "field", "match", "attribute", "value", "matcher")
 
@@ -172,16 +177,21 @@ def _read_attributes(value: Value) -> Attributes:
         if "." not in key:
             at = attrs.evolve(it.at, path=(*value.at.path, key))
             closest = closest_name(key, ATTRIBUTES)
-            name = _SLURM_NAMES.get(key, key)
-            option = f"write `SYSTEM.OPTION`, as in slurm.{name}, if it is an option of a batch system"
-            hint = option if closest is None else f"did you mean {closest!r}?"
+            option = f"write `SYSTEM.OPTION`, as in slurm.{key}, if it is an option of a batch system"
+            hint = _OTHER_NAMES.get(key) or (option if closest is None else f"did you mean {closest!r}?")
             value.findings.add_unknown("JS064", at, "is an unknown attribute, and has no effect", hint)
+    job = {key: entries[key].to_plain() for key in JOB_FIELDS if entries.find(key) is not None}
+    for path, sentence in job_field_problems(job) if job else ():
+        steps = [int(it) if it.isdigit() else it for it in re.findall(r"\w+", path)]
+        at = attrs.evolve(value.find(steps).at, path=(*value.at.path, *steps))
+        value.findings.add_error("JS065", at, sentence, "write it as in a job document")
     return Attributes(
         duration=entries.read("duration", Value.as_duration),
         environment=entries.read("environment", Value.as_environment) or {},
         cwd=entries.read("cwd", _read_directory),
         watch=entries.read("watch", Value.as_flag, "JS064"),
         options={key: it.to_plain() for key, it in unknown.items() if "." in key},
+        job=job,
         at=value.at,
     )
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import attrs
 
 from jpsi import parse_duration
+from jpsi_engine import JOB_FIELDS
 
 from .problems import Findings, Position, closest_name, describe_value, suggest_name
 
@@ -22,7 +23,7 @@ T = TypeVar("T")
 #: The form of a name; characters that join names are not allowed.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 #: The attributes of jobs, besides options of batch systems.
-ATTRIBUTES = ("duration", "environment", "cwd", "watch")
+ATTRIBUTES = ("duration", "environment", "cwd", "watch", *JOB_FIELDS)
 #: Other spellings of keys, accepted with a warning.
 KEY_ALIASES = {
     "scheduled": "schedule",
@@ -179,6 +180,17 @@ class Value:
         if self.content is None:
             return None
         return self.text if self.is_number() else self.as_text("JS062")
+
+    def find(self, steps: Iterable[str | int]) -> Value:
+        """Return the value that keys and indexes lead to, or the innermost one around it."""
+        value = self
+        for step in steps:
+            content = value.content
+            inner = dict(enumerate(content)) if isinstance(content, list) else content
+            if not isinstance(inner, dict):
+                break
+            value = {str(key): it for key, it in inner.items()}.get(str(step), value)
+        return value
 
     def to_plain(self) -> Any:  # noqa: ANN401  any value of YAML
         """Return a value without positions."""

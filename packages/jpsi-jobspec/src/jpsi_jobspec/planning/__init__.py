@@ -9,7 +9,7 @@ entries can be flattened.
 
 from __future__ import annotations
 
-from .allocations import flatten, is_spread, multinode_entries, slots_of_nodes
+from .allocations import UNSHARED, flatten, is_spread, multinode_entries, slots_of_nodes
 from .capacity import Capacity
 from .engines import (
     DASK,

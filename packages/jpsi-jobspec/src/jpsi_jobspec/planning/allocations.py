@@ -15,6 +15,9 @@ import attrs
 from ..document import ONE_SLOT, Shape, Task
 from .plan import After, Entry, Kind
 
+#: Attributes that the job of an allocation cannot have: its process would have to continue, or pass on a
+#: signal.
+UNSHARED = frozenset({"retry", "warn"})
 # `group_run` ends the tasks of an allocation that long before its walltime is over.
 _CLEANUP_TIME = timedelta(minutes=1)
 # Dependants wait for the members of a group instead of the group, and not for its services.

@@ -24,6 +24,7 @@ from ..document import (
     resolve,
 )
 from .allocations import (
+    UNSHARED,
     flatten,
     multinode_entries,
     one_slot,
@@ -150,6 +151,7 @@ class _Planner:
 
     def _plan_replicas(self, entry: Entry, task: Task, choice: Choice, merged: Attributes) -> Entry:
         """Return the allocation in which all replicas of a task run, each with one slot of it."""
+        self._check_shared(merged, task.at)
         own, slots = task.attributes.duration, choice.shape.slots
         inner = Entry(
             id=f"{task.name}/{task.name}",
@@ -159,7 +161,7 @@ class _Planner:
             replicas=task.replicas,
             resources=choice.name,
             shape=one_slot(choice.shape),
-            attributes=attrs.evolve(merged, duration=own),
+            attributes=attrs.evolve(merged.of_processes(), duration=own),
             why=("each replica has one slot of the allocation",),
         )
         allocation = attrs.evolve(
@@ -167,10 +169,23 @@ class _Planner:
         )
         whole = merged.duration if own is None else total_duration(task.replicas, slots, own)
         # variables are for the replicas: the process that runs them needs those of the batch system
-        outer = attrs.evolve(merged, duration=whole, environment={})
+        outer = attrs.evolve(merged.of_job(), duration=whole, environment={})
         concurrent = min(slots, task.replicas)
         why = (f"its {task.replicas} replicas run in one allocation, {concurrent} at a time",)
         return self._with_choice(allocation, choice, outer, why, task.at)
+
+    def _check_shared(self, attributes: Attributes, at: Position) -> None:
+        """Note attributes that the job of an allocation, whose process starts others, cannot have."""
+        for name in sorted(UNSHARED.intersection(attributes.job)):
+            message = f"runs in one allocation, whose job cannot have {name!r}"
+            self._findings.add_error("JS066", at, message, "write it in tasks without group and replicas")
+
+    def _check_inner(self, requester: Requester, choices: Sequence[Choice]) -> None:
+        """Note attributes of jobs where there is a share of an allocation, and no job of a batch system."""
+        given = [requester.attributes, *(it.attributes for it in choices)]
+        for name in sorted({name for it in given for name in it.of_job().job}):
+            message = f"runs in the allocation of its group, and {name!r} is for the job of that"
+            self._findings.add_error("JS066", requester.at, message, "write it in the group's attributes")
 
     def _attributes(self, *nearer: Attributes) -> Attributes:
         """Return the attributes of the document, overridden by nearer ones, the nearest last."""
@@ -195,10 +210,12 @@ class _Planner:
             self._findings.add_error("JS093", group.at, f"is a group, and {host}", hint)
         choice = self._chooser.choose(group, group.resources)
         merged = self._attributes(choice.attributes, group.attributes, task.attributes)
+        self._check_shared(merged, group.at)
         why = ("a group is one allocation, and its tasks run inside of it",)
         allocation = attrs.evolve(entry, kind=Kind.ALLOCATION)
-        found = self._with_choice(allocation, choice, merged, why, group.at)
-        found = attrs.evolve(found, inside=self._plan_group_tasks(group, task.name, found.attributes))
+        found = self._with_choice(allocation, choice, merged.of_job(), why, group.at)
+        inherited = merged.of_processes()
+        found = attrs.evolve(found, inside=self._plan_group_tasks(group, task.name, inherited))
         self._check_capacity(found)
         return found
 
@@ -229,6 +246,7 @@ class _Planner:
             why = ("it has steps alone, which need no part of the allocation",)
             return attrs.evolve(entry, is_local=True, why=why)
         if task.is_local:
+            self._check_inner(task, ())
             merged = inherited.overridden_by(task.attributes)
             why = ("it is local: the entries after it wait for it",)
             if number >= scope.tail:
@@ -236,6 +254,7 @@ class _Planner:
             kind = Kind.SERVICE if task.is_service else Kind.LOCAL
             return attrs.evolve(entry, kind=kind, is_local=True, attributes=merged, why=why)
         choices = self._chooser.options(task, task.resources)
+        self._check_inner(task, choices[:1])
         merged = inherited.overridden_by(choices[0].attributes).overridden_by(task.attributes)
         kind = Kind.SERVICE if task.is_service else Kind.TASK
         entry = attrs.evolve(entry, kind=kind, attributes=merged, lost=choices[0].lost)
@@ -243,6 +262,7 @@ class _Planner:
 
     def _plan_nested_group(self, entry: Entry, group: Group, inherited: Attributes) -> Entry:
         choices = self._chooser.options(group, group.resources)
+        self._check_inner(group, choices[:1])
         inner = inherited.overridden_by(choices[0].attributes).overridden_by(group.attributes)
         inside = self._plan_group_tasks(group, entry.id, inner)
         entry = attrs.evolve(entry, kind=Kind.POOL, attributes=inner, inside=inside)

@@ -97,6 +97,7 @@ def _entry_to_dict(entry: Entry) -> dict[str, Any]:
         "environment": dict(attributes.environment),
         "cwd": attributes.cwd,
         "options": {**entry.constraints, **attributes.options},
+        "job": dict(attributes.job),
         "why": list(entry.why),
         "lost": list(entry.lost),
         "files": list(entry.files),

@@ -116,7 +116,10 @@ class DependencyHandoff:
             parts = self._journal.parts[after.id]
             if all(part.state.final for part in parts):
                 continue
-            if after.when not in self._offered or any(part.job_id not in self._jobs for part in parts):
+            # a batch system waits for one attempt of a job alone
+            is_retried = any(part.entry.attributes.job.get("retry") for part in parts)
+            is_known = all(part.job_id in self._jobs for part in parts)
+            if after.when not in self._offered or is_retried or not is_known:
                 return False
             count += len(parts)
         return count <= _MAX_DEPENDENCIES

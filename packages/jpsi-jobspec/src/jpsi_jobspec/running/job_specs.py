@@ -13,6 +13,7 @@ from pathlib import Path
 import attrs
 
 from jpsi import (
+    Container,
     Dependency,
     InvalidJobException,
     Job,
@@ -74,7 +75,9 @@ def job_spec(
         duration=timedelta(0) if duration is None else duration,
         after=[*after] if after else None,
         custom_attributes={**entry.constraints, **entry.attributes.options} or None,
+        **entry.attributes.of_job().job,
     )
+    container, setup = (entry.attributes.job.get(it) for it in ("container", "environment_setup"))
     is_process = entry.staged and entry.kind is not Kind.ALLOCATION
     command = staging_command(entry.staged, staging, entry.command) if is_process else entry.command
     return JobSpec(
@@ -83,6 +86,8 @@ def job_spec(
         name=entry.id.replace("/", "."),
         directory=Path(entry.attributes.cwd or "~"),
         environment={**environment, **entry.attributes.environment},
+        environment_setup=setup,
+        container=None if container is None else Container(**container),
         resources=as_resources(entry.shape or ONE_SLOT),
         # one process, on the first node of an allocation, starts all that runs inside
         launcher="single" if entry.kind is Kind.ALLOCATION else None,
@@ -110,6 +115,9 @@ def check_jobs(plan: Plan) -> None:
                 found.setdefault(problem, []).append(entry.id)
         problems = [f"{render_names(ids)}: {problem}" for problem, ids in found.items()]
         problems += find_misfits(plan, executor)
+    hidden = [it.id for top in plan.entries for it in top.walk() if it.command and _hides_staged(it)]
+    if hidden:
+        problems.append(f"{render_names(hidden)}: a container does not see the files that steps stage")
     if problems:
         raise InvalidJobException.of(plan.source, problems)
 
@@ -120,11 +128,16 @@ def find_misfits(plan: Plan, executor: JobExecutor) -> list[str]:
     return [f"{render_names(ids)}: {it.sentence}" for it, ids in find_excess(executor, specs).items()]
 
 
+def _hides_staged(entry: Entry) -> bool:
+    return bool(entry.staged) and "container" in entry.attributes.job
+
+
 def _problem_key(entry: Entry) -> Hashable:
     """Return a key that is the same for entries with the same problems."""
     attributes = entry.attributes
     options = {**entry.constraints, **attributes.options}
-    fields = (attributes.duration, attributes.cwd, repr(attributes.environment), repr(options))
+    texts = (repr(attributes.environment), repr(options), repr(attributes.job))
+    fields = (attributes.duration, attributes.cwd, *texts)
     return (entry.kind, entry.shape, entry.command[:1], bool(entry.staged), *fields)
 
 

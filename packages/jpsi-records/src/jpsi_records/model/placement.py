@@ -14,8 +14,13 @@ from typing import Any
 import attrs
 
 from jpsi import JobAttributes
+from jpsi_engine import JOB_ATTRIBUTES, job_field_problems
 
-from .field_checks import FieldChecks, field_problems, is_number, is_text, is_whole
+from .field_checks import FieldChecks, as_tuple, field_problems, is_number, is_text, is_whole
+
+
+def _with_text_keys(value: Any) -> Any:  # noqa: ANN401  any YAML value
+    return {str(key): it for key, it in value.items()} if isinstance(value, Mapping) else value
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -31,10 +36,17 @@ class Placement:
     qos: str | None = None
     gpu_type: str | None = None
     mail: str | None = None
+    #: A warning before the end of its walltime: a signal and seconds, as in `JobAttributes`.
+    warn: Any = attrs.field(default=None, converter=as_tuple)
+    #: How often the job is submitted again for which reason, as in `JobAttributes`; all within one attempt.
+    retry: Any = attrs.field(default=None, converter=_with_text_keys)
     #: The walltime in seconds; None is the default of the target.
     duration: float | None = None
     #: Bytes of memory for the whole job.
     memory: int | None = None
+    #: Instead of that, for each core, or for each GPU.
+    memory_per_cpu: int | None = None
+    memory_per_gpu: int | None = None
     #: GPUs for each process.
     gpus: int | None = None
     launcher: str | None = None
@@ -48,9 +60,10 @@ class Placement:
 
 
 _TEXTS = ("executor", *JobAttributes.text_names(), "launcher")
+_MEMORY = ("memory", "memory_per_cpu", "memory_per_gpu")
 _CHECKS: FieldChecks = {
     **dict.fromkeys(_TEXTS, (is_text, "text")),
-    **dict.fromkeys(("memory", "gpus"), (is_whole, "a whole number")),
+    **dict.fromkeys((*_MEMORY, "gpus"), (is_whole, "a whole number")),
     "duration": (lambda it: is_number(it) and it >= 0, "a number of seconds"),
     "custom_attributes": (lambda it: isinstance(it, Mapping), "a mapping"),
 }
@@ -61,6 +74,12 @@ def problems(placement: Placement) -> Iterator[str]:
     """Yield every problem of a placement."""
     for it in field_problems(placement, _CHECKS):
         yield f"placement: {it}"
+    given = {name: it for name in JOB_ATTRIBUTES if (it := getattr(placement, name)) is not None}
+    checked = {name: it for name, it in given.items() if name not in _TEXTS or is_text(it)}
+    for path, sentence in job_field_problems(checked) if checked else ():
+        yield f"placement: {path} {sentence}"
+    if len(sizes := [name for name in _MEMORY if getattr(placement, name) is not None]) > 1:
+        yield f"placement: {sizes[1]} is given beside {sizes[0]}; give only one"
     custom: Any = placement.custom_attributes  # not yet checked
     for name in custom if isinstance(custom, Mapping) else ():
         if not isinstance(name, str) or not _OPTION.fullmatch(name):

@@ -91,11 +91,15 @@ class RequestSpec:
         """The resources to submit a job with: the placement, completed from the runtime constraints."""
         wanted, placement = self.runtime_constraints, self.placement
         memory, gpus = placement.memory, placement.gpus
-        if memory is None:
-            memory = runtime.memory_of(wanted.get("ram"))
         if gpus is None:
             gpus = math.ceil(runtime.count_of(wanted.get("gpus")) / self._processes) or None
-        return attrs.evolve(placement, memory=memory, gpus=gpus)
+        if placement.memory_per_cpu is not None:
+            memory = placement.memory_per_cpu * self._vcpus
+        elif placement.memory_per_gpu is not None:
+            memory = placement.memory_per_gpu * (gpus or 0) * self._processes
+        elif memory is None:
+            memory = runtime.memory_of(wanted.get("ram"))
+        return attrs.evolve(placement, memory=memory, gpus=gpus, memory_per_cpu=None, memory_per_gpu=None)
 
     @property
     def recorded(self) -> dict[str, Any]:
@@ -152,6 +156,8 @@ def problems(spec: RequestSpec) -> list[str]:
     found += [*execution_filters.problems(spec.filters), *field_problems(spec, _CHECKS)]
     if found:
         return found
+    if spec.placement.memory_per_gpu is not None and not spec.requested.gpus:
+        found.append("placement: memory_per_gpu is given, and the job has no GPUs")
     if spec.reuse is not Reuse.ONLY:
         unmet = runtime.unmet_constraints(constraints, spec.recorded)
         found += [f"runtime_constraints: of a new execution {it}" for it in unmet]
@@ -179,6 +185,11 @@ def with_absolute_urls(spec: RequestSpec) -> RequestSpec:
 _COMPUTATION = {it.name for it in attrs.fields(Computation)}
 _PLACEMENT = {it.name for it in attrs.fields(Placement)}
 _TERMS = {it.name for it in attrs.fields(RequestSpec)} - {"computation", "placement"}
+# Fields of jobs that no request has, and why.
+_ELSEWHERE = {
+    "container": "write container_image, beside the command",
+    "environment_setup": "name a container_image, or set it up in the command: a result depends on it",
+}
 _ENUMS = {"topology": Topology, "purity": Purity, "reuse": Reuse}
 
 
@@ -249,7 +260,8 @@ def _unknown_keys(document: Mapping[Any, Any]) -> Iterator[tuple[tuple[Any, ...]
                 path = (*prefix, key)
                 closest = difflib.get_close_matches(str(key), sorted(known), n=1)
                 hint = f"did you mean {closest[0]!r}?" if closest else f"known are {', '.join(sorted(known))}"
-                yield path, f"{'.'.join(map(str, path))} is not a key of a request; {hint}"
+                says = f"is not a key of a request; {_ELSEWHERE.get(key, hint)}"
+                yield path, f"{'.'.join(map(str, path))} {says}"
 
 
 def _missing(members: Mapping[str, Any]) -> Iterator[str]:
