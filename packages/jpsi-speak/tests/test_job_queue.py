@@ -146,7 +146,9 @@ def test_what_cannot_be_kept_is_refused_by_name(
     assert programs.states() == []
 
 
-def test_an_option_with_an_optional_value_takes_no_other_word(programs: SlurmPrograms, tmp_path: Path) -> None:
+def test_an_option_with_an_optional_value_takes_no_other_word(
+    programs: SlurmPrograms, tmp_path: Path
+) -> None:
     """AiiDA's scripts have such lines."""
     script = tmp_path / "job.sh"
     script.write_text("#!/bin/sh\n#SBATCH --get-user-env\n#SBATCH --output=own.txt\necho run\n")

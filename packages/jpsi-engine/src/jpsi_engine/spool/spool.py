@@ -560,7 +560,7 @@ class Spool:
     def take_markers_of_lost_attempts(self, job_ids: Collection[str]) -> frozenset[str]:
         """Move the markers of attempts whose other files are lost into their jobs' folders.
 
-        Whoever recovers jobs does so first, as such an attempt has run, and would be made again otherwise.
+        Recovery does so first, as such an attempt has run, and would be made again otherwise.
         Returns the jobs that have such markers.
         """
         last: dict[str, int] = {}
