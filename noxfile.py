@@ -601,7 +601,7 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Check the types of every package, of benchmarks, chaos and examples with mypy."""
     extras = ("jpsi-cli[top]", "jpsi-functions[joblib,submitit]", "jpsi-pilot[dask]")
-    _install(session, *PACKAGES, "jpsi-testing", *extras, *_tools("types"))
+    _install(session, *PACKAGES, "jpsi-testing[pytest]", *extras, *_tools("types"))
     for package in WITH_CODE.values():
         session.run("mypy", *session.posargs, package.source)
     session.run("mypy", *session.posargs, "benchmarks")
@@ -613,7 +613,7 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/html; a warning is an error."""
     # The reference is made from the packages themselves.
-    _install(session, *PACKAGES, "jpsi-testing", *_tools("docs"))
+    _install(session, *PACKAGES, "jpsi-testing[pytest]", *_tools("docs"))
     session.run("sphinx-build", "-q", "-W", "--keep-going", *session.posargs, "docs", "docs/_build/html")
 
 
@@ -659,7 +659,7 @@ def _try_wheel(session: nox.Session, package: Package) -> None:
     _install_wheels(session, python, package.name)
     module = package.module if package.has_code else "jpsi"
     session.run(python, "-c", TRY_DISTRIBUTION, package.name, module, "", external=True, log=False)
-    # A fake is for tests, and has their requirements; `jpsi speak` reads and answers as a fake does.
+    # A fake has requirements of its own; `jpsi speak` reads and answers as a fake does.
     groups = {"jpsi.fakes", "jpsi.speakers"} & package.settings["project"].get("entry-points", {}).keys()
     if groups:
         _install_wheels(session, python, package.name, "jpsi-testing")

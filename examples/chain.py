@@ -58,4 +58,9 @@ def main(name: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[2:]:
+        sys.exit("usage: python chain.py [EXECUTOR]")
+    try:
+        main(*sys.argv[1:])
+    except jpsi.JpsiError as error:
+        sys.exit(str(error))

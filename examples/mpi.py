@@ -41,4 +41,9 @@ def main(executor: str, *what: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]) if sys.argv[3:] else __doc__)
+    if not sys.argv[3:]:
+        sys.exit("usage: python mpi.py EXECUTOR LAUNCHER PROGRAM [ARGUMENT...]")
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except jpsi.JpsiError as error:
+        sys.exit(str(error))

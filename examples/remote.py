@@ -78,4 +78,9 @@ def main(name: str | None = None, url: str | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    if sys.argv[3:]:
+        sys.exit("usage: python remote.py [EXECUTOR [URL]]")
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except jpsi.JpsiError as error:
+        sys.exit(str(error))

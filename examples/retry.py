@@ -69,4 +69,9 @@ def main(name: str, program: str, *arguments: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]) if sys.argv[2:] else __doc__)
+    if not sys.argv[2:]:
+        sys.exit("usage: python retry.py EXECUTOR PROGRAM [ARGUMENT...]")
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except jpsi.JpsiError as error:
+        sys.exit(str(error))

@@ -69,4 +69,9 @@ async def main(name: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    if sys.argv[2:]:
+        sys.exit("usage: python service.py [EXECUTOR]")
+    try:
+        asyncio.run(main(*sys.argv[1:]))
+    except jpsi.JpsiError as error:
+        sys.exit(str(error))

@@ -52,5 +52,10 @@ def main(name: str | None = None) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--solve"]:
         print(solve(*map(float, sys.argv[2:])))
-    else:
+        sys.exit()
+    if sys.argv[2:]:
+        sys.exit("usage: python sweep.py [EXECUTOR]")
+    try:
         main(*sys.argv[1:])
+    except jpsi.JpsiError as error:
+        sys.exit(str(error))

@@ -31,4 +31,6 @@ def main(count: int = 1000, at_a_time: int = 4) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[3:] or not all(map(str.isdecimal, sys.argv[1:])):
+        sys.exit("usage: python throttle.py [COUNT [AT_A_TIME]], two numbers, for jobs on this machine")
     main(*map(int, sys.argv[1:]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from pages import Reader
 
 PAGE = Path(__file__).parents[3] / "docs/guide/dask.md"

@@ -21,10 +21,12 @@ SLURM = Origin("slurm", "", Path("/work/slurm"))
 def stored_job(
     job_id: str, name: str | None = None, native_id: str | None = "17", **fields: Any
 ) -> StoredJob:
-    """Return a job of Slurm; `fields` are those of `JobRecord`, `origin`, and `submitted`, in seconds."""
+    """Return a job of Slurm; `fields` are of `JobRecord`, `origin`, `custom`, and `submitted`, in seconds."""
     origin = fields.pop("origin", SLURM)
     submitted = THEN + timedelta(seconds=fields.pop("submitted", 0))
-    spec = {"executable": "simulate", **({} if name is None else {"name": name})}
+    spec: dict[str, Any] = {"executable": "simulate", **({} if name is None else {"name": name})}
+    if "custom" in fields:
+        spec["attributes"] = {"custom_attributes": fields.pop("custom")}
     intent = {"time": submitted.isoformat(), "directory": "/home/me", "spec": spec}
     record = JobRecord(job_id=job_id, attempt=1, intent=intent, native_id=native_id, **fields)
     return StoredJob(origin, JobHistory(record, frozenset({99})))

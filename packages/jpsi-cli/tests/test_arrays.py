@@ -7,13 +7,14 @@ import os
 import re
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jpsi_testing.fake import FakeScheduler, on_path
+from jpsi_testing.fake import FakeScheduler, FakeState, on_path
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 SCRIPT = """\
@@ -132,7 +133,7 @@ def test_this_machine_shows_the_index_without_a_native_id(run: Run) -> None:
     assert run("wait", array).stderr.decode().partition(": ")[2].split(": ")[0].endswith(" (index 8)")
     (failed,) = printed(run("ls", "--ids", "--state", "failed")).split()
     assert f"index 8 ({failed[:8]}) failed: exit code 1" in run("ls").stdout.decode()
-    assert f"==> index 8 ({failed}) <==" in run("explain", array).stdout.decode()
+    assert f"==> index 8 ({failed[:8]}) <==" in run("explain", array).stdout.decode()
 
 
 def test_submitted_elements_are_described_in_json(slurm: Run) -> None:
@@ -394,6 +395,17 @@ def test_a_held_array_of_a_batch_system_is_released_by_its_own_id(slurm: Run) ->
     assert f"jpsi release {array}\n" in slurm("explain", array).stdout.decode()
 
 
+def test_a_job_that_starts_by_its_release_was_released(slurm: Run, fake: FakeScheduler) -> None:
+    job = printed(slurm("submit", "--hold", "--", "sleep", "100"))
+    free_slots(fake)
+
+    released, again = slurm("release", job), slurm("release", job)
+    slurm("cancel", job)
+
+    assert (released.returncode, released.stderr) == (0, b"")
+    assert b"runs already; there is nothing to release" in again.stderr
+
+
 def test_a_hold_of_an_array_that_runs_in_part_says_what_was_held(slurm: Run, fake: FakeScheduler) -> None:
     fake.slots = 8
     array = printed(slurm("submit", "--array", "1-6%2", "--", "sleep", "100"))
@@ -403,6 +415,30 @@ def test_a_hold_of_an_array_that_runs_in_part_says_what_was_held(slurm: Run, fak
 
     assert held.returncode == 125
     assert held.stderr.decode().splitlines()[2:] == ["jpsi: 4 of the 6 jobs were held all the same"]
+
+
+def test_a_job_that_starts_before_its_hold_arrives_is_not_counted_as_held(
+    slurm: Run, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = printed(slurm("submit", "--array", "1-3", "--", "sleep", "100"))
+    hold = fake.hold
+
+    def start_first(native_id: str) -> bool:
+        with fake.lock:
+            fake.slots = 1
+            fake.settle()
+        return hold(native_id)
+
+    monkeypatch.setattr(fake, "hold", start_first)
+    held = slurm("hold", array)
+    states_then = Counter(it.state for it in fake.listed())
+    slurm("cancel", array)
+
+    assert held.returncode == 125
+    running, *others = held.stderr.decode().splitlines()
+    assert "(1_1) runs: it started before the hold" in running
+    assert others == ["jpsi: 2 of the 3 jobs were held all the same"]
+    assert states_then == {FakeState.RUNNING: 1, FakeState.HELD: 2}
 
 
 def test_an_array_of_one_is_a_job(slurm: Run, tmp_path: Path) -> None:

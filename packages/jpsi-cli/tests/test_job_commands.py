@@ -234,6 +234,21 @@ def test_ls_filters_jobs(run: Run, submit: Callable[..., str]) -> None:
     assert run("ls", "--ids", "--all").stdout.decode().split() == [good, bad]
 
 
+def test_ls_counts_the_tasks_in_the_allocations_of_its_jobs(run: Run, submit: Callable[..., str]) -> None:
+    fit = submit("--name", "fit", "--", "true")
+    for _ in range(2):
+        submit("--name", "fit.fit", "--attribute", f"jpsi.allocation={fit}", "--", "true")
+    last = submit("--name", "last", "--", "true")
+
+    assert run("ls", "--ids").stdout.decode().split() == [fit, last]
+    assert run("ls").stderr == b"jpsi: 2 more run in the allocations of these: --members shows them\n"
+    assert run("ls", "--limit", "1").stderr == b""
+    members = run("ls", "--members")
+    assert members.stdout.decode().count(f"in the allocation of {fit[:8]}") == 2
+    assert members.stderr == b""
+    assert run("ls", "fit.fit").stdout.decode().count("fit.fit") == 2
+
+
 def test_two_terminals_show_the_same_jobs(
     run: Run, submit: Callable[..., str], start: Callable[..., Started], fifo: Path
 ) -> None:
@@ -399,8 +414,8 @@ def test_several_jobs_are_explained(run: Run, submit: Callable[..., str]) -> Non
     explained = run("explain", first, "two").stdout.decode().splitlines()
 
     assert [it for it in explained if it.startswith("==>")] == [
-        f"==> {first} (one) <==",
-        f"==> {second} (two) and 1 more like it <==",
+        f"==> {first[:8]} (one) <==",
+        f"==> {second[:8]} (two) and 1 more like it <==",
     ]
     assert waited[0] == f"jpsi: job {first} (one): FAILED: the executable returned exit code 3"
 

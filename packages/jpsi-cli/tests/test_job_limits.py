@@ -96,3 +96,18 @@ def test_the_configuration_has_the_preferred_queues(run: Run, environment: dict[
     done = run("fake", "slurm", "--", sys.executable, "-m", "jpsi_cli", *arguments)
 
     assert b"#SBATCH --partition=main" in done.stdout, done.stderr
+
+
+def test_a_time_limit_that_is_rounded_up_is_reported(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "jobs").write_text("".join(DOCUMENT % seconds for seconds in (5, 60, 61, 5)))
+    jpsi = ("fake", "slurm", "--", sys.executable, "-m", "jpsi_cli")
+    sentence = "jpsi: slurm rounds the time limit 0:00:05 up to 0:01:00"
+
+    one = run(*jpsi, "run", "-x", "slurm", "--time", "5", "--", "true")
+    many = run(*jpsi, "submit", "-x", "slurm", "--many", "jobs")
+    exact = run(*jpsi, "run", "-x", "slurm", "--time", "1m", "--", "true")
+    local = run("run", "-x", "local", "--time", "5", "--", "true")
+
+    assert (one.returncode, one.stderr.decode()) == (0, f"{sentence}\n")
+    assert (many.returncode, many.stderr.decode()) == (0, f"{sentence}, and 1 more\n")
+    assert (exact.stderr, local.stderr) == (b"", b"")

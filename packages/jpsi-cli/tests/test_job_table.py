@@ -52,6 +52,17 @@ def test_without_a_width_nothing_is_cut() -> None:
     ]
 
 
+def test_jobs_in_the_allocation_of_a_listed_job_are_folded_into_it() -> None:
+    fit = stored_job("11111111-a", "fit")
+    inner = stored_job("22222222-a", "fit.fit", custom={"jpsi.allocation": fit.id})
+
+    assert ls.ListView(has_members=False).unfolded([fit, inner]) == [fit]
+    assert ls.ListView(has_members=False).unfolded([inner]) == [inner]
+    assert ls.ListView().unfolded([fit, inner]) == [fit, inner]
+    _, line = render_lines([Row(inner, inner.status, inner.id[:8])], None, NOW)
+    assert line.endswith("in the allocation of 11111111")
+
+
 def test_remarks_and_messages_are_notes() -> None:
     notes = [line.partition("2h0m")[2].split("  ")[-1].strip() for line in render_lines(ROWS[3:], None, NOW)][
         1:

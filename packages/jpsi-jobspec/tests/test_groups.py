@@ -11,6 +11,7 @@ import pytest
 
 from jobspec_support import begin_run, drive_run, entries, example, found, planned
 from jpsi import JobExecutor, JobState
+from jpsi_engine import job_store
 from jpsi_jobspec.planning.allocations import flatten
 from jpsi_jobspec.planning.capacity import Capacity
 from jpsi_jobspec.planning.site import Site
@@ -120,6 +121,17 @@ def test_a_group_runs_on_without_the_client_that_submitted_it(tmp_path: Path, lo
     assert status.state is JobState.COMPLETED
     assert order(log()) == ["a ior", "b spack", "b spack"]
     assert journals.inner_journal(journal.path, allocation).is_over
+
+
+def test_the_jobs_of_a_group_name_its_job(tmp_path: Path, log: Log) -> None:
+    journal = drive_run(
+        f"{GROUP}  - {{name: a, command: ior, resources: r, replicas: 2}}\n", "local", tmp_path
+    )
+
+    (group_id,) = [it.job_id for it in journal.parts["g"]]
+    allocations = {it.id: it.allocation for it in job_store.jobs()}
+    assert allocations.pop(str(group_id)) is None
+    assert list(allocations.values()) == [group_id] * 2
 
 
 def test_concurrent_entries_fit_into_the_allocation() -> None:

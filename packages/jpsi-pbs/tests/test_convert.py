@@ -83,6 +83,7 @@ def test_a_whole_script(hooks: Hooks) -> None:
                 "memory": 6 * _GIB,
             },
         ),
+        ("-l select=2:ncpus=2 -l place=scatter:shared", {"node_count": 2, "exclusive_node_use": False}),
         ("-l select=ncpus=2:ompthreads=2", {"process_count": 1, "cpu_cores_per_process": 2}),
         ("-l ncpus=4,mem=2GB", {"cpu_cores_per_process": 4, "memory": 2 * _GIB}),
         ("-l nodes=2:ppn=8", {"node_count": 2, "processes_per_node": 8}),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import stat
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from jpsi.plugin import ResourceSpecV1
-from jpsi_pilot.agent.pilot_jobs import create_pilot_directory, pilot_spec
+from jpsi import Job
+from jpsi.plugin import JobSpec, ResourceSpecV1
+from jpsi_pilot.agent.pilot_jobs import PilotJobs, create_pilot_directory, pilot_spec
 from jpsi_pilot.config import PilotConfig
 from jpsi_pilot.executor.requirements import pilot_settings
 from jpsi_pilot.protocol.engine import Equipment
@@ -39,6 +41,18 @@ def test_a_pilot_requests_the_configured_resources(tmp_path: Path) -> None:
     assert (spec.attributes.queue_name, spec.attributes.project_name) == ("long", "proj")
     assert spec.arguments is not None
     assert spec.arguments[-3:] == [str(tmp_path), "8", "a.module"]
+
+
+def test_a_pilot_in_the_current_allocation_names_the_job_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JPSI_JOB_ID", "17")
+    submitted: list[Job] = []
+    monkeypatch.setattr(PilotJobs, "_executor", lambda *_: SimpleNamespace(submit=submitted.append))
+
+    for target in ("here", "slurm"):
+        PilotJobs(lambda: None).submit(Job(JobSpec("pilot")), target)
+
+    found = [it.spec.attributes.custom_attributes for it in submitted if it.spec is not None]
+    assert found == [{"jpsi.allocation": "17"}, None]
 
 
 def test_nothing_in_a_path_is_expanded(tmp_path: Path) -> None:

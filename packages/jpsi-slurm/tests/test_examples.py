@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import runpy
+import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -109,6 +110,37 @@ def test_a_job_that_lacks_time_gets_twice_as_much(slurm: FakeScheduler, tmp_path
     assert status.state is jpsi.JobState.COMPLETED
     assert spec.attributes is not None
     assert spec.attributes.duration == timedelta(minutes=20)
+
+
+WRONG = {
+    "chain": ("a", "b"),
+    "gpu": ("a", "b"),
+    "mpi": ("slurm",),
+    "remote": ("a", "b", "c"),
+    "retry": ("slurm",),
+    "service": ("a", "b"),
+    "sweep": ("a", "b"),
+    "throttle": ("slurm",),
+}
+
+
+@pytest.mark.parametrize("example", WRONG)
+def test_a_wrong_argument_is_answered_with_a_sentence_of_usage(
+    example: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [f"{example}.py", *WRONG[example]])
+
+    with pytest.raises(SystemExit, match=rf"^usage: python {example}\.py [^\n]*$"):
+        runpy.run_path(str(EXAMPLES / f"{example}.py"), run_name="__main__")
+
+
+@pytest.mark.parametrize("example", sorted(WRONG.keys() - {"throttle"}))
+def test_an_executor_that_does_not_exist_is_named(example: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = {"mpi": ("srun", "true"), "retry": ("true",)}.get(example, ())
+    monkeypatch.setattr(sys, "argv", [f"{example}.py", "nosuch", *arguments])
+
+    with pytest.raises(SystemExit, match=r"^no executor 'nosuch'; installed: "):
+        runpy.run_path(str(EXAMPLES / f"{example}.py"), run_name="__main__")
 
 
 def test_notebook(slurm: FakeScheduler) -> None:

@@ -44,7 +44,9 @@ def scheduler(clock: FakeClock) -> Iterator[FakeScheduler]:
 
 
 @pytest.fixture
-def transport(scheduler: FakeScheduler) -> FakeTransport:
+def transport(scheduler: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTransport:
+    # where jobs leave their output
+    monkeypatch.chdir(tmp_path)
     return FakeTransport(scheduler, fake)
 
 

@@ -100,6 +100,22 @@ def test_unknown_format_letters_are_reported(
     assert (result.returncode, result.stdout, result.stderr) == (1, "", stderr)
 
 
+def test_sacct_names_its_fields_and_takes_all_of_them(scheduler: FakeScheduler) -> None:
+    """AiiDA asks for what is known of a job that way; a comma follows the last name."""
+    known = run(scheduler, "sacct", "--helpformat").stdout
+    assert (
+        known.splitlines()[0]
+        == "Account             AllocCPUS           AllocNodes          AllocTRES           "
+    )
+    names = known.split()
+
+    listed = run(scheduler, "sacct", "-j", "59", "--parsable", f"--format={','.join(names)},").stdout
+
+    heading, row, *_ = listed.splitlines()
+    assert heading == "".join(f"{name}|" for name in names)
+    assert row.count("|") == len(names)
+
+
 def test_sacct_prints_a_table_or_parsable_lines(scheduler: FakeScheduler, fake_clock: FakeClock) -> None:
     fake_clock.advance(4000)
 

@@ -14,5 +14,7 @@ def _private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    # where jobs leave their output
+    monkeypatch.chdir(tmp_path)
     for name in ("SLURM_JOB_ID", "SBATCH_PARTITION"):
         monkeypatch.delenv(name, raising=False)

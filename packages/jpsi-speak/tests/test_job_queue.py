@@ -9,55 +9,13 @@ from pathlib import Path
 
 import pytest
 
-import jpsi
-from jpsi.plugin import CommandResult
 from jpsi_slurm.fake import speak
-from jpsi_speak.job_queue import JobQueue
 from jpsi_testing.fake import FakeState, Invocation, result_fields
+from speak_support import Programs
 
 
-class Programs:
-    """Programs that call commands of one queue, whose server can be killed."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / "queue"
-        self._folder.mkdir(mode=0o700)
-        self.directory = folder
-        self.calls = 0
-        self.start()
-
-    def start(self) -> None:
-        """Start a server; an earlier one does nothing more, as if it had been killed."""
-        if self.calls:
-            self.executor.set_job_status_callback(None)
-            self.queue.close()
-        self.executor = jpsi.JobExecutor("local")
-        self.queue = JobQueue(self._folder, self.executor, speak.commands, speak.started, is_local=True)
-
-    def call(
-        self, *argv: str, stdin: str = "", key: str | None = None, is_lenient: bool = False
-    ) -> CommandResult:
-        """Return the result of a command."""
-        self.calls += 1
-        call = Invocation(
-            argv=argv,
-            stdin=stdin,
-            environment={"PATH": "/usr/bin:/bin", "COLOUR": "red", "SLURM_JOB_ID": "999"},
-            directory=str(self.directory),
-            zone=None,
-        )
-        return self.queue.answer(key or str(self.calls), call, is_lenient=is_lenient)
-
-    def run(self, *argv: str, stdin: str = "") -> str:
-        """Return the output of a command that succeeds."""
-        result = self.call(*argv, stdin=stdin)
-        assert (result.returncode, result.stderr) == (0, ""), result
-        return result.stdout
-
-    def wait(self) -> None:
-        """Wait until no job runs, or will."""
-        with self.queue._changed:
-            assert self.queue._changed.wait_for(lambda: not self.queue.is_busy, 60)
+class SlurmPrograms(Programs):
+    """Programs that speak Slurm."""
 
     def states(self, form: str = "JobID,State,ExitCode") -> list[str]:
         """Wait for the jobs, and return what the accounting says of them."""
@@ -66,32 +24,32 @@ class Programs:
 
 
 @pytest.fixture
-def programs(tmp_path: Path) -> Iterator[Programs]:
-    programs = Programs(tmp_path)
+def programs(tmp_path: Path) -> Iterator[SlurmPrograms]:
+    programs = SlurmPrograms(tmp_path, speak)
     yield programs
     programs.run("scancel", "--me")
     programs.wait()
     programs.queue.close()
 
 
-def test_a_job_runs_with_the_variables_of_slurm_and_those_of_the_program(programs: Programs) -> None:
-    echo = 'echo "$SLURM_JOB_ID $SLURM_CPUS_PER_TASK $1 $COLOUR"'
+def test_a_job_runs_with_the_variables_of_slurm_and_those_of_the_program(programs: SlurmPrograms) -> None:
+    echo = 'echo "$SLURM_JOB_ID $SLURM_CPUS_PER_TASK $1 $COLOUR"; echo error >&2'
     script = f"#!/bin/sh\n#SBATCH -J heat -c 2 --output=%x-%j.txt\n{echo}\n"
     (programs.directory / "job.sh").write_text(script)
 
     assert programs.run("sbatch", "job.sh", "first") == "Submitted batch job 1\n"
 
     assert programs.states() == ["1|COMPLETED|0:0"]
-    assert (programs.directory / "heat-1.txt").read_text() == "1 2 first red\n"
+    assert (programs.directory / "heat-1.txt").read_text() == "1 2 first red\nerror\n"
 
 
-def test_a_script_may_come_from_standard_input(programs: Programs) -> None:
+def test_a_script_may_come_from_standard_input(programs: SlurmPrograms) -> None:
     assert programs.run("sbatch", "--parsable", stdin="#!/bin/sh\nexit 3\n") == "1\n"
 
     assert programs.states() == ["1|FAILED|3:0"]
 
 
-def test_an_array_has_elements_with_numbers_of_their_own(programs: Programs) -> None:
+def test_an_array_has_elements_with_numbers_of_their_own(programs: SlurmPrograms) -> None:
     echo = "echo $SLURM_ARRAY_TASK_ID $SLURM_JOB_ID $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_COUNT"
 
     assert programs.run("sbatch", "--parsable", "--array=3,5-6%1", "-o", "%a.txt", "--wrap", echo) == "1\n"
@@ -110,7 +68,7 @@ def test_an_array_has_elements_with_numbers_of_their_own(programs: Programs) -> 
     ]
 
 
-def test_elements_beyond_the_limit_wait(programs: Programs) -> None:
+def test_elements_beyond_the_limit_wait(programs: SlurmPrograms) -> None:
     programs.run("sbatch", "--array=1-5%2", "--wrap", "sleep 300")
     with programs.queue._changed:
         assert programs.queue._changed.wait_for(
@@ -124,7 +82,7 @@ def test_elements_beyond_the_limit_wait(programs: Programs) -> None:
     assert all("CANCELLED" in it for it in programs.states("JobID,State"))
 
 
-def test_dependencies_hold_jobs_back_until_they_are_met(programs: Programs) -> None:
+def test_dependencies_hold_jobs_back_until_they_are_met(programs: SlurmPrograms) -> None:
     programs.run("sbatch", "-H", "--wrap", "exit 3")
     for kind in ("afterok", "afternotok", "afterany"):
         programs.run("sbatch", f"--dependency={kind}:1", "--wrap", "true")
@@ -146,7 +104,7 @@ def test_dependencies_hold_jobs_back_until_they_are_met(programs: Programs) -> N
     assert programs.run("squeue", "-h", "-o", "%i %r") == "2 DependencyNeverSatisfied\n"
 
 
-def test_scancel_ends_elements_and_what_a_name_selects(programs: Programs) -> None:
+def test_scancel_ends_elements_and_what_a_name_selects(programs: SlurmPrograms) -> None:
     programs.run("sbatch", "-J", "a", "--array=1-2", "--wrap", "sleep 300")
     programs.run("sbatch", "-J", "b", "--wrap", "sleep 300")
 
@@ -170,6 +128,7 @@ def test_scancel_ends_elements_and_what_a_name_selects(programs: Programs) -> No
         (("--nice=5",), "--nice=5 cannot be kept: the executor local has no such option"),
         (("--begin=now+60",), "--begin=now+60 cannot be kept: the executor local has no such option"),
         (("--export=NIL",), "--export=NIL cannot be kept"),
+        (("--get-user-env", "--export=NONE"), "--get-user-env cannot be kept"),
         (("--dependency=singleton",), "--dependency=singleton cannot be kept"),
         (("--dependency=afterok:7",), "Job dependency problem: no job 7"),
         (("--nodes=2",), "local is one machine, but the job needs 2 nodes"),
@@ -178,7 +137,7 @@ def test_scancel_ends_elements_and_what_a_name_selects(programs: Programs) -> No
     ids=lambda it: it[0] if isinstance(it, tuple) else "",
 )
 def test_what_cannot_be_kept_is_refused_by_name(
-    programs: Programs, options: tuple[str, ...], message: str
+    programs: SlurmPrograms, options: tuple[str, ...], message: str
 ) -> None:
     result = programs.call("sbatch", *options, "--wrap", "true")
 
@@ -187,7 +146,18 @@ def test_what_cannot_be_kept_is_refused_by_name(
     assert programs.states() == []
 
 
-def test_a_lenient_queue_warns(programs: Programs) -> None:
+def test_an_option_with_an_optional_value_takes_no_other_word(programs: SlurmPrograms, tmp_path: Path) -> None:
+    """AiiDA's scripts have such lines."""
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n#SBATCH --get-user-env\n#SBATCH --output=own.txt\necho run\n")
+
+    programs.run("sbatch", "--get-user-env=L", str(script))
+
+    assert programs.states() == ["1|COMPLETED|0:0"]
+    assert (tmp_path / "own.txt").read_text() == "run\n"
+
+
+def test_a_lenient_queue_warns(programs: SlurmPrograms) -> None:
     result = programs.call("sbatch", "--nice=5", "--wrap", "true", is_lenient=True)
 
     assert result.stdout == "Submitted batch job 1\n"
@@ -197,7 +167,7 @@ def test_a_lenient_queue_warns(programs: Programs) -> None:
     assert programs.states() == ["1|COMPLETED|0:0"]
 
 
-def test_a_repeated_call_is_the_first_one(programs: Programs) -> None:
+def test_a_repeated_call_is_the_first_one(programs: SlurmPrograms) -> None:
     first = programs.call("sbatch", "--wrap", "true", key="k")
 
     assert programs.call("sbatch", "--wrap", "true", key="k") == first
@@ -207,7 +177,7 @@ def test_a_repeated_call_is_the_first_one(programs: Programs) -> None:
     assert programs.states() == ["1|COMPLETED|0:0"]
 
 
-def test_jobs_outlast_the_server(programs: Programs) -> None:
+def test_jobs_outlast_the_server(programs: SlurmPrograms) -> None:
     programs.run("sbatch", "--array=1-3%1", "-o", "out-%a", "--wrap", "echo $SLURM_ARRAY_TASK_ID")
     programs.run("sbatch", "-d", "afterok:1", "--wrap", "cat out-1 out-2 out-3 >all")
     programs.run("sbatch", "-H", "-J", "held", "--wrap", "true")
@@ -225,7 +195,7 @@ def test_jobs_outlast_the_server(programs: Programs) -> None:
 
 
 @pytest.fixture
-def killed_before_handover(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+def killed_before_handover(programs: SlurmPrograms, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Return a function that lets a server be killed when a submission is in the journal, and not further."""
 
     def kill() -> None:
@@ -239,7 +209,7 @@ def killed_before_handover(programs: Programs, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_submission_in_the_journal_is_carried_out_once(
-    programs: Programs, killed_before_handover: Callable[[], None]
+    programs: SlurmPrograms, killed_before_handover: Callable[[], None]
 ) -> None:
     killed_before_handover()
 
@@ -251,7 +221,7 @@ def test_a_submission_in_the_journal_is_carried_out_once(
     assert (programs.directory / "out").read_text() == "run\n"
 
 
-def test_a_cut_entry_of_the_journal_was_never_answered(programs: Programs) -> None:
+def test_a_cut_entry_of_the_journal_was_never_answered(programs: SlurmPrograms) -> None:
     programs.run("sbatch", "--wrap", "true")
     programs.wait()
     with (programs.directory / "queue/journal").open("a") as journal:
@@ -264,7 +234,7 @@ def test_a_cut_entry_of_the_journal_was_never_answered(programs: Programs) -> No
     assert programs.states("JobID,State") == ["1|COMPLETED", "2|COMPLETED"]
 
 
-def test_the_tasks_of_srun_are_those_of_the_job(programs: Programs) -> None:
+def test_the_tasks_of_srun_are_those_of_the_job(programs: SlurmPrograms) -> None:
     programs.run("sbatch", "-n", "3", "--signal=USR2@30", "--time=1", "--wrap", "sleep 300")
     call = Invocation(
         argv=["srun", "-o", "%j-%t", "true"], environment={"SLURM_JOB_ID": "1", "SLURM_NTASKS": "3"}
@@ -277,7 +247,7 @@ def test_the_tasks_of_srun_are_those_of_the_job(programs: Programs) -> None:
     assert (type(number), number, seconds > 0) == (int, signal.SIGUSR2, True)
 
 
-def test_a_script_and_the_variables_of_the_program_reach_another_machine(programs: Programs) -> None:
+def test_a_script_and_the_variables_of_the_program_reach_another_machine(programs: SlurmPrograms) -> None:
     programs.queue.is_shared = False
     script = (
         "#!/bin/bash\n#SBATCH --output=out\necho $1 '${HOME}' $COLOUR\ncat /proc/$$/cmdline | tr '\\0' ' '\n"
@@ -290,7 +260,7 @@ def test_a_script_and_the_variables_of_the_program_reach_another_machine(program
     assert (programs.directory / "out").read_text() == "first ${HOME} red\n/bin/bash /dev/fd/3 first "
 
 
-def test_memory_without_a_number_of_nodes_is_that_of_one_node(programs: Programs) -> None:
+def test_memory_without_a_number_of_nodes_is_that_of_one_node(programs: SlurmPrograms) -> None:
     programs.run("sbatch", "-n", "2", "--mem=100M", "--wrap", "true")
 
     assert programs.states() == ["1|COMPLETED|0:0"]
@@ -298,7 +268,7 @@ def test_memory_without_a_number_of_nodes_is_that_of_one_node(programs: Programs
 
 
 def test_old_submissions_are_forgotten_and_their_numbers_stay_used(
-    programs: Programs, monkeypatch: pytest.MonkeyPatch
+    programs: SlurmPrograms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs.run("sbatch", "--wrap", "true")
     programs.wait()

@@ -14,8 +14,9 @@ from jpsi_speak.folders import prepare
 
 
 @pytest.fixture
-def commands() -> Iterator[Path]:
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Provide the directory of the commands; their server is killed in the end."""
+    monkeypatch.chdir(tmp_path)
     folder = prepare("slurm", "local", None, is_lenient=False)
     yield folder
     kill_server(folder)
@@ -50,6 +51,19 @@ def test_two_programs_see_one_queue_that_outlasts_its_server(commands: Path, tmp
         pass
     assert call(commands, "sacct", "-n", "-P", "-o", "JobID,State") == "1|COMPLETED\n2|COMPLETED\n"
     assert proof.read_text() == "run\n"
+
+
+def test_a_program_may_speak_pbs(tmp_path: Path) -> None:
+    folder = prepare("pbs", "local", None, is_lenient=False)
+    try:
+        # the script comes from standard input
+        submit = f"echo 'exit 3' | qsub -J 1-2 -o {tmp_path} -e {tmp_path}"
+        assert call(folder, "sh", "-c", submit) == "1[].jpsi\n"
+        while "F" not in call(folder, "qstat", "-x").split():
+            pass
+        assert call(folder, "qstat", "-x", "-f", "1[]").count("Exit_status = 1\n") == 1
+    finally:
+        kill_server(folder)
 
 
 def test_many_programs_get_numbers_of_their_own(commands: Path) -> None:

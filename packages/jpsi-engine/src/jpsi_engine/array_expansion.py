@@ -26,6 +26,8 @@ ARRAY_ID = "jpsi.array_id"
 AT_A_TIME = "jpsi.at_a_time"
 #: The custom attribute with the id of the job that a job repeats.
 REPEATS = "jpsi.repeats"
+#: The custom attribute with the id of the job in whose allocation a job runs.
+ALLOCATION = "jpsi.allocation"
 #: The environment variable with the index of an element.
 INDEX_VARIABLE = "JPSI_ARRAY_INDEX"
 
@@ -124,11 +126,11 @@ def array_index(environment: Mapping[str, Any] | None) -> int | None:
 
 
 def single_spec(spec: JobSpec) -> JobSpec:
-    """Return the spec of an element as that of a job that belongs to no array; it keeps its index."""
+    """Return the spec of a job as that of one in no array and no allocation; it keeps its index."""
     custom = {
         name: value
         for name, value in (spec.attributes.custom_attributes or {}).items()
-        if name not in {ARRAY_ID, AT_A_TIME, REPEATS}
+        if name not in {ARRAY_ID, AT_A_TIME, REPEATS, ALLOCATION}
     }
     return attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, custom_attributes=custom or None))
 

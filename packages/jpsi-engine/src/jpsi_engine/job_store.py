@@ -29,6 +29,7 @@ from jpsi import JobStatus, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
 from jpsi.plugin.engine import problems
 from jpsi_engine.array_expansion import (
+    ALLOCATION,
     ARRAY_ID,
     REPEATS,
     array_id,
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from jpsi.plugin.engine import Stream
 
 __all__ = [
+    "ALLOCATION",
     "ControlledJobs",
     "DamagedJob",
     "Deferral",
@@ -264,6 +266,11 @@ class StoredJob:
     def repeats(self) -> str | None:
         """The id of the job that this one repeats, as `repeated_specs` made it; None for any other job."""
         return encoded_attribute(self._history.record.intent["spec"], REPEATS)
+
+    @property
+    def allocation(self) -> str | None:
+        """The id of the job in whose allocation this one runs, as a task of a workflow; else None."""
+        return encoded_attribute(self._history.record.intent["spec"], ALLOCATION)
 
     @property
     def tag(self) -> str | None:

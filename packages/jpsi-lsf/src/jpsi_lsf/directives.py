@@ -29,6 +29,8 @@ from jpsi.plugin import (
 from .custom_options import COMPONENT_OPTIONS, CUSTOM
 from .resources import RESOURCE_OPTIONS, resource_problems
 
+#: LSF counts run limits in minutes.
+WALLTIME_UNIT = timedelta(minutes=1)
 _DEFAULT_NAME = "jpsi"
 # Characters that -J cannot express: those of no directive, brackets, which make an array, and misread ones
 _ILLEGAL_CHARACTERS = re.compile(
@@ -204,7 +206,7 @@ _OPTIONS = {
     "u": kit.Option(lambda it: it.spec.attributes.mail_request()[1], _read_mail, expresses=("mail",)),
     **{flag: _mail_flag(flag) for words in _MAIL.values() for flag in words},
     # without -W the queue's own limit applies
-    "W": kit.duration_option(timedelta(minutes=1), _parse_limit),
+    "W": kit.duration_option(WALLTIME_UNIT, _parse_limit),
     **RESOURCE_OPTIONS,
     "r": kit.Option(lambda it: it.config.rerunnable),
     "w": kit.Option(

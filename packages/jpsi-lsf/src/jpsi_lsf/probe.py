@@ -12,7 +12,7 @@ from typing import Any
 from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Site, hookimpl
 
 from .commands import lsf_command
-from .directives import DEPENDENCIES
+from .directives import DEPENDENCIES, WALLTIME_UNIT
 from .queue import FIELDS
 
 # The first two show which options bjobs knows, the third the limit of array sizes, the last the queues.
@@ -57,6 +57,7 @@ def capabilities(site: Site) -> Capabilities:
             names_elements=True,
         ),
         heterogeneous=site.config.compound_requirements,
+        walltime_unit=WALLTIME_UNIT,
     )
 
 

@@ -23,6 +23,7 @@ from .sizes import UNITS
 _KIBIBYTE = 1 << 10
 _EXCLUSIVE_PLACES = frozenset({"excl", "exclhost"})
 _SCATTER = frozenset({"scatter"})
+_SHARED = frozenset({"", "shared"})
 # A custom attribute, and no option of qsub: resources that a user adds to every chunk of a job.
 _CHUNK = "chunk"
 # pbs_resources(7B): the resource of a node that says of which model its accelerators are
@@ -145,7 +146,7 @@ def _read_select(draft: Draft, value: str) -> None:
         raise ValueError("jpsi can request only GPUs of one type")
     chunks = merge_kinds(parsed)
     draft.attributes.gpu_type = next(iter(models), None)
-    place = set((draft.options.get("l.place") or "").split(":")) - {""}
+    place = _place_words(draft.options.get("l.place") or "")
     is_spread = bool(place & _SCATTER)
     if len(chunks) == 1 and chunks[0].processes_per_node == 1 and not is_spread:
         # chunks of one process each, which PBS may place anywhere
@@ -178,10 +179,15 @@ def _parse_chunk(text: str) -> ResourceSpecV1:
 
 def _read_place(draft: Draft, value: str) -> None:
     """Read `-l place`, from which a spec can take exclusive use of the nodes."""
-    words = set(value.split(":"))
+    words = _place_words(value)
     if words - _EXCLUSIVE_PLACES - _SCATTER:
         raise ValueError(NOT_EXPRESSIBLE)
     draft.resources.exclusive_node_use = bool(words & _EXCLUSIVE_PLACES)
+
+
+def _place_words(value: str) -> set[str]:
+    """Return the words of a placement, without the default way to share nodes."""
+    return set(value.split(":")) - _SHARED
 
 
 #: The options for resources, in the order in which they are written and read.

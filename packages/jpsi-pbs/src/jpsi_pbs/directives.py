@@ -17,8 +17,8 @@ from .job_names import legal_name, tag_variables
 from .native_ids import is_element
 
 _YES_OR_NO = {None: None, True: "y", False: "n"}
-# Options without a value; only Torque has `n`
-_FLAGS = frozenset("IVXfhnz")
+#: Options without a value; only Torque has `n`.
+FLAGS = frozenset("IVXfhnz")
 # Options whose value may set several resources or attributes: `-l nodes=1,walltime=60`
 _REPEATED = frozenset("lW")
 _NEXT = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_.]*=)")
@@ -45,7 +45,7 @@ def script_form(
         options={**_OPTIONS, **resources, **others, "W.depend": _DEPENDENCIES},
         custom=custom,
         spelled=split_option,
-        parse=_parse_options,
+        parse=parse_options,
         missing=missing or {},
     )
 
@@ -56,9 +56,9 @@ def split_option(option: str, value: str | None) -> tuple[str, str | None]:
     return letter, f"{name}={value or ''}" if name else value
 
 
-def _parse_options(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
+def parse_options(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
     """Yield options in the form of custom attributes: `-l walltime=60` is `l.walltime` with the value 60."""
-    for name, value in kit.gnu_options(words, {}, _FLAGS):
+    for name, value in kit.gnu_options(words, {}, FLAGS):
         if name in _REPEATED and value:
             for part in _NEXT.split(value):
                 resource, _, text = part.strip().partition("=")

@@ -54,6 +54,8 @@ CUSTOM = CustomOptions(
 
 _UNLIMITED = frozenset({"0", "UNLIMITED", "INFINITE"})
 # sbatch(1): --time
+#: Slurm counts time limits in minutes.
+WALLTIME_UNIT = timedelta(minutes=1)
 _TIME = re.compile(r"(?:(\d+)-)?(\d+(?::\d+){0,2})", re.ASCII)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from jpsi.plugin import (
     units,
 )
 
-from .custom_options import CUSTOM, parse_time
+from .custom_options import CUSTOM, WALLTIME_UNIT, parse_time
 
 _MEBIBYTE = 1 << 20
 # sbatch(1): --mem; without a unit it is megabytes, and all of them are powers of 1024
@@ -263,7 +262,7 @@ _OPTIONS = {
     "qos": kit.attribute_option("qos"),
     **kit.mail_options("mail-user", "mail-type", _MAIL, ","),
     # `--time=0` means UNLIMITED; partitions with a limit never start such a job.
-    "time": kit.duration_option(timedelta(minutes=1), parse_time),
+    "time": kit.duration_option(WALLTIME_UNIT, parse_time),
     "nodes": kit.count_option("node_count", lambda it: node_count(it.resources)),
     "ntasks": kit.count_option("process_count", lambda it: it.resources.computed_process_count),
     "ntasks-per-node": kit.Option(_tasks_per_node, _read_tasks_per_node),

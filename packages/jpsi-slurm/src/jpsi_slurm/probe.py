@@ -12,6 +12,7 @@ from typing import Any
 from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, DependencyKind, Site, hookimpl
 
 from .commands import slurm_command
+from .custom_options import WALLTIME_UNIT
 
 _SETTING = re.compile(r"^(\S+)\s*= (.*?)\s*$", re.MULTILINE)
 _NO_USE = frozenset({"", "jobacct_gather/none", "(null)"})
@@ -32,6 +33,7 @@ def capabilities(site: Site) -> Capabilities:
         hold_option="slurm.hold",
         default_launcher="srun",
         heterogeneous=True,
+        walltime_unit=WALLTIME_UNIT,
         id_variable="SLURM_JOB_ID",
         restart_variable="SLURM_RESTART_COUNT",
         ids_per_query=_IDS_PER_QUERY,

@@ -8,9 +8,9 @@ import sys
 
 import click
 
-_HELP = """Run a program that speaks Slurm, with jobs on any executor.
+_HELP = """Run a program that speaks Slurm or PBS, with jobs on any executor.
 
-LANGUAGE is the batch system whose commands the program calls: slurm. They are first on PATH for
+LANGUAGE is the batch system whose commands the program calls: slurm or pbs. They are first on PATH for
 COMMAND; what they submit runs on the executor. Without a command, the line that puts them on PATH is
 printed, for eval "$(jpsi speak slurm -x EXECUTOR)".
 """
@@ -19,7 +19,7 @@ printed, for eval "$(jpsi speak slurm -x EXECUTOR)".
 @click.command(
     "speak",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    short_help="Run a program that speaks Slurm, on any executor.",
+    short_help="Run a program that speaks Slurm or PBS, on any executor.",
     help=_HELP,
 )
 @click.option(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, cast
 from urllib.parse import quote
 
 import platformdirs
@@ -25,7 +24,7 @@ def prepare(language: str, executor: str | None, url: str | None, *, is_lenient:
     Raises:
         JpsiError: the language or the executor is unknown, or the directory cannot be made.
     """
-    speaker = cast("Any", find_fake(language, GROUP))
+    speaker = find_fake(language, GROUP)
     # an error is reported here, and not by the server
     with jpsi.JobExecutor(executor, url=url) as opened:
         name = executor or opened.name

@@ -22,17 +22,15 @@ import jpsi
 from jpsi import BulkException, JobState, JobStatus, JpsiError, Reason
 from jpsi.plugin import CommandResult
 from jpsi_engine import job_store, open_private
-from jpsi_testing.fake import CommandError, CommandFunction, FakeJob, FakeState, Invocation, call_command
+from jpsi_testing.fake import SPEC, CommandError, FakeJob, FakeState, Invocation, Speaker, call_command
 
-from .journal import Entry, Journal, entry_number, old_numbers
+from .journal import Entry, Journal, entry_number, old_numbers, submission_number
 
 if TYPE_CHECKING:
     from jpsi_testing.fake import FakeScheduler
 
 log = logging.getLogger(__name__)
 
-# The attribute of a `FakeJob` with the spec of jpsi.
-_SPEC = "spec"
 # How many batches of jobs are handed over at a time.
 _WORKERS = 8
 # For so many seconds a submit command waits until its jobs are handed over; they are safe in any case.
@@ -81,8 +79,7 @@ class JobQueue:
     Args:
         folder: the directory with the journal and the scripts.
         executor: the executor.
-        commands: the functions of the commands.
-        started: called when a job starts, for what its listing shows from then on.
+        speaker: the commands of the batch system, and what it says about jobs.
         is_local: True if all jobs run on this machine.
         is_shared: True if jobs see the files of this machine.
         clock: returns the seconds since 1970.
@@ -96,8 +93,7 @@ class JobQueue:
         self,
         folder: Path,
         executor: jpsi.JobExecutor,
-        commands: Mapping[str, CommandFunction],
-        started: Callable[[FakeJob], None],
+        speaker: Speaker,
         *,
         is_local: bool,
         is_shared: bool = True,
@@ -114,8 +110,7 @@ class JobQueue:
         self._changed = threading.Condition(self.lock)
         self._folder = folder
         self._executor = executor
-        self._commands = commands
-        self._started = started
+        self._speaker = speaker
         self._handovers: dict[str, _Handover] = {}
         self._by_id: dict[str, FakeJob] = {}
         self._replies: dict[str, tuple[CommandResult, list[FakeJob]]] = {}
@@ -163,7 +158,7 @@ class JobQueue:
     def _carry_out(self, invocation: Invocation) -> CommandResult:
         # it has all of a scheduler that these commands use
         scheduler = cast("FakeScheduler", self)
-        return call_command(self._commands[invocation.argv[0]], scheduler, invocation)
+        return call_command(self._speaker.commands[invocation.argv[0]], scheduler, invocation)
 
     def _forget(self, refused: list[FakeJob]) -> None:
         """Forget jobs that were refused before their submission was answered."""
@@ -177,7 +172,8 @@ class JobQueue:
         """True if a job is on its way, or will be without a further command."""
         with self.lock:
             return any(
-                self._handover(job).is_begun or (job.state is FakeState.PENDING and job.why in _WILL_START)
+                self._handover(job).is_begun
+                or (job.state is FakeState.PENDING and job.why != self._speaker.never)
                 for job in self.jobs
                 if not job.state.final
             )
@@ -197,9 +193,9 @@ class JobQueue:
         self._number = max(self._number, first + count - 1)
         return first
 
-    def script_file(self, number: int, text: str) -> Path:
-        """Return the file with the script of a submission."""
-        path = self._folder / "scripts" / str(number)
+    def script_file(self, number: int, text: str, suffix: str = "") -> Path:
+        """Return the file with the script of a submission; with a suffix, another file for its jobs."""
+        path = self._folder / "scripts" / f"{number}{suffix}"
         if self._recorded is None:
             file = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             with os.fdopen(file, "wb") as stream:
@@ -212,13 +208,13 @@ class JobQueue:
         """Accept the jobs of one submission: they are in the journal when this returns."""
         accepted = list(jobs)
         key, call = self._call
-        made = [jpsi.Job(job.attributes[_SPEC]) for job in accepted]
+        made = [jpsi.Job(job.attributes[SPEC]) for job in accepted]
         now = self.clock()
         if self._recorded is None:
             entry = {
                 "kind": "submission",
                 "key": key,
-                "number": int(accepted[0].number),
+                "number": submission_number(accepted[0].number),
                 "time": now,
                 "ids": [job.id for job in made],
                 "argv": list(call.argv),
@@ -389,13 +385,13 @@ class JobQueue:
             return
         if status.state is JobState.ACTIVE and job.state is not FakeState.RUNNING:
             job.state, job.started = FakeState.RUNNING, status.time.timestamp()
-            self._started(job)
+            self._speaker.started(job)
         if not status.final:
             return
         if job.started is None and status.exit_code is not None:
             # a job that ended while no server followed it
             job.started = status.time.timestamp()
-            self._started(job)
+            self._speaker.started(job)
         number = status.metadata.get("signal")
         job.signal = number if isinstance(number, int) else None
         job.exit_code = None if job.signal is not None else status.exit_code
@@ -440,8 +436,9 @@ class JobQueue:
             if old:
                 entries = [it for it in entries if entry_number(it) not in old]
                 self._journal.replace(entries)
-                for number in old:
-                    (self._folder / "scripts" / str(number)).unlink(missing_ok=True)
+                for file in (self._folder / "scripts").iterdir():
+                    if submission_number(file.name) in old:
+                        file.unlink()
             for entry in entries:
                 try:
                     _RESTORERS[entry["kind"]](self, entry)
@@ -497,7 +494,7 @@ class JobQueue:
         job.exit_code, job.signal, job.why = entry["exit_code"], entry["signal"], entry["why"]
         self._handover(job).refusal = entry["refusal"]
         if job.started is not None:
-            self._started(job)
+            self._speaker.started(job)
 
     def _job(self, native_id: str) -> FakeJob:
         return next(it for it in reversed(self.jobs) if it.native_id == native_id)
@@ -524,15 +521,13 @@ class JobQueue:
                 mine.why = "jpsi has no trace of it"
                 self._end(mine, FakeState.NODE_FAIL)
                 continue
-            handover.job = jpsi.Job(mine.attributes[_SPEC])
+            handover.job = jpsi.Job(mine.attributes[SPEC])
             self._by_id[handover.job.id] = mine
             self._journal.append(
                 {"kind": "id", "job": mine.native_id, "id": handover.job.id}, is_durable=True
             )
 
 
-# The reasons of jobs that start without a further command.
-_WILL_START = frozenset({"", "Dependency", "JobArrayTaskLimit"})
 _RESTORERS: Mapping[str, Callable[[JobQueue, Any], None]] = {
     "submission": JobQueue._restore_submission,  # noqa: SLF001  of this module
     "hold": JobQueue._restore_hold,  # noqa: SLF001

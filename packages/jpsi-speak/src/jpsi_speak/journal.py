@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,16 @@ def entry_number(entry: Entry) -> int:
     if entry["kind"] == "submission":
         return int(entry["number"])
     native_id = entry["jobs"][0] if entry["kind"] == "handover" else entry["job"]
-    return int(native_id.partition("_")[0])
+    return submission_number(native_id)
+
+
+def submission_number(native_id: str) -> int:
+    """Return the number of the submission that a job is of.
+
+    >>> [submission_number(it) for it in ("17", "17_3", "17[3].server")]
+    [17, 17, 17]
+    """
+    return int(re.split("[^0-9]", native_id, maxsplit=1)[0])
 
 
 def old_numbers(entries: Iterable[Entry], now: float) -> set[int]:

@@ -21,7 +21,16 @@ from typing import Any, cast
 
 import jpsi
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import Invocation, TaskLaunch, find_fake, read_stdin, receive, result_fields, send
+from jpsi_testing.fake import (
+    Invocation,
+    Speaker,
+    TaskLaunch,
+    find_fake,
+    read_stdin,
+    receive,
+    result_fields,
+    send,
+)
 
 from .job_queue import JobQueue
 
@@ -138,12 +147,11 @@ def listening(path: Path) -> Iterator[socket.socket]:
 def open_queue(folder: Path) -> tuple[JobQueue, Callable[[Invocation], bool]]:
     """Open the queue in a directory; return it, and the function that says which calls read their input."""
     target = json.loads((folder / TARGET).read_text(encoding="utf-8"))
-    speaker = cast("Any", find_fake(target["language"], GROUP))
+    speaker = cast("Speaker", find_fake(target["language"], GROUP))
     executor = jpsi.JobExecutor(target["executor"], url=target["url"])
     is_shared = not executor.system.is_remote
     is_local = executor.name == "local" and is_shared
-    commands, started = speaker.commands, speaker.started
-    queue = JobQueue(folder, executor, commands, started, is_local=is_local, is_shared=is_shared)
+    queue = JobQueue(folder, executor, speaker, is_local=is_local, is_shared=is_shared)
     return queue, speaker.reads_stdin
 
 

@@ -6,6 +6,7 @@ are done first, then the failures are reported.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jpsi
@@ -78,17 +79,33 @@ def _cancel_by_executor(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError
 
 def hold(*, jobs: Sequence[str]) -> int:
     """Keep jobs from starting, and return the exit code."""
-    return _control_each(jobs, "held", jpsi.JobExecutor.hold, job_store.hold_deferred)
+    return _control_each(jobs, "held", [jpsi.JobExecutor.hold, _require_unstarted], job_store.hold_deferred)
+
+
+def _require_unstarted(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
+    """Raise if a job started before the request to hold it, which the batch system accepts nevertheless.
+
+    The first call queries the batch system about all jobs.
+    """
+    try:
+        info = executor.info(job)
+    except jpsi.JpsiError:
+        if job.status.final:
+            raise
+        return
+    if info is not None and info.state is jpsi.JobState.ACTIVE:
+        raise jpsi.SubmitException(f"job {job.id} ({job.native_id}) runs: it started before the hold")
 
 
 def release(*, jobs: Sequence[str]) -> int:
     """Let held jobs start, and return the exit code."""
-    return _control_each(jobs, "released", _release, _release_deferred)
+    return _control_each(jobs, "released", [_release], _release_deferred)
 
 
 def _release(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
+    info = executor.info(job)
     executor.release(job)
-    if job.status.state is jpsi.JobState.ACTIVE:
+    if info is not None and info.state is jpsi.JobState.ACTIVE:
         messages.error(f"job {job.id} runs already; there is nothing to release")
 
 
@@ -110,7 +127,7 @@ def _release_deferred(jobs: Mapping[str, Deferral]) -> ControlledJobs:
 def _control_each(
     words: Sequence[str],
     done: str,
-    act: Callable[[jpsi.JobExecutor, jpsi.Job], None],
+    steps: Sequence[Callable[[jpsi.JobExecutor, jpsi.Job], None]],
     act_on_deferred: Callable[[Mapping[str, Deferral]], ControlledJobs],
 ) -> int:
     jobs, settled = settle_submissions(select_live_jobs(words, job_store.jobs()))
@@ -124,10 +141,11 @@ def _control_each(
     recalled = recall_jobs(job for job in jobs if job.id not in failures and job.id not in deferred.done)
     failures |= recalled.failures
     ended: dict[str, jpsi.JpsiError] = {}
-    for followed in recalled.jobs.values():
+    for step, followed in itertools.product(steps, recalled.jobs.values()):
+        if followed.executor is None or followed.id in failures or followed.id in ended:
+            continue
         try:
-            if followed.executor is not None:
-                act(followed.executor, followed)
+            step(followed.executor, followed)
         except jpsi.JpsiError as e:
             (ended if followed.status.final else failures)[followed.id] = e
     # those that end meanwhile count as if they had ended before, if there are others

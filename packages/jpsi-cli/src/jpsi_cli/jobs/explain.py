@@ -24,6 +24,7 @@ from ..stored_jobs import (
     recall_jobs,
     select_job,
     select_jobs,
+    short_ids,
 )
 from .diagnosis import Diagnosis, JobFacts, diagnose
 from .usage import describe_memory
@@ -36,14 +37,16 @@ _LINES = 10
 def explain(*, jobs: Sequence[str], as_json: bool) -> int:
     """Explain the states of jobs, of those that are alike only one, and return the exit code."""
     groups: dict[object, list[StoredJob]] = {}
-    for it in select_jobs(jobs, job_store.jobs()):
+    stored = job_store.jobs()
+    ids = short_ids(it.id for it in stored)
+    for it in select_jobs(jobs, stored):
         status, whose = it.status, it.array_id or it.name or it.spec.executable
         groups.setdefault((whose, status.state, status.reason, status.exit_code), []).append(it)
     for alike in groups.values():
         more = f" and {len(alike) - 1} more like it{index_list(alike[1:], ', ')}"
         others = more if len(alike) > 1 else ""
         if not as_json and (len(groups) > 1 or others or alike[0].array_index is not None):
-            messages.show(messages.printable(f"==> {job_title(alike[0])}{others} <==\n"))
+            messages.show(messages.printable(f"==> {job_title(alike[0], ids[alike[0].id])}{others} <==\n"))
         _explain(alike, as_json=as_json)
     return 0
 

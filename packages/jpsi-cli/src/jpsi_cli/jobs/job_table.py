@@ -169,7 +169,9 @@ def _array_cells(row: Row, now: datetime) -> dict[str, str]:
     if status.state is jpsi.JobState.FAILED:
         code = f": exit code {status.exit_code}" if not failure and status.exit_code is not None else ""
         shown_id = next(it.id for it in row.members if it.job is row.job)
-        failure = f"{job_title(row.job, shown_id)} failed{code}{f': {failure}' if failure else ''}"
+        failure = (
+            f"{job_title(row.job, shown_id, is_named=False)} failed{code}{f': {failure}' if failure else ''}"
+        )
         failed = [it.job for it in row.members if it.status.state is status.state and it.job is not row.job]
         failure += index_list(failed, "; also ")
     # the native id of an element, for which its plugin is loaded, is not shown
@@ -196,7 +198,7 @@ def _job_cells(row: Row, native_id: str | None, now: datetime) -> dict[str, str]
         "CODE": "" if status.exit_code is None else str(status.exit_code),
         "AGE": format_age(now - job.created),
         "RAN": _format_runtime(row, now),
-        "NOTE": note(row),
+        "NOTE": note(row) or (f"in the allocation of {job.allocation[:8]}" if job.allocation else ""),
     }
 
 

@@ -20,6 +20,7 @@ from ..stored_jobs import (
     report_failures,
     select_job,
     select_jobs,
+    short_ids,
 )
 
 # The seconds between two checks if the output can still be written.
@@ -37,11 +38,11 @@ def logs(*, jobs: Sequence[str], is_following: bool, is_stderr: bool, tail: int 
             msg = f"-f follows one job, and not {len(jobs)}: name one of them"
             raise SelectionError(msg)
         return _follow(select_job(jobs[0], stored, "jpsi logs -f"), is_stderr=is_stderr, tail=tail)
-    found = select_jobs(jobs, stored)
+    found, ids = select_jobs(jobs, stored), short_ids(it.id for it in stored)
     codes = []
     for it in found:
         if len(found) > 1:
-            messages.show(messages.printable(f"==> {job_title(it)} <==\n"))
+            messages.show(messages.printable(f"==> {job_title(it, ids[it.id])} <==\n"))
         codes.append(_copy(it, _output(it, is_stderr=is_stderr), tail))
     return max(codes)
 

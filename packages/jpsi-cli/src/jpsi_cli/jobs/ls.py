@@ -94,8 +94,13 @@ class ListView:
     sort: str | None = None
     #: The number of rows, the last ones; None is no limit.
     limit: int | None = None
-    #: True if each job of an array has a row of its own.
+    #: True if each job of an array has a row of its own, and each job in the allocation of another.
     has_members: bool = True
+
+    def unfolded(self, jobs: Sequence[StoredJob]) -> Sequence[StoredJob]:
+        """Return the jobs that do not run in the allocation of another one of them."""
+        ids = set() if self.has_members else {job.id for job in jobs}
+        return [job for job in jobs if job.allocation not in ids]
 
     def ordered(self, jobs: Sequence[StoredJob]) -> Sequence[StoredJob]:
         """Return the jobs in this order."""
@@ -175,6 +180,8 @@ def _list(
         rows = _rows(found, jobs, statuses, view)
         table = job_table.render_lines(rows, terminal.width(), now, terminal.choose_paint())
         messages.show("".join(f"{line}\n" for line in table))
+        if not view.has_members:
+            _report_folded_jobs(rows, found)
     if job_filter.executor is not None and not any(
         map(job_filter.matches_origin, {it.origin for it in jobs})
     ):
@@ -182,6 +189,12 @@ def _list(
     elif not only_ids and not as_json:
         _report_hidden_jobs(job_filter, len(jobs) - len(found))
     return 0
+
+
+def _report_folded_jobs(rows: Sequence[Row], found: Sequence[StoredJob]) -> None:
+    ids = {row.job.id for row in rows}
+    if count := sum(job.allocation in ids for job in found):
+        messages.write(f"jpsi: {count} more run in the allocations of these: --members shows them\n")
 
 
 def _report_hidden_jobs(job_filter: JobFilter, count: int) -> None:
@@ -196,7 +209,7 @@ def _rows(
     view: ListView,
 ) -> Sequence[Row]:
     ids = short_ids({job.id for job in jobs} | {job.array_id for job in jobs if job.array_id is not None})
-    ordered = view.ordered(found)
+    ordered = view.ordered(view.unfolded(found))
     rows = [Row(job, best_status(job, statuses.get(job.id)), ids[job.id]) for job in ordered]
     return view.cut(rows if view.has_members else job_table.fold_arrays(rows, ids))
 

@@ -164,7 +164,10 @@ LS_PARAMETERS: tuple[click.Parameter, ...] = (
         type=click.Choice(["time", "name", "state", "executor", "runtime"], case_sensitive=False),
     ),
     option("--limit -n", "N", "Show the last N only; with --json, N jobs.", type=click.IntRange(min=1)),
-    flag("--members -m has_members", "Show each job of an array on a line of its own."),
+    flag(
+        "--members -m has_members",
+        "Show each job of an array, and each task of a workflow's group, on a line.",
+    ),
     flag("--ids -q only_ids", "Write only the ids: of an array its own, with --members those of its jobs."),
     JSON,
     REFRESH,

@@ -25,6 +25,7 @@ def summary_json(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[s
         "name": job.name,
         "array_id": job.array_id,
         "array_index": job.array_index,
+        "allocation": job.allocation,
         "executor": origin.executor,
         "target": origin.target or None,
         "machine": origin.machine,

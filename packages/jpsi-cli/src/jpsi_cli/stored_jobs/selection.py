@@ -170,16 +170,16 @@ def _describe_ambiguity(beginning: str, jobs: Sequence[StoredJob], command: str 
     return "\n".join([f"{beginning} {len(jobs)} jobs; name one of them by its id{example}", *lines, *more])
 
 
-def job_title(job: StoredJob, shown_id: str | None = None) -> str:
+def job_title(job: StoredJob, shown_id: str, *, is_named: bool = True) -> str:
     """Return a short text for one job among others: its index in an array, an id to type, and its name.
 
     Args:
         job: the job.
-        shown_id: its id as shown in a row that has its name; None if there is no such row.
+        shown_id: its id as shown.
+        is_named: False if a row of the job has its name.
     """
     is_process = job.native_id is None or job.origin.machine is not None
-    known = (shown_id or job.id) if is_process else job.native_id
-    name = job.name if shown_id is None else None
+    known, name = shown_id if is_process else job.native_id, job.name if is_named else None
     if job.array_index is None:
         return f"{known} ({name})" if name else str(known)
     return f"index {job.array_index} ({', '.join(filter(None, [known, name]))})"

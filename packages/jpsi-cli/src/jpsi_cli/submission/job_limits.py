@@ -1,15 +1,22 @@
-"""Refuses jobs that no queue can ever start, before `jpsi run`, `submit` and `validate` submit anything."""
+"""Refuses jobs that no queue can ever start, before `jpsi run`, `submit` and `validate` submit anything.
+
+It also reports time limits that the batch system rounds up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import jpsi
 from jpsi_engine import find_excess
 
+from .. import messages
 
-def require_fit(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:
+
+def require_fit(executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobSpec | None]]) -> None:
     """Raise InvalidJobException if a job can never start in any queue; a failed query excludes nothing.
+
+    Report it if the batch system rounds a time limit up.
 
     Args:
         executor: the executor of the jobs.
@@ -22,6 +29,13 @@ def require_fit(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobS
             f"{_render_locations(places)}--{it.request}: {it.sentence}" for it, places in found.items()
         ]
         raise jpsi.InvalidJobException.of(subject, described)
+    unit = executor.system.capabilities.walltime_unit
+    durations = {spec.attributes.duration for _, spec in specs if spec is not None}
+    rounded = sorted(it for it in durations if it and it % unit)
+    if rounded:
+        others = f", and {len(rounded) - 1} more" if len(rounded) > 1 else ""
+        limit = -(-rounded[0] // unit) * unit
+        messages.error(f"{executor.name} rounds the time limit {rounded[0]} up to {limit}{others}")
 
 
 def _render_locations(locations: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ backend's, and the backend's over the core's default. A hook returns None to pas
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
 import attrs
@@ -85,9 +86,8 @@ class Capabilities:
     #: The environment variable with the native id of a running job; empty if there is none. Several names are
     #: separated by blanks: the first that is set counts.
     id_variable: str = ""
-    #: The environment variable that counts how often a running job was requeued; unset means zero. Empty if
-    #: there is none, or if it does not count: jpsi takes two runs with the same value as a sign that the
-    #: batch system does not know of the first.
+    #: The environment variable that counts the requeues of a running job; unset means zero. Empty if none
+    #: does: jpsi takes two runs with the same value as a sign that the batch system does not know the first.
     restart_variable: str = ""
     #: The largest number of native ids in one query; None if a query always lists all of the user's jobs.
     ids_per_query: int | None = 200
@@ -95,10 +95,9 @@ class Capabilities:
     ids_per_accounting: int | None = None
     #: Exit codes by which a job asks the batch system to requeue it.
     requeue_exit_codes: frozenset[int] = frozenset()
-    #: The number of seconds within which the batch system shows every job that it has: in its queue after the
-    #: submission, in its accounting after the end. If neither has shown an id for that long, `attach`
-    #: concludes that no such job exists. None if this is not known: then the configured grace applies. Not
-    #: needed if `parse_status` reports unknown ids by `Observation.denied`.
+    #: The number of seconds within which the batch system shows every job: in its queue after the submission,
+    #: in its accounting after the end. `attach` then concludes that an id that neither shows does not exist.
+    #: None: the configured grace applies. Not needed if `parse_status` denies ids by `Observation.denied`.
     visible_within: float | None = None
     #: The kinds of dependency that the backend supports; a job with another kind is refused.
     dependencies: frozenset[DependencyKind] = frozenset()
@@ -110,6 +109,8 @@ class Capabilities:
     jobs_per_submission: int = 1
     #: True if a job may have slots of several kinds, `HeterogeneousResources`; else hooks never receive it.
     heterogeneous: bool = False
+    #: The unit of time limits, to which durations are rounded up.
+    walltime_unit: timedelta = timedelta(seconds=1)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -201,8 +202,7 @@ class ExecutorHooks(Protocol):
     def submit(self, script: Script, spec: JobSpec, context: SubmitContext) -> Command:
         """Return the command that submits `script.text`, preferably on its standard input.
 
-        The command must unset environment variables of the caller that would override the script
-        (`Command.unset`).
+        The command must unset variables of the caller that would override the script (`Command.unset`).
         """
 
     def parse_submit(self, result: CommandResult, context: SubmitContext) -> str:

@@ -5,11 +5,13 @@ The driver uses it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 import attrs
 
 from jpsi import Job, JobState, JpsiError
+from jpsi_engine import job_store
 
 from ..document import ONE_SLOT, Shape
 from ..planning import Capacity, Entry, Kind
@@ -145,7 +147,11 @@ class Starter:
         if entry.kind is Kind.ALLOCATION:
             entry = attrs.evolve(entry, command=group_command(self._journal.path, entry.id))
         after = self._handoff.dependencies(part)
-        return Job(job_spec(entry, part.replica, after, self._journal.staging))
+        spec = job_spec(entry, part.replica, after, self._journal.staging)
+        if self._capacity is not None and (job_id := os.environ.get("JPSI_JOB_ID")):
+            # this process runs in the job of a group
+            spec.attributes.set_custom_attribute(job_store.ALLOCATION, job_id)
+        return Job(spec)
 
     def _record_end(
         self, parts: Iterable[Part], state: JobState, reason: str, message: str | None = None

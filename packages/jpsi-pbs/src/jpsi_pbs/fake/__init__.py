@@ -6,7 +6,7 @@ Tests and `jpsi fake` run jobs on the fakes, without a real PBS or Torque.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -37,14 +37,21 @@ class FakePbsSystem:
         return error if command in _ON_NODES else self.down[command]
 
 
-def _commands(rules: Rules, qstat: CommandFunction, pbsdsh_letters: str) -> Mapping[str, CommandFunction]:
+def _commands(
+    rules: Rules, qstat: Callable[..., CommandResult | str], pbsdsh_letters: str
+) -> Mapping[str, CommandFunction]:
     return {
         "qsub": functools.partial(qsub, rules),
-        "qstat": qstat,
         "pbsdsh": pbsdsh(pbsdsh_letters),
         **mpirun_commands(slots),
-        **{name: functools.partial(function, rules) for name, function in COMMANDS.items()},
+        **by_rules(rules, qstat),
     }
+
+
+def by_rules(rules: Rules, qstat: Callable[..., CommandResult | str]) -> Mapping[str, CommandFunction]:
+    """Return the commands that list and change jobs, of a server with these rules."""
+    functions = {"qstat": qstat, **COMMANDS}
+    return {name: functools.partial(function, rules) for name, function in functions.items()}
 
 
 _REFUSED = f"Connection refused\n{{}}: cannot connect to server {SERVER} (errno=15010)\n"
@@ -63,7 +70,9 @@ pbs = FakePbsSystem(
             for name in ("qsub", "qhold", "qrls")
         },
         "qstat": CommandResult(
-            returncode=255, stdout=openpbs_listing.json_document(0, {}), stderr=_REFUSED.format("qstat")
+            returncode=255,
+            stdout=openpbs_listing.json_document(SERVER, 0, {}),
+            stderr=_REFUSED.format("qstat"),
         ),
         "qdel": CommandResult(
             returncode=162, stderr=f"Connection refused\nCouldn't connect to cluster: {SERVER}\n"

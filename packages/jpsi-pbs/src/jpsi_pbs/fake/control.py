@@ -37,8 +37,8 @@ def _change_jobs(
     rules: Rules, scheduler: FakeScheduler, name: str, text: str, change: _Change
 ) -> tuple[int, str]:
     """Apply the change to the jobs that a text names; return the exit code and the message."""
-    native_id = full_id(text)
-    if native_id is None or (rules.refuses_other_servers and not is_local(native_id)):
+    native_id = full_id(text, rules.server)
+    if native_id is None or (rules.refuses_other_servers and not is_local(native_id, rules.server)):
         return _BAD_ID, f"illegally formed job identifier: {text}"
     listed = scheduler.listed() if not rules.forgets_finished else _remembered_jobs(scheduler)
     jobs = _find_jobs(native_id, listed)
@@ -86,7 +86,7 @@ def _remembered_jobs(scheduler: FakeScheduler) -> list[FakeJob]:
 
 #: The commands by name.
 COMMANDS: Mapping[str, Callable[..., CommandResult]] = {
-    "qdel": _make_command("qdel", "xW:t:", FakeScheduler.cancel),
-    "qhold": _make_command("qhold", "h:t:", FakeScheduler.hold),
-    "qrls": _make_command("qrls", "h:t:", FakeScheduler.release),
+    "qdel": _make_command("qdel", "xW:t:", lambda scheduler, native_id: scheduler.cancel(native_id)),
+    "qhold": _make_command("qhold", "h:t:", lambda scheduler, native_id: scheduler.hold(native_id)),
+    "qrls": _make_command("qrls", "h:t:", lambda scheduler, native_id: scheduler.release(native_id)),
 }

@@ -34,7 +34,7 @@ from .arrays import (
     used_resources,
     with_listed_state,
 )
-from .native_ids import SERVER, exec_host, full_id, is_local
+from .native_ids import exec_host, full_id, is_local, server_of
 from .submit import (
     MAX_ARRAY_SIZE,
     NEVER,
@@ -132,7 +132,7 @@ RULES = Rules(
 )
 
 
-def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult | str:
+def qstat(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult | str:
     """List jobs as JSON or as a table for people, or print the server's or the queues' attributes."""
     if invocation.arguments == ("--version",):
         return f"pbs_version = {_VERSION}\n"
@@ -140,18 +140,19 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult | s
     if "B" in arguments.values:
         settings = f"    job_history_enable = {scheduler.accounting}\n    max_array_size = {MAX_ARRAY_SIZE}\n"
         settings += f"    pbs_version = {_VERSION}\n"
-        return f"Server: {SERVER}\n    server_state = Active\n    default_queue = workq\n{settings}\n"
+        settings = f"    default_queue = {rules.queues[0]}\n{settings}"
+        return f"Server: {rules.server}\n    server_state = Active\n{settings}\n"
     if "Q" in arguments.values:
-        return queue_paragraphs(RULES.queues, "Begun")
+        return queue_paragraphs(rules.queues, "Begun")
     known = _known_jobs(scheduler, history="x" in arguments.values)
-    listed, code, messages = _select_jobs(scheduler, arguments, known)
+    listed, code, messages = _select_jobs(rules.server, scheduler, arguments, known)
     if "f" not in arguments.values:
         return CommandResult(
             returncode=code, stdout=openpbs_table(listed, lambda it: _state(it)[0]), stderr=messages
         )
     jobs = {job.native_id: _job_attributes(job, invocation) for job in listed}
     is_json = arguments.last("F") == "json"
-    text = json_document(scheduler.clock(), jobs) if is_json else job_paragraphs(jobs)
+    text = json_document(rules.server, scheduler.clock(), jobs) if is_json else job_paragraphs(jobs)
     return CommandResult(returncode=code, stdout=text, stderr=messages)
 
 
@@ -180,13 +181,13 @@ def _element(job: FakeJob, array: FakeJob, *, is_kept: bool) -> FakeJob:
 
 
 def _select_jobs(
-    scheduler: FakeScheduler, arguments: Arguments, known: Mapping[str, FakeJob]
+    server: str, scheduler: FakeScheduler, arguments: Arguments, known: Mapping[str, FakeJob]
 ) -> tuple[Iterable[FakeJob], int, str]:
     """Return the listed jobs, the exit code and the error messages."""
     history = "x" in arguments.values
     if history and not scheduler.accounting:
         lines = [
-            f"qstat: PBS is not configured to maintain job history {full_id(word) or word}\n"
+            f"qstat: PBS is not configured to maintain job history {full_id(word, server) or word}\n"
             for word in arguments.words or [""]
         ]
         return [], 0, "".join(lines)
@@ -194,9 +195,9 @@ def _select_jobs(
     if not arguments.words:
         return [job for name, job in known.items() if has_elements or not _is_element(name)], 0, ""
     words = sorted(arguments.words, key=_number) if is_one_request else arguments.words
-    found = {word: _find_jobs(word, known, has_elements=has_elements) for word in words}
+    found = {word: _find_jobs(server, word, known, has_elements=has_elements) for word in words}
     listed = [job for word in words for job in found[word]]
-    refusals = [_refusal(scheduler, word) for word in words if not found[word]]
+    refusals = [_refusal(server, scheduler, word) for word in words if not found[word]]
     code = refusals[-1][0] if refusals else 0
     messages = [f"qstat: {text}\n" for _, text in refusals]
     if not is_one_request:
@@ -206,19 +207,20 @@ def _select_jobs(
     return (listed, 0, "") if is_known else ([], code, messages[-1])
 
 
-def _find_jobs(word: str, known: Mapping[str, FakeJob], *, has_elements: bool) -> list[FakeJob]:
-    native_id = full_id(word) or ""
-    found = [known[name] for name in expand_ids(native_id) if name in known] if is_local(native_id) else []
+def _find_jobs(server: str, word: str, known: Mapping[str, FakeJob], *, has_elements: bool) -> list[FakeJob]:
+    native_id = full_id(word, server) or ""
+    names = expand_ids(native_id) if is_local(native_id, server) else ()
+    found = [known[name] for name in names if name in known]
     elements = [known[it.native_id] for job in found for it in elements_of(job)] if has_elements else []
     return [*found, *elements]
 
 
-def _refusal(scheduler: FakeScheduler, word: str) -> tuple[int, str]:
+def _refusal(server: str, scheduler: FakeScheduler, word: str) -> tuple[int, str]:
     """Return the exit code and the message about a word that stands for no job in the listing."""
-    native_id = full_id(word)
+    native_id = full_id(word, server)
     if native_id is None:
         return _UNKNOWN_QUEUE, f"Unknown queue destination {word}"
-    if not is_local(native_id):
+    if not is_local(native_id, server):
         return _BAD_ID, f"illegally formed job identifier: {word}"
     if native_id in _known_jobs(scheduler, history=True):
         hint = "Job has finished, use -x or -H to obtain historical job information"
@@ -235,12 +237,12 @@ def _is_element(native_id: str) -> bool:
     return "[" in native_id and "[]" not in native_id
 
 
-def json_document(now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
+def json_document(server: str, now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
     """Return qstat's JSON output for jobs; without jobs it lacks the key `Jobs`."""
     content = {
         "timestamp": int(now),
-        "pbs_version": "23.06.06",
-        "pbs_server": SERVER,
+        "pbs_version": _VERSION,
+        "pbs_server": server,
         **({"Jobs": jobs} if jobs else {}),
     }
     return json.dumps(content, indent="\t", separators=(",", ":\t"), ensure_ascii=False) + "\n"
@@ -258,13 +260,13 @@ def _job_attributes(job: FakeJob, invocation: Invocation) -> dict[str, Any]:
     }
     texts = {
         "Job_Name": job.name,
-        "Job_Owner": f"{job.owner}@{SERVER}",
+        "Job_Owner": f"{job.owner}@{server_of(job)}",
         "resources_used": used_resources(job),
         "job_state": state,
         "queue": job.queue,
-        "server": SERVER,
+        "server": server_of(job),
         "depend": job.attributes["depend"] or None,
-        "exec_host": exec_host(job.attributes["nodes"]) if job.started is not None else None,
+        "exec_host": (job.started and exec_host(job.attributes["nodes"])) or None,
         "Account_Name": job.project or None,
         "Hold_Types": _hold(job),
         **{
@@ -338,7 +340,7 @@ def _comment(job: FakeJob) -> str | None:
     if job.state is FakeState.PENDING and job.why == "resources":
         return "Not Running: Not enough free nodes available"
     if job.state is FakeState.TIMEOUT:
-        return f"Job run on ({SERVER}:ncpus=1) and exceeded resource walltime"
+        return f"Job run on ({server_of(job)}:ncpus=1) and exceeded resource walltime"
     return None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
-from jpsi.plugin import DependencyKind
+from jpsi.plugin import DependencyKind, line
 from jpsi.plugin.kit import read_indices
 from jpsi_testing.fake import (
     Arguments,
@@ -51,8 +51,8 @@ class Rules:
     letters: str
     #: The queues; the first is the default.
     queues: tuple[str, ...]
-    #: The exit code and message about an unknown queue.
-    unknown_queue: tuple[int, str]
+    #: The exit code and message about an unknown queue; None if any name is that of a queue.
+    unknown_queue: tuple[int, str] | None
     #: Raises the error of `qsub` about these resources, if it refuses them.
     check_resources: Callable[[Mapping[str, str]], None]
     #: Returns the node of each process for these resources, as in the node file.
@@ -80,23 +80,47 @@ class Rules:
     held_element: tuple[int, str] | None = None
     #: True if the server forgets finished jobs without accounting.
     forgets_finished: bool = False
+    #: The name of the server.
+    server: str = SERVER
 
 
 def qsub(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Submit a job whose script is a file or standard input."""
-    arguments = parse_letters(
-        invocation.argv, rules.letters, (2, f"qsub: invalid option -- '{{}}'\n{_USAGE}\n")
-    )
-    invocation = invocation.reading_script(arguments.words, "qsub: script file:: {error.strerror}\n")
+    options, invocation = read_request(rules, invocation)
+    return _submit_jobs(rules, options, scheduler, invocation)
+
+
+def parse_arguments(rules: Rules, invocation: Invocation) -> Arguments:
+    """Parse the arguments of a call of qsub.
+
+    Raises:
+        CommandError: qsub does not have an option.
+    """
+    unknown = 2, f"qsub: invalid option -- '{{}}'\n{_USAGE}\n"
+    return parse_letters(invocation.argv, rules.letters, unknown)
+
+
+def read_request(rules: Rules, invocation: Invocation) -> tuple[Arguments, Invocation]:
+    """Return the options of a call of qsub, with those of its script, and the call with the script as input.
+
+    Raises:
+        CommandError: qsub itself refuses the script or its options.
+    """
+    arguments = parse_arguments(rules, invocation)
+    words = arguments.words
+    if words and invocation.argv[-len(words) - 1] == "--":
+        # qsub(1B): the command of a job without a script
+        invocation, words = attrs.evolve(invocation, stdin=f"#!/bin/sh\nexec {line(*words)}\n"), ()
+    invocation = invocation.reading_script(words, "qsub: script file:: {error.strerror}\n")
     if "\r\n" in invocation.stdin:
         raise refusal(1, "script contains cr, lf")
     prefix = arguments.last("C", invocation.environment.get("PBS_DPREFIX", "#PBS"))
     options = _directives(invocation.stdin, prefix, rules.letters)
     for letter, values in arguments.values.items():
         options[letter] = [*options.get(letter, []), *values] if letter in _REPEATED else values
-    if arguments.words:
-        options.setdefault("N", [posixpath.basename(arguments.words[0])])
-    return _submit_jobs(rules, Arguments(options), scheduler, invocation)
+    if words:
+        options.setdefault("N", [posixpath.basename(words[0])])
+    return Arguments(options, words), invocation
 
 
 def refusal(code: int, message: str) -> CommandError:
@@ -131,14 +155,14 @@ def _directive(text: str, letters: str) -> Mapping[str, list[str]]:
 def _submit_jobs(rules: Rules, options: Arguments, scheduler: FakeScheduler, invocation: Invocation) -> str:
     resources, attributes = (dict(_pairs(options.values.get(it, []))) for it in "lW")
     depend = attributes.get("depend", "")
-    _check_options(rules, options)
+    check_options(rules, options)
     rules.check_resources(resources)
-    dependencies = _dependencies(depend)
+    dependencies = read_dependencies(depend, rules.server)
     known = {job.native_id for job in scheduler.listed()}
     if rules.unknown_dependency is not None and not known.issuperset(other for _, other in dependencies):
         raise refusal(*rules.unknown_dependency)
-    indices, at_a_time = _indices(options.last(rules.array))
-    native_id = f"{scheduler.next_number()}{'[]' if indices else ''}.{SERVER}"
+    indices, at_a_time = read_array(options.last(rules.array))
+    native_id = f"{scheduler.next_number()}{'[]' if indices else ''}.{rules.server}"
     nodes = rules.nodes(resources)
     jobs = []
     for index in indices or [0]:
@@ -150,16 +174,21 @@ def _submit_jobs(rules: Rules, options: Arguments, scheduler: FakeScheduler, inv
         job.environment |= rules.node_variables(nodes)
         if indices:
             job.array, job.index = native_id, index
-            job.native_id = native_id.replace("[]", f"[{index}]", 1)
+            job.native_id = element_id(native_id, index)
             job.environment |= rules.variables(job.native_id, native_id, index)
-        job.blocked = _dependency_check(scheduler, job.native_id, dependencies)
+        job.blocked = dependency_check(scheduler, job.native_id, dependencies)
         jobs.append(job)
     limit(jobs, at_a_time, LIMITED)
     scheduler.submit_all(jobs)
     return "" if "z" in options.values else f"{native_id}\n"
 
 
-def _indices(text: str) -> tuple[list[int], int]:
+def element_id(array: str, index: int) -> str:
+    """Return the native id of an element of an array."""
+    return array.replace("[]", f"[{index}]", 1)
+
+
+def read_array(text: str) -> tuple[list[int], int]:
     """Return the indices of an array, none for a single job, and its limit of running elements."""
     ranges, _, at_a_time = text.partition("%")
     return [index for indices in read_indices(ranges) for index in indices] if text else [], int(
@@ -167,7 +196,7 @@ def _indices(text: str) -> tuple[list[int], int]:
     )
 
 
-def _check_options(rules: Rules, options: Arguments) -> None:
+def check_options(rules: Rules, options: Arguments) -> None:
     """Raise the error about a name, an array or a queue that qsub or the server refuses."""
     name, text = options.last("N", "STDIN"), options.last(rules.array)
     if len(name.encode()) > _MAX_NAME:
@@ -176,42 +205,52 @@ def _check_options(rules: Rules, options: Arguments) -> None:
         raise refusal(2, f"illegal -N value\n{_USAGE}")
     if rules.array in options.values:
         try:
-            count = len(_indices(text)[0])
+            count = len(read_array(text)[0])
         except ValueError:
             count = 0
         if count < rules.min_elements or (rules.min_elements > 1 and "," in text):
             raise refusal(2, f"illegal -{rules.array} value\n{_USAGE}")
         if count > MAX_ARRAY_SIZE:
             raise refusal(3, "Array job exceeds server or queue size limit")
-    if options.last("q") not in {"", *rules.queues}:
+    if rules.unknown_queue is not None and options.last("q") not in {"", *rules.queues}:
         raise refusal(*rules.unknown_queue)
 
 
-def _dependencies(text: str) -> list[tuple[str, str]]:
-    """Return the kinds and ids in a `depend=`."""
+def read_dependencies(text: str, server: str) -> list[tuple[str, str]]:
+    """Return the kinds and ids in a `depend=`.
+
+    Raises:
+        CommandError: qsub refuses it.
+    """
     parts = [part.split(":") for part in text.split(",")] if text else []
-    found = [(kind, full_id(native_id)) for kind, *ids in parts for native_id in ids or [""]]
+    found = [(kind, full_id(native_id, server)) for kind, *ids in parts for native_id in ids or [""]]
     if any(kind not in _KINDS or native_id is None for kind, native_id in found):
         raise refusal(2, f"illegal -W value\n{_USAGE}")
     return [(kind, native_id or "") for kind, native_id in found]
 
 
-def _dependency_check(
+def dependency_check(
     scheduler: FakeScheduler, native_id: str, dependencies: list[tuple[str, str]]
 ) -> Callable[[], str | None] | None:
     """Return a function that says why a job may not start yet, or None if the job has no dependencies.
 
-    The function deletes a job that can never start, also if it depends on an unknown job.
+    The function deletes a job that can never start, also if it depends on an unknown job. An array is all its
+    elements.
     """
 
     def blocking_reason() -> str | None:
-        known = {job.native_id: job.state for job in (*scheduler.listed(), *scheduler.accounted())}
+        states: dict[str, dict[str, FakeState]] = {other: {} for _, other in dependencies}
+        # there may be many jobs
+        for job in (*scheduler.listed(), *scheduler.accounted()):
+            for name in (job.native_id, job.array):
+                if name in states:
+                    states[name][job.native_id] = job.state
         for kind, other in dependencies:
-            state = known.get(other)
-            if state is None or state.meets(_KINDS[kind]) is False:
+            results = [state.meets(_KINDS[kind]) for state in states[other].values()]
+            if not results or False in results:
                 scheduler.cancel(native_id)
                 return NEVER + other
-        return None if all(known[other].final for _, other in dependencies) else WAITS
+        return None if all(state.final for it in states.values() for state in it.values()) else WAITS
 
     return blocking_reason if dependencies else None
 

@@ -19,7 +19,7 @@ from jpsi_testing.fake import (
 )
 
 from .arrays import array_job, elements_of, group_by_array, run_count, used_resources
-from .native_ids import SERVER, exec_host, full_id
+from .native_ids import exec_host, full_id, server_of
 from .submit import (
     LIMITED,
     MAX_ARRAY_SIZE,
@@ -106,24 +106,26 @@ RULES = Rules(
 )
 
 
-def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult | str:
+def qstat(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult | str:
     """List jobs as XML or as a table for people, or print the server's or the queues' attributes."""
     if invocation.arguments == ("--version",):
         return "Version: 6.1.3.h5\nCommit: 4decc716\n"
     arguments = parse_letters(invocation.argv, "aeEinqrR1cfGlmMpstu:xQBW:")
     if "B" in arguments.values:
         settings = f"    default_queue = batch\n    max_job_array_size = {MAX_ARRAY_SIZE}\n"
-        return f"Server: {SERVER}\n    server_state = Active\n{settings}\n"
+        return f"Server: {rules.server}\n    server_state = Active\n{settings}\n"
     if "Q" in arguments.values:
-        return queue_paragraphs(RULES.queues, "Complete")
-    listed, code, messages = _select_jobs(scheduler, arguments)
+        return queue_paragraphs(rules.queues, "Complete")
+    listed, code, messages = _select_jobs(rules.server, scheduler, arguments)
     if "x" not in arguments.values:
         return CommandResult(returncode=code, stdout=torque_table(listed, _word), stderr=messages)
     text = f'<?xml version="1.0"?>\n<Data>{"".join(map(_job, listed))}</Data>\n' if listed else ""
     return CommandResult(returncode=code, stdout=text, stderr=messages)
 
 
-def _select_jobs(scheduler: FakeScheduler, arguments: Arguments) -> tuple[list[FakeJob], int, str]:
+def _select_jobs(
+    server: str, scheduler: FakeScheduler, arguments: Arguments
+) -> tuple[list[FakeJob], int, str]:
     """Return the jobs to list, the exit code, and the messages about unknown ids."""
     listed = scheduler.listed()
     known = {job.native_id: job for job in listed}
@@ -134,7 +136,7 @@ def _select_jobs(scheduler: FakeScheduler, arguments: Arguments) -> tuple[list[F
         all_jobs += arrays.values()
     listed, code, messages = ([], 0, "") if arguments.words else (all_jobs, 0, "")
     for word in arguments.words:
-        native_id = full_id(word)
+        native_id = full_id(word, server)
         if native_id in known:
             listed.append(known[native_id])
         elif native_id in arrays:
@@ -151,7 +153,7 @@ def _job(job: FakeJob) -> str:
     attributes = {
         "Job_Id": job.native_id,
         "Job_Name": job.name,
-        "Job_Owner": f"{job.owner}@{SERVER}",
+        "Job_Owner": f"{job.owner}@{server_of(job)}",
         "resources_used": used_resources(job),
         "job_state": _word(job),
         "queue": job.queue,

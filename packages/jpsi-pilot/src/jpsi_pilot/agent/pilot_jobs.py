@@ -5,6 +5,7 @@ The fleet decides when; it calls these functions in threads, since a batch syste
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +18,8 @@ from ..node import python_command
 from ..protocol import Equipment, Settings
 
 _STARTUP_FILE = "startup.sh"
+# The custom attribute with the id of the job in whose allocation a job runs, by which `jpsi ls` knows it.
+_ALLOCATION = "jpsi.allocation"
 #: The file in a pilot's directory that receives its output.
 OUTPUT = "output"
 
@@ -88,6 +91,8 @@ class PilotJobs:
         Raises:
             JpsiError: the pilot was not started, and nothing is left of it.
         """
+        if target == HERE and job.spec is not None and (job_id := os.environ.get("JPSI_JOB_ID")):
+            job.spec.attributes.set_custom_attribute(_ALLOCATION, job_id)
         self._executor(target).submit(job)
 
     def recall(self, job_id: str, target: str) -> Job | None:

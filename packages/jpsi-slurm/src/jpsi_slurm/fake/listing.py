@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from jpsi_testing.fake import (
     Arguments,
@@ -43,8 +43,8 @@ _SQUEUE = OptionTable(
 )
 _SACCT = OptionTable(
     flags=(
-        "allclusters|L allocations|X allusers|a brief|b duplicates|D long|l noheader|n parsable|p "
-        "parsable2|P truncate|T"
+        "allclusters|L allocations|X allusers|a brief|b duplicates|D helpformat|e long|l noheader|n "
+        "parsable|p parsable2|P truncate|T"
     ),
     valued="accounts|A clusters|M delimiter endtime|E format|o jobs|j name starttime|S state|s units user|u",
     unknown=(1, "sacct: unrecognized option '{}'\n"),
@@ -175,43 +175,43 @@ def _queue_columns(call: Invocation, now: float) -> _Columns:
 
 def _account_columns(call: Invocation, now: float) -> _Columns:
     return {
-        "account": lambda line: line.job.project,
-        "alloccpus": lambda line: str(line.cpus),
-        "allocnodes": lambda line: str(line.job.attributes.get("nodes", 1)),
-        "alloctres": lambda line: f"cpu={line.cpus},node={line.job.attributes.get('nodes', 1)}",
-        "cluster": lambda line: line.job.attributes.get("cluster", CLUSTER),
+        "Account": lambda line: line.job.project,
+        "AllocCPUS": lambda line: str(line.cpus),
+        "AllocNodes": lambda line: str(line.job.attributes.get("nodes", 1)),
+        "AllocTRES": lambda line: f"cpu={line.cpus},node={line.job.attributes.get('nodes', 1)}",
+        "Cluster": lambda line: line.job.attributes.get("cluster", CLUSTER),
         # slurmdbd gets the comment when the job ends
-        "comment": lambda line: line.job.tag if line.job.state.final else "",
-        "cputimeraw": lambda line: str(elapsed_seconds(line.job, now) * line.cpus),
-        "derivedexitcode": lambda _line: "0:0",
-        "elapsed": lambda line: format_clock(elapsed_seconds(line.job, now)),
-        "elapsedraw": lambda line: str(elapsed_seconds(line.job, now)),
-        "end": lambda line: format_time(line.job.ended, call, "Unknown"),
-        "exitcode": lambda line: line.exit_code,
-        "jobid": lambda line: line.displayed_id,
-        "jobidraw": lambda line: line.number,
-        "jobname": lambda line: line.job.name,
+        "Comment": lambda line: line.job.tag if line.job.state.final else "",
+        "CPUTimeRAW": lambda line: str(elapsed_seconds(line.job, now) * line.cpus),
+        "DerivedExitCode": lambda _line: "0:0",
+        "Elapsed": lambda line: format_clock(elapsed_seconds(line.job, now)),
+        "ElapsedRaw": lambda line: str(elapsed_seconds(line.job, now)),
+        "End": lambda line: format_time(line.job.ended, call, "Unknown"),
+        "ExitCode": lambda line: line.exit_code,
+        "JobID": lambda line: line.displayed_id,
+        "JobIDRaw": lambda line: line.number,
+        "JobName": lambda line: line.job.name,
         # the fake measures nothing
-        "maxrss": lambda _line: "",
-        "ncpus": lambda line: str(line.cpus),
-        "nnodes": lambda line: str(line.job.attributes.get("nodes", 1)),
-        "nodelist": lambda line: line.nodes or "None assigned",
-        "ntasks": lambda _line: "",
-        "partition": lambda line: line.job.queue,
-        "qos": lambda line: line.option("qos", "normal"),
-        "reason": lambda _line: "None",
-        "reqcpus": lambda line: str(line.cpus),
-        "reqmem": lambda line: line.option("mem", ""),
-        "reqnodes": lambda line: str(line.job.attributes.get("nodes", 1)),
-        "start": lambda line: format_time(line.job.started, call, "Unknown"),
-        "state": lambda line: line.accounted_state,
-        "submit": lambda line: format_time(line.job.submitted, call, "Unknown"),
-        "submitline": lambda line: line.job.attributes.get("submit_line", "sbatch job.sh"),
-        "timelimit": lambda line: format_clock(line.job.time_limit),
-        "totalcpu": lambda _line: "00:00:00",
-        "uid": lambda _line: str(os.getuid()),
-        "user": lambda line: line.job.owner,
-        "workdir": lambda line: line.job.directory,
+        "MaxRSS": lambda _line: "",
+        "NCPUS": lambda line: str(line.cpus),
+        "NNodes": lambda line: str(line.job.attributes.get("nodes", 1)),
+        "NodeList": lambda line: line.nodes or "None assigned",
+        "NTasks": lambda _line: "",
+        "Partition": lambda line: line.job.queue,
+        "QOS": lambda line: line.option("qos", "normal"),
+        "Reason": lambda _line: "None",
+        "ReqCPUS": lambda line: str(line.cpus),
+        "ReqMem": lambda line: line.option("mem", ""),
+        "ReqNodes": lambda line: str(line.job.attributes.get("nodes", 1)),
+        "Start": lambda line: format_time(line.job.started, call, "Unknown"),
+        "State": lambda line: line.accounted_state,
+        "Submit": lambda line: format_time(line.job.submitted, call, "Unknown"),
+        "SubmitLine": lambda line: line.job.attributes.get("submit_line", "sbatch job.sh"),
+        "Timelimit": lambda line: format_clock(line.job.time_limit),
+        "TotalCPU": lambda _line: "00:00:00",
+        "UID": lambda _line: str(os.getuid()),
+        "User": lambda line: line.job.owner,
+        "WorkDir": lambda line: line.job.directory,
     }
 
 
@@ -299,10 +299,14 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> str:
     options, ids = parsed.options, _ids(parsed)
     check_ids(ids, "sacct: fatal: Bad job/step specified: {}\n")
     columns = _account_columns(invocation, scheduler.clock())
+    if "helpformat" in options:
+        return _table_of_names(columns)
     brief = "JobID,State,ExitCode" if "brief" in options else _SACCT_DEFAULT
-    names = [it.partition("%")[0] for it in ",".join(parsed.values.get("format", [brief])).split(",")]
-    unknown = (name for name in names if name.lower() not in columns)
+    requested = [it.partition("%")[0] for it in ",".join(parsed.values.get("format", [brief])).split(",")]
+    known = {name.lower(): name for name in columns}
+    unknown = (name for name in requested if name and name.lower() not in known)
     refuse_if({f'Invalid field requested: "{name}"': True for name in unknown}, 1, "sacct: fatal: {}\n")
+    names = [known[name.lower()] for name in requested if name]
     wanted = [
         job
         for job in _select(scheduler.accounted(), ids)
@@ -319,17 +323,23 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> str:
     return join_lines(map(_padded, [*heading, *rows]))
 
 
+def _table_of_names(columns: Iterable[str]) -> str:
+    """Return the names of columns, four in a line."""
+    cells = [f"{name:<20}" for name in columns]
+    return join_lines("".join(cells[start : start + 4]) for start in range(0, len(cells), 4))
+
+
 def _account_rows(
     line: Line, columns: _Columns, names: Sequence[str], options: Mapping[str, str]
 ) -> Iterator[list[str]]:
     """Yield the row of a job; and that of the step of its script, in a listing that asks what steps used."""
     values = {name: column(line) for name, column in columns.items()}
-    yield [values[name.lower()] for name in names]
+    yield [values[name] for name in names]
     if line.job.started is not None and "MaxRSS" in names and "allocations" not in options:
-        of_step = {it: f"{values[it]}.batch" for it in ("jobid", "jobidraw")}
-        others = {"submit": values["start"], "ntasks": "1", "comment": "", "submitline": "", "reason": ""}
-        values |= {**of_step, **others, "jobname": "batch"}
-        yield [values[name.lower()] for name in names]
+        of_step = {it: f"{values[it]}.batch" for it in ("JobID", "JobIDRaw")}
+        others = {"Submit": values["Start"], "NTasks": "1", "Comment": "", "SubmitLine": "", "Reason": ""}
+        values |= {**of_step, **others, "JobName": "batch"}
+        yield [values[name] for name in names]
 
 
 def _padded(row: Sequence[str]) -> str:

@@ -14,12 +14,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from signal import Signals
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
 from jpsi.plugin import CommandResult, DependencyKind, JobSpec, line, word
 from jpsi_testing.fake import (
+    SPEC,
     CommandError,
     CommandFunction,
     FakeJob,
@@ -27,11 +28,17 @@ from jpsi_testing.fake import (
     FakeState,
     Invocation,
     OptionTable,
+    SpokenQueue,
     TaskLaunch,
+    inherited_variables,
+    interpreter,
     join_lines,
     limit,
+    lost_attributes,
     refuse_if,
+    script_command,
     wait_for_jobs,
+    with_command,
 )
 
 from ..directives import read_script
@@ -54,62 +61,31 @@ from .submit import (
     size_variables,
 )
 
-#: The attribute of a job with its spec.
-SPEC = "spec"
 #: The name of the cluster, and of the partition of jobs that request none.
 CLUSTER = "jpsi"
 # The options of sbatch that this module carries out, or that change nothing about a job
 _OWN_OPTIONS = frozenset(
-    {"array", "chdir", "comment", "dependency", "error", "export", "hold", "input", "job-name"}
-    | {"kill-on-invalid-dep", "no-requeue", "open-mode", "output", "parsable", "quiet", "requeue", "signal"}
-    | {"verbose", "wckey", "wrap"}
+    {"array", "chdir", "comment", "dependency", "error", "export", "get-user-env", "hold", "input"}
+    | {"job-name", "kill-on-invalid-dep", "no-requeue", "open-mode", "output", "parsable", "quiet"}
+    | {"requeue", "signal", "verbose", "wckey", "wrap"}
 )
 # Options about each node of a job
 _OF_A_NODE = frozenset({"gpus-per-node", "gres", "mem", "ntasks-per-node"})
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Variables that a job has without --export=ALL, too
 _BASIC_VARIABLES = frozenset({"HOME", "PATH", "SHELL", "USER"})
-# Variables that a job does not inherit from the program that submits it
-_NOT_INHERITED = re.compile(r"SLURM|SBATCH_|SRUN_|JPSI_(?!CONFIG\Z|PLUGIN_PATH\Z)|(?:OLDPWD|PWD|SHLVL|_)\Z")
-# Variables that describe a machine: a job on another one has those of that
-_OF_A_MACHINE = re.compile(
-    r"(?:DISPLAY|HOME|HOSTNAME|LD_LIBRARY_PATH|LOGNAME|MAIL|PATH|SHELL|TERM|TMPDIR|USER|VIRTUAL_ENV)\Z"
-    r"|CONDA_|DBUS_|PYTHON|SSH_|XDG_"
-)
+# Variables that describe a surrounding job, or set options of another one
+_OF_ANOTHER_JOB = r"SLURM|SBATCH_|SRUN_"
 # sbatch(1): --signal
 _SIGNAL = re.compile(r"(?P<batch>R?B?:)?(?P<name>[A-Za-z0-9]+)(?:@(?P<seconds>[0-9]+))?")
 # sbatch(1): the default of --signal
 _SIGNAL_SECONDS = 60
-# Runs the other arguments, which read the first one, a script, as descriptor 3; its file has no name by then.
-_FROM_ARGUMENT = """\
-file=$(mktemp) && printf %s "$1" >"$file" && exec 3<"$file" && rm -f "$file" && shift && exec "$@"
-"""
 # Appends to the files of its first two arguments, and runs the others.
 _APPEND = 'out=$1 err=$2; shift 2; exec "$@" >>"$out" 2>>"$err"'
 
 
-class _Jobs(Protocol):
-    """The jobs that these commands are about; a `FakeScheduler` in all else that they use."""
-
-    #: The name of the executor.
-    system: str
-    #: True if what jpsi cannot keep is a warning.
-    is_lenient: bool
-    #: True if all jobs run on this machine.
-    is_local: bool
-    #: True if jobs see the files of this machine.
-    is_shared: bool
-    #: True while earlier submissions are read again.
-    is_restoring: bool
-
-    def next_number(self, count: int = 1) -> int: ...
-    def is_submitted(self, job: FakeJob) -> bool: ...
-    def script_file(self, number: int, text: str) -> Path: ...
-
-
-def sbatch(scheduler: Any, invocation: Invocation) -> CommandResult:  # noqa: ANN401  see `_Jobs`
+def sbatch(scheduler: Any, invocation: Invocation) -> CommandResult:  # noqa: ANN401  see `SpokenQueue`
     """Submit a job, or an array of jobs."""
-    jobs: _Jobs = scheduler
+    jobs: SpokenQueue = scheduler
     request = read_request(invocation)
     options = request.options
     lost = [*_lost_options(request), *_dependency_problems(scheduler, options)]
@@ -146,13 +122,15 @@ def _lost_options(request: Request) -> Iterator[str]:
     exported = options.get("export", "ALL").split(",")
     if "NIL" in exported:
         yield "--export=NIL cannot be kept: a job has the variables of Slurm"
+    if "get-user-env" in options and "ALL" not in exported:
+        yield "--get-user-env cannot be kept: a job has no variables but those that --export names"
     wrong = options.get("open-mode", "truncate") not in {"append", "truncate"}
     if wrong:
         yield f"--open-mode={options['open-mode']} cannot be kept: it is append or truncate"
 
 
 def _dependency_problems(
-    scheduler: Any,  # noqa: ANN401  see `_Jobs`
+    scheduler: Any,  # noqa: ANN401  see `SpokenQueue`
     options: Mapping[str, str],
 ) -> Iterator[str]:
     text = options.get("dependency", "")
@@ -179,7 +157,7 @@ def _find_dependencies(
             yield kind, job.native_id
 
 
-def _read_spec(request: Request, jobs: _Jobs) -> tuple[JobSpec, list[str]]:
+def _read_spec(request: Request, jobs: SpokenQueue) -> tuple[JobSpec, list[str]]:
     """Return the job that the options describe, and why some of them are lost."""
     options = dict(request.options)
     if jobs.system != "slurm" and not _OF_A_NODE.isdisjoint(options):
@@ -192,13 +170,9 @@ def _read_spec(request: Request, jobs: _Jobs) -> tuple[JobSpec, list[str]]:
     ]
     found = read_script("\n".join(["#!/bin/sh", *words]))
     spec, lost = found.spec, [f"{it}: it cannot be kept" for it in found.lost]
-    custom = spec.attributes.custom_attributes or {}
-    if jobs.system != "slurm":
-        for name, value in custom.items():
-            option = name.removeprefix("slurm.")
-            text = "" if value is True else f"={value}"
-            lost.append(f"--{option}{text} cannot be kept: the executor {jobs.system} has no such option")
-        spec.attributes.custom_attributes = None
+    for option, value in lost_attributes(spec, jobs, "slurm"):
+        text = "" if value is True else f"={value}"
+        lost.append(f"--{option}{text} cannot be kept: the executor {jobs.system} has no such option")
     signal = _SIGNAL.fullmatch(request.options.get("signal", ""))
     if signal is not None and signal["batch"]:
         spec.attributes.warn = (signal["name"], float(signal["seconds"] or _SIGNAL_SECONDS))
@@ -212,7 +186,7 @@ def _make_job(  # noqa: PLR0913, PLR0917  the parts of a job
     request: Request,
     draft: JobSpec,
     script: Path,
-    jobs: _Jobs,
+    jobs: SpokenQueue,
 ) -> FakeJob:
     """Return one job of a submission; `place` is that of an element in its array."""
     options, call = request.options, request.invocation
@@ -243,10 +217,8 @@ def _make_job(  # noqa: PLR0913, PLR0917  the parts of a job
 
     stdout = path("output", "slurm-%j.out" if index is None else "slurm-%A_%a.out")
     stderr = path("error", stdout.replace("%", "%%"))
-    command = [*_interpreter(call.stdin), str(script), *request.arguments]
-    if not jobs.is_shared:
-        words = [*_interpreter(call.stdin), "/dev/fd/3", *request.arguments]
-        command = ["/bin/sh", "-c", _FROM_ARGUMENT, "sh", call.stdin, *words]
+    program = interpreter(call.stdin) or ["/bin/sh"]
+    command = script_command(jobs, script, call.stdin, program, request.arguments)
     is_appending = options.get("open-mode") == "append"
     if is_appending:
         command = ["/bin/sh", "-c", _APPEND, "sh", stdout, stderr, *command]
@@ -262,6 +234,14 @@ def _make_job(  # noqa: PLR0913, PLR0917  the parts of a job
         "SLURM_SUBMIT_DIR": call.directory,
         "SLURM_SUBMIT_HOST": platform.node(),
     }
+    spec = attrs.evolve(
+        draft,
+        name=options["job-name"],
+        directory=Path(directory),
+        stdin_path=Path(path("input", "/dev/null")) if "input" in options else None,
+        stdout_path=None if is_appending else Path(stdout),
+        stderr_path=None if is_appending else Path(stderr),
+    )
     job = FakeJob(
         native_id,
         name=options["job-name"],
@@ -285,40 +265,14 @@ def _make_job(  # noqa: PLR0913, PLR0917  the parts of a job
         "submit_line": line(*call.argv),
         HOSTS: hosts,
         "own_number": own_number,
-        SPEC: attrs.evolve(
-            draft,
-            executable=command[0],
-            arguments=[_escape(it) for it in command[1:]],
-            name=options["job-name"],
-            directory=Path(directory),
-            environment={name: _escape(value) for name, value in environment.items()},
-            stdin_path=Path(path("input", "/dev/null")) if "input" in options else None,
-            stdout_path=None if is_appending else Path(stdout),
-            stderr_path=None if is_appending or stderr == stdout else Path(stderr),
-            launcher="single",
-        ),
+        SPEC: with_command(spec, command, environment),
     }
     return job
 
 
-def _escape(text: str) -> str:
-    return text.replace("${", "$${")
-
-
-def _interpreter(script: str) -> list[str]:
-    """Return the interpreter in the first line of a script, and its argument, as the kernel reads it."""
-    return script.partition("\n")[0].removeprefix("#!").strip().split(maxsplit=1) or ["/bin/sh"]
-
-
-def _exported(options: Mapping[str, str], call: Invocation, jobs: _Jobs) -> dict[str, str]:
+def _exported(options: Mapping[str, str], call: Invocation, jobs: SpokenQueue) -> dict[str, str]:
     """Return the variables that a job gets from the program that submits it; sbatch(1), --export."""
-    own = {
-        name: value
-        for name, value in call.environment.items()
-        if _VARIABLE.fullmatch(name)
-        and not _NOT_INHERITED.match(name)
-        and (jobs.is_shared or not _OF_A_MACHINE.match(name))
-    }
+    own = inherited_variables(call, jobs, _OF_ANOTHER_JOB)
     items = re.split(r"(?<!\\),", options.get("export") or "ALL")
     basic = {name: value for name, value in own.items() if name in _BASIC_VARIABLES}
     exported = own if "ALL" in items else basic
@@ -369,7 +323,7 @@ def started(job: FakeJob) -> None:
         job.attributes[NUMBER] = job.attributes["own_number"]
 
 
-def srun(scheduler: Any, invocation: Invocation) -> CommandResult | str:  # noqa: ANN401  see `_Jobs`
+def srun(scheduler: Any, invocation: Invocation) -> CommandResult | str:  # noqa: ANN401  see `SpokenQueue`
     """Run tasks as a step of the calling job, with the signal that the job requests before its end."""
     number = invocation.environment.get("SLURM_JOB_ID", "")
     job = next((it for it in scheduler.jobs if it.attributes["own_number"] == number), None)
@@ -441,4 +395,7 @@ commands: Mapping[str, CommandFunction] = {
     "srun": srun,
 }
 
-__all__ = ["commands", "reads_stdin", "started", "unreachable"]
+#: The reason of pending jobs that can no longer start.
+never = NEVER
+
+__all__ = ["commands", "never", "reads_stdin", "started", "unreachable"]

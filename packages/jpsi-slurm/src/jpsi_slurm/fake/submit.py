@@ -44,21 +44,22 @@ SUBMISSION_FAILED = "sbatch: error: Batch job submission failed: {}\n"
 #: The reason code of elements that wait because as many others run as may at a time.
 ARRAY_LIMIT = "JobArrayTaskLimit"
 
-# The options of sbatch(1)
+# The options of sbatch(1); flags such as --nice may have a value, which follows `=` at once
 SBATCH = OptionTable(
     flags=(
-        "contiguous exclusive help|h hold|H ignore-pbs no-requeue overcommit|O oversubscribe|s parsable "
-        "quiet|Q reboot requeue spread-job test-only usage|u use-min-nodes verbose|v version|V wait|W"
+        "contiguous exclusive get-user-env help|h hold|H ignore-pbs nice no-kill|k no-requeue overcommit|O "
+        "oversubscribe|s parsable propagate quiet|Q reboot requeue spread-job test-only usage|u "
+        "use-min-nodes verbose|v version|V wait|W"
     ),
     valued=(
         "account|A acctg-freq array|a batch bb bbf begin|b chdir|D cluster-constraint clusters|M comment "
         "constraint|C container core-spec|S cores-per-socket cpu-freq cpus-per-gpu cpus-per-task|c deadline "
         "delay-boot dependency|d distribution|m error|e exclude|x export export-file extra-node-info|B "
-        "get-user-env gpu-bind gpu-freq gpus|G gpus-per-node gpus-per-socket gpus-per-task gres gres-flags "
+        "gpu-bind gpu-freq gpus|G gpus-per-node gpus-per-socket gpus-per-task gres gres-flags "
         "hint input|i job-name|J kill-on-invalid-dep licenses|L mail-type mail-user mcs-label mem mem-bind "
-        "mem-per-cpu mem-per-gpu mincpus network nice no-kill|k nodefile|F nodelist|w nodes|N ntasks|n "
+        "mem-per-cpu mem-per-gpu mincpus network nodefile|F nodelist|w nodes|N ntasks|n "
         "ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output|o partition|p "
-        "power prefer priority profile propagate qos|q reservation signal sockets-per-node switches "
+        "power prefer priority profile qos|q reservation signal sockets-per-node switches "
         "thread-spec threads-per-core time|t time-min tmp tres-per-task wait-all-nodes wckey wrap"
     ),
     unknown=(255, "sbatch: unrecognized option '{}'\nTry \"sbatch --help\" for more information\n"),

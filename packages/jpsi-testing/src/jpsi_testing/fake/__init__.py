@@ -26,11 +26,22 @@ from jpsi_testing.fake.options import Arguments, OptionTable, parse_dashed, pars
 from jpsi_testing.fake.path import command_folder, on_path, write_commands
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.server import read_stdin, result_fields
+from jpsi_testing.fake.spoken import (
+    SPEC,
+    Speaker,
+    SpokenQueue,
+    inherited_variables,
+    interpreter,
+    lost_attributes,
+    script_command,
+    with_command,
+)
 from jpsi_testing.fake.task_runner import run_tasks
 from jpsi_testing.fake.tasks import Task, TaskLaunch
 
 __all__ = [
     "NO_ANSWER",
+    "SPEC",
     "Arguments",
     "Call",
     "CommandError",
@@ -45,14 +56,19 @@ __all__ = [
     "Log",
     "OptionTable",
     "Outcome",
+    "Speaker",
+    "SpokenQueue",
     "Task",
     "TaskLaunch",
     "answer",
     "call_command",
     "command_folder",
     "find_fake",
+    "inherited_variables",
+    "interpreter",
     "join_lines",
     "limit",
+    "lost_attributes",
     "mpirun_commands",
     "node_name",
     "on_path",
@@ -63,7 +79,9 @@ __all__ = [
     "refuse_if",
     "result_fields",
     "run_tasks",
+    "script_command",
     "send",
     "wait_for_jobs",
+    "with_command",
     "write_commands",
 ]
