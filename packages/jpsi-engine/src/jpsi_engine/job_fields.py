@@ -9,8 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jpsi import InvalidJobException, JobAttributes, read_document
-from jpsi_engine.verdict import retry_problems
+from jpsi import InvalidJobException, JobAttributes
 
 #: The attributes of jobs that such documents have.
 JOB_ATTRIBUTES = (*JobAttributes.text_names(), "warn", "retry")
@@ -25,6 +24,10 @@ def job_field_problems(content: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     >>> job_field_problems({"qos": "high", "mail": 3})
     [('mail', 'must be text, not 3; put it in quotes')]
     """
+    # most programs that import the names above read no such fields
+    from jpsi import read_document  # noqa: PLC0415
+    from jpsi_engine.verdict import retry_problems  # noqa: PLC0415
+
     # with requests that may grow
     fields = {**content, "resources": {"memory": 1}}
     document = {
