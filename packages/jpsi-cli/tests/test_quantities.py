@@ -60,6 +60,12 @@ def test_an_invalid_size_is_quoted(text: str) -> None:
         quantities.parse_size(text)
 
 
+@pytest.mark.parametrize("text", ["4", "512", "1.5", "1048575"])
+def test_so_few_bytes_that_a_unit_is_missing_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=f"'{text}' is a number of bytes, .* such as {text}G or {text}M"):
+        quantities.parse_size(text)
+
+
 def test_no_memory_is_refused() -> None:
     with pytest.raises(ValueError, match="is zero"):
         quantities.parse_size("0G")
