@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from jpsi_cli.output import quantities
 
 SIZES = {
-    "1": 1,
+    "1048576": 2**20,
+    "1B": 1,
     "1073741824": 2**30,
     "1k": 1024,
     "4G": 4 * 2**30,
