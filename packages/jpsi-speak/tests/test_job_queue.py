@@ -169,6 +169,24 @@ def test_the_partition_that_sinfo_shows_is_no_queue_of_the_executor(programs: Sl
     assert [it.attributes.queue_name for it in specs] == [None, "other"]
 
 
+def test_squeue_lists_jobs_in_the_order_of_slurm(programs: SlurmPrograms) -> None:
+    programs.run("sbatch", "-H", "--wrap", "true")
+    programs.run("sbatch", "--wrap", "exit 3")
+    programs.run("sbatch", "--wrap", "true")
+    programs.run("sbatch", "-d", "afterok:1", "--wrap", "true")
+    with programs.queue._changed:
+        assert programs.queue._changed.wait_for(
+            lambda: all(it.state.final for it in programs.queue.jobs[1:3]), 60
+        )
+
+    assert programs.run("squeue", "-h", "-t", "all", "-o", "%i %t").splitlines() == [
+        "4 PD",
+        "1 PD",
+        "3 CD",
+        "2 F",
+    ]
+
+
 def test_a_lenient_queue_warns(programs: SlurmPrograms) -> None:
     result = programs.call("sbatch", "--nice=5", "--wrap", "true", is_lenient=True)
 
