@@ -141,6 +141,16 @@ def test_qdel_ends_jobs_and_qhold_keeps_them_from_starting(programs: PbsPrograms
     assert (unknown.returncode, unknown.stderr) == (153, "qdel: Unknown Job Id 7.jpsi\n")
 
 
+def test_a_path_of_a_stream_may_have_colons(programs: PbsPrograms) -> None:
+    (programs.directory / "at:10:30").mkdir()
+
+    programs.run("qsub", "-o", f"{programs.directory}/at:10:30/out", "-e", "host:err", stdin="echo out")
+
+    assert programs.ends() == {"1.jpsi": ("F", 0)}
+    assert (programs.directory / "at:10:30/out").read_text() == "out\n"
+    assert (programs.directory / "err").exists()
+
+
 def test_streams_may_go_to_a_directory(programs: PbsPrograms) -> None:
     (programs.directory / "logs").mkdir()
 
