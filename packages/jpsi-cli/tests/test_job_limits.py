@@ -106,7 +106,7 @@ def test_a_time_limit_that_is_rounded_up_is_reported(run: Run, tmp_path: Path) -
     one = run(*jpsi, "run", "-x", "slurm", "--time", "5", "--", "true")
     many = run(*jpsi, "submit", "-x", "slurm", "--many", "jobs")
     exact = run(*jpsi, "run", "-x", "slurm", "--time", "1m", "--", "true")
-    local = run("run", "-x", "local", "--time", "5", "--", "true")
+    local = run("run", "-x", "local", "--time", "5.5", "--", "true")
 
     assert (one.returncode, one.stderr.decode()) == (0, f"{sentence}\n")
     assert (many.returncode, many.stderr.decode()) == (0, f"{sentence}, and 1 more\n")
