@@ -23,8 +23,9 @@ def slurm(
     columns = listing._account_columns
 
     def measured(*arguments: object) -> dict[str, object]:
-        fixed = {name: lambda _, text=text: text for name, text in values.items()}
-        return {**columns(*arguments), **fixed}  # type: ignore[arg-type]  # those of the function
+        found = columns(*arguments)  # type: ignore[arg-type]  # those of the function
+        assert values.keys() <= found.keys()
+        return {**found, **{name: lambda _, text=text: text for name, text in values.items()}}
 
     monkeypatch.setattr(listing, "_account_columns", measured)
     return fake_commands("slurm"), values
