@@ -234,3 +234,12 @@ def test_the_server_has_one_queue(programs: PbsPrograms) -> None:
     assert programs.run("qstat", "-Q", "-f").startswith("Queue: jpsi\n")
     assert "default_queue = jpsi\n" in programs.run("qstat", "-B", "-f")
     assert programs.jobs()["1.jpsi"]["queue"] == "long"
+
+
+def test_the_queue_that_qstat_shows_is_no_queue_of_the_executor(programs: PbsPrograms) -> None:
+    for queue in ("jpsi", "long"):
+        programs.run("qsub", "-q", queue, stdin="true")
+
+    specs = [job.attributes["spec"] for job in programs.queue.jobs]
+    assert [it.attributes.queue_name for it in specs] == [None, "long"]
+    assert {name: it["queue"] for name, it in programs.jobs().items()} == {"1.jpsi": "jpsi", "2.jpsi": "long"}

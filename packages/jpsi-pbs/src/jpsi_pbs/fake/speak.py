@@ -112,6 +112,8 @@ def _read_spec(options: Arguments, jobs: SpokenQueue) -> tuple[list[tuple[str, s
         for letter, values in options.values.items()
         if letter not in _OWN_OPTIONS
         for value in values
+        # the queue that `qstat` shows is none of the executor's
+        if (letter, value) != ("q", SERVER)
         for it in ([f"-{letter}"] if letter in FLAGS else [f"-{letter}", value])
     ]
     requested = list(parse_options(words))
