@@ -88,8 +88,8 @@ def test_dependencies_hold_jobs_back_until_they_are_met(programs: SlurmPrograms)
         programs.run("sbatch", f"--dependency={kind}:1", "--wrap", "true")
     programs.run("sbatch", "-d", "afterok:1", "--kill-on-invalid-dep=yes", "--wrap", "true")
     assert programs.run("squeue", "-h", "-o", "%i %t %r").splitlines() == [
-        "1 PD JobHeldUser",
         *(f"{number} PD Dependency" for number in (2, 3, 4, 5)),
+        "1 PD JobHeldUser",
     ]
 
     programs.run("scontrol", "release", "1")
