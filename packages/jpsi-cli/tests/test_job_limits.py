@@ -104,10 +104,12 @@ def test_a_time_limit_that_is_rounded_up_is_reported(run: Run, tmp_path: Path) -
     sentence = "jpsi: slurm rounds the time limit 0:00:05 up to 0:01:00"
 
     one = run(*jpsi, "run", "-x", "slurm", "--time", "5", "--", "true")
+    alone = run(*jpsi, "submit", "-x", "slurm", "--time", "5", "--", "true")
     many = run(*jpsi, "submit", "-x", "slurm", "--many", "jobs")
-    exact = run(*jpsi, "run", "-x", "slurm", "--time", "1m", "--", "true")
-    local = run("run", "-x", "local", "--time", "5", "--", "true")
+    exact = run(*jpsi, "submit", "-x", "slurm", "--time", "1m", "--", "true")
+    local = run("submit", "-x", "local", "--time", "5", "--", "true")
 
-    assert (one.returncode, one.stderr.decode()) == (0, f"{sentence}\n")
+    assert one.stderr.decode().startswith(f"{sentence}\n")
+    assert (alone.returncode, alone.stderr.decode()) == (0, f"{sentence}\n")
     assert (many.returncode, many.stderr.decode()) == (0, f"{sentence}, and 1 more\n")
     assert (exact.stderr, local.stderr) == (b"", b"")

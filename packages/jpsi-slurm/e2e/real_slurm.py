@@ -157,6 +157,16 @@ def wait_until_forgotten(job_id: str) -> None:
     pytest.fail(f"Slurm still remembers job {job_id}")
 
 
+def wait_until_cancelled(job_id: str) -> None:
+    """Wait until the nodes have done away with a job; fail if it did not end by a cancellation."""
+    for _ in _tries():
+        state = command("squeue", "-h", "-t", "all", "-o", "%T", "-j", job_id).strip()
+        if state not in _UNFINISHED:
+            assert state == "CANCELLED"
+            return
+    pytest.fail(f"job {job_id} is {state}")
+
+
 def exit_code_in_accounting(job_id: str) -> str:
     """Return a job's state and exit code in the accounting."""
     for _ in _tries():

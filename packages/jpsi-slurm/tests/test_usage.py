@@ -18,12 +18,13 @@ def slurm(
     fake_commands: Callable[..., FakeScheduler], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[FakeScheduler, dict[str, str]]:
     """Return a Slurm that measures, with the values that its accounting has in place of others."""
-    values = {"maxrss": "2048K", "totalcpu": "00:00:07"}
+    values = {"MaxRSS": "2048K", "TotalCPU": "00:00:07"}
     columns = listing._account_columns
 
     def measured(*arguments: object) -> dict[str, object]:
-        fixed = {name: lambda _, text=text: text for name, text in values.items()}
-        return {**columns(*arguments), **fixed}  # type: ignore[arg-type]  # those of the function
+        found = columns(*arguments)  # type: ignore[arg-type]  # those of the function
+        assert values.keys() <= found.keys()
+        return {**found, **{name: lambda _, text=text: text for name, text in values.items()}}
 
     monkeypatch.setattr(listing, "_account_columns", measured)
     return fake_commands("slurm"), values
@@ -65,7 +66,7 @@ def test_what_another_job_used_that_has_the_native_id_now_is_not_taken(
 ) -> None:
     _, values = slurm
     run_jobs(1)
-    values["comment"] = f"jpsi-{uuid.uuid4()}-1"
+    values["Comment"] = f"jpsi-{uuid.uuid4()}-1"
 
     assert job_store.account(job_store.jobs()) == {}
 
@@ -73,7 +74,7 @@ def test_what_another_job_used_that_has_the_native_id_now_is_not_taken(
 def test_a_job_that_was_not_measured_is_asked_for_again(slurm: tuple[FakeScheduler, dict[str, str]]) -> None:
     scheduler, values = slurm
     (job,) = run_jobs(1)
-    values |= {"maxrss": "", "totalcpu": "00:00:00"}
+    values |= {"MaxRSS": "", "TotalCPU": "00:00:00"}
 
     assert job_store.account(job_store.jobs()) == {job.id: {}}
     assert job_store.account(job_store.jobs()) == {job.id: {}}

@@ -159,6 +159,16 @@ def test_an_option_with_an_optional_value_takes_no_other_word(
     assert (tmp_path / "own.txt").read_text() == "run\n"
 
 
+def test_the_partition_that_sinfo_shows_is_no_queue_of_the_executor(programs: SlurmPrograms) -> None:
+    shown = programs.run("sinfo", "-h", "-o", "%R").strip()
+
+    programs.run("sbatch", "-p", shown, "--wrap", "true")
+    programs.run("sbatch", "-p", "other", "--wrap", "true")
+
+    specs = [job.attributes["spec"] for job in programs.queue.jobs]
+    assert [it.attributes.queue_name for it in specs] == [None, "other"]
+
+
 def test_a_lenient_queue_warns(programs: SlurmPrograms) -> None:
     result = programs.call("sbatch", "--nice=5", "--wrap", "true", is_lenient=True)
 

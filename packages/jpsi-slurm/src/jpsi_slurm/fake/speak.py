@@ -160,6 +160,9 @@ def _find_dependencies(
 def _read_spec(request: Request, jobs: SpokenQueue) -> tuple[JobSpec, list[str]]:
     """Return the job that the options describe, and why some of them are lost."""
     options = dict(request.options)
+    if options.get("partition") == CLUSTER:
+        # the one that `sinfo` shows is none of the executor's
+        del options["partition"]
     if jobs.system != "slurm" and not _OF_A_NODE.isdisjoint(options):
         # Slurm chooses the number of nodes, and this is one that it may choose
         options.setdefault("nodes", "1")
