@@ -296,7 +296,7 @@ def _sort_key(line: Line) -> list[int]:
 
 
 def _usual_sort_key(line: Line) -> tuple[str, int, bool]:
-    """Return the sort key without `--sort`: the partition, the state, and the priority, which held jobs lack."""
+    """Return the sort key without `--sort`: the partition, the state, and the priority, 0 for held jobs."""
     return line.job.queue, list(SHORT_STATES).index(line.state), line.job.state is FakeState.HELD
 
 
