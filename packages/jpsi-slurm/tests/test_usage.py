@@ -9,6 +9,7 @@ import pytest
 
 import jpsi
 from jpsi_engine import job_store
+from jpsi_engine.shown_jobs import EndedJob, query_usage
 from jpsi_slurm.fake import listing
 from jpsi_testing.fake import FakeScheduler
 
@@ -71,11 +72,27 @@ def test_what_another_job_used_that_has_the_native_id_now_is_not_taken(
     assert job_store.account(job_store.jobs()) == {}
 
 
-def test_a_job_that_was_not_measured_is_asked_for_again(slurm: tuple[FakeScheduler, dict[str, str]]) -> None:
+@pytest.mark.parametrize(
+    ("cpu", "told"), [("00:00:00", {}), ("00:00:07", {"used.cpu": 7.0})], ids=["nor CPU time", ""]
+)
+def test_a_job_whose_memory_was_not_measured_is_asked_for_again(
+    slurm: tuple[FakeScheduler, dict[str, str]], cpu: str, told: dict[str, float]
+) -> None:
     scheduler, values = slurm
     (job,) = run_jobs(1)
-    values |= {"MaxRSS": "", "TotalCPU": "00:00:00"}
+    values |= {"MaxRSS": "", "TotalCPU": cpu}
 
-    assert job_store.account(job_store.jobs()) == {job.id: {}}
-    assert job_store.account(job_store.jobs()) == {job.id: {}}
+    assert job_store.account(job_store.jobs()) == {job.id: told}
+    assert job_store.account(job_store.jobs()) == {job.id: told}
     assert queries(scheduler) == 2, [it.invocation.argv for it in scheduler.log]
+
+
+def test_a_damaged_native_id_spoils_no_query(slurm: tuple[FakeScheduler, dict[str, str]]) -> None:
+    (job,) = run_jobs(1)
+    wanted = {"damaged": EndedJob("1+", None, None), job.id: EndedJob(job.native_id or "", None, None)}
+
+    with jpsi.JobExecutor("slurm") as executor:
+        found = query_usage(executor.system, wanted)
+
+    assert found is not None
+    assert found.keys() == {job.id}
