@@ -177,6 +177,27 @@ def test_a_job_that_was_never_submitted_is_submitted_again(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("_home")
+def test_an_unsent_job_of_a_remote_host_is_not_ended(run: Run) -> None:
+    """The clients of other machines keep records of their own, and may submit it."""
+    job = failed_job(run)
+    spool = Spool(job.origin.path)
+    intent = spool.intent(job.id, 1)
+    assert intent is not None
+    os.close(spool.prepare("remote", 1, {**intent.content, "id": "remote", "remote": {}}, ""))
+    spool.revoke("remote", 1)
+    spool.give_up("remote", 1, "the controller is busy")
+
+    refused = run("cancel", "remote")
+
+    assert refused.returncode == 125
+    assert refused.stderr.decode() == (
+        "jpsi: job remote: it was not submitted, and cannot run: the controller is busy; "
+        "submit it again: jpsi show --document remote | jpsi submit -f -\n"
+    )
+    assert {it.id: it.status.state for it in job_store.jobs()}["remote"] is jpsi.JobState.NEW
+
+
+@pytest.mark.usefixtures("_home")
 def test_a_job_that_its_program_may_still_submit_is_left_out(run: Run) -> None:
     job = failed_job(run)
     spool = Spool(job.origin.path)

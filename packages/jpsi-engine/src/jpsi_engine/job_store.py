@@ -405,8 +405,8 @@ class StoredJob:
         record, spool = self._history.record, Spool(self.origin.path)
         if "remote" in record.intent:
             # their clients keep their own records
-            msg = f"{self.remark}; submit it again: jpsi show --document {self.id} | jpsi submit -f -"
-            raise SubmitException(msg)
+            how = f"submit it again: jpsi show --document {self.id} | jpsi submit -f -"
+            raise SubmitException(f"job {self.id}: {self.remark}; {how}")
         if record.place is not None:
             spool.adopt(self.id, self.attempt, record.place)
         # whoever submits it again makes an attempt before it looks for the request
