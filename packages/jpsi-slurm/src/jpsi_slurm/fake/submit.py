@@ -9,7 +9,7 @@ import functools
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -208,7 +208,7 @@ def _check_script(script: str, parts: Sequence[Mapping[str, str]]) -> None:
 
 def check_values(options: Mapping[str, str]) -> None:
     """Raise the error with which Slurm refuses a value that it does not understand."""
-    checks = {
+    checks: dict[str, Callable[[str], object]] = {
         **dict.fromkeys(("time", "time-min"), _is_time),
         **dict.fromkeys(_MEMORY, _MEMORY_SIZE.fullmatch),
         "signal": _is_signal,
