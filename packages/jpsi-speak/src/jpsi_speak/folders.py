@@ -10,6 +10,7 @@ from urllib.parse import quote
 import platformdirs
 
 import jpsi
+from jpsi.plugin.engine import installed
 from jpsi_engine import make_private_directory
 from jpsi_testing import fake
 from jpsi_testing.fake import find_fake, write_commands
@@ -43,6 +44,14 @@ def prepare(language: str, executor: str | None, url: str | None, *, is_lenient:
         msg = f"the directory {folder} cannot be made: {e}"
         raise jpsi.SubmitException(msg, e) from e
     return folder / mode
+
+
+def are_known(language: str, executor: str | None) -> bool:
+    """Return True if a language is installed, and an executor is installed or a configured target."""
+    executors = (it for it in jpsi.plugins(load=False) if it.kind == "executor")
+    names = {name for it in executors for name in (it.name, *it.aliases)} | {*jpsi.configuration().targets}
+    is_spoken = any(it.is_called(language) for it in installed().of(GROUP))
+    return is_spoken and (executor is None or executor.lower() in names)
 
 
 def queue_folder(language: str, executor: str, url: str | None) -> Path:
