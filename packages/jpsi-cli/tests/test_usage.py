@@ -11,6 +11,7 @@ import pytest
 
 from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1, SubmitException
 from jpsi_cli import stored_jobs as stored_jobs_package
+from jpsi_cli.jobs import usage as usage_module
 from jpsi_cli.jobs.usage import describe_memory
 from jpsi_cli.stored_jobs import Amount, Usage, complete_usages, read_usage
 from jpsi_cli.submission.job_spec import make_specs
@@ -160,6 +161,24 @@ def test_jobs_that_have_ended_are_shown_with_what_they_used(run: Run) -> None:
     assert table[0].split() == ["ID", "NAME", "STATE", "TIME", "CORES", "MEMORY", "SUGGESTION"]
     assert "of 10h0m" in table[1]
     assert table[1].endswith("--time 1m")
+
+
+def test_named_jobs_that_have_not_ended_are_reported(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    running = stored_job("a1", name="rr", markers=[active_marker("a1", 0)])
+    jobs = [running, *map(stored_job, ("b1", "b2", "b3"))]
+    monkeypatch.setattr(usage_module, "listed_jobs", lambda: jobs)
+
+    assert usage_module.usage(jobs=["a1"], since=None, as_json=False) == 0
+    one = capfd.readouterr()
+    assert usage_module.usage(jobs=["a1", "b1", "b2", "b3"], since=None, as_json=True) == 0
+    several = capfd.readouterr()
+    assert usage_module.usage(jobs=[], since="7d", as_json=False) == 0
+
+    assert (one.out, one.err) == ("", "jpsi: rr has not ended, and is left out: it is ACTIVE\n")
+    assert several.err.endswith("jpsi: 4 jobs have not ended, and are left out: rr, b1, b2 and 1 more\n")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_job_requests_what_another_used(run: Run) -> None:
