@@ -139,7 +139,7 @@ def test_figures_of_the_accounting_complete_those_of_the_job(
 
     assert [(it.memory.used, it.cpu) for it in usages] == [(_GIB, 9.0), (None, 6.0), (None, 6.0)]
     told = capfd.readouterr().err
-    assert "what its jobs have used cannot be asked for now: sacct: no answer" in told
+    assert "what its jobs have used cannot be asked for: sacct: no answer" in told
 
 
 def test_memory_is_described_if_both_numbers_are_known() -> None:

@@ -79,3 +79,13 @@ def test_a_job_that_was_not_measured_is_asked_for_again(slurm: tuple[FakeSchedul
     assert job_store.account(job_store.jobs()) == {job.id: {}}
     assert job_store.account(job_store.jobs()) == {job.id: {}}
     assert queries(scheduler) == 2, [it.invocation.argv for it in scheduler.log]
+
+
+def test_without_an_accounting_the_error_says_so(slurm: tuple[FakeScheduler, dict[str, str]]) -> None:
+    scheduler, _ = slurm
+    (job,) = run_jobs(1)
+    scheduler.accounting = False
+
+    found = job_store.account(job_store.jobs())
+
+    assert str(found[job.id]) == "it keeps no accounting that jpsi can ask"

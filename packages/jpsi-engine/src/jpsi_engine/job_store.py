@@ -600,7 +600,9 @@ def account(found: Iterable[StoredJob]) -> Mapping[str, Mapping[str, float] | Jp
         wanted = {it.id: EndedJob(it.native_id or "", it.tag, it.started) for it in jobs}
         try:
             with origin.open() as executor:
-                figures = query_usage(executor.system, wanted) or {}
+                figures = query_usage(executor.system, wanted)
+            if figures is None:
+                raise SubmitException("it keeps no accounting that jpsi can ask")
         except JpsiError as e:
             results |= {job.id: e for job in jobs}
             continue

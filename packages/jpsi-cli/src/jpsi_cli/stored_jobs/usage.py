@@ -101,7 +101,7 @@ def complete_usages(jobs: Sequence[StoredJob]) -> list[Usage]:
         if isinstance(error := answers.get(job.id), JpsiError):
             failures[job.origin.name] = str(error)
     for name, why in failures.items():
-        messages.warning(f"{name}: what its jobs have used cannot be asked for now: {why}")
+        messages.warning(f"{name}: what its jobs have used cannot be asked for: {why}")
     figures = {job_id: it for job_id, it in answers.items() if not isinstance(it, JpsiError)}
     return [read_usage(job, figures.get(job.id)) for job in jobs]
 
