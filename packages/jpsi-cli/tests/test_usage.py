@@ -16,9 +16,9 @@ from jpsi_cli.jobs.usage import describe_memory
 from jpsi_cli.stored_jobs import Amount, Usage, complete_usages, read_usage
 from jpsi_cli.submission.job_spec import make_specs
 from jpsi_engine import job_store
-from jpsi_engine.job_store import StoredJob
+from jpsi_engine.job_store import Origin, StoredJob
 from jpsi_engine.spool import encode_status
-from stored_jobs import THEN, active_marker, stored_job
+from stored_jobs import SLURM, THEN, active_marker, stored_job
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 _GIB = 1 << 30
@@ -140,6 +140,26 @@ def test_figures_of_the_accounting_complete_those_of_the_job(
     assert [(it.memory.used, it.cpu) for it in usages] == [(_GIB, 9.0), (None, 6.0), (None, 6.0)]
     told = capfd.readouterr().err
     assert "what its jobs have used cannot be asked for: sacct: no answer" in told
+
+
+def test_the_time_is_compared_with_the_limit_that_the_batch_system_was_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends = JobStatus(JobState.COMPLETED, time=THEN + timedelta(seconds=12))
+    origins = (SLURM, Origin("nosuch", "", SLURM.path))
+    jobs = [
+        stored_job("a", markers=[active_marker("a", 0)], final=encode_status(ends), origin=it)
+        for it in origins
+    ]
+    for job in jobs:
+        job.__dict__["spec"] = JobSpec("a", attributes=JobAttributes(duration=timedelta(seconds=5)))
+    monkeypatch.setattr(job_store, "account", lambda _: {})
+
+    of_slurm, of_another = complete_usages(jobs)
+
+    assert of_slurm.time == Amount(requested=60, used=12)
+    # its plugin is not there to say how it rounds
+    assert of_another.time == Amount(requested=5, used=12)
 
 
 def test_memory_is_described_if_both_numbers_are_known() -> None:

@@ -18,7 +18,7 @@ import logging
 import os
 import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -177,6 +177,19 @@ class Origin:
         name, _ = self.asked_for
         assembly = assemble(name, None, url, None)
         return open_job_files(open_transport(assembly.plugins, url, assembly.config, local))
+
+    @property
+    def walltime_unit(self) -> timedelta:
+        """The unit to which the executor rounds time limits up; a second if its plugin is not available."""
+        from jpsi.plugin import Site  # noqa: PLC0415
+        from jpsi.plugin.engine import assemble  # noqa: PLC0415
+
+        name, url = self.asked_for
+        try:
+            assembly = assemble(name, None, url, None)
+            return assembly.hooks.capabilities(site=Site(config=assembly.config)).walltime_unit
+        except JpsiError:
+            return timedelta(seconds=1)
 
     def open(self) -> JobExecutor:
         """Open the executor.
