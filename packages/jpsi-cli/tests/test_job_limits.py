@@ -107,7 +107,7 @@ def test_a_time_limit_that_is_rounded_up_is_reported(run: Run, tmp_path: Path) -
     alone = run(*jpsi, "submit", "-x", "slurm", "--time", "5", "--", "true")
     many = run(*jpsi, "submit", "-x", "slurm", "--many", "jobs")
     exact = run(*jpsi, "submit", "-x", "slurm", "--time", "1m", "--", "true")
-    local = run("submit", "-x", "local", "--time", "5", "--", "true")
+    local = run("submit", "-x", "local", "--time", "5.5", "--", "true")
 
     assert one.stderr.decode().startswith(f"{sentence}\n")
     assert (alone.returncode, alone.stderr.decode()) == (0, f"{sentence}\n")

@@ -114,7 +114,7 @@ def test_a_signal_is_128_more_than_its_number(run: Run) -> None:
 
 
 def test_a_job_that_exceeds_its_duration_fails(run: Run) -> None:
-    result = run("run", "--time", "1", "--", "sleep", "60")
+    result = run("run", "--time", "0.2", "--", "sleep", "60")
 
     assert result.returncode == 124
     assert result.stderr == b"jpsi: job failed: the job used up its duration and was ended\n"

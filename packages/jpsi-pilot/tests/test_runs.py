@@ -122,6 +122,16 @@ def test_a_run_that_ends_with_the_pilot_has_that_reason(runs: Runs, tmp_path: Pa
     assert runs.run(task("true", "a-2")) == End(code=None, why="pilot")
 
 
+def test_a_run_that_has_not_begun_when_a_node_has_ended_its_last_never_begins(
+    runs: Runs, tmp_path: Path
+) -> None:
+    """The node exits then, and the next agent has the job wait again."""
+    runs.drain()
+
+    assert runs.run(task(f"touch {tmp_path}/ran")) == End(code=None, why="pilot")
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_run_that_is_signalled_before_its_worker_ends_with_the_pilot(runs: Runs, tmp_path: Path) -> None:
     sign = Sign(tmp_path / "sign")
     end = start_run(runs, task(f"echo >{sign.path}; kill -TERM $$"), sign)

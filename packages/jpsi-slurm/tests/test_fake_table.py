@@ -25,15 +25,15 @@ def run(scheduler: FakeScheduler, *argv: str) -> CommandResult:
 def test_squeue_prints_the_table_that_was_recorded(scheduler: FakeScheduler) -> None:
     assert run(scheduler, "squeue").stdout == (
         "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n"
-        "                59      main simulati   tester  R       1:03      1 node01\n"
         "                60      main     s.sh   tester PD       0:00      1 (Resources)\n"
+        "                59      main simulati   tester  R       1:03      1 node01\n"
     )
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("-h", "-o", "%i %T"), "59 RUNNING\n60 PENDING\n"),
+        (("-h", "-o", "%i %T"), "60 PENDING\n59 RUNNING\n"),
         (("--noheader", "--format=%.6i|%8u|%j", "-j", "60"), "    60|tester  |s.sh\n"),
         (("-h", "-o%A,%5t,%r", "-n", "s.sh"), "60,PD   ,Resources\n"),
         (("-u", "nobody", "-o", "%k"), "COMMENT\n"),
@@ -53,19 +53,19 @@ def test_squeue_prints_the_requested_fields(
             ("-O", "JobArrayID,StateCompact,Reason"),
             (
                 "JOBID               ST                  REASON              \n"
-                "59                  R                   None                \n"
                 "60                  PD                  Resources           \n"
+                "59                  R                   None                \n"
             ),
         ),
         (
             ("--Format=JobID:8,StateCompact:.10,Reason:,Name",),
             (
                 "JOBID           STREASONNAME                \n"
-                "59               RNonesimulation          \n"
                 "60              PDResourcess.sh                \n"
+                "59               RNonesimulation          \n"
             ),
         ),
-        (("-h", "-O", "JobID:@@,StateCompact:5@,Reason:3"), "59@@R    @Non\n60@@PD   @Res\n"),
+        (("-h", "-O", "JobID:@@,StateCompact:5@,Reason:3"), "60@@PD   @Res\n59@@R    @Non\n"),
     ],
     ids=["usual", "widths", "ends"],
 )
@@ -149,7 +149,7 @@ def test_a_job_can_query_the_names_of_its_nodes(scheduler: FakeScheduler) -> Non
 
 def test_squeue_selects_states_by_their_long_and_short_names(scheduler: FakeScheduler) -> None:
     assert run(scheduler, "squeue", "-h", "-o", "%i", "-t", "PD").stdout == "60\n"
-    assert run(scheduler, "squeue", "-h", "-o", "%i", "--states=running,pending").stdout == "59\n60\n"
+    assert run(scheduler, "squeue", "-h", "-o", "%i", "--states=running,pending").stdout == "60\n59\n"
 
 
 def test_sacct_takes_several_ids_and_widths(scheduler: FakeScheduler) -> None:

@@ -151,21 +151,26 @@ def test_partitions_whose_nodes_have_gpus_and_the_least_number_of_nodes() -> Non
     assert [(it.has_gpus, it.min_nodes) for it in found] == [(True, 2), (None, None)]
 
 
+@pytest.mark.parametrize("outages", [0, 1], ids=["an answer", "no answer at first"])
 def test_memory_grows_up_to_the_limit_of_the_partition(
-    fake_commands: Callable[..., FakeScheduler],
+    fake_commands: Callable[..., FakeScheduler], outages: int
 ) -> None:
-    fake_commands("slurm")
-    gigabyte = 2**30
+    slurm = fake_commands("slurm", FakeScheduler(slots=0))
     spec = jpsi.JobSpec(
         "/bin/sh",
         ["-c", "exit 137"],
-        resources=jpsi.ResourceSpecV1(memory=5 * gigabyte),
+        resources=jpsi.ResourceSpecV1(memory=5 * 2**30),
         attributes=jpsi.JobAttributes(queue_name="main", retry={137: 3, "grow_memory": 2}),
     )
     job = jpsi.Job(spec)
 
     with jpsi.JobExecutor("slurm") as executor:
         executor.submit(job)
+        # the query of the partitions before the second attempt
+        slurm.faults.fail("scontrol", outages)
+        with slurm.lock:
+            slurm.slots = 1
+            slurm.settle()
         status = job.wait(timedelta(seconds=60))
 
     assert status is not None

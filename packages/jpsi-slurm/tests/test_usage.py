@@ -9,6 +9,7 @@ import pytest
 
 import jpsi
 from jpsi_engine import job_store
+from jpsi_engine.shown_jobs import EndedJob, query_usage
 from jpsi_slurm.fake import listing
 from jpsi_testing.fake import FakeScheduler
 
@@ -89,3 +90,14 @@ def test_without_an_accounting_the_error_says_so(slurm: tuple[FakeScheduler, dic
     found = job_store.account(job_store.jobs())
 
     assert str(found[job.id]) == "it keeps no accounting that jpsi can ask"
+
+
+def test_a_damaged_native_id_spoils_no_query(slurm: tuple[FakeScheduler, dict[str, str]]) -> None:
+    (job,) = run_jobs(1)
+    wanted = {"damaged": EndedJob("1+", None, None), job.id: EndedJob(job.native_id or "", None, None)}
+
+    with jpsi.JobExecutor("slurm") as executor:
+        found = query_usage(executor.system, wanted)
+
+    assert found is not None
+    assert found.keys() == {job.id}

@@ -89,8 +89,8 @@ def test_dependencies_hold_jobs_back_until_they_are_met(programs: SlurmPrograms)
         programs.run("sbatch", f"--dependency={kind}:1", "--wrap", "true")
     programs.run("sbatch", "-d", "afterok:1", "--kill-on-invalid-dep=yes", "--wrap", "true")
     assert programs.run("squeue", "-h", "-o", "%i %t %r").splitlines() == [
-        "1 PD JobHeldUser",
         *(f"{number} PD Dependency" for number in (2, 3, 4, 5)),
+        "1 PD JobHeldUser",
     ]
 
     programs.run("scontrol", "release", "1")
@@ -192,6 +192,24 @@ def test_the_partition_that_sinfo_shows_is_no_queue_of_the_executor(programs: Sl
 
     specs = [job.attributes["spec"] for job in programs.queue.jobs]
     assert [it.attributes.queue_name for it in specs] == [None, "other"]
+
+
+def test_squeue_lists_jobs_in_the_order_of_slurm(programs: SlurmPrograms) -> None:
+    programs.run("sbatch", "-H", "--wrap", "true")
+    programs.run("sbatch", "--wrap", "exit 3")
+    programs.run("sbatch", "--wrap", "true")
+    programs.run("sbatch", "-d", "afterok:1", "--wrap", "true")
+    with programs.queue._changed:
+        assert programs.queue._changed.wait_for(
+            lambda: all(it.state.final for it in programs.queue.jobs[1:3]), 60
+        )
+
+    assert programs.run("squeue", "-h", "-t", "all", "-o", "%i %t").splitlines() == [
+        "4 PD",
+        "1 PD",
+        "3 CD",
+        "2 F",
+    ]
 
 
 def test_a_lenient_queue_warns(programs: SlurmPrograms) -> None:
@@ -312,9 +330,11 @@ def test_old_submissions_are_forgotten_and_their_numbers_stay_used(
     programs.run("sbatch", "-d", "afterok:1", "--wrap", "true")
     programs.wait()
     monkeypatch.setattr("jpsi_speak.journal._KEPT_SECONDS", -10.0)
+    # what a network file system leaves of a file that is open
+    (programs.directory / "queue/scripts/.nfs01").touch()
 
     programs.start()
 
     assert programs.states() == ["2|COMPLETED|0:0"]
-    assert [it.name for it in (programs.directory / "queue/scripts").iterdir()] == ["2"]
+    assert sorted(it.name for it in (programs.directory / "queue/scripts").iterdir()) == [".nfs01", "2"]
     assert programs.run("sbatch", "--wrap", "true") == "Submitted batch job 3\n"

@@ -142,6 +142,16 @@ def test_qdel_ends_jobs_and_qhold_keeps_them_from_starting(programs: PbsPrograms
     assert (unknown.returncode, unknown.stderr) == (153, "qdel: Unknown Job Id 7.jpsi\n")
 
 
+def test_a_path_of_a_stream_may_have_colons(programs: PbsPrograms) -> None:
+    (programs.directory / "at:10:30").mkdir()
+
+    programs.run("qsub", "-o", f"{programs.directory}/at:10:30/out", "-e", "host:err", stdin="echo out")
+
+    assert programs.ends() == {"1.jpsi": ("F", 0)}
+    assert (programs.directory / "at:10:30/out").read_text() == "out\n"
+    assert (programs.directory / "err").exists()
+
+
 def test_streams_may_go_to_a_directory(programs: PbsPrograms) -> None:
     (programs.directory / "logs").mkdir()
 
@@ -248,3 +258,12 @@ def test_the_server_has_one_queue(programs: PbsPrograms) -> None:
     assert programs.run("qstat", "-Q", "-f").startswith("Queue: jpsi\n")
     assert "default_queue = jpsi\n" in programs.run("qstat", "-B", "-f")
     assert programs.jobs()["1.jpsi"]["queue"] == "long"
+
+
+def test_the_queue_that_qstat_shows_is_no_queue_of_the_executor(programs: PbsPrograms) -> None:
+    for queue in ("jpsi", "long"):
+        programs.run("qsub", "-q", queue, stdin="true")
+
+    specs = [job.attributes["spec"] for job in programs.queue.jobs]
+    assert [it.attributes.queue_name for it in specs] == [None, "long"]
+    assert {name: it["queue"] for name, it in programs.jobs().items()} == {"1.jpsi": "jpsi", "2.jpsi": "long"}

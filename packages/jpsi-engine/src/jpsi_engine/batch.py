@@ -430,7 +430,8 @@ class BatchEngine(Engine):
     def _queues(self) -> Sequence[Queue]:
         """Return the queues; many jobs that are submitted again at the same time cause one query."""
         with self._queues_lock:
-            if time.monotonic() >= self._queues_until:
+            # an outage may be over by now
+            if not self._known_queues or time.monotonic() >= self._queues_until:
                 self._known_queues = self._backend.queues()
                 self._queues_until = time.monotonic() + _QUEUES_SECONDS
             return self._known_queues

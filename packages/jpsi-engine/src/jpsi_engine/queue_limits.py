@@ -140,7 +140,9 @@ def within_queue(
     queue = next((it for it in (queues() if named else ()) if it.name == named), None)
     if queue is None:
         return grown, ""
-    for limit in (it for it in _REQUESTS if it.name in {"memory", "time"} and it.is_outside(grown, queue)):
+    # a limit of what does not grow did not keep the attempt before from running
+    growing = [it for it in _REQUESTS if it.of_job(grown) != it.of_job(requested)]
+    for limit in (it for it in growing if it.is_outside(grown, queue)):
         if isinstance(resources, jpsi.ResourceSpecV1) and limit.name == "memory":
             nodes = _most_nodes(resources) if limit.of_queue is _node_memory else 1
             resources = attrs.evolve(resources, memory=nodes * limit.of_queue(queue))

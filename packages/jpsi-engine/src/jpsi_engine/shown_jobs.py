@@ -100,7 +100,15 @@ def query_usage(system: System, wanted: Mapping[str, EndedJob]) -> Mapping[str, 
 
     hooks, site = system.hooks, _probed(system)
     offered = hooks.capabilities(site=site)
-    native_ids = list(dict.fromkeys(it.native_id for it in wanted.values()))
+
+    def is_id(text: str) -> bool:
+        # an invalid id could make the whole query fail, or select other jobs
+        try:
+            return bool(hooks.canonical_id(native_id=text, site=site))
+        except ValueError:
+            return False
+
+    native_ids = [it for it in dict.fromkeys(job.native_id for job in wanted.values()) if is_id(it)]
     arrays = hooks.arrays_of(native_ids=native_ids, site=site) if offered.arrays is not None else {}
     members: dict[str, list[str]] = {}
     for native_id in native_ids:

@@ -523,6 +523,40 @@ class ArrayState:
         return dict.fromkeys(["1", *elements], self.whole)
 
 
+class UnlistedElements:
+    """A layer over the toy: names the elements of ended arrays only in answer to a query about one array."""
+
+    @hookimpl
+    def parse_status(self, native_ids: Sequence[str] | None) -> dict[str, Observation]:
+        names = {"1": "x", "2": "y"}
+        wholes = {
+            array: Observation(state=JobState.CANCELED, native_state="CANCELLED", tag=f"jpsi-{name}-1")
+            for array, name in names.items()
+        }
+        arrays = {it.partition(".")[0] for it in native_ids or names}
+        if len(arrays) > 1:
+            return wholes
+        return {it: wholes[it.partition(".")[0]] for it in [*arrays, *(native_ids or ())]}
+
+
+@pytest.mark.parametrize("has_begun", [False, True], ids=["never began", "has begun"])
+def test_unlisted_elements_of_several_ended_arrays_ended_with_them(client: Client, has_begun: bool) -> None:
+    other = another_process(client, UnlistedElements())
+    jobs = [JobView(name, name, 1, f"{array}.1", place=ArrayMember(name, 1)) for name, array in ("x1", "y2")]
+    for job in jobs:
+        other.monitor.add(job)
+    other.monitor.follow(jobs, other.clock())
+    if has_begun:
+        other.leave("y", "active")
+
+    for _ in range(2):
+        other.poll()
+        other.clock.advance(GRACE + 1)
+
+    assert JobState.CANCELED in other.states("x")
+    assert (JobState.CANCELED in other.states("y")) == (not has_begun)
+
+
 @pytest.mark.parametrize("place", [ArrayMember("x", 1), None], ids=["own", "foreign"])
 def test_elements_are_queued_with_an_array_whose_report_names_no_elements(
     client: Client, clock: FakeClock, place: ArrayMember | None

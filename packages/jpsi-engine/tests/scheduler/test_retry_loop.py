@@ -429,6 +429,19 @@ def test_a_job_that_had_the_most_of_its_queue_ends(spool: Spool, requested: int)
         assert "it could not be submitted again: the queue long has 3G on one node" in str(it.message)
 
 
+def test_a_limit_of_what_does_not_grow_ends_no_job(spool: Spool) -> None:
+    """The batch system has run the first attempt, whatever its queue is said to have."""
+    attributes = JobAttributes(queue_name="long", duration=timedelta(hours=1))
+    grow(spool, attributes, 4 * 2**30, to_duration=2 * 3600)
+    client = Client(spool, queues=[QUEUE])
+
+    assert client.step()
+
+    (spec,) = client.specs
+    assert isinstance(spec.resources, ResourceSpecV1)
+    assert (spec.resources.memory, spec.attributes.duration) == (4 * 2**30, timedelta(hours=2))
+
+
 @pytest.mark.parametrize(
     "attributes",
     [

@@ -436,9 +436,10 @@ class JobQueue:
             if old:
                 entries = [it for it in entries if entry_number(it) not in old]
                 self._journal.replace(entries)
+                numbers = set(map(str, old))
                 for file in (self._folder / "scripts").iterdir():
-                    if submission_number(file.name) in old:
-                        file.unlink()
+                    if file.name.partition(".")[0] in numbers:
+                        file.unlink(missing_ok=True)
             for entry in entries:
                 try:
                     _RESTORERS[entry["kind"]](self, entry)

@@ -6,6 +6,7 @@ It also reports time limits that the batch system rounds up.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 import jpsi
 from jpsi_engine import find_excess
@@ -32,7 +33,8 @@ def require_fit(executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobS
     unit = executor.system.capabilities.walltime_unit
     durations = {spec.attributes.duration for _, spec in specs if spec is not None}
     rounded = sorted(it for it in durations if it and it % unit)
-    if rounded:
+    # some executors, such as local, keep fractions of a second
+    if rounded and unit > timedelta(seconds=1):
         others = f", and {len(rounded) - 1} more" if len(rounded) > 1 else ""
         limit = -(-rounded[0] // unit) * unit
         messages.error(f"{executor.name} rounds the time limit {rounded[0]} up to {limit}{others}")

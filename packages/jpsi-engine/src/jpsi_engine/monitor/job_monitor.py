@@ -38,6 +38,8 @@ _FRESH_SECONDS = 10.0
 _MAX_ACCOUNTING_QUERIES = 20
 # In so many polls at first, jobs that were attached are polled one by one if they do not show.
 _LONE_POLLS = 2
+# In so many polls at first, an array that has ended is polled alone for elements that do not show.
+_ARRAY_POLLS = 10
 # In longest intervals: two polls that are further apart say nothing about the time between them.
 _LAPSE = 4
 # In shortest intervals: how long a cancel may take before it is repeated.
@@ -409,6 +411,8 @@ class JobMonitor(Publisher):
                 )
                 self._observe(job, seen, now)
             self._load_absences([job for job, _ in observed], snapshot)
+            left_out = [job for job in missed if mentions.is_left_out(job.native_id)]
+        self._poll_ended_arrays(left_out, mentions.arrays, now)
         self._poll_unverified(jobs, now, snapshot)
         self._judge_observed(jobs, now)
         self._store_absences(followed, snapshot, now)
@@ -450,6 +454,37 @@ class JobMonitor(Publisher):
         """Judge the jobs whose end the last snapshot showed: what they left is certainly visible now."""
         self._settle_time = None
         self._judge_observed([job for job in self._followed() if is_final(job.queued)], now)
+
+    def _poll_ended_arrays(self, left_out: Sequence[JobView], arrays: Mapping[str, str], now: float) -> None:
+        """Poll about single arrays that have ended, for elements that a query about several jobs left out.
+
+        Some batch systems do not list an element that was cancelled before it began. An answer about several
+        jobs may lack it by mistake; one about its array alone does not.
+        """
+        if not left_out:
+            return
+        try:
+            # one that has left a marker may have run, and been forgotten since
+            self.collect_markers(now)
+        except OSError:
+            log.warning("%s cannot be read", self._spool.root, exc_info=True)
+            return
+        groups: dict[str, list[JobView]] = {}
+        for job in left_out:
+            if job.absences <= _ARRAY_POLLS:
+                groups.setdefault(arrays[job.native_id], []).append(job)
+        for group in itertools.islice(groups.values(), _MAX_ACCOUNTING_QUERIES):
+            try:
+                seen = self._backend.query_states([job.native_id for job in group])
+            except JpsiError as e:
+                log_failed_query(self._backend.display_name, e)
+                return
+            mentions = Mentions(Snapshot(begun=now, ended=now, queried=None, seen=seen), arrays)
+            with self.session():
+                for job in group:
+                    observed = self._observation_of(job, mentions)
+                    if observed is not None:
+                        self._observe(job, observed, now)
 
     def _poll_unverified(self, jobs: Iterable[JobView], now: float, snapshot: Snapshot) -> None:
         """Poll alone about jobs that were attached and that the last polls did not show.

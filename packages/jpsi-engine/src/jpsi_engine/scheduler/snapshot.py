@@ -55,6 +55,11 @@ class Mentions:
         seen, whole = self._observations(native_id)
         return seen if seen is not None and seen is whole else self.observation_of(native_id)
 
+    def is_left_out(self, native_id: str) -> bool:
+        """Return True if the snapshot says that an array has ended, and nothing of this element of it."""
+        seen, whole = self._observations(native_id)
+        return seen is None and whole is not None and whole.final
+
     def _observations(self, native_id: str) -> tuple[Observation | None, Observation | None]:
         """Return the observation of a job, and that of the array that it is an element of."""
         array = self.arrays.get(native_id)

@@ -67,7 +67,7 @@ _ORIGINAL_VARIABLES = ("HOME", "LANG", "LOGNAME", "MAIL", "PATH", "SHELL", "TZ")
 _ITEM = re.compile(r"""(?:\\.|'[^']*'|"[^"]*"|[^,])+""", re.DOTALL)
 _QUOTED = re.compile(r"""\\([\\,'"])|'([^']*)'|"([^"]*)\"""", re.DOTALL)
 # The prefix of a path that names another host
-_HOST = re.compile(r"[A-Za-z0-9.-]*:")
+_HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
 # pbs_resources(7B): the values of resources; one without a value has the default
 _SIZE = r"[0-9]+([kmgtp]?[bw])?"
 _CHUNK = r"([0-9]+|[A-Za-z][\w-]*=[^:+]+)(:[A-Za-z][\w-]*=[^:+]+)*"
@@ -125,6 +125,8 @@ def _read_spec(options: Arguments, jobs: SpokenQueue) -> tuple[list[tuple[str, s
         for letter, values in options.values.items()
         if letter not in _OWN_OPTIONS
         for value in values
+        # the queue that `qstat` shows is none of the executor's
+        if (letter, value) != ("q", SERVER)
         for it in ([f"-{letter}"] if letter in FLAGS else [f"-{letter}", value])
     ]
     requested = list(parse_options(words))
@@ -247,7 +249,7 @@ def _stream(  # noqa: PLR0913, PLR0917  all that the name of a file depends on
 ) -> str:
     """Return the file of a stream; qsub(1B), -e and -o."""
     number, *index = re.findall("[0-9]+", native_id.partition(".")[0])
-    text = _HOST.sub("", options.last(letter), count=1) or f"{name}.{letter}{'.'.join([number, *index])}"
+    text = _HOST.sub("", options.last(letter)) or f"{name}.{letter}{'.'.join([number, *index])}"
     path = os.path.join(call.directory, text.replace(_INDEX, "".join(index)))  # noqa: PTH118  as given
     if path.endswith("/") or (jobs.is_shared and Path(path).is_dir()):
         path = f"{path}/{native_id}.{_SUFFIXES[letter]}"

@@ -153,7 +153,7 @@ class Runs:
         self.drain()
 
     def drain(self) -> None:
-        """Wait for the end of all runs; meanwhile end those that the next agent requests to stop."""
+        """Wait for the end of all runs and close; meanwhile end those that another agent requests to stop."""
         while not self._wait_until_empty():
             for native_id in requested_stops(self._log.folder):
                 with self._lock:
@@ -162,9 +162,12 @@ class Runs:
                     self.stop(native_id)
 
     def _wait_until_empty(self) -> bool:
-        """Return True as soon as there is no run, or False after a short while."""
+        """Close as soon as there is no run, and return True; return False after a short while."""
         with self._lock:
-            return self._lock.wait_for(lambda: not self._runs, _STOP_CHECK_INTERVAL)
+            is_empty = self._lock.wait_for(lambda: not self._runs, _STOP_CHECK_INTERVAL)
+            # a run that another thread is about to begin would be lost when the process ends
+            self._is_closed = self._is_closed or is_empty
+            return is_empty
 
     def _begin(self, task: Task) -> _Run | End:
         with self._lock:

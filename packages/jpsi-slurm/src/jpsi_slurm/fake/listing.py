@@ -15,6 +15,7 @@ from jpsi_testing.fake import (
     CommandError,
     FakeJob,
     FakeScheduler,
+    FakeState,
     Invocation,
     OptionTable,
     join_lines,
@@ -229,6 +230,8 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> str:
     lines = [Line(job, job.native_id) for job in jobs] if "array" in options else list(queue_lines(jobs))
     if options.get("sort") in {"i", "-i"}:
         lines.sort(key=_sort_key, reverse=options["sort"] == "-i")
+    else:
+        lines.sort(key=_usual_sort_key)
     if "Format" in options:
         template, unknown = _template_of_fields(options["Format"], columns)
     else:
@@ -290,6 +293,11 @@ def _escape(text: str) -> str:
 def _sort_key(line: Line) -> list[int]:
     """Return the sort key of `--sort=i`: the number, and the first index or the component."""
     return [int(digits) for digits in re.findall(r"[0-9]+", line.displayed_id)[:2]]
+
+
+def _usual_sort_key(line: Line) -> tuple[str, int, bool]:
+    """Return the sort key without `--sort`: the partition, the state, and the priority, 0 for held jobs."""
+    return line.job.queue, list(SHORT_STATES).index(line.state), line.job.state is FakeState.HELD
 
 
 def sacct(scheduler: FakeScheduler, invocation: Invocation) -> str:

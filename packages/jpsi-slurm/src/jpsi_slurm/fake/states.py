@@ -16,17 +16,17 @@ from .nodes import node_list, node_names
 
 #: The reason codes of jobs whose dependency is not satisfied yet, or never will be.
 WAITS, NEVER = "Dependency", "DependencyNeverSatisfied"
-#: The short forms of states in squeue(1).
+#: The short forms of states in squeue(1), in the order in which it lists them.
 SHORT_STATES = {
     "PENDING": "PD",
     "RUNNING": "R",
-    "COMPLETING": "CG",
     "COMPLETED": "CD",
-    "FAILED": "F",
     "CANCELLED": "CA",
+    "FAILED": "F",
     "TIMEOUT": "TO",
     "NODE_FAIL": "NF",
     "OUT_OF_MEMORY": "OOM",
+    "COMPLETING": "CG",
 }
 # Slurm's words for reasons of the fake scheduler why a job is pending; other reasons are printed as they are
 _REASONS = {"resources": "Resources", "held": "JobHeldUser", "begin": "BeginTime", "node": "NodeDown"}
