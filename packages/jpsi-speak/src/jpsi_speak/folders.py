@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from importlib.metadata import entry_points
 from pathlib import Path
 from urllib.parse import quote
 
 import platformdirs
 
 import jpsi
-from jpsi.plugin.engine import installed
 from jpsi_engine import make_private_directory
 from jpsi_testing import fake
 from jpsi_testing.fake import find_fake, write_commands
@@ -50,7 +50,7 @@ def are_known(language: str, executor: str | None) -> bool:
     """Return True if a language is installed, and an executor is installed or a configured target."""
     executors = (it for it in jpsi.plugins(load=False) if it.kind == "executor")
     names = {name for it in executors for name in (it.name, *it.aliases)} | {*jpsi.configuration().targets}
-    is_spoken = any(it.is_called(language) for it in installed().of(GROUP))
+    is_spoken = language.lower() in entry_points(group=GROUP).names
     return is_spoken and (executor is None or executor.lower() in names)
 
 
