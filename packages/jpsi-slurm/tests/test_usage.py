@@ -72,13 +72,18 @@ def test_what_another_job_used_that_has_the_native_id_now_is_not_taken(
     assert job_store.account(job_store.jobs()) == {}
 
 
-def test_a_job_that_was_not_measured_is_asked_for_again(slurm: tuple[FakeScheduler, dict[str, str]]) -> None:
+@pytest.mark.parametrize(
+    ("cpu", "told"), [("00:00:00", {}), ("00:00:07", {"used.cpu": 7.0})], ids=["nor CPU time", ""]
+)
+def test_a_job_whose_memory_was_not_measured_is_asked_for_again(
+    slurm: tuple[FakeScheduler, dict[str, str]], cpu: str, told: dict[str, float]
+) -> None:
     scheduler, values = slurm
     (job,) = run_jobs(1)
-    values |= {"MaxRSS": "", "TotalCPU": "00:00:00"}
+    values |= {"MaxRSS": "", "TotalCPU": cpu}
 
-    assert job_store.account(job_store.jobs()) == {job.id: {}}
-    assert job_store.account(job_store.jobs()) == {job.id: {}}
+    assert job_store.account(job_store.jobs()) == {job.id: told}
+    assert job_store.account(job_store.jobs()) == {job.id: told}
     assert queries(scheduler) == 2, [it.invocation.argv for it in scheduler.log]
 
 

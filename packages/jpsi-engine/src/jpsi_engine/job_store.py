@@ -596,7 +596,7 @@ def account(found: Iterable[StoredJob]) -> Mapping[str, Mapping[str, float] | Jp
     """Ask the accounting of batch systems what jobs have used, where that is not known; record the answers.
 
     Of a job that has left its own exit code nothing was asked before: how it ended was certain. Each batch
-    system gets one query for all jobs, and none for those of which it has told something before.
+    system gets one query for all jobs, and none for those whose memory it has told before.
 
     Returns:
         By job id: the figures as in `StoredJob.accounted`; or the error that prevented an answer. A job of
@@ -621,8 +621,9 @@ def account(found: Iterable[StoredJob]) -> Mapping[str, Mapping[str, float] | Jp
             continue
         results |= figures
         for job in jobs:
-            # the accounting may measure later
-            if found_figures := figures.get(job.id):
+            found_figures = figures.get(job.id, {})
+            # the accounting may have the rest later
+            if not found_figures.keys().isdisjoint(FIGURES[1:]):
                 content = json.dumps(dict(found_figures)).encode("ascii")
                 # its folder may have been removed, or be another user's
                 with contextlib.suppress(OSError):
