@@ -64,6 +64,16 @@ def test_an_id_that_the_system_calls_unknown_is_reported_at_once(
     )
 
 
+def test_a_word_that_can_be_no_id_is_named_with_the_system_once(
+    run: Callable[..., subprocess.CompletedProcess[bytes]],
+) -> None:
+    done = run("attach", "-x", "slurm", "nonsense")
+
+    assert done.stderr.decode() == (
+        "jpsi: cannot follow nonsense on slurm: 'nonsense' is no job id of Slurm's\n"
+    )
+
+
 def test_the_executor_of_a_stored_job_is_known(
     run: Callable[..., subprocess.CompletedProcess[bytes]],
 ) -> None:

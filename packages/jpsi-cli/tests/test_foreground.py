@@ -115,7 +115,10 @@ def test_ctrl_c_is_confirmed_during_submission(job: FakeJob, capfd: pytest.Captu
     assert outputs == ["cancelling\n", ""]
 
 
-@pytest.mark.parametrize(("count", "last"), [(2, "may still be ending"), (3, "may run on: jpsi cancel")])
+@pytest.mark.parametrize(
+    ("count", "last"),
+    [(2, "may still be ending; if it does not end: jpsi cancel"), (3, "may run on: jpsi cancel")],
+)
 def test_two_interrupts_at_once_cancel_the_job(
     job: FakeJob, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, count: int, last: str
 ) -> None:

@@ -276,7 +276,8 @@ def test_a_withdrawn_submission_is_reported(run: Run, fake: FakeScheduler, ambig
         assert sentence in shown
         explained = json.loads(run("explain", "--json", ambiguous_id).stdout)
         assert (explained["state"], explained["sentence"]) == ("NEW", sentence)
-        assert explained["advice"] == ["submit it again"]
+        end = f"end it, so that its program does not submit it either: jpsi cancel {ambiguous_id}"
+        assert explained["advice"] == [f"{end}; then submit it again: jpsi resubmit {ambiguous_id}"]
         waited = run("wait", ambiguous_id)
         assert waited.returncode == 125
         assert waited.stderr.decode() == f"jpsi: job {ambiguous_id}: {sentence}\n"
@@ -286,6 +287,22 @@ def test_a_withdrawn_submission_is_reported(run: Run, fake: FakeScheduler, ambig
     free_slots(fake)
     assert fake.wait_for(lambda: all(job.state.final for job in fake.jobs), TIMEOUT_SECONDS)
     assert_reported()
+
+
+def test_a_withdrawn_submission_is_cancelled_and_submitted_again(
+    run: Run, fake: FakeScheduler, ambiguous_id: str
+) -> None:
+    early = run("resubmit", ambiguous_id)
+    cancelled = run("cancel", ambiguous_id)
+    fake.faults.clear()
+    again = run("resubmit", ambiguous_id)
+
+    assert early.returncode == 2
+    assert f"jpsi cancel {ambiguous_id}" in early.stderr.decode()
+    assert (cancelled.returncode, cancelled.stderr) == (0, b"")
+    assert listed(run)[ambiguous_id]["state"] == "CANCELED"
+    assert (again.returncode, again.stderr) == (0, b"")
+    assert listed(run)[again.stdout.decode().strip()]["state"] == "QUEUED"
 
 
 def test_an_ambiguous_submission_is_reported_until_it_is_found(

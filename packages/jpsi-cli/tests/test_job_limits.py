@@ -39,6 +39,20 @@ DOCUMENT = """{"version": 1, \
             ),
         ),
         (
+            ["submit", "-x", "slurm", "-n", "9", "--processes-per-node", "3", "--", "true"],
+            (
+                "--processes: it asks for 3 nodes and can never start; "
+                "the queue main has 2, the queue debug has 2"
+            ),
+        ),
+        (
+            ["submit", "-x", "slurm", "-c", "2", "--mem-per-cpu", "5G", "--", "true"],
+            (
+                "--mem-per-cpu: it asks for 10G on one node and can never start; the queue main has 8000M, "
+                "the queue debug has 8000M"
+            ),
+        ),
+        (
             ["submit", "-x", "slurm", "--queue", "debug", "--time", "2d", "--", "true"],
             "--time: it asks for 2 days, 0:00:00 and can never start; the queue debug has 1:00:00",
         ),

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from jpsi_cli.output import quantities
 
 SIZES = {
-    "1": 1,
+    "1048576": 2**20,
+    "1B": 1,
     "1073741824": 2**30,
     "1k": 1024,
     "4G": 4 * 2**30,
@@ -57,6 +58,12 @@ def test_duration(text: str, seconds: float) -> None:
 @pytest.mark.parametrize("text", ["", "-1", "G", "4 G", "4X", "4Gi b", "1e9", "1,5G", "\u0663", "1" * 5000])
 def test_an_invalid_size_is_quoted(text: str) -> None:
     with pytest.raises(ValueError, match="is not a size such as 4G"):
+        quantities.parse_size(text)
+
+
+@pytest.mark.parametrize("text", ["4", "512", "1.5", "1048575"])
+def test_so_few_bytes_that_a_unit_is_missing_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=f"'{text}' is a number of bytes, .* such as {text}G or {text}M"):
         quantities.parse_size(text)
 
 

@@ -188,10 +188,7 @@ def test_a_job_that_its_program_may_still_submit_is_left_out(run: Run) -> None:
 
     one, several = run("resubmit", "retried"), run("resubmit", "--failed", "retried", job.id)
 
-    advice = (
-        "the program that was to submit it may still do so; if it does not: "
-        "jpsi show --document retried | jpsi submit -f -\n"
-    )
+    advice = "the program that was to submit it may still do so; end it first: jpsi cancel retried\n"
     assert (one.returncode, one.stderr.decode()) == (2, f"jpsi: job retried was never submitted: {advice}")
     assert several.stderr.decode() == f"jpsi: job retried was never submitted, and left out: {advice}"
     assert several.returncode == 0

@@ -149,7 +149,12 @@ def test_the_process_that_follows_recalls_jobs_until_it_has_them(monkeypatch: py
     [
         (["--retry", "oom"], "'oom' is not of the form NAME=NUMBER,..., such as oom=3,timeout=1"),
         (["--retry", "oom=1.5"], "'oom=1.5' is not of the form NAME=NUMBER"),
-        (["--retry", "lust=1"], "lust is none of out_of_memory, timeout"),
+        (
+            ["--retry", "lust=1"],
+            "--retry: 'lust' is no reason, such as oom, node, timeout, preempted, lost or 75",
+        ),
+        (["--retry", "nodes=1,oom=1"], "--retry: 'nodes' is no reason"),
+        (["--warn", "SIGFOO@5m"], "--warn: 'SIGFOO' is none of the signals HUP, INT, QUIT, TERM, ALRM, USR1"),
         (["--retry", "timeout=1", "--grow", "cores=2"], "cores does not grow, only memory and time"),
         (["--retry", "oom=1", "--grow", "memory=2"], "grow_memory needs a first request"),
     ],

@@ -175,6 +175,59 @@ def test_a_revoked_submission_is_new_for_every_process(
 
 
 @pytest.mark.parametrize("count", [1, 3], ids=["alone", "array"])
+def test_a_withdrawn_submission_that_is_cancelled_is_submitted_by_no_program(
+    executor: JobExecutor,
+    config: BatchConfig,
+    fake: FakeScheduler,
+    tmp_path: Path,
+    stored_job: Callable[[str], job_store.StoredJob],
+    count: int,
+) -> None:
+    proofs = [Proof(tmp_path / f"proof{index}") for index in range(count)]
+    jobs = [Job(proof.job(CODE)) for proof in proofs]
+    ids = [job.id for job in jobs]
+    hide_next_submission(fake)
+    with pytest.raises(jpsi.SubmitException, match="which will not run"):
+        executor.submit_many(jobs)
+    fake.faults.clear()
+
+    cancelled = job_store.cancel_unsent([stored_job(it) for it in ids])
+
+    assert (set(cancelled.done), cancelled.failures) == (set(ids), {})
+    with pytest.raises(jpsi.JpsiError, match="by another process in the meantime"):
+        executor.submit_many(jobs)
+    free_slots(fake)
+    assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), PATIENCE)
+    assert {stored_job(it).status.state for it in ids} == {JobState.CANCELED}
+    with JobExecutor("toy", config=config) as other:
+        assert other.recover() == []
+    assert [proof.runs for proof in proofs] == [0] * count
+
+
+def test_a_submission_that_is_repeated_meanwhile_is_not_cancelled(
+    executor: JobExecutor,
+    fake: FakeScheduler,
+    tmp_path: Path,
+    stored_job: Callable[[str], job_store.StoredJob],
+) -> None:
+    proof = Proof(tmp_path / "proof")
+    job = Job(proof.job(CODE))
+    hide_next_submission(fake)
+    with pytest.raises(jpsi.SubmitException, match="which will not run"):
+        executor.submit(job)
+    fake.faults.clear()
+    before = stored_job(job.id)
+    executor.submit(job)
+
+    cancelled = job_store.cancel_unsent([before])
+
+    assert (set(cancelled.done), cancelled.failures) == (set(), {})
+    free_slots(fake)
+    assert code_of(job) == CODE
+    assert proof.runs == 1
+
+
+@pytest.mark.parametrize("count", [1, 3], ids=["alone", "array"])
 def test_every_process_binds_a_submission_that_is_found_later(
     executor: JobExecutor,
     config: BatchConfig,

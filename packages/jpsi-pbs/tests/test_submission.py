@@ -114,6 +114,15 @@ def test_an_unknown_message_is_ambiguous(stderr: str, returncode: int) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "stderr", ['qsub: invalid option argument "-f"\n', "qsub: error: commlib error: got select error\n"]
+)
+def test_the_qsub_of_grid_engine_is_named(stderr: str) -> None:
+    failure = PBS.classify_failure(command_result(stderr=stderr, returncode=1))
+
+    assert failure.message.endswith("; this qsub is that of Grid Engine, whose executor is gridengine")
+
+
 def test_the_message_is_that_of_qsub() -> None:
     assert (
         PBS.classify_failure(command_result(stderr="qsub: Unknown queue\n", returncode=170)).message

@@ -168,6 +168,22 @@ def test_a_job_that_reported_a_failure_does_not_count_as_success(run: Run, tmp_p
     assert "failed with exit code 0\njpsi: no input\n" in done.stderr
 
 
+@pytest.mark.parametrize(("mode", "code"), [(None, 127), (0o644, 126)], ids=["missing", "not executable"])
+def test_a_program_that_cannot_be_started_has_failed(
+    run: Run, tmp_path: Path, mode: int | None, code: int
+) -> None:
+    program = tmp_path / "program"
+    if mode is not None:
+        program.touch(mode)
+    (tmp_path / "missing.yaml").write_text(f"command: ['{program}']\nattempts: 1\n")
+
+    done = run("run", "missing.yaml", code=code)
+
+    assert "failed (executable)\n" in done.stderr
+    assert "computed" not in done.stderr
+    assert "cancelled" not in done.stderr
+
+
 def test_invalid_progress_is_reported(run: Run) -> None:
     execution = json.loads(run("submit", "words.yaml", "--json").stdout)["execution"]
 

@@ -98,6 +98,7 @@ __all__ = [
     "array_index",
     "at_a_time",
     "cancel_deferred",
+    "cancel_unsent",
     "damaged",
     "defer",
     "hold_deferred",
@@ -404,6 +405,30 @@ class StoredJob:
         """
         return self.status.state is JobState.NEW and self._history.record.is_revoked
 
+    def end_unsent(self) -> bool:
+        """Record the end of a job that `is_unsent`; return False if it was submitted again meanwhile.
+
+        Raises:
+            SubmitException: another machine may have it on its list, and submit it.
+            OSError: that cannot be recorded.
+        """
+        from jpsi_engine.spool import Spool, encode_status  # noqa: PLC0415
+        from jpsi_engine.verdict import CANCEL, Stop, never_ran_status  # noqa: PLC0415
+
+        record, spool = self._history.record, Spool(self.origin.path)
+        if "remote" in record.intent:
+            # their clients keep their own records
+            msg = f"{self.remark}; submit it again: jpsi show --document {self.id} | jpsi submit -f -"
+            raise SubmitException(msg)
+        if record.place is not None:
+            spool.adopt(self.id, self.attempt, record.place)
+        # whoever submits it again makes an attempt before it looks for the request
+        spool.stop(self.id, self.attempt, Stop(CANCEL, datetime.now(UTC)).content)
+        if spool.last_attempt(self.id) != self.attempt:
+            return False
+        spool.finish(self.id, self.attempt, encode_status(never_ran_status()))
+        return True
+
     @property
     def was_given_up(self) -> bool:
         """True if the job was deferred, and never submitted since its batch system refused it for good."""
@@ -532,6 +557,22 @@ def lock_repetitions(found: Iterable[StoredJob]) -> Iterator[None]:
                 msg = f"another process is repeating jobs of {origin.name}; try again when it has ended"
                 raise SubmitException(msg, transient=True)
         yield
+
+
+def cancel_unsent(found: Iterable[StoredJob]) -> ControlledJobs:
+    """End jobs that were not submitted and are not deferred (`StoredJob.is_unsent`), so that none ever is.
+
+    A job that is in neither field of the result was submitted again meanwhile.
+    """
+    done, failures = set[str](), dict[str, JpsiError]()
+    for job in found:
+        try:
+            with convert_os_errors(f"the end of job {job.id} cannot be recorded", str(job.folder)):
+                if job.end_unsent():
+                    done.add(job.id)
+        except SubmitException as e:
+            failures[job.id] = e
+    return ControlledJobs(done, failures)
 
 
 @attrs.frozen

@@ -6,6 +6,8 @@ already has.
 
 from __future__ import annotations
 
+import attrs
+
 from jpsi.plugin import CommandResult, Failure, FailureKind, hookimpl
 from jpsi.plugin.kit import SubmitErrors
 
@@ -60,6 +62,9 @@ _TEXTS = (
     ("Error (15002) submitting job", _INVALID),
     ("qsub: unmatched", _INVALID),
 )
+# What only the qsub of Grid Engine prints.
+_OF_GRID_ENGINE = ("invalid option argument", "commlib error")
+_OTHER_EXECUTOR = "this qsub is that of Grid Engine, whose executor is gridengine"
 _ERRORS = SubmitErrors(
     command="qsub",
     texts=_TEXTS,
@@ -73,4 +78,7 @@ _ERRORS = SubmitErrors(
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure:
     """Return what a failed qsub means for the job and for a retry."""
-    return _ERRORS.failure(result)
+    failure = _ERRORS.failure(result)
+    if any(it in failure.message for it in _OF_GRID_ENGINE):
+        return attrs.evolve(failure, message=f"{failure.message}; {_OTHER_EXECUTOR}")
+    return failure

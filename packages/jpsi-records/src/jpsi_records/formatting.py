@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 # The keys of the JSON output that differ from the names of fields
 _KEYS = {"spec": "request_spec"}
 _GAP = "  "
+# The reasons of failed jobs that have no result, as in `jpsi.Reason`.
+_FAILURES = frozenset(
+    {
+        "executable",
+        "launch",
+        "lost",
+        "node_fail",
+        "out_of_memory",
+        "pre_launch",
+        "setup",
+        "staging",
+        "timeout",
+    }
+)
 # The least width to which a command is shortened.
 _SHORTEST_COMMAND = 12
 
@@ -80,7 +94,7 @@ def state(execution: model.Execution) -> str:
         case model.ExecutionState.RUNNING:
             return f"running, {execution.progress:.0%} done"
         case model.ExecutionState.CANCELLED:
-            return f"cancelled ({execution.reason})"
+            return f"{'failed' if execution.reason in _FAILURES else 'cancelled'} ({execution.reason})"
         case _:
             return f"{execution.state.value}, priority {execution.priority:g}"
 
@@ -118,6 +132,8 @@ def result(found: model.Request, execution: model.Execution, *, is_new: bool) ->
     """Return one line about the end of a request: its execution, and where the result came from."""
     if is_new and execution.started_at is None and execution.state.ended:
         source = f"execution {execution.id} never ran"
+    elif is_new and execution.state is model.ExecutionState.CANCELLED:
+        source = f"execution {execution.id} has no result"
     elif is_new:
         source = f"computed by execution {execution.id}"
     elif execution.finished_at is not None and execution.finished_at <= found.created_at:

@@ -88,7 +88,8 @@ def _follow(executor: jpsi.JobExecutor, native_id: str, name: str, *, as_json: b
             continue
         if status.reason is jpsi.Reason.ATTACH_UNVERIFIED and not as_json:
             # whatever the job does, it cannot be followed
-            messages.error(f"cannot follow {native_id} on {name}: {status.message}")
+            why = (status.message or "").removeprefix(f"{native_id!r} cannot be the native id of a job: ")
+            messages.error(f"cannot follow {native_id} on {name}: {why}")
             return exit_codes.JPSI
         messages.write(display.status(job, status))
         if status.final:

@@ -52,8 +52,10 @@ def cancel_jobs(jobs: Iterable[StoredJob]) -> tuple[RecalledJobs, Mapping[str, j
     """Cancel jobs; return those that had not ended, and the errors by job id."""
     live, settled = settle_submissions(job for job in jobs if not job.status.final)
     deferred = job_store.cancel_deferred(_deferrals(live))
-    failures = {**settled.failures, **deferred.failures}
-    recalled = recall_jobs(job for job in live if job.id not in failures and job.id not in deferred.done)
+    unsent = job_store.cancel_unsent(job for job in live if job.is_unsent and job.deferral is None)
+    failures = {**settled.failures, **deferred.failures, **unsent.failures}
+    over = {*failures, *deferred.done, *unsent.done}
+    recalled = recall_jobs(job for job in live if job.id not in over)
     return recalled, {**failures, **recalled.failures, **_cancel_by_executor(recalled.jobs.values())}
 
 

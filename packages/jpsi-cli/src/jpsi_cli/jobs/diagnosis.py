@@ -148,7 +148,8 @@ def _advice_before_end(facts: JobFacts) -> Iterator[str]:
         if not facts.is_unsent:
             yield f"have jpsi look for it: jpsi wait {facts.job}"
         elif not facts.is_deferred:
-            yield "submit it again"
+            end = f"end it, so that its program does not submit it either: jpsi cancel {facts.job}"
+            yield f"{end}; then submit it again: jpsi resubmit {facts.job}"
     elif facts.is_missing:
         yield f"find out how it ended, which takes a minute or two: jpsi wait {facts.job}"
     elif facts.remark is not None and facts.status.state is jpsi.JobState.ACTIVE:

@@ -97,7 +97,7 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
     _resource_option("--cores -c", "N", "Cores for each process."),
     _resource_option("--gpus", "N", "GPUs for each process."),
     _resource_option("--gpu-type", "NAME", "The kind of the GPUs, as the batch system names it: a100."),
-    _resource_option("--memory", "SIZE", "Memory for the whole job: 4G, 512M, or bytes."),
+    _resource_option("--memory", "SIZE", "Memory for the whole job: 4G, 512M, or bytes, 1048576 at least."),
     _resource_option("--mem-per-cpu", "SIZE", "Instead, memory for each core."),
     _resource_option("--mem-per-gpu", "SIZE", "Instead, memory for each GPU."),
     grouped_flag("Resources", "--exclusive", "Share the nodes with no other job."),

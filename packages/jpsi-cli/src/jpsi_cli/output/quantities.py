@@ -73,7 +73,7 @@ def _parse_at_least(text: str, least: int) -> int:
 
 
 def parse_size(text: str) -> int:
-    """Return a number of bytes; K, M, G, T and P are powers of 1024.
+    """Return a number of bytes; K, M, G, T and P are powers of 1024. Without a unit, less than 1M is refused.
 
     >>> parse_size("4G") == parse_size("4GiB") == parse_size("4096mb") == 4 * 1024**3
     True
@@ -87,6 +87,9 @@ def parse_size(text: str) -> int:
     number: int = -(-int(whole + fraction) * _UNITS[match["unit"].lower()] // 10 ** len(fraction))
     if number == 0:
         msg = f"{text!r} is zero; a job needs memory"
+        raise ValueError(msg)
+    if text[-1].isdigit() and number < _UNITS["m"]:
+        msg = f"{text!r} is a number of bytes, too few for any job: add a unit, such as {text}G or {text}M"
         raise ValueError(msg)
     return number
 

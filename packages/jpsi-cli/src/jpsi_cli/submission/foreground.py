@@ -155,7 +155,8 @@ class Foreground:
             return f"exiting; job {job.id} may have been submitted"
         named = f"exiting; job {job.id} (native id {job.native_id})"
         if self._is_cancelled:
-            return f"{named} may still be ending"
+            # only a client that lives on sends KILL to a process of this machine that ignores TERM
+            return f"{named} may still be ending; if it does not end: jpsi cancel {job.id}"
         return f"{named} may run on: jpsi cancel {job.id}"
 
     def _write_message(self, text: str) -> None:

@@ -26,8 +26,10 @@ def require_fit(executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobS
     found = find_excess(executor, specs)
     if found:
         subject = "the job"
+        by_place = dict(specs)
         described = [
-            f"{_render_locations(places)}--{it.request}: {it.sentence}" for it, places in found.items()
+            f"{_render_locations(places)}--{_option(it.request, by_place[places[0]])}: {it.sentence}"
+            for it, places in found.items()
         ]
         raise jpsi.InvalidJobException.of(subject, described)
     unit = executor.system.capabilities.walltime_unit
@@ -38,6 +40,16 @@ def require_fit(executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobS
         others = f", and {len(rounded) - 1} more" if len(rounded) > 1 else ""
         limit = -(-rounded[0] // unit) * unit
         messages.error(f"{executor.name} rounds the time limit {rounded[0]} up to {limit}{others}")
+
+
+def _option(request: str, spec: jpsi.JobSpec | None) -> str:
+    """Return the option that led to a request: it may be that of memory for each core."""
+    resources = None if spec is None else spec.resources
+    if not isinstance(resources, jpsi.ResourceSpecV1):
+        return request
+    if request == "memory" and resources.memory is None:
+        return "mem-per-cpu" if resources.memory_per_gpu is None else "mem-per-gpu"
+    return "processes" if request == "nodes" and resources.node_count is None else request
 
 
 def _render_locations(locations: Iterable[str]) -> str:

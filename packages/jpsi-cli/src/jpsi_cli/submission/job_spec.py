@@ -14,6 +14,8 @@ from pathlib import Path
 
 import jpsi
 from jpsi.plugin import components
+from jpsi.plugin.kit import SIGNALS
+from jpsi_engine import job_field_problems
 
 from .. import messages
 from ..output import quantities
@@ -202,7 +204,11 @@ def _warning(text: str) -> tuple[str, float]:
     if not (name and at):
         msg = f"{text!r} is not of the form SIGNAL@TIME, such as USR1@90"
         raise ValueError(msg)
-    return name.upper().removeprefix("SIG"), jpsi.parse_duration(time).total_seconds()
+    signal = name.upper().removeprefix("SIG")
+    if signal not in SIGNALS:
+        msg = f"{name!r} is none of the signals {', '.join(SIGNALS)}"
+        raise ValueError(msg)
+    return signal, jpsi.parse_duration(time).total_seconds()
 
 
 # The short words for reasons of retries, and for what grows.
@@ -213,6 +219,11 @@ _GROWING = {"memory": "grow_memory", "time": "grow_duration"}
 def _set_retry(spec: jpsi.JobSpec, value: object) -> None:
     pairs = _pairs(value, "oom=3,timeout=1", re.compile(r"[0-9]+", re.ASCII))
     counts = {_REASONS.get(name, name): int(number) for name, number in pairs}
+    known = {name for name in counts if not job_field_problems({"retry": {name: 1}})}
+    if unknown := [repr(name) for name, _ in pairs if _REASONS.get(name, name) not in known]:
+        words = f"{', '.join((*_REASONS, 'timeout', 'preempted', 'lost'))} or 75"
+        msg = f"{', '.join(unknown)} is no reason, such as {words}"
+        raise ValueError(msg)
     spec.attributes.retry = {**(spec.attributes.retry or {}), **counts}
 
 

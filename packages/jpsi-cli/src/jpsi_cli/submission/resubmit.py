@@ -19,10 +19,7 @@ from .submit import submit_to
 
 # How many jobs that cannot be repeated a message names.
 _MAX_PROBLEMS = 5
-_HOW_TO_SUBMIT = (
-    "the program that was to submit it may still do so; if it does not: "
-    "jpsi show --document {} | jpsi submit -f -"
-)
+_HOW_TO_SUBMIT = "the program that was to submit it may still do so; end it first: jpsi cancel {}"
 
 
 def resubmit(

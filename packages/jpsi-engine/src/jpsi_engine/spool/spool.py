@@ -211,12 +211,22 @@ class Spool:
         if host.exists(link_path(self.folder(job_id), attempt)) or self.is_revoked(job_id, attempt):
             return True
         ended = self.last_retried(job_id, attempt)
+        if ended is None and self._was_ended(job_id):
+            return True
         others = () if ended is None else range(ended[0] + 1, self.last_attempt(job_id) + 1)
         return any(
             not self.is_revoked(job_id, it) or self.read_final(job_id, it) is not None
             for it in others
             if it != attempt
         )
+
+    def _was_ended(self, job_id: str) -> bool:
+        """Return True if a client has ended a job that was never submitted.
+
+        Who ends it writes the request before it looks for a further attempt, so one of both sees the other.
+        """
+        # of a deferred job, the process that submits it decides
+        return self.was_stopped(job_id) and self.read_deferral_name(job_id) is None
 
     def _refuse_cancelled(self, lock: int, job_id: str, attempt: int) -> None:
         """Raise if a client has cancelled a job before this attempt, and end the job under the lock of it.
@@ -413,10 +423,11 @@ class Spool:
         Without the link, a process that reads the folder would take the previous attempt for the last one.
 
         Raises:
-            FileExistsError: another process made this attempt.
+            FileExistsError: another process made this attempt, or ended the job.
         """
         is_new_link = adopt(self.folder(job_id), attempt, place)
-        if not is_new_link or self.has_intent(job_id, attempt):
+        is_ended = self.last_retried(job_id, attempt) is None and self._was_ended(job_id)
+        if is_ended or not is_new_link or self.has_intent(job_id, attempt):
             if is_new_link:
                 self.unlink_retry(job_id, attempt)
             raise FileExistsError(self.folder(job_id))

@@ -274,7 +274,7 @@ def _report_end(records: Records, request: Request, *, is_json: bool) -> int:
         click.echo(f"jpsi: {formatting.printable(execution.status['error'])}", err=True)
     _show_log(records, execution, is_json=is_json)
     if execution.exit_code is None:
-        return NO_EXIT_CODE
+        return int(execution.status.get("exit_code", NO_EXIT_CODE))
     # A reported failure counts as a failure even if the job's exit code is 0.
     is_reported_failure = execution.exit_code == 0 and request.outcome == "failed"
     return NOT_COMPLETE if is_reported_failure else execution.exit_code

@@ -418,4 +418,7 @@ def _end_values(
         values["status"] = {"error": error}
     elif status.message:
         values["status"] = {"error": status.message}
+        if status.reason is jpsi.Reason.EXECUTABLE and status.exit_code is not None:
+            # no result of the computation, but `jpsi request run` exits with it
+            values["status"]["exit_code"] = str(status.exit_code)
     return values
