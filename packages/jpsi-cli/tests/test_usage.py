@@ -11,13 +11,14 @@ import pytest
 
 from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1, SubmitException
 from jpsi_cli import stored_jobs as stored_jobs_package
+from jpsi_cli.jobs import usage as usage_module
 from jpsi_cli.jobs.usage import describe_memory
 from jpsi_cli.stored_jobs import Amount, Usage, complete_usages, read_usage
 from jpsi_cli.submission.job_spec import make_specs
 from jpsi_engine import job_store
-from jpsi_engine.job_store import StoredJob
+from jpsi_engine.job_store import Origin, StoredJob
 from jpsi_engine.spool import encode_status
-from stored_jobs import THEN, active_marker, stored_job
+from stored_jobs import SLURM, THEN, active_marker, stored_job
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 _GIB = 1 << 30
@@ -138,7 +139,27 @@ def test_figures_of_the_accounting_complete_those_of_the_job(
 
     assert [(it.memory.used, it.cpu) for it in usages] == [(_GIB, 9.0), (None, 6.0), (None, 6.0)]
     told = capfd.readouterr().err
-    assert "what its jobs have used cannot be asked for now: sacct: no answer" in told
+    assert "what its jobs have used cannot be asked for: sacct: no answer" in told
+
+
+def test_the_time_is_compared_with_the_limit_that_the_batch_system_was_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends = JobStatus(JobState.COMPLETED, time=THEN + timedelta(seconds=12))
+    origins = (SLURM, Origin("nosuch", "", SLURM.path))
+    jobs = [
+        stored_job("a", markers=[active_marker("a", 0)], final=encode_status(ends), origin=it)
+        for it in origins
+    ]
+    for job in jobs:
+        job.__dict__["spec"] = JobSpec("a", attributes=JobAttributes(duration=timedelta(seconds=5)))
+    monkeypatch.setattr(job_store, "account", lambda _: {})
+
+    of_slurm, of_another = complete_usages(jobs)
+
+    assert of_slurm.time == Amount(requested=60, used=12)
+    # its plugin is not there to say how it rounds
+    assert of_another.time == Amount(requested=5, used=12)
 
 
 def test_memory_is_described_if_both_numbers_are_known() -> None:
@@ -160,6 +181,24 @@ def test_jobs_that_have_ended_are_shown_with_what_they_used(run: Run) -> None:
     assert table[0].split() == ["ID", "NAME", "STATE", "TIME", "CORES", "MEMORY", "SUGGESTION"]
     assert "of 10h0m" in table[1]
     assert table[1].endswith("--time 1m")
+
+
+def test_named_jobs_that_have_not_ended_are_reported(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    running = stored_job("a1", name="rr", markers=[active_marker("a1", 0)])
+    jobs = [running, *map(stored_job, ("b1", "b2", "b3"))]
+    monkeypatch.setattr(usage_module, "listed_jobs", lambda: jobs)
+
+    assert usage_module.usage(jobs=["a1"], since=None, as_json=False) == 0
+    one = capfd.readouterr()
+    assert usage_module.usage(jobs=["a1", "b1", "b2", "b3"], since=None, as_json=True) == 0
+    several = capfd.readouterr()
+    assert usage_module.usage(jobs=[], since="7d", as_json=False) == 0
+
+    assert (one.out, one.err) == ("", "jpsi: rr has not ended, and is left out: it is ACTIVE\n")
+    assert several.err.endswith("jpsi: 4 jobs have not ended, and are left out: rr, b1, b2 and 1 more\n")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_job_requests_what_another_used(run: Run) -> None:

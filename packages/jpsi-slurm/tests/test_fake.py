@@ -336,12 +336,21 @@ def test_a_command_can_be_an_option(scheduler: FakeScheduler) -> None:
     assert (job.name, job.script, job.stdout) == ("wrap", "#!/bin/sh\necho a b\n", "slurm-1.out")
 
 
+_MALFORMED = (
+    "Invalid numeric value",
+    "Invalid job array specification",
+    "Invalid --time specification",
+    "Invalid --mem specification",
+    "Invalid --signal specification",
+)
+
+
 @pytest.mark.parametrize(
     "recorded",
-    [it for it in recordings("sbatch-errors") if "Invalid numeric value" in it.result.stderr],
+    [it for it in recordings("sbatch-errors") if any(text in it.result.stderr for text in _MALFORMED)],
     ids=lambda it: " ".join(it.argv),
 )
-def test_malformed_numbers_are_refused_as_recorded(scheduler: FakeScheduler, recorded: Recording) -> None:
+def test_malformed_values_are_refused_as_recorded(scheduler: FakeScheduler, recorded: Recording) -> None:
     call = Invocation(argv=[*recorded.argv[:-1]], stdin="#!/bin/sh\n")
 
     found = answer(scheduler, fake, call)

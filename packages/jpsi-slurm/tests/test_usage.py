@@ -87,6 +87,16 @@ def test_a_job_whose_memory_was_not_measured_is_asked_for_again(
     assert queries(scheduler) == 2, [it.invocation.argv for it in scheduler.log]
 
 
+def test_without_an_accounting_the_error_says_so(slurm: tuple[FakeScheduler, dict[str, str]]) -> None:
+    scheduler, _ = slurm
+    (job,) = run_jobs(1)
+    scheduler.accounting = False
+
+    found = job_store.account(job_store.jobs())
+
+    assert str(found[job.id]) == "it keeps no accounting that jpsi can ask"
+
+
 def test_a_damaged_native_id_spoils_no_query(slurm: tuple[FakeScheduler, dict[str, str]]) -> None:
     (job,) = run_jobs(1)
     wanted = {"damaged": EndedJob("1+", None, None), job.id: EndedJob(job.native_id or "", None, None)}

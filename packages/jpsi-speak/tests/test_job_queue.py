@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jpsi.plugin import CommandResult
 from jpsi_slurm.fake import speak
 from jpsi_testing.fake import FakeState, Invocation, result_fields
 from speak_support import Programs
@@ -143,6 +144,30 @@ def test_what_cannot_be_kept_is_refused_by_name(
 
     assert result.returncode != 0
     assert message in result.stderr
+    assert programs.states() == []
+
+
+@pytest.mark.parametrize("is_lenient", [False, True], ids=["strict", "lenient"])
+@pytest.mark.parametrize(
+    ("option", "message", "returncode"),
+    [
+        ("--time=5x", "Invalid --time specification", 255),
+        ("--mem=4Q", "Invalid --mem specification", 255),
+        ("--mem-per-cpu=lots", "Invalid --mem-per-cpu specification", 255),
+        ("--signal=USR9@5", "Invalid --signal specification", 255),
+        ("--signal=B:USR9", "Invalid --signal specification", 255),
+        ("--array=1-x", "Batch job submission failed: Invalid job array specification", 1),
+        ("--array=5-1", "Batch job submission failed: Invalid job array specification", 1),
+        ("--array=1-3%x", "Batch job submission failed: Invalid job array specification", 1),
+    ],
+    ids=lambda it: it if str(it).startswith("--") else "",
+)
+def test_a_wrong_value_is_the_error_of_sbatch(
+    programs: SlurmPrograms, option: str, message: str, returncode: int, *, is_lenient: bool
+) -> None:
+    result = programs.call("sbatch", option, "--wrap", "true", is_lenient=is_lenient)
+
+    assert result == CommandResult(returncode=returncode, stderr=f"sbatch: error: {message}\n")
     assert programs.states() == []
 
 

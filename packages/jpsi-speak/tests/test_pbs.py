@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jpsi.plugin import CommandResult
 from jpsi_pbs.fake import speak
 from jpsi_testing.fake import FakeState
 from speak_support import Programs
@@ -184,6 +185,29 @@ def test_what_cannot_be_kept_is_refused_by_name(
 
     assert result.returncode != 0
     assert message in result.stderr
+    assert programs.ends() == {}
+
+
+@pytest.mark.parametrize("is_lenient", [False, True], ids=["strict", "lenient"])
+@pytest.mark.parametrize(
+    ("value", "resource"),
+    [
+        ("walltime=5x", "Resource_List.walltime"),
+        ("walltime=1:2:3:4", "Resource_List.walltime"),
+        ("mem=lots", "Resource_List.mem"),
+        ("ncpus=x", "Resource_List.ncpus"),
+        ("select=x", "Resource_List.select"),
+        ("select=1:ncpus", "Resource_List.select"),
+        ("select=1:ncpus=x", "select.ncpus"),
+    ],
+)
+def test_a_wrong_value_is_the_error_of_qsub(
+    programs: PbsPrograms, value: str, resource: str, *, is_lenient: bool
+) -> None:
+    result = programs.call("qsub", "-l", value, stdin="true", is_lenient=is_lenient)
+
+    refusal = f"qsub: Illegal attribute or resource value {resource}\n"
+    assert result == CommandResult(returncode=166, stderr=refusal)
     assert programs.ends() == {}
 
 

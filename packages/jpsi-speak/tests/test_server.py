@@ -66,6 +66,20 @@ def test_a_program_may_speak_pbs(tmp_path: Path) -> None:
         kill_server(folder)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("slurm", "-x", "slrum"), "no executor 'slrum'"),
+        (("slrum", "-x", "local"), "no speaker 'slrum'"),
+    ],
+)
+def test_an_unknown_name_is_a_mistake_in_the_command_line(words: tuple[str, ...], message: str) -> None:
+    done = subprocess.run(["jpsi", "speak", *words], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"jpsi: {message}")
+
+
 def test_many_programs_get_numbers_of_their_own(commands: Path) -> None:
     environment = {**os.environ, "PATH": f"{commands}:/usr/bin:/bin"}
     words = ["sbatch", "--parsable", "-H", "--wrap", "true"]

@@ -18,7 +18,7 @@ import logging
 import os
 import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -178,6 +178,19 @@ class Origin:
         name, _ = self.asked_for
         assembly = assemble(name, None, url, None)
         return open_job_files(open_transport(assembly.plugins, url, assembly.config, local))
+
+    @property
+    def walltime_unit(self) -> timedelta:
+        """The unit to which the executor rounds time limits up; a second if its plugin is not available."""
+        from jpsi.plugin import Site  # noqa: PLC0415
+        from jpsi.plugin.engine import assemble  # noqa: PLC0415
+
+        name, url = self.asked_for
+        try:
+            assembly = assemble(name, None, url, None)
+            return assembly.hooks.capabilities(site=Site(config=assembly.config)).walltime_unit
+        except JpsiError:
+            return timedelta(seconds=1)
 
     def open(self) -> JobExecutor:
         """Open the executor.
@@ -641,7 +654,9 @@ def account(found: Iterable[StoredJob]) -> Mapping[str, Mapping[str, float] | Jp
         wanted = {it.id: EndedJob(it.native_id or "", it.tag, it.started) for it in jobs}
         try:
             with origin.open() as executor:
-                figures = query_usage(executor.system, wanted) or {}
+                figures = query_usage(executor.system, wanted)
+            if figures is None:
+                raise SubmitException("it keeps no accounting that jpsi can ask")
         except JpsiError as e:
             results |= {job.id: e for job in jobs}
             continue

@@ -38,13 +38,15 @@ def speak(
     """Put the commands on PATH, and become the program."""
     import jpsi  # noqa: PLC0415  `jpsi --help` needs none of it
 
-    from .folders import prepare  # noqa: PLC0415
+    from .folders import are_known, prepare  # noqa: PLC0415
 
     try:
         folder = prepare(language, executor, url, is_lenient=lenient)
     except jpsi.JpsiError as e:
         click.echo(f"jpsi: {e}", err=True)
-        return 125
+        # what cannot be loaded is no mistake of the user
+        is_mistake = isinstance(e, jpsi.PluginError) and not are_known(language, executor)
+        return 2 if is_mistake else 125
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PATH"))))
     if not command:
         from jpsi.plugin import line  # noqa: PLC0415

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from importlib.metadata import entry_points
 from pathlib import Path
 from urllib.parse import quote
 
@@ -43,6 +44,14 @@ def prepare(language: str, executor: str | None, url: str | None, *, is_lenient:
         msg = f"the directory {folder} cannot be made: {e}"
         raise jpsi.SubmitException(msg, e) from e
     return folder / mode
+
+
+def are_known(language: str, executor: str | None) -> bool:
+    """Return True if a language is installed, and an executor is installed or a configured target."""
+    executors = (it for it in jpsi.plugins(load=False) if it.kind == "executor")
+    names = {name for it in executors for name in (it.name, *it.aliases)} | {*jpsi.configuration().targets}
+    is_spoken = language.lower() in entry_points(group=GROUP).names
+    return is_spoken and (executor is None or executor.lower() in names)
 
 
 def queue_folder(language: str, executor: str, url: str | None) -> Path:

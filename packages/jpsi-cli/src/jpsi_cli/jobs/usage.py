@@ -14,6 +14,7 @@ from ..stored_jobs import Amount, Usage, complete_usages, listed_jobs, select_jo
 from .job_table import format_age
 
 _UNKNOWN = "-"
+_MAX_NAMED = 3
 _HEADINGS = ("ID", "NAME", "STATE", "TIME", "CORES", "MEMORY", "SUGGESTION")
 
 
@@ -24,6 +25,8 @@ def usage(*, jobs: Sequence[str], since: str | None, as_json: bool) -> int:
     if since is not None:
         earliest = datetime.now(UTC) - quantities.parse_duration_option(since, "--since")
         found = [it for it in found if it.status.time >= earliest]
+    if jobs:
+        _report_unfinished([it for it in found if not it.status.final])
     found = [it for it in found if it.status.final]
     usages = complete_usages(found)
     if as_json:
@@ -36,6 +39,18 @@ def usage(*, jobs: Sequence[str], since: str | None, as_json: bool) -> int:
             which = "1 job that failed or was" if untold == 1 else f"{untold} jobs that failed or were"
             messages.error(f"no suggestion for {which} cancelled: only those that complete show a need")
     return 0
+
+
+def _report_unfinished(jobs: Sequence[StoredJob]) -> None:
+    # the jobs of an array share a name
+    names = list(dict.fromkeys(it.name or it.id for it in jobs))
+    if len(jobs) == 1:
+        state = jobs[0].status.state.value
+        messages.error(f"{names[0]} has not ended, and is left out: it is {state}")
+    elif jobs:
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        listed = ", ".join(names[:_MAX_NAMED])
+        messages.error(f"{len(jobs)} jobs have not ended, and are left out: {listed}{more}")
 
 
 def describe_memory(amount: Amount) -> str:

@@ -101,17 +101,21 @@ def complete_usages(jobs: Sequence[StoredJob]) -> list[Usage]:
         if isinstance(error := answers.get(job.id), JpsiError):
             failures[job.origin.name] = str(error)
     for name, why in failures.items():
-        messages.warning(f"{name}: what its jobs have used cannot be asked for now: {why}")
+        messages.warning(f"{name}: what its jobs have used cannot be asked for: {why}")
     figures = {job_id: it for job_id, it in answers.items() if not isinstance(it, JpsiError)}
-    return [read_usage(job, figures.get(job.id)) for job in jobs]
+    units = {it: it.walltime_unit for it in {job.origin for job in jobs}}
+    return [read_usage(job, figures.get(job.id), units[job.origin]) for job in jobs]
 
 
-def read_usage(job: StoredJob, figures: Mapping[str, float] | None = None) -> Usage:
+def read_usage(
+    job: StoredJob, figures: Mapping[str, float] | None = None, unit: timedelta = timedelta(seconds=1)
+) -> Usage:
     """Return what a job requested, and what it used; of a job that still runs, the latter is not known.
 
     Args:
         job: the job.
         figures: what its batch system says that it used; None for what that has said before.
+        unit: the unit to which that rounds time limits up.
     """
     spec, status = job.spec, job.status
     ran = JobUsage.of(job.history).wall_time
@@ -126,7 +130,7 @@ def read_usage(job: StoredJob, figures: Mapping[str, float] | None = None) -> Us
     is_cut = status.reason in {Reason.TIMEOUT, Reason.OUT_OF_MEMORY}
     return Usage(
         time=Amount(
-            requested=duration.total_seconds() if duration else None,
+            requested=(-(-duration // unit) * unit).total_seconds() if duration else None,
             used=seconds,
             is_cut=is_cut,
             was_reached=status.reason is Reason.TIMEOUT,

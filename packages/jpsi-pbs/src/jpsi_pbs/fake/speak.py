@@ -48,6 +48,7 @@ from .submit import (
     read_array,
     read_dependencies,
     read_request,
+    refusal,
 )
 
 #: The name of the server, and of the queue of jobs that request none.
@@ -67,6 +68,18 @@ _ITEM = re.compile(r"""(?:\\.|'[^']*'|"[^"]*"|[^,])+""", re.DOTALL)
 _QUOTED = re.compile(r"""\\([\\,'"])|'([^']*)'|"([^"]*)\"""", re.DOTALL)
 # The prefix of a path that names another host
 _HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
+# pbs_resources(7B): the values of resources; one without a value has the default
+_SIZE = r"[0-9]+([kmgtp]?[bw])?"
+_CHUNK = r"([0-9]+|[A-Za-z][\w-]*=[^:+]+)(:[A-Za-z][\w-]*=[^:+]+)*"
+_VALUES = {
+    "l.walltime": re.compile(r"(([0-9]+:){0,2}[0-9]+(\.[0-9]*)?)?"),
+    "l.mem": re.compile(rf"({_SIZE})?", re.IGNORECASE),
+    "l.ncpus": re.compile("[0-9]*"),
+    "l.select": re.compile(rf"{_CHUNK}(\+{_CHUNK})*"),
+}
+# The exit code of qsub
+_ILLEGAL = 166
+_NO_NUMBER = re.compile(r"[:+]?(ncpus|mpiprocs|ngpus|ompthreads)=(?![0-9]+(?:[:+]|\Z))")
 # qsub(1B), -o: what a path has in place of the index of an element
 _INDEX = "^array_index^"
 _SUFFIXES = {"o": "OU", "e": "ER"}
@@ -129,9 +142,20 @@ def _read_spec(options: Arguments, jobs: SpokenQueue) -> tuple[list[tuple[str, s
     )
     lost += [f"{it}: it cannot be kept" for it in found.lost]
     for name, value in lost_attributes(found.spec, jobs, "pbs"):
-        option = _spell(name, None if value is True else str(value))
+        text = None if value is True else str(value)
+        if not jobs.is_restoring and (illegal := _illegal_value(name, text or "")):
+            raise refusal(_ILLEGAL, f"Illegal attribute or resource value {illegal}")
+        option = _spell(name, text)
         lost.append(f"{option} cannot be kept: the executor {jobs.system} has no such option")
     return dependencies, found.spec, lost
+
+
+def _illegal_value(name: str, value: str) -> str | None:
+    """Return the resource whose value PBS does not understand, as qsub names it; None if there is none."""
+    if name == "l.select" and (wrong := _NO_NUMBER.search(value)):
+        return f"select.{wrong[1]}"
+    is_legal = name not in _VALUES or _VALUES[name].fullmatch(value)
+    return None if is_legal else f"Resource_List.{name.removeprefix('l.')}"
 
 
 def _spell(name: str, value: str | None, quote: Callable[[str], str] = str) -> str:

@@ -50,9 +50,11 @@ from .states import HOSTS, NEVER, NUMBER, WAITS, expand_pattern
 from .submit import (
     ARRAY_LIMIT,
     SBATCH,
+    SIGNAL,
     SUBMISSION_FAILED,
     Request,
     are_dependencies,
+    check_values,
     format_id,
     read_dependencies,
     read_request,
@@ -75,8 +77,6 @@ _OF_A_NODE = frozenset({"gpus-per-node", "gres", "mem", "ntasks-per-node"})
 _BASIC_VARIABLES = frozenset({"HOME", "PATH", "SHELL", "USER"})
 # Variables that describe a surrounding job, or set options of another one
 _OF_ANOTHER_JOB = r"SLURM|SBATCH_|SRUN_"
-# sbatch(1): --signal
-_SIGNAL = re.compile(r"(?P<batch>R?B?:)?(?P<name>[A-Za-z0-9]+)(?:@(?P<seconds>[0-9]+))?")
 # sbatch(1): the default of --signal
 _SIGNAL_SECONDS = 60
 # Appends to the files of its first two arguments, and runs the others.
@@ -88,6 +88,9 @@ def sbatch(scheduler: Any, invocation: Invocation) -> CommandResult:  # noqa: AN
     jobs: SpokenQueue = scheduler
     request = read_request(invocation)
     options = request.options
+    if not jobs.is_restoring:
+        for part in request.parts:
+            check_values(part)
     lost = [*_lost_options(request), *_dependency_problems(scheduler, options)]
     draft, lost_values = _read_spec(request, jobs)
     lost += lost_values
@@ -117,8 +120,6 @@ def _lost_options(request: Request) -> Iterator[str]:
     if len(request.parts) > 1:
         yield "a heterogeneous job cannot be kept: its parts are several jobs"
     options = request.options
-    if _SIGNAL.fullmatch(options.get("signal", "USR1")) is None:
-        yield f"--signal={options['signal']} cannot be kept: it is no signal with a time"
     exported = options.get("export", "ALL").split(",")
     if "NIL" in exported:
         yield "--export=NIL cannot be kept: a job has the variables of Slurm"
@@ -176,7 +177,7 @@ def _read_spec(request: Request, jobs: SpokenQueue) -> tuple[JobSpec, list[str]]
     for option, value in lost_attributes(spec, jobs, "slurm"):
         text = "" if value is True else f"={value}"
         lost.append(f"--{option}{text} cannot be kept: the executor {jobs.system} has no such option")
-    signal = _SIGNAL.fullmatch(request.options.get("signal", ""))
+    signal = SIGNAL.fullmatch(request.options.get("signal", ""))
     if signal is not None and signal["batch"]:
         spec.attributes.warn = (signal["name"], float(signal["seconds"] or _SIGNAL_SECONDS))
     return spec, lost
@@ -331,7 +332,7 @@ def srun(scheduler: Any, invocation: Invocation) -> CommandResult | str:  # noqa
     number = invocation.environment.get("SLURM_JOB_ID", "")
     job = next((it for it in scheduler.jobs if it.attributes["own_number"] == number), None)
     launch = _fake_commands["srun"](scheduler, invocation)
-    signal = None if job is None else _SIGNAL.fullmatch(job.attributes["options"].get("signal", ""))
+    signal = None if job is None else SIGNAL.fullmatch(job.attributes["options"].get("signal", ""))
     if signal is None or signal["batch"] or not isinstance(launch, TaskLaunch) or job is None:
         return launch
     if job.time_limit is None:

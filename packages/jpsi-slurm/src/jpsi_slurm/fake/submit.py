@@ -9,7 +9,7 @@ import functools
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -27,6 +27,7 @@ from jpsi_testing.fake import (
     wait_for_jobs,
 )
 
+from ..custom_options import parse_time
 from .arrays import MAX_ARRAY_SIZE, assign_number
 from .nodes import CLUSTER, count_error, count_tasks, node_list, node_names, tasks_per_node
 from .states import COMPONENT_NODES, COMPONENT_NUMBERS, NEVER, WAITS, job_number
@@ -76,6 +77,15 @@ _INPUT = {
 }
 # The script is the first task of a step.
 _FIRST_TASK = dict.fromkeys(("SLURM_GTIDS", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_PROCID"), "0")
+# slurm_opt.c and proc_args.c of Slurm 22.05; jpsi understands fractions of memory, too
+_MEMORY_SIZE = re.compile(r"[0-9]+(\.[0-9]+)?([kmgt]b?)?", re.ASCII | re.IGNORECASE)
+_SIGNALS = frozenset(
+    {"HUP", "INT", "QUIT", "ABRT", "KILL", "ALRM", "TERM", "USR1", "USR2", "URG", "CONT", "STOP", "TSTP"}
+    | {"TTIN", "TTOU", "XCPU"}
+)
+#: sbatch(1): --signal
+SIGNAL = re.compile(r"(?P<batch>R?B?:)?(?P<name>[A-Za-z0-9]+)(?:@(?P<seconds>[0-9]+))?", re.ASCII)
+_LARGEST_SIGNAL = 0xFFFF
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(?P<third>\d+))?\Z")
 
 
@@ -141,6 +151,7 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> str:
     # Slurm uses up an id for a refused submission too.
     number = str(scheduler.next_number())
     for part in request.parts:
+        check_values(part)
         _check_options(part)
     is_heterogeneous = len(request.parts) > 1
     refuse_if(
@@ -193,6 +204,43 @@ def _check_script(script: str, parts: Sequence[Mapping[str, str]]) -> None:
         ),
     }
     refuse_if(refusals, 1, "sbatch: error: {}\n")
+
+
+def check_values(options: Mapping[str, str]) -> None:
+    """Raise the error with which Slurm refuses a value that it does not understand."""
+    checks: dict[str, Callable[[str], object]] = {
+        **dict.fromkeys(("time", "time-min"), _is_time),
+        **dict.fromkeys(_MEMORY, _MEMORY_SIZE.fullmatch),
+        "signal": _is_signal,
+    }
+    wrong = [name for name, check in checks.items() if name in options and not check(options[name])]
+    refuse_if({f"Invalid --{name} specification": True for name in wrong}, 255, "sbatch: error: {}\n")
+    refuse_if({"Invalid job array specification": not _are_indices(options)}, 1, SUBMISSION_FAILED)
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_time(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_signal(text: str) -> bool:
+    match = SIGNAL.fullmatch(text)
+    if match is None:
+        return False
+    name = match["name"].upper().removeprefix("SIG")
+    return name in _SIGNALS or (name.isdecimal() and 0 < int(name) <= _LARGEST_SIGNAL)
+
+
+def _are_indices(options: Mapping[str, str]) -> bool:
+    ranges, has_limit, at_a_time = options.get("array", "").partition("%")
+    try:
+        found = read_indices(ranges) if ranges else []
+    except ValueError:
+        return False
+    return all(found) and (not has_limit or at_a_time.isdecimal())
 
 
 def _check_options(options: Mapping[str, str]) -> None:
