@@ -64,6 +64,25 @@ def test_only_the_elements_that_failed_run_again_with_their_indices(slurm: Run, 
     assert [it["array_id"] for it in listed(slurm)] == [array] * 3 + [again] * 2
 
 
+@pytest.mark.parametrize("is_array", [False, True], ids=["a job", "elements"])
+def test_what_the_batch_system_itself_has_ended_has_failed(
+    slurm: Run, fake: FakeScheduler, is_array: bool
+) -> None:
+    array = ("--array", "0-2") if is_array else ()
+    job = printed(slurm("submit", "--hold", "--name", "sim", *array, "--", "true"))
+    open_ = slurm("resubmit", "--failed", job).stderr
+    assert (b"and are left out: jpsi wait" if is_array else b"and is left out: jpsi wait") in open_
+    before = len(fake.jobs)
+    fake.cancel_all([it.native_id for it in fake.jobs])
+
+    if is_array:
+        # an element may have run, and left its exit code in a directory that is seen later
+        slurm("wait", job)
+    assert printed(slurm("resubmit", "--failed", job))
+
+    assert len(fake.jobs) == 2 * before
+
+
 def test_what_was_resubmitted_is_not_resubmitted_again(slurm: Run) -> None:
     job = printed(slurm("submit", "--name", "sim", "--", "false"))
     slurm("wait", job)

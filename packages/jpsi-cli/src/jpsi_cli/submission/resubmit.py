@@ -12,7 +12,14 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
 from ..error_boundary import SelectionError, translate_to_options
-from ..stored_jobs import group_by_origin, job_with_index, read_dependencies, recall_jobs, select_jobs
+from ..stored_jobs import (
+    group_by_origin,
+    job_with_index,
+    read_dependencies,
+    recall_jobs,
+    refresh_statuses,
+    select_jobs,
+)
 from .job_limits import require_fit
 from .job_spec import OptionValue, make_specs
 from .submit import submit_to
@@ -31,11 +38,21 @@ def resubmit(
     **options: OptionValue,
 ) -> int:
     """Submit jobs again, each to its executor, and return the exit code."""
-    selected = select_jobs(jobs, job_store.jobs())
+    selected = _settle_ends(select_jobs(jobs, job_store.jobs()))
     with job_store.lock_repetitions(selected):
         if only_failed:
             selected = _select_failed(selected)
         return _repeat(selected, after, options, as_json=as_json)
+
+
+def _settle_ends(selected: Sequence[StoredJob]) -> Sequence[StoredJob]:
+    """Return these jobs, once the batch systems were asked how those ended that have left no exit code."""
+    unclear = [job for job in selected if not job.status.final and job.deferral is None and not job.is_unsent]
+    if not unclear:
+        return selected
+    refresh_statuses(unclear)
+    settled = {job.id: job for job in job_store.reread(unclear)}
+    return [settled.get(job.id, job) for job in selected]
 
 
 def _repeat(
@@ -92,10 +109,15 @@ def _select_failed(selected: Iterable[StoredJob]) -> list[StoredJob]:
     repetitions = _repetitions(stored.values())
     jobs = [stored.get(job.id, job) for job in selected]
     _report_left_out(jobs)
+    if running := [job for job in jobs if not (job.status.final or job.deferral or job.is_unsent)]:
+        whose = f"{job_with_index(running[0])} has" if len(running) == 1 else f"{len(running)} jobs have"
+        are = "is" if len(running) == 1 else "are"
+        messages.error(f"{whose} not ended, and {are} left out: jpsi wait {running[0].id}")
     failed = [job for job in jobs if _has_failed(job) or job.was_given_up]
     found = {job.id: job for job in failed if job.id not in repetitions}
     if not failed:
-        messages.error("nothing to submit: none has failed or was cancelled")
+        so_far = " so far" if running else ""
+        messages.error(f"nothing to submit: none has failed or was cancelled{so_far}")
     elif not found:
         last = repetitions[failed[-1].id]
         messages.error(
