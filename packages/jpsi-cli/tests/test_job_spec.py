@@ -246,6 +246,12 @@ def test_all_problems_are_reported_together() -> None:
     assert "'A', '=1' are not of the form NAME=VALUE" in str(raised.value)
 
 
+@pytest.mark.parametrize("text", ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])
+def test_a_job_does_not_read_the_input_of_the_command(text: str) -> None:
+    with pytest.raises(jpsi.InvalidJobException, match=f"--stdin: '{text}' is not supported; name a file"):
+        read(["x"], stdin=text)
+
+
 @given(st.lists(st.text()))
 def test_arguments_are_escaped_unless_they_are_to_be_expanded(arguments: list[str]) -> None:
     assert read(["x", *arguments]).arguments == [jpsi.escape(argument) for argument in arguments]

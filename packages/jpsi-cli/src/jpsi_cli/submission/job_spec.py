@@ -166,9 +166,14 @@ def _directory(text: str) -> Path:
         raise ValueError(msg) from None
 
 
+_DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
+
+
 def _stream(text: str) -> Path:
-    if text == "-":
-        msg = "'-' is not supported; name a file. Without the option, output is shown and input is empty"
+    # a job would take its own for them, which are not those of this command
+    if text in {"-", "/dev/stdin", "/dev/stdout", "/dev/stderr"} or text.startswith(_DESCRIPTORS):
+        how = "name a file. Without the option, output is shown and input is empty"
+        msg = f"{text!r} is not supported; {how}"
         raise ValueError(msg)
     return Path(text)
 
