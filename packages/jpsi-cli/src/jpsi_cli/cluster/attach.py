@@ -37,10 +37,10 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
         if not known:
             if any(native_id == it.native_id for it in jobs) and not as_json:
                 messages.error(f"its states are shown, not its output: jpsi logs -f {native_id} follows that")
-            code = _follow(opened, native_id, executor or opened.name, as_json=as_json)
-            if executor is None and code == exit_codes.JPSI:
-                messages.error(f"jpsi looked on {opened.name}; -x names another executor or target")
-            return code
+            elif executor is None:
+                where = f"jpsi looks on {opened.name}; -x names another executor or target"
+                messages.error(f"no job of jpsi has the native id {native_id}: {where}")
+            return _follow(opened, native_id, executor or opened.name, as_json=as_json)
     return wait_for_ends(known, None, as_json=as_json)
 
 
