@@ -100,7 +100,6 @@ def test_an_unknown_id_says_where_jpsi_looks(
     done = run("attach", "999999999")
 
     assert done.returncode == 125
-    # at first, as what has that id there may be another program, which runs for days
     assert done.stderr.startswith(
         b"jpsi: no job of jpsi has the native id 999999999: jpsi looks on local; -x names another executor"
     )

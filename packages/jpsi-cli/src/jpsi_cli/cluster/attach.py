@@ -37,10 +37,15 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
         if not known:
             if any(native_id == it.native_id for it in jobs) and not as_json:
                 messages.error(f"its states are shown, not its output: jpsi logs -f {native_id} follows that")
-            elif executor is None:
-                where = f"jpsi looks on {opened.name}; -x names another executor or target"
+            # what has the id there may be another program, which runs for days
+            is_of_any_process = executor is None and opened.name == "local"
+            if is_of_any_process:
+                where = "jpsi looks on local; -x names another executor or target"
                 messages.error(f"no job of jpsi has the native id {native_id}: {where}")
-            return _follow(opened, native_id, executor or opened.name, as_json=as_json)
+            code = _follow(opened, native_id, executor or opened.name, as_json=as_json)
+            if executor is None and code == exit_codes.JPSI and not is_of_any_process:
+                messages.error(f"jpsi looked on {opened.name}; -x names another executor or target")
+            return code
     return wait_for_ends(known, None, as_json=as_json)
 
 
