@@ -239,7 +239,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def recover_without_rerun(work: Work, caplog: pytest.LogCaptureFixture, job_id: str = "a1") -> list[jpsi.Job]:
-    """Recover the jobs as programs do, and assert that no damaged job is new or runs again."""
+    """Recover and submit the jobs as programs do, and assert that no attempt of a damaged job is made."""
     intents = work.intents
     with work.executor() as executor:
         jobs = list(executor.recover())
@@ -248,7 +248,6 @@ def recover_without_rerun(work: Work, caplog: pytest.LogCaptureFixture, job_id: 
                 executor.submit(job)
         assert work.submitted == 0
         assert work.intents <= intents
-        assert [job.status.state for job in jobs if job.status.state is JobState.NEW] == []
         for job in jobs:
             assert job.wait(PATIENCE) is not None, job
         # other jobs are not affected

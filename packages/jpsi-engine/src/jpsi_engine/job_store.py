@@ -422,7 +422,7 @@ class StoredJob:
             raise SubmitException(f"job {self.id}: {self.remark}; {how}")
         if record.place is not None:
             spool.adopt(self.id, self.attempt, record.place)
-        # whoever submits it again makes an attempt before it looks for the request
+        # another process that submits it makes an attempt before it looks for this request
         spool.stop(self.id, self.attempt, Stop(CANCEL, datetime.now(UTC)).content)
         if spool.last_attempt(self.id) != self.attempt:
             return False

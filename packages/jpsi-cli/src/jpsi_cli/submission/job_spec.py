@@ -170,7 +170,7 @@ _DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
 
 
 def _stream(text: str) -> Path:
-    # a job would take its own for them, which are not those of this command
+    # a job would open its own streams, not those of this command
     if text in {"-", "/dev/stdin", "/dev/stdout", "/dev/stderr"} or text.startswith(_DESCRIPTORS):
         how = "name a file. Without the option, output is shown and input is empty"
         msg = f"{text!r} is not supported; {how}"

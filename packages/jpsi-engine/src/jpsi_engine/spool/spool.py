@@ -223,7 +223,7 @@ class Spool:
     def _was_ended(self, job_id: str) -> bool:
         """Return True if a client has ended a job that was never submitted.
 
-        Who ends it writes the request before it looks for a further attempt, so one of both sees the other.
+        That client writes the request before it looks for a further attempt, so one of both sees the other.
         """
         # of a deferred job, the process that submits it decides
         return self.was_stopped(job_id) and self.read_deferral_name(job_id) is None

@@ -24,7 +24,7 @@ _TYPES = ("node", "socket", "core", "gpu", "memory", "storage", "rack", "slot")
 _SIZED = {"memory", "storage"}
 _VERTEX = ("type", "count", "replicas", "with", "requires", "size", "unit", "exclusive", "label")
 _RESOURCE = (*_VERTEX, "attributes", "environment", "schedule")
-# Attributes that workflows have under another name, or elsewhere.
+# Attributes that workflows name differently, or have as requests for resources.
 _OTHER_NAMES = {
     "account": "write `project_name`",
     "partition": "write `queue_name`",
