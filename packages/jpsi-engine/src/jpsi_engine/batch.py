@@ -149,7 +149,7 @@ class BatchEngine(Engine):
         found = [*array_problems(spec), *self._run_host.problems(spec)]
         found += retry_problems(spec)
         if spec.attributes.retry and at_a_time(spec) is not None:
-            found.append("attributes.retry: such jobs are no array, of which only so many run at a time (%)")
+            found.append("attributes.retry: further attempts would not count for the limit of an array (%)")
         if spec.attributes.retry and not self._run_host.is_local:
             found.append("attributes.retry: jpsi submits no jobs again whose files are on a remote host")
         return [*found, *warning_problems(spec, self._setup.config)]
@@ -441,10 +441,10 @@ class BatchEngine(Engine):
 
         A batch system may requeue a job after it has called it ended, as one whose node failed.
         """
-        native_id = self._native_ids.for_intent(intent)
+        native_id = self._native_ids.own_id(intent)
         if native_id is None or native_id.startswith(UNNAMED):
             return True
-        job = JobView(intent.job_id, intent.job_id, intent.attempt, native_id)
+        job = JobView(intent.job_id, intent.job_id, intent.attempt, native_id, place=intent.place)
         seen = self._open()[0].query_now([job]).get(intent.job_id)
         if seen is None or not seen.exists or seen.final or is_refused(seen, job.owner_of(seen)):
             return True
