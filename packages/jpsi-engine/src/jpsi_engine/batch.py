@@ -68,6 +68,7 @@ from jpsi_engine.spool import (
     WORK_DIRECTORY,
     Intent,
     Spool,
+    final_file,
     folder_name,
     read_requeue_codes,
     start_pruning,
@@ -151,7 +152,11 @@ class BatchEngine(Engine):
         if spec.attributes.retry and at_a_time(spec) is not None:
             found.append("attributes.retry: further attempts would not count for the limit of an array (%)")
         if spec.attributes.retry and not self._run_host.is_local:
-            found.append("attributes.retry: jpsi submits no jobs again whose files are on a remote host")
+            found += [
+                f"{name}: with attributes.retry, jpsi stages no files to or from a remote host"
+                for name in ("stage_in", "stage_out", "cleanup")
+                if getattr(spec, name)
+            ]
         return [*found, *warning_problems(spec, self._setup.config)]
 
     def choose_queue(
@@ -439,8 +444,11 @@ class BatchEngine(Engine):
     def _find_gone(self, intents: Sequence[Intent]) -> Collection[str]:
         """Return the jobs of attempts that the batch system does not have any more; cancel the others.
 
-        A batch system may requeue a job after it has called it ended, as one whose node failed.
+        A batch system may requeue a job after it has called it ended, as one whose node failed. Its runner
+        finds the end, which therefore has to be where it looks before the batch system is asked.
         """
+        if not self._run_host.share_files([final_file(it.job_id, it.attempt) for it in intents]):
+            return ()
         jobs = []
         for it in intents:
             native_id = self._native_ids.own_id(it)

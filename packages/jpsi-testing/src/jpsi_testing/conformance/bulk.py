@@ -62,8 +62,6 @@ class ManyTests(ExecutorTestBase):
         self, executor: JobExecutor, tmp_path: Path
     ) -> None:
         """Each of them has its attempts until it succeeds, with one id and a native id for each attempt."""
-        if executor.system.is_remote:
-            pytest.skip("jpsi submits no jobs again whose files are on a remote host")
         counts, proofs = (1, 2, 3, 2), [tmp_path / f"proof{number}" for number in range(4)]
         jobs = [
             Job(shell(_FAIL, proof, count, attributes=JobAttributes(retry={75: 2})))
