@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import attrs
@@ -25,6 +26,7 @@ from jpsi import (
 )
 from jpsi.plugin.engine import Engine, EngineSetup, Recovered, serialization
 from jpsi_engine import QUEUE_REASON
+from jpsi_engine.scheduler import retry_loop
 from jpsi_engine.scheduler.retry_loop import RetryLoop
 from jpsi_engine.scheduler.submit_queue import SubmissionCancelled, not_admitted_error
 from jpsi_engine.spool import RETRY_KEY, Spool, encode_status
@@ -515,3 +517,25 @@ def test_a_job_that_waits_for_the_batch_system_delays_no_other(spool: Spool) -> 
     may_go_on.set()
     assert eventually(lambda: loop._threads == 0)
     assert done == ["quick", "other", "slow", "slow"]
+
+
+@pytest.mark.parametrize(("delay", "gathered"), [(0, 1.0), (3, 1.0), (60, 15.0)])
+def test_jobs_of_an_array_wait_for_others_even_if_their_ends_are_found_late(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch, delay: int, gathered: float
+) -> None:
+    client = cast("Any", Client(spool))
+    monkeypatch.setattr(RetryLoop, "_start_thread", lambda _: None)
+    loop = RetryLoop(client, spool, client)
+    record = Retry(reason="75", not_before=NOW + timedelta(seconds=delay), wait=delay).content
+
+    loop.add("first", {RETRY_KEY: {**record, "array": "x"}})
+    loop.add("second", {RETRY_KEY: {**record, "array": "x"}})
+    loop.add("other", {RETRY_KEY: {**record, "array": "y"}})
+    loop.add("single", {RETRY_KEY: record})
+    waits = {job_id: it.due - it.earliest for job_id, it in loop._pending.items()}
+
+    assert waits == pytest.approx({**dict.fromkeys(["first", "second", "other"], gathered), "single": 0.0})
+    later = loop._pending["second"].due
+    monkeypatch.setattr(retry_loop, "time", SimpleNamespace(monotonic=lambda: later))
+    assert loop._next().keys() == {"single"}
+    assert loop._next().keys() == {"first", "second"}

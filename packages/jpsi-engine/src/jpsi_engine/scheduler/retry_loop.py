@@ -150,7 +150,7 @@ class RetryLoop:
         wait, gather = 0.0, 0.0
         if retry is not None:
             # the clock of the machine that recorded the end may differ from this one
-            wait = min((retry.not_before - datetime.now(UTC)).total_seconds(), retry.wait)
+            wait = max(0.0, min((retry.not_before - datetime.now(UTC)).total_seconds(), retry.wait))
             gather = 0.0 if array is None else max(_GATHER_SECONDS, retry.wait * _GATHER_PART)
         earliest = time.monotonic() + wait
         with self._changed:

@@ -176,16 +176,17 @@ class Recovery:
         Of array elements, it returns those between two attempts. The jobs in `unseen` are returned even if
         they are final, since no client has seen their end yet.
         """
-        intents = []
+        intents, arrays = [], frozenset(self._spool.arrays.names())
         for job_id in job_ids:
             with self._fence(partial(warn_of_damage, self._spool, job_id)):
                 is_known = self._is_followed(job_id) if job_id in unseen else self._is_known(job_id)
                 if is_known:
                     continue
-                is_element = self._spool.last_array_member(job_id) is not None
+                place = self._spool.last_array_member(job_id)
                 # the array of an attempt that never ran may have been given up
-                ended = self._spool.pending_retry(job_id) if is_element else None
-                if is_element and ended is None:
+                is_open = place is None or place.array in arrays
+                ended = None if is_open else self._spool.pending_retry(job_id)
+                if place is not None and ended is None:
                     continue
                 intent = (
                     self._spool.last_intent(job_id)
