@@ -519,8 +519,10 @@ def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
 
     def place(job: StoredJob) -> tuple[datetime, str, int, str]:
         # the elements of an array that are processes are started side by side
-        index = job.array_index if job.array is None or job.array[0] != job.array_id else job.array[1]
-        return began.get(job.array_id or "", job.created), job.array_id or "", index or 0, job.id
+        position = None if job.array is None else job.array[1]
+        # those that are submitted again have other positions in another array
+        index = job.array_index if position is None or job.attempt > 1 else position
+        return began.get(job.array_id or "", job.created), job.array_id or "", index or position or 0, job.id
 
     return sorted(found, key=place)
 
