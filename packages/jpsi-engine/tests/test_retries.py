@@ -191,7 +191,7 @@ def test_jobs_of_one_submission_are_tried_again_each_for_itself(
 
 def test_an_array_with_a_limit_is_not_tried_again(batch: BatchConfig, fake: FakeScheduler) -> None:
     attributes = JobAttributes(retry={75: 1}, custom_attributes={"jpsi.at_a_time": 2})
-    with make_executor("toy", batch) as executor, pytest.raises(InvalidJobException, match="are no array"):
+    with make_executor("toy", batch) as executor, pytest.raises(InvalidJobException, match="the limit"):
         executor.submit(Job(JobSpec("/bin/true", attributes=attributes)))
 
 

@@ -150,7 +150,7 @@ class BatchEngine(Engine):
         found = [*array_problems(spec), *self._run_host.problems(spec)]
         found += retry_problems(spec)
         if spec.attributes.retry and at_a_time(spec) is not None:
-            found.append("attributes.retry: such jobs are no array, of which only so many run at a time (%)")
+            found.append("attributes.retry: further attempts would not count for the limit of an array (%)")
         if spec.attributes.retry and not self._run_host.is_local:
             found += [
                 f"{name}: with attributes.retry, jpsi stages no files to or from a remote host"
@@ -447,12 +447,12 @@ class BatchEngine(Engine):
         A batch system may requeue a job after it has called it ended, as one whose node failed. Its runner
         finds the end, which therefore has to be where it looks before the batch system is asked.
         """
-        if not self._run_host.share_files([final_file(intent.job_id, intent.attempt)]):
+        if not self._run_host.share_files([final_file(intent.job_id, intent.attempt)], make_folders=True):
             return False
-        native_id = self._native_ids.for_intent(intent)
+        native_id = self._native_ids.own_id(intent)
         if native_id is None or native_id.startswith(UNNAMED):
             return True
-        job = JobView(intent.job_id, intent.job_id, intent.attempt, native_id)
+        job = JobView(intent.job_id, intent.job_id, intent.attempt, native_id, place=intent.place)
         seen = self._open()[0].query_now([job]).get(intent.job_id)
         if seen is None or not seen.exists or seen.final or is_refused(seen, job.owner_of(seen)):
             return True

@@ -81,6 +81,19 @@ def test_a_job_is_submitted_again_until_it_succeeds(
     assert {it.name for it in folder.glob("final.*")} == {"final.1.json", "final.2.json"}
 
 
+def test_those_of_an_array_that_fail_are_submitted_again(
+    executor: JobExecutor, remote_transport: RemoteTransport, scheduler: FakeScheduler
+) -> None:
+    proofs = [remote_transport.home / f"proof{runs}" for runs in (1, 2, 3)]
+    jobs = [failing_job(proof, runs) for runs, proof in enumerate(proofs, 1)]
+
+    executor.submit_many(jobs)
+
+    assert scheduler.log.count("tsubmit") == 1
+    assert [end(job).metadata.get("attempt", 1) for job in jobs] == [1, 2, 3]
+    assert [runs_of(proof) for proof in proofs] == [1, 2, 3]
+
+
 def test_no_attempt_is_made_while_the_end_of_the_last_is_not_on_the_remote_host(
     executor: JobExecutor, remote_transport: RemoteTransport, state_home: Path
 ) -> None:
@@ -131,28 +144,29 @@ def test_a_job_is_cancelled_between_its_attempts(
     assert runs_of(proof) == 1
 
 
-def test_another_machine_leaves_the_job_alone(
+def test_another_machine_leaves_the_jobs_alone(
     executor: JobExecutor,
     remote_transport: RemoteTransport,
     state_home: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    proof = remote_transport.home / "proof"
-    job, other = failing_job(proof, 2, delay=3600), Job(JobSpec("/bin/sleep", ["100"]))
-    executor.submit(job)
+    jobs = [failing_job(remote_transport.home / f"proof{number}", 2, delay=3600) for number in range(3)]
+    other = Job(JobSpec("/bin/sleep", ["100"]))
+    executor.submit(jobs[0])
+    executor.submit_many(jobs[1:])
     executor.submit(other)
     spool = Spool(mirror(state_home))
-    assert eventually(lambda: spool.pending_retry(job.id) is not None)
+    assert eventually(lambda: all(spool.pending_retry(job.id) is not None for job in jobs))
     assert other.wait(PATIENCE, JobState.ACTIVE)
 
     with monkeypatch.context() as patched:
         patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
         with executor_of(remote_transport) as fresh:
             assert [it.id for it in fresh.recover()] == [other.id]
-    job.cancel()
-    other.cancel()
-    assert end(job).state is JobState.CANCELED
+    for job in (*jobs, other):
+        job.cancel()
+        assert end(job).state is JobState.CANCELED
 
 
 def test_jobs_whose_files_are_staged_are_refused(executor: JobExecutor, tmp_path: Path) -> None:

@@ -294,7 +294,7 @@ class RetryLoop:
             # without the quota, and without an answer of the batch system
             with self._recording_end(job_id):
                 os.close(self._spool.reserve(job_id, attempt))
-        intent, retry = self._spool.intent(job_id, ended), read_retry(content)
+        intent, retry = self._spool.find_intent(job_id, ended), read_retry(content)
         make = self._setup.resubmission
         if intent is None or retry is None or make is None:
             self._end(job_id, attempt, ended, content, "the request of its last attempt cannot be read")

@@ -123,6 +123,8 @@ class ArrayAttempt:
     first: str = ""
     #: True if folders of jobs link to it already, as those of retried jobs do.
     is_named: bool = False
+    #: The jobs whose folders it has made; it takes them with it.
+    made: Sequence[str] = ()
     #: True, as each attempt of an array has a folder of its own.
     is_new: bool = attrs.field(default=True, init=False)
     #: Empty, as a marker needs the element, and only a shell could find that out.
@@ -196,6 +198,9 @@ class ArrayAttempt:
                 if self.revoke():
                     self.give_up(reason)
             return False
+        # first: without its array, the folder of a job would say nothing
+        for job_id in self.made:
+            self.spool.discard(job_id, 1)
         self.spool.arrays.discard(self.array)
         return True
 

@@ -11,7 +11,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -236,6 +236,8 @@ class JobRecords:
             if own["markers"]:
                 return None
         intent, native_id = files.read_intent(lambda _: True)
+        if intent is None and own.get("retried"):
+            intent = self._request_of_element(files, find_array)
         claim = self._claim(files, native_id, has_run=bool(own["markers"]))
         if intent is None or (claim is not None and claim.text == UNREADABLE):
             return None
@@ -255,6 +257,18 @@ class JobRecords:
             has_run=native_id is None and has_run(job_id, files.attempt, files.names),
             **own,
         )
+
+    @staticmethod
+    def _request_of_element(
+        files: _AttemptFiles, find_array: Callable[[str], _Array | None]
+    ) -> dict[str, Any] | None:
+        """Return the request of the last attempt that was an array element; None if there was none."""
+        for number, place in files.places():
+            array = find_array(place.array)
+            record = None if array is None else array.element(place.index)
+            if record is not None and _is_of(record, files.job_id, number):
+                return dict(record.intent)
+        return None
 
     def _claim(self, files: _AttemptFiles, native_id: str | None, *, has_run: bool) -> Claim | None:
         """Return a claim; only its time counts if the native id is known otherwise."""
@@ -277,7 +291,7 @@ class _AttemptFiles:
     """
 
     def __init__(self, job_id: str, folder: str, names: Collection[str], new: Mapping[str, Marker]) -> None:
-        self._job_id = job_id
+        self.job_id = job_id
         self._folder = folder
         self._new = new
         self.names = names
@@ -305,7 +319,7 @@ class _AttemptFiles:
 
     @property
     def _marker_prefix(self) -> str:
-        return f"{self._job_id}.{self.attempt}."
+        return f"{self.job_id}.{self.attempt}."
 
     def read_retries(self) -> dict[str, Any]:
         """Return the fields of `JobRecord` about the attempts of a job that may be submitted again."""
@@ -331,6 +345,13 @@ class _AttemptFiles:
         found = json.loads(read_text(self.path(kind, ".json")))
         check(found)
         return found
+
+    def places(self) -> Iterator[tuple[int, ArrayMember]]:
+        """Yield the earlier attempts that were array elements, with these, the last one first."""
+        for number in range(self.attempt - 1, 0, -1):
+            place = read_link(self._folder, number) if f"array.{number}" in self.names else None
+            if place is not None:
+                yield number, place
 
     def read_intent(self, is_sound: Callable[[str], bool]) -> tuple[dict[str, Any] | None, str | None]:
         """Return the request and the native id of the attempt.

@@ -46,7 +46,7 @@ def record_end(
     began = {} if before is None or started is None else {_ATTEMPT_STARTED: started.isoformat()}
     status = attrs.evolve(status, metadata={**status.metadata, **retry_metadata(before), **began})
     content: dict[str, Any] = {**_encode(status), RETRY_KEY: None}
-    intent = spool.intent(job_id, attempt)
+    intent = spool.find_intent(job_id, attempt)
     if intent is not None and not spool.is_retry_cancelled(job_id, attempt):
         reasons = spool.retry_reasons(job_id, attempt)
         try:

@@ -261,7 +261,7 @@ class Spool:
         # first of all, while the lock is held: a revoked attempt without an end is followed by another, and
         # the intent that is written next is another file than the one that is locked
         self.finish(job_id, attempt, {**status, RETRY_KEY: None})
-        intent = self.intent(job_id, last)
+        intent = self.find_intent(job_id, last)
         if intent is not None:
             content = json.dumps({**intent.content, "attempt": attempt}).encode("ascii")
             host.write(f"{self.folder(job_id)}/intent.{attempt}.json", content)
@@ -327,15 +327,21 @@ class Spool:
         """Write the files of an attempt that `reserve` made, and whose lock the caller holds."""
         try:
             if intent.get("spec", {}).get("attributes", {}).get("retry"):
-                # before the attempt can run: without it, a client would take an exit marker for the end
-                self._root.require(RETRY_LAYOUT)
-                host.write(f"{self.folder(job_id)}/{RETRY_FILE}.{attempt}", b"")
+                self.allow_retry(job_id, attempt)
             host.write_all(lock, json.dumps(intent).encode("ascii"))
         except BaseException:
             host.forget(f"{self.folder(job_id)}/intent.{attempt}.json")
             raise
         if script is not None:
             self.write_script(job_id, attempt, script)
+
+    def allow_retry(self, job_id: str, attempt: int) -> None:
+        """Record that another attempt may follow this one, before it can run.
+
+        Without that record, a client would take an exit marker for the end.
+        """
+        self._root.require(RETRY_LAYOUT)
+        host.write(f"{self.folder(job_id)}/{RETRY_FILE}.{attempt}", b"")
 
     def write_script(self, job_id: str, attempt: int, script: str) -> None:
         """Write the script that runs an attempt."""
@@ -676,7 +682,7 @@ class Spool:
         if attempts:
             self._check_folder(job_id)
         for attempt in attempts:
-            intent = self.intent(job_id, attempt) or self._read_element(job_id, attempt)
+            intent = self.find_intent(job_id, attempt)
             is_last = attempt == last
             if intent is None and is_last and not self.has_intent(job_id, attempt):
                 return None
@@ -706,6 +712,10 @@ class Spool:
         except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError, RecursionError):
             return None
         return Intent(job_id, attempt, content, native_id) if isinstance(content, dict) else None
+
+    def find_intent(self, job_id: str, attempt: int) -> Intent | None:
+        """Return the intent of an attempt, of a single job or an array element; None if it is unreadable."""
+        return self.intent(job_id, attempt) or self._read_element(job_id, attempt)
 
     def _read_element(self, job_id: str, attempt: int) -> Intent | None:
         place = read_link(self.folder(job_id), attempt)

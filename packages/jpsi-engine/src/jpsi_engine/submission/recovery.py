@@ -122,10 +122,10 @@ class Recovery:
         retried = self._spool.last_retried(intent.job_id, intent.attempt)
         if intent.native_id is not None or retried is None:
             return intent
-        ended = self._spool.intent(intent.job_id, retried[0])
+        ended = self._spool.find_intent(intent.job_id, retried[0])
         if ended is None:
             return intent
-        return attrs.evolve(ended, native_id=self._native_ids.for_intent(ended) or f"{UNNAMED}{ended.job_id}")
+        return attrs.evolve(ended, native_id=self._native_ids.own_id(ended) or f"{UNNAMED}{ended.job_id}")
 
     def _decode(self, found: Iterable[Intent]) -> Iterator[tuple[Intent, Recovered]]:
         """Yield the intents whose content can be read, with the jobs in them."""
