@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jpsi import System
-    from jpsi.plugin import ExecutorHooks, Site
+    from jpsi.plugin import ExecutorHooks, Observation, Site
 
 #: The names of the figures about use in the metadata of a status.
 FIGURES = ("used.cpu", "used.memory", "used.process_memory")
@@ -48,8 +48,6 @@ def query_shown_jobs(system: System, wanted: Mapping[str, tuple[str, str | None]
         SubmitException: the batch system does not answer.
         TransportError: the command could not be run.
     """
-    from jpsi.plugin import line  # noqa: PLC0415
-
     hooks, site, limit = system.hooks, system.site(), system.capabilities.ids_per_query
     ids, size = list(wanted), limit or _JOBS
     found: dict[str, ShownJob] = {}
@@ -63,16 +61,18 @@ def query_shown_jobs(system: System, wanted: Mapping[str, tuple[str, str | None]
         command = hooks.query(native_ids=None if limit is None else native_ids, site=site)
         seen = hooks.parse_status(result=system.query(command), native_ids=native_ids, site=site)
         for job_id, native_id in names.items():
-            if native_id is None or native_id not in seen:
-                continue
-            it = seen[native_id]
-            if it.exists and not it.final and it.tag in {None, wanted[job_id][0]}:
-                command = hooks.cancel(native_ids=[native_id], site=site, seen={native_id: it})
-                text = None if command.stdin is not None else line(*command.argv)
-                found[job_id] = ShownJob(
-                    native_id=native_id, native_state=it.native_state, cancel_command=text
-                )
+            it = seen.get(native_id or "")
+            if native_id and it and it.exists and not it.final and it.tag in {None, wanted[job_id][0]}:
+                found[job_id] = _shown(native_id, it, hooks, site)
     return found
+
+
+def _shown(native_id: str, it: Observation, hooks: ExecutorHooks, site: Site) -> ShownJob:
+    from jpsi.plugin import line  # noqa: PLC0415
+
+    command = hooks.cancel(native_ids=[native_id], site=site, seen={native_id: it})
+    text = None if command.stdin is not None else line(*command.argv)
+    return ShownJob(native_id=native_id, native_state=it.native_state, cancel_command=text)
 
 
 @attrs.frozen(slots=True)
