@@ -101,15 +101,7 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
     References to unknown variables count as empty, since their values are not known on this machine. The
     environment that the program will inherit is left out for None.
     """
-    environment, raw = spec.environment or {}, getattr(inherited, "_data", inherited) or {}
-    plain = [
-        *environment,
-        *(it or "" for it in (spec.executable, *(spec.arguments or ()), *environment.values())),
-    ]
-    sizes = [*map(len, plain), *map(len, raw), *map(len, raw.values())]
-    # no character takes more than four bytes, and only a reference makes a text longer
-    is_small = sum(sizes) * 4 + len(sizes) * (1 + _POINTER_BYTES) < min(_SMALL_BYTES, all_bytes())
-    if is_small and not any("${" in it for it in plain):
+    if _is_small(spec, inherited):
         return
     texts, longest = list(_texts(spec)), text_bytes() or math.inf
     long = [it for it in texts if len(it[1]) * 4 >= longest and _size(it[1]) > longest]
@@ -120,7 +112,8 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
         )
     if long:
         return
-    others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in environment]
+    own = spec.environment or {}
+    others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in own]
     every = [*(text for _, text in texts), *others]
     total = _size("".join(every)) - 1 + len(every) * (1 + _POINTER_BYTES)
     if total > (most := all_bytes()):
@@ -129,6 +122,17 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
             f"arguments and environment together{besides} take {total} bytes, and the kernel passes "
             f"a program at most {most}: hand it a file instead"
         )
+
+
+def _is_small(spec: JobSpec, inherited: Mapping[str, str] | None) -> bool:
+    """Return True if the texts of a spec are below every limit, whatever characters they consist of."""
+    environment, raw = spec.environment or {}, getattr(inherited, "_data", inherited) or {}
+    texts = (spec.executable, *(spec.arguments or ()), *environment.values())
+    plain = [*environment, *(it or "" for it in texts)]
+    sizes = [*map(len, plain), *map(len, raw), *map(len, raw.values())]
+    # no character takes more than four bytes, and only a reference makes a text longer
+    most_bytes = sum(sizes) * 4 + len(sizes) * (1 + _POINTER_BYTES)
+    return most_bytes < min(_SMALL_BYTES, all_bytes()) and not any("${" in it for it in plain)
 
 
 def text_bytes() -> int | None:

@@ -309,26 +309,37 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> str:
     columns = _account_columns(invocation, scheduler.clock())
     if "helpformat" in options:
         return _table_of_names(columns)
-    brief = "JobID,State,ExitCode" if "brief" in options else _SACCT_DEFAULT
-    requested = [it.partition("%")[0] for it in ",".join(parsed.values.get("format", [brief])).split(",")]
-    known = {name.lower(): name for name in columns}
-    unknown = (name for name in requested if name and name.lower() not in known)
-    refuse_if({f'Invalid field requested: "{name}"': True for name in unknown}, 1, "sacct: fatal: {}\n")
-    names = [known[name.lower()] for name in requested if name]
+    names = _requested_names(parsed, columns)
     wanted = [
         job
         for job in _select(scheduler.accounted(), ids)
         if is_selected(job, options) and ("state" not in options or _is_in_state(job, options["state"]))
     ]
-    lines = queue_lines(wanted)
-    rows = [row for line in lines for row in _account_rows(line, columns, names, options)]
-    heading = [] if "noheader" in options else [names]
+    rows = [row for line in queue_lines(wanted) for row in _account_rows(line, columns, names, options)]
+    return _format_accounts([] if "noheader" in options else [names], rows, options)
+
+
+def _requested_names(parsed: Arguments, columns: Iterable[str]) -> list[str]:
+    """Return the names of the columns that `--format` asks for, or the default ones."""
+    default = "JobID,State,ExitCode" if "brief" in parsed.options else _SACCT_DEFAULT
+    words = ",".join(parsed.values.get("format", [default])).split(",")
+    requested = list(filter(None, (word.partition("%")[0] for word in words)))
+    known = {name.lower(): name for name in columns}
+    unknown = (name for name in requested if name.lower() not in known)
+    refuse_if({f'Invalid field requested: "{name}"': True for name in unknown}, 1, "sacct: fatal: {}\n")
+    return [known[name.lower()] for name in requested]
+
+
+def _format_accounts(
+    heading: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], options: Mapping[str, str]
+) -> str:
+    """Return the rows for programs, or as a table for people."""
     if "parsable2" in options or "parsable" in options:
         delimiter = options.get("delimiter", "|")
         end = "" if "parsable2" in options else delimiter
         return join_lines(delimiter.join(row) + end for row in [*heading, *rows])
-    heading += [["-" * _SACCT_WIDTH] * len(it) for it in heading]
-    return join_lines(map(_padded, [*heading, *rows]))
+    rules = [["-" * _SACCT_WIDTH] * len(it) for it in heading]
+    return join_lines(map(_padded, [*heading, *rules, *rows]))
 
 
 def _table_of_names(columns: Iterable[str]) -> str:
