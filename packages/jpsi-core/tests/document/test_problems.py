@@ -315,7 +315,10 @@ JPSI = [
     ("resources: {memory: 0}", "18: resources.memory: must be at least 1, not 0"),
     (
         "resources: {memory: 4}",
-        "18: resources.memory: 4 is a number of bytes, too few for any job: 4 GiB are 4294967296, 4 MiB are 4194304",
+        (
+            "18: resources.memory: 4 is a number of bytes, too few for any job: "
+            "4 GiB are 4294967296, 4 MiB are 4194304"
+        ),
     ),
     ("resources: {memory: 1.5}", "18: resources.memory: must be a whole number, not 1.5"),
     ("resources: {components: 1}", "18: resources.components: must be a list, not 1"),
