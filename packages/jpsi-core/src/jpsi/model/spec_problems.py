@@ -337,7 +337,7 @@ def _dependency(where: str, item: object) -> Iterator[str]:
     if isinstance(job, str) and not is_native_id(job):
         yield f"{where} is {job!r}, which cannot be the native id of a job"
     elif not isinstance(job, str | OtherJob):
-        yield f"{where} must be a Job, a native id or a Dependency on one, not {item!r}"
+        yield f"{where} must be a Job, the text of a native id or a Dependency on one, not {item!r}"
     if isinstance(item, Dependency) and not isinstance(item.kind, DependencyKind):
         kinds = ", ".join(kind.value for kind in DependencyKind)
         yield f"{where} is of the kind {item.kind!r}, which is none of {kinds}"
