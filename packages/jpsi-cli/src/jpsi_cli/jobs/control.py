@@ -37,7 +37,8 @@ def cancel(*, jobs: Sequence[str], as_json: bool) -> int:
     cancelled = [job for job in recalled.jobs.values() if job.id not in failures]
     unfinished = jpsi.wait_all(cancelled, _TIMEOUT_SECONDS).count(None)
     if unfinished:
-        messages.error(f"{unfinished} of {len(cancelled)} jobs were cancelled and have not ended yet")
+        hint = "jpsi ls --refresh shows when they have"
+        messages.error(f"{unfinished} of {len(cancelled)} jobs were cancelled and have not ended yet; {hint}")
     report_failures(failures)
     if all(job.status.final for job in selected):
         whose = f"job {selected[0].id}" if len(selected) == 1 else f"each of these {len(selected)} jobs"
