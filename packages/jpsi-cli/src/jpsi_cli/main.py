@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from .doctor import DOCTOR
 from .entry_points import CommandLine
 from .installation import CONFIG, PLUGINS
 from .jobs import CANCEL, EXPLAIN, HOLD, LOGS, LS, RELEASE, SHOW, TOP, USAGE, WAIT
-from .options import FOREIGN_OPTIONS, SETTINGS
+from .options import FOREIGN_COMMANDS, FOREIGN_OPTIONS, OTHER_WAYS, SETTINGS
 from .submission import CONVERT, RESUBMIT, RUN, SCRIPT, SUBMIT, VALIDATE
 
 _NAME = "jpsi"
@@ -94,8 +95,15 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
         text += "; name a document by -f"
     if isinstance(error, click.NoSuchOption):
         text = f"no such option '{error.option_name}'{_describe_similar(error, options)}"
+    unknown = _NO_COMMAND.match(text)
+    if unknown and error.ctx is not None and error.ctx.command is cli and unknown[1] in FOREIGN_COMMANDS:
+        text = f"{unknown[0]}: {FOREIGN_COMMANDS[unknown[1]]}"
     messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
+
+
+# click has no exception of its own for this in all versions.
+_NO_COMMAND = re.compile("no such command '(.*?)'")
 
 
 def _options_of(command: click.Command) -> list[str]:
@@ -105,6 +113,8 @@ def _options_of(command: click.Command) -> list[str]:
 def _describe_similar(error: click.NoSuchOption, options: Sequence[str]) -> str:
     """Return the end of a sentence that says which option is meant."""
     typed = error.option_name
+    if other := OTHER_WAYS.get((error.ctx.info_name or "" if error.ctx else "", typed)):
+        return f"; {other}"
     foreign = FOREIGN_OPTIONS if _OF_JOBS in options else {}
     if typed in foreign:
         return f"; jpsi {foreign[typed]}"

@@ -1,4 +1,4 @@
-"""Translates the options of sbatch, qsub and bsub, and other names that people try, to those of jpsi."""
+"""Translates options and commands of batch systems, and other names that people try, to those of jpsi."""
 
 from __future__ import annotations
 
@@ -57,6 +57,27 @@ FOREIGN_OPTIONS = {
     "--retries": "has --retry WHY=N",
     **dict.fromkeys(("-b", "--command", "--script"), "takes the command after --"),
     "--wrap": "takes a line of shell as: -- sh -c 'LINE'",
+}
+
+#: Options of other commands that have another meaning there, or none: what to type instead.
+OTHER_WAYS = {
+    ("cancel", "--all"): "jpsi ls --ids | xargs jpsi cancel",
+    ("ls", "--failed"): "jpsi ls --state FAILED",
+}
+#: What to type instead of the commands of batch systems, and of names that people try.
+FOREIGN_COMMANDS = {
+    **dict.fromkeys(("jobs", "ps", "qstat", "bjobs", "squeue", "stat", "status"), "jpsi ls"),
+    **dict.fromkeys(("history", "sacct"), "jpsi ls --all"),
+    **dict.fromkeys(("bkill", "delete", "kill", "qdel", "rm", "scancel", "stop"), "jpsi cancel"),
+    **dict.fromkeys(("bsub", "qsub", "sbatch", "start"), "jpsi submit"),
+    **dict.fromkeys(("exec", "srun"), "jpsi run"),
+    **dict.fromkeys(("describe", "info", "inspect"), "jpsi show"),
+    **dict.fromkeys(("cat", "log", "output", "peek", "tail"), "jpsi logs"),
+    **dict.fromkeys(("nodes", "partitions", "sinfo"), "jpsi queues"),
+    **dict.fromkeys(("rerun", "retry"), "jpsi resubmit"),
+    "help": "jpsi --help, or jpsi run --help",
+    "version": "jpsi --version",
+    "why": "jpsi explain",
 }
 
 
