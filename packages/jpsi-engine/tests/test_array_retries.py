@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,9 @@ from jpsi import BulkException, Job, JobAttributes, JobExecutor, JobSpec, JobSta
 from jpsi.plugin import BatchConfig
 from jpsi_engine import job_store
 from jpsi_engine.scheduler import retry_loop
+from jpsi_engine.spool.pruning import prune
 from jpsi_engine.spool.spool import Spool
+from jpsi_engine.verdict.marker_verdict import has_exit_marker
 from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, FakeState, on_path
 from jpsi_testing.waiting import eventually
@@ -28,6 +32,9 @@ PATIENCE = 60.0
 # Notes that it ran; fails until it has run as often as its argument says.
 COMMAND = 'echo ran >>"$1"; test "$(wc -l <"$1")" -ge "$2" || exit 75'
 
+# The same, once there is a file.
+WAITING = f'until test -e "${{1%/*}}/../go"; do sleep 0.02; done; {COMMAND}'
+
 # Submits such jobs as an array and waits for them; it is killed before its n-th access to the work directory,
 # or its n-th process.
 CLIENT = """
@@ -36,7 +43,9 @@ from datetime import timedelta
 import jpsi
 from jpsi.plugin import BatchConfig
 import jpsi_engine.job_store, jpsi_engine.batch
+from jpsi_engine.scheduler import retry_loop
 
+retry_loop._GATHER_SECONDS = 0.2
 work, proofs, command, left = *sys.argv[1:4], int(sys.argv[4])
 FILES = {"open", "os.rename", "os.link", "os.remove", "os.mkdir"}
 STARTS = {"subprocess.Popen", "os.posix_spawn"}
@@ -67,6 +76,78 @@ print(left)
 sys.exit(0 if {it.status.state for it in jobs} == {jpsi.JobState.COMPLETED} else 1)
 """
 
+# Submits an array of jobs that fail once, and is killed before or after a call of a function, the n-th that
+# follows.
+AGAIN = """
+import importlib, os, signal, sys
+from datetime import timedelta
+import jpsi
+from jpsi.plugin import BatchConfig
+import jpsi_engine.batch
+from jpsi_engine.scheduler import retry_loop
+
+retry_loop._GATHER_SECONDS = 0.2
+module, path, when, left, work, proofs, command = *sys.argv[1:4], int(sys.argv[4]), *sys.argv[5:]
+short, long, grace = (timedelta(seconds=it) for it in (0.1, 0.3, 0.5))
+config = BatchConfig(work_directory=work, shortest_interval=short, longest_interval=long, grace=grace)
+executor = jpsi.JobExecutor("toy", config=config)
+attributes = jpsi.JobAttributes(retry={75: 4})
+jobs = [
+    jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", f"{proofs}{number}", "2"], attributes=attributes))
+    for number in range(3)
+]
+executor.submit_many(jobs)
+owner = importlib.import_module(module)
+*names, last = path.split(".")
+for name in names:
+    owner = getattr(owner, name)
+original = getattr(owner, last)
+
+def killed(*args, **kwargs):
+    global left
+    left -= 1
+    if left == 0 and when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    found = original(*args, **kwargs)
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
+
+is_static = isinstance(vars(owner)[last], staticmethod)
+setattr(owner, last, staticmethod(killed) if is_static else killed)
+# they are due together
+loop = executor._engine._retry_loop
+find_gone = loop.find_gone
+loop.find_gone = lambda intents: find_gone(intents) if len(intents) == 3 else ()
+open(f"{proofs}../go", "w").close()
+for job in jobs:
+    job.wait()
+"""
+
+# The step of a further submission at which the client is killed, and at which call.
+STEPS = [
+    ("jpsi_engine.monitor.publisher", "record_end", "before", 1),
+    ("jpsi_engine.monitor.publisher", "record_end", "after", 2),
+    ("jpsi_engine.monitor.publisher", "record_end", "after", 3),
+    ("jpsi_engine.spool.arrays", "ArrayFiles.prepare", "before", 1),
+    ("jpsi_engine.host", "write_new", "before", 1),
+    ("jpsi_engine.spool.arrays", "ArrayFiles.prepare", "after", 1),
+    ("jpsi_engine.spool.spool", "Spool.link_retry", "before", 1),
+    ("jpsi_engine.spool.spool", "Spool.link_retry", "before", 2),
+    ("jpsi_engine.spool.spool", "Spool.link_retry", "after", 2),
+    ("jpsi_engine.spool.spool", "Spool.allow_retry", "before", 3),
+    ("jpsi_engine.spool.spool", "Spool.allow_retry", "after", 3),
+    ("jpsi_engine.spool.spool", "Spool.sync", "before", 1),
+    ("jpsi_engine.spool.spool", "Spool.sync", "after", 1),
+    ("jpsi_engine.scheduler.backend", "Backend.submit", "before", 1),
+    ("jpsi_engine.scheduler.backend", "Backend.submit", "after", 1),
+    ("jpsi_engine.spool.spool", "Spool.started", "before", 1),
+    ("jpsi_engine.spool.spool", "Spool.started", "after", 1),
+    ("jpsi_engine.monitor.publisher", "Publisher.add", "before", 2),
+    ("jpsi_engine.scheduler.retry_loop", "RetryLoop._track", "before", 2),
+    ("jpsi_engine.monitor.job_monitor", "JobMonitor.follow", "before", 1),
+]
+
 
 @pytest.fixture
 def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
@@ -83,6 +164,8 @@ def fake(batch: BatchConfig) -> Iterator[FakeScheduler]:
 @pytest.fixture(autouse=True)
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_loop, "_LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(retry_loop, "_GATHER_SECONDS", 0.2)
+    monkeypatch.setattr(retry_loop, "_LONGEST_PAUSE", 0.5)
 
 
 @pytest.fixture
@@ -197,6 +280,176 @@ def test_a_client_killed_at_any_step_leaves_an_array_that_ends_as_if_it_lived(
         assert {it.status.state for it in stored_jobs(batch).values()} <= {JobState.COMPLETED}
         assert len(stored_jobs(batch)) == len(runs_of(proofs))
         assert executor.recover() == []
+
+
+@pytest.mark.parametrize(
+    ("module", "path", "when", "call"), STEPS, ids=[" ".join(map(str, it[1:])) for it in STEPS]
+)
+def test_a_client_killed_while_it_submits_again_leaves_jobs_that_end_as_if_it_lived(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, module: str, path: str, when: str, call: int
+) -> None:
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    words = [module, path, when, str(call), str(batch.work_directory), f"{proofs}/", WAITING]
+    client = subprocess.run([sys.executable, "-c", AGAIN, *words], check=False, timeout=PATIENCE)
+    assert client.returncode == -signal.SIGKILL
+
+    # not back to an earlier state; one that was submitted may have ended by now
+    allowed = {JobState.ACTIVE, JobState.COMPLETED}
+    stored = stored_jobs(batch)
+    assert {it.status.state for it in stored.values() if it.earlier_ends} <= allowed
+    assert JobState.NEW not in {it.status.state for it in stored.values()}
+    with JobExecutor("toy", config=batch) as executor, JobExecutor("toy", config=batch) as other:
+        found = [*executor.recover(), *other.recover()]
+
+        assert {job.id for job in found} == {it.id for it in stored.values() if not it.status.final}
+        assert {job.status.state for job in found if stored[job.id].earlier_ends} <= allowed
+        assert set(states(found)) == {JobState.COMPLETED}
+        assert runs_of(proofs) == [2, 2, 2]
+        assert [it.status.state for it in stored_jobs(batch).values()] == [JobState.COMPLETED] * 3
+        assert executor.recover() == []
+
+
+def held_back(executor: JobExecutor, count: int) -> threading.Event:
+    """Have jobs wait for their next attempts until the event is set, and so many are due together."""
+    is_open = threading.Event()
+    may_begin, loop = threading.Event(), executor._engine._retry_loop  # type: ignore[attr-defined]  # of batch systems
+    find_gone = loop.find_gone
+
+    def find(intents: Sequence[Any]) -> Collection[str]:
+        if may_begin.is_set() and len(intents) == count:
+            is_open.set()
+        return find_gone(intents) if is_open.is_set() else ()
+
+    loop.find_gone = find
+    return may_begin
+
+
+def test_elements_that_fail_together_are_submitted_again_as_one_array(
+    toys: JobExecutor, batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    jobs = failing_jobs(tmp_path / "proofs", 2, 1, 3, 2)
+    may_begin = held_back(toys, 3)
+    toys.submit_many(jobs)
+    failed = [jobs[0], *jobs[2:]]
+    assert eventually(lambda: all(spool_of(batch).pending_retry(job.id) for job in failed))
+    assert states(jobs[1:2]) == [JobState.COMPLETED]
+    may_begin.set()
+
+    assert states(jobs) == [JobState.COMPLETED] * 4
+    assert runs_of(tmp_path / "proofs") == [2, 1, 3, 2]
+    assert [jobs[0].native_id, jobs[3].native_id] == ["2.1", "2.3"]
+    # the third time there is one left
+    assert fake.log.count("tsubmit") == 3
+    assert jobs[2].native_id == "3"
+
+
+def test_elements_that_need_different_resources_are_submitted_again_in_different_arrays(
+    toys: JobExecutor, batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    attributes = JobAttributes(
+        retry={"timeout": 1, "node_failure": 1, "grow_duration": 2}, duration=timedelta(minutes=1)
+    )
+    command = 'echo ran >>"$0"; test "$(wc -l <"$0")" = 2 || sleep 600'
+    jobs = [
+        Job(JobSpec("/bin/sh", ["-c", command, str(proofs / str(number))], attributes=attributes))
+        for number in range(4)
+    ]
+    may_begin = held_back(toys, 4)
+    toys.submit_many(jobs)
+    assert eventually(lambda: len(list(proofs.iterdir())) == 4 and runs_of(proofs) == [1] * 4)
+    for job, end in zip(jobs, [FakeState.TIMEOUT, FakeState.NODE_FAIL] * 2, strict=True):
+        fake.end_as(str(job.native_id), end)
+    assert eventually(lambda: all(spool_of(batch).pending_retry(job.id) for job in jobs))
+    may_begin.set()
+
+    assert states(jobs) == [JobState.COMPLETED] * 4
+    assert [job.status.metadata["retry_reason"] for job in jobs] == ["timeout", "node_failure"] * 2
+    assert runs_of(proofs) == [2] * 4
+    assert fake.log.count("tsubmit") == 3
+    limits = {it.native_id: it.time_limit for it in fake.jobs}
+    assert [limits[str(job.native_id)] for job in jobs] == [120.0, 60.0] * 2
+    assert array_of(jobs[0].native_id) == array_of(jobs[2].native_id) != array_of(jobs[1].native_id)
+
+
+def test_one_of_the_elements_that_wait_for_their_next_attempt_is_cancelled(
+    toys: JobExecutor, batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    jobs = failing_jobs(tmp_path / "proofs", 2, 2, 2)
+    may_begin = held_back(toys, 2)
+    toys.submit_many(jobs)
+    assert eventually(lambda: all(spool_of(batch).pending_retry(job.id) for job in jobs))
+    with JobExecutor("toy", config=batch) as other:
+        # by another client, whose request this one has to find
+        (found,) = other.recall([jobs[1].id])
+        found.cancel()
+        may_begin.set()
+
+        assert states([*jobs, found]) == [JobState.COMPLETED, JobState.CANCELED] * 2
+    assert runs_of(tmp_path / "proofs") == [2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("fault", "is_repeated"),
+    [
+        ({"returncode": 2, "stderr": "tsubmit: no such queue\n"}, False),
+        ({"returncode": 3, "stderr": "tsubmit: cannot contact the toy server\n"}, True),
+        ({"returncode": 1, "stderr": "?\n"}, True),
+    ],
+    ids=["refused", "outage", "unclear"],
+)
+def test_elements_end_if_they_are_refused_together_and_are_repeated_after_a_failure(
+    toys: JobExecutor,
+    batch: BatchConfig,
+    fake: FakeScheduler,
+    tmp_path: Path,
+    fault: dict[str, Any],
+    is_repeated: bool,
+) -> None:
+    jobs = failing_jobs(tmp_path / "proofs", 2, 2, 2)
+    may_begin = held_back(toys, 3)
+    toys.submit_many(jobs)
+    assert eventually(lambda: all(spool_of(batch).pending_retry(job.id) for job in jobs))
+    fake.faults.fail("tsubmit", **fault)
+    may_begin.set()
+
+    assert states(jobs) == [JobState.COMPLETED if is_repeated else JobState.FAILED] * 3
+    assert runs_of(tmp_path / "proofs") == [1 + is_repeated] * 3
+    assert fake.log.count("tsubmit") == 2 + is_repeated
+    assert is_repeated or all("no such queue" in str(job.status.message) for job in jobs)
+    stored = stored_jobs(batch)
+    assert [stored[job.id].status.message for job in jobs] == [job.status.message for job in jobs]
+    with JobExecutor("toy", config=batch) as other:
+        assert other.recover() == []
+
+
+def test_an_array_that_never_ran_is_kept_while_its_jobs_wait_for_the_next(
+    toys: JobExecutor, batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    jobs = failing_jobs(tmp_path / "proofs", 2, 2)
+    may_begin = held_back(toys, 2)
+    toys.submit_many(jobs)
+    spool = spool_of(batch)
+    assert eventually(lambda: all(spool.pending_retry(job.id) for job in jobs))
+    fake.faults.fail("tsubmit", times=None, returncode=3, stderr="tsubmit: cannot contact the toy server\n")
+    may_begin.set()
+    assert eventually(
+        lambda: all(spool.last_attempt(job.id) > 1 and spool.pending_retry(job.id) for job in jobs)
+    )
+    assert {it.status.state for it in stored_jobs(batch).values()} == {JobState.ACTIVE}
+
+    prune(spool, time.time() + 10**7, 1.0, 0, has_exit_marker)
+
+    assert {it.status.state for it in stored_jobs(batch).values()} == {JobState.ACTIVE}
+    with JobExecutor("toy", config=batch) as other:
+        for found in (other.recover(), JobExecutor("toy", config=batch).recall([job.id for job in jobs])):
+            assert {job.id for job in found} == {job.id for job in jobs}
+            assert {job.status.state for job in found} == {JobState.ACTIVE}
+    fake.faults.clear()
+    assert states(jobs) == [JobState.COMPLETED] * 2
+    assert runs_of(tmp_path / "proofs") == [2, 2]
 
 
 def test_clients_that_follow_one_array_make_each_attempt_once(

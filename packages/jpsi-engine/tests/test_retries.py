@@ -331,7 +331,7 @@ def test_a_cancel_between_attempts_ends_the_attempt_that_begins_meanwhile(
     command = 'echo ran >>"$0"; test "$(wc -l <"$0")" = 1 || exec sleep 100; exit 75'
     job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=JobAttributes(retry={75: 1})))
     loop = executor._engine._retry_loop  # type: ignore[attr-defined]  # both engines have it
-    loop.is_gone = lambda _: may_begin.is_set()
+    loop.find_gone = lambda intents: {it.job_id for it in intents if may_begin.is_set()}
     cancel = RetryLoop.cancel
 
     def cancel_late(self: RetryLoop, job_id: str) -> bool:

@@ -20,7 +20,8 @@ from remote_jobs import PATIENCE, end, executor_of, mirror, remote_root
 # Notes that it ran; fails until it has run as often as its argument says.
 COMMAND = 'echo ran >>"$1"; test "$(wc -l <"$1")" -ge "$2" || exit 75'
 
-# Submits such a job, and waits for it; it is killed before its n-th access to its files, or its n-th process.
+# Submits such jobs, and waits for them. It is killed before its n-th access to its files, or before its n-th
+# process.
 CLIENT = """
 import os, signal, sys
 from datetime import timedelta
@@ -28,7 +29,7 @@ import jpsi
 from jpsi.plugin import BatchConfig
 import jpsi_engine.job_store, jpsi_engine.batch, jpsi_engine.remote.remote_host
 
-url, state, proof, command, left = *sys.argv[1:5], int(sys.argv[5])
+url, state, proof, command, left, count = *sys.argv[1:5], *map(int, sys.argv[5:])
 FILES = {"open", "os.rename", "os.link", "os.remove", "os.mkdir"}
 STARTS = {"subprocess.Popen", "os.posix_spawn"}
 
@@ -44,11 +45,13 @@ config = BatchConfig(shortest_interval=short, longest_interval=long, grace=grace
 executor = jpsi.JobExecutor.get_instance("toy", url=url, config=config)
 sys.addaudithook(audit)
 attributes = jpsi.JobAttributes(retry={75: 4})
-job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", proof, "3"], attributes=attributes))
-executor.submit(job)
-job.wait()
+specs = [["-c", command, "sh", f"{proof}{number}", "3"] for number in range(count)]
+jobs = [jpsi.Job(jpsi.JobSpec("/bin/sh", it, attributes=attributes)) for it in specs]
+executor.submit_many(jobs)
+for job in jobs:
+    job.wait()
 print(left)
-sys.exit(0 if job.status.state is jpsi.JobState.COMPLETED else 1)
+sys.exit(any(job.status.state is not jpsi.JobState.COMPLETED for job in jobs))
 """
 
 
@@ -179,20 +182,20 @@ def test_jobs_whose_files_are_staged_are_refused(executor: JobExecutor, tmp_path
         executor.submit(Job(spec))
 
 
+@pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("step", [*range(4, 172, 24)])
-def test_a_client_killed_at_any_step_leaves_a_job_that_ends_as_if_it_lived(
-    remote_transport: RemoteTransport, scheduler: FakeScheduler, state_home: Path, step: int
+def test_a_client_killed_at_any_step_leaves_jobs_that_end_as_if_it_lived(
+    remote_transport: RemoteTransport, scheduler: FakeScheduler, state_home: Path, step: int, count: int
 ) -> None:
     proof = remote_transport.home / "proof"
-    words = [remote_transport.url, str(state_home), str(proof), COMMAND, str(step)]
+    words = [remote_transport.url, str(state_home), str(proof), COMMAND, str(step), str(count)]
     client = subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
     assert client.returncode in {-signal.SIGKILL, 0}
 
     with executor_of(remote_transport) as executor:
-        for job in executor.recover():
-            if job.status.state is JobState.NEW:
-                executor.submit(job)
-            assert end(job).state is JobState.COMPLETED
-        assert runs_of(proof) in {0, 3}
-        assert runs_of(proof) == 3 or not jpsi_engine.job_store.jobs()
+        jobs = executor.recover()
+        executor.submit_many([job for job in jobs if job.status.state is JobState.NEW])
+        assert [end(job).state for job in jobs] == [JobState.COMPLETED] * len(jobs)
+        assert [runs_of(Path(f"{proof}{number}")) for number in range(count)] in ([0] * count, [3] * count)
+        assert runs_of(Path(f"{proof}0")) == 3 or not jpsi_engine.job_store.jobs()
         assert executor.recover() == []

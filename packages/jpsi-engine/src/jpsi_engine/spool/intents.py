@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 
 import attrs
 
-from jpsi_engine.host import exists, list_names
+from jpsi_engine.host import list_names
 from jpsi_engine.spool.claims import REVOKED, Claim
 from jpsi_engine.spool.layout import array_tag, tag
 from jpsi_engine.spool.spool import Spool
@@ -205,11 +205,8 @@ class ArrayAttempt:
         return True
 
     def is_over(self) -> bool:
-        """Return True if none of its elements can run any more: a client revoked it, or it was discarded."""
-        claim = self.claim()
-        if claim is None:
-            return not exists(f"{self.spool.root}/{self.file('run')}")
-        return claim.text == REVOKED
+        """See `ArrayFiles`."""
+        return self.spool.arrays.is_over(self.array)
 
 
 #: A job or an array that is to be submitted.

@@ -43,7 +43,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from jpsi.plugin import ConfigError
+from jpsi.plugin import ConfigError, SubmitException
 from jpsi_engine import host
 from jpsi_engine.spool.arrays import (
     ArrayFiles,
@@ -81,7 +81,7 @@ NO_RETRY_FILE = "no_retry"
 RETRY_KEY = "retry"
 
 
-class RetryCancelledError(Exception):
+class RetryCancelledError(SubmitException):
     """A job was cancelled before its next attempt was made; that is on disk as its end."""
 
 
@@ -215,6 +215,10 @@ class Spool:
         """
         if host.exists(link_path(self.folder(job_id), attempt)) or self.is_revoked(job_id, attempt):
             return True
+        return self._is_overtaken(job_id, attempt)
+
+    def _is_overtaken(self, job_id: str, attempt: int) -> bool:
+        """Return True if another attempt that follows the same one may run, or the job was ended."""
         ended = self.last_retried(job_id, attempt)
         if ended is None and self._was_ended(job_id):
             return True
@@ -239,15 +243,20 @@ class Spool:
         Who cancels it writes the request before it looks for this attempt, so one of both sees the other.
         """
         try:
-            ended = self.last_retried(job_id, attempt)
-            if ended is None or not self.is_retry_cancelled(job_id, ended[0]):
+            ended = self._cancelled_retry(job_id, attempt)
+            if ended is None:
                 return
-            self.end_between_attempts(job_id, attempt, ended[0], encode_status(never_ran_status()))
+            self.end_between_attempts(job_id, attempt, ended, encode_status(never_ran_status()))
         except BaseException:
             os.close(lock)
             raise
         os.close(lock)
-        raise RetryCancelledError(job_id)
+        raise RetryCancelledError(f"job {job_id} was cancelled")
+
+    def _cancelled_retry(self, job_id: str, attempt: int) -> int | None:
+        """Return the attempt that this one was to follow, if the job was cancelled since; otherwise None."""
+        ended = self.last_retried(job_id, attempt)
+        return ended[0] if ended is not None and self.is_retry_cancelled(job_id, ended[0]) else None
 
     def end_between_attempts(self, job_id: str, attempt: int, last: int, status: dict[str, Any]) -> None:
         """End a job whose next attempt, whose lock the caller holds, is not submitted.
@@ -390,8 +399,13 @@ class Spool:
         return revoke(f"{self.folder(job_id)}/claim.{attempt}")
 
     def is_revoked(self, job_id: str, attempt: int) -> bool:
-        """Return True if a client has revoked an attempt, which can then never run."""
-        return is_revoked(self.claim(job_id, attempt))
+        """Return True if a client has revoked an attempt, or its array, which can then never run."""
+        claim = self.claim(job_id, attempt)
+        if claim is not None or self.has_intent(job_id, attempt):
+            return is_revoked(claim)
+        place = read_link(self.folder(job_id), attempt)
+        # the folder of the array may have been removed
+        return place is not None and self.arrays.is_over(place.array) and not self.has_run(job_id, attempt)
 
     def give_up(self, job_id: str, attempt: int, reason: str) -> None:
         """Record that the submission of a revoked attempt failed, and that its submitter knows."""
@@ -434,11 +448,13 @@ class Spool:
         Without the link, a process that reads the folder would take the previous attempt for the last one.
 
         Raises:
-            FileExistsError: another process made this attempt, or ended the job.
+            FileExistsError: another process made this attempt, or one in its place, or the job was ended or
+                cancelled.
         """
         is_new_link = adopt(self.folder(job_id), attempt, place)
-        is_ended = self.last_retried(job_id, attempt) is None and self._was_ended(job_id)
-        if is_ended or not is_new_link or self.has_intent(job_id, attempt):
+        # after the link, as in `reserve`
+        is_contested = not is_new_link or self.has_intent(job_id, attempt)
+        if is_contested or self._is_overtaken(job_id, attempt) or self._cancelled_retry(job_id, attempt):
             if is_new_link:
                 self.unlink_retry(job_id, attempt)
             raise FileExistsError(self.folder(job_id))
