@@ -77,7 +77,7 @@ sys.exit(0 if {it.status.state for it in jobs} == {jpsi.JobState.COMPLETED} else
 """
 
 # Submits an array of jobs that fail once, and is killed before or after a call of a function, the n-th that
-# follows.
+# follows. If there is one more argument, another client has cancelled the second job at that moment.
 AGAIN = """
 import importlib, os, signal, sys
 from datetime import timedelta
@@ -87,7 +87,7 @@ import jpsi_engine.batch
 from jpsi_engine.scheduler import retry_loop
 
 retry_loop._GATHER_SECONDS = 0.2
-module, path, when, left, work, proofs, command = *sys.argv[1:4], int(sys.argv[4]), *sys.argv[5:]
+module, path, when, left, work, proofs, command = *sys.argv[1:4], int(sys.argv[4]), *sys.argv[5:8]
 short, long, grace = (timedelta(seconds=it) for it in (0.1, 0.3, 0.5))
 config = BatchConfig(work_directory=work, shortest_interval=short, longest_interval=long, grace=grace)
 executor = jpsi.JobExecutor("toy", config=config)
@@ -103,14 +103,19 @@ for name in names:
     owner = getattr(owner, name)
 original = getattr(owner, last)
 
+def end():
+    if len(sys.argv) > 8:
+        executor._engine._spool.cancel_retry(jobs[1].id, 1)
+    os.kill(os.getpid(), signal.SIGKILL)
+
 def killed(*args, **kwargs):
     global left
     left -= 1
     if left == 0 and when == "before":
-        os.kill(os.getpid(), signal.SIGKILL)
+        end()
     found = original(*args, **kwargs)
     if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
+        end()
     return found
 
 is_static = isinstance(vars(owner)[last], staticmethod)
@@ -307,6 +312,31 @@ def test_a_client_killed_while_it_submits_again_leaves_jobs_that_end_as_if_it_li
         assert set(states(found)) == {JobState.COMPLETED}
         assert runs_of(proofs) == [2, 2, 2]
         assert [it.status.state for it in stored_jobs(batch).values()] == [JobState.COMPLETED] * 3
+        assert executor.recover() == []
+
+
+@pytest.mark.parametrize(
+    ("module", "path", "when", "call"), STEPS[4::3], ids=[" ".join(map(str, it[1:])) for it in STEPS[4::3]]
+)
+def test_an_element_that_was_cancelled_while_its_attempt_was_made_ends_though_both_clients_are_killed(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, module: str, path: str, when: str, call: int
+) -> None:
+    proofs = tmp_path / "proofs"
+    proofs.mkdir()
+    command = f'case $1 in */1) test ! -e "$1" || {{ echo ran >>"$1"; exec sleep 100; }} ;; esac; {WAITING}'
+    words = [module, path, when, str(call), str(batch.work_directory), f"{proofs}/", command, "cancelled"]
+    client = subprocess.run([sys.executable, "-c", AGAIN, *words], check=False, timeout=PATIENCE)
+    assert client.returncode == -signal.SIGKILL
+
+    with JobExecutor("toy", config=batch) as executor:
+        found = {job.spec.arguments[3][-1]: job for job in executor.recover()}  # type: ignore[union-attr, index]
+
+        assert states([found["1"]]) == [JobState.CANCELED]
+        assert set(states(list(found.values()))) <= {JobState.COMPLETED, JobState.CANCELED}
+        first, second, third = runs_of(proofs)
+        assert (first, second <= 2, third) == (2, True, 2)
+        ends = sorted(it.status.state.value for it in stored_jobs(batch).values())
+        assert ends == ["CANCELED", "COMPLETED", "COMPLETED"]
         assert executor.recover() == []
 
 

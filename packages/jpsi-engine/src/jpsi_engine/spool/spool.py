@@ -37,6 +37,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -61,7 +62,7 @@ from jpsi_engine.spool.roots import RETRY_LAYOUT, Root
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.stage_out_files import STAGE_OUT_FILE, StageOutFiles
 from jpsi_engine.spool.status_values import encode_status
-from jpsi_engine.verdict import CANCEL, Marker, name_with_memory, never_ran_status, parse, scan
+from jpsi_engine.verdict import CANCEL, Marker, Stop, name_with_memory, never_ran_status, parse, scan
 
 #: The file name that says that another machine has submitted a job or an array.
 FOUND = "found"
@@ -483,6 +484,20 @@ class Spool:
         If the file is damaged, the record says only when the file was made.
         """
         return read_stop(f"{self.root}/{stop_file(job_id, attempt)}")
+
+    def find_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
+        """Return the request to end an attempt, as `read_stop`, or what follows from an earlier request.
+
+        The job may have been cancelled while this attempt was being made, by a client that did not know of
+        it. If the attempt has not ended, that request becomes one for this attempt, and is recorded as such.
+        """
+        content = self.read_stop(job_id, attempt)
+        if content is not None or attempt == 1 or self._cancelled_retry(job_id, attempt) is None:
+            return content
+        markers = [*self.new_markers({job_id}), *self.consumed(job_id)]
+        if any(it.kind == "exit" and it.attempt == attempt for it in markers):
+            return None
+        return self.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)).content)
 
     def read_final(self, job_id: str, attempt: int) -> dict[str, Any] | None:
         """Return the status that `finish` wrote for an attempt; None if there is none or it is damaged."""
