@@ -12,14 +12,16 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
+import psutil
 import pytest
 
 from fake_processes import FakeProcesses
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec
 from jpsi.plugin.engine import serialization
+from jpsi_engine.local.starter import Starter, StarterLostError
 from jpsi_pilot.client import process_name
 from jpsi_pilot.config import PilotConfig
 from jpsi_pilot.node.node_log import NodeLog, read_node_log
@@ -27,6 +29,7 @@ from jpsi_pilot.node.runs import NoDeviceError, Runs
 from jpsi_pilot.node.sessions import end_marked, session_members
 from jpsi_pilot.protocol.values import End, Task
 from jpsi_testing.conformance.base import Sign
+from jpsi_testing.waiting import eventually
 from pilot_support import is_alive
 
 PATIENCE = 30.0
@@ -322,6 +325,50 @@ def test_a_run_whose_begin_cannot_be_recorded_is_not_started(
     assert not (pid.exists() and pid.read_text() and is_alive(int(pid.read_text())))
 
 
+def test_a_run_that_is_stopped_while_it_is_started_is_ended(
+    monkeypatch: pytest.MonkeyPatch, runs: Runs, task: MakeTask
+) -> None:
+    """A file system that does not answer may delay the start for long; nothing else waits for that."""
+    record = NodeLog.record_begun
+
+    def stop_and_record(log: NodeLog, native_id: str, restarts: int, pid: int) -> None:
+        runs.stop(native_id)
+        record(log, native_id, restarts, pid)
+
+    monkeypatch.setattr(NodeLog, "record_begun", stop_and_record)
+
+    assert runs.run(task("sleep 1000")) == End(code=143, why="cancel")
+
+
+def test_a_run_whose_program_may_have_been_started_is_ended_and_lost(
+    monkeypatch: pytest.MonkeyPatch, runs: Runs, log: NodeLog, tmp_path: Path
+) -> None:
+    config = PilotConfig(work_directory=tmp_path / "work")
+    with JobExecutor.get_instance("pilot", config=config) as executor:
+        spec = JobSpec("/bin/sleep", ["1000"], directory=Path("/"), attributes=MINUTE)
+        it = _task(_write_job(executor, spec))
+    ask = Starter._ask
+
+    def ask_in_vain(*arguments: Any) -> NoReturn:
+        ask(*arguments)
+        raise StarterLostError
+
+    monkeypatch.setattr(Starter, "_ask", ask_in_vain)
+
+    end = runs.run(it)
+
+    assert (end.code, end.why) == (None, "lost")
+    assert read_node_log(log.path).ends["a-1", 0].why == "lost"
+    assert not read_node_log(log.path).sessions
+    marks = {"JPSI_PILOT_JOB=a-1", f"JPSI_PILOT_LOG={log.path}"}
+    assert not [it for it in psutil.process_iter(["environ"]) if marks <= _variables(it)]
+    runs.drain()
+
+
+def _variables(process: psutil.Process) -> set[str]:
+    return {f"{name}={it}" for name, it in (process.info["environ"] or {}).items()}
+
+
 def test_a_run_whose_end_cannot_be_recorded_still_reports_it(
     task: MakeTask, monkeypatch: pytest.MonkeyPatch, runs: Runs
 ) -> None:
@@ -363,6 +410,8 @@ def test_a_run_whose_stop_fails_is_ended_at_its_time_limit(
 ) -> None:
     sign = Sign(tmp_path / "sign")
     end = start_run(runs, task(f"echo >{sign.path}; sleep 1000", seconds=1), sign)
+    # the thread that has started it may not have noted so
+    assert eventually(lambda: runs._runs["a-1"].is_started)
     with monkeypatch.context() as patch:
         patch.setattr("jpsi_pilot.node.runs.threading.Thread.start", raise_no_thread)
         with pytest.raises(RuntimeError):

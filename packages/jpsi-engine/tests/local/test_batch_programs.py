@@ -393,9 +393,7 @@ def test_the_markers_of_a_program_that_was_asked_to_end_say_so(
     running, writer = start_waiting(node, tmp_path, script)
 
     running.request_end()
-    if number:
-        os.kill(running.pid, number)
-    os.write(writer, b"\n")
+    os.kill(running.pid, number) if number else os.write(writer, b"\n")
     assert running.wait(PATIENCE)
     os.close(writer)
 

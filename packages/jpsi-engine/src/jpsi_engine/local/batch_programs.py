@@ -96,8 +96,7 @@ class RunningProgram:
     def request_end(self) -> None:
         """Have the markers of its end say that it was asked to end, whatever it makes of the signal."""
         self._is_ending = True
-        with contextlib.suppress(StarterLostError):
-            self._started.request_end()
+        self._started.request_end()
 
     def on_program_end(self, token: object, end: ProgramEnd) -> None:  # noqa: ARG002  as the sink of several has it
         """See `EndSink`."""

@@ -57,7 +57,8 @@ class Starter:
 
     Args:
         requests: the socket of the requests and their answers.
-        ends: the socket for the ends of jobs of which no answer tells.
+        ends: the socket for the ends of jobs of which no answer tells, and for the numbers of those that the
+            client is about to end.
         children: becomes readable when a child has ended.
         ends_jobs: True if the jobs are to end with the client.
     """
@@ -130,11 +131,7 @@ class Starter:
         answer, lock = None, _descriptor(found)
         # whatever is wrong with one request, the jobs of the others need this process
         with contextlib.suppress(Exception):
-            number, *request = marshal.loads(data)  # noqa: S302  from the client
-            if request:
-                answer = self._start(lock, number, *request)
-            else:
-                self._ending.add(number)
+            answer = self._start(lock, *marshal.loads(data))  # noqa: S302  from the client
         if lock is not None:
             os.close(lock)
         untold, self._untold = self._untold[:_MOST_ENDS], self._untold[_MOST_ENDS:]
@@ -254,6 +251,7 @@ class Starter:
             # killed here: nothing but the loss of the client is the reason
             os.waitpid(found.si_pid, 0)
             return
+        self._read_announcements()
         is_ending = self._is_signalled or number in self._ending or os.path.lexists(stop)
         self._ending.discard(number)
         is_marked = is_ending or (is_signal and status in _MARKED)
@@ -270,6 +268,12 @@ class Starter:
                 os.rename(_exit_marker(mark, code, used), _exit_marker(mark, code, used_too))  # noqa: PTH104  bytes
                 used = used_too
         self._untold.append((number, status if is_signal else status << 8, when, is_marked, used.decode()))
+
+    def _read_announcements(self) -> None:
+        """Read which jobs the client is about to end; it says so before it sends the signal."""
+        with contextlib.suppress(OSError, ValueError):
+            while number := self._ends.recv(MAX_BYTES):
+                self._ending.add(int(number))
 
     def _note(self, mark: bytes, code: int, used: bytes, *, is_marked: bool) -> int:
         """Leave the markers of an end; return the time of that with the exit code, or 0 if it has none."""

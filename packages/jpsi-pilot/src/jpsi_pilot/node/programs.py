@@ -6,6 +6,7 @@ and ends: no end is lost with the worker. Only the worker imports this, as it ne
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 
 from jpsi_engine import ProgramLostError, RunningProgram, Starter, find_batch_program
@@ -20,12 +21,13 @@ _READY_SECONDS = 10.0
 
 
 class Programs:
-    """The programs of one node; the caller of the method holds a lock."""
+    """The programs of one node; any thread may call the method."""
 
     def __init__(self, log: NodeLog) -> None:
         self._log = log
         self._capabilities = capabilities()
         self._starter: Starter | None = None
+        self._lock = threading.Lock()
 
     def start(
         self, task: Task, variables: Mapping[str, str], inherited: Mapping[bytes, bytes]
@@ -46,14 +48,20 @@ class Programs:
         program = find_batch_program(task.script, self._capabilities, variables, inherited, task.umask)
         if program is None:
             return None
-        if self._starter is None:
-            self._starter = Starter(None, ready_seconds=_READY_SECONDS, ends_jobs=True)
-            if (pid := self._starter.pid) is not None:
-                self._log.record_starter(pid)
-        if self._starter.is_gone:
+        starter = self._get_starter()
+        if starter.is_gone:
             return None
         try:
-            return program.start(self._starter)
+            return program.start(starter)
         except ProgramLostError as e:
             end_marked({JOB_VARIABLE: task.native_id, LOG_VARIABLE: str(self._log.path)})
             raise RunLostError(str(e)) from e
+
+    def _get_starter(self) -> Starter:
+        with self._lock:
+            if self._starter is None:
+                starter = Starter(None, ready_seconds=_READY_SECONDS, ends_jobs=True)
+                if (pid := starter.pid) is not None:
+                    self._log.record_starter(pid)
+                self._starter = starter
+            return self._starter

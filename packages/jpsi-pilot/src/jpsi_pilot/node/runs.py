@@ -43,14 +43,29 @@ class _Run:
     """A run that has not ended."""
 
     task: Task
-    #: Its script, or the program of a job that needs no shell.
-    process: subprocess.Popen[bytes] | RunningProgram
     #: The positions of its GPUs.
     devices: Sequence[int]
+    #: Its script, or the program of a job that needs no shell; None until it is started.
+    _process: subprocess.Popen[bytes] | RunningProgram | None = None
     #: The reason why it is being ended; empty while it is not.
     why: str = ""
     #: The thread that ends it.
     end_thread: threading.Thread | None = None
+
+    @property
+    def is_started(self) -> bool:
+        """True once it has a process."""
+        return self._process is not None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | RunningProgram:
+        """The process of a run that is started."""
+        assert self._process is not None  # noqa: S101  see is_started
+        return self._process
+
+    @process.setter
+    def process(self, process: subprocess.Popen[bytes] | RunningProgram) -> None:
+        self._process = process
 
     @property
     def has_runner(self) -> bool:
@@ -63,12 +78,6 @@ class _Run:
         if isinstance(self.process, subprocess.Popen):
             return self.process.returncode is not None
         return self.process.has_ended
-
-    def kill(self) -> None:
-        """Kill it, and wait for its end."""
-        _request_end(self.process)
-        end_session(self.process.pid, 0)
-        self.process.wait()
 
 
 class Runs:
@@ -95,10 +104,6 @@ class Runs:
             started = self._begin(task)
         except (OSError, ValueError, NoDeviceError) as e:
             return End(code=None, why="unable", message=f"the job could not be started on its node: {e}")
-        except RunLostError as e:
-            end = End(code=None, why="lost", message=str(e))
-            self._log.record_ended(task.native_id, task.restarts, end)
-            return end
         if isinstance(started, End):
             return started
         try:
@@ -106,7 +111,7 @@ class Runs:
         except Exception as e:
             # out of threads, or of memory: no process may run that no thread watches
             log.exception("the node could not monitor job %s, and killed it", task.native_id)
-            started.kill()
+            _kill(started.process)
             end = End(code=None, why="lost", message=f"the node could not monitor the job: {e}")
         self._log.record_ended(task.native_id, task.restarts, end)
         self._forget(started)
@@ -114,6 +119,11 @@ class Runs:
 
     def _wait_for_end(self, run: _Run) -> End:
         """Wait for the end of a run, and end the processes that it leaves behind."""
+        with self._lock:
+            why = run.why
+        if why:
+            # it was asked to end while it was started
+            self._end(run, why, PILOT_DELAY if why == "pilot" else run.task.kill_delay)
         if not wait_for_exit(run.process, run.task.seconds):
             self._end(run, "timeout", run.task.kill_delay)
         run.process.wait()
@@ -211,31 +221,41 @@ class Runs:
                 self._cancelled_before_begin.discard(task.native_id)
                 return End(code=None, why="cancel")
             devices = self._devices.reserve(task.gpus or 0)
-            try:
-                run = self._runs[task.native_id] = self._start(task, devices)
-            except (OSError, ValueError, RunLostError):
-                self._devices.release(devices)
-                raise
-            return run
+            run = self._runs[task.native_id] = _Run(task, devices)
+        # without the lock: a file system that does not answer delays no other run
+        try:
+            process = self._start(run)
+        except RunLostError as e:
+            end = End(code=None, why="lost", message=str(e))
+            self._log.record_ended(task.native_id, task.restarts, end)
+            self._forget(run)
+            return end
+        except BaseException:
+            self._forget(run)
+            raise
+        with self._lock:
+            run.process = process
+        return run
 
-    def _start(self, task: Task, devices: Sequence[int]) -> _Run:
+    def _start(self, run: _Run) -> subprocess.Popen[bytes] | RunningProgram:
         """Start the session of a run, and record it in the log; end it again if the log cannot be written."""
-        device_variables = {} if task.gpus is None else self._devices.variables(devices)
+        task = run.task
+        device_variables = {} if task.gpus is None else self._devices.variables(run.devices)
         variables = {**task.variables, **device_variables, LOG_VARIABLE: str(self._log.path)}
         inherited = read_environment(self._folder / task.environment)
         self._log.record_beginning(task.native_id, task.restarts)
         program = self._programs.start(task, variables, inherited)
         own = {os.fsencode(name): os.fsencode(it) for name, it in variables.items()}
-        run = _Run(task, program or _start_script(task, {**inherited, **own}), devices)
+        process = program or _start_script(task, {**inherited, **own})
         try:
-            self._log.record_begun(task.native_id, task.restarts, run.process.pid)
+            self._log.record_begun(task.native_id, task.restarts, process.pid)
         except OSError:
             # the supervisor, which ends the runs of a lost worker, would not know of it
-            run.kill()
+            _kill(process)
             raise
         if program is not None:
             program.begin()
-        return run
+        return process
 
     def _forget(self, run: _Run) -> None:
         with self._lock:
@@ -247,7 +267,7 @@ class Runs:
         """End a run for this reason, unless it has another reason already."""
         with self._lock:
             run.why = run.why or why
-            if run.end_thread is not None or run.has_ended:
+            if not run.is_started or run.end_thread is not None or run.has_ended:
                 return
             _request_end(run.process)
             end_thread = threading.Thread(
@@ -271,6 +291,13 @@ def _start_script(task: Task, environment: Mapping[bytes, bytes]) -> subprocess.
         start_new_session=True,
         umask=task.umask,
     )
+
+
+def _kill(process: subprocess.Popen[bytes] | RunningProgram) -> None:
+    """Kill a run, and wait for its end."""
+    _request_end(process)
+    end_session(process.pid, 0)
+    process.wait()
 
 
 def _request_end(process: subprocess.Popen[bytes] | RunningProgram) -> None:

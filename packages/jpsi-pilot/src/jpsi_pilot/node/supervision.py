@@ -83,9 +83,13 @@ def _await_starter(pid: int) -> None:
     ended.
     """
     deadline = time.monotonic() + _STARTER_TIMEOUT
-    while session_members(pid) and time.monotonic() < deadline:
+    while session_members(pid):
+        if time.monotonic() > deadline:
+            # it waits for a file system; it leaves no marker any more
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            return
         time.sleep(_POLL_INTERVAL)
-    end_session(pid, 0)
 
 
 def _is_pid_reused(leader: str) -> bool:
