@@ -20,7 +20,7 @@ import attrs
 import pytest
 
 from conftest import SMALL, random_file, servers
-from jpsi import Job, JobExecutor, JobState, StageIn, StageOut, StagingMode, SubmitException
+from jpsi import Job, JobAttributes, JobExecutor, JobState, StageIn, StageOut, StagingMode, SubmitException
 from jpsi_slurm import SlurmConfig
 from jpsi_testing.conformance.base import Gate, Proof, shell
 from jpsi_testing.conformance.recovery import client
@@ -110,6 +110,24 @@ def _known(executor: JobExecutor, jobs: Sequence[Job]) -> list[Job]:
     unknown = [job.id for job in jobs if job.status.state is JobState.NEW]
     found = {job.id: job for job in executor.recall(unknown)}
     return [found.get(job.id, job) for job in jobs]
+
+
+@pytest.mark.parametrize("is_cut", [False, True], ids=["at once", "while the connection is cut"])
+def test_a_job_is_submitted_again_until_it_succeeds(
+    executor: JobExecutor, tmp_path: Path, is_cut: bool
+) -> None:
+    runs = tmp_path / "runs"
+    text = 'echo ran >>"$1"; test "$(wc -l <"$1")" -ge 3 || exit 75'
+    job = Job(shell(text, runs, attributes=JobAttributes(retry={75: 4})))
+    _submit(executor, job)
+    if is_cut:
+        assert eventually(runs.exists)
+        with cut():
+            time.sleep(2)
+
+    assert _end(job) == 0
+    assert job.status.metadata["attempt"] == 3
+    assert runs.read_text() == "ran\n" * 3
 
 
 def test_a_connection_lost_while_a_job_runs_loses_nothing(

@@ -68,6 +68,7 @@ from jpsi_engine.spool import (
     WORK_DIRECTORY,
     Intent,
     Spool,
+    final_file,
     folder_name,
     read_requeue_codes,
     start_pruning,
@@ -151,7 +152,11 @@ class BatchEngine(Engine):
         if spec.attributes.retry and at_a_time(spec) is not None:
             found.append("attributes.retry: such jobs are no array, of which only so many run at a time (%)")
         if spec.attributes.retry and not self._run_host.is_local:
-            found.append("attributes.retry: jpsi submits no jobs again whose files are on a remote host")
+            found += [
+                f"{name}: with attributes.retry, jpsi stages no files to or from a remote host"
+                for name in ("stage_in", "stage_out", "cleanup")
+                if getattr(spec, name)
+            ]
         return [*found, *warning_problems(spec, self._setup.config)]
 
     def choose_queue(
@@ -439,8 +444,11 @@ class BatchEngine(Engine):
     def _is_gone(self, intent: Intent) -> bool:
         """Return True if the batch system has nothing of an attempt that has ended; otherwise cancel it.
 
-        A batch system may requeue a job after it has called it ended, as one whose node failed.
+        A batch system may requeue a job after it has called it ended, as one whose node failed. Its runner
+        finds the end, which therefore has to be where it looks before the batch system is asked.
         """
+        if not self._run_host.share_files([final_file(intent.job_id, intent.attempt)]):
+            return False
         native_id = self._native_ids.for_intent(intent)
         if native_id is None or native_id.startswith(UNNAMED):
             return True

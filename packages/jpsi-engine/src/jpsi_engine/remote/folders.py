@@ -153,13 +153,15 @@ def _is_folder(name: str) -> bool:
 def render_writes(root: str, files: Mapping[str, str]) -> str:
     """Return shell text that writes files of one line if their folders exist.
 
-    The files are given by their names relative to the root. A file that exists is not changed.
+    It fails if one could not be written. The files are given by their names relative to the root. A file that
+    exists is not changed.
     """
-    lines = ["{", f"cd {word(root)} || exit", "umask 077"]
+    lines = ["{", f"cd {word(root)} || exit", "umask 077", "_jpsi_failed="]
     for name, text in files.items():
-        folder, prints = word(name.rpartition("/")[0]), line("printf", r"%s\n", text)
-        lines.append(f"[ ! -d {folder} ] || ( set -C; {prints} >{word(name)} ) 2>/dev/null")
-    return "\n".join([*lines, "}", ""])
+        folder, path, prints = word(name.rpartition("/")[0]), word(name), line("printf", r"%s\n", text)
+        writes = f"( set -C; {prints} >{path} ) 2>/dev/null"
+        lines.append(f"[ ! -d {folder} ] || {writes} || [ -e {path} ] || _jpsi_failed=1")
+    return "\n".join([*lines, '[ -z "$_jpsi_failed" ]', "}", ""])
 
 
 def render_removal(root: str, folders: Collection[str]) -> str:

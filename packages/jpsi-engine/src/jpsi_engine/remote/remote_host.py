@@ -6,6 +6,8 @@ machine's files. Each operation is shell text that the transport runs on the rem
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
 import os
 import re
@@ -42,7 +44,7 @@ from jpsi_engine.remote.stage_out import StageOutLoop
 from jpsi_engine.remote.staging_transfer import StagingTransfer
 from jpsi_engine.remote.submission import RemoteJobFolder, RemoteOutcome, RemoteSubmission
 from jpsi_engine.runner import LOGGED_PHASES, MAX_DETAIL_BYTES, launcher_log
-from jpsi_engine.spool import FOUND, REVOKED, Claim, JobAttempt, Layout, Spool
+from jpsi_engine.spool import DAMAGE, FOUND, REVOKED, Claim, JobAttempt, Layout, Spool
 from jpsi_engine.submission import RunHost, TakenError, UnsentError
 from jpsi_engine.transfer import open_job_files
 from jpsi_engine.verdict import Marker, parse_exit_phase
@@ -205,20 +207,26 @@ class RemoteHost(RunHost):
             return False
         return True
 
-    def share_files(self, names: Collection[str]) -> None:
-        """See `RunHost`. If it fails, the request itself fails as well, or only this machine knows of it."""
+    def share_files(self, names: Collection[str]) -> bool:
+        """See `RunHost`."""
+        why: object
         try:
             files = {name: _read(f"{self.spool.root}/{name}").strip() for name in names}
-            if files:
-                self._run(folders.render_writes(self.layout().root, files))
+            result = self._run(folders.render_writes(self.layout().root, files)) if files else None
+            if result is None or (result.returncode == 0 and not result.timed_out):
+                return True
+            why = result.complaint
         except (JpsiError, OSError) as e:
-            log.info("%s could not be copied to the remote host for other machines: %s", ", ".join(names), e)
+            why = e
+        log.info("%s could not be copied to the remote host: %s", ", ".join(names), why)
+        return False
 
     def import_other_jobs(self) -> None:
         """See `RunHost`.
 
         A submission that no runner has claimed yet is left to the machine that may be submitting it. A
-        revoked one is left out, as the machine that submitted it has reported the failure.
+        revoked one is left out, as the machine that submitted it has reported the failure. So is one with
+        `retry`: that machine alone decides whether an end is the last.
         """
         self._folders.remove_drafts()
         named = folders.parse_listing(self._run(folders.render_listing(self.layout().root)).stdout)
@@ -235,7 +243,7 @@ class RemoteHost(RunHost):
             claim = _last_claim(found)
             is_sent = claim or age is None or age > in_submission_seconds
             # A folder without texts was made just now. Adopted as it is, it would never be read again.
-            if found.texts and is_sent and claim != REVOKED:
+            if found.texts and is_sent and claim != REVOKED and not _may_be_retried(found):
                 self._folders.adopt(found, clocks)
 
     def _read_remote_folders(
@@ -356,6 +364,15 @@ def _last_claim(found: RemoteFolder) -> str:
     attempts = [int(it[1]) for it in map(_ATTEMPT.match, found.times) if it is not None]
     name = f"claim.{max(attempts)}" if attempts else "claim"
     return found.texts.get(name, "").strip()
+
+
+def _may_be_retried(found: RemoteFolder) -> bool:
+    """Return True if the intent in a folder has `retry`."""
+    for name, text in found.texts.items():
+        with contextlib.suppress(*DAMAGE):
+            if name.startswith("intent") and json.loads(text.splitlines()[0])["spec"]["attributes"]["retry"]:
+                return True
+    return False
 
 
 def _age(found: RemoteFolder, clock_ns: int | None) -> float | None:

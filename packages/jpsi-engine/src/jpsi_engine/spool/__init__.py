@@ -43,7 +43,8 @@ else:
             ".roots": "WORK_DIRECTORY folder_name target_name",
             ".shared_dependencies": "SHARED decode_request share_dependencies store_dependencies",
             ".spool": (
-                "DEFERRED_FILE FOUND GIVEN_UP_FILE RETRY_KEY Intent RetryCancelledError Spool stop_file"
+                "DEFERRED_FILE FOUND GIVEN_UP_FILE RETRY_KEY Intent RetryCancelledError Spool final_file "
+                "stop_file"
             ),
             ".status_values": "decode_status encode_status",
             ".work_directories": "SpoolFolder find_spools work_directory",

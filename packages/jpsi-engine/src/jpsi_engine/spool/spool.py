@@ -110,6 +110,11 @@ class Attempt(Protocol):
         """The number of the attempt."""
 
 
+def final_file(job_id: str, attempt: int) -> str:
+    """Return the path, relative to the root, of the record of the end of an attempt."""
+    return f"jobs/{job_id}/final.{attempt}.json"
+
+
 def stop_file(job_id: str, attempt: int) -> str:
     """Return the path, relative to the root, of the record of a request to end an attempt."""
     return f"jobs/{job_id}/stop.{attempt}.json"
@@ -459,14 +464,14 @@ class Spool:
 
     def read_final(self, job_id: str, attempt: int) -> dict[str, Any] | None:
         """Return the status that `finish` wrote for an attempt; None if there is none or it is damaged."""
-        return read_final(f"{self.folder(job_id)}/final.{attempt}.json")
+        return read_final(f"{self.root}/{final_file(job_id, attempt)}")
 
     def finish(self, job_id: str, attempt: int, content: dict[str, Any]) -> None:
         """Write a final status that does not follow from the exit marker alone.
 
         A status that was written before is replaced only if it is damaged.
         """
-        path, data = f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii")
+        path, data = f"{self.root}/{final_file(job_id, attempt)}", json.dumps(content).encode("ascii")
         if not host.write_once(path, data) and read_final(path) is None and not os.path.isdir(path):  # noqa: PTH112
             # the file that exists is damaged
             host.write(path, data)

@@ -33,7 +33,7 @@ class Control:
     #: Starts what observes the outcome.
     _start_threads: Callable[[], None]
     #: See `RunHost`.
-    _share_files: Callable[[Collection[str]], None]
+    _share_files: Callable[[Collection[str]], bool]
 
     def cancel(self, jobs: Sequence[JobView], unmet: str = "") -> dict[str, JpsiError]:
         """Cancel jobs; return, by job id, the errors of those that were not cancelled.

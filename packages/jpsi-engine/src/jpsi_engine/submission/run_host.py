@@ -129,8 +129,12 @@ class RunHost:
         """
         return True
 
-    def share_files(self, names: Collection[str]) -> None:
-        """Copy files to where other machines find them; names are relative to the root. Never raises."""
+    def share_files(self, names: Collection[str]) -> bool:  # noqa: ARG002  jobs see the spool itself
+        """Copy files to where jobs and other machines find them; never raises.
+
+        Returns True if all of them are there. Names are relative to the root.
+        """
+        return True
 
     def import_other_jobs(self) -> None:
         """Add to the spool the jobs of this target which other machines have submitted."""

@@ -1,0 +1,184 @@
+"""Jobs on a remote host are submitted again, once each, by the machine that submitted them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jpsi_engine.job_store
+from jpsi import InvalidJobException, Job, JobAttributes, JobExecutor, JobSpec, JobState, StageIn
+from jpsi_engine.spool.spool import Spool
+from jpsi_testing import RemoteTransport
+from jpsi_testing.fake import FakeScheduler
+from jpsi_testing.waiting import eventually
+from remote_jobs import PATIENCE, end, executor_of, mirror, remote_root
+
+# Notes that it ran; fails until it has run as often as its argument says.
+COMMAND = 'echo ran >>"$1"; test "$(wc -l <"$1")" -ge "$2" || exit 75'
+
+# Submits such a job, and waits for it; it is killed before its n-th access to its files, or its n-th process.
+CLIENT = """
+import os, signal, sys
+from datetime import timedelta
+import jpsi
+from jpsi.plugin import BatchConfig
+import jpsi_engine.job_store, jpsi_engine.batch, jpsi_engine.remote.remote_host
+
+url, state, proof, command, left = *sys.argv[1:5], int(sys.argv[5])
+FILES = {"open", "os.rename", "os.link", "os.remove", "os.mkdir"}
+STARTS = {"subprocess.Popen", "os.posix_spawn"}
+
+def audit(event, args):
+    global left
+    if event in STARTS or (event in FILES and str(args[0]).startswith(state)):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+short, long, grace = (timedelta(seconds=it) for it in (0.1, 0.3, 0.5))
+config = BatchConfig(shortest_interval=short, longest_interval=long, grace=grace)
+executor = jpsi.JobExecutor.get_instance("toy", url=url, config=config)
+sys.addaudithook(audit)
+attributes = jpsi.JobAttributes(retry={75: 4})
+job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", proof, "3"], attributes=attributes))
+executor.submit(job)
+job.wait()
+print(left)
+sys.exit(0 if job.status.state is jpsi.JobState.COMPLETED else 1)
+"""
+
+
+def failing_job(proof: Path, runs: int, **retry: object) -> Job:
+    """Return a job that fails with 75 until it has run so often."""
+    attributes = JobAttributes(retry={75: 4, **retry})
+    return Job(JobSpec("/bin/sh", ["-c", COMMAND, "sh", str(proof), str(runs)], attributes=attributes))
+
+
+def runs_of(proof: Path) -> int:
+    return len(proof.read_text().splitlines()) if proof.exists() else 0
+
+
+def test_a_job_is_submitted_again_until_it_succeeds(
+    executor: JobExecutor, remote_transport: RemoteTransport
+) -> None:
+    proof = remote_transport.home / "proof"
+    job = failing_job(proof, 3)
+    states = list[JobState]()
+    job.set_job_status_callback(lambda _, status: states.append(status.state))
+    executor.submit(job)
+
+    status = end(job)
+
+    assert (status.state, status.metadata["attempt"]) == (JobState.COMPLETED, 3)
+    assert runs_of(proof) == 3
+    assert states == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+    # the runners of these attempts would do nothing if the batch system started them again
+    folder = remote_root(remote_transport) / "jobs" / job.id
+    assert {it.name for it in folder.glob("final.*")} == {"final.1.json", "final.2.json"}
+
+
+def test_no_attempt_is_made_while_the_end_of_the_last_is_not_on_the_remote_host(
+    executor: JobExecutor, remote_transport: RemoteTransport, state_home: Path
+) -> None:
+    proof = remote_transport.home / "proof"
+    job = failing_job(proof, 2, delay=0.5)
+    executor.submit(job)
+    spool = Spool(mirror(state_home))
+    remote_transport.cut("final.1.json")
+    assert eventually(lambda: spool.pending_retry(job.id) is not None)
+    before = len(remote_transport.sent)
+
+    status = end(job)
+
+    assert status.state is JobState.COMPLETED
+    assert runs_of(proof) == 2
+    sent = [it for it in remote_transport.sent[before:] if "final.1.json" in it and "run.2" not in it]
+    assert len(sent) == 2
+
+
+@pytest.mark.parametrize("is_sent", [False, True], ids=["before", "after"])
+def test_a_connection_that_breaks_at_the_next_attempt_costs_no_attempt(
+    executor: JobExecutor, remote_transport: RemoteTransport, state_home: Path, is_sent: bool
+) -> None:
+    proof = remote_transport.home / "proof"
+    job = failing_job(proof, 2, delay=0.5)
+    executor.submit(job)
+    spool = Spool(mirror(state_home))
+    remote_transport.cut("run.2", after=is_sent)
+
+    status = end(job)
+
+    assert status.state is JobState.COMPLETED
+    assert runs_of(proof) == 2
+    assert spool.attempt_exists(job.id, 2)
+
+
+def test_a_job_is_cancelled_between_its_attempts(
+    executor: JobExecutor, remote_transport: RemoteTransport, state_home: Path
+) -> None:
+    proof = remote_transport.home / "proof"
+    job = failing_job(proof, 2, delay=3600)
+    executor.submit(job)
+    spool = Spool(mirror(state_home))
+    assert eventually(lambda: spool.pending_retry(job.id) is not None)
+    job.cancel()
+
+    assert end(job).state is JobState.CANCELED
+    assert runs_of(proof) == 1
+
+
+def test_another_machine_leaves_the_job_alone(
+    executor: JobExecutor,
+    remote_transport: RemoteTransport,
+    state_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proof = remote_transport.home / "proof"
+    job, other = failing_job(proof, 2, delay=3600), Job(JobSpec("/bin/sleep", ["100"]))
+    executor.submit(job)
+    executor.submit(other)
+    spool = Spool(mirror(state_home))
+    assert eventually(lambda: spool.pending_retry(job.id) is not None)
+    assert other.wait(PATIENCE, JobState.ACTIVE)
+
+    with monkeypatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
+        with executor_of(remote_transport) as fresh:
+            assert [it.id for it in fresh.recover()] == [other.id]
+    job.cancel()
+    other.cancel()
+    assert end(job).state is JobState.CANCELED
+
+
+def test_jobs_whose_files_are_staged_are_refused(executor: JobExecutor, tmp_path: Path) -> None:
+    source = tmp_path / "input"
+    source.touch()
+    spec = JobSpec("/bin/true", attributes=JobAttributes(retry={75: 1}))
+    spec.stage_in = [StageIn(str(source), Path("input"))]
+
+    with pytest.raises(InvalidJobException, match=r"stage_in: with attributes.retry"):
+        executor.submit(Job(spec))
+
+
+@pytest.mark.parametrize("step", [*range(4, 172, 24)])
+def test_a_client_killed_at_any_step_leaves_a_job_that_ends_as_if_it_lived(
+    remote_transport: RemoteTransport, scheduler: FakeScheduler, state_home: Path, step: int
+) -> None:
+    proof = remote_transport.home / "proof"
+    words = [remote_transport.url, str(state_home), str(proof), COMMAND, str(step)]
+    client = subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    assert client.returncode in {-signal.SIGKILL, 0}
+
+    with executor_of(remote_transport) as executor:
+        for job in executor.recover():
+            if job.status.state is JobState.NEW:
+                executor.submit(job)
+            assert end(job).state is JobState.COMPLETED
+        assert runs_of(proof) in {0, 3}
+        assert runs_of(proof) == 3 or not jpsi_engine.job_store.jobs()
+        assert executor.recover() == []
