@@ -235,7 +235,7 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> str:
     if "Format" in options:
         template, unknown = _template_of_fields(options["Format"], columns)
     else:
-        template, unknown = _template_of_letters(options.get("format", _DEFAULT_FORMAT))
+        template, unknown = template_of_letters(options.get("format", _DEFAULT_FORMAT), _LETTERS)
     refuse_if({f"Invalid job format specification: {', '.join(unknown)}": unknown}, 1, "squeue: error: {}\n")
     heading = {name: _HEADINGS.get(name, name.upper()) for name in columns}
     rows = [{name: column(line) for name, column in columns.items()} for line in lines]
@@ -267,10 +267,10 @@ def is_selected(job: FakeJob, options: Mapping[str, str]) -> bool:
     return all(fact in options[name].split(",") for name, fact in facts.items() if options.get(name))
 
 
-def _template_of_letters(form: str) -> tuple[str, list[str]]:
-    """Return the template of a line in the form of `--format`, and the unknown letters."""
-    unknown = {field["letter"] for field in _LETTER.finditer(form)} - _LETTERS.keys()
-    template = _LETTER.sub(lambda field: _cell(_LETTERS.get(field["letter"], ""), field), _escape(form))
+def template_of_letters(form: str, names: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return the template of a line in the form of `--format`, and the letters that are no columns' names."""
+    unknown = {field["letter"] for field in _LETTER.finditer(form)} - names.keys()
+    template = _LETTER.sub(lambda field: _cell(names.get(field["letter"], ""), field), _escape(form))
     return template, sorted(unknown)
 
 
