@@ -18,7 +18,14 @@ if TYPE_CHECKING:
         open_private,
     )
     from jpsi_engine.job_fields import JOB_ATTRIBUTES, JOB_FIELDS, job_field_problems
-    from jpsi_engine.local import LocalEngine
+    from jpsi_engine.local import (
+        BatchProgram,
+        LocalEngine,
+        ProgramLostError,
+        RunningProgram,
+        Starter,
+        find_batch_program,
+    )
     from jpsi_engine.queue_limits import (
         QUEUE_REASON,
         Excess,
@@ -41,7 +48,7 @@ else:
                 "open_private"
             ),
             ".job_fields": "JOB_ATTRIBUTES JOB_FIELDS job_field_problems",
-            ".local": "LocalEngine",
+            ".local": ("BatchProgram LocalEngine ProgramLostError RunningProgram Starter find_batch_program"),
             ".queue_limits": (
                 "QUEUE_REASON Excess describe_never excess_over_queues find_excess reopen_queue"
             ),
@@ -53,13 +60,18 @@ __all__ = [
     "JOB_FIELDS",
     "QUEUE_REASON",
     "BatchEngine",
+    "BatchProgram",
     "Excess",
     "LocalEngine",
+    "ProgramLostError",
+    "RunningProgram",
+    "Starter",
     "array_specs",
     "check_private_directory",
     "check_way",
     "describe_never",
     "excess_over_queues",
+    "find_batch_program",
     "find_excess",
     "is_on_network",
     "job_field_problems",

@@ -447,7 +447,9 @@ class BatchEngine(Engine):
         A batch system may requeue a job after it has called it ended, as one whose node failed. Its runner
         finds the end, which therefore has to be where it looks before the batch system is asked.
         """
-        if not self._run_host.share_files([final_file(it.job_id, it.attempt) for it in intents]):
+        if not self._run_host.share_files(
+            [final_file(it.job_id, it.attempt) for it in intents], make_folders=True
+        ):
             return ()
         jobs = []
         for it in intents:

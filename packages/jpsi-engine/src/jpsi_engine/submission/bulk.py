@@ -123,7 +123,7 @@ class BulkSubmission:
             except JpsiError as e:
                 report({submission.job_id: e})
             else:
-                is_alone = self._pipeline.is_alone(submission.spec) or kinds[key] is None
+                is_alone = self._pipeline.needs_transfer(submission.spec) or kinds[key] is None
                 shell = tuple(self._pipeline.shell(submission.spec))
                 keys.append(submission.job_id if is_alone else (kinds[key], shell))
                 valid.append(submission)

@@ -209,12 +209,6 @@ class SubmissionPipeline:
         """Return True if the client transfers files for a job; it submits such a job by itself."""
         return self._run_host.remote_staging is not None and has_staging(spec)
 
-    def is_alone(self, spec: JobSpec) -> bool:
-        """Return True if a job is submitted by itself, even if others look the same to the batch system."""
-        # other machines adopt arrays from the remote host, but no jobs that may be submitted again
-        is_own = bool(spec.attributes.retry) and not self._run_host.is_local
-        return is_own or self.needs_transfer(spec)
-
     @contextlib.contextmanager
     def _staged_in(self, submission: Submission, locks: Mapping[JobIntent, int]) -> Iterator[None]:
         """Copy the input files of a job to the remote host; remove them if the job is not submitted."""
