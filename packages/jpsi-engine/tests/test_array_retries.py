@@ -517,12 +517,18 @@ def test_an_element_that_waits_for_its_next_attempt_is_cancelled_alone(
 
 @pytest.mark.parametrize("is_recalled", [True, False])
 def test_another_client_cancels_an_array_between_its_attempts(
-    toys: JobExecutor, batch: BatchConfig, tmp_path: Path, is_recalled: bool
+    toys: JobExecutor,
+    batch: BatchConfig,
+    tmp_path: Path,
+    is_recalled: bool,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     jobs = waiting_jobs(toys, batch, tmp_path)
     with JobExecutor("toy", config=batch) as other:
         found = other.recall([job.id for job in jobs]) if is_recalled else other.recover()
         assert {job.status.state for job in found} == {JobState.ACTIVE}
+        assert {job.id: job.native_id for job in found} == {job.id: job.native_id for job in jobs}
+        assert not caplog.records
         other.cancel_many(found)
 
         assert states(found) == [JobState.CANCELED] * 3
