@@ -119,7 +119,8 @@ def processes(folder: Path, module: str) -> list[psutil.Process]:
         # a process may have ended meanwhile
         with contextlib.suppress(psutil.NoSuchProcess):
             # python -c PROGRAM FOLDER MODULE ...
-            if it.cmdline()[4:5] == [module]:
+            # a child that has not executed its own program yet has the same command line
+            if it.cmdline()[4:5] == [module] and it.ppid() not in {parent.pid for parent in found}:
                 found.append(it)
     return found
 

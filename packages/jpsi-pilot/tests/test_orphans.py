@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +61,29 @@ def test_processes_of_a_session_whose_leader_is_gone_are_ended(
     end_orphans(log.path)
 
     assert not is_alive(child)
+
+
+def test_a_run_whose_worker_was_killed_before_it_recorded_the_session_is_ended(
+    log: NodeLog, tmp_path: Path
+) -> None:
+    marks = {"JPSI_PILOT_JOB": "a-1", "JPSI_PILOT_LOG": str(log.path)}
+    environments = [
+        marks,
+        {**marks, "JPSI_PILOT_JOB": "a-2"},
+        {**marks, "JPSI_PILOT_LOG": f"{tmp_path}/other"},
+    ]
+    with contextlib.ExitStack() as stack:
+        processes = []
+        for it in environments:
+            process = stack.enter_context(subprocess.Popen(["sleep", "1000"], env={**os.environ, **it}))
+            stack.callback(process.kill)
+            processes.append(process)
+        log.record_beginning("a-1", 0)
+
+        end_orphans(log.path)
+
+        assert processes[0].wait(60) < 0
+        assert [it.poll() for it in processes[1:]] == [None, None]
 
 
 def test_a_process_with_the_reused_pid_of_a_run_is_not_killed(

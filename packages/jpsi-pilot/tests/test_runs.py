@@ -6,23 +6,34 @@ import errno
 import functools
 import json
 import os
+import re
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
+from typing import Any, NoReturn
 
+import attrs
+import psutil
 import pytest
 
 from fake_processes import FakeProcesses
+from jpsi import Job, JobAttributes, JobExecutor, JobSpec
+from jpsi.plugin.engine import serialization
+from jpsi_engine.local.starter import Starter, StarterLostError
 from jpsi_pilot.client import process_name
+from jpsi_pilot.config import PilotConfig
 from jpsi_pilot.node.node_log import NodeLog, read_node_log
 from jpsi_pilot.node.runs import NoDeviceError, Runs
 from jpsi_pilot.node.sessions import end_marked, session_members
 from jpsi_pilot.protocol.values import End, Task
 from jpsi_testing.conformance.base import Sign
+from jpsi_testing.waiting import eventually
 from pilot_support import is_alive
 
 PATIENCE = 30.0
+MINUTE = JobAttributes(duration=timedelta(minutes=1))
 
 
 @pytest.fixture
@@ -36,10 +47,42 @@ def runs(tmp_path: Path, log: NodeLog) -> Runs:
     return Runs(tmp_path, log)
 
 
-def task(
+#: Returns a task that is a shell command, as `_task` makes it.
+MakeTask = Callable[..., Task]
+
+
+@pytest.fixture(params=["script", "program"])
+def task(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeTask]:
+    """Return a function that makes tasks whose scripts a shell runs, or whose programs the node starts."""
+    if request.param == "script":
+        yield _task
+        return
+    config = PilotConfig(work_directory=tmp_path / "work", gpus_per_node=8)
+    with JobExecutor.get_instance("pilot", config=config) as executor:
+
+        def make(script: str, native_id: str = "a-1", **fields: Any) -> Task:
+            spec = JobSpec("/bin/sh", ["-c", script], directory=Path("/"), attributes=MINUTE)
+            return _task(_write_job(executor, spec), native_id, **fields)
+
+        yield make
+
+
+def _write_job(executor: JobExecutor, spec: JobSpec) -> str:
+    """Write the files of a job as a submission would, and return its script."""
+    job = Job(spec)
+    preview = executor.preview(job)
+    content = {"id": job.id, "attempt": 1, "directory": "/", "spec": serialization.encode(spec)}
+    preview.path.parent.mkdir(parents=True)
+    (preview.path.parents[2] / "events").mkdir(exist_ok=True)
+    preview.path.write_text(preview.run)
+    preview.path.with_name("intent.1.json").write_text(f"{json.dumps(content)}\n")
+    assert preview.script is not None
+    return preview.script
+
+
+def _task(
     script: str, native_id: str = "a-1", seconds: int = 60, delay: float = 0.2, gpus: int | None = None
 ) -> Task:
-    """Return a task that is a shell command."""
     return Task(
         native_id=native_id,
         restarts=0,
@@ -51,6 +94,12 @@ def task(
         kill_delay=delay,
         gpus=gpus,
     )
+
+
+def markers(folder: Path) -> set[str]:
+    """Return the markers of jobs, without their ids and the CPU time that they used."""
+    events = folder / "work" / "pilot" / "events"
+    return {re.sub(r"-\d+", "", it.name.partition(".1.")[2]) for it in events.iterdir()}
 
 
 def start_run(runs: Runs, it: Task, sign: Sign) -> Callable[[], End]:
@@ -68,12 +117,16 @@ def start_run(runs: Runs, it: Task, sign: Sign) -> Callable[[], End]:
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137)])
-def test_a_run_has_the_exit_code_of_its_script(runs: Runs, log: NodeLog, script: str, code: int) -> None:
+def test_a_run_has_the_exit_code_of_its_script(
+    task: MakeTask, runs: Runs, log: NodeLog, script: str, code: int
+) -> None:
     assert runs.run(task(script)) == End(code=code)
     assert read_node_log(log.path).ends == {("a-1", 0): End(code=code)}
 
 
-def test_a_run_has_only_the_environment_and_umask_of_its_submission(runs: Runs, tmp_path: Path) -> None:
+def test_a_run_has_only_the_environment_and_umask_of_its_submission(
+    task: MakeTask, runs: Runs, tmp_path: Path
+) -> None:
     runs.run(task(f"env >{tmp_path}/out; umask >>{tmp_path}/out"))
 
     content = (tmp_path / "out").read_bytes().splitlines()
@@ -83,18 +136,18 @@ def test_a_run_has_only_the_environment_and_umask_of_its_submission(runs: Runs, 
     assert content[-1] == b"0027"
 
 
-def test_processes_that_a_run_leaves_behind_are_ended(runs: Runs, tmp_path: Path) -> None:
+def test_processes_that_a_run_leaves_behind_are_ended(task: MakeTask, runs: Runs, tmp_path: Path) -> None:
     runs.run(task(f"sleep 1000 & echo $! >{tmp_path}/pid"))
 
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
-def test_a_run_is_ended_at_its_time_limit(runs: Runs) -> None:
+def test_a_run_is_ended_at_its_time_limit(task: MakeTask, runs: Runs) -> None:
     assert runs.run(task("sleep 1000", seconds=1)) == End(code=143, why="timeout")
 
 
 @pytest.mark.parametrize("trap", ["", "trap '' TERM;", "trap 'exit 0' TERM;"])
-def test_stop_ends_all_processes_of_a_run(runs: Runs, tmp_path: Path, trap: str) -> None:
+def test_stop_ends_all_processes_of_a_run(task: MakeTask, runs: Runs, tmp_path: Path, trap: str) -> None:
     sign = Sign(tmp_path / "sign")
     script = f"{trap} echo $$ >{tmp_path}/pid; sleep 1000 & echo >{sign.path}; while :; do sleep 0.05; done"
     end = start_run(runs, task(script), sign)
@@ -105,14 +158,16 @@ def test_stop_ends_all_processes_of_a_run(runs: Runs, tmp_path: Path, trap: str)
     assert session_members(int((tmp_path / "pid").read_text())) == []
 
 
-def test_a_run_that_is_stopped_before_it_begins_never_begins(runs: Runs, tmp_path: Path) -> None:
+def test_a_run_that_is_stopped_before_it_begins_never_begins(
+    task: MakeTask, runs: Runs, tmp_path: Path
+) -> None:
     runs.stop("a-1")
 
     assert runs.run(task(f"touch {tmp_path}/ran")) == End(code=None, why="cancel")
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_run_that_ends_with_the_pilot_has_that_reason(runs: Runs, tmp_path: Path) -> None:
+def test_a_run_that_ends_with_the_pilot_has_that_reason(task: MakeTask, runs: Runs, tmp_path: Path) -> None:
     sign = Sign(tmp_path / "sign")
     end = start_run(runs, task(f"echo >{sign.path}; sleep 1000"), sign)
 
@@ -123,7 +178,7 @@ def test_a_run_that_ends_with_the_pilot_has_that_reason(runs: Runs, tmp_path: Pa
 
 
 def test_a_run_that_has_not_begun_when_a_node_has_ended_its_last_never_begins(
-    runs: Runs, tmp_path: Path
+    runs: Runs, task: MakeTask, tmp_path: Path
 ) -> None:
     """The node exits then, and the next agent has the job wait again."""
     runs.drain()
@@ -132,7 +187,9 @@ def test_a_run_that_has_not_begun_when_a_node_has_ended_its_last_never_begins(
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_run_that_is_signalled_before_its_worker_ends_with_the_pilot(runs: Runs, tmp_path: Path) -> None:
+def test_a_run_that_is_signalled_before_its_worker_ends_with_the_pilot(
+    task: MakeTask, runs: Runs, tmp_path: Path
+) -> None:
     sign = Sign(tmp_path / "sign")
     end = start_run(runs, task(f"echo >{sign.path}; kill -TERM $$"), sign)
 
@@ -142,7 +199,7 @@ def test_a_run_that_is_signalled_before_its_worker_ends_with_the_pilot(runs: Run
 
 
 def test_a_run_may_end_by_the_same_signal_without_the_pilot(
-    monkeypatch: pytest.MonkeyPatch, runs: Runs
+    task: MakeTask, monkeypatch: pytest.MonkeyPatch, runs: Runs
 ) -> None:
     monkeypatch.setattr("jpsi_pilot.node.runs._PILOT_END_TIMEOUT", 0.01)
 
@@ -178,7 +235,7 @@ def test_an_incomplete_line_is_skipped(log: NodeLog) -> None:
 
 
 def test_each_run_has_gpus_of_its_own_and_releases_them_at_its_end(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: NodeLog
+    task: MakeTask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: NodeLog
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
     (tmp_path / "environment").write_text(json.dumps({"CUDA_VISIBLE_DEVICES": "of the client"}))
@@ -205,7 +262,7 @@ def test_each_run_has_gpus_of_its_own_and_releases_them_at_its_end(
 
 
 def test_a_run_for_which_the_node_has_too_few_gpus_does_not_begin(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: NodeLog
+    task: MakeTask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: NodeLog
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     (tmp_path / "environment").write_text("{}")
@@ -218,7 +275,7 @@ def test_a_run_for_which_the_node_has_too_few_gpus_does_not_begin(
 
 
 def test_gpus_that_are_held_for_a_job_of_several_nodes_are_not_assigned_to_others(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: NodeLog
+    task: MakeTask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: NodeLog
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b")
     (tmp_path / "environment").write_text("{}")
@@ -255,7 +312,7 @@ def test_release_ends_the_processes_of_its_job_and_no_others(
 
 @pytest.mark.parametrize("line", ["record_beginning", "record_begun"])
 def test_a_run_whose_begin_cannot_be_recorded_is_not_started(
-    monkeypatch: pytest.MonkeyPatch, runs: Runs, tmp_path: Path, line: str
+    task: MakeTask, monkeypatch: pytest.MonkeyPatch, runs: Runs, tmp_path: Path, line: str
 ) -> None:
     monkeypatch.setattr(NodeLog, line, raise_disk_full)
 
@@ -268,8 +325,52 @@ def test_a_run_whose_begin_cannot_be_recorded_is_not_started(
     assert not (pid.exists() and pid.read_text() and is_alive(int(pid.read_text())))
 
 
+def test_a_run_that_is_stopped_while_it_is_started_is_ended(
+    monkeypatch: pytest.MonkeyPatch, runs: Runs, task: MakeTask
+) -> None:
+    """A file system that does not answer may delay the start for long; nothing else waits for that."""
+    record = NodeLog.record_begun
+
+    def stop_and_record(log: NodeLog, native_id: str, restarts: int, pid: int) -> None:
+        runs.stop(native_id)
+        record(log, native_id, restarts, pid)
+
+    monkeypatch.setattr(NodeLog, "record_begun", stop_and_record)
+
+    assert runs.run(task("sleep 1000")) == End(code=143, why="cancel")
+
+
+def test_a_run_whose_program_may_have_been_started_is_ended_and_lost(
+    monkeypatch: pytest.MonkeyPatch, runs: Runs, log: NodeLog, tmp_path: Path
+) -> None:
+    config = PilotConfig(work_directory=tmp_path / "work")
+    with JobExecutor.get_instance("pilot", config=config) as executor:
+        spec = JobSpec("/bin/sleep", ["1000"], directory=Path("/"), attributes=MINUTE)
+        it = _task(_write_job(executor, spec))
+    ask = Starter._ask
+
+    def ask_in_vain(*arguments: Any) -> NoReturn:
+        ask(*arguments)
+        raise StarterLostError
+
+    monkeypatch.setattr(Starter, "_ask", ask_in_vain)
+
+    end = runs.run(it)
+
+    assert (end.code, end.why) == (None, "lost")
+    assert read_node_log(log.path).ends["a-1", 0].why == "lost"
+    assert not read_node_log(log.path).sessions
+    marks = {"JPSI_PILOT_JOB=a-1", f"JPSI_PILOT_LOG={log.path}"}
+    assert not [it for it in psutil.process_iter(["environ"]) if marks <= _variables(it)]
+    runs.drain()
+
+
+def _variables(process: psutil.Process) -> set[str]:
+    return {f"{name}={it}" for name, it in (process.info["environ"] or {}).items()}
+
+
 def test_a_run_whose_end_cannot_be_recorded_still_reports_it(
-    monkeypatch: pytest.MonkeyPatch, runs: Runs
+    task: MakeTask, monkeypatch: pytest.MonkeyPatch, runs: Runs
 ) -> None:
     append = NodeLog._append
 
@@ -285,7 +386,7 @@ def test_a_run_whose_end_cannot_be_recorded_still_reports_it(
 
 
 def test_a_run_that_cannot_be_monitored_is_ended_and_lost(
-    monkeypatch: pytest.MonkeyPatch, runs: Runs, log: NodeLog
+    task: MakeTask, monkeypatch: pytest.MonkeyPatch, runs: Runs, log: NodeLog
 ) -> None:
     processes: list[int] = []
 
@@ -305,10 +406,12 @@ def test_a_run_that_cannot_be_monitored_is_ended_and_lost(
 
 
 def test_a_run_whose_stop_fails_is_ended_at_its_time_limit(
-    monkeypatch: pytest.MonkeyPatch, runs: Runs, tmp_path: Path
+    task: MakeTask, monkeypatch: pytest.MonkeyPatch, runs: Runs, tmp_path: Path
 ) -> None:
     sign = Sign(tmp_path / "sign")
     end = start_run(runs, task(f"echo >{sign.path}; sleep 1000", seconds=1), sign)
+    # the thread that has started it may not have noted so
+    assert eventually(lambda: runs._runs["a-1"].is_started)
     with monkeypatch.context() as patch:
         patch.setattr("jpsi_pilot.node.runs.threading.Thread.start", raise_no_thread)
         with pytest.raises(RuntimeError):
@@ -324,3 +427,74 @@ def raise_no_thread(*_: object) -> None:
 
 def raise_disk_full(*_: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("task", ["program"], indirect=True)
+def test_a_node_starts_a_program_without_a_shell(
+    runs: Runs, task: MakeTask, log: NodeLog, tmp_path: Path
+) -> None:
+    runs.run(task(f"ps -o ppid= -p $$ >{tmp_path}/parent"))
+
+    starter = read_node_log(log.path).starter
+    assert process_name(int((tmp_path / "parent").read_text())) == starter
+
+
+@pytest.mark.parametrize("task", ["program"], indirect=True)
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("exit 0", {"active", "exit.run.0"}),
+        ("exit 7", {"active", "exit.run.7"}),
+        ("kill -KILL $$", {"active", "exit.run.137"}),
+        ("kill -USR1 $$", {"active", "signalled", "exit.run.138"}),
+    ],
+)
+def test_a_program_leaves_the_markers_of_a_script(
+    runs: Runs, task: MakeTask, tmp_path: Path, script: str, expected: set[str]
+) -> None:
+    runs.run(task(script))
+
+    assert markers(tmp_path) == expected
+
+
+@pytest.mark.parametrize("task", ["program"], indirect=True)
+@pytest.mark.parametrize(("trap", "code"), [("", 143), ("trap 'exit 5' TERM;", 5), ("trap '' TERM;", 137)])
+def test_the_markers_of_a_program_that_is_ended_say_so(
+    runs: Runs, task: MakeTask, tmp_path: Path, trap: str, code: int
+) -> None:
+    sign = Sign(tmp_path / "sign")
+    end = start_run(runs, task(f"{trap} echo >{sign.path}; while :; do sleep 0.05; done"), sign)
+
+    runs.stop("a-1")
+
+    assert end() == End(code=code, why="cancel")
+    assert markers(tmp_path) == {"active", "signalled", f"exit.run.{code}"}
+
+
+@pytest.mark.parametrize("task", ["program"], indirect=True)
+def test_the_children_of_a_program_are_asked_to_end_before_they_are_killed(
+    runs: Runs, task: MakeTask, tmp_path: Path
+) -> None:
+    sign, asked = Sign(tmp_path / "sign"), tmp_path / "asked"
+    child = f"trap 'echo >{asked}; exit' TERM; echo >{sign.path}; while :; do sleep 0.05; done"
+    end = start_run(runs, task(f"trap : TERM; ({child}) & wait; wait", delay=60), sign)
+
+    runs.stop("a-1")
+
+    assert end().why == "cancel"
+    assert asked.exists()
+
+
+@pytest.mark.parametrize("task", ["program"], indirect=True)
+def test_a_job_that_is_started_again_has_a_shell(
+    runs: Runs, task: MakeTask, log: NodeLog, tmp_path: Path
+) -> None:
+    parents = tmp_path / "parents"
+    it = task(f"echo $PPID >>{parents}; [ $(wc -l <{parents}) -gt 1 ] || kill -KILL $$; exit 7")
+
+    assert [runs.run(attrs.evolve(it, restarts=count)).code for count in range(3)] == [137, 7, 7]
+
+    first, second = map(int, parents.read_text().split())
+    assert process_name(first) == read_node_log(log.path).starter
+    assert first != second, "and a run that has ended by itself is not repeated"
+    assert {"exit.run.137", "1.exit.run.7"} <= markers(tmp_path)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from jpsi_engine.batch import BatchEngine
     from jpsi_engine.host import *
     from jpsi_engine.job_fields import *
-    from jpsi_engine.local import LocalEngine
+    from jpsi_engine.local import *
     from jpsi_engine.queue_limits import *
 
 __all__ = [
@@ -19,13 +19,18 @@ __all__ = [
     "JOB_FIELDS",
     "QUEUE_REASON",
     "BatchEngine",
+    "BatchProgram",
     "Excess",
     "LocalEngine",
+    "ProgramLostError",
+    "RunningProgram",
+    "Starter",
     "array_specs",
     "check_private_directory",
     "check_way",
     "describe_never",
     "excess_over_queues",
+    "find_batch_program",
     "find_excess",
     "is_on_network",
     "job_field_problems",
@@ -39,5 +44,5 @@ __all__ = [
 if not TYPE_CHECKING:
     from jpsi.plugin.engine import door
 
-    _rooms = ["host", "job_fields", "queue_limits", "array_expansion", "local", "batch", "job_store"]
+    _rooms = ["host", "local", "job_fields", "queue_limits", "array_expansion", "batch", "job_store"]
     __getattr__, __dir__ = door(__name__, __all__, [f"{__name__}.{it}" for it in _rooms])

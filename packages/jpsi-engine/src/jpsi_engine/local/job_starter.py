@@ -2,7 +2,8 @@
 
 The engine runs this file as a program of its own, in a session of its own, with a socket for requests and
 their answers, and another for the ends of jobs; both keep the boundaries of messages. It imports the standard
-library alone, so that it starts fast. Once the client is gone, it ends with the last job.
+library alone, so that it starts fast. Once the client is gone, it ends with the last job; or it kills the
+jobs, if they are to end with the client, as on the node of a pilot.
 
 A request that it cannot carry out as it is gets no for an answer, and leaves nothing behind: the client then
 has a shell do it, which leaves the markers that say what is wrong.
@@ -25,6 +26,8 @@ REQUESTS_FD = 9
 _STDERR = 2
 #: The most bytes of a message.
 MAX_BYTES = 1 << 17
+#: The text of the first message: the jobs outlive the client, or end with it.
+OUTLIVES, ENDS = b"jobs outlive the client", b"jobs end with the client"
 #: The text of a claim before the number of this process.
 CLAIM = "starter."
 # While requests come, ends wait for the next answer for so long, so that the client wakes up once for both.
@@ -34,6 +37,8 @@ _LINGER_MILLISECONDS = 1
 _RETRY_MILLISECONDS = 100
 # The most ends in one message.
 _MOST_ENDS = 1000
+# The signals by which a batch system ends all processes of a pilot, in any order.
+_PILOT_END = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _EVERY_SIGNAL = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 # The signals of which a runner leaves a marker.
 _MARKED = frozenset(
@@ -52,25 +57,38 @@ class Starter:
 
     Args:
         requests: the socket of the requests and their answers.
-        ends: the socket for the ends of jobs of which no answer tells.
+        ends: the socket for the ends of jobs of which no answer tells, and for the numbers of those that the
+            client is about to end.
         children: becomes readable when a child has ended.
+        ends_jobs: True if the jobs are to end with the client.
     """
 
-    def __init__(self, requests: socket.socket, ends: socket.socket, children: int) -> None:
+    def __init__(
+        self, requests: socket.socket, ends: socket.socket, children: int, *, ends_jobs: bool
+    ) -> None:
         self._requests = requests
         self._ends = ends
         self._children = children
+        self._ends_jobs = ends_jobs
         self._environment: dict[bytes, bytes] = {}
         self._directory = b""
         self._umask = -1
         # by pid: the number of the request, the beginning of the markers' paths, and the path of a stop
         self._jobs: dict[int, tuple[int, bytes, bytes]] = {}
+        # the numbers of those that the client is about to end
+        self._ending: set[int] = set()
         self._untold: list[tuple[int, int, int, bool, str]] = []
         self._last_request = 0.0
         self._poll = select.poll()
         self._poll.register(requests, select.POLLIN)
         self._poll.register(children, select.POLLIN)
         self._has_client = True
+        # True once a batch system ends all processes of the pilot
+        self._is_signalled = False
+
+    def note_signal(self) -> None:
+        """Take all ends from now on for those of a pilot that is ended."""
+        self._is_signalled = True
 
     def run(self) -> None:
         """Serve the client until it is gone, and then wait for the jobs."""
@@ -104,6 +122,10 @@ class Starter:
         data, found, _, _ = self._requests.recvmsg(MAX_BYTES, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
         if not data:
             self._poll.unregister(self._requests)
+            if self._ends_jobs:
+                # what has ended before has ended by itself
+                self._collect()
+                self._kill_jobs()
             self._has_client = False
             return
         answer, lock = None, _descriptor(found)
@@ -119,13 +141,20 @@ class Starter:
             self._untold = untold + self._untold
         self._last_request = time.monotonic()
 
+    def _kill_jobs(self) -> None:
+        """Kill the programs that have not ended; until they are collected, the pids are theirs."""
+        for pid in self._jobs:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
     def _start(  # noqa: PLR0913, PLR0917  the parts of a request
         self,
         lock: int | None,
         number: int,
         folder: bytes,
         mark: bytes,
-        attempt: int,
+        stop: bytes,
+        claim: bytes,
         inherited: dict[bytes, bytes] | None,
         variables: dict[bytes, bytes | None],
         directory: bytes,
@@ -142,28 +171,30 @@ class Starter:
         """
         if inherited is not None:
             self._environment = inherited
-        if lock is None:
+        if claim and lock is None:
             return None
         merged = {**self._environment, **variables}
         environment = {name: value for name, value in merged.items() if value is not None}
         self._enter(directory, umask)
         if any(path is not None and _is_pipe(path) for path in paths):
             return None
-        claim = b"%s/claim.%d" % (folder, attempt)
-        _write_new(claim, b"%s%d\n" % (CLAIM.encode(), os.getpid()))
+        if claim:
+            _write_new(claim, b"%s%d\n" % (CLAIM.encode(), os.getpid()))
         try:
             pid, tick = self._spawn(folder, paths, program, words, environment)
         except BaseException:
-            for made in (*(folder + name for name, path in zip(_OWN, paths, strict=True) if not path), claim):
+            own = (folder + name for name, path in zip(_OWN, paths, strict=True) if not path)
+            for made in filter(None, (*own, claim)):
                 with contextlib.suppress(OSError):
                     os.unlink(made)  # noqa: PTH108  bytes
             raise
-        self._jobs[pid] = number, b"%s/%s" % (folder, mark), b"%s/stop.%d.json" % (folder, attempt)
+        self._jobs[pid] = number, mark, stop
         start = _start_time(pid, tick)
-        line = b"\n%d.%d.%s" % (pid, start, boot.encode())
-        # the answer says as much, and the job runs
-        with contextlib.suppress(OSError):
-            _append(lock, line)
+        if lock is not None:
+            line = b"\n%d.%d.%s" % (pid, start, boot.encode())
+            # the answer says as much, and the job runs
+            with contextlib.suppress(OSError):
+                _append(lock, line)
         return pid, start
 
     def _enter(self, directory: bytes, umask: int) -> None:
@@ -216,18 +247,33 @@ class Starter:
         """Leave the markers of a job that has ended, and collect its process."""
         number, mark, stop = job
         status, is_signal = found.si_status, found.si_code != os.CLD_EXITED
-        is_marked = (is_signal and status in _MARKED) or os.path.lexists(stop)
+        if self._ends_jobs and not self._has_client and is_signal and status == signal.SIGKILL:
+            # killed here: nothing but the loss of the client is the reason
+            os.waitpid(found.si_pid, 0)
+            return
+        self._read_announcements()
+        is_ending = self._is_signalled or number in self._ending or os.path.lexists(stop)
+        self._ending.discard(number)
+        is_marked = is_ending or (is_signal and status in _MARKED)
         code, used = _SIGNAL_BASE + status if is_signal else status, _cpu_ticks(found.si_pid)
         when = self._note(mark, code, used, is_marked=is_marked)
         # only now: once the process is gone, other clients take a missing marker for a lost one
         _, _, usage = os.wait4(found.si_pid, 0)
         # Linux counts this process for a part of it, until it has executed its program
-        if when and used and usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
+        is_known = usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        # nobody may rename markers in the directory of events, from which clients move them
+        if when and used and is_known and not self._ends_jobs:
             used_too = b"%s-%d" % (used, usage.ru_maxrss)
             with contextlib.suppress(OSError):
                 os.rename(_exit_marker(mark, code, used), _exit_marker(mark, code, used_too))  # noqa: PTH104  bytes
                 used = used_too
         self._untold.append((number, status if is_signal else status << 8, when, is_marked, used.decode()))
+
+    def _read_announcements(self) -> None:
+        """Read which jobs the client is about to end; it says so before it sends the signal."""
+        with contextlib.suppress(OSError, ValueError):
+            while number := self._ends.recv(MAX_BYTES):
+                self._ending.add(int(number))
 
     def _note(self, mark: bytes, code: int, used: bytes, *, is_marked: bool) -> int:
         """Leave the markers of an end; return the time of that with the exit code, or 0 if it has none."""
@@ -333,12 +379,16 @@ def main() -> None:
                 os.close(fd)
     os.set_inheritable(REQUESTS_FD, False)  # noqa: FBT003
     requests = socket.socket(fileno=REQUESTS_FD)
-    _, found, _, _ = requests.recvmsg(MAX_BYTES, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
+    kind, found, _, _ = requests.recvmsg(MAX_BYTES, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
     ends = socket.socket(fileno=_descriptor(found))
     ends.setblocking(False)  # noqa: FBT003
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    requests.send(b"+")
-    Starter(requests, ends, reader).run()
+    starter = Starter(requests, ends, reader, ends_jobs=kind == ENDS)
+    if kind == ENDS:
+        for number in _PILOT_END:
+            signal.signal(number, lambda *_: starter.note_signal())
+    requests.send(str(os.getpid()).encode())
+    starter.run()

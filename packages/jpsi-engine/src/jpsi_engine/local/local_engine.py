@@ -37,7 +37,7 @@ from jpsi_engine.local import exits
 from jpsi_engine.local.programs import program_of
 from jpsi_engine.local.slots import ArrayLimit, Slots, core_count
 from jpsi_engine.local.spawn import spawn, spawn_watchdog
-from jpsi_engine.local.starter import StartedProgram, StarterLostError, shared_starter
+from jpsi_engine.local.starter import ProgramFiles, StartedProgram, StarterLostError, shared_starter
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
 from jpsi_engine.runner import (
     ProcessFrame,
@@ -220,9 +220,11 @@ class LocalEngine(Engine):
         starter = shared_starter(state)
         if starter is None:
             return None
-        mark = f"{run.job_id}.{run.attempt}"
+        stop = f"{self._spool.root}/{spool.stop_file(run.job_id, run.attempt)}"
+        mark = f"{run.folder}/{run.job_id}.{run.attempt}"
         try:
-            return starter.start(program, run.folder, mark, run.attempt, lock)
+            files = ProgramFiles(run.folder, mark, stop, f"{run.folder}/claim.{run.attempt}")
+            return starter.start(program, files, lock)
         except StarterLostError:
             log.warning("job %s: the process that starts programs was lost", run.job_id)
             # it makes no claim any more, and a shell that found one would run nothing

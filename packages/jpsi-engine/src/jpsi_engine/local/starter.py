@@ -61,6 +61,25 @@ class ProgramEnd:
         return [it for fact in facts if (it := parse(f"{job_id}.{attempt}.{fact}", self.time_ns)) is not None]
 
 
+@attrs.frozen(slots=True)
+class ProgramFiles:
+    """The files of a program that are made while it is started, while it runs, and when it has ended."""
+
+    #: The directory of its output.
+    folder: str
+    #: The beginning of the paths of its markers.
+    mark: str
+    #: It is there if the end of the program was requested; empty if there is no such file.
+    stop: str = ""
+    #: The claim that is made before the program is started; empty if it is made already.
+    claim: str = ""
+
+    @property
+    def fields(self) -> tuple[bytes, ...]:
+        """The paths, in the order of a request."""
+        return tuple(map(os.fsencode, (self.folder, self.mark, self.stop, self.claim)))
+
+
 class EndSink(Protocol):
     """A receiver of the ends of programs; any thread calls its methods."""
 
@@ -86,6 +105,13 @@ class StartedProgram:
     _starter: Starter
     _number: int
 
+    def request_end(self) -> None:
+        """Have the markers of its end say that it was asked to end, whatever it makes of the signal.
+
+        It does not wait, and does nothing if the process that has started the program is gone.
+        """
+        self._starter.request_end(self._number)
+
     def follow(self, sink: EndSink, token: Any) -> None:  # noqa: ANN401  the sink's own
         """Call the sink once the program has ended; at once if it has ended already."""
         self._starter.follow(self._number, self.process, sink, token)
@@ -98,13 +124,22 @@ class Starter:
         OSError: it cannot be started.
     """
 
-    def __init__(self, state: object) -> None:
+    def __init__(self, state: object, *, ready_seconds: float | None = None, ends_jobs: bool = False) -> None:
+        """Start the process.
+
+        Args:
+            state: what programs inherit from this process.
+            ready_seconds: how long the first job waits for the process to be ready.
+            ends_jobs: True if programs that run are killed once this process is gone, or has closed this.
+        """
         #: What programs inherit from it, as that of this process was.
         self.state = state
+        self._ready_seconds = _READY_SECONDS if ready_seconds is None else ready_seconds
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._environment: Mapping[Any, Any] | None = None
         self._is_ready = self._is_gone = False
+        self._pid = 0
         self._early: dict[int, ProgramEnd] = {}
         self._followed: dict[int, tuple[ProcessId, EndSink, Any]] = {}
         # held from a request to its answer
@@ -112,7 +147,8 @@ class Starter:
         self._requests, requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._ends, ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            socket.send_fds(self._requests, [b"ends"], [ends.fileno()])
+            kind = job_starter.ENDS if ends_jobs else job_starter.OUTLIVES
+            socket.send_fds(self._requests, [kind], [ends.fileno()])
             # imported, so that it need not be compiled each time
             folder, name = os.path.split(job_starter.__file__)
             module = name.removesuffix(".py")
@@ -143,6 +179,12 @@ class Starter:
             self._requests.close()
 
     @property
+    def pid(self) -> int | None:
+        """The pid of the process, for which this waits; None if it does not serve."""
+        with self._turn:
+            return self._pid if self._check_ready() else None
+
+    @property
     def was_ready(self) -> bool:
         """True if it has ever served; if not, another one would not either."""
         return self._is_ready
@@ -153,58 +195,68 @@ class Starter:
         return self._is_gone
 
     def start(
-        self, program: Program, folder: str, mark: str, attempt: int, lock: int
+        self,
+        program: Program,
+        files: ProgramFiles,
+        lock: int | None = None,
+        inherited: Mapping[bytes, bytes] | None = None,
     ) -> StartedProgram | None:
         """Start a program; return None if it was not, and nothing is left of the try.
 
         Args:
             program: the program.
-            folder: the folder of the job.
-            mark: the beginning of the names of its markers.
-            attempt: the number of the attempt.
-            lock: the descriptor of the attempt's intent, which holds the lock on it.
+            files: its files.
+            lock: the descriptor of the attempt's intent, which holds the lock on it; None for a batch job.
+            inherited: the environment that the program inherits; None is that of this process.
 
         Raises:
             StarterLostError: it is not known.
         """
-        names, number = (os.fsencode(folder), os.fsencode(mark)), next(self._numbers)
+        number = next(self._numbers)
         with self._turn:
             if not self._check_ready():
                 return None
-            inherited: Any = child_environment()
-            # the bytes that os.environ holds inside, if it still does: saves decoding every one
-            inherited = getattr(inherited, "_data", None) or {
-                os.fsencode(it): os.fsencode(inherited[it]) for it in inherited
-            }
+            inherited = _own_environment() if inherited is None else inherited
             changed = None if inherited == self._environment else dict(inherited)
-            request = marshal.dumps((number, *names, attempt, changed, *program.fields, host.boot_id()))
+            request = marshal.dumps((number, *files.fields, changed, *program.fields, host.boot_id()))
             if len(request) > job_starter.MAX_BYTES:
                 return None
-            try:
-                socket.send_fds(self._requests, [request], [lock])
-                answer = self._requests.recv(job_starter.MAX_BYTES)
-            except OSError as e:
-                raise StarterLostError(*e.args) from e
-            except BaseException:
-                # the next job must not take the answer for its own
-                self._is_gone = True
-                raise
-            if not answer:
-                self._is_gone = True
-                raise StarterLostError
+            started, ends = self._ask(request, [] if lock is None else [lock])
             self._environment = self._environment if changed is None else changed
-            started, ends = marshal.loads(answer)  # noqa: S302  from a process of this one's
         self._report(ends)
         return None if started is None else StartedProgram(ProcessId(*started), self, number)
+
+    def request_end(self, number: int) -> None:
+        """See `StartedProgram.request_end`."""
+        # Sent before the signal, it is read before the end is noted. A process that is gone, or that has left
+        # hundreds of these unread, notes nothing.
+        with contextlib.suppress(OSError):
+            self._ends.send(str(number).encode())
+
+    def _ask(self, request: bytes, descriptors: list[int]) -> Any:  # noqa: ANN401  the request decides
+        try:
+            socket.send_fds(self._requests, [request], descriptors)
+            answer = self._requests.recv(job_starter.MAX_BYTES)
+        except OSError as e:
+            raise StarterLostError(*e.args) from e
+        except BaseException:
+            # the next job must not take the answer for its own
+            self._is_gone = True
+            raise
+        if not answer:
+            self._is_gone = True
+            raise StarterLostError
+        return marshal.loads(answer)  # noqa: S302  from a process of this one's
 
     def _check_ready(self) -> bool:
         if not self._is_ready and not self._is_gone:
             poll = select.poll()
             try:
                 poll.register(self._requests, select.POLLIN)
-                if not poll.poll(_READY_SECONDS * 1000):
+                if not poll.poll(self._ready_seconds * 1000):
                     return False
-                self._is_ready = bool(self._requests.recv(1))
+                self._pid = int(self._requests.recv(job_starter.MAX_BYTES) or 0)
+                self._is_ready = bool(self._pid)
             except (OSError, ValueError):
                 log.debug("the process that starts programs has not started", exc_info=True)
             self._is_gone = not self._is_ready
@@ -252,6 +304,14 @@ class Starter:
                     found.append((followed, end))
         for (_, sink, token), end in found:
             sink.on_program_end(token, end)
+
+
+def _own_environment() -> Mapping[bytes, bytes]:
+    inherited: Any = child_environment()
+    # the bytes that os.environ holds inside, if it still does: saves decoding every one
+    return getattr(inherited, "_data", None) or {
+        os.fsencode(it): os.fsencode(inherited[it]) for it in inherited
+    }
 
 
 _shared: Starter | None = None

@@ -158,18 +158,11 @@ class JobMonitor(Publisher):
         followed = [job for job in (self._followed() if jobs is None else jobs) if job.has_runner]
         if not followed:
             return
-        spool_ids = {job.spool_id for job in followed}
-
-        by_spool_id: dict[str, list[JobView]] = {}
-
-        def jobs_of(spool_id: str) -> Sequence[JobView]:
-            # usually none of many jobs has left anything, so this is filled only when it is needed
-            if not by_spool_id:
-                by_spool_id.update(_by_spool_id(followed))
-            return by_spool_id[spool_id]
+        jobs_of = _by_spool_id(followed)
+        spool_ids = jobs_of.keys()
 
         def enter(spool_id: str) -> None:
-            for job in jobs_of(spool_id):
+            for job in jobs_of[spool_id]:
                 self.make_folder(job)
 
         new = self._spool.collect(spool_ids, only_new=True, enter=enter)
@@ -180,7 +173,7 @@ class JobMonitor(Publisher):
             new[spool_id] = self._spool.consumed(spool_id)
         for spool_id, found in new.items():
             self._poll_interval.note_marker(now)
-            for job in jobs_of(spool_id):
+            for job in jobs_of[spool_id]:
                 self._take_markers_safely(job, job.own_markers(found), now)
 
     def _take_markers_safely(self, job: JobView, markers: list[Marker], now: float) -> None:
@@ -707,7 +700,12 @@ class JobMonitor(Publisher):
         return right
 
 
-def _by_spool_id(jobs: Iterable[JobView]) -> dict[str, list[JobView]]:
+def _by_spool_id(jobs: Collection[JobView]) -> Mapping[str, Sequence[JobView]]:
+    # made for each of many scans of many jobs: a list for each job would take most of the time
+    single = {job.spool_id: (job,) for job in jobs}
+    if len(single) == len(jobs):
+        return single
+    # jobs are attached to the files of others
     found: dict[str, list[JobView]] = {}
     for job in jobs:
         found.setdefault(job.spool_id, []).append(job)

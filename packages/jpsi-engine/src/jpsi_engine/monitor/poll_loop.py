@@ -30,6 +30,9 @@ _ANNOUNCED_SECONDS = 10.0
 _SCAN_SECONDS = 1.0
 _LONGEST_SCAN_SECONDS = 5.0
 _SCAN_GROWTH = 1.25
+# A scan takes the longer the more jobs are followed, however few of them have left markers. So those that
+# appear soon after a scan wait for so many times the CPU time that it took, but no longer than this.
+_REST, _LONGEST_REST_SECONDS = 3.0, 0.02
 # The longest pause of the polling thread, and the pause after an unexpected error.
 _IDLE_SECONDS = 5.0
 # The log message for an unexpected error in one round.
@@ -190,7 +193,7 @@ def _scan(loop: weakref.ref[PollLoop], wake_pipe: _WakePipe, events: str, is_ann
         if watch is not None:
             stack.callback(watch.close)
             poll.register(watch, select.POLLIN)
-        pause = _SCAN_SECONDS
+        pause, began = _SCAN_SECONDS, time.thread_time()
         appeared: set[str] = set()
         while (it := loop()) is not None and (is_expecting := it.scan(appeared)) is not None:
             it = None  # so that an abandoned executor goes away
@@ -199,7 +202,10 @@ def _scan(loop: weakref.ref[PollLoop], wake_pipe: _WakePipe, events: str, is_ann
             is_notified = watch is not None and is_announced and not watch.is_removed
             # The caller that follows a new job reads its markers at once, so that job needs no scan now.
             wake_pipe.is_needed = not is_notified
+            cost = time.thread_time() - began
             if poll.poll(1000 * (_ANNOUNCED_SECONDS if is_notified else pause)):
+                time.sleep(min(_REST * cost, _LONGEST_REST_SECONDS))
+                began = time.thread_time()
                 wake_pipe.drain()
                 if watch is not None:
                     appeared = watch.drain()

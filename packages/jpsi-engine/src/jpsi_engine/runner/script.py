@@ -7,10 +7,10 @@ the user's scripts do to the shell that sources them, the marker and the exit co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from jpsi.plugin import ShellLine, word
+from jpsi.plugin import ShellLine, line, word
 from jpsi_engine.runner import clean_environment, environment_setup, own_variables, staging, streams
 from jpsi_engine.runner.claim_and_markers import JOB_UMASK, PRIVATE_UMASK
 from jpsi_engine.runner.script_input import HOME, Run, home_path_word
@@ -50,6 +50,22 @@ def render_runner(run: Run) -> str:
     intent = f"intent.{run.attempt}.json"
     heading = f"# Attempt {run.attempt} of jpsi job {run.job_id}; {intent} beside it holds the request."
     return "\n".join(["#!/bin/sh", heading, *runner_lines(run)]) + "\n"
+
+
+def run_line(shell: Sequence[str], file: str, marker: str) -> ShellLine:
+    """Return the line by which a batch system runs the file of a script.
+
+    Args:
+        shell: the words that run it.
+        file: its path.
+        marker: the path of the marker that says that the shell is missing; empty if there is none.
+    """
+    # If the runner's script was lost, in a crash or a clean-up, the job must not end with success. A
+    # missing shell must not look like the job's own exit code 127.
+    is_there, can_run = line("test", "-s", file), line("test", "-x", shell[0])
+    note = f"true >{word(marker)}; " if marker else ""
+    runs = f"{{ {can_run} || {{ {note}exit {SETUP_CODE}; }}; }}"
+    return ShellLine(f"{is_there} && {runs} && {line('exec', *shell, file)}; exit {SETUP_CODE}")
 
 
 def runner_lines(run: Run) -> Iterator[str]:

@@ -26,15 +26,12 @@ from jpsi.plugin import (
     ShellLine,
     SubmitContext,
     SubmitException,
-    line,
-    word,
 )
 from jpsi_engine.host import is_transient
-from jpsi_engine.runner import job_shell
+from jpsi_engine.runner import job_shell, run_line
 from jpsi_engine.scheduler import Backend
 from jpsi_engine.spool import REVOKED, Claim, JobAttempt, is_revoked
 from jpsi_engine.submission.run_host import RunHost, TakenError, UnsentError
-from jpsi_engine.verdict import SETUP_CODE
 
 log = logging.getLogger(__name__)
 
@@ -206,15 +203,10 @@ class Handoff:
         return job_shell(spec, shell) if self._run_host.is_local else shell
 
     def _run_line(self, attempt: JobAttempt, spec: JobSpec) -> ShellLine:
-        # If the runner's script was lost, in a crash or a clean-up, the job must not end with success. A
-        # missing shell must not look like the job's own exit code 127.
-        shell, layout = self.shell(spec), self._run_host.layout()
-        marker = attempt.missing_shell_marker
-        run = layout.path(attempt.file("run"))
-        is_there, can_run = line("test", "-s", run), line("test", "-x", shell[0])
-        note = f"true >{word(layout.path(marker))}; " if marker else ""
-        runs = f"{{ {can_run} || {{ {note}exit {SETUP_CODE}; }}; }}"
-        return ShellLine(f"{is_there} && {runs} && {line('exec', *shell, run)}; exit {SETUP_CODE}")
+        layout, marker = self._run_host.layout(), attempt.missing_shell_marker
+        return run_line(
+            self.shell(spec), layout.path(attempt.file("run")), layout.path(marker) if marker else ""
+        )
 
     def _find_by_tags(self, attempts: Sequence[JobAttempt]) -> Mapping[str, str]:
         """Return, by tag, the native ids of attempts that the batch system shows.

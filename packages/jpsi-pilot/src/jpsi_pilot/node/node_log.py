@@ -53,6 +53,10 @@ class NodeLog:
         """Record the process that will start runs."""
         self._append(f"worker {process_name(pid)}")
 
+    def record_starter(self, pid: int) -> None:
+        """Record the process that starts programs for the worker."""
+        self._append(f"starter {process_name(pid)}")
+
     def record_begun(self, native_id: str, restarts: int, pid: int) -> None:
         """Record that a run has begun, with this process as the leader of its session."""
         self._append(f"begun {native_id} {restarts} {process_name(pid)}")
@@ -73,8 +77,12 @@ class NodeLog:
         self._append("over")
 
     def _append(self, line: str) -> None:
-        self.path.parent.mkdir(mode=0o700, exist_ok=True)
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        try:
+            fd = os.open(self.path, flags, 0o600)
+        except FileNotFoundError:
+            self.path.parent.mkdir(mode=0o700, exist_ok=True)
+            fd = os.open(self.path, flags, 0o600)
         try:
             os.write(fd, f"{line}\n".encode())
         finally:
@@ -89,11 +97,18 @@ class NodeLogContent:
     begun: set[tuple[str, int]] = attrs.field(factory=set)
     #: The process that starts them; empty if there was none yet.
     worker: str = ""
+    #: The process that starts programs for it; empty if there was none yet.
+    starter: str = ""
     #: The session leaders of the runs that have not ended.
     sessions: dict[tuple[str, int], str] = attrs.field(factory=dict)
     #: The ends of runs.
     ends: dict[tuple[str, int], End] = attrs.field(factory=dict)
     over: bool = False
+
+    @property
+    def unrecorded(self) -> list[str]:
+        """The jobs that may have begun without a record of it, as their worker was killed meanwhile."""
+        return [run[0] for run in self.begun if run not in self.sessions and run not in self.ends]
 
 
 def read_node_log(path: Path) -> NodeLogContent:
@@ -113,6 +128,8 @@ def read_node_log(path: Path) -> NodeLogContent:
                 content.begun.add((native_id, int(restarts)))
             case ["worker", worker]:
                 content.worker = worker
+            case ["starter", starter]:
+                content.starter = starter
             case ["begun", native_id, restarts, leader]:
                 content.sessions[native_id, int(restarts)] = leader
             case ["ended", native_id, restarts, code, *why]:

@@ -14,12 +14,16 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
-from ..protocol import ALLOCATION, JOB_VARIABLE, End, Task
+from ..protocol import ALLOCATION, JOB_VARIABLE, LOG_VARIABLE, End, Task
 from .node_log import NodeLog, requested_stops
-from .sessions import end_marked, end_session, has_members, wait_for_exit
+from .sessions import RunLostError, end_marked, end_session, has_members, wait_for_exit
+
+if TYPE_CHECKING:
+    from jpsi_engine import RunningProgram
 
 log = logging.getLogger(__name__)
 
@@ -39,19 +43,51 @@ class _Run:
     """A run that has not ended."""
 
     task: Task
-    process: subprocess.Popen[bytes]
     #: The positions of its GPUs.
     devices: Sequence[int]
+    #: Its script, or the program of a job that needs no shell; None until it is started.
+    _process: subprocess.Popen[bytes] | RunningProgram | None = None
     #: The reason why it is being ended; empty while it is not.
     why: str = ""
     #: The thread that ends it.
     end_thread: threading.Thread | None = None
+
+    @property
+    def is_started(self) -> bool:
+        """True once it has a process."""
+        return self._process is not None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | RunningProgram:
+        """The process of a run that is started."""
+        assert self._process is not None  # noqa: S101  see is_started
+        return self._process
+
+    @process.setter
+    def process(self, process: subprocess.Popen[bytes] | RunningProgram) -> None:
+        self._process = process
+
+    @property
+    def has_runner(self) -> bool:
+        """True if a shell leads its session."""
+        return isinstance(self.process, subprocess.Popen)
+
+    @property
+    def has_ended(self) -> bool:
+        """True if its end is known."""
+        if isinstance(self.process, subprocess.Popen):
+            return self.process.returncode is not None
+        return self.process.has_ended
 
 
 class Runs:
     """The runs of one node; any thread may call its methods."""
 
     def __init__(self, agent_folder: Path, log: NodeLog) -> None:
+        # it imports all of jpsi, of which the node supervisor needs nothing
+        from .programs import Programs  # noqa: PLC0415
+
+        self._programs = Programs(log)
         self._folder = agent_folder
         self._log = log
         self._lock = threading.Condition()
@@ -75,8 +111,7 @@ class Runs:
         except Exception as e:
             # out of threads, or of memory: no process may run that no thread watches
             log.exception("the node could not monitor job %s, and killed it", task.native_id)
-            end_session(started.process.pid, 0)
-            started.process.wait()
+            _kill(started.process)
             end = End(code=None, why="lost", message=f"the node could not monitor the job: {e}")
         self._log.record_ended(task.native_id, task.restarts, end)
         self._forget(started)
@@ -84,14 +119,23 @@ class Runs:
 
     def _wait_for_end(self, run: _Run) -> End:
         """Wait for the end of a run, and end the processes that it leaves behind."""
+        with self._lock:
+            why = run.why
+        if why:
+            # it was asked to end while it was started
+            self._end(run, why, PILOT_DELAY if why == "pilot" else run.task.kill_delay)
         if not wait_for_exit(run.process, run.task.seconds):
             self._end(run, "timeout", run.task.kill_delay)
-        code = run.process.wait()
+        run.process.wait()
+        code = run.process.returncode
+        if code is None:
+            msg = "the process that started its program was killed"
+            raise RunLostError(msg)
         if run.end_thread is not None:
             run.end_thread.join()
         elif has_members(run.process.pid):
             # processes that the job has left behind have no resources any more
-            end_session(run.process.pid, run.task.kill_delay)
+            end_session(run.process.pid, run.task.kill_delay, has_runner=run.has_runner)
         code = code if code >= 0 else _SIGNAL_BASE - code
         if code in _PILOT_END_CODES:
             with self._lock:
@@ -177,39 +221,40 @@ class Runs:
                 self._cancelled_before_begin.discard(task.native_id)
                 return End(code=None, why="cancel")
             devices = self._devices.reserve(task.gpus or 0)
-            try:
-                process = self._start(task, devices)
-            except (OSError, ValueError):
-                self._devices.release(devices)
-                raise
-            run = self._runs[task.native_id] = _Run(task, process, devices)
-            return run
+            run = self._runs[task.native_id] = _Run(task, devices)
+        # without the lock: a file system that does not answer delays no other run
+        try:
+            process = self._start(run)
+        except RunLostError as e:
+            end = End(code=None, why="lost", message=str(e))
+            self._log.record_ended(task.native_id, task.restarts, end)
+            self._forget(run)
+            return end
+        except BaseException:
+            self._forget(run)
+            raise
+        with self._lock:
+            run.process = process
+        return run
 
-    def _start(self, task: Task, devices: Sequence[int]) -> subprocess.Popen[bytes]:
+    def _start(self, run: _Run) -> subprocess.Popen[bytes] | RunningProgram:
         """Start the session of a run, and record it in the log; end it again if the log cannot be written."""
-        device_variables = {} if task.gpus is None else self._devices.variables(devices)
-        variables = {
-            os.fsencode(name): os.fsencode(it) for name, it in {**task.variables, **device_variables}.items()
-        }
-        environment = read_environment(self._folder / task.environment)
+        task = run.task
+        device_variables = {} if task.gpus is None else self._devices.variables(run.devices)
+        variables = {**task.variables, **device_variables, LOG_VARIABLE: str(self._log.path)}
+        inherited = read_environment(self._folder / task.environment)
         self._log.record_beginning(task.native_id, task.restarts)
-        process = subprocess.Popen(  # noqa: S603  the user's own script
-            ["/bin/sh", "-c", task.script],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env={**environment, **variables},
-            start_new_session=True,
-            umask=task.umask,
-        )
+        program = self._programs.start(task, variables, inherited)
+        own = {os.fsencode(name): os.fsencode(it) for name, it in variables.items()}
+        process = program or _start_script(task, {**inherited, **own})
         try:
             self._log.record_begun(task.native_id, task.restarts, process.pid)
         except OSError:
             # the supervisor, which ends the runs of a lost worker, would not know of it
-            end_session(process.pid, 0)
-            process.wait()
+            _kill(process)
             raise
+        if program is not None:
+            program.begin()
         return process
 
     def _forget(self, run: _Run) -> None:
@@ -222,13 +267,43 @@ class Runs:
         """End a run for this reason, unless it has another reason already."""
         with self._lock:
             run.why = run.why or why
-            if run.end_thread is not None or run.process.returncode is not None:
+            if not run.is_started or run.end_thread is not None or run.has_ended:
                 return
+            _request_end(run.process)
             end_thread = threading.Thread(
-                target=end_session, args=(run.process.pid, delay), name=f"end {run.task.native_id}"
+                target=end_session,
+                args=(run.process.pid, delay),
+                kwargs={"has_runner": run.has_runner},
+                name=f"end {run.task.native_id}",
             )
             end_thread.start()
             run.end_thread = end_thread
+
+
+def _start_script(task: Task, environment: Mapping[bytes, bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603  the user's own script
+        ["/bin/sh", "-c", task.script],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env=environment,
+        start_new_session=True,
+        umask=task.umask,
+    )
+
+
+def _kill(process: subprocess.Popen[bytes] | RunningProgram) -> None:
+    """Kill a run, and wait for its end."""
+    _request_end(process)
+    end_session(process.pid, 0)
+    process.wait()
+
+
+def _request_end(process: subprocess.Popen[bytes] | RunningProgram) -> None:
+    # a script gets the signal itself
+    if not isinstance(process, subprocess.Popen):
+        process.request_end()
 
 
 @functools.lru_cache(maxsize=32)

@@ -14,7 +14,10 @@ import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jpsi_engine import RunningProgram
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +27,10 @@ _KILL_TIMEOUT = 1.0
 
 # The longest timeout of poll(2), in milliseconds.
 _MAX_TIMEOUT = 2.0**31 - 1
+
+
+class RunLostError(Exception):
+    """A run has ended, or was killed, and its exit code is not known."""
 
 
 def session_members(session: int) -> list[tuple[int, int]]:
@@ -51,15 +58,15 @@ def has_members(session: int) -> bool:
     return True
 
 
-def end_session(session: int, delay: float) -> None:
+def end_session(session: int, delay: float, *, has_runner: bool = True) -> None:
     """End a session: send TERM, and KILL after the delay; return when it is empty.
 
-    The leader, which is jpsi's runner, gets the signal first, so that it knows of the signal before it sees a
-    child end. It passes the signal on to its children.
+    The leader gets the signal first. If it is jpsi's runner, it so knows of the signal before it sees a child
+    end, and passes the signal on to its children.
     """
     _send(session, signal.SIGTERM)
     for pid, parent in session_members(session):
-        if session not in {pid, parent}:
+        if pid != session and not (has_runner and parent == session):
             _send(pid, signal.SIGTERM)
     deadline = time.monotonic() + delay
     while remaining := session_members(session):
@@ -182,12 +189,14 @@ def _read_stat(pid: int) -> tuple[int, int, int] | None:
     return None if state in {b"Z", b"X"} else (pid, int(parent), int(session))
 
 
-def wait_for_exit(process: subprocess.Popen[bytes], seconds: float) -> bool:
+def wait_for_exit(process: subprocess.Popen[bytes] | RunningProgram, seconds: float) -> bool:
     """Return True as soon as a process has ended, or False after so many seconds.
 
     `Popen.wait` with a timeout polls ever more rarely instead: it notices an end late by up to half the time
     that the process has run.
     """
+    if not isinstance(process, subprocess.Popen):
+        return process.wait(seconds)
     try:
         pidfd = os.pidfd_open(process.pid)
     except (AttributeError, OSError):

@@ -13,13 +13,18 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from ..client import process_name
-from ..protocol import hostname_of
+from ..protocol import JOB_VARIABLE, LOG_VARIABLE, hostname_of
 from .node_log import NodeLog, read_node_log
-from .sessions import end_session
+from .sessions import end_marked, end_session, session_members
+
+# The time that the process that starts programs may take to end after its worker, and the interval at which
+# to look for that, in seconds.
+_STARTER_TIMEOUT, _POLL_INTERVAL = 3.0, 0.01
 
 # The package may be in a directory of the plugin path, which Python itself does not know.
 _RUN = (
@@ -61,10 +66,30 @@ def end_orphans(path: Path) -> None:
     if content.worker and process_name(_pid(content.worker)) == content.worker:
         with contextlib.suppress(ProcessLookupError):
             os.kill(_pid(content.worker), signal.SIGKILL)
+    if content.starter and not _is_pid_reused(content.starter):
+        _await_starter(_pid(content.starter))
     for leader in content.sessions.values():
         if not _is_pid_reused(leader):
             end_session(_pid(leader), 0)
+    for native_id in content.unrecorded:
+        end_marked({JOB_VARIABLE: native_id, LOG_VARIABLE: str(path)})
     NodeLog(path).record_over()
+
+
+def _await_starter(pid: int) -> None:
+    """Wait until the process that starts programs has left the markers of those that have ended, and is gone.
+
+    It leads a session in which it is alone. Once its worker is gone, it kills the programs that have not
+    ended.
+    """
+    deadline = time.monotonic() + _STARTER_TIMEOUT
+    while session_members(pid):
+        if time.monotonic() > deadline:
+            # it waits for a file system; it leaves no marker any more
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            return
+        time.sleep(_POLL_INTERVAL)
 
 
 def _is_pid_reused(leader: str) -> bool:

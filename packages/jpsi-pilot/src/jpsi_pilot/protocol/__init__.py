@@ -4,4 +4,14 @@ Authors of engines use `PilotEngine` and the types of its methods.
 """
 
 from .engine import EngineMaker, Equipment, NodeLost, PilotEngine, PilotNode, hostname_of, pilot_of
-from .values import ALLOCATION, JOB_VARIABLE, End, Need, Settings, Share, Task, write_private
+from .values import (
+    ALLOCATION,
+    JOB_VARIABLE,
+    LOG_VARIABLE,
+    End,
+    Need,
+    Settings,
+    Share,
+    Task,
+    write_private,
+)

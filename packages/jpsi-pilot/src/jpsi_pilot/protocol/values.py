@@ -16,6 +16,8 @@ from ..client import open_private
 
 #: The variable that holds a job's native id, in the job's environment.
 JOB_VARIABLE = "JPSI_PILOT_JOB"
+#: The variable that holds the path of the log of the node where the job runs, in the job's environment.
+LOG_VARIABLE = "JPSI_PILOT_LOG"
 #: The variable that holds the id of the Slurm job that a pilot runs in, if it runs in one.
 ALLOCATION = "SLURM_JOB_ID"
 
