@@ -175,16 +175,33 @@ def test_no_name_of_a_door_is_a_module_of_a_room_instead(door: str, expected: li
 
 
 def _lazy(room: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the places and names that a face hands to `lazy_attributes`, or names in `__all__` for `door`."""
+    """Yield the places and names that a face hands to `lazy_attributes`, or names in `__all__` for `door`.
+
+    A door that has one of its rooms for a name exports that room itself.
+    """
     text = modules()[room].read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[ast.Name("__all__")], value=names) if "import door" in text:
-                yield "", ast.literal_eval(names)
+                exported: list[str] = ast.literal_eval(names)
+                rooms = _constants(tree, "_rooms")
+                yield ".", [it for it in exported if it in rooms]
+                yield "", [it for it in exported if it not in rooms]
             case ast.Call(func=ast.Name("lazy_attributes"), args=[_, ast.Dict(keys=keys, values=values)]):
                 for key, value in zip(keys, values, strict=True):
                     if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
                         yield str(key.value), str(value.value).split()
+
+
+def _constants(tree: ast.Module, name: str) -> set[object]:
+    """Return the constants in what is assigned to a name."""
+    found = set[object]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+                found |= {it.value for it in ast.walk(value) if isinstance(it, ast.Constant)}
+    return found
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -29,10 +29,12 @@ def lazy_attributes(module: str, names: Mapping[str, str]) -> _Hooks:
 def door(module: str, names: Sequence[str], rooms: Sequence[str]) -> _Hooks:
     """Return the `__getattr__` and the `__dir__` of a module that exports names of rooms.
 
-    Each name is that of the first room that has it.
+    Each name is that of the first room that has it, or that of a room itself.
     """
 
     def find(name: str) -> Any:  # noqa: ANN401  as above
+        if f"{module}.{name}" in rooms:
+            return import_module(f"{module}.{name}")
         return next(getattr(room, name) for room in map(import_module, rooms) if hasattr(room, name))
 
     return _hooks(module, names, find)

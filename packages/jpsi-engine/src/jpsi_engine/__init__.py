@@ -9,51 +9,10 @@ if TYPE_CHECKING:
     from jpsi_engine import job_store
     from jpsi_engine.array_expansion import array_specs
     from jpsi_engine.batch import BatchEngine
-    from jpsi_engine.host import (
-        check_private_directory,
-        check_way,
-        is_on_network,
-        make_directory,
-        make_private_directory,
-        open_private,
-    )
-    from jpsi_engine.job_fields import JOB_ATTRIBUTES, JOB_FIELDS, job_field_problems
-    from jpsi_engine.local import (
-        BatchProgram,
-        LocalEngine,
-        ProgramLostError,
-        RunningProgram,
-        Starter,
-        find_batch_program,
-    )
-    from jpsi_engine.queue_limits import (
-        QUEUE_REASON,
-        Excess,
-        describe_never,
-        excess_over_queues,
-        find_excess,
-        reopen_queue,
-    )
-else:
-    from jpsi.plugin.engine import lazy_attributes
-
-    __getattr__, __dir__ = lazy_attributes(
-        __name__,
-        {
-            ".": "job_store",
-            ".array_expansion": "array_specs",
-            ".batch": "BatchEngine",
-            ".host": (
-                "check_private_directory check_way is_on_network make_directory make_private_directory "
-                "open_private"
-            ),
-            ".job_fields": "JOB_ATTRIBUTES JOB_FIELDS job_field_problems",
-            ".local": ("BatchProgram LocalEngine ProgramLostError RunningProgram Starter find_batch_program"),
-            ".queue_limits": (
-                "QUEUE_REASON Excess describe_never excess_over_queues find_excess reopen_queue"
-            ),
-        },
-    )
+    from jpsi_engine.host import *
+    from jpsi_engine.job_fields import *
+    from jpsi_engine.local import *
+    from jpsi_engine.queue_limits import *
 
 __all__ = [
     "JOB_ATTRIBUTES",
@@ -81,3 +40,9 @@ __all__ = [
     "open_private",
     "reopen_queue",
 ]
+
+if not TYPE_CHECKING:
+    from jpsi.plugin.engine import door
+
+    _rooms = ["host", "local", "job_fields", "queue_limits", "array_expansion", "batch", "job_store"]
+    __getattr__, __dir__ = door(__name__, __all__, [f"{__name__}.{it}" for it in _rooms])

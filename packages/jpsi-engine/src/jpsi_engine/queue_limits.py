@@ -16,7 +16,7 @@ import attrs
 import jpsi
 from jpsi.plugin import components
 
-T = TypeVar("T", bound=Hashable)
+_T = TypeVar("_T", bound=Hashable)
 
 # The reasons of batch systems, in the words of their plugins, for which a job never starts.
 _NEVER = re.compile(
@@ -355,8 +355,8 @@ _LIMITS = (
 
 
 def find_excess(
-    executor: jpsi.JobExecutor, specs: Iterable[tuple[T, jpsi.JobSpec | None]]
-) -> dict[Excess, list[T]]:
+    executor: jpsi.JobExecutor, specs: Iterable[tuple[_T, jpsi.JobSpec | None]]
+) -> dict[Excess, list[_T]]:
     """Return the requests of jobs with which no queue can ever start them; a failed query excludes nothing.
 
     Args:
@@ -373,7 +373,7 @@ def find_excess(
         queues = executor.system.queues()
     except jpsi.JpsiError:
         return {}
-    found: dict[Excess, list[T]] = {}
+    found: dict[Excess, list[_T]] = {}
     for word, spec in counted:
         for excess in excess_over_queues(spec, queues):
             found.setdefault(excess, []).append(word)

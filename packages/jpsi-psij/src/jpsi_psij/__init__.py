@@ -9,11 +9,22 @@ COMPLETED
 
 from typing import TYPE_CHECKING
 
-from jpsi.plugin.engine import lazy_attributes
-
 if TYPE_CHECKING:
-    from .interface import *
-    from .interface import __version__ as __version__
+    from . import executors, launchers
+    from .exceptions import *
+    from .job import *
+    from .job_attributes import *
+    from .job_executor import *
+    from .job_executor_config import *
+    from .job_info import *
+    from .job_launcher import *
+    from .job_spec import *
+    from .job_state import *
+    from .job_status import *
+    from .resource_spec import *
+    from .serialize import *
+    from .version import VERSION as VERSION
+    from .version import __version__ as __version__
 
 __all__ = [
     "VERSION",
@@ -41,13 +52,12 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
+    from jpsi.plugin.engine import door
+
+    # The modules that are names of the package, as psij-python imports them
+    _modules = ["version", "exceptions", "job_state", "job_status", "job_attributes", "job_spec", "staging"]
+    _modules += ["job", "job_executor", "serialize"]
+    _others = ["job_info", "job_executor_config", "resource_spec", "job_launcher"]
     # jpsi loads the launcher of this package without the rest
-    __getattr__, __dir__ = lazy_attributes(
-        __name__,
-        {
-            ".interface": " ".join(["__version__", *__all__]),
-            # as the modules of psij-python, which its package imports
-            ".": "exceptions job job_attributes job_executor job_spec job_state job_status serialize staging "
-            "version",
-        },
-    )
+    _rooms = [f"{__name__}.{it}" for it in (*_modules, *_others, "executors", "launchers")]
+    __getattr__, __dir__ = door(__name__, [*__all__, "__version__", *_modules], _rooms)

@@ -12,25 +12,6 @@ if TYPE_CHECKING:
     from jpsi_testing.recordings import *
     from jpsi_testing.strategies import *
     from jpsi_testing.transports import *
-else:
-    from jpsi.plugin.engine import lazy_attributes
-
-    __getattr__, __dir__ = lazy_attributes(
-        __name__,
-        {
-            "jpsi_testing.conformance": (
-                "ExecutorConformance LauncherConformance command_result executor_hooks"
-            ),
-            "jpsi_testing.plugin_directory": "PluginDirectory",
-            "jpsi_testing.recordings": "Recording read_recordings",
-            "jpsi_testing.strategies": (
-                "HOSTILE PYTHON_WORDS custom_names directories durations environment_names environments "
-                "heterogeneous_resources hostile_text job_attributes job_names json_values paths "
-                "resource_specs specs corrupted_documents"
-            ),
-            "jpsi_testing.transports": "RemoteTransport FakeTransport ReplayTransport",
-        },
-    )
 
 __all__ = [
     "HOSTILE",
@@ -60,3 +41,10 @@ __all__ = [
     "resource_specs",
     "specs",
 ]
+
+if not TYPE_CHECKING:
+    from jpsi.plugin.engine import door
+
+    # The last two need pytest or hypothesis.
+    _rooms = ["plugin_directory", "recordings", "transports", "strategies", "conformance"]
+    __getattr__, __dir__ = door(__name__, __all__, [f"{__name__}.{it}" for it in _rooms])

@@ -66,8 +66,6 @@ class _Draft:
     problems: list[str]
 
 
-#: Cached results, by the shape of jobs; valid as long as the site's facts stay the same.
-CheckCache = dict[str, _CheckResult]
 # A submission, and a function that makes others with the same launch.
 _Repeatable = tuple[Submission, Callable[..., Submission]]
 
@@ -76,12 +74,17 @@ _Repeatable = tuple[Submission, Callable[..., Submission]]
 class RequestCache:
     """The results of checks that jobs share: of those of one request, as things are now, or of all jobs."""
 
-    #: The engine's results; for all jobs, those that never change.
-    results: CheckCache = attrs.field(factory=CheckCache)
+    #: The engine's results, by the shape of jobs; for all jobs, those that never change.
+    results: dict[str, _CheckResult] = attrs.field(factory=dict)
     #: By the text of the specs' fields but the arguments, which tells 1 from True, and orders of keys.
     repeatable: dict[str, _Repeatable] = attrs.field(factory=dict)
     #: The queues, once they are known.
     queues: list[Queue] = attrs.field(factory=list)
+
+    def result(self, key: str | None, check: Callable[[], _CheckResult]) -> _CheckResult:
+        """Return the cached result for jobs of one shape, or compute it; without a shape it is not cached."""
+        found = check() if key is None or key not in self.results else self.results[key]
+        return found if key is None else self.results.setdefault(key, found)
 
 
 _FIXED = [field.name for field in attrs.fields(JobSpec) if field.name != "arguments"]
@@ -129,11 +132,14 @@ class Validation:
             raise InvalidJobException(f"job {job.id} has no spec")
         cache = RequestCache() if cache is None else cache
         fixed = repr(_get_fixed(job.spec)) if isinstance(job.spec, JobSpec) else ""  # type: ignore[redundant-expr]
-        if fixed in cache.repeatable and (it := _repeat(cache.repeatable[fixed], job, attempt)) is not None:
-            return it
+        if (again := _repeat(cache.repeatable.get(fixed), job, attempt)) is not None:
+            return again
         site = self._system.site()
         lasting = self._cache_of(site)
-        if (again := self._repeat_lasting(lasting, fixed, job, attempt)) is not None:
+        again = _repeat(lasting.repeatable.get(fixed), job, attempt)
+        # only what the engine checks changes with time
+        if again is not None and not self._engine.problems(again.spec):
+            again = attrs.evolve(again, like=None)
             cache.repeatable[fixed] = again, lasting.repeatable[fixed][1]
             return again
         found = problems(job.spec)
@@ -161,15 +167,6 @@ class Validation:
             for each in (cache,) if is_auto else (cache, lasting):
                 each.repeatable[fixed] = submission, make
         return submission
-
-    def _repeat_lasting(self, lasting: RequestCache, fixed: str, job: Job, attempt: int) -> Submission | None:
-        """Return the submission of a job that differs from an earlier one in its arguments at most."""
-        like = lasting.repeatable.get(fixed)
-        again = None if like is None else _repeat(like, job, attempt)
-        # only what the engine checks changes with time
-        if again is None or self._engine.problems(again.spec):
-            return None
-        return attrs.evolve(again, like=None)
 
     def _completed(self, spec: JobSpec, cache: RequestCache) -> _Draft:
         """Return a spec with its queue, absolute paths and native ids, and with its launcher."""
@@ -201,10 +198,10 @@ class Validation:
         if self._assembly.has_policy:
             found += self._objections(spec, site)
         key = None if found or encoded is None else serialization.shape(encoded)
-        result = _cached(lasting.results, key, lambda: self._ask(spec, site, is_valid=key is not None))
+        result = lasting.result(key, lambda: self._ask(spec, site, is_valid=key is not None))
         # staged files differ between jobs of one shape: one job may stage in what another lacks
         current_key = None if has_staging(spec) else key
-        current = _cached(cache.results, current_key, lambda: _CheckResult(self._engine.problems(spec)))
+        current = cache.result(current_key, lambda: _CheckResult(self._engine.problems(spec)))
         found += [*result.problems, *current.problems]
         if draft.launcher is not None:
             found += chain.from_iterable(draft.launcher.hooks.check_spec(spec=spec))
@@ -271,8 +268,10 @@ def _own_spec(spec: JobSpec) -> JobSpec:
     return spec
 
 
-def _repeat(repeatable: _Repeatable, job: Job, attempt: int) -> Submission | None:
+def _repeat(repeatable: _Repeatable | None, job: Job, attempt: int) -> Submission | None:
     """Return the submission of a job that differs in its arguments at most; None if they must be checked."""
+    if repeatable is None:
+        return None
     like, make = repeatable
     spec, plain, arguments = like.spec, like.plain or {}, job.spec and job.spec.arguments
     if arguments is not None and type(arguments) is not list:
@@ -305,15 +304,6 @@ def doubts(names: Iterable[str], known: frozenset[str], executor: str) -> Iterat
         else:
             meant = [f"{it}.{option}" for it in difflib.get_close_matches(system.lower(), known, n=1)]
         yield from (f"no plugin reads the custom attribute {name!r}; did you mean {it!r}?" for it in meant)
-
-
-def _cached(cache: CheckCache, key: str | None, check: Callable[[], _CheckResult]) -> _CheckResult:
-    """Return the cached result for the key, or compute it; without a key it is not cached."""
-    if key is None:
-        return check()
-    if key not in cache:
-        cache[key] = check()
-    return cache[key]
 
 
 def staged(spec: JobSpec, transport: Transport | None = None) -> tuple[JobSpec, list[str]]:

@@ -19,12 +19,3 @@ else:
             ".table": "format_table read_outcomes",
         },
     )
-
-__all__ = [
-    "ExecutorConformance",
-    "LauncherConformance",
-    "command_result",
-    "executor_hooks",
-    "format_table",
-    "read_outcomes",
-]

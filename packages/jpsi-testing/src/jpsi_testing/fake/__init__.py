@@ -5,39 +5,23 @@ commands on a fake scheduler. `on_path` puts these commands on PATH, so that any
 a cluster.
 """
 
-from jpsi_testing.fake.client import receive, send
-from jpsi_testing.fake.clock import FakeClock
-from jpsi_testing.fake.commands import (
-    NO_ANSWER,
-    CommandFunction,
-    FakeSystem,
-    answer,
-    call_command,
-    find_fake,
-    join_lines,
-    node_name,
-    refuse_if,
-)
-from jpsi_testing.fake.faults import Faults
-from jpsi_testing.fake.invocation import Call, CommandError, Invocation, Log
-from jpsi_testing.fake.job import FakeJob, FakeState, Outcome, limit, wait_for_jobs
-from jpsi_testing.fake.mpi import mpirun_commands
-from jpsi_testing.fake.options import Arguments, OptionTable, parse_dashed, parse_letters
-from jpsi_testing.fake.path import command_folder, on_path, write_commands
-from jpsi_testing.fake.scheduler import FakeScheduler
-from jpsi_testing.fake.server import read_stdin, result_fields
-from jpsi_testing.fake.spoken import (
-    SPEC,
-    Speaker,
-    SpokenQueue,
-    inherited_variables,
-    interpreter,
-    lost_attributes,
-    script_command,
-    with_command,
-)
-from jpsi_testing.fake.task_runner import run_tasks
-from jpsi_testing.fake.tasks import Task, TaskLaunch
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jpsi_testing.fake.client import *
+    from jpsi_testing.fake.clock import *
+    from jpsi_testing.fake.commands import *
+    from jpsi_testing.fake.faults import *
+    from jpsi_testing.fake.invocation import *
+    from jpsi_testing.fake.job import *
+    from jpsi_testing.fake.mpi import *
+    from jpsi_testing.fake.options import *
+    from jpsi_testing.fake.path import *
+    from jpsi_testing.fake.scheduler import *
+    from jpsi_testing.fake.server import *
+    from jpsi_testing.fake.spoken import *
+    from jpsi_testing.fake.task_runner import *
+    from jpsi_testing.fake.tasks import *
 
 __all__ = [
     "NO_ANSWER",
@@ -85,3 +69,10 @@ __all__ = [
     "with_command",
     "write_commands",
 ]
+
+if not TYPE_CHECKING:
+    from jpsi.plugin.engine import door
+
+    _below = ["clock", "invocation", "job", "commands", "faults", "options", "tasks", "spoken"]
+    _rooms = [*_below, "client", "server", "path", "task_runner", "mpi", "scheduler"]
+    __getattr__, __dir__ = door(__name__, __all__, [f"{__name__}.{it}" for it in _rooms])

@@ -13,9 +13,3 @@ else:
         __name__,
         {".remote": "RemoteTransport", ".fake_transport": "FakeTransport", ".replay": "ReplayTransport"},
     )
-
-__all__ = [
-    "FakeTransport",
-    "RemoteTransport",
-    "ReplayTransport",
-]

@@ -35,7 +35,7 @@ def attribute_option(field: str) -> Option:
     return Option(lambda it: getattr(it.spec.attributes, field), read, expresses=(field,))
 
 
-def count_option(field: str, write: Writer | None = None, *, is_read_last: bool = False) -> Option:
+def count_option(field: str, write: Writer | None = None) -> Option:
     """Return the option whose value is a number, that of the field of this name in the resources.
 
     jpsi writes the field's value unless `write` returns another setting; 0 leaves the option out.
@@ -44,7 +44,7 @@ def count_option(field: str, write: Writer | None = None, *, is_read_last: bool 
     def read(draft: Draft, value: str) -> None:
         setattr(draft.resources, field, read_count(value))
 
-    return Option(write or (lambda it: getattr(it.resources, field) or None), read, is_read_last=is_read_last)
+    return Option(write or (lambda it: getattr(it.resources, field) or None), read)
 
 
 def duration_option(unit: timedelta, parse: Callable[[str], timedelta]) -> Option:

@@ -1,1 +1,0 @@
-from jpsi_psij.interface import *
