@@ -302,7 +302,7 @@ def test_a_mistake_submits_nothing(run: Run, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "commands"), [("--array=0-3", "jpsi submit has"), ("-a", "jpsi submit and jpsi ls have")]
+    ("option", "commands"), [("--array=0-3", "jpsi submit has"), ("-a", "jpsi submit has")]
 )
 @pytest.mark.parametrize("command", ["run", "script"])
 def test_commands_for_one_job_say_which_takes_arrays(

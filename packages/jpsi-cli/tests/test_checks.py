@@ -99,6 +99,13 @@ _TABLE: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("commands", {"programs": _SILENT}, WRONG, "cannot be searched for: no answer"),
     ("version", {"version": _SILENT}, WARNING, "no answer"),
     ("version", {"version": None}, OK, "does not print it"),
+    (
+        "version",
+        {"answer_error": _SILENT},
+        SKIPPED,
+        "the batch system does not answer; its command says slurm 22",
+    ),
+    ("version", {"answer_error": _SILENT, "version": None}, SKIPPED, "the batch system does not answer"),
     ("answer", {"answer_error": _SILENT}, WRONG, "no answer"),
     ("queues", {"queues": _SILENT}, WARNING, "no answer"),
     ("queues", {"queues": ()}, WARNING, "no queue takes jobs"),

@@ -157,9 +157,19 @@ def test_a_script_in_the_place_of_a_document_is_called_one(run: Run, tmp_path: P
         ("-D", "no such option '-D'; jpsi has --dir"),
         ("--mem", "no such option '--mem'; jpsi has --memory, for the whole job"),
         ("--wrap", "no such option '--wrap'; jpsi takes a line of shell as: -- sh -c 'LINE'"),
+        ("--cpus", "no such option '--cpus'; jpsi has --cores"),
+        ("--time-limit", "no such option '--time-limit'; jpsi has --time"),
+        ("--begin", "no such option '--begin'; jpsi has --attribute slurm.begin=VALUE"),
+        ("--depends", "no such option '--depends', nor '--dependency'; jpsi has --after"),
+        ("--partiton", "no such option '--partiton', nor '--partition'; jpsi has --queue"),
+        ("--quue", "no such option '--quue'. Did you mean '--queue'?"),
+        ("--limit", "no such option '--limit'."),
+        ("-W", "no such option '-W'; jpsi has --time, and --after for dependencies"),
+        ("-pe", "no such option '-pe'; jpsi has --processes, or --cores for threads"),
+        ("-hold_jid", "no such option '-hold_jid'; jpsi has --after"),
     ],
 )
-def test_options_of_slurm_are_translated(run: Run, option: str, message: str) -> None:
+def test_options_of_batch_systems_are_translated(run: Run, option: str, message: str) -> None:
     done = run("submit", option, "x", "--", "true")
 
     assert done.returncode == 2

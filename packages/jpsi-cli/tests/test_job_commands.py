@@ -509,6 +509,4 @@ def test_a_document_with_dependencies_for_this_machine_names_the_option(run: Run
     result = run("submit", "-x", "local", "-f", "job.yaml")
 
     assert result.returncode == 2
-    assert result.stderr == (
-        b"jpsi: attributes.after: this executor has no dependencies; with --after, jpsi waits\n"
-    )
+    assert result.stderr == (b"jpsi: --after: this executor has no dependencies; with --after, jpsi waits\n")

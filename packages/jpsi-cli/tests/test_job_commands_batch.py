@@ -385,3 +385,31 @@ def test_doctor_reports_state_and_cancel_command_of_a_damaged_job(
     assert f"or end it: tdel {job.native_id}, save its output" in running
     assert refused.returncode == 125
     assert f"{known} does not show it" in without_plugin
+
+
+def test_an_array_whose_elements_are_submitted_again_is_shown_as_one(
+    run: Run, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    free_slots(fake)
+    command = 'echo ran >>"try$JPSI_ARRAY_INDEX"; test "$(wc -l <"try$JPSI_ARRAY_INDEX")" -ge "$1" || exit 75'
+    options = ("--array", "7-9", "--retry", "75=1")
+    done = run("submit", *options, "--", "sh", "-c", f'set -- "$((JPSI_ARRAY_INDEX - 6))"; {command}')
+    array = done.stdout.decode().strip()
+    assert done.returncode == 0
+    assert "submits again what ends for a reason of --retry" in done.stderr.decode()
+
+    waited = run("wait", array)
+
+    assert waited.returncode != 0
+    stored = sorted(json.loads(run("show", "--json", array).stdout), key=lambda it: it["array_index"])
+    assert [it["state"] for it in stored] == ["COMPLETED", "COMPLETED", "FAILED"]
+    assert [(tmp_path / f"try{index}").read_text().count("ran") for index in (7, 8, 9)] == [1, 2, 2]
+    table = run("ls", "--all").stdout.decode()
+    assert "2 COMPLETED, 1 FAILED" in table
+    assert "index 9 (2.2) failed: exit code 75" in table
+    explained = run("explain", stored[2]["id"]).stdout.decode()
+    assert "attempt 1 ended at " in explained
+    assert "submitted again 1 time" in explained
+    assert run("usage", array).returncode == 0
+    again = run("resubmit", "--failed", array)
+    assert (again.returncode, len(again.stdout.split())) == (0, 1), again.stderr

@@ -89,8 +89,7 @@ def test_jpsi_chooses_a_queue_and_explain_says_why(run: Run, tmp_path: Path) -> 
         done.stdout.decode()
     ), done.stderr
     assert (
-        "attributes.queue_name: no queue takes a job that asks for 5 nodes: "
-        "main has 2 nodes, debug has 2 nodes"
+        "--queue: no queue takes a job that asks for 5 nodes: main has 2 nodes, debug has 2 nodes"
     ) in " ".join(refused.stderr.decode().split())
 
 

@@ -159,7 +159,9 @@ def test_staging_options_are_added_to_those_of_a_document() -> None:
 
 
 def test_every_option_is_parsed() -> None:
-    typed = {parameter.name for parameter in RUN_PARAMETERS if isinstance(parameter, click.Option)}
+    options = [it for it in RUN_PARAMETERS if isinstance(it, click.Option)]
+    # a hidden one is refused
+    typed = {option.name for option in options if not option.hidden}
 
     assert typed - {"executor", "file", "after", "expand", "lenient", "as_json", "like"} == set(_FIELDS)
     # only one of the sizes can be given

@@ -10,6 +10,7 @@ from jpsi import JobState, Reason
 from jpsi_cli.jobs import ls
 from jpsi_cli.jobs.job_table import Row, render_lines
 from jpsi_engine.job_store import Origin
+from jpsi_engine.verdict import CANCEL, Stop
 from stored_jobs import THEN, active_marker, encoded_end, stored_job
 
 NOW = THEN + timedelta(hours=2)
@@ -69,6 +70,28 @@ def test_remarks_and_messages_are_notes() -> None:
     ]
 
     assert notes == ["the job used more memory than it may", "it was not submitted, and cannot run"]
+
+
+@pytest.mark.parametrize(
+    ("open_jobs", "note"),
+    [
+        (["asked", "asked"], "2 of them: its cancellation was requested"),
+        (["", "asked"], "1 of them: its cancellation was requested"),
+        (["", ""], ""),
+    ],
+    ids=lambda it: ", ".join(it) if isinstance(it, list) else "",
+)
+def test_an_array_has_the_note_of_its_open_jobs(open_jobs: list[str], note: str) -> None:
+    ended = row("11111111-a", final=encoded_end(JobState.CANCELED, 60, reason=Reason.CANCELLED))
+    stop = Stop(CANCEL, THEN).content
+    members = [
+        ended,
+        *(row(f"{at}2222222-a", stop=stop if asked else None) for at, asked in enumerate(open_jobs)),
+    ]
+
+    _, line = render_lines([Row(ended.job, ended.status, "array", members)], None, NOW)
+
+    assert line.partition("2h0m")[2].strip() == note
 
 
 @pytest.mark.parametrize("width", range(20, 161, 7))

@@ -20,7 +20,8 @@ def test_help_names_every_option_and_every_exit_code(run: Run, environment: dict
 
     text = result.stdout.decode()
     assert result.returncode == 0
-    options = [option for parameter in RUN_PARAMETERS for option in parameter.opts if option.startswith("-")]
+    shown = [it for it in RUN_PARAMETERS if not getattr(it, "hidden", False)]
+    options = [option for parameter in shown for option in parameter.opts if option.startswith("-")]
     assert [option for option in options if option not in text] == []
     assert [meaning for meaning in exit_codes.MEANINGS.values() if meaning not in text] == []
     assert max(map(len, text.splitlines())) <= 90
@@ -59,6 +60,12 @@ def test_a_usage_error_names_the_help_of_its_command(run: Run) -> None:
 USAGE_ERRORS = {
     "no command": (["run"], "jpsi: no command to run"),
     "unknown command": (["walk"], "jpsi: no such command 'walk'"),
+    "command of a batch system": (["qdel", "17"], "jpsi: no such command 'qdel': jpsi cancel"),
+    "command of another program": (["delete", "17"], "jpsi: no such command 'delete': jpsi cancel"),
+    "similar command": (["lss"], "jpsi: no such command 'lss'. Did you mean 'ls'?"),
+    "help as a command": (["help", "run"], "jpsi: no such command 'help': jpsi --help"),
+    "all jobs": (["cancel", "--all"], "jpsi: no such option '--all'; jpsi ls --ids | xargs jpsi cancel"),
+    "failed jobs": (["ls", "--failed"], "jpsi: no such option '--failed'; jpsi ls --state FAILED"),
     "unknown option": (["run", "--nodess", "3", "--", "true"], "jpsi: no such option"),
     "option of another command": (
         ["run", "--array", "1-3", "--", "true"],

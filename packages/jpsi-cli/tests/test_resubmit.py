@@ -83,6 +83,39 @@ def test_what_the_batch_system_itself_has_ended_has_failed(
     assert len(fake.jobs) == 2 * before
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("hold", "sim"), "jpsi: job {id} has ended: it is CANCELED"),
+        (("usage", "sim"), ""),
+        (
+            ("submit", "--after", "sim", "--", "true"),
+            "jpsi: the job {id} (sim) was to complete first, but it is CANCELED",
+        ),
+        (
+            ("run", "--after", "sim", "--", "true"),
+            "jpsi: the job {id} (sim) was to complete first, but it is CANCELED",
+        ),
+        (
+            ("submit", "--array", "1-2", "--after", "sim", "--", "true"),
+            "jpsi: the job {id} (sim) was to complete first, but it is CANCELED",
+        ),
+    ],
+    ids=["hold", "usage", "after", "run", "array"],
+)
+def test_an_end_that_a_command_learns_is_kept(
+    slurm: Run, fake: FakeScheduler, command: tuple[str, ...], message: str
+) -> None:
+    job = printed(slurm("submit", "--hold", "--name", "sim", "--", "true"))
+    fake.cancel_all([it.native_id for it in fake.jobs])
+
+    result = slurm(*command)
+
+    assert message.format(id=job) in result.stderr.decode().splitlines() or not message
+    assert "QUEUED" not in result.stderr.decode()
+    assert [it["state"] for it in listed(slurm)] == ["CANCELED"]
+
+
 def test_what_was_resubmitted_is_not_resubmitted_again(slurm: Run) -> None:
     job = printed(slurm("submit", "--name", "sim", "--", "false"))
     slurm("wait", job)

@@ -156,7 +156,11 @@ def test_the_process_that_follows_recalls_jobs_until_it_has_them(monkeypatch: py
         (["--retry", "nodes=1,oom=1"], "--retry: 'nodes' is no reason"),
         (["--warn", "SIGFOO@5m"], "--warn: 'SIGFOO' is none of the signals HUP, INT, QUIT, TERM, ALRM, USR1"),
         (["--retry", "timeout=1", "--grow", "cores=2"], "cores does not grow, only memory and time"),
-        (["--retry", "oom=1", "--grow", "memory=2"], "grow_memory needs a first request"),
+        (["--retry", "oom=1", "--grow", "memory=2"], "jpsi: --grow: memory needs a first request, --memory"),
+        (["--grow", "time=2"], "  - --grow: time needs a first request, --time"),
+        (["--grow", "memory=2"], "  - --grow: memory has no effect without --retry oom=N"),
+        (["--retry", "300=1"], "jpsi: --retry: '300' is no reason"),
+        (["--warn", "USR1@20m", "--time", "10m"], "jpsi: --warn is 1200 s before the end"),
     ],
 )
 def test_a_wrong_option_is_named(run: Run, options: list[str], problem: str) -> None:

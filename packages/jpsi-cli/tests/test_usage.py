@@ -189,6 +189,8 @@ def test_named_jobs_that_have_not_ended_are_reported(
     running = stored_job("a1", name="rr", markers=[active_marker("a1", 0)])
     jobs = [running, *map(stored_job, ("b1", "b2", "b3"))]
     monkeypatch.setattr(usage_module, "listed_jobs", lambda: jobs)
+    # no executor knows them
+    monkeypatch.setattr(usage_module, "settle_ends", lambda found: found)
 
     assert usage_module.usage(jobs=["a1"], since=None, as_json=False) == 0
     one = capfd.readouterr()

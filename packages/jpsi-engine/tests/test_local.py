@@ -12,6 +12,7 @@ import sys
 import threading
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -428,12 +429,34 @@ def test_attach_to_a_job_of_jpsi_gets_its_exit_code(
     assert (status.state, status.exit_code) == (JobState.FAILED, 5)
 
 
+@pytest.mark.parametrize("native_id", [None, 1.5, b"4711", True], ids=repr)
+def test_only_text_and_numbers_are_native_ids(executor: JobExecutor, native_id: Any) -> None:
+    job = Job()
+
+    with pytest.raises(TypeError, match="a native id is text, such as '4711', not "):
+        executor.attach(job, native_id)
+    with pytest.raises(TypeError, match="a native id is text, such as '4711', not "):
+        executor.attach_many([(job, native_id)])
+    executor.attach(job, "999999999")
+
+    assert job.wait(PATIENCE) is not None
+
+
+def test_ended_jobs_are_neither_held_nor_released(executor: JobExecutor) -> None:
+    job = run(executor, shell("exit 5"))
+
+    with pytest.raises(jpsi.SubmitException, match=f"job {job.id} has ended: it is FAILED"):
+        executor.hold(job)
+    with pytest.raises(jpsi.SubmitException, match=f"job {job.id} has ended: it is FAILED"):
+        executor.release(job)
+
+
 @pytest.mark.clause("attach-fails")
 @pytest.mark.parametrize(
     "native_id",
-    ["0", "999999999", "nonsense", "1.2.3", "", pytest.param(f"{os.getpid()}.1", id="another's")],
+    [999999999, "0", "999999999", "nonsense", "1.2.3", "", pytest.param(f"{os.getpid()}.1", id="another's")],
 )
-def test_attach_to_a_missing_process_fails(executor: JobExecutor, native_id: str) -> None:
+def test_attach_to_a_missing_process_fails(executor: JobExecutor, native_id: str | int) -> None:
     job = Job()
 
     executor.attach(job, native_id)

@@ -75,6 +75,43 @@ print(left)
 sys.exit(0 if job.status.state is jpsi.JobState.COMPLETED else 1)
 """
 
+# Submits such a job, and is killed before or after a call of a function while it makes the second attempt. At
+# that moment another client, which is killed as well, has cancelled the job.
+CANCELLED = """
+import importlib, os, signal, sys
+from datetime import timedelta
+import jpsi
+from jpsi.plugin import BatchConfig
+import jpsi_engine.batch, jpsi_engine.local.local_engine
+
+name, work, proof, command, module, path, when = sys.argv[1:]
+config = jpsi.ExecutorConfig(work_directory=work)
+if name != "local":
+    short, long, grace = (timedelta(seconds=it) for it in (0.1, 0.3, 0.5))
+    config = BatchConfig(work_directory=work, shortest_interval=short, longest_interval=long, grace=grace)
+executor = jpsi.JobExecutor(name, config=config)
+job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, proof], attributes=jpsi.JobAttributes(retry={75: 4})))
+owner = importlib.import_module(module)
+*names, last = path.split(".")
+for name in names:
+    owner = getattr(owner, name)
+original = getattr(owner, last)
+spool = executor._engine._spool
+
+def killed(*args, **kwargs):
+    is_second = spool.last_retried(job.id, 2) is not None
+    found = original(*args, **kwargs) if when == "after" or not is_second else None
+    if is_second:
+        spool.cancel_retry(job.id, 1)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
+
+is_static = isinstance(vars(owner)[last], staticmethod)
+setattr(owner, last, staticmethod(killed) if is_static else killed)
+executor.submit(job)
+job.wait()
+"""
+
 
 @pytest.fixture
 def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
@@ -191,7 +228,7 @@ def test_jobs_of_one_submission_are_tried_again_each_for_itself(
 
 def test_an_array_with_a_limit_is_not_tried_again(batch: BatchConfig, fake: FakeScheduler) -> None:
     attributes = JobAttributes(retry={75: 1}, custom_attributes={"jpsi.at_a_time": 2})
-    with make_executor("toy", batch) as executor, pytest.raises(InvalidJobException, match="are no array"):
+    with make_executor("toy", batch) as executor, pytest.raises(InvalidJobException, match="the limit"):
         executor.submit(Job(JobSpec("/bin/true", attributes=attributes)))
 
 
@@ -331,7 +368,7 @@ def test_a_cancel_between_attempts_ends_the_attempt_that_begins_meanwhile(
     command = 'echo ran >>"$0"; test "$(wc -l <"$0")" = 1 || exec sleep 100; exit 75'
     job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=JobAttributes(retry={75: 1})))
     loop = executor._engine._retry_loop  # type: ignore[attr-defined]  # both engines have it
-    loop.is_gone = lambda _: may_begin.is_set()
+    loop.find_gone = lambda intents: {it.job_id for it in intents if may_begin.is_set()}
     cancel = RetryLoop.cancel
 
     def cancel_late(self: RetryLoop, job_id: str) -> bool:
@@ -348,6 +385,101 @@ def test_a_cancel_between_attempts_ends_the_attempt_that_begins_meanwhile(
 
     assert status is not None
     assert status.state is JobState.CANCELED
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "when"),
+    [
+        (RetryLoop, "_next_spec", "after"),
+        (Spool, "reserve", "before"),
+        (Spool, "reserve", "after"),
+        (Spool, "started", "before"),
+        (Spool, "started", "after"),
+        (RetryLoop, "_track", "before"),
+        (RetryLoop, "_track", "after"),
+    ],
+)
+def test_a_client_that_makes_an_attempt_ends_the_job_that_another_client_cancels_meanwhile(
+    executor: JobExecutor,
+    batch: BatchConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: type,
+    name: str,
+    when: str,
+) -> None:
+    proof, is_there, may_go_on = tmp_path / "proof", threading.Event(), threading.Event()
+    command = 'echo ran >>"$0"; test "$(wc -l <"$0")" = 1 || exec sleep 100; exit 75'
+    job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=JobAttributes(retry={75: 4})))
+    engine: Any = executor._engine
+    find_gone, may_begin = engine._retry_loop.find_gone, threading.Event()
+    engine._retry_loop.find_gone = lambda intents: find_gone(intents) if may_begin.is_set() else ()
+    executor.submit(job)
+    root = Path(engine._spool.root)
+    assert eventually(lambda: Spool(root).pending_retry(job.id) is not None)
+    with make_executor(executor.name, batch) as other:
+        other._engine._retry_loop.find_gone = lambda _: ()  # type: ignore[attr-defined]  # both engines have it
+        (found,) = other.recover()
+        assert eventually(lambda: job.id in other._engine._retry_loop)  # type: ignore[attr-defined]
+        call: Any = vars(owner)[name]
+        call = call.__func__ if isinstance(call, staticmethod) else call
+
+        def slow(*arguments: Any, **named: Any) -> object:
+            # one call of the first client, in the thread that makes the attempt
+            is_it = not is_there.is_set() and threading.current_thread().name == "jpsi-retries"
+            result = call(*arguments, **named) if when == "after" or not is_it else None
+            if is_it:
+                is_there.set()
+                assert may_go_on.wait(PATIENCE)
+                result = result if when == "after" else call(*arguments, **named)
+            return result
+
+        is_static = isinstance(vars(owner)[name], staticmethod)
+        monkeypatch.setattr(owner, name, staticmethod(slow) if is_static else slow)
+        may_begin.set()
+        assert is_there.wait(PATIENCE)
+        found.cancel()
+        may_go_on.set()
+
+        statuses = [it.wait(PATIENCE) for it in (job, found)]
+
+    assert [it and it.state for it in statuses] == [JobState.CANCELED] * 2
+    assert runs_of(proof) <= 2
+    (stored,) = stored_jobs(batch)
+    assert stored.status.state is JobState.CANCELED
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "path", "when"),
+    [
+        ("local", "jpsi_engine.spool.spool", "Spool.reserve", "after"),
+        ("local", "jpsi_engine.spool.spool", "Spool.started", "before"),
+        ("local", "jpsi_engine.scheduler.retry_loop", "RetryLoop._track", "before"),
+        ("toy", "jpsi_engine.spool.spool", "Spool.reserve", "after"),
+        ("toy", "jpsi_engine.spool.spool", "Spool.sync", "after"),
+        ("toy", "jpsi_engine.scheduler.backend", "Backend.submit", "after"),
+        ("toy", "jpsi_engine.scheduler.retry_loop", "RetryLoop._track", "before"),
+    ],
+)
+def test_a_job_that_was_cancelled_while_an_attempt_was_made_ends_though_both_clients_are_killed(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, name: str, module: str, path: str, when: str
+) -> None:
+    proof = tmp_path / "proof"
+    command = 'echo ran >>"$0"; test "$(wc -l <"$0")" = 1 || exec sleep 100; exit 75'
+    words = [name, str(batch.work_directory), str(proof), command, module, path, when]
+    client = subprocess.run([sys.executable, "-c", CANCELLED, *words], check=False, timeout=PATIENCE)
+    assert client.returncode == -signal.SIGKILL
+
+    with make_executor(name, batch) as executor:
+        (job,) = executor.recover()
+        status = job.wait(PATIENCE)
+
+        assert status is not None
+        assert status.state is JobState.CANCELED
+        assert runs_of(proof) <= 2
+        (stored,) = stored_jobs(batch)
+        assert stored.status.state is JobState.CANCELED
+        assert executor.recover() == []
 
 
 @pytest.mark.parametrize("name", ["local", "toy"])

@@ -126,7 +126,7 @@ def test_a_task_survives_a_round_trip_through_a_jobspec(
     per_node=st.none() | COUNTS,
     cores=st.none() | COUNTS,
     gpus=st.none() | COUNTS,
-    memory=st.none() | st.integers(1, 2**40),
+    memory=st.none() | st.integers(2**20, 2**40),
 )
 def test_a_job_document_has_the_same_requests_as_a_workflow(processes: int, **requested: Any) -> None:
     nodes = {"node_count": processes, "processes_per_node": requested["per_node"]}

@@ -119,6 +119,7 @@ BROKEN = [
     ("JS026", resource("{type: node, count: 2, with: [{type: node, count: 2}]}"), True, 3, "node in a node"),
     ("JS027", resource("{type: node, count: 1, with: [{type: memory}]}"), True, 3, "add `size"),
     ("JS027", resource("{type: node, count: 1, with: [{type: memory, size: much}]}"), True, 3, "16GB"),
+    ("JS027", resource("{type: node, count: 1, with: [{type: memory, size: 4}]}"), True, 3, "too few"),
     (
         "JS027",
         resource(f"{{type: node, count: 1, with: [{{type: memory, size: {'9' * 400}GB}}]}}"),

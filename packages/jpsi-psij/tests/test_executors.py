@@ -15,7 +15,7 @@ from packaging.version import Version
 import psij
 from jpsi.plugin import CommandResult
 from jpsi_psij.pbs_listing import parse_qstat
-from jpsi_psij.slurm_listing import expand_hosts, parse_squeue
+from jpsi_psij.slurm_listing import parse_squeue
 from jpsi_testing import PluginDirectory
 from psij import Job, JobExecutor, JobExecutorConfig, JobSpec, JobState, Launcher, ResourceSpecV1
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
@@ -255,11 +255,6 @@ def test_listed_jobs_can_be_cancelled_but_not_submitted_again() -> None:
 def test_output_of_qstat_that_is_no_json_is_refused() -> None:
     with pytest.raises(psij.SubmitException, match="no valid JSON"):
         list(parse_qstat(CommandResult(returncode=0, stdout='{"a": "b\\c')))
-
-
-def test_hosts_are_expanded() -> None:
-    assert expand_hosts("a[1-2,08]x[0-1],b") == ["a1x0", "a1x1", "a2x0", "a2x1", "a08x0", "a08x1", "b"]
-    assert expand_hosts("") == []
 
 
 def squeue_row(

@@ -77,7 +77,7 @@ PLACEMENTS = st.fixed_dictionaries(
     optional={
         "queue_name": st.just("debug"),
         "duration": st.integers(0, 9),
-        "memory": st.integers(1, 9),
+        "memory": st.integers(1 << 20, 9 << 20),
         "executor": st.just("slurm"),
         "project_name": st.just("p"),
     },

@@ -53,12 +53,12 @@ def requested_resources(records: Records, document: dict[str, Any]) -> dict[str,
         ({"runtime_constraints": {"gpus": True}, "placement": {"gpus": 3}}, {"gpu_cores_per_process": 3}),
         ({"runtime_constraints": {"ram": 12e9}}, {"memory": 12_000_000_000}),
         (
-            {"processes": 2, "threads": 3, "placement": {"memory_per_cpu": 10}},
-            {"process_count": 2, "cpu_cores_per_process": 3, "memory": 60},
+            {"processes": 2, "threads": 3, "placement": {"memory_per_cpu": 10 << 20}},
+            {"process_count": 2, "cpu_cores_per_process": 3, "memory": 60 << 20},
         ),
         (
-            {"processes": 2, "placement": {"gpus": 2, "memory_per_gpu": 10}},
-            {"process_count": 2, "gpu_cores_per_process": 2, "memory": 40},
+            {"processes": 2, "placement": {"gpus": 2, "memory_per_gpu": 10 << 20}},
+            {"process_count": 2, "gpu_cores_per_process": 2, "memory": 40 << 20},
         ),
         ({"runtime_constraints": {"ram": [10.5, None]}}, {"memory": 11}),
         ({"runtime_constraints": {"ram": [None, 8]}}, {"memory": 8}),
@@ -140,12 +140,12 @@ def test_a_request_does_not_join_an_execution_with_fewer_resources(records: Reco
 
 
 def test_a_rerun_requests_the_same_resources(records: Records) -> None:
-    first = records.submit(spec("a", runtime_constraints={"gpus": 2, "ram": [7, None]})).execution or ""
+    first = records.submit(spec("a", runtime_constraints={"gpus": 2, "ram": [7 << 20, None]})).execution or ""
 
     again = records.execution(records.rerun(first).execution or "")
 
-    assert again.recorded == records.execution(first).recorded == {"vcpus": 1, "ram": 7, "gpus": 2}
-    assert again.placement == {"memory": 7, "gpus": 2}
+    assert again.recorded == records.execution(first).recorded == {"vcpus": 1, "ram": 7 << 20, "gpus": 2}
+    assert again.placement == {"memory": 7 << 20, "gpus": 2}
 
 
 @pytest.fixture

@@ -73,10 +73,14 @@ def test_all_problems_are_reported_together() -> None:
         ({"command": ["a"], "placement": {"warn": ["KILL", 1]}}, "warn must be one of HUP"),
         ({"command": ["a"], "placement": {"mail": "a b"}}, "mail must be an address"),
         (
-            {"command": ["a"], "placement": {"memory": 1, "memory_per_cpu": 1}},
+            {"command": ["a"], "placement": {"memory": 1 << 20, "memory_per_cpu": 1 << 20}},
             "is given beside memory; give only",
         ),
-        ({"command": ["a"], "placement": {"memory_per_gpu": 1}}, "the job has no GPUs"),
+        ({"command": ["a"], "placement": {"memory_per_gpu": 1 << 20}}, "the job has no GPUs"),
+        (
+            {"command": ["a"], "placement": {"memory": 4}},
+            "placement: memory 4 is a number of bytes, too few for any job: 4 GiB are 4294967296",
+        ),
         ({"command": ["a"], "placement": {"container": {}}}, "a request; write container_image"),
         ({"command": ["a"], "environment_setup": []}, "a request; name a container_image"),
         ({"command": ["a"], "reuse": "maybe"}, "prefer, never, only"),
@@ -156,7 +160,7 @@ REQUEST = {
     "processes": 2,
     "topology": "any",
     "purity": "declared",
-    "runtime_constraints": {"ram": [1, 9]},
+    "runtime_constraints": {"ram": [1, 9 << 20]},
     "filters": [["created_at", ">", "2026-01-01"]],
     "after": ["x"],
     "max_age": 3,
@@ -174,9 +178,9 @@ REQUEST = {
     "placement": {
         "duration": 3,
         "custom_attributes": {"slurm.qos": 1},
-        "memory": 5,
+        "memory": 5 << 20,
         "warn": ["USR1", 3],
-        "retry": {"out_of_memory": 1, "grow_memory": [6], "75": 2},
+        "retry": {"out_of_memory": 1, "grow_memory": [6 << 20], "75": 2},
         "mail": "ann@example.org",
     },
 }

@@ -5,6 +5,7 @@ Every command runs within `run_reporting_errors`, so that users see a sentence a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import jpsi
@@ -53,11 +54,38 @@ def translate_to_options(message: str) -> str:
 
     >>> translate_to_options("make it, or set create_directory")
     'make it, or use --create-dir'
+    >>> translate_to_options("attributes.queue_name: no queue takes a job that asks for 100 nodes")
+    '--queue: no queue takes a job that asks for 100 nodes'
     """
-    texts = {
-        "set create_directory": "use --create-dir",
-        "this executor has no dependencies": "this executor has no dependencies; with --after, jpsi waits",
-    }
-    for text, typed in texts.items():
+    for text, typed in _TEXTS.items():
         message = message.replace(text, typed)
-    return message
+    return _FIELD.sub(lambda it: _OPTIONS.get(it[1], it[0]), message)
+
+
+_TEXTS = {
+    "set create_directory": "use --create-dir",
+    "this executor has no dependencies": "this executor has no dependencies; with --after, jpsi waits",
+    "attributes.retry: grow_memory": "--grow: memory",
+    "attributes.retry: grow_duration": "--grow: time",
+    "resources.memory of one kind": "--memory",
+    "no effect without out_of_memory or 137": "no effect without --retry oom=N",
+    "no effect without timeout": "no effect without --retry timeout=N",
+}
+# Not in the path of a document, such as attributes.system.jpsi.resources.memory.
+_FIELD = re.compile(r"(?<![\w.])(?:attributes|resources)\.(\w+)")
+_OPTIONS = {
+    "queue_name": "--queue",
+    "project_name": "--project",
+    "reservation_id": "--reservation",
+    "duration": "--time",
+    "gpu_type": "--gpu-type",
+    **{it: f"--{it}" for it in ("after", "licenses", "mail", "memory", "qos", "retry", "warn")},
+    "memory_per_cpu": "--mem-per-cpu",
+    "memory_per_gpu": "--mem-per-gpu",
+    "node_count": "--nodes",
+    "process_count": "--processes",
+    "processes_per_node": "--processes-per-node",
+    "cpu_cores_per_process": "--cores",
+    "gpu_cores_per_process": "--gpus",
+    "exclusive_node_use": "--exclusive",
+}

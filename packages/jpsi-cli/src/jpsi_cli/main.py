@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -19,12 +20,16 @@ from .doctor import DOCTOR
 from .entry_points import CommandLine
 from .installation import CONFIG, PLUGINS
 from .jobs import CANCEL, EXPLAIN, HOLD, LOGS, LS, RELEASE, SHOW, TOP, USAGE, WAIT
-from .options import SETTINGS
+from .options import FOREIGN_COMMANDS, FOREIGN_OPTIONS, OTHER_WAYS, SETTINGS
 from .submission import CONVERT, RESUBMIT, RUN, SCRIPT, SUBMIT, VALIDATE
 
 _NAME = "jpsi"
 # How many commands a message names; of more, it says that there are others.
 _MOST_COMMANDS = 4
+# An option of all commands that describe a job.
+_OF_JOBS = "--project"
+# How similar a misspelt option is to the one that is meant, as difflib counts it.
+_SIMILARITY = 0.7
 # Set by click's shell completion scripts.
 _COMPLETION = "_JPSI_COMPLETE"
 # The number of new objects after which garbage is collected. By default it is so small that the interpreter
@@ -83,74 +88,71 @@ def _report_bug() -> int:
 
 
 def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
-    if isinstance(error, click.NoSuchOption) and error.possibilities:
-        # click compares the dashes, too, and names all that are close
-        names = {it.lstrip("-"): it for it in error.possibilities}
-        closest = [names[it] for it in get_close_matches(error.option_name.lstrip("-"), names, n=1)]
-        error = click.NoSuchOption(error.option_name, possibilities=closest, ctx=error.ctx)
     text = error.format_message()
     text = f"{text[:1].lower()}{text[1:]}"
-    options = [] if error.ctx is None else [name for it in error.ctx.command.params for name in it.opts]
+    options = [] if error.ctx is None else _options_of(error.ctx.command)
     if text.startswith("got unexpected extra argument") and "--file" in options:
         text += "; name a document by -f"
     if isinstance(error, click.NoSuchOption):
-        wrong = f"no such option '{error.option_name}'"
-        if "--project" in options and error.option_name in _SLURM:
-            text = f"{wrong}; jpsi {_SLURM[error.option_name]}"
-        elif others := _commands_with(error):
-            text = f"{wrong}; {_list_words(others)} {'has' if len(others) == 1 else 'have'} it"
+        text = f"no such option '{error.option_name}'{_describe_similar(error, options)}"
+    unknown = _NO_COMMAND.match(text)
+    if unknown and error.ctx is not None and error.ctx.command is cli and unknown[1] in FOREIGN_COMMANDS:
+        text = f"{unknown[0]}: {FOREIGN_COMMANDS[unknown[1]]}"
     messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
 
 
-# Options of sbatch that jpsi spells otherwise, of the commands that have the option --project.
-_SLURM = {
-    "-A": "has --project",
-    "--account": "has --project",
-    "--chdir": "has --dir",
-    "--constraint": "has --attribute slurm.constraint=LIST",
-    "--cpus-per-task": "has --cores",
-    "-D": "has --dir",
-    "--dependency": "has --after",
-    "--error": "has --stderr",
-    "-G": "has --gpus, for each process",
-    "--gres": "has --gpus, for each process",
-    "--gpus-per-task": "has --gpus",
-    "--input": "has --stdin",
-    "--job-name": "has --name",
-    "--mem": "has --memory, for the whole job",
-    "--mail-type": "has --mail EVENTS:ADDRESS",
-    "--mail-user": "has --mail ADDRESS",
-    "--ntasks": "has --processes",
-    "--ntasks-per-node": "has --processes-per-node",
-    "--output": "has --stdout",
-    "--partition": "has --queue",
-    "-q": "has --qos",
-    "--signal": "has --warn SIGNAL@SECONDS",
-    "--wrap": "takes a line of shell as: -- sh -c 'LINE'",
-}
+# click has no exception of its own for this in all versions.
+_NO_COMMAND = re.compile("no such command '(.*?)'")
 
 
-def _commands_with(error: click.NoSuchOption) -> list[str]:
+def _options_of(command: click.Command) -> list[str]:
+    return [name for it in command.params if not getattr(it, "hidden", False) for name in it.opts]
+
+
+def _describe_similar(error: click.NoSuchOption, options: Sequence[str]) -> str:
+    """Return the end of a sentence that says which option is meant."""
+    typed = error.option_name
+    if other := OTHER_WAYS.get((error.ctx.info_name or "" if error.ctx else "", typed)):
+        return f"; {other}"
+    foreign = FOREIGN_OPTIONS if _OF_JOBS in options else {}
+    if typed in foreign:
+        return f"; jpsi {foreign[typed]}"
+    if others := _commands_with(error, is_of_jobs=bool(foreign)):
+        return f"; {_list_words(others)} {'has' if len(others) == 1 else 'have'} it"
+    # own options come first, and dashes do not make words alike
+    names = {it.lstrip("-"): it for it in (*foreign, *options) if it.startswith("--")}
+    for closest in get_close_matches(typed.lstrip("-"), names, n=1, cutoff=_SIMILARITY):
+        if (name := names[closest]) in options:
+            return f". Did you mean '{name}'?"
+        return f", nor '{name}'; jpsi {foreign[name]}"
+    return "."
+
+
+def _commands_with(error: click.NoSuchOption, *, is_of_jobs: bool) -> list[str]:
     """Return the commands that have the option which was typed after another.
 
-    If others of the same group have it, such as `jpsi workflow run`, these are meant.
+    If others of the same group have it, such as `jpsi workflow run`, these are meant. Of options that
+    describe a job, only those of such commands are.
     """
     if error.ctx is None:
         return []
     group = error.ctx.parent
     if group is not None and isinstance(group.command, click.Group):
         path, commands = group.command_path, group.command.commands
-        if found := _with_option(commands, error.option_name, path):
+        if found := _with_option(commands, error.option_name, path, is_of_jobs=is_of_jobs):
             return found
-    return _with_option(cli.commands, error.option_name, _NAME)
+    return _with_option(cli.commands, error.option_name, _NAME, is_of_jobs=is_of_jobs)
 
 
-def _with_option(commands: Mapping[str, click.Command], option: str, path: str) -> list[str]:
+def _with_option(
+    commands: Mapping[str, click.Command], option: str, path: str, *, is_of_jobs: bool
+) -> list[str]:
+    options = {name: _options_of(it) for name, it in commands.items()}
     return [
         f"{path} {name}"
-        for name, it in sorted(commands.items(), key=lambda it: it[0] != "run")
-        if any(option in parameter.opts for parameter in it.params)
+        for name in sorted(options, key=lambda it: it != "run")
+        if option in options[name] and (not is_of_jobs or _OF_JOBS in options[name])
     ]
 
 

@@ -10,67 +10,19 @@
 
 from typing import TYPE_CHECKING
 
-from jpsi.job import Job, JobStatusCallback
-from jpsi.model import (
-    Bind,
-    BulkException,
-    ConfigError,
-    Container,
-    Dependency,
-    DependencyKind,
-    DocumentError,
-    DocumentWarning,
-    Evidence,
-    HeterogeneousResources,
-    InvalidJobException,
-    JobAttributes,
-    JobSpec,
-    JobState,
-    JobStatus,
-    JobUsage,
-    JpsiError,
-    PluginError,
-    Reason,
-    ResourceSpec,
-    ResourceSpecV1,
-    StageIn,
-    StageOut,
-    StageOutFlags,
-    StagingMode,
-    SubmitException,
-    TransferError,
-    TransportError,
-    UnreachableStateException,
-)
+from jpsi.lazy import door
 
 if TYPE_CHECKING:
-    from jpsi.api import Conversion, System, read_script
-    from jpsi.config import Configuration, Configured, configuration
-    from jpsi.contract import ExecutorConfig, JobFiles, Output, OutputPart, Queue, Streams, parse_duration
-    from jpsi.document import document_command, read_document, write_document
+    from jpsi.api import *
+    from jpsi.config import *
+    from jpsi.contract import *
+    from jpsi.document import *
     from jpsi.executor import JobExecutor
     from jpsi.futures import wait_all
+    from jpsi.job import *
     from jpsi.launcher import Launcher
-    from jpsi.layers import Plugin, plugins
-    from jpsi.model import StagingProgress, escape
-else:
-    # Programs import jpsi long before they run jobs, or never run any: the engine is imported on first use.
-    from jpsi.lazy import lazy_attributes
-
-    __getattr__, _ = lazy_attributes(
-        __name__,
-        {
-            "jpsi.api": "Conversion System read_script",
-            "jpsi.config": "Configuration Configured configuration",
-            "jpsi.contract": "ExecutorConfig JobFiles Output OutputPart Queue Streams parse_duration",
-            "jpsi.document": "document_command read_document write_document",
-            "jpsi.executor": "JobExecutor",
-            "jpsi.futures": "wait_all",
-            "jpsi.launcher": "Launcher",
-            "jpsi.layers": "Plugin plugins",
-            "jpsi.model": "StagingProgress escape",
-        },
-    )
+    from jpsi.layers import *
+    from jpsi.model import *
 
 __all__ = [
     "Bind",
@@ -128,4 +80,9 @@ __all__ = [
     "wait_all",
     "write_document",
 ]
-__dir__ = __all__.copy
+
+if not TYPE_CHECKING:
+    # Programs import jpsi long before they run jobs, or never run any: each room is imported on first use.
+    _below = ["job", "model", "document", "contract", "config", "layers"]
+    _rooms = [f"jpsi.{it}" for it in (*_below, "launcher", "api", "executor", "futures")]
+    __getattr__, __dir__ = door(__name__, __all__, _rooms)

@@ -197,8 +197,8 @@ class JobExecutor:
         """
         self._submitter.cancel_many(jobs, unmet)
 
-    def attach(self, job: Job, native_id: str) -> None:
-        """Attach a NEW job to a job that the backend already has.
+    def attach(self, job: Job, native_id: str | int) -> None:
+        """Attach a NEW job to a job that the backend already has; a number counts as its text.
 
         Returns at once; the backend's reports arrive as statuses. The job stays NEW, and no callback is
         called, until the backend has confirmed that the native job exists. If the backend does not know it,
@@ -211,7 +211,7 @@ class JobExecutor:
         """
         self._submitter.attach([(job, native_id)], only=job)
 
-    def attach_many(self, jobs: Iterable[tuple[Job, str]]) -> None:
+    def attach_many(self, jobs: Iterable[tuple[Job, str | int]]) -> None:
         """Attach NEW jobs to jobs that the backend has, each given with its native id; as `attach`.
 
         Raises:
@@ -259,12 +259,12 @@ class JobExecutor:
             SubmitException: the job is not one of this executor's, runs, or has ended; or the backend
                 refused, does not offer holds, or could not be reached.
         """
-        self._check_own(job)
+        self._check_live(job)
         self._engine.hold(job.id)
 
     def release(self, job: Job) -> None:
         """Let a held job start; raises the errors of `hold`."""
-        self._check_own(job)
+        self._check_live(job)
         self._engine.release(job.id)
 
     def info(self, job: Job) -> Observation | None:
@@ -281,6 +281,11 @@ class JobExecutor:
     def _check_own(self, job: Job) -> None:
         if job.executor is not self:
             raise self._submitter.foreign(job)
+
+    def _check_live(self, job: Job) -> None:
+        self._check_own(job)
+        if job.status.final:
+            raise SubmitException(f"job {job.id} has ended: it is {job.status.state}")
 
     def list(self) -> list[str]:
         """Return the native ids of the jobs of this executor that are not final; each can be attached.

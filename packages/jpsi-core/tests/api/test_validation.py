@@ -104,13 +104,13 @@ def test_equal_jobs_are_checked_once(backend: Backend) -> None:
 
 def test_memory_of_each_core_is_submitted_as_that_of_the_job(backend: Backend) -> None:
     backend.heterogeneous = True
-    parts = [ResourceSpecV1(process_count=2, memory_per_cpu=5), ResourceSpecV1(memory=3)]
+    parts = [ResourceSpecV1(process_count=2, memory_per_cpu=5 << 20), ResourceSpecV1(memory=3 << 20)]
     job = Job(JobSpec("a", resources=HeterogeneousResources(parts)))
 
     submitted = checking(backend).submission(job, 1).spec.resources
 
-    assert submitted == HeterogeneousResources([ResourceSpecV1(process_count=2, memory=10), parts[1]])
-    assert parts[0].memory_per_cpu == 5
+    assert submitted == HeterogeneousResources([ResourceSpecV1(process_count=2, memory=10 << 20), parts[1]])
+    assert parts[0].memory_per_cpu == 5 << 20
 
 
 def test_different_jobs_are_checked_each(backend: Backend) -> None:

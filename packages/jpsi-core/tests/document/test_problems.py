@@ -313,6 +313,13 @@ JPSI = [
     ("custom_attributes: []", "18: custom_attributes: must be a mapping, not a list"),
     ("custom_attributes: {a: .inf}", "18: custom_attributes.a: must be a finite number, not inf"),
     ("resources: {memory: 0}", "18: resources.memory: must be at least 1, not 0"),
+    (
+        "resources: {memory: 4}",
+        (
+            "18: resources.memory: 4 is a number of bytes, too few for any job: "
+            "4 GiB are 4294967296, 4 MiB are 4194304"
+        ),
+    ),
     ("resources: {memory: 1.5}", "18: resources.memory: must be a whole number, not 1.5"),
     ("resources: {components: 1}", "18: resources.components: must be a list, not 1"),
     (

@@ -51,7 +51,7 @@ def test_a_job_is_another_job() -> None:
     ("after", "problem"),
     [
         ("7", "attributes.after must be a list of jobs, native ids and Dependency, not '7'"),
-        ([7], "attributes.after[0] must be a Job, a native id or a Dependency on one, not 7"),
+        ([7], "attributes.after[0] must be a Job, the text of a native id or a Dependency on one, not 7"),
         (["1", "a b"], "attributes.after[1] is 'a b', which cannot be the native id of a job"),
         ([Dependency("", ANY)], "attributes.after[0] is '', which cannot be the native id of a job"),
         (

@@ -163,6 +163,9 @@ def test_counts_may_be_assigned_in_any_order() -> None:
     assert resources == ResourceSpecV1.uneven(process_count=10, processes_per_node=3)
 
 
+FEW_BYTES = "4 is a number of bytes, too few for any job: 4 GiB are 4294967296, 4 MiB are 4194304"
+
+
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
@@ -172,6 +175,7 @@ def test_counts_may_be_assigned_in_any_order() -> None:
         ("cpu_cores_per_process", 0, "resources.cpu_cores_per_process must be at least 1, not 0"),
         ("gpu_cores_per_process", -1, "resources.gpu_cores_per_process must be at least 0, not -1"),
         ("memory", 0, "resources.memory must be at least 1, not 0"),
+        ("memory", 4, f"resources.memory: {FEW_BYTES}"),
         ("node_count", "4", "resources.node_count must be a whole number, not '4'"),
         ("node_count", 4.0, "resources.node_count must be a whole number, not 4.0"),
         ("node_count", True, "resources.node_count must be a whole number, not True"),
@@ -189,7 +193,7 @@ def test_wrong_value_is_named(name: str, value: object, problem: str) -> None:
 
 
 def test_memory_is_given_once() -> None:
-    resources = ResourceSpecV1(memory=5, memory_per_cpu=1, memory_per_gpu=2)
+    resources = ResourceSpecV1(memory=5 << 20, memory_per_cpu=1 << 20, memory_per_gpu=2 << 20)
 
     assert resource_problems(resources) == [
         "resources: give only one of memory and memory_per_cpu and memory_per_gpu",

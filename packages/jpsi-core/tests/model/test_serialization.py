@@ -47,7 +47,7 @@ resources = st.builds(
     cpu_cores_per_process=st.none() | st.integers(1, 9),
     gpu_cores_per_process=st.none() | st.integers(0, 9),
     exclusive_node_use=st.booleans(),
-    memory=st.none() | st.integers(1, 2**60),
+    memory=st.none() | st.integers(2**20, 2**60),
 )
 durations = st.timedeltas(timedelta(0), timedelta(days=36_500))
 attributes = st.builds(

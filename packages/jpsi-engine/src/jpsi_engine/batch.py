@@ -117,7 +117,7 @@ class BatchEngine(Engine):
             self._backend, self._run_host, self._handoff, self._setup, self._open_dependencies
         )
         self._retry_loop = RetryLoop(
-            self, self._spool, self._setup, self._is_gone, self._renew, self._has_job, self._queues
+            self, self._spool, self._setup, self._find_gone, self._renew, self._has_job, self._queues
         )
         self._queues_lock = threading.Lock()
         self._known_queues: Sequence[Queue] = ()
@@ -150,7 +150,7 @@ class BatchEngine(Engine):
         found = [*array_problems(spec), *self._run_host.problems(spec)]
         found += retry_problems(spec)
         if spec.attributes.retry and at_a_time(spec) is not None:
-            found.append("attributes.retry: such jobs are no array, of which only so many run at a time (%)")
+            found.append("attributes.retry: further attempts would not count for the limit of an array (%)")
         if spec.attributes.retry and not self._run_host.is_local:
             found += [
                 f"{name}: with attributes.retry, jpsi stages no files to or from a remote host"
@@ -441,23 +441,32 @@ class BatchEngine(Engine):
                 self._queues_until = time.monotonic() + _QUEUES_SECONDS
             return self._known_queues
 
-    def _is_gone(self, intent: Intent) -> bool:
-        """Return True if the batch system has nothing of an attempt that has ended; otherwise cancel it.
+    def _find_gone(self, intents: Sequence[Intent]) -> Collection[str]:
+        """Return the jobs of attempts that the batch system does not have any more; cancel the others.
 
         A batch system may requeue a job after it has called it ended, as one whose node failed. Its runner
         finds the end, which therefore has to be where it looks before the batch system is asked.
         """
-        if not self._run_host.share_files([final_file(intent.job_id, intent.attempt)]):
-            return False
-        native_id = self._native_ids.for_intent(intent)
-        if native_id is None or native_id.startswith(UNNAMED):
-            return True
-        job = JobView(intent.job_id, intent.job_id, intent.attempt, native_id)
-        seen = self._open()[0].query_now([job]).get(intent.job_id)
-        if seen is None or not seen.exists or seen.final or is_refused(seen, job.owner_of(seen)):
-            return True
-        self._backend.cancel([native_id], {native_id: seen})
-        return False
+        if not self._run_host.share_files(
+            [final_file(it.job_id, it.attempt) for it in intents], make_folders=True
+        ):
+            return ()
+        jobs = []
+        for it in intents:
+            native_id = self._native_ids.own_id(it)
+            if native_id is not None and not native_id.startswith(UNNAMED):
+                jobs.append(JobView(it.job_id, it.job_id, it.attempt, native_id, place=it.place))
+        seen = self._open()[0].query_now(jobs)
+        live = [
+            job
+            for job in jobs
+            if (shown := seen.get(job.job_id)) is not None and shown.exists and not shown.final
+            if not is_refused(shown, job.owner_of(shown))
+        ]
+        if live:
+            native_ids = {job.native_id: seen[job.job_id] for job in live}
+            self._backend.cancel(list(native_ids), native_ids)
+        return {it.job_id for it in intents}.difference(job.job_id for job in live)
 
     def _control(self) -> Control:
         return Control(self._backend, self._open()[0], self._start_threads, self._run_host.share_files)

@@ -29,7 +29,7 @@ def job_field_problems(content: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     from jpsi_engine.verdict import retry_problems  # noqa: PLC0415
 
     # with requests that may grow
-    fields = {**content, "resources": {"memory": 1}}
+    fields = {"resources": {"memory": 1 << 30}, **content}
     document = {
         "version": 1,
         "resources": [{"type": "slot", "count": 1, "label": "task", "with": [{"type": "core", "count": 1}]}],

@@ -228,7 +228,7 @@ class StoredJob:
         #: The id that jpsi gave the array that the job was submitted in; None for a single job. If the batch
         #: system takes smaller arrays only, or none, the jobs of one array are in several, or none.
         self.array_id: str | None = encoded_attribute(history.record.intent["spec"], ARRAY_ID) or (
-            None if history.record.place is None else history.record.place.array
+            history.first_array or (None if history.record.place is None else history.record.place.array)
         )
         self._directory: str = history.record.intent["directory"]
         if not isinstance(self.name, str | None) or not isinstance(self._directory, str):
@@ -519,7 +519,7 @@ def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
 
     def place(job: StoredJob) -> tuple[datetime, str, int, str]:
         # the elements of an array that are processes are started side by side
-        index = job.array_index if job.array is None else job.array[1]
+        index = job.array_index if job.array is None or job.array[0] != job.array_id else job.array[1]
         return began.get(job.array_id or "", job.created), job.array_id or "", index or 0, job.id
 
     return sorted(found, key=place)

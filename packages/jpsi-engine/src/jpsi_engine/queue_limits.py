@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -76,26 +76,12 @@ def choose_queue(
     """
     needs_gpus = any(it.gpu_cores_per_process for it in components(spec.resources))
     are_gpus_told = any(it.has_gpus for it in queues)
-    fitting: list[jpsi.Queue] = []
-    words: list[str] = []
-    exceeding: set[_Request] = set()
-    for queue in queues:
-        name = queue.name or "the only queue"
-        found = [it for it in _LIMITS if it.is_outside(spec, queue)]
-        exceeding.update(found)
-        if queue.is_open is False:
-            words.append(f"{name} takes no jobs")
-        elif found:
-            words.append(f"{name} has {' and '.join(it.describe_limit(queue) for it in found)}")
-        elif needs_gpus and not queue.has_gpus and (are_gpus_told or queue.has_gpus is False):
-            words.append(f"{name} is not known to have GPUs")
-        else:
-            fitting.append(queue)
+    lacking_gpus = ((None, False) if are_gpus_told else (False,)) if needs_gpus else ()
+    judged = [(queue, _refusal(spec, queue, lacking_gpus)) for queue in queues]
+    fitting = [queue for queue, why in judged if why is None]
+    words = [f"{queue.name or 'the only queue'} {why}" for queue, why in judged if why is not None]
     if not fitting:
-        requests = [it.describe(it.of_job(spec)) for it in _LIMITS if it in exceeding]
-        asked = " and ".join(dict.fromkeys([*requests, *(["GPUs"] if needs_gpus else [])]))
-        request = f" that asks for {asked}" if asked else ""
-        return None, f"no queue takes a job{request}: {', '.join(words) or 'the batch system names none'}"
+        return None, _none_takes(spec, queues, words, needs_gpus=needs_gpus)
     ranks = {name: rank for rank, name in reversed([*enumerate(preferred)])}
     best = min(
         fitting,
@@ -110,14 +96,41 @@ def choose_queue(
     if needs_gpus and not are_gpus_told and len(fitting) > 1 and best.name not in ranks:
         names = ", ".join(it.name for it in fitting)
         return None, f"the batch system does not tell which queues have GPUs; name one of {names}"
-    if best.name in ranks:
-        why = "the configuration prefers it"
-    elif min(_size(best)) < math.inf:
-        why = "its limits are the smallest that suffice"
-    else:
-        why = f"it has no known limits, and is the {'default' if best.is_default else 'first such'} queue"
+    if len(queues) == 1:
+        return best.name, "it is the only queue"
+    why_best = "the configuration prefers it" if best.name in ranks else _why_smallest(best)
     others = [f"{it.name} fits, too" for it in fitting if it is not best]
-    return best.name, "; ".join([why, *others, *words]) if len(queues) > 1 else "it is the only queue"
+    return best.name, "; ".join([why_best, *others, *words])
+
+
+def _refusal(spec: jpsi.JobSpec, queue: jpsi.Queue, lacking_gpus: Collection[bool | None]) -> str | None:
+    """Return why a queue does not take a job, in words that follow its name; None if it does.
+
+    Args:
+        spec: the job.
+        queue: the queue.
+        lacking_gpus: the values of `has_gpus` with which a queue does not take it.
+    """
+    if queue.is_open is False:
+        return "takes no jobs"
+    if limits := [it.describe_limit(queue) for it in _LIMITS if it.is_outside(spec, queue)]:
+        return f"has {' and '.join(limits)}"
+    return "is not known to have GPUs" if queue.has_gpus in lacking_gpus else None
+
+
+def _none_takes(
+    spec: jpsi.JobSpec, queues: Sequence[jpsi.Queue], words: Sequence[str], *, needs_gpus: bool
+) -> str:
+    exceeding = [it for it in _LIMITS if any(it.is_outside(spec, queue) for queue in queues)]
+    requests = [*(it.describe(it.of_job(spec)) for it in exceeding), *(["GPUs"] if needs_gpus else [])]
+    request = f" that asks for {' and '.join(dict.fromkeys(requests))}" if requests else ""
+    return f"no queue takes a job{request}: {', '.join(words) or 'the batch system names none'}"
+
+
+def _why_smallest(queue: jpsi.Queue) -> str:
+    if min(_size(queue)) < math.inf:
+        return "its limits are the smallest that suffice"
+    return f"it has no known limits, and is the {'default' if queue.is_default else 'first such'} queue"
 
 
 def within_queue(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jpsi import System
-    from jpsi.plugin import Observation, Site
+    from jpsi.plugin import ExecutorHooks, Observation, Site
 
 #: The names of the figures about use in the metadata of a status.
 FIGURES = ("used.cpu", "used.memory", "used.process_memory")
@@ -48,8 +48,6 @@ def query_shown_jobs(system: System, wanted: Mapping[str, tuple[str, str | None]
         SubmitException: the batch system does not answer.
         TransportError: the command could not be run.
     """
-    from jpsi.plugin import line  # noqa: PLC0415
-
     hooks, site, limit = system.hooks, system.site(), system.capabilities.ids_per_query
     ids, size = list(wanted), limit or _JOBS
     found: dict[str, ShownJob] = {}
@@ -63,16 +61,18 @@ def query_shown_jobs(system: System, wanted: Mapping[str, tuple[str, str | None]
         command = hooks.query(native_ids=None if limit is None else native_ids, site=site)
         seen = hooks.parse_status(result=system.query(command), native_ids=native_ids, site=site)
         for job_id, native_id in names.items():
-            if native_id is None or native_id not in seen:
-                continue
-            it = seen[native_id]
-            if it.exists and not it.final and it.tag in {None, wanted[job_id][0]}:
-                command = hooks.cancel(native_ids=[native_id], site=site, seen={native_id: it})
-                text = None if command.stdin is not None else line(*command.argv)
-                found[job_id] = ShownJob(
-                    native_id=native_id, native_state=it.native_state, cancel_command=text
-                )
+            it = seen.get(native_id or "")
+            if native_id and it and it.exists and not it.final and it.tag in {None, wanted[job_id][0]}:
+                found[job_id] = _shown(native_id, it, hooks, site)
     return found
+
+
+def _shown(native_id: str, it: Observation, hooks: ExecutorHooks, site: Site) -> ShownJob:
+    from jpsi.plugin import line  # noqa: PLC0415
+
+    command = hooks.cancel(native_ids=[native_id], site=site, seen={native_id: it})
+    text = None if command.stdin is not None else line(*command.argv)
+    return ShownJob(native_id=native_id, native_state=it.native_state, cancel_command=text)
 
 
 @attrs.frozen(slots=True)
@@ -95,42 +95,18 @@ def query_usage(system: System, wanted: Mapping[str, EndedJob]) -> Mapping[str, 
         SubmitException: the batch system does not answer.
         TransportError: the command could not be run.
     """
-    from jpsi.plugin import NotOffered, TransportError  # noqa: PLC0415
+    from jpsi_engine.scheduler import ids_per_accounting, query_accounting, split_by_array  # noqa: PLC0415
     from jpsi_engine.verdict import Owner, owner_of  # noqa: PLC0415
 
     hooks, site = system.hooks, _probed(system)
     offered = hooks.capabilities(site=site)
-
-    def is_id(text: str) -> bool:
-        # an invalid id could make the whole query fail, or select other jobs
-        try:
-            return bool(hooks.canonical_id(native_id=text, site=site))
-        except ValueError:
-            return False
-
-    native_ids = [it for it in dict.fromkeys(job.native_id for job in wanted.values()) if is_id(it)]
-    arrays = hooks.arrays_of(native_ids=native_ids, site=site) if offered.arrays is not None else {}
-    members: dict[str, list[str]] = {}
-    for native_id in native_ids:
-        members.setdefault(arrays.get(native_id, native_id), []).append(native_id)
-    size, names = offered.ids_per_accounting or offered.ids_per_query or _JOBS, list(members)
-    seen: dict[str, Observation] = {}
-    for some in (names[begin : begin + size] for begin in range(0, len(names), size)):
-        command = hooks.query_finished(native_ids=some, site=site)
-        if isinstance(command, NotOffered):
-            return None
-        try:
-            result = system.query(command)
-        except TransportError as e:
-            if e.transient or e.may_have_run:
-                raise
-            # there is no such command
-            return None
-        asked = [it for name in some for it in members[name]]
-        records = hooks.parse_finished(result=result, native_ids=asked, site=site)
-        if isinstance(records, NotOffered):
-            return None
-        seen |= records
+    named = dict.fromkeys(job.native_id for job in wanted.values())
+    native_ids = [it for it in named if _is_id(it, hooks, site)]
+    arrays = hooks.arrays_of(native_ids=native_ids, site=site) if offered.arrays and native_ids else {}
+    groups = split_by_array(native_ids, arrays, ids_per_accounting(offered))
+    seen = query_accounting(hooks, site, groups, system.query)
+    if isinstance(seen, str):
+        return None
     return {
         job_id: {name: it for name in FIGURES if (it := record.details.get(name))}
         for job_id, job in wanted.items()
@@ -139,6 +115,14 @@ def query_usage(system: System, wanted: Mapping[str, EndedJob]) -> Mapping[str, 
         and record.final
         and owner_of(record, job.tag, began=job.began) is not Owner.FOREIGN
     }
+
+
+def _is_id(text: str, hooks: ExecutorHooks, site: Site) -> bool:
+    # an invalid id could make the whole query fail, or select other jobs
+    try:
+        return bool(hooks.canonical_id(native_id=text, site=site))
+    except ValueError:
+        return False
 
 
 def _probed(system: System) -> Site:

@@ -20,7 +20,8 @@ from remote_jobs import PATIENCE, end, executor_of, mirror, remote_root
 # Notes that it ran; fails until it has run as often as its argument says.
 COMMAND = 'echo ran >>"$1"; test "$(wc -l <"$1")" -ge "$2" || exit 75'
 
-# Submits such a job, and waits for it; it is killed before its n-th access to its files, or its n-th process.
+# Submits such jobs, and waits for them. It is killed before its n-th access to its files, or before its n-th
+# process.
 CLIENT = """
 import os, signal, sys
 from datetime import timedelta
@@ -28,7 +29,7 @@ import jpsi
 from jpsi.plugin import BatchConfig
 import jpsi_engine.job_store, jpsi_engine.batch, jpsi_engine.remote.remote_host
 
-url, state, proof, command, left = *sys.argv[1:5], int(sys.argv[5])
+url, state, proof, command, left, count = *sys.argv[1:5], *map(int, sys.argv[5:])
 FILES = {"open", "os.rename", "os.link", "os.remove", "os.mkdir"}
 STARTS = {"subprocess.Popen", "os.posix_spawn"}
 
@@ -44,11 +45,13 @@ config = BatchConfig(shortest_interval=short, longest_interval=long, grace=grace
 executor = jpsi.JobExecutor.get_instance("toy", url=url, config=config)
 sys.addaudithook(audit)
 attributes = jpsi.JobAttributes(retry={75: 4})
-job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", proof, "3"], attributes=attributes))
-executor.submit(job)
-job.wait()
+specs = [["-c", command, "sh", f"{proof}{number}", "3"] for number in range(count)]
+jobs = [jpsi.Job(jpsi.JobSpec("/bin/sh", it, attributes=attributes)) for it in specs]
+executor.submit_many(jobs)
+for job in jobs:
+    job.wait()
 print(left)
-sys.exit(0 if job.status.state is jpsi.JobState.COMPLETED else 1)
+sys.exit(any(job.status.state is not jpsi.JobState.COMPLETED for job in jobs))
 """
 
 
@@ -79,6 +82,19 @@ def test_a_job_is_submitted_again_until_it_succeeds(
     # the runners of these attempts would do nothing if the batch system started them again
     folder = remote_root(remote_transport) / "jobs" / job.id
     assert {it.name for it in folder.glob("final.*")} == {"final.1.json", "final.2.json"}
+
+
+def test_those_of_an_array_that_fail_are_submitted_again(
+    executor: JobExecutor, remote_transport: RemoteTransport, scheduler: FakeScheduler
+) -> None:
+    proofs = [remote_transport.home / f"proof{runs}" for runs in (1, 2, 3)]
+    jobs = [failing_job(proof, runs) for runs, proof in enumerate(proofs, 1)]
+
+    executor.submit_many(jobs)
+
+    assert scheduler.log.count("tsubmit") == 1
+    assert [end(job).metadata.get("attempt", 1) for job in jobs] == [1, 2, 3]
+    assert [runs_of(proof) for proof in proofs] == [1, 2, 3]
 
 
 def test_no_attempt_is_made_while_the_end_of_the_last_is_not_on_the_remote_host(
@@ -131,28 +147,29 @@ def test_a_job_is_cancelled_between_its_attempts(
     assert runs_of(proof) == 1
 
 
-def test_another_machine_leaves_the_job_alone(
+def test_another_machine_leaves_the_jobs_alone(
     executor: JobExecutor,
     remote_transport: RemoteTransport,
     state_home: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    proof = remote_transport.home / "proof"
-    job, other = failing_job(proof, 2, delay=3600), Job(JobSpec("/bin/sleep", ["100"]))
-    executor.submit(job)
+    jobs = [failing_job(remote_transport.home / f"proof{number}", 2, delay=3600) for number in range(3)]
+    other = Job(JobSpec("/bin/sleep", ["100"]))
+    executor.submit(jobs[0])
+    executor.submit_many(jobs[1:])
     executor.submit(other)
     spool = Spool(mirror(state_home))
-    assert eventually(lambda: spool.pending_retry(job.id) is not None)
+    assert eventually(lambda: all(spool.pending_retry(job.id) is not None for job in jobs))
     assert other.wait(PATIENCE, JobState.ACTIVE)
 
     with monkeypatch.context() as patched:
         patched.setenv("XDG_STATE_HOME", str(tmp_path / "state of another machine"))
         with executor_of(remote_transport) as fresh:
             assert [it.id for it in fresh.recover()] == [other.id]
-    job.cancel()
-    other.cancel()
-    assert end(job).state is JobState.CANCELED
+    for job in (*jobs, other):
+        job.cancel()
+        assert end(job).state is JobState.CANCELED
 
 
 def test_jobs_whose_files_are_staged_are_refused(executor: JobExecutor, tmp_path: Path) -> None:
@@ -165,20 +182,20 @@ def test_jobs_whose_files_are_staged_are_refused(executor: JobExecutor, tmp_path
         executor.submit(Job(spec))
 
 
+@pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("step", [*range(4, 172, 24)])
-def test_a_client_killed_at_any_step_leaves_a_job_that_ends_as_if_it_lived(
-    remote_transport: RemoteTransport, scheduler: FakeScheduler, state_home: Path, step: int
+def test_a_client_killed_at_any_step_leaves_jobs_that_end_as_if_it_lived(
+    remote_transport: RemoteTransport, scheduler: FakeScheduler, state_home: Path, step: int, count: int
 ) -> None:
     proof = remote_transport.home / "proof"
-    words = [remote_transport.url, str(state_home), str(proof), COMMAND, str(step)]
+    words = [remote_transport.url, str(state_home), str(proof), COMMAND, str(step), str(count)]
     client = subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
     assert client.returncode in {-signal.SIGKILL, 0}
 
     with executor_of(remote_transport) as executor:
-        for job in executor.recover():
-            if job.status.state is JobState.NEW:
-                executor.submit(job)
-            assert end(job).state is JobState.COMPLETED
-        assert runs_of(proof) in {0, 3}
-        assert runs_of(proof) == 3 or not jpsi_engine.job_store.jobs()
+        jobs = executor.recover()
+        executor.submit_many([job for job in jobs if job.status.state is JobState.NEW])
+        assert [end(job).state for job in jobs] == [JobState.COMPLETED] * len(jobs)
+        assert [runs_of(Path(f"{proof}{number}")) for number in range(count)] in ([0] * count, [3] * count)
+        assert runs_of(Path(f"{proof}0")) == 3 or not jpsi_engine.job_store.jobs()
         assert executor.recover() == []

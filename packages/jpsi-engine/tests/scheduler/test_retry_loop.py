@@ -265,7 +265,7 @@ def test_an_attempt_that_was_revoked_before_it_was_locked_is_not_made(spool: Spo
 
 def test_a_job_is_cancelled_without_the_batch_system(spool: Spool) -> None:
     client = Client(spool)
-    client.loop.is_gone = lambda _: raise_(SubmitException("no answer"))
+    client.loop.find_gone = lambda _: raise_(SubmitException("no answer"))
     spool.cancel_retry(JOB, 1)
 
     assert client.step()

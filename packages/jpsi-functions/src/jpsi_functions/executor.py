@@ -126,20 +126,11 @@ class FunctionExecutor(Executor):
             walltime=walltime,
         )
         where = str(directory or common.directory or ("~" if is_remote else Path.cwd()))
-        # zero is no limit
-        limit = common.attributes.duration or None
-        if checkpoint_time is None and limit is not None:
-            checkpoint_time = min(_CHECKPOINT_TIME, limit / 2)
-        after = None
-        if limit is not None and checkpoint_time is not None:
-            if limit <= checkpoint_time:
-                msg = f"walltime {limit} must be longer than checkpoint_time {checkpoint_time}"
-                raise ValueError(
-                    f"{msg}, or else each job would end at once and have another one continue it"
-                )
-            after = (limit - checkpoint_time).total_seconds()
         self._client = describe_client(
-            where, after, shares_files=not is_remote, retries=bool(common.attributes.retry)
+            where,
+            _checkpoint_after(common.attributes.duration, checkpoint_time),
+            shares_files=not is_remote,
+            retries=bool(common.attributes.retry),
         )
         self._specs = CallSpec(
             template=common,
@@ -392,6 +383,18 @@ class FunctionExecutor(Executor):
                 call.job.set_job_status_callback(functools.partial(_show, show, call))
                 show(call)
             yield
+
+
+def _checkpoint_after(walltime: timedelta | None, checkpoint_time: timedelta | None) -> float | None:
+    """Return the seconds after which a callable is asked what to call in the next job; None is never."""
+    # zero is no limit
+    if not walltime:
+        return None
+    before_end = min(_CHECKPOINT_TIME, walltime / 2) if checkpoint_time is None else checkpoint_time
+    if walltime <= before_end:
+        msg = f"walltime {walltime} must be longer than checkpoint_time {before_end}"
+        raise ValueError(f"{msg}, or else each job would end at once and have another one continue it")
+    return (walltime - before_end).total_seconds()
 
 
 def _show(show: Callable[[Call], None], call: Call, *_: object) -> None:

@@ -6,7 +6,7 @@ Engine already has.
 
 from __future__ import annotations
 
-from jpsi.plugin import CommandResult, Failure, FailureKind, hookimpl
+from jpsi.plugin import FailureKind
 from jpsi.plugin.kit import SubmitErrors
 
 _AMBIGUOUS, _TRANSIENT = FailureKind.AMBIGUOUS, FailureKind.TRANSIENT
@@ -50,17 +50,11 @@ _TEXTS = (
     ("objectname", _INVALID),
     ("Unable to read script file", _INVALID),
 )
-_ERRORS = SubmitErrors(
+classify_failure = SubmitErrors(
     command="qsub",
     texts=_TEXTS,
     # qsub itself did not understand an option or a value, and sent nothing.
     own_codes={2, 7},
     own_words=("qsub: ",),
     noise=r"\A(Unable to run job: |qsub: )+| Exiting\.\Z",
-)
-
-
-@hookimpl
-def classify_failure(result: CommandResult) -> Failure:
-    """Return what a failed qsub means for the job and for a retry."""
-    return _ERRORS.failure(result)
+).failure

@@ -273,13 +273,18 @@ def _job_attributes(spec: JobSpec, job_attributes: JobAttributes) -> Iterator[tu
     yield from ((name, it) for name, it in system.get("jpsi", {}).items() if name in JOB_FIELDS)
 
 
+def _memory_vertex(size: int) -> dict[str, Any]:
+    # the part of a process may be smaller than what is refused of a number without a unit
+    return {"type": "memory", "size": f"{size}B" if size < 1 << 20 else size}
+
+
 def _job_resource(requested: ResourceSpecV1, lost: list[str]) -> dict[str, Any]:
     inside: list[dict[str, Any]] = [{"type": "core", "count": requested.cpu_cores_per_process or 1}]
     if requested.gpu_cores_per_process:
         inside.append({"type": "gpu", "count": requested.gpu_cores_per_process})
     for vertex, size in zip(inside, (requested.memory_per_cpu, requested.memory_per_gpu), strict=False):
         if size is not None:
-            vertex["with"] = [{"type": "memory", "size": size}]
+            vertex["with"] = [_memory_vertex(size)]
     has_nodes = requested.node_count is not None or requested.processes_per_node is not None
     nodes, each = requested.computed_node_count, requested.computed_processes_per_node
     processes = requested.computed_process_count
@@ -288,7 +293,7 @@ def _job_resource(requested: ResourceSpecV1, lost: list[str]) -> dict[str, Any]:
         processes = nodes * each
     if requested.memory is not None:
         # rounded up: the job has no less than it requested
-        inside.append({"type": "memory", "size": -(-requested.memory // processes)})
+        inside.append(_memory_vertex(-(-requested.memory // processes)))
     slot = {"type": "slot", "count": each if has_nodes else processes, "with": inside}
     outer = {"type": "node", "count": nodes, "with": [slot]} if has_nodes else slot
     return {**outer, "exclusive": True} if requested.exclusive_node_use else outer

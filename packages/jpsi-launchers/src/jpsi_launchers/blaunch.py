@@ -6,33 +6,7 @@ Everything else goes through files: see `TaskStarter`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from jpsi.plugin import JobSpec, ShellLine, hookimpl
-
 from .task_starter import TaskStarter
-
-
-@hookimpl
-def heterogeneous() -> bool:
-    """Return True: it starts a process on the host of each slot, whatever the kinds of slots."""
-    return True
-
-
-@hookimpl
-def rank_variables() -> Sequence[str]:
-    """Return the variables with the rank of a process, and those of LSF about its place."""
-    return ("JPSI_RANK", "JPSI_SIZE", *_BLAUNCH.variables.values())
-
-
-@hookimpl
-def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    """Return the lines that start all processes and wait for them.
-
-    The exit code is that of the lowest rank that failed.
-    """
-    return _BLAUNCH.lines(spec)
-
 
 _BLAUNCH = TaskStarter(
     name="blaunch",
@@ -48,3 +22,4 @@ PATH=$_NAME_path cat "$JPSI_NODEFILE" >"$_NAME_files/slots\"""",
     has_ended='[ -z "$_NAME_signal" ] || [ "$_launch_code" -eq 0 ]',
     on_signal="_blaunch_signal=1; ",
 )
+heterogeneous, rank_variables, launch = _BLAUNCH.heterogeneous, _BLAUNCH.rank_variables, _BLAUNCH.launch

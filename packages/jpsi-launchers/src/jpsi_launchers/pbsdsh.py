@@ -6,33 +6,7 @@ the streams of the batch job: see `TaskStarter`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from jpsi.plugin import JobSpec, ShellLine, hookimpl
-
 from .task_starter import TaskStarter
-
-
-@hookimpl
-def heterogeneous() -> bool:
-    """Return True: it starts a process on the node of each slot, whatever the kinds of slots."""
-    return True
-
-
-@hookimpl
-def rank_variables() -> Sequence[str]:
-    """Return the variables with the rank of a process, and those of PBS and Torque about its place."""
-    return ("JPSI_RANK", "JPSI_SIZE", *_PBSDSH.variables.values())
-
-
-@hookimpl
-def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    """Return the lines that start all processes and wait for them.
-
-    The exit code is that of the lowest rank that failed.
-    """
-    return _PBSDSH.lines(spec)
-
 
 _PBSDSH = TaskStarter(
     name="pbsdsh",
@@ -50,3 +24,4 @@ PATH=$_NAME_path awk '
     # process may have got the signal as well, and go on.
     has_ended='[ "$_launch_code" -eq 0 ]',
 )
+heterogeneous, rank_variables, launch = _PBSDSH.heterogeneous, _PBSDSH.rank_variables, _PBSDSH.launch

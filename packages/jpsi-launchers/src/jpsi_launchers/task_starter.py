@@ -1,4 +1,4 @@
-"""Renders the shell lines that run processes with a program that only starts one, on a node of the job.
+"""The launchers whose program only starts one process, on a node of the job.
 
 Such a program may pass on neither environment, directory, input, output nor exit codes. So the lines run each
 process by a script, and exchange all that by files in the job's folder, which the nodes must share.
@@ -6,11 +6,11 @@ process by a script, and exchange all that by files in the job's folder, which t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
-from jpsi.plugin import JobSpec, ShellLine, word
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, word
 from jpsi.plugin.engine import process_count
 from jpsi.plugin.kit import forward_signals, trap_signals
 
@@ -21,7 +21,8 @@ from .shell_lines import shell
 class TaskStarter:
     """The program of a batch system that starts a process, and what shell text is its own.
 
-    The variables of the shell text begin with the name of the program.
+    The variables of the shell text begin with the name of the program. `heterogeneous`, `rank_variables` and
+    `launch` are the hooks of these names.
     """
 
     name: str
@@ -39,7 +40,18 @@ class TaskStarter:
     #: Commands that run on each signal, before it is passed on.
     on_signal: str = ""
 
-    def lines(self, spec: JobSpec) -> list[ShellLine]:
+    @hookimpl
+    def heterogeneous(self) -> bool:
+        """Return True: it starts a process on the node of each slot, whatever the kinds of slots."""
+        return True
+
+    @hookimpl
+    def rank_variables(self) -> Sequence[str]:
+        """Return the variables with the rank of a process, and those of the program about its place."""
+        return ("JPSI_RANK", "JPSI_SIZE", *self.variables.values())
+
+    @hookimpl
+    def launch(self, spec: JobSpec) -> Sequence[ShellLine]:
         """Return the lines that start all processes and wait for them.
 
         The exit code is that of the lowest rank that failed.

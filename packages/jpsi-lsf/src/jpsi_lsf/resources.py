@@ -201,12 +201,8 @@ def _read_compound(draft: kit.Draft, value: str) -> str:
         remainders.add(_read_sections(component_draft, term["text"]))
         parsed_components.append(component_draft.resources)
         remaining = None if remaining is None else remaining - (processes or 0)
-    if (
-        remaining
-        or len(parsed_components) == 1
-        or len(remainders) > 1
-        or any((it.process_count or 0) < 1 for it in parsed_components)
-    ):
+    is_whole = not remaining and all((it.process_count or 0) > 0 for it in parsed_components)
+    if not is_whole or len(parsed_components) == 1 or len(remainders) > 1:
         raise ValueError(_NOT_EXPRESSIBLE)
     if any(node_count(it) is None and it.computed_process_count > 1 for it in parsed_components):
         draft.lose("R", value, "jpsi has the slots of a term on one node if it has no span")

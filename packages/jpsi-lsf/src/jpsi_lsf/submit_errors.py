@@ -6,7 +6,7 @@ already has.
 
 from __future__ import annotations
 
-from jpsi.plugin import CommandResult, Failure, FailureKind, hookimpl
+from jpsi.plugin import FailureKind
 from jpsi.plugin.kit import SubmitErrors
 
 _AMBIGUOUS, _TRANSIENT = FailureKind.AMBIGUOUS, FailureKind.TRANSIENT
@@ -56,10 +56,4 @@ _TEXTS = (
     ("Usage: bsub", _INVALID),
 )
 # bsub begins with its own name, and prints how it is used after an option that it does not know.
-_ERRORS = SubmitErrors(command="bsub", texts=_TEXTS, noise=r"^bsub: |\s*Usage: bsub(?s:.*)")
-
-
-@hookimpl
-def classify_failure(result: CommandResult) -> Failure:
-    """Return what a failed bsub means for the job and for a retry."""
-    return _ERRORS.failure(result)
+classify_failure = SubmitErrors(command="bsub", texts=_TEXTS, noise=r"^bsub: |\s*Usage: bsub(?s:.*)").failure

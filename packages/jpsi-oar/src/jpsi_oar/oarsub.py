@@ -15,7 +15,6 @@ from jpsi.plugin import (
     RANK_VARIABLES,
     Command,
     CommandResult,
-    Failure,
     FailureKind,
     JobSpec,
     Script,
@@ -44,7 +43,7 @@ _JOB = re.compile(r"^OAR_JOB_ID=([1-9][0-9]*)\r?$", re.MULTILINE)
 _ARRAY = re.compile(r"^OAR_ARRAY_ID=([1-9][0-9]*)\r?$", re.MULTILINE)
 
 # Messages of oarsub and of the admission rules of 2.5.9; a message that is not listed is AMBIGUOUS.
-_ERRORS = SubmitErrors(
+classify_failure = SubmitErrors(
     command="oarsub",
     texts=(
         ("waiting advance reservations", FailureKind.TRANSIENT),
@@ -57,7 +56,7 @@ _ERRORS = SubmitErrors(
     # a wrong date, a date that is taken, a wrong notification, an unknown queue, an admission rule
     own_codes={7, 10, 16, 248, 250, 254},
     own_words=("ERROR", "/!\\", "--> KO", "[ADMISSION RULE]"),
-)
+).failure
 
 # Lines of $OAR_NODEFILE: the node of each of the job's resources, which are cores at most sites
 _AWK_NODES = (
@@ -95,12 +94,6 @@ def parse_submit(result: CommandResult, context: SubmitContext) -> str:
     """Return the native id of the job or array from oarsub's output, which may contain other text."""
     arrays = _ARRAY.findall(result.stdout) if context.elements is not None else []
     return require_one_id(arrays or _JOB.findall(result.stdout), result.stdout)
-
-
-@hookimpl
-def classify_failure(result: CommandResult) -> Failure:
-    """Return what a failed oarsub means for the job and for a retry."""
-    return _ERRORS.failure(result)
 
 
 @hookimpl

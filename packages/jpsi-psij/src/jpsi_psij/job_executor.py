@@ -136,7 +136,7 @@ class JobExecutor:
             inner = jpsi.Job()
             job._follow(self, inner)
             self._executor.attach(inner, native_id)
-            job._native_id = native_id
+            job._native_id = str(native_id)
 
     @contextlib.contextmanager
     def _reserved(self, job: Job, *, is_new: bool) -> Iterator[None]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from jpsi.plugin import Command, CommandResult
+from jpsi.plugin.kit import expand_hostlist, parse_limit, parse_time
 
 from .job_attributes import JobAttributes
 from .job_info import JobInfo
@@ -75,10 +76,10 @@ def _listed_job(row: Mapping[str, str]) -> ListedJob:
     is_held = row["Reason"].startswith("JobHeld")
     state = JobState.HELD if is_held else _SLURM_STATES.get(row["State"], JobState.ACTIVE)
     count, cores = int(row["NumTasks"]), int(row["NumCPUs"])
-    submitted, started = _slurm_time(row["SubmitTime"]), _slurm_time(row["StartTime"])
+    submitted, started = (_local(parse_time(row[it])) for it in ("SubmitTime", "StartTime"))
     # the start time of a waiting job is an estimate
     started = started if state is JobState.ACTIVE else None
-    nodes = expand_hosts(row["NodeList"])
+    nodes = expand_hostlist(row["NodeList"])
     return ListedJob(
         row["JobArrayID"],
         JobStatus(
@@ -92,14 +93,14 @@ def _listed_job(row: Mapping[str, str]) -> ListedJob:
             # of a job that names no tasks, Slurm knows the cores alone
             resources=ResourceSpecV1(process_count=min(count, cores)),
             attributes=JobAttributes(
-                _slurm_duration(row["TimeLimit"]) or timedelta(0),
+                parse_limit(row["TimeLimit"]) or timedelta(0),
                 row["Partition"],
                 None if row["Account"] == "(null)" else row["Account"],
             ),
         ),
         JobInfo(
             owner=row["UserName"],
-            wall_time=int((_slurm_duration(row["TimeUsed"]) or timedelta(0)).total_seconds()),
+            wall_time=int((parse_limit(row["TimeUsed"]) or timedelta(0)).total_seconds()),
             submission_time=submitted,
             dispatch_time=started,
             resourcelist=[{"name": node, "procs": cores // len(nodes)} for node in nodes],
@@ -109,55 +110,5 @@ def _listed_job(row: Mapping[str, str]) -> ListedJob:
     )
 
 
-def _slurm_time(text: str) -> datetime | None:
-    """Return a time of this machine's zone; None if Slurm knows none."""
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC).astimezone()
-    except ValueError:
-        return None
-
-
-def _slurm_duration(text: str) -> timedelta | None:
-    """Return a duration such as `1-02:03:04` or `10:00`; None for UNLIMITED and the like.
-
-    >>> _slurm_duration("1-02:03:04") == timedelta(days=1, hours=2, minutes=3, seconds=4)
-    True
-    """
-    days, _, rest = text.rpartition("-")
-    parts = rest.split(":")
-    if not all(it.isdigit() for it in (days or "0", *parts)):
-        return None
-    seconds = 0
-    for part in parts:
-        seconds = seconds * 60 + int(part)
-    return timedelta(days=int(days or 0), seconds=seconds)
-
-
-def expand_hosts(text: str) -> list[str]:
-    """Return the names in a list of hosts.
-
-    >>> expand_hosts("node[08-10,12],login")
-    ['node08', 'node09', 'node10', 'node12', 'login']
-    """
-    names, depth, begin = [], 0, 0
-    for index, character in enumerate(f"{text},"):
-        depth += (character == "[") - (character == "]")
-        if character == "," and depth == 0:
-            names += _expand_ranges(text[begin:index])
-            begin = index + 1
-    return names
-
-
-def _expand_ranges(text: str) -> list[str]:
-    prefix, bracket, rest = text.partition("[")
-    if not bracket:
-        return [text] if text else []
-    ranges, _, suffix = rest.partition("]")
-    names = []
-    for part in ranges.split(","):
-        first, _, last = part.partition("-")
-        numbers = range(int(first), int(last or first) + 1)
-        names += [
-            f"{prefix}{it:0{len(first)}}{more}" for it in numbers for more in _expand_ranges(suffix) or [""]
-        ]
-    return names
+def _local(time: datetime | None) -> datetime | None:
+    return time and time.astimezone()

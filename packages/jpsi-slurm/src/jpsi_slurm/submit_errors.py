@@ -6,7 +6,7 @@ already has.
 
 from __future__ import annotations
 
-from jpsi.plugin import CommandResult, Failure, FailureKind, hookimpl
+from jpsi.plugin import FailureKind
 from jpsi.plugin.kit import SubmitErrors
 
 _AMBIGUOUS, _TRANSIENT = FailureKind.AMBIGUOUS, FailureKind.TRANSIENT
@@ -80,17 +80,11 @@ _TEXTS = (
     ("contain a NULL character", _INVALID),
     ("Batch script is empty", _INVALID),
 )
-_ERRORS = SubmitErrors(
+classify_failure = SubmitErrors(
     command="sbatch",
     texts=_TEXTS,
     # sbatch did not know an option or a value, and sent nothing. ssh too exits so if its connection breaks.
     own_codes={255},
     own_words=("sbatch: ", "Invalid "),
     noise="sbatch: (error: )?",
-)
-
-
-@hookimpl
-def classify_failure(result: CommandResult) -> Failure:
-    """Return what a failed sbatch means for the job and for a retry."""
-    return _ERRORS.failure(result)
+).failure

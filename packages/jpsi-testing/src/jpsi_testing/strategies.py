@@ -173,7 +173,7 @@ def resource_specs(draw: st.DrawFn) -> ResourceSpecV1:
         cpu_cores_per_process=draw(st.none() | _COUNTS),
         gpu_cores_per_process=draw(st.none() | st.integers(0, 4)),
         exclusive_node_use=draw(st.booleans()),
-        **{draw(st.sampled_from(["memory", "memory_per_cpu"])): draw(st.none() | st.integers(1, 2**50))},
+        **{draw(st.sampled_from(["memory", "memory_per_cpu"])): draw(st.none() | st.integers(2**20, 2**50))},
     )
 
 

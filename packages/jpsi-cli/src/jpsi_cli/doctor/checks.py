@@ -70,6 +70,10 @@ def _check_commands(facts: Facts) -> _Result:
 def _check_version(facts: Facts) -> _Result:
     if isinstance(facts.version, jpsi.JpsiError):
         return Verdict.WARNING, f"the version is not known: {facts.version}"
+    if facts.answer_error is not None:
+        # another batch system may have a command of this name
+        said = f"; its command says {facts.version}" if facts.version else ""
+        return Verdict.SKIPPED, f"the batch system does not answer{said}"
     return Verdict.OK, facts.version or "the batch system does not print it"
 
 

@@ -6,6 +6,7 @@ are done first, then the failures are reported.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -36,7 +37,8 @@ def cancel(*, jobs: Sequence[str], as_json: bool) -> int:
     cancelled = [job for job in recalled.jobs.values() if job.id not in failures]
     unfinished = jpsi.wait_all(cancelled, _TIMEOUT_SECONDS).count(None)
     if unfinished:
-        messages.error(f"{unfinished} of {len(cancelled)} jobs were cancelled and have not ended yet")
+        hint = "jpsi ls --refresh shows when they have"
+        messages.error(f"{unfinished} of {len(cancelled)} jobs were cancelled and have not ended yet; {hint}")
     report_failures(failures)
     if all(job.status.final for job in selected):
         whose = f"job {selected[0].id}" if len(selected) == 1 else f"each of these {len(selected)} jobs"
@@ -81,7 +83,19 @@ def _cancel_by_executor(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError
 
 def hold(*, jobs: Sequence[str]) -> int:
     """Keep jobs from starting, and return the exit code."""
-    return _control_each(jobs, "held", [jpsi.JobExecutor.hold, _require_unstarted], job_store.hold_deferred)
+    return _control_each(jobs, "held", [_hold, _require_unstarted], job_store.hold_deferred)
+
+
+def _hold(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
+    try:
+        executor.hold(job)
+    except jpsi.JpsiError:
+        # the batch system refuses a job that it has ended itself, which is recorded then
+        with contextlib.suppress(jpsi.JpsiError):
+            executor.info(job)
+        if job.status.final:
+            executor.hold(job)
+        raise
 
 
 def _require_unstarted(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:

@@ -174,6 +174,11 @@ def _array_cells(row: Row, now: datetime) -> dict[str, str]:
         )
         failed = [it.job for it in row.members if it.status.state is status.state and it.job is not row.job]
         failure += index_list(failed, "; also ")
+    elif not failure:
+        notes = Counter(_open_note(it, row.job.array_id) for it in row.members if not it.status.final)
+        del notes[""]
+        for text, count in notes.most_common(1):
+            failure = text if count == len(row.members) else f"{count} of them: {text}"
     # the native id of an element, for which its plugin is loaded, is not shown
     return {
         **_job_cells(row, native_ids.pop() if len(native_ids) == 1 else None, now),
@@ -232,8 +237,11 @@ def note(row: Row) -> str:
     if status.final:
         is_plain = status.reason in {jpsi.Reason.EXIT_CODE, jpsi.Reason.CANCELLED}
         return "" if is_plain else status.message or ""
-    shown_id = (row.job.array_id if row.members else None) or row.job.id
-    return row.job.remark_about(shown_id) or status.message or ""
+    return _open_note(row, row.job.array_id if row.members else None)
+
+
+def _open_note(row: Row, shown_id: str | None) -> str:
+    return row.job.remark_about(shown_id or row.job.id) or row.status.message or ""
 
 
 def _format_runtime(row: Row, now: datetime) -> str:

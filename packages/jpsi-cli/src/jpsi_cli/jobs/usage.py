@@ -10,7 +10,7 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..output import align, format_about, format_size, quantities
-from ..stored_jobs import Amount, Usage, complete_usages, listed_jobs, select_jobs, short_ids
+from ..stored_jobs import Amount, Usage, complete_usages, listed_jobs, select_jobs, settle_ends, short_ids
 from .job_table import format_age
 
 _UNKNOWN = "-"
@@ -21,7 +21,7 @@ _HEADINGS = ("ID", "NAME", "STATE", "TIME", "CORES", "MEMORY", "SUGGESTION")
 def usage(*, jobs: Sequence[str], since: str | None, as_json: bool) -> int:
     """Show what the jobs have used, and return the exit code."""
     known = listed_jobs()
-    found = select_jobs(jobs, known) if jobs else known
+    found = list(settle_ends(select_jobs(jobs, known))) if jobs else known
     if since is not None:
         earliest = datetime.now(UTC) - quantities.parse_duration_option(since, "--since")
         found = [it for it in found if it.status.time >= earliest]

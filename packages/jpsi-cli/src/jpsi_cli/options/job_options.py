@@ -8,6 +8,7 @@ import click
 
 from . import completion
 from .click_commands import flag, grouped_flag, grouped_option, json_option, option
+from .foreign_options import REFUSED_OPTIONS
 
 _job_option = partial(grouped_option, "What runs where")
 _directory_option = partial(grouped_option, "Directory and environment")
@@ -172,6 +173,7 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
     _wrapper_option("--launcher", "NAME", "The launcher that starts the processes, such as mpirun or srun."),
     _wrapper_option("--pre-launch", "FILE", "A shell script that is sourced before the command starts."),
     _wrapper_option("--post-launch", "FILE", "A shell script that is sourced after the command has ended."),
+    *REFUSED_OPTIONS,
     click.Argument(["command"], nargs=-1, type=click.UNPROCESSED, metavar="COMMAND [ARGS]..."),
 )
 

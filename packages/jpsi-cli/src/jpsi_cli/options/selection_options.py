@@ -21,6 +21,7 @@ from .click_commands import (
     option,
     require_value,
 )
+from .foreign_options import REFUSED_OPTIONS
 from .job_options import RUN_PARAMETERS
 
 T = TypeVar("T")
@@ -107,6 +108,7 @@ RESUBMIT_PARAMETERS = (
     ),
     *(it for it in RUN_PARAMETERS if getattr(it, "group", "") in {"Resources", "Batch system"}),
     _JSON_LINES,
+    *REFUSED_OPTIONS,
     JOBS,
 )
 

@@ -30,11 +30,12 @@ else:
                 "await_dependencies await_submission settle_submissions start_waiting submit_deferred"
             ),
             ".dependencies": (
-                "Dependencies configured_target describe_dependencies read_dependencies sort_dependencies"
+                "Dependencies configured_target describe_dependencies naming_ended read_dependencies "
+                "sort_dependencies"
             ),
             ".recall": (
                 "RecalledJobs best_status group_by_origin listed_jobs recall_jobs recover_remote_jobs "
-                "refresh_statuses report_failures"
+                "refresh_statuses report_failures settle_ends"
             ),
             ".retries": "follow_retries start_following",
             ".selection": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -145,6 +146,29 @@ def sort_dependencies(
         foreign += [it for it in native if str(it.job) in jobs]
         native = {it: native[it] for it in native if str(it.job) not in jobs}
     return Dependencies([*native.values()], foreign, everything)
+
+
+@contextlib.contextmanager
+def naming_ended(
+    wanted: Sequence[jpsi.Dependency], executor: jpsi.JobExecutor, name: str | None
+) -> Iterator[None]:
+    """Record how jobs ended if that makes the submission within the block fail; the arguments are as above.
+
+    Raises:
+        InvalidJobException: a job ended as it must not; it names all.
+    """
+    try:
+        yield
+    except (jpsi.InvalidJobException, jpsi.BulkException) as e:
+        if wanted and not (isinstance(e, jpsi.BulkException) and e.done):
+            from jpsi_engine import job_store  # noqa: PLC0415
+
+            from .recall import settle_ends  # noqa: PLC0415
+
+            names = {str(it.job) for it in wanted}
+            settle_ends([job for job in job_store.jobs() if job.id in names])
+            sort_dependencies(wanted, executor, name)
+        raise
 
 
 @attrs.define

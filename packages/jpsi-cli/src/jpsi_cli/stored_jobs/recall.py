@@ -6,7 +6,7 @@ than the one that submitted the jobs. A job that cannot be recalled does not sto
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -121,6 +121,16 @@ def refresh_statuses(jobs: Collection[StoredJob]) -> Mapping[str, jpsi.JobStatus
             queried.add(executor)
     recalled.await_exited_processes(jobs)
     return {job_id: job.status for job_id, job in recalled.jobs.items()}
+
+
+def settle_ends(jobs: Sequence[StoredJob]) -> Sequence[StoredJob]:
+    """Return these jobs, once the batch systems were asked how those ended that have left no exit code."""
+    unclear = [job for job in jobs if not job.status.final and job.deferral is None and not job.is_unsent]
+    if not unclear:
+        return jobs
+    refresh_statuses(unclear)
+    settled = {job.id: job for job in job_store.reread(unclear)}
+    return [settled.get(job.id, job) for job in jobs]
 
 
 def recover_remote_jobs(name: str) -> None:

@@ -17,8 +17,8 @@ from ..stored_jobs import (
     job_with_index,
     read_dependencies,
     recall_jobs,
-    refresh_statuses,
     select_jobs,
+    settle_ends,
 )
 from .job_limits import require_fit
 from .job_spec import OptionValue, make_specs
@@ -38,21 +38,11 @@ def resubmit(
     **options: OptionValue,
 ) -> int:
     """Submit jobs again, each to its executor, and return the exit code."""
-    selected = _settle_ends(select_jobs(jobs, job_store.jobs()))
+    selected = settle_ends(select_jobs(jobs, job_store.jobs()))
     with job_store.lock_repetitions(selected):
         if only_failed:
             selected = _select_failed(selected)
         return _repeat(selected, after, options, as_json=as_json)
-
-
-def _settle_ends(selected: Sequence[StoredJob]) -> Sequence[StoredJob]:
-    """Return these jobs, once the batch systems were asked how those ended that have left no exit code."""
-    unclear = [job for job in selected if not job.status.final and job.deferral is None and not job.is_unsent]
-    if not unclear:
-        return selected
-    refresh_statuses(unclear)
-    settled = {job.id: job for job in job_store.reread(unclear)}
-    return [settled.get(job.id, job) for job in selected]
 
 
 def _repeat(

@@ -38,9 +38,14 @@ def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
         require_fit(opened, [("", job.spec)])
         if not as_json:
             staging_progress.show(opened)
-        if wanted:
-            add_dependencies(job, _await_foreign(wanted, opened, executor).native)
-        return Foreground(job, choose_display(as_json=as_json)).run(opened)
+        foreground = Foreground(job, choose_display(as_json=as_json))
+        if not wanted:
+            return foreground.run(opened)
+        from ..stored_jobs import naming_ended  # noqa: PLC0415  with all that recalls jobs
+
+        add_dependencies(job, _await_foreign(wanted, opened, executor).native)
+        with naming_ended(wanted, opened, executor):
+            return foreground.run(opened)
 
 
 def _read_dependencies(after: Sequence[str]) -> Sequence[jpsi.Dependency]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 import jpsi
 from jpsi_engine import array_specs, job_store
@@ -13,6 +14,7 @@ from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
 from ..stored_jobs import (
     Dependencies,
+    naming_ended,
     read_dependencies,
     sort_dependencies,
     start_following,
@@ -88,7 +90,7 @@ def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
             return _defer(list(jobs), system, dependencies, is_held=is_held, as_json=as_json)
         for job in jobs:
             add_dependencies(job, dependencies.native)
-        code = _submit(jobs, system, as_json=as_json)
+        code = _submit(jobs, system, naming_ended(wanted, system, name), as_json=as_json)
         if any(job.native_id is not None for job in jobs):
             # no other process may be following these jobs, and `jpsi ls` has to know how they ended
             system.record_site_policy()
@@ -177,14 +179,21 @@ def _defer(
     return 0
 
 
-def _submit(locations: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_json: bool) -> int:
-    """Submit jobs; `locations` has the file and line of each job's document, for messages."""
+def _submit(
+    locations: Mapping[jpsi.Job, str],
+    executor: jpsi.JobExecutor,
+    explained: AbstractContextManager[None],
+    *,
+    as_json: bool,
+) -> int:
+    """Submit jobs within `explained`; `locations` has where each job was requested, for messages."""
     jobs = list(locations)
     try:
-        if len(jobs) == 1:
-            executor.submit(jobs[0])
-        else:
-            executor.submit_many(jobs, checks_first=True)
+        with explained:
+            if len(jobs) == 1:
+                executor.submit(jobs[0])
+            else:
+                executor.submit_many(jobs, checks_first=True)
     except KeyboardInterrupt:
         # the user must not lose sight of jobs that the batch system has
         submitted = [job for job in jobs if job.native_id is not None]

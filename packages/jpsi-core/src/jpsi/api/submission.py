@@ -69,9 +69,9 @@ class JobSubmitter:
                 self._engine.submit_many(submissions, functools.partial(self._record, request))
         request.check("submitted")
 
-    def attach(self, jobs: Iterable[tuple[Job, str]], only: Job | None = None) -> None:
+    def attach(self, jobs: Iterable[tuple[Job, str | int]], only: Job | None = None) -> None:
         """Attach NEW jobs, each given with its native id; the error of an `only` job is raised as it is."""
-        pairs = list(jobs)
+        pairs = [(job, _native_id_text(native_id)) for job, native_id in jobs]
         request = _Request(by_id(job for job, _ in pairs))
         with self._releasing(request):
             for job in request.jobs.values():
@@ -301,6 +301,12 @@ def by_id(jobs: Iterable[Job]) -> dict[str, Job]:
             raise ValueError(f"job {job.id} is given twice")
         found[job.id] = job
     return found
+
+
+def _native_id_text(native_id: object) -> str:
+    if isinstance(native_id, str) or type(native_id) is int:
+        return str(native_id)
+    raise TypeError(f"a native id is text, such as '4711', not {native_id!r}")
 
 
 def check_job(job: object) -> None:

@@ -17,7 +17,7 @@ import attrs
 from jpsi.api.system import System
 from jpsi.contract import Engine, FileTransport, Queue, ShellLine, Site, Submission, Transport, dependencies
 from jpsi.job import Job
-from jpsi.launcher import Launchers
+from jpsi.launcher import Launcher, Launchers
 from jpsi.layers import Assembly
 from jpsi.model import (
     Dependency,
@@ -55,6 +55,15 @@ class _CheckResult:
     problems: Sequence[str]
     #: Shell that prints the node names of their processes.
     nodes: Sequence[ShellLine] = ()
+
+
+@attrs.frozen(slots=True)
+class _Draft:
+    """A job on its way to the engine: its spec, its launcher, and the problems that were found so far."""
+
+    spec: JobSpec
+    launcher: Launcher | None
+    problems: list[str]
 
 
 #: Cached results, by the shape of jobs; valid as long as the site's facts stay the same.
@@ -124,54 +133,25 @@ class Validation:
             return it
         site = self._system.site()
         lasting = self._cache_of(site)
-        like = lasting.repeatable.get(fixed)
-        again = None if like is None else _repeat(like, job, attempt)
-        # only what the engine checks changes with time
-        if like is not None and again is not None and not self._engine.problems(again.spec):
-            again = attrs.evolve(again, like=None)
-            cache.repeatable[fixed] = again, like[1]
+        if (again := self._repeat_lasting(lasting, fixed, job, attempt)) is not None:
+            cache.repeatable[fixed] = again, lasting.repeatable[fixed][1]
             return again
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
         spec = self._assembly.defaults.filled_in(sound_part(job.spec) if found else _own_spec(job.spec))
         is_auto = spec.attributes.queue_name == spec.attributes.AUTO_QUEUE
-        spec, unplaced = self._placed(spec, cache) if is_auto else (spec, ())
-        found += unplaced
-        spec, unstaged = staged(spec, self._system.transport)
-        found += unstaged
-        spec, unsuited = self._suited(spec)
-        found += unsuited
-        if spec.attributes.retry and not self._engine.retries:
-            found.append("attributes.retry: this executor does not submit jobs again")
-        launcher, missing = self._launchers.of(spec)
-        found += missing
-        spec, unresolved = resolved(
-            spec, lambda: self._system.capabilities.dependencies, self._is_same_system
-        )
-        found += unresolved
-        encoded = None if found else serialization.encode(spec)
-        if self._assembly.has_policy:
-            found += self._objections(spec, site)
-        key = None if found or encoded is None else serialization.shape(encoded)
-        result = _cached(lasting.results, key, lambda: self._check(spec, site, is_valid=key is not None))
-        found += result.problems
-        # staged files differ between jobs of one shape: one job may stage in what another lacks
-        current_key = None if has_staging(spec) else key
-        found += _cached(
-            cache.results, current_key, lambda: _CheckResult(self._engine.problems(spec))
-        ).problems
-        if launcher is not None:
-            found += chain.from_iterable(launcher.hooks.check_spec(spec=spec))
-        if found:
-            # a problem that `check_spec` and the script's writer both report is listed once
-            raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
+        draft = self._completed(spec, cache)
+        draft.problems[:0] = found
+        spec, launcher = draft.spec, draft.launcher
+        encoded = None if draft.problems else serialization.encode(spec)
+        nodes = self._check(draft, encoded, site, lasting, cache)
         self._warn(spec)
         make = functools.partial(
             Submission,
             launch=[] if launcher is None else list(launcher.hooks.launch(spec=spec)),
             rank_variables=() if launcher is None else launcher.rank_variables,
             sources_scripts=launcher is not None and launcher.sources_scripts,
-            nodes=result.nodes,
+            nodes=nodes,
         )
         submission = make(job_id=job.id, attempt=attempt, spec=spec, plain=encoded)
         # a policy may check the arguments, and files and other jobs may change
@@ -181,6 +161,57 @@ class Validation:
             for each in (cache,) if is_auto else (cache, lasting):
                 each.repeatable[fixed] = submission, make
         return submission
+
+    def _repeat_lasting(self, lasting: RequestCache, fixed: str, job: Job, attempt: int) -> Submission | None:
+        """Return the submission of a job that differs from an earlier one in its arguments at most."""
+        like = lasting.repeatable.get(fixed)
+        again = None if like is None else _repeat(like, job, attempt)
+        # only what the engine checks changes with time
+        if again is None or self._engine.problems(again.spec):
+            return None
+        return attrs.evolve(again, like=None)
+
+    def _completed(self, spec: JobSpec, cache: RequestCache) -> _Draft:
+        """Return a spec with its queue, absolute paths and native ids, and with its launcher."""
+        found: list[str] = []
+        if spec.attributes.queue_name == spec.attributes.AUTO_QUEUE:
+            spec, unplaced = self._placed(spec, cache)
+            found += unplaced
+        spec, unstaged = staged(spec, self._system.transport)
+        spec, unsuited = self._suited(spec)
+        found += [*unstaged, *unsuited]
+        if spec.attributes.retry and not self._engine.retries:
+            found.append("attributes.retry: this executor does not submit jobs again")
+        launcher, missing = self._launchers.of(spec)
+        spec, unresolved = resolved(
+            spec, lambda: self._system.capabilities.dependencies, self._is_same_system
+        )
+        return _Draft(spec, launcher, [*found, *missing, *unresolved])
+
+    def _check(
+        self,
+        draft: _Draft,
+        encoded: Mapping[str, Any] | None,
+        site: Site,
+        lasting: RequestCache,
+        cache: RequestCache,
+    ) -> Sequence[ShellLine]:
+        """Return the shell that prints the nodes of a job, or raise one error for all of its problems."""
+        spec, found = draft.spec, draft.problems
+        if self._assembly.has_policy:
+            found += self._objections(spec, site)
+        key = None if found or encoded is None else serialization.shape(encoded)
+        result = _cached(lasting.results, key, lambda: self._ask(spec, site, is_valid=key is not None))
+        # staged files differ between jobs of one shape: one job may stage in what another lacks
+        current_key = None if has_staging(spec) else key
+        current = _cached(cache.results, current_key, lambda: _CheckResult(self._engine.problems(spec)))
+        found += [*result.problems, *current.problems]
+        if draft.launcher is not None:
+            found += chain.from_iterable(draft.launcher.hooks.check_spec(spec=spec))
+        if found:
+            # a problem that `check_spec` and the script's writer both report is listed once
+            raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
+        return result.nodes
 
     def _cache_of(self, site: Site) -> RequestCache:
         """Return the cached results about this site; an empty cache after the probe found something new."""
@@ -200,7 +231,8 @@ class Validation:
 
         return self._engine.choose_queue(spec, queues)
 
-    def _check(self, spec: JobSpec, site: Site, *, is_valid: bool) -> _CheckResult:
+    def _ask(self, spec: JobSpec, site: Site, *, is_valid: bool) -> _CheckResult:
+        """Return what the hooks and the engine say of a spec, which is the same for similar jobs."""
         found = [] if self._assembly.has_policy else self._objections(spec, site)
         found += self._engine.refused(spec)
         if found or not is_valid:

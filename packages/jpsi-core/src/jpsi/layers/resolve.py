@@ -72,7 +72,7 @@ def assemble(
     """
     settings = configuration.load()
     plugins = installed(settings.plugin_path)
-    place = "" if name else settings.default_location
+    default_place = "" if name else settings.default_location
     name = name or settings.default_executor or DEFAULT
     target = settings.target(name)
     executor = name if target is None else target.executor or name
@@ -84,13 +84,10 @@ def assemble(
     try:
         candidate = plugins.find(EXECUTORS, executor, wanted, settings.targets)
     except PluginError as e:
-        place = place if target is None else target.locations["executor"]
-        if plugins.named(EXECUTORS, executor):
-            # the executor exists: its version does not satisfy the constraint
-            place = section.locations.get("version", "") if constraint is None else ""
-        first, separator, rest = str(e).partition("\n")
-        location = f"; it is named in {place}" if place else ""
-        raise PluginError(f"{first}{location}{separator}{rest}", e) from e
+        if not plugins.named(EXECUTORS, executor):
+            raise _located(e, default_place if target is None else target.locations["executor"]) from e
+        # the executor exists: its version does not satisfy the constraint
+        raise _located(e, section.locations.get("version", "") if constraint is None else "") from e
     layers, lacking = executor_layers(plugins, candidate, configuration.folders())
     hooks = executor_hooks(layers)
     return Assembly(
@@ -105,6 +102,13 @@ def assemble(
         url=url,
         defaults=section.defaults,
     )
+
+
+def _located(error: PluginError, place: str) -> PluginError:
+    """Return an error whose first line names the place in the configuration that causes it, if one does."""
+    first, separator, rest = str(error).partition("\n")
+    location = f"; it is named in {place}" if place else ""
+    return PluginError(f"{first}{location}{separator}{rest}", error)
 
 
 def _names(plugins: Plugins, name: str) -> set[str]:

@@ -44,6 +44,8 @@ _Check = Callable[[str, Any], Iterator[str]]
 
 _MAX_DURATION = timedelta(days=36_500)
 _MAX_DEPTH = 50
+# A smaller number of bytes was meant in another unit.
+_LEAST_MEMORY = 1 << 20
 _MIN_COMPONENTS = 2
 # execve(2), "Limits on size of arguments and environment": one text has at most 32 pages; all texts together,
 # with a pointer to each, have at most a quarter of the stack's limit. The kernel refuses more with E2BIG.
@@ -101,15 +103,7 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
     References to unknown variables count as empty, since their values are not known on this machine. The
     environment that the program will inherit is left out for None.
     """
-    environment, raw = spec.environment or {}, getattr(inherited, "_data", inherited) or {}
-    plain = [
-        *environment,
-        *(it or "" for it in (spec.executable, *(spec.arguments or ()), *environment.values())),
-    ]
-    sizes = [*map(len, plain), *map(len, raw), *map(len, raw.values())]
-    # no character takes more than four bytes, and only a reference makes a text longer
-    is_small = sum(sizes) * 4 + len(sizes) * (1 + _POINTER_BYTES) < min(_SMALL_BYTES, all_bytes())
-    if is_small and not any("${" in it for it in plain):
+    if _is_small(spec, inherited):
         return
     texts, longest = list(_texts(spec)), text_bytes() or math.inf
     long = [it for it in texts if len(it[1]) * 4 >= longest and _size(it[1]) > longest]
@@ -120,7 +114,8 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
         )
     if long:
         return
-    others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in environment]
+    own = spec.environment or {}
+    others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in own]
     every = [*(text for _, text in texts), *others]
     total = _size("".join(every)) - 1 + len(every) * (1 + _POINTER_BYTES)
     if total > (most := all_bytes()):
@@ -129,6 +124,17 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
             f"arguments and environment together{besides} take {total} bytes, and the kernel passes "
             f"a program at most {most}: hand it a file instead"
         )
+
+
+def _is_small(spec: JobSpec, inherited: Mapping[str, str] | None) -> bool:
+    """Return True if the texts of a spec are below every limit, whatever characters they consist of."""
+    environment, raw = spec.environment or {}, getattr(inherited, "_data", inherited) or {}
+    texts = (spec.executable, *(spec.arguments or ()), *environment.values())
+    plain = [*environment, *(it or "" for it in texts)]
+    sizes = [*map(len, plain), *map(len, raw), *map(len, raw.values())]
+    # no character takes more than four bytes, and only a reference makes a text longer
+    most_bytes = sum(sizes) * 4 + len(sizes) * (1 + _POINTER_BYTES)
+    return most_bytes < min(_SMALL_BYTES, all_bytes()) and not any("${" in it for it in plain)
 
 
 def text_bytes() -> int | None:
@@ -293,6 +299,14 @@ def _count(least: int) -> _Check:
     return count
 
 
+def _memory(where: str, value: object) -> Iterator[str]:
+    found = list(_count(1)(where, value))
+    if isinstance(value, int) and not found and value < _LEAST_MEMORY:
+        units = f"{value} GiB are {value << 30}, {value} MiB are {value << 20}"
+        found = [f"{where}: {value} is a number of bytes, too few for any job: {units}"]
+    yield from found
+
+
 def _contradictions(where: str, resources: ResourceSpecV1) -> Iterator[str]:
     if len(given := [name for name in _MEMORY if getattr(resources, name) is not None]) > 1:
         yield f"{where}: give only one of {' and '.join(given)}"
@@ -327,7 +341,7 @@ def _dependency(where: str, item: object) -> Iterator[str]:
     if isinstance(job, str) and not is_native_id(job):
         yield f"{where} is {job!r}, which cannot be the native id of a job"
     elif not isinstance(job, str | OtherJob):
-        yield f"{where} must be a Job, a native id or a Dependency on one, not {item!r}"
+        yield f"{where} must be a Job, the text of a native id or a Dependency on one, not {item!r}"
     if isinstance(item, Dependency) and not isinstance(item.kind, DependencyKind):
         kinds = ", ".join(kind.value for kind in DependencyKind)
         yield f"{where} is of the kind {item.kind!r}, which is none of {kinds}"
@@ -380,7 +394,7 @@ _RESOURCES: Mapping[str, _Check] = {
     "processes_per_node": _count(1),
     "cpu_cores_per_process": _count(1),
     "gpu_cores_per_process": _count(0),
-    **dict.fromkeys(_MEMORY, _count(1)),
+    **dict.fromkeys(_MEMORY, _memory),
     "exclusive_node_use": _boolean,
 }
 _STAGE_IN = {"source": _text, "target": _path, "mode": _mode}

@@ -89,12 +89,16 @@ def staging_problems(spec: JobSpec, here: str | None) -> Iterator[str]:
             yield f"{where}: {e}"
     directory = Path(here) if spec.directory is None and here is not None else spec.directory
     for index, path in enumerate(spec.cleanup or ()):
-        is_rooted = path.is_absolute() or path.parts[:1] == ("~",)
-        is_below = len(path.parts) > (1 if is_rooted else 0)
-        if is_rooted and directory is not None:
-            is_below = directory in path.parents
-        if not is_below or ".." in path.parts:
+        if ".." in path.parts or not _is_below(path, directory):
             yield f"cleanup[{index}]: {str(path)!r} is not below the job's directory"
+
+
+def _is_below(path: Path, directory: Path | None) -> bool:
+    """Return True if a path is below the directory of a job; of an unknown directory, if it can be."""
+    is_rooted = path.is_absolute() or path.parts[:1] == ("~",)
+    if is_rooted and directory is not None:
+        return directory in path.parents
+    return len(path.parts) > (1 if is_rooted else 0)
 
 
 @attrs.frozen(slots=True, kw_only=True)

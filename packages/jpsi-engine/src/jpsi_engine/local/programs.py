@@ -50,18 +50,7 @@ def program_of(run: Run, umask: int, inherited: Mapping[str, str]) -> Program | 
     spec = run.spec
     environment, arguments = spec.environment or {}, spec.arguments or []
     executable = spec.executable or ""
-    is_plain = (
-        list(run.launch) == _SINGLE
-        and spec.inherit_environment
-        and spec.container is None
-        and not (run.sources_scripts or run.starts_processes or run.nodes or run.plan or run.uses_home)
-        and not (run.preparations or run.post_launch or spec.create_directory or spec.stdin_path)
-        and not umask & _OWNER
-        # a shell appends to the output of earlier attempts
-        and run.attempt == 1
-    )
-    # a shell takes `..` for the directory before, also behind a link
-    if not is_plain or ".." in run.directory.split("/") or executable.startswith("-") or "=" in executable:
+    if _needs_shell(run) or umask & _OWNER or executable.startswith("-") or "=" in executable:
         return None
     if any("${" in text for text in (executable, *arguments, *filter(None, environment.values()))):
         return None
@@ -80,6 +69,17 @@ def program_of(run: Run, umask: int, inherited: Mapping[str, str]) -> Program | 
         encode(path),
         [encode(executable), *map(encode, arguments)],
     )
+
+
+def _needs_shell(run: Run) -> bool:
+    """Return True if a job asks for more than a program in a directory, with variables and files."""
+    spec = run.spec
+    is_launched = list(run.launch) != _SINGLE or run.sources_scripts or run.starts_processes or run.nodes
+    is_prepared = run.plan or run.uses_home or run.preparations or run.post_launch
+    is_set_up = spec.create_directory or spec.stdin_path or spec.container or not spec.inherit_environment
+    # a shell appends to the output of earlier attempts, and takes `..` for the directory before a link
+    is_different = run.attempt != 1 or ".." in run.directory.split("/")
+    return bool(is_launched or is_prepared or is_set_up or is_different)
 
 
 def _encoded(path: Path | None) -> bytes | None:

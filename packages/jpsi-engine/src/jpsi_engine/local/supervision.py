@@ -264,7 +264,7 @@ class Supervisor:
     def _stop_on_disk(self, job: SupervisedProcess) -> Stop | None:
         if not job.has_runner:
             return None
-        content = self._spool.read_stop(job.spool_id, job.attempt)
+        content = self._spool.find_stop(job.spool_id, job.attempt)
         return None if content is None else Stop.from_content(content)
 
     def _has_leftover_processes(self, job: SupervisedProcess, markers: list[Marker]) -> bool:

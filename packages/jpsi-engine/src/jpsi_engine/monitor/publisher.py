@@ -385,7 +385,7 @@ class Publisher:
             self._spool.adopt(job.spool_id, job.attempt, job.place)
 
     def _stop_on_disk(self, job: JobView) -> Stop | None:
-        content = self._spool.read_stop(job.spool_id, job.attempt)
+        content = self._spool.find_stop(job.spool_id, job.attempt)
         return None if content is None else Stop.from_content(content)
 
 

@@ -150,17 +150,24 @@ def _is_folder(name: str) -> bool:
     return _FOLDER.match(name) is not None
 
 
-def render_writes(root: str, files: Mapping[str, str]) -> str:
-    """Return shell text that writes files of one line if their folders exist.
+def render_writes(root: str, files: Mapping[str, str], *, make_folders: bool = False) -> str:
+    """Return shell text that writes files of one line; it fails if one could not be written.
 
-    It fails if one could not be written. The files are given by their names relative to the root. A file that
-    exists is not changed.
+    A file that exists is not changed.
+
+    Args:
+        root: the remote spool.
+        files: the texts of the files, by their names relative to the root.
+        make_folders: True to make folders that do not exist; otherwise their files are left out.
     """
     lines = ["{", f"cd {word(root)} || exit", "umask 077", "_jpsi_failed="]
     for name, text in files.items():
         folder, path, prints = word(name.rpartition("/")[0]), word(name), line("printf", r"%s\n", text)
+        if make_folders:
+            lines.append(f"mkdir -p {folder}")
         writes = f"( set -C; {prints} >{path} ) 2>/dev/null"
-        lines.append(f"[ ! -d {folder} ] || {writes} || [ -e {path} ] || _jpsi_failed=1")
+        is_left_out = "false" if make_folders else f"[ ! -d {folder} ]"
+        lines.append(f"{is_left_out} || {writes} || [ -e {path} ] || _jpsi_failed=1")
     return "\n".join([*lines, '[ -z "$_jpsi_failed" ]', "}", ""])
 
 

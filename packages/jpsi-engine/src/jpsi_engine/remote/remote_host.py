@@ -207,13 +207,15 @@ class RemoteHost(RunHost):
             return False
         return True
 
-    def share_files(self, names: Collection[str]) -> bool:
+    def share_files(self, names: Collection[str], *, make_folders: bool = False) -> bool:
         """See `RunHost`."""
         why: object
         try:
             files = {name: _read(f"{self.spool.root}/{name}").strip() for name in names}
-            result = self._run(folders.render_writes(self.layout().root, files)) if files else None
-            if result is None or (result.returncode == 0 and not result.timed_out):
+            if not files:
+                return True
+            result = self._run(folders.render_writes(self.layout().root, files, make_folders=make_folders))
+            if result.returncode == 0 and not result.timed_out:
                 return True
             why = result.complaint
         except (JpsiError, OSError) as e:
@@ -239,11 +241,14 @@ class RemoteHost(RunHost):
             if _base(name) not in removed and not os.path.lexists(f"{self.spool.root}/{name}")
         ]
         in_submission_seconds = (self._timeout or timedelta(0)).total_seconds() + _IN_SUBMISSION_SECONDS
-        for found, age, clocks in self._read_remote_folders(new):
+        read = self._read_remote_folders(new)
+        retried = {_base(found.name) for found, _, _ in read if _may_be_retried(found)}
+        for found, age, clocks in read:
             claim = _last_claim(found)
             is_sent = claim or age is None or age > in_submission_seconds
             # A folder without texts was made just now. Adopted as it is, it would never be read again.
-            if found.texts and is_sent and claim != REVOKED and not _may_be_retried(found):
+            is_retried = not retried.isdisjoint({_base(found.name), *_arrays(found)})
+            if found.texts and is_sent and claim != REVOKED and not is_retried:
                 self._folders.adopt(found, clocks)
 
     def _read_remote_folders(
@@ -373,6 +378,13 @@ def _may_be_retried(found: RemoteFolder) -> bool:
             if name.startswith("intent") and json.loads(text.splitlines()[0])["spec"]["attributes"]["retry"]:
                 return True
     return False
+
+
+def _arrays(found: RemoteFolder) -> Iterator[str]:
+    """Yield the arrays to which the attempts in a folder belong."""
+    for name, text in found.texts.items():
+        if name.startswith("array."):
+            yield text.partition(" ")[0].strip()
 
 
 def _age(found: RemoteFolder, clock_ns: int | None) -> float | None:

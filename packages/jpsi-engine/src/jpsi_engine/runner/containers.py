@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import attrs
 
 from jpsi import escape
-from jpsi.plugin import Bind, Command, ContainerHooks, ExecutorConfig, JobSpec, PluginError, word
+from jpsi.plugin import Bind, Command, Container, ContainerHooks, ExecutorConfig, JobSpec, PluginError, word
 from jpsi.plugin.engine import container_runtime, pieces, process_count
 from jpsi_engine.runner.own_variables import JOB_ID, NODEFILES
 from jpsi_engine.verdict import CONTAINER, NOT_FOUND_CODE, SETUP_CODE
@@ -41,22 +41,8 @@ def container_commands(spec: JobSpec, config: ExecutorConfig) -> Sequence[Comman
     """
     if spec.container is None:
         return ()
-    passed = {it for it, value in (spec.environment or {}).items() if value is not None}
-    passed = {JOB_ID, *passed.difference(NODEFILES)}
-    own = spec.container.environment or {}
-    variables = {**{name: f"${{{name}}}" for name in sorted(passed)}, **own}
-    container = attrs.evolve(
-        spec.container,
-        binds=[Bind(_HERE, _HERE), *(spec.container.binds or ())],
-        directory=spec.container.directory or _HERE,
-        environment={name: it and _rename(it, _or_empty) for name, it in variables.items()},
-    )
-    arguments = spec.arguments or []
-    if not spec.inherit_environment:
-        # as without a container, those of the host are no variables of the job
-        arguments = [_rename(it, lambda name: f"{'$' * (name not in passed)}${{{name}}}") for it in arguments]
-    command = [escape(spec.executable or ""), *arguments]
-    unset = [name for name, it in own.items() if it is None]
+    container, command = _filled_in(spec, spec.container)
+    unset = [name for name, it in (spec.container.environment or {}).items() if it is None]
     fixed = [it for it in (spec.container.runtime, config.container_runtime) if it not in (_AUTO, None)]
     found, reasons = list[Command](), list[str]()
     for name in fixed[:1] or RUNTIMES:
@@ -76,6 +62,24 @@ def container_commands(spec: JobSpec, config: ExecutorConfig) -> Sequence[Comman
     if not found:
         raise ValueError("; ".join(reasons))
     return found
+
+
+def _filled_in(spec: JobSpec, container: Container) -> tuple[Container, list[str]]:
+    """Return a job's container with the job's directory and variables, and the command to run in it."""
+    set_by_spec = {it for it, value in (spec.environment or {}).items() if value is not None}
+    passed = {JOB_ID, *set_by_spec.difference(NODEFILES)}
+    variables = {**{name: f"${{{name}}}" for name in sorted(passed)}, **(container.environment or {})}
+    arguments = spec.arguments or []
+    if not spec.inherit_environment:
+        # as without a container, those of the host are no variables of the job
+        arguments = [_rename(it, lambda name: f"{'$' * (name not in passed)}${{{name}}}") for it in arguments]
+    filled_in = attrs.evolve(
+        container,
+        binds=[Bind(_HERE, _HERE), *(container.binds or ())],
+        directory=container.directory or _HERE,
+        environment={name: it and _rename(it, _or_empty) for name, it in variables.items()},
+    )
+    return filled_in, [escape(spec.executable or ""), *arguments]
 
 
 def container_problems(spec: JobSpec, config: ExecutorConfig) -> Iterator[str]:

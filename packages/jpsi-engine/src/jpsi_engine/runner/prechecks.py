@@ -72,29 +72,32 @@ def local_problems(spec: JobSpec, shell: str) -> list[str]:
     current = _current_directory()
     if spec.directory is None and current is None:
         problems.append("directory is not given, and the current directory was removed")
-    directory = None if spec.directory is None else expand_home(spec.directory)
-    if directory is not None and not spec.create_directory and not os.path.isdir(directory):  # noqa: PTH112  never raises
+    directory = Path() if spec.directory is None else expand_home(spec.directory)
+    if spec.directory is not None and not spec.create_directory and not os.path.isdir(directory):  # noqa: PTH112  never raises
         problems.append(f"directory {str(spec.directory)!r} does not exist; make it, or set create_directory")
+    place = Path(current or "/") / directory
     for name, script in _scripts(spec).items():
-        path = expand_home(script)
-        if not _is_staged_in(path, spec, directory or Path(current or "/")):
-            problems += _script_problems(name, (directory or Path()) / path, shell)
+        if not _is_staged_in(expand_home(script), spec, place):
+            problems += _script_problems(name, directory / expand_home(script), shell)
     for entry in spec.environment_setup or ():
         sourced = script_path(entry)
-        if sourced is not None and not _is_staged_in(sourced, spec, directory or Path(current or "/")):
-            file = (directory or Path()) / expand_home(sourced)
-            if not os.path.isfile(file) or not os.access(file, os.R_OK):  # noqa: PTH113  never raises
-                problems.append(f"environment_setup {entry!r}: {str(file)!r} is not a readable file")
-    named = {tuple(_interpreter((directory or Path()) / expand_home(it))) for it in _scripts(spec).values()}
+        file = None if sourced is None else directory / expand_home(sourced)
+        if sourced and file and not _is_readable(file) and not _is_staged_in(sourced, spec, place):
+            problems.append(f"environment_setup {entry!r}: {str(file)!r} is not a readable file")
+    named = {tuple(_interpreter(directory / expand_home(it))) for it in _scripts(spec).values()}
     if len(named - {()}) > 1:
         problems.append("pre_launch and post_launch name different shells in their first lines")
     return problems
 
 
+def _is_readable(file: Path) -> bool:
+    return os.path.isfile(file) and os.access(file, os.R_OK)  # noqa: PTH113  never raises
+
+
 def _is_staged_in(script: Path, spec: JobSpec, directory: Path) -> bool:
-    script_path = directory / script
+    path = directory / script
     targets = [directory / expand_home(item.target) for item in spec.stage_in or ()]
-    return any(target == script_path or target in script_path.parents for target in targets)
+    return any(target == path or target in path.parents for target in targets)
 
 
 def _current_directory() -> str | None:
@@ -106,7 +109,7 @@ def _current_directory() -> str | None:
 
 
 def _script_problems(name: str, script: Path, shell: str) -> list[str]:
-    if not os.path.isfile(script) or not os.access(script, os.R_OK):  # noqa: PTH113  never raises
+    if not _is_readable(script):
         return [f"{name} {str(script)!r} is not a readable file"]
     try:
         checked = subprocess.run(  # noqa: S603  the configured shell reads the file and runs nothing

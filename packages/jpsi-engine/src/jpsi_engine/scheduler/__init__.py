@@ -33,7 +33,7 @@ else:
         __name__,
         {
             ".absences": "Absences attempt_name",
-            ".backend": "Backend log_failed_query",
+            ".backend": "Backend ids_per_accounting log_failed_query query_accounting split_by_array",
             ".id_spelling": "element_id_speller",
             ".job_view": "Absence JobView is_final",
             ".native_ids": (

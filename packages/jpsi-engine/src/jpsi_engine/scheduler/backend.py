@@ -11,7 +11,7 @@ import hashlib
 import logging
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import attrs
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
-#: Runs a submit command, as `Transport.run` does.
+#: Runs a command, as `Transport.run` does.
 Run = Callable[[Command], CommandResult]
 
 
@@ -329,12 +329,9 @@ class Backend:
 
     def split_for_accounting(self, native_ids: Sequence[str]) -> Iterator[Sequence[str]]:
         """Split native ids into groups, each small enough for one accounting query; arrays stay whole."""
-        return (members for _, members in self._split_by_array(native_ids, self._ids_per_accounting))
-
-    @property
-    def _ids_per_accounting(self) -> int:
-        offered = self.capabilities
-        return offered.ids_per_accounting or offered.ids_per_query or _IDS_PER_QUERY
+        return (
+            members for _, members in self._split_by_array(native_ids, ids_per_accounting(self.capabilities))
+        )
 
     def query_accounting(self, native_ids: Sequence[str]) -> dict[str, Observation] | None:
         """Return what the accounting says about these jobs; None if there is no accounting.
@@ -342,30 +339,14 @@ class Backend:
         Raises:
             SubmitException: the accounting did not answer.
         """
-        found: dict[str, Observation] = {}
-        for ids, members in self._split_by_array(self._valid_ids(native_ids), self._ids_per_accounting):
-            command = self._hooks.query_finished(native_ids=ids, site=self.site)
-            if isinstance(command, NotOffered):
-                return None
-            try:
-                result = self._run(command)
-            except TransportError as e:
-                if e.transient or e.may_have_run:
-                    raise
-                # for example, the accounting command does not exist
-                self._warn_of_no_accounting(str(e))
-                return None
-            records = self._hooks.parse_finished(result=result, native_ids=members, site=self.site)
-            if isinstance(records, NotOffered):
-                self._warn_of_no_accounting(result.complaint)
-                return None
-            found |= records
-        return _select(found, native_ids)
-
-    def _warn_of_no_accounting(self, why: str) -> None:
-        if not self._has_warned:
-            log.warning("%s has no accounting to query: %s", self.display_name, why)
-        self._has_warned = True
+        groups = self._split_by_array(self._valid_ids(native_ids), ids_per_accounting(self.capabilities))
+        found = query_accounting(self._hooks, self.site, groups, self._run)
+        if not isinstance(found, str):
+            return _select(found, native_ids)
+        if found and not self._has_warned:
+            log.warning("%s has no accounting to query: %s", self.display_name, found)
+            self._has_warned = True
+        return None
 
     def cancel(
         self, native_ids: Sequence[str], seen: Mapping[str, Observation] | None = None
@@ -472,12 +453,8 @@ class Backend:
         self, native_ids: Sequence[str], limit: int
     ) -> Iterator[tuple[Sequence[str], list[str]]]:
         """Yield at most `limit` names at a time, arrays in place of elements, and the jobs meant by them."""
-        jobs: dict[str, list[str]] = {}
         arrays = self.names_for_one(native_ids) if len(native_ids) == 1 else self.arrays_of(native_ids)
-        for native_id in native_ids:
-            jobs.setdefault(arrays.get(native_id, native_id), []).append(native_id)
-        for names in _split(list(jobs), limit):
-            yield names, [native_id for name in names for native_id in jobs[name]]
+        return split_by_array(native_ids, arrays, limit)
 
     def names_for_one(self, native_ids: Sequence[str]) -> dict[str, str]:
         """Return, by native id, the name of a query about that job alone: the id of its array or its own."""
@@ -499,6 +476,62 @@ _PRUNE_FACTOR = 4
 
 def _split(items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def split_by_array(
+    native_ids: Sequence[str], arrays: Mapping[str, str], limit: int
+) -> Iterator[tuple[Sequence[str], list[str]]]:
+    """Yield at most `limit` names at a time, arrays in place of elements, and the jobs meant by them.
+
+    Args:
+        native_ids: the jobs.
+        arrays: the array of each of them that is an element.
+        limit: the number of names.
+    """
+    jobs: dict[str, list[str]] = {}
+    for native_id in native_ids:
+        jobs.setdefault(arrays.get(native_id, native_id), []).append(native_id)
+    for names in _split(list(jobs), limit):
+        yield names, [native_id for name in names for native_id in jobs[name]]
+
+
+def ids_per_accounting(offered: Capabilities) -> int:
+    """Return the number of names in one accounting query."""
+    return offered.ids_per_accounting or offered.ids_per_query or _IDS_PER_QUERY
+
+
+def query_accounting(
+    hooks: ExecutorHooks, site: Site, groups: Iterable[tuple[Sequence[str], Sequence[str]]], run: Run
+) -> dict[str, Observation] | str:
+    """Return what the accounting says about jobs; if there is none, why, as far as that is known.
+
+    Args:
+        hooks: those of the batch system.
+        site: what the hooks know of it.
+        groups: of each query, the names of jobs and arrays, and the jobs meant by them.
+        run: runs a query, and raises if it does not end in time.
+
+    Raises:
+        SubmitException: the accounting did not answer.
+        TransportError: likewise.
+    """
+    found: dict[str, Observation] = {}
+    for names, members in groups:
+        command = hooks.query_finished(native_ids=names, site=site)
+        if isinstance(command, NotOffered):
+            return ""
+        try:
+            result = run(command)
+        except TransportError as e:
+            if e.transient or e.may_have_run:
+                raise
+            # for example, the accounting command does not exist
+            return str(e)
+        records = hooks.parse_finished(result=result, native_ids=members, site=site)
+        if isinstance(records, NotOffered):
+            return result.complaint
+        found |= records
+    return found
 
 
 def _select(found: Mapping[str, Observation], native_ids: Sequence[str]) -> dict[str, Observation]:

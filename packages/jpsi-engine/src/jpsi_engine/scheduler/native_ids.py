@@ -53,6 +53,13 @@ class NativeIds:
             return self.for_array(intent.place.array)
         return intent.native_id or self.claimed_id(intent.job_id, intent.attempt)
 
+    def own_id(self, intent: Intent) -> str | None:
+        """Return the native id of an attempt as `for_intent`, but that of an array element for an element."""
+        native_id = self.for_intent(intent)
+        if native_id is None or intent.place is None or native_id.startswith(UNNAMED):
+            return native_id
+        return self._backend.element_ids(native_id, [intent.place.index])[0]
+
     def claimed_id(self, job_id: str, attempt: int) -> str | None:
         """Return the native id that an attempt's runner put into its claim; None if no runner has one."""
         return self._parse_claim(self._spool.claim(job_id, attempt))

@@ -3,17 +3,21 @@
 Any client may do that, and several may try at the same time: the exclusive files of an attempt let one of
 them make it, and the others follow it. A client that is killed leaves the record, from which the next client
 goes on.
+
+Jobs that were submitted as one array, and are due at about the same time, are submitted again together. Which
+these are does not matter to the others: each has its own record, and its own attempts.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +26,7 @@ import attrs
 
 from jpsi import JobStatus
 from jpsi.plugin import InvalidJobException, JobSpec, JpsiError, Queue, SubmitException
-from jpsi.plugin.engine import Engine, EngineSetup, one_line
+from jpsi.plugin.engine import Engine, EngineSetup, Outcomes, Submission, one_line
 from jpsi_engine.host import convert_os_errors
 from jpsi_engine.queue_limits import within_queue
 from jpsi_engine.scheduler.submit_queue import SubmissionCancelled
@@ -35,6 +39,7 @@ from jpsi_engine.spool import (
     decode_request,
     decode_status,
     encode_status,
+    read_first_array,
     read_retry,
 )
 from jpsi_engine.verdict import Retry
@@ -46,15 +51,18 @@ _PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _WARNING_PAUSE = 8 * _PAUSE
 # So often the loop looks whether another process has cancelled or submitted a job that is not due yet.
 _LOOK_SECONDS = 5.0
+# So long does a job of an array that is due wait for others of its array; or that part of its own delay.
+_GATHER_SECONDS, _GATHER_PART = 1.0, 0.25
 # A step may wait for the batch system, or for room in a queue, and the other jobs must not wait for it.
 _MOST_THREADS = 4
 
 
-def _may_pass(error: SubmitException | InvalidJobException) -> bool:
+def _may_pass(error: JpsiError) -> bool:
     """Return True if what kept a job from being submitted may not last."""
     if isinstance(error, InvalidJobException):
         return False
-    return error.transient or isinstance(error.__cause__, FileExistsError | SubmissionCancelled)
+    is_transient = isinstance(error, SubmitException) and error.transient
+    return is_transient or isinstance(error.__cause__, FileExistsError | SubmissionCancelled)
 
 
 class _AtLimitError(Exception):
@@ -65,18 +73,37 @@ def _has_no_job(job_id: str) -> bool:  # noqa: ARG001  the default
     return False
 
 
-def _is_gone(intent: Intent) -> bool:  # noqa: ARG001  the default
-    return True
+def _all_gone(intents: Sequence[Intent]) -> Collection[str]:
+    return {it.job_id for it in intents}
+
+
+def _fail(error: JpsiError) -> bool:
+    raise error
 
 
 @attrs.define(slots=True, eq=False)
 class _Pending:
     """A job that is to be submitted again."""
 
-    #: When it is due, in seconds of the monotonic clock.
+    #: When a step of it is due, in seconds of the monotonic clock.
     due: float
+    #: When it may be submitted with others of its array.
+    earliest: float
+    #: The array of its first attempt; None for a job by itself.
+    array: str | None = None
     pause: float = _PAUSE
     is_cancelled: bool = False
+
+
+@attrs.frozen(slots=True)
+class _Next:
+    """The next attempt of a job."""
+
+    attempt: int
+    #: The attempt that it follows, with the record of its end and the decision in that.
+    intent: Intent
+    content: Mapping[str, Any]
+    retry: Retry
 
 
 @attrs.define(slots=True, eq=False)
@@ -89,8 +116,8 @@ class RetryLoop:
     _engine: Engine
     _spool: Spool
     _setup: EngineSetup
-    #: Returns True once the system has nothing of an attempt any more, and otherwise has it end.
-    is_gone: Callable[[Intent], bool] = _is_gone
+    #: Returns the jobs of those attempts of which the system has nothing any more, and has the others end.
+    find_gone: Callable[[Sequence[Intent]], Collection[str]] = _all_gone
     #: Changes what was decided for the last attempt alone in the spec of the next one.
     renew: Callable[[JobSpec], None] = lambda _: None
     #: Returns True if the engine has a job that has not ended, even if it does not follow it yet.
@@ -119,15 +146,17 @@ class RetryLoop:
 
     def add(self, job_id: str, content: Mapping[str, Any]) -> None:
         """Submit a job again once that is due by the record of its last end."""
-        retry = read_retry(content)
-        wait = 0.0
+        retry, array = read_retry(content), read_first_array(content.get(RETRY_KEY))
+        wait, gather = 0.0, 0.0
         if retry is not None:
             # the clock of the machine that recorded the end may differ from this one
             wait = min((retry.not_before - datetime.now(UTC)).total_seconds(), retry.wait)
+            gather = 0.0 if array is None else max(_GATHER_SECONDS, retry.wait * _GATHER_PART)
+        earliest = time.monotonic() + wait
         with self._changed:
             earlier = self._pending.get(job_id)
             is_cancelled = earlier is not None and earlier.is_cancelled
-            self._pending[job_id] = _Pending(time.monotonic() + wait, is_cancelled=is_cancelled)
+            self._pending[job_id] = _Pending(earliest + gather, earliest, array, is_cancelled=is_cancelled)
             self._changed.notify_all()
             self._start_thread()
 
@@ -172,52 +201,74 @@ class RetryLoop:
             return job_id in self._pending
 
     def _run(self) -> None:
-        while (due := self._next()) is not None:
-            (job_id, pending), is_done = due, False
-            why = "another process submits it, or its last attempt has not ended"
-            try:
-                is_done = self._step(job_id)
-            except JpsiError as e:
-                why = str(e)
-                log.info("job %s could not be submitted again yet: %s", job_id, e)
-            except Exception as e:
-                why = repr(e)
-                log.exception("job %s could not be submitted again yet", job_id)
-            with self._changed:
-                is_same = self._pending.get(job_id) is pending
-                if is_done and is_same:
-                    del self._pending[job_id]
-                elif is_same:
-                    if pending.pause == _WARNING_PAUSE:
-                        msg = "job %s could not be submitted again so far; jpsi tries on: %s"
-                        log.warning(msg, job_id, why)
-                    pending.due = time.monotonic() + pending.pause
-                    pending.pause = min(2 * pending.pause, _LONGEST_PAUSE)
-            if is_done and pending.is_cancelled:
-                self._cancel_followed(job_id)
-            with self._changed:
-                self._active.discard(job_id)
-                # it may have been added again meanwhile
-                self._changed.notify_all()
+        while left := self._next():
 
-    def _next(self) -> tuple[str, _Pending] | None:
-        """Wait until a job is due, and return it; None if the thread is to end.
+            def take(job_id: str, step: Callable[[], bool], left: dict[str, _Pending] = left) -> None:
+                self._take(job_id, left.pop(job_id), step)
 
-        It is if no jobs are left, or another thread waits for them.
+            if len(left) > 1:
+                try:
+                    self._submit_together(list(left), take)
+                except Exception:
+                    log.exception("jobs could not be submitted again together")
+            for job_id in list(left):
+                take(job_id, functools.partial(self._step, job_id))
+
+    def _take(self, job_id: str, pending: _Pending, step: Callable[[], bool]) -> None:
+        """Take a step of a job, which returns True if it was the last; otherwise it is taken again later."""
+        is_done, why = False, "another process submits it, or its last attempt has not ended"
+        try:
+            is_done = step()
+        except JpsiError as e:
+            why = str(e)
+            log.info("job %s could not be submitted again yet: %s", job_id, e)
+        except Exception as e:
+            why = repr(e)
+            log.exception("job %s could not be submitted again yet", job_id)
+        with self._changed:
+            is_same = self._pending.get(job_id) is pending
+            if is_done and is_same:
+                del self._pending[job_id]
+            elif is_same:
+                if pending.pause == _WARNING_PAUSE:
+                    msg = "job %s could not be submitted again so far; jpsi tries on: %s"
+                    log.warning(msg, job_id, why)
+                pending.due = time.monotonic() + pending.pause
+                pending.pause = min(2 * pending.pause, _LONGEST_PAUSE)
+        if is_done and pending.is_cancelled:
+            self._cancel_followed(job_id)
+        with self._changed:
+            self._active.discard(job_id)
+            # it may have been added again meanwhile
+            self._changed.notify_all()
+
+    def _next(self) -> dict[str, _Pending]:
+        """Wait until a job is due, and return it with those that may be submitted with it.
+
+        Returns none if the thread is to end: no jobs are left, or another thread waits for them.
         """
         while True:
             with self._changed:
                 waiting = {job_id: it for job_id, it in self._pending.items() if job_id not in self._active}
                 if not waiting or self._is_watched:
                     self._threads -= 1
-                    return None
+                    return {}
                 job_id = min(waiting, key=lambda it: waiting[it].due)
-                wait = waiting[job_id].due - time.monotonic()
+                now, first = time.monotonic(), waiting[job_id]
+                wait = first.due - now
                 if wait <= 0:
-                    self._active.add(job_id)
+                    is_alone = first.array is None or first.is_cancelled
+                    others = {} if is_alone else waiting
+                    taken = {
+                        name: it
+                        for name, it in others.items()
+                        if it.array == first.array and it.earliest <= now
+                    }
+                    taken[job_id] = first
+                    self._active.update(taken)
                     # for the others
                     self._start_thread()
-                    return job_id, waiting[job_id]
+                    return taken
                 self._is_watched = True
                 self._changed.wait(min(wait, _LOOK_SECONDS))
                 self._is_watched = False
@@ -262,6 +313,72 @@ class RetryLoop:
         self._track(job_id, native_id, ended)
         return True
 
+    def _submit_together(
+        self, job_ids: Sequence[str], take: Callable[[str, Callable[[], bool]], None]
+    ) -> None:
+        """Make the next attempts of jobs with few submissions, one for those with the same requests.
+
+        Args:
+            job_ids: the jobs.
+            take: called with each job that needs no step of its own any more, and the last part of its step.
+                The others are cancelled, have ended, or their attempts are made by other processes, or cannot
+                be made.
+        """
+        found = {job_id: self._find_next(job_id) for job_id in job_ids}
+        due = {job_id: it for job_id, it in found.items() if it is not None}
+        try:
+            gone = self.find_gone([it.intent for it in due.values()])
+        except JpsiError as e:
+            for job_id in due:
+                take(job_id, functools.partial(_fail, e))
+            return
+        submissions = [self._make_next(job_id, due[job_id]) for job_id in due if job_id in gone]
+
+        def report(outcomes: Outcomes) -> None:
+            for job_id, outcome in outcomes.items():
+                take(job_id, functools.partial(self._conclude, job_id, due[job_id], outcome))
+
+        self._engine.submit_many([it for it in submissions if it is not None], report)
+        for job_id in due.keys() - set(gone):
+            take(job_id, lambda: False)
+
+    def _find_next(self, job_id: str) -> _Next | None:
+        """Return the next attempt of a job; None if it has none, or a step of its own finds out more."""
+        with contextlib.suppress(OSError):
+            last, ended = self._spool.last_attempt(job_id), self._spool.pending_retry(job_id)
+            if ended is None or self._spool.is_retry_cancelled(job_id, ended[0]):
+                return None
+            intent, retry = self._spool.find_intent(job_id, ended[0]), read_retry(ended[1])
+            if intent is not None and retry is not None:
+                return _Next(last + 1, intent, ended[1], retry)
+        return None
+
+    def _make_next(self, job_id: str, following: _Next) -> Submission | None:
+        """Return the submission of an attempt; None if it cannot be made, or not now."""
+        make, has_begun = self._setup.resubmission, following.content[RETRY_KEY]["started"] is not None
+        try:
+            spec = self._next_spec(following.intent, following.retry, has_begun=has_begun)
+            return None if make is None else make(job_id, following.attempt, spec)
+        except (JpsiError, _AtLimitError, *DAMAGE) as e:
+            log.debug("job %s: %s", job_id, e)
+            return None
+
+    def _conclude(self, job_id: str, following: _Next, outcome: str | JpsiError) -> bool:
+        """Follow an attempt that was submitted with others, or end the job if it was refused; see `_step`."""
+        attempt, ended, content = following.attempt, following.intent.attempt, following.content
+        if isinstance(outcome, str):
+            self._track(job_id, outcome, (ended, content))
+            return True
+        if not _may_pass(outcome) and self._spool.is_revoked(job_id, attempt):
+            if not isinstance(outcome, RetryCancelledError):
+                self._end(job_id, attempt + 1, ended, content, str(outcome))
+            return self._step(job_id)
+        if not _may_pass(outcome):
+            # a submission of its own makes an attempt of which it is certain that it is refused
+            with self._changed:
+                self._pending[job_id].array = None
+        raise outcome
+
     def _follow(self, job_id: str) -> bool:
         """Follow the attempt that another process has made; return False if that is still under way."""
         if self.has_job(job_id):
@@ -294,12 +411,12 @@ class RetryLoop:
             # without the quota, and without an answer of the batch system
             with self._recording_end(job_id):
                 os.close(self._spool.reserve(job_id, attempt))
-        intent, retry = self._spool.intent(job_id, ended), read_retry(content)
+        intent, retry = self._spool.find_intent(job_id, ended), read_retry(content)
         make = self._setup.resubmission
         if intent is None or retry is None or make is None:
             self._end(job_id, attempt, ended, content, "the request of its last attempt cannot be read")
             return None
-        if not self.is_gone(intent):
+        if job_id not in self.find_gone([intent]):
             log.info("job %s is not submitted again before the system has ended attempt %d", job_id, ended)
             return None
         spec, submission = None, None
@@ -307,6 +424,8 @@ class RetryLoop:
             spec = self._next_spec(intent, retry, has_begun=content[RETRY_KEY]["started"] is not None)
             submission = make(job_id, attempt, spec)
             return self._engine.submit(submission)
+        except RetryCancelledError:
+            raise
         except (SubmitException, InvalidJobException) as e:
             if submission is not None:
                 # an attempt of this number that is not revoked may run, and may be another client's

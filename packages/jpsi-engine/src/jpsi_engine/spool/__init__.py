@@ -39,7 +39,7 @@ else:
             ".layout": "Layout array_tag attempt_file tag",
             ".pruning": "start_pruning",
             ".requeue_codes": "EVERY_FAILURE read_requeue_codes store_requeue_codes",
-            ".retries": "reached_status read_retry record_end retry_metadata status_before",
+            ".retries": "reached_status read_first_array read_retry record_end retry_metadata status_before",
             ".roots": "WORK_DIRECTORY folder_name target_name",
             ".shared_dependencies": "SHARED decode_request share_dependencies store_dependencies",
             ".spool": (

@@ -185,6 +185,11 @@ class ArrayFiles:
         """Return True if a client has revoked the array, so that none of its elements can ever run."""
         return is_revoked(self.claim(array))
 
+    def is_over(self, array: str) -> bool:
+        """Return True if none of its elements can run any more: a client revoked it, or it was discarded."""
+        claim = self.claim(array)
+        return not host.exists(f"{self.folder(array)}/run") if claim is None else is_revoked(claim)
+
     def give_up(self, array: str, reason: str) -> None:
         """Record that the submission of a revoked array failed: no process recovers its jobs."""
         host.write_once(f"{self.folder(array)}/over", json.dumps(reason).encode("ascii"))

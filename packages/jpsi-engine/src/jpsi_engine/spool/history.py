@@ -16,7 +16,7 @@ from jpsi import JobStatus
 from jpsi.plugin import Evidence, JobState
 from jpsi.plugin.engine import TIME_SOURCE, timed, transitions
 from jpsi_engine.spool.job_records import JobRecord
-from jpsi_engine.spool.retries import reached_status
+from jpsi_engine.spool.retries import reached_status, read_first_array
 from jpsi_engine.spool.status_values import decode_status
 from jpsi_engine.verdict import Facts, Marker, Stop, datetime_from_ns, judge, judge_process
 
@@ -50,6 +50,11 @@ class JobHistory:
     def _reached(self) -> Mapping[str, Any] | None:
         """The record of what the attempts before the next one, or before this one, have reached."""
         return self.record.retry or self.record.retried
+
+    @property
+    def first_array(self) -> str | None:
+        """The array of the first attempt of a job that was, or is, submitted again; None for other jobs."""
+        return read_first_array(self._reached)
 
     @started.default
     def _find_start(self) -> datetime | None:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 
 import attrs
 
-from jpsi_engine.host import exists, list_names
+from jpsi_engine.host import list_names
 from jpsi_engine.spool.claims import REVOKED, Claim
 from jpsi_engine.spool.layout import array_tag, tag
 from jpsi_engine.spool.spool import Spool
@@ -123,6 +123,8 @@ class ArrayAttempt:
     first: str = ""
     #: True if folders of jobs link to it already, as those of retried jobs do.
     is_named: bool = False
+    #: The jobs whose folders it has made; it takes them with it.
+    made: Sequence[str] = ()
     #: True, as each attempt of an array has a folder of its own.
     is_new: bool = attrs.field(default=True, init=False)
     #: Empty, as a marker needs the element, and only a shell could find that out.
@@ -196,15 +198,15 @@ class ArrayAttempt:
                 if self.revoke():
                     self.give_up(reason)
             return False
+        # first: without its array, the folder of a job would say nothing
+        for job_id in self.made:
+            self.spool.discard(job_id, 1)
         self.spool.arrays.discard(self.array)
         return True
 
     def is_over(self) -> bool:
-        """Return True if none of its elements can run any more: a client revoked it, or it was discarded."""
-        claim = self.claim()
-        if claim is None:
-            return not exists(f"{self.spool.root}/{self.file('run')}")
-        return claim.text == REVOKED
+        """See `ArrayFiles`."""
+        return self.spool.arrays.is_over(self.array)
 
 
 #: A job or an array that is to be submitted.

@@ -11,7 +11,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -155,7 +155,7 @@ class JobRecords:
         for array in arrays:
             for index, element in enumerate(array.intent.elements, 1):
                 earlier, is_wanted = found.get(element["id"]), members is None or element["id"] in members
-                if is_wanted and (earlier is None or earlier.attempt < element["attempt"]):
+                if is_wanted and (earlier is None or _may_be_followed(earlier, element["attempt"])):
                     # the job has no files of its own for this attempt
                     found[element["id"]] = array.element(index)
         return [record for record in found.values() if record is not None]
@@ -184,7 +184,7 @@ class JobRecords:
         problems = list(damage.folder_problems(self._root, job_id, {*names, *(new or ())}))
         if not problems:
             return None
-        files = _AttemptFiles(job_id, folder, names, new or {})
+        files = _AttemptFiles(job_id, folder, names, new or {}, self._arrays.is_over)
         intent, native_id = files.read_intent(
             lambda path: damage.file_problem(path, damage.check_intent) is None
         )
@@ -225,7 +225,7 @@ class JobRecords:
     ) -> JobRecord | None:
         """Return the record of a job; None if its files are damaged, or there is no job."""
         folder = f"{self._jobs}/{job_id}"
-        files = _AttemptFiles(job_id, folder, os.listdir(folder), new)  # noqa: PTH208
+        files = _AttemptFiles(job_id, folder, os.listdir(folder), new, self._arrays.is_over)  # noqa: PTH208
         own = files.read_outcome() | files.read_retries()
         if not files.has("intent", ".json"):
             if files.has("array"):
@@ -236,6 +236,8 @@ class JobRecords:
             if own["markers"]:
                 return None
         intent, native_id = files.read_intent(lambda _: True)
+        if intent is None and own.get("retried"):
+            intent = self._request_of_element(files, find_array)
         claim = self._claim(files, native_id, has_run=bool(own["markers"]))
         if intent is None or (claim is not None and claim.text == UNREADABLE):
             return None
@@ -256,6 +258,18 @@ class JobRecords:
             **own,
         )
 
+    @staticmethod
+    def _request_of_element(
+        files: _AttemptFiles, find_array: Callable[[str], _Array | None]
+    ) -> dict[str, Any] | None:
+        """Return the request of the last attempt that was an array element; None if there was none."""
+        for number, place in files.places():
+            array = find_array(place.array)
+            record = None if array is None else array.element(place.index)
+            if record is not None and _is_of(record, files.job_id, number):
+                return dict(record.intent)
+        return None
+
     def _claim(self, files: _AttemptFiles, native_id: str | None, *, has_run: bool) -> Claim | None:
         """Return a claim; only its time counts if the native id is known otherwise."""
         if not files.has("claim") or (native_id is not None and not self._are_processes):
@@ -274,12 +288,21 @@ class _AttemptFiles:
         folder: the path of its folder.
         names: the names of the files in it.
         new: the markers of the job, by name, that no process has moved into its folder yet.
+        is_over: see `ArrayFiles`.
     """
 
-    def __init__(self, job_id: str, folder: str, names: Collection[str], new: Mapping[str, Marker]) -> None:
-        self._job_id = job_id
+    def __init__(
+        self,
+        job_id: str,
+        folder: str,
+        names: Collection[str],
+        new: Mapping[str, Marker],
+        is_over: Callable[[str], bool],
+    ) -> None:
+        self.job_id = job_id
         self._folder = folder
         self._new = new
+        self._is_over = is_over
         self.names = names
         self.all_names = [*names, *new]
         # most jobs have one attempt, and thousands are read
@@ -292,7 +315,13 @@ class _AttemptFiles:
 
     def _never_ran(self) -> bool:
         """Return True if the attempt can never run, and does not end the job either."""
-        return not self.has("final", ".json") and is_revoked(read_claim(self.path("claim")))
+        if self.has("final", ".json"):
+            return False
+        if self.has("claim") or self.has("intent", ".json"):
+            return is_revoked(read_claim(self.path("claim")))
+        place = read_link(self._folder, self.attempt)
+        is_over = place is not None and self._is_over(place.array)
+        return is_over and not has_run(self.job_id, self.attempt, self.all_names)
 
     def _is_retried(self) -> bool:
         """Return True if the attempt was to follow another."""
@@ -305,7 +334,7 @@ class _AttemptFiles:
 
     @property
     def _marker_prefix(self) -> str:
-        return f"{self._job_id}.{self.attempt}."
+        return f"{self.job_id}.{self.attempt}."
 
     def read_retries(self) -> dict[str, Any]:
         """Return the fields of `JobRecord` about the attempts of a job that may be submitted again."""
@@ -331,6 +360,13 @@ class _AttemptFiles:
         found = json.loads(read_text(self.path(kind, ".json")))
         check(found)
         return found
+
+    def places(self) -> Iterator[tuple[int, ArrayMember]]:
+        """Yield the earlier attempts that were array elements, with these, the last one first."""
+        for number in range(self.attempt - 1, 0, -1):
+            place = read_link(self._folder, number) if f"array.{number}" in self.names else None
+            if place is not None:
+                yield number, place
 
     def read_intent(self, is_sound: Callable[[str], bool]) -> tuple[dict[str, Any] | None, str | None]:
         """Return the request and the native id of the attempt.
@@ -405,6 +441,14 @@ class _Array:
             unsent_reason=self.unsent_reason,
             **own,
         )
+
+
+def _may_be_followed(earlier: JobRecord, attempt: int) -> bool:
+    """Return True if a job may have a later attempt, although its folder has no file of that.
+
+    A job that may be submitted again has a link to the array before that is submitted.
+    """
+    return earlier.attempt < attempt and not earlier.may_be_retried
 
 
 def _is_of(record: JobRecord | None, job_id: str, attempt: int) -> bool:

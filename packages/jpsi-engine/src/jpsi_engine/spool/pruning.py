@@ -173,6 +173,9 @@ class _Pruning:
         if any(spool.deferred_attempt(job_id) is not None for job_id in job_ids):
             # their requests are here
             return set()
+        if not is_open and any(spool.pending_retry(job_id) is not None for job_id in job_ids):
+            # their last attempts are here
+            return set()
         members = {job_id: spool.last_array_member(job_id) for job_id in job_ids if job_id in self._ages}
         spool.arrays.remove(array)
         # the last attempt of a retried job is not in this array

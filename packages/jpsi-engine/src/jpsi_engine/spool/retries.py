@@ -24,6 +24,8 @@ _ATTEMPT_STARTED = "attempt_started"
 # In the record of a retry: the number of the next attempt among those that began, and when the first was
 # submitted and the first began.
 _NEXT, _SUBMITTED, _STARTED = "next", "submitted", "started"
+# In it, too: the array of the first attempt.
+_ARRAY = "array"
 
 
 def record_end(
@@ -46,7 +48,7 @@ def record_end(
     began = {} if before is None or started is None else {_ATTEMPT_STARTED: started.isoformat()}
     status = attrs.evolve(status, metadata={**status.metadata, **retry_metadata(before), **began})
     content: dict[str, Any] = {**_encode(status), RETRY_KEY: None}
-    intent = spool.intent(job_id, attempt)
+    intent = spool.find_intent(job_id, attempt)
     if intent is not None and not spool.is_retry_cancelled(job_id, attempt):
         reasons = spool.retry_reasons(job_id, attempt)
         try:
@@ -60,6 +62,7 @@ def record_end(
                 _NEXT: len(reasons) + 2,
                 _SUBMITTED: first.get(_SUBMITTED, intent.content["time"]),
                 _STARTED: first.get(_STARTED) or (None if started is None else started.isoformat()),
+                _ARRAY: intent.place.array if before is None and intent.place else first.get(_ARRAY),
             }
         elif why_not:
             content["message"] = f"{status.message or 'it failed'}; it is not submitted again, as {why_not}"
@@ -83,6 +86,11 @@ def read_retry(content: Mapping[str, Any] | None) -> Retry | None:
         return Retry.from_content(content[RETRY_KEY]) if content and content.get(RETRY_KEY) else None
     except DAMAGE:
         return None
+
+
+def read_first_array(record: Mapping[str, Any] | None) -> str | None:
+    """Return the array of the first attempt of a job, by the record of a retry; None if there is none."""
+    return None if record is None else record.get(_ARRAY)
 
 
 def retry_metadata(record: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -37,13 +37,14 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
 import attrs
 
-from jpsi.plugin import ConfigError
+from jpsi.plugin import ConfigError, SubmitException
 from jpsi_engine import host
 from jpsi_engine.spool.arrays import (
     ArrayFiles,
@@ -61,7 +62,7 @@ from jpsi_engine.spool.roots import RETRY_LAYOUT, Root
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.stage_out_files import STAGE_OUT_FILE, StageOutFiles
 from jpsi_engine.spool.status_values import encode_status
-from jpsi_engine.verdict import CANCEL, Marker, name_with_memory, never_ran_status, parse, scan
+from jpsi_engine.verdict import CANCEL, Marker, Stop, name_with_memory, never_ran_status, parse, scan
 
 #: The file name that says that another machine has submitted a job or an array.
 FOUND = "found"
@@ -81,7 +82,7 @@ NO_RETRY_FILE = "no_retry"
 RETRY_KEY = "retry"
 
 
-class RetryCancelledError(Exception):
+class RetryCancelledError(SubmitException):
     """A job was cancelled before its next attempt was made; that is on disk as its end."""
 
 
@@ -215,6 +216,10 @@ class Spool:
         """
         if host.exists(link_path(self.folder(job_id), attempt)) or self.is_revoked(job_id, attempt):
             return True
+        return self._is_overtaken(job_id, attempt)
+
+    def _is_overtaken(self, job_id: str, attempt: int) -> bool:
+        """Return True if another attempt that follows the same one may run, or the job was ended."""
         ended = self.last_retried(job_id, attempt)
         if ended is None and self._was_ended(job_id):
             return True
@@ -239,15 +244,20 @@ class Spool:
         Who cancels it writes the request before it looks for this attempt, so one of both sees the other.
         """
         try:
-            ended = self.last_retried(job_id, attempt)
-            if ended is None or not self.is_retry_cancelled(job_id, ended[0]):
+            ended = self._cancelled_retry(job_id, attempt)
+            if ended is None:
                 return
-            self.end_between_attempts(job_id, attempt, ended[0], encode_status(never_ran_status()))
+            self.end_between_attempts(job_id, attempt, ended, encode_status(never_ran_status()))
         except BaseException:
             os.close(lock)
             raise
         os.close(lock)
-        raise RetryCancelledError(job_id)
+        raise RetryCancelledError(f"job {job_id} was cancelled")
+
+    def _cancelled_retry(self, job_id: str, attempt: int) -> int | None:
+        """Return the attempt that this one was to follow, if the job was cancelled since; otherwise None."""
+        ended = self.last_retried(job_id, attempt)
+        return ended[0] if ended is not None and self.is_retry_cancelled(job_id, ended[0]) else None
 
     def end_between_attempts(self, job_id: str, attempt: int, last: int, status: dict[str, Any]) -> None:
         """End a job whose next attempt, whose lock the caller holds, is not submitted.
@@ -261,7 +271,7 @@ class Spool:
         # first of all, while the lock is held: a revoked attempt without an end is followed by another, and
         # the intent that is written next is another file than the one that is locked
         self.finish(job_id, attempt, {**status, RETRY_KEY: None})
-        intent = self.intent(job_id, last)
+        intent = self.find_intent(job_id, last)
         if intent is not None:
             content = json.dumps({**intent.content, "attempt": attempt}).encode("ascii")
             host.write(f"{self.folder(job_id)}/intent.{attempt}.json", content)
@@ -327,15 +337,21 @@ class Spool:
         """Write the files of an attempt that `reserve` made, and whose lock the caller holds."""
         try:
             if intent.get("spec", {}).get("attributes", {}).get("retry"):
-                # before the attempt can run: without it, a client would take an exit marker for the end
-                self._root.require(RETRY_LAYOUT)
-                host.write(f"{self.folder(job_id)}/{RETRY_FILE}.{attempt}", b"")
+                self.allow_retry(job_id, attempt)
             host.write_all(lock, json.dumps(intent).encode("ascii"))
         except BaseException:
             host.forget(f"{self.folder(job_id)}/intent.{attempt}.json")
             raise
         if script is not None:
             self.write_script(job_id, attempt, script)
+
+    def allow_retry(self, job_id: str, attempt: int) -> None:
+        """Record that another attempt may follow this one, before it can run.
+
+        Without that record, a client would take an exit marker for the end.
+        """
+        self._root.require(RETRY_LAYOUT)
+        host.write(f"{self.folder(job_id)}/{RETRY_FILE}.{attempt}", b"")
 
     def write_script(self, job_id: str, attempt: int, script: str) -> None:
         """Write the script that runs an attempt."""
@@ -384,8 +400,13 @@ class Spool:
         return revoke(f"{self.folder(job_id)}/claim.{attempt}")
 
     def is_revoked(self, job_id: str, attempt: int) -> bool:
-        """Return True if a client has revoked an attempt, which can then never run."""
-        return is_revoked(self.claim(job_id, attempt))
+        """Return True if a client has revoked an attempt, or its array, which can then never run."""
+        claim = self.claim(job_id, attempt)
+        if claim is not None or self.has_intent(job_id, attempt):
+            return is_revoked(claim)
+        place = read_link(self.folder(job_id), attempt)
+        # the folder of the array may have been removed
+        return place is not None and self.arrays.is_over(place.array) and not self.has_run(job_id, attempt)
 
     def give_up(self, job_id: str, attempt: int, reason: str) -> None:
         """Record that the submission of a revoked attempt failed, and that its submitter knows."""
@@ -428,11 +449,13 @@ class Spool:
         Without the link, a process that reads the folder would take the previous attempt for the last one.
 
         Raises:
-            FileExistsError: another process made this attempt, or ended the job.
+            FileExistsError: another process made this attempt, or one in its place, or the job was ended or
+                cancelled.
         """
         is_new_link = adopt(self.folder(job_id), attempt, place)
-        is_ended = self.last_retried(job_id, attempt) is None and self._was_ended(job_id)
-        if is_ended or not is_new_link or self.has_intent(job_id, attempt):
+        # after the link, as in `reserve`
+        is_contested = not is_new_link or self.has_intent(job_id, attempt)
+        if is_contested or self._is_overtaken(job_id, attempt) or self._cancelled_retry(job_id, attempt):
             if is_new_link:
                 self.unlink_retry(job_id, attempt)
             raise FileExistsError(self.folder(job_id))
@@ -461,6 +484,20 @@ class Spool:
         If the file is damaged, the record says only when the file was made.
         """
         return read_stop(f"{self.root}/{stop_file(job_id, attempt)}")
+
+    def find_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
+        """Return the request to end an attempt, as `read_stop`, or what follows from an earlier request.
+
+        The job may have been cancelled while this attempt was being made, by a client that did not know of
+        it. If the attempt has not ended, that request becomes one for this attempt, and is recorded as such.
+        """
+        content = self.read_stop(job_id, attempt)
+        if content is not None or attempt == 1 or self._cancelled_retry(job_id, attempt) is None:
+            return content
+        markers = [*self.new_markers({job_id}), *self.consumed(job_id)]
+        if any(it.kind == "exit" and it.attempt == attempt for it in markers):
+            return None
+        return self.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)).content)
 
     def read_final(self, job_id: str, attempt: int) -> dict[str, Any] | None:
         """Return the status that `finish` wrote for an attempt; None if there is none or it is damaged."""
@@ -676,7 +713,7 @@ class Spool:
         if attempts:
             self._check_folder(job_id)
         for attempt in attempts:
-            intent = self.intent(job_id, attempt) or self._read_element(job_id, attempt)
+            intent = self.find_intent(job_id, attempt)
             is_last = attempt == last
             if intent is None and is_last and not self.has_intent(job_id, attempt):
                 return None
@@ -706,6 +743,10 @@ class Spool:
         except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError, RecursionError):
             return None
         return Intent(job_id, attempt, content, native_id) if isinstance(content, dict) else None
+
+    def find_intent(self, job_id: str, attempt: int) -> Intent | None:
+        """Return the intent of an attempt, of a single job or an array element; None if it is unreadable."""
+        return self.intent(job_id, attempt) or self._read_element(job_id, attempt)
 
     def _read_element(self, job_id: str, attempt: int) -> Intent | None:
         place = read_link(self.folder(job_id), attempt)

@@ -124,8 +124,6 @@ class BulkSubmission:
                 report({submission.job_id: e})
             else:
                 is_alone = self._pipeline.needs_transfer(submission.spec) or kinds[key] is None
-                # each of its attempts is an attempt of that job alone
-                is_alone = is_alone or bool(submission.spec.attributes.retry)
                 shell = tuple(self._pipeline.shell(submission.spec))
                 keys.append(submission.job_id if is_alone else (kinds[key], shell))
                 valid.append(submission)

@@ -122,10 +122,10 @@ class Recovery:
         retried = self._spool.last_retried(intent.job_id, intent.attempt)
         if intent.native_id is not None or retried is None:
             return intent
-        ended = self._spool.intent(intent.job_id, retried[0])
+        ended = self._spool.find_intent(intent.job_id, retried[0])
         if ended is None:
             return intent
-        return attrs.evolve(ended, native_id=self._native_ids.for_intent(ended) or f"{UNNAMED}{ended.job_id}")
+        return attrs.evolve(ended, native_id=self._native_ids.own_id(ended) or f"{UNNAMED}{ended.job_id}")
 
     def _decode(self, found: Iterable[Intent]) -> Iterator[tuple[Intent, Recovered]]:
         """Yield the intents whose content can be read, with the jobs in them."""
@@ -171,17 +171,27 @@ class Recovery:
         return is_conclusive(markers, self._backend.requeue_exit_codes)
 
     def _open_intents(self, job_ids: Iterable[str], unseen: Collection[str]) -> list[Intent]:
-        """Return the last attempts of single jobs that are not final and that this process does not follow.
+        """Return the last attempts of jobs that are not final and that this process does not follow.
 
-        The jobs in `unseen` are returned even if they are final, since no client has seen their end yet.
+        Of array elements, it returns those between two attempts. The jobs in `unseen` are returned even if
+        they are final, since no client has seen their end yet.
         """
         intents = []
         for job_id in job_ids:
             with self._fence(partial(warn_of_damage, self._spool, job_id)):
                 is_known = self._is_followed(job_id) if job_id in unseen else self._is_known(job_id)
-                if is_known or self._spool.last_array_member(job_id) is not None:
+                if is_known:
                     continue
-                intent = self._spool.last_intent(job_id)
+                is_element = self._spool.last_array_member(job_id) is not None
+                # the array of an attempt that never ran may have been given up
+                ended = self._spool.pending_retry(job_id) if is_element else None
+                if is_element and ended is None:
+                    continue
+                intent = (
+                    self._spool.last_intent(job_id)
+                    if ended is None
+                    else self._spool.find_intent(job_id, ended[0])
+                )
                 if intent is None:
                     warn_of_damage(self._spool, job_id)
                 else:

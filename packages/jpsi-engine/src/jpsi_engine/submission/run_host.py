@@ -129,10 +129,11 @@ class RunHost:
         """
         return True
 
-    def share_files(self, names: Collection[str]) -> bool:  # noqa: ARG002  jobs see the spool itself
+    def share_files(self, names: Collection[str], *, make_folders: bool = False) -> bool:  # noqa: ARG002  all see them
         """Copy files to where jobs and other machines find them; never raises.
 
-        Returns True if all of them are there. Names are relative to the root.
+        Names are relative to the root. Returns True if all of them are there, but for those whose folders do
+        not exist there, unless these are made.
         """
         return True
 

@@ -274,7 +274,8 @@ class SubmissionPipeline:
         """
         array, spec, count = os.urandom(16).hex(), submissions[0].spec, len(submissions)
         is_named = any(it.attempt > 1 for it in submissions)
-        job_attempt = ArrayAttempt(self._spool, array, submissions[0].job_id, is_named)
+        made = [it.job_id for it in submissions if it.attempt == 1 and it.spec.attributes.retry]
+        job_attempt = ArrayAttempt(self._spool, array, submissions[0].job_id, is_named, made)
         probe_requeue_codes(self._backend, self._spool.root)
         with self._slots:
             after = self._open_dependencies_of(spec)
@@ -480,20 +481,26 @@ class SubmissionPipeline:
             yield last[1].text(it.job_id, index, arguments)
 
     def _enrol(self, array: str, submissions: Sequence[Submission]) -> None:
-        """Write into the folders of retried jobs which array they belong to, before it is submitted.
+        """Write into the folders of jobs which array they belong to, before it is submitted.
+
+        Those are the jobs with earlier attempts, and those that may be submitted again: others have no folder
+        yet.
 
         Raises:
             ContestedError: other processes have submitted some of the jobs; then no folder names the array.
         """
         named, others = [], []
         for index, submission in enumerate(submissions, 1):
-            if submission.attempt > 1:
+            may_be_retried = bool(submission.spec.attributes.retry)
+            if submission.attempt > 1 or may_be_retried:
                 try:
                     self._spool.link_retry(submission.job_id, submission.attempt, ArrayMember(array, index))
                 except FileExistsError:
                     others.append(submission.job_id)
                 else:
                     named.append(submission)
+                    if may_be_retried:
+                        self._spool.allow_retry(submission.job_id, submission.attempt)
         if others:
             for submission in named:
                 self._spool.unlink_retry(submission.job_id, submission.attempt)

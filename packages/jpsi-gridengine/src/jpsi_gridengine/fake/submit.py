@@ -9,9 +9,10 @@ import os
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
+from jpsi.plugin import DependencyKind
 from jpsi_testing.fake import (
     Arguments,
     CommandError,
@@ -24,6 +25,7 @@ from jpsi_testing.fake import (
     node_name,
     parse_dashed,
     refuse_if,
+    wait_for_jobs,
 )
 
 from .arrays import MAX_AJ_TASKS, array_tasks
@@ -39,6 +41,7 @@ _ARITY = {**dict.fromkeys(_PLAIN.split(), 0), **dict.fromkeys(_VALUED.split(), 1
 # Options whose values accumulate
 _COLLECTED = frozenset({"ac", "l"})
 _REJECTED = "Unable to run job: {}\nExiting.\n"
+_WAITS = "dependency"
 _QUEUES = frozenset({"main.q", "debug.q"})
 _PROJECTS = frozenset({"proj1", "proj2"})
 # The parallel environments: with all slots on one node, or with this many on each.
@@ -163,6 +166,7 @@ def _make_job(
     name = options["N"]
     inherited = invocation.environment if "V" in options else {"PATH": invocation.environment["PATH"]}
     known = _pairs(options.get("ac", ""))
+    awaited = [(DependencyKind.ANY, it) for it in options.get("hold_jid", "").split(",") if it]
     return FakeJob(
         number,
         script=invocation.stdin,
@@ -183,7 +187,7 @@ def _make_job(
         directory=options.get("wd", invocation.directory if "cwd" in options else os.path.expanduser("~")),  # noqa: PTH111  as text
         slots=int(slots),
         time_limit=None if limit is None else float(limit),
-        blocked=_dependency_check(scheduler, options.get("hold_jid", "")),
+        blocked=wait_for_jobs(awaited, scheduler.listed, _WAITS, _WAITS),
         starting=_count_restarts,
         attributes={
             "category": _category(options),
@@ -200,19 +204,6 @@ def _hosts(parallel: str, queue: str) -> str:
     each = int(slots if rule is None or rule["each"] is None else rule["each"])
     nodes = map(node_name, range(int(slots) // each))
     return join_lines(f"{it} {each} {queue}@{it} UNDEFINED" for it in nodes)
-
-
-def _dependency_check(scheduler: FakeScheduler, dependencies: str) -> Callable[[], str | None] | None:
-    """Return a function that says if a job must wait for these jobs; unknown jobs count as ended."""
-    ids = frozenset(dependencies.split(",")) - {""}
-    if not ids:
-        return None
-
-    def blocking_reason() -> str | None:
-        unfinished = (job for job in scheduler.listed() if job.number in ids and not job.state.final)
-        return "dependency" if any(unfinished) else None
-
-    return blocking_reason
 
 
 def _count_restarts(job: FakeJob) -> None:

@@ -11,6 +11,7 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
+from typing import Any
 
 import attrs
 
@@ -176,15 +177,10 @@ def _read_attributes(value: Value) -> Attributes:
     for key, it in unknown.items():
         if "." not in key:
             at = attrs.evolve(it.at, path=(*value.at.path, key))
-            closest = closest_name(key, ATTRIBUTES)
-            option = f"write `SYSTEM.OPTION`, as in slurm.{key}, if it is an option of a batch system"
-            hint = _OTHER_NAMES.get(key) or (option if closest is None else f"did you mean {closest!r}?")
-            value.findings.add_unknown("JS064", at, "is an unknown attribute, and has no effect", hint)
+            message = "is an unknown attribute, and has no effect"
+            value.findings.add_unknown("JS064", at, message, _hint_for_attribute(key))
     job = {key: entries[key].to_plain() for key in JOB_FIELDS if entries.find(key) is not None}
-    for path, sentence in job_field_problems(job) if job else ():
-        steps = [int(it) if it.isdigit() else it for it in re.findall(r"\w+", path)]
-        at = attrs.evolve(value.find(steps).at, path=(*value.at.path, *steps))
-        value.findings.add_error("JS065", at, sentence, "write it as in a job document")
+    _check_job_fields(value, job)
     return Attributes(
         duration=entries.read("duration", Value.as_duration),
         environment=entries.read("environment", Value.as_environment) or {},
@@ -194,6 +190,22 @@ def _read_attributes(value: Value) -> Attributes:
         job=job,
         at=value.at,
     )
+
+
+def _hint_for_attribute(key: str) -> str:
+    """Return what to do about an attribute that is not known."""
+    if key in _OTHER_NAMES:
+        return _OTHER_NAMES[key]
+    closest = closest_name(key, ATTRIBUTES)
+    option = f"write `SYSTEM.OPTION`, as in slurm.{key}, if it is an option of a batch system"
+    return option if closest is None else f"did you mean {closest!r}?"
+
+
+def _check_job_fields(value: Value, job: Mapping[str, Any]) -> None:
+    for path, sentence in job_field_problems(job) if job else ():
+        steps = [int(it) if it.isdigit() else it for it in re.findall(r"\w+", path)]
+        at = attrs.evolve(value.find(steps).at, path=(*value.at.path, *steps))
+        value.findings.add_error("JS065", at, sentence, "write it as in a job document")
 
 
 def _read_directory(value: Value) -> str | None:

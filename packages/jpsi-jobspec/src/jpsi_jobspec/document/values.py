@@ -35,6 +35,8 @@ KEY_ALIASES = {
 }
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
+# A smaller number without a unit was meant in another one.
+_LEAST_BYTES = 1 << 20
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kKMGTPE]?i?)[bB]?")
 _POWERS = {letter: power for power, letter in enumerate(("", "K", "M", "G", "T", "P", "E"))}
 
@@ -154,11 +156,16 @@ class Value:
         return None
 
     def as_size(self, unit: str) -> int | None:
-        """Return a size in bytes from a number with a unit, in powers of 1024."""
+        """Return a size in bytes from a number with a unit, in powers of 1024; less than 1 MiB needs one."""
         match = _SIZE.fullmatch(f"{self.text} {unit}".strip()) if self.text else None
         if match is not None and not self.is_ambiguous:
             with contextlib.suppress(OverflowError):
-                return int(float(match[1]) * 1024.0 ** _POWERS[match[2].removesuffix("i").upper()])
+                size = int(float(match[1]) * 1024.0 ** _POWERS[match[2].removesuffix("i").upper()])
+                if size >= _LEAST_BYTES or not match[0][-1].isdigit():
+                    return size
+                message = f"{match[0]} is a number of bytes, too few for any job"
+                self.error("JS027", message, f"add a unit: {match[0]}GB")
+                return None
         self.must_be("a size", "JS027", "write a number and a unit: 16GB")
         return None
 

@@ -339,11 +339,13 @@ class Driver:
         active = {it: part for it, part in live.items() if part.state is JobState.ACTIVE}
         services = {it: part for it, part in active.items() if part.entry.kind is Kind.SERVICE}
         others = {it: part for it, part in live.items() if it not in services}
-        if active != services:
-            return
+        is_stalled = services if others else self._starter.waiting
+        if active == services and is_stalled:
+            self._fail_blocked_by(services, others)
+
+    def _fail_blocked_by(self, services: Mapping[Job, Part], others: Mapping[Job, Part]) -> None:
+        """Fail what waits for room, and these other jobs, if these services keep the room."""
         waiting = self._starter.waiting
-        if not (waiting or others) or (others and not services):
-            return
         found = [self._starter.locate(it, part) for it, part in services.items()]
         if None in found:
             return

@@ -52,12 +52,7 @@ class Starter:
         if why_not is not None:
             self._record_end(new, JobState.CANCELED, why_not)
             return {}, bool(new)
-        steps = list(zip(new, self._handoff.steps(new), strict=True))
-        never = [part for part, step in steps if step is Next.NEVER]
-        starting = [part for part, step in steps if step in {Next.START, Next.HAND_OVER}]
-        ends = zip(never, self._handoff.describe_unmet(never), strict=True)
-        state, reason = JobState.CANCELED, DEPENDENCY_FAILED
-        self._journal.append([it.end_event(state, reason, clause or None) for it, clause in ends])
+        starting, has_unmet = self._sort_out(new)
         if starting and self._capacity is not None and not self._capacity.can_ever_fit(entry):
             self._record_end(starting, JobState.FAILED, NO_ROOM, "it needs more than the group has")
             return {}, True
@@ -65,10 +60,19 @@ class Starter:
         if len(shapes) < len(starting):
             self.waiting[entry.id] = None
         if not shapes:
-            return {}, bool(never)
+            return {}, has_unmet
         is_ready = self._run_entry_steps(entry, [it for it, _ in shapes])
         has_jobs = is_ready and entry.kind is not Kind.FILES
         return {self._job(part, shape): part for part, shape in shapes if has_jobs}, True
+
+    def _sort_out(self, parts: Sequence[Part]) -> tuple[list[Part], bool]:
+        """Return the replicas that can start now, and True if others never can; journal the end of those."""
+        steps = list(zip(parts, self._handoff.steps(parts), strict=True))
+        never = [part for part, step in steps if step is Next.NEVER]
+        ends = zip(never, self._handoff.describe_unmet(never), strict=True)
+        state, reason = JobState.CANCELED, DEPENDENCY_FAILED
+        self._journal.append([it.end_event(state, reason, clause or None) for it, clause in ends])
+        return [part for part, step in steps if step in {Next.START, Next.HAND_OVER}], bool(never)
 
     def reserve(self, part: Part) -> Shape | None:
         """Take the share of a replica, and return it; None if there is no room for it now."""

@@ -11,7 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from jpsi import BulkException, Dependency, InvalidJobException, Job, JobState, JpsiError, SubmitException
+from jpsi import (
+    BulkException,
+    Dependency,
+    InvalidJobException,
+    Job,
+    JobState,
+    JobStatus,
+    JpsiError,
+    SubmitException,
+)
 from jpsi_engine import job_store
 
 from ..run_store import DEPENDENCY_FAILED, LOST, Event, Journal, Part
@@ -162,16 +171,12 @@ class Submissions:
         wanted_jobs, self._to_recover = self._to_recover, {}
         ends: list[Event] = []
         for job_id, part in wanted_jobs.items():
-            job, end = found.get(job_id), ended_remotely.get(job_id)
             if job_id in in_submission:
                 self._to_recover[job_id] = part
-            elif job is not None:
+            elif (job := found.get(job_id)) is not None:
                 (result.unsubmitted if job.status.state is JobState.NEW else result.followed).append(job)
-            elif end is not None and end.reason not in LOST:
-                ends.append(part.end_event_from_status(end))
-            elif not self._is_restarted and part.is_submitted:
-                message = "its job was submitted, and cannot be found any more"
-                ends.append(part.end_event(JobState.FAILED, "lost", message))
+            elif (end := self._end_of_missing(part, ended_remotely.get(job_id))) is not None:
+                ends.append(end)
             else:
                 del self.parts[job_id]
                 result.unknown.append(part)
@@ -179,6 +184,20 @@ class Submissions:
         result.changed |= {it["entry"]: None for it in ends}
         late = f"{len(in_submission)} jobs are still being submitted by an earlier process"
         return [late] if in_submission else []
+
+    def _end_of_missing(self, part: Part, status: JobStatus | None) -> Event | None:
+        """Return the event to journal for a job that the executor does not know; None if it may run again.
+
+        Args:
+            part: the replica.
+            status: how the job has ended, if the files of a remote host say so.
+        """
+        if status is not None and status.reason not in LOST:
+            return part.end_event_from_status(status)
+        if self._is_restarted or not part.is_submitted:
+            return None
+        message = "its job was submitted, and cannot be found any more"
+        return part.end_event(JobState.FAILED, "lost", message)
 
     def _submit_unsent(self, result: SubmissionResult) -> list[str]:
         """Submit the jobs that wait for it; return why the batch system did not take some of them now."""

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import CommandError, FakeJob, FakeScheduler, Invocation, join_lines
+from jpsi_testing.fake import CommandError, FakeJob, FakeScheduler, Invocation, join_lines, refuse_if
 
 from .arrays import find_jobs
 from .control import check_ids
@@ -48,11 +48,10 @@ def bjobs(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) ->
     check_ids(ids)
     jobs = _select_jobs(scheduler, ids, includes_finished="-a" in words)
     unknown = [] if "0" in ids else [name for name, records in find_jobs(ids, jobs) if not records]
-    for field in fields:
-        if field.lower() not in flavour.fields and jobs:
-            message = f"<{field.upper()}> in the format string is not a valid field name.\n"
-            raise CommandError(_BAD_FIELD, message)
     if fields:
+        wrong = [it.upper() for it in fields if it.lower() not in flavour.fields] if jobs else []
+        refusals = {f"<{it}> in the format string is not a valid field name.": True for it in wrong}
+        refuse_if(refusals, _BAD_FIELD)
         return _format_json(jobs, unknown, fields)
     stderr = "".join(f"Job <{number}> is not found\n" for number in unknown)
     if not jobs and not unknown:

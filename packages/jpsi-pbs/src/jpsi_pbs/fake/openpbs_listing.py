@@ -191,20 +191,20 @@ def _select_jobs(
             for word in arguments.words or [""]
         ]
         return [], 0, "".join(lines)
-    has_elements, is_one_request = "t" in arguments.values, "E" in arguments.values
+    has_elements = "t" in arguments.values
     if not arguments.words:
         return [job for name, job in known.items() if has_elements or not _is_element(name)], 0, ""
+    is_one_request = "E" in arguments.values
     words = sorted(arguments.words, key=_number) if is_one_request else arguments.words
     found = {word: _find_jobs(server, word, known, has_elements=has_elements) for word in words}
     listed = [job for word in words for job in found[word]]
     refusals = [_refusal(server, scheduler, word) for word in words if not found[word]]
+    if is_one_request:
+        # if any job is known there are no errors, otherwise one about the last id
+        is_known = listed and all(code != _BAD_ID for code, _ in refusals)
+        listed, refusals = (listed, []) if is_known else ([], refusals[-1:])
     code = refusals[-1][0] if refusals else 0
-    messages = [f"qstat: {text}\n" for _, text in refusals]
-    if not is_one_request:
-        return listed, code, "".join(messages)
-    # if any job is known there are no errors, otherwise one about the last id
-    is_known = listed and all(it != _BAD_ID for it, _ in refusals)
-    return (listed, 0, "") if is_known else ([], code, messages[-1])
+    return listed, code, "".join(f"qstat: {text}\n" for _, text in refusals)
 
 
 def _find_jobs(server: str, word: str, known: Mapping[str, FakeJob], *, has_elements: bool) -> list[FakeJob]:

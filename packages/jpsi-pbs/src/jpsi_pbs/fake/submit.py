@@ -24,6 +24,7 @@ from jpsi_testing.fake import (
     join_lines,
     limit,
     parse_letters,
+    wait_for_jobs,
 )
 
 from .native_ids import SERVER, full_id
@@ -234,25 +235,16 @@ def dependency_check(
 ) -> Callable[[], str | None] | None:
     """Return a function that says why a job may not start yet, or None if the job has no dependencies.
 
-    The function deletes a job that can never start, also if it depends on an unknown job. An array is all its
-    elements.
+    The function deletes a job that can never start, also if it depends on an unknown job.
     """
-
-    def blocking_reason() -> str | None:
-        states: dict[str, dict[str, FakeState]] = {other: {} for _, other in dependencies}
-        # there may be many jobs
-        for job in (*scheduler.listed(), *scheduler.accounted()):
-            for name in (job.native_id, job.array):
-                if name in states:
-                    states[name][job.native_id] = job.state
-        for kind, other in dependencies:
-            results = [state.meets(_KINDS[kind]) for state in states[other].values()]
-            if not results or False in results:
-                scheduler.cancel(native_id)
-                return NEVER + other
-        return None if all(state.final for it in states.values() for state in it.values()) else WAITS
-
-    return blocking_reason if dependencies else None
+    return wait_for_jobs(
+        [(_KINDS[kind], other) for kind, other in dependencies],
+        lambda: (*scheduler.listed(), *scheduler.accounted()),
+        WAITS,
+        f"{NEVER}{{}}",
+        lambda: scheduler.cancel(native_id),
+        unknown=False,
+    )
 
 
 def _make_job(

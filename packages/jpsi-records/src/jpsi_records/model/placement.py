@@ -76,10 +76,14 @@ def problems(placement: Placement) -> Iterator[str]:
         yield f"placement: {it}"
     given = {name: it for name in JOB_ATTRIBUTES if (it := getattr(placement, name)) is not None}
     checked = {name: it for name, it in given.items() if name not in _TEXTS or is_text(it)}
+    sizes = {name: it for name in _MEMORY if (it := getattr(placement, name)) is not None}
+    if len(sizes) > 1:
+        yield "placement: {1} is given beside {0}; give only one".format(*sizes)
+    elif sizes and all(map(is_whole, sizes.values())):
+        # the number of GPUs is not known here
+        checked["resources"] = {"memory": next(iter(sizes.values()))}
     for path, sentence in job_field_problems(checked) if checked else ():
-        yield f"placement: {path} {sentence}"
-    if len(sizes := [name for name in _MEMORY if getattr(placement, name) is not None]) > 1:
-        yield f"placement: {sizes[1]} is given beside {sizes[0]}; give only one"
+        yield f"placement: {next(iter(sizes)) if path == 'resources.memory' else path} {sentence}"
     custom: Any = placement.custom_attributes  # not yet checked
     for name in custom if isinstance(custom, Mapping) else ():
         if not isinstance(name, str) or not _OPTION.fullmatch(name):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import grp
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from jpsi.plugin import CommandResult
 from jpsi.plugin.kit import expand_hostlist
@@ -69,27 +69,26 @@ def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if not ids:
         named = {job.native_id: [job] for job in scheduler.jobs if job.is_own and not job.state.final}
     denied = [native_id for native_id, jobs in named.items() if not all(job.is_own for job in jobs)]
-    chosen = [
-        job
-        for it, jobs in named.items()
-        for job in jobs
-        if it not in denied and is_selected(job, options) and _has_state(job, options.get("state"))
-    ]
-    number = _signal_number(options.get("signal", "KILL"))
-    if number in _ENDS_JOBS:
-        scheduler.cancel_all([job.native_id for job in chosen])
-        unsent = []
-    else:
-        unsent = [job.native_id for job in chosen if not scheduler.signal(job.native_id, number)]
-    errors = [f"Kill job error on job id {native_id}: Access/permission denied" for native_id in denied]
-    errors += [f"Kill job error on job id {native_id}: the signal cannot be sent" for native_id in unsent]
-    stderr = join_lines(f"scancel: error: {error}" for error in errors)
+    permitted = [job for native_id, jobs in named.items() if native_id not in denied for job in jobs]
+    chosen = [job.native_id for job in permitted if is_selected(job, options) and _has_state(job, options)]
+    errors = dict.fromkeys(denied, "Access/permission denied")
+    unsent = _send(scheduler, chosen, _signal_number(options.get("signal", "KILL")))
+    errors |= dict.fromkeys(unsent, "the signal cannot be sent")
+    stderr = join_lines(f"scancel: error: Kill job error on job id {it}: {why}" for it, why in errors.items())
     return CommandResult(returncode=_DENIED if errors else 0, stderr=stderr)
 
 
-def _has_state(job: FakeJob, wanted: str | None) -> bool:
+def _has_state(job: FakeJob, options: Mapping[str, str]) -> bool:
     state = Line(job, job.native_id).state
-    return wanted is None or wanted.upper() in {state, SHORT_STATES[state]}
+    return options.get("state", state).upper() in {state, SHORT_STATES[state]}
+
+
+def _send(scheduler: FakeScheduler, native_ids: Sequence[str], number: int) -> list[str]:
+    """Send a signal to jobs; return the ids of those that cannot get it."""
+    if number in _ENDS_JOBS:
+        scheduler.cancel_all(native_ids)
+        return []
+    return [native_id for native_id in native_ids if not scheduler.signal(native_id, number)]
 
 
 def _signal_number(text: str) -> int:

@@ -235,7 +235,7 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> str:
     if "Format" in options:
         template, unknown = _template_of_fields(options["Format"], columns)
     else:
-        template, unknown = _template_of_letters(options.get("format", _DEFAULT_FORMAT))
+        template, unknown = template_of_letters(options.get("format", _DEFAULT_FORMAT), _LETTERS)
     refuse_if({f"Invalid job format specification: {', '.join(unknown)}": unknown}, 1, "squeue: error: {}\n")
     heading = {name: _HEADINGS.get(name, name.upper()) for name in columns}
     rows = [{name: column(line) for name, column in columns.items()} for line in lines]
@@ -267,10 +267,10 @@ def is_selected(job: FakeJob, options: Mapping[str, str]) -> bool:
     return all(fact in options[name].split(",") for name, fact in facts.items() if options.get(name))
 
 
-def _template_of_letters(form: str) -> tuple[str, list[str]]:
-    """Return the template of a line in the form of `--format`, and the unknown letters."""
-    unknown = {field["letter"] for field in _LETTER.finditer(form)} - _LETTERS.keys()
-    template = _LETTER.sub(lambda field: _cell(_LETTERS.get(field["letter"], ""), field), _escape(form))
+def template_of_letters(form: str, names: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return the template of a line in the form of `--format`, and the letters that are no columns' names."""
+    unknown = {field["letter"] for field in _LETTER.finditer(form)} - names.keys()
+    template = _LETTER.sub(lambda field: _cell(names.get(field["letter"], ""), field), _escape(form))
     return template, sorted(unknown)
 
 
@@ -309,26 +309,37 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> str:
     columns = _account_columns(invocation, scheduler.clock())
     if "helpformat" in options:
         return _table_of_names(columns)
-    brief = "JobID,State,ExitCode" if "brief" in options else _SACCT_DEFAULT
-    requested = [it.partition("%")[0] for it in ",".join(parsed.values.get("format", [brief])).split(",")]
-    known = {name.lower(): name for name in columns}
-    unknown = (name for name in requested if name and name.lower() not in known)
-    refuse_if({f'Invalid field requested: "{name}"': True for name in unknown}, 1, "sacct: fatal: {}\n")
-    names = [known[name.lower()] for name in requested if name]
+    names = _requested_names(parsed, columns)
     wanted = [
         job
         for job in _select(scheduler.accounted(), ids)
         if is_selected(job, options) and ("state" not in options or _is_in_state(job, options["state"]))
     ]
-    lines = queue_lines(wanted)
-    rows = [row for line in lines for row in _account_rows(line, columns, names, options)]
-    heading = [] if "noheader" in options else [names]
+    rows = [row for line in queue_lines(wanted) for row in _account_rows(line, columns, names, options)]
+    return _format_accounts([] if "noheader" in options else [names], rows, options)
+
+
+def _requested_names(parsed: Arguments, columns: Iterable[str]) -> list[str]:
+    """Return the names of the columns that `--format` asks for, or the default ones."""
+    default = "JobID,State,ExitCode" if "brief" in parsed.options else _SACCT_DEFAULT
+    words = ",".join(parsed.values.get("format", [default])).split(",")
+    requested = list(filter(None, (word.partition("%")[0] for word in words)))
+    known = {name.lower(): name for name in columns}
+    unknown = (name for name in requested if name.lower() not in known)
+    refuse_if({f'Invalid field requested: "{name}"': True for name in unknown}, 1, "sacct: fatal: {}\n")
+    return [known[name.lower()] for name in requested]
+
+
+def _format_accounts(
+    heading: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], options: Mapping[str, str]
+) -> str:
+    """Return the rows for programs, or as a table for people."""
     if "parsable2" in options or "parsable" in options:
         delimiter = options.get("delimiter", "|")
         end = "" if "parsable2" in options else delimiter
         return join_lines(delimiter.join(row) + end for row in [*heading, *rows])
-    heading += [["-" * _SACCT_WIDTH] * len(it) for it in heading]
-    return join_lines(map(_padded, [*heading, *rows]))
+    rules = [["-" * _SACCT_WIDTH] * len(it) for it in heading]
+    return join_lines(map(_padded, [*heading, *rules, *rows]))
 
 
 def _table_of_names(columns: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ import itertools
 import os
 import platform
 import re
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from signal import Signals
@@ -45,6 +46,7 @@ from ..directives import read_script
 from . import commands as _fake_commands
 from . import unreachable
 from .arrays import find_jobs
+from .listing import template_of_letters
 from .nodes import count_tasks
 from .states import HOSTS, NEVER, NUMBER, WAITS, expand_pattern
 from .submit import (
@@ -356,7 +358,6 @@ _SINFO = OptionTable(
     unknown=(1, "sinfo: unrecognized option '{}'\n"),
     abbreviates=True,
 )
-_SINFO_LETTER = re.compile(r"%(?P<right>\.?)(?P<width>\d*)(?P<letter>[a-zA-Z])")
 _SINFO_DEFAULT = "%9P %.5a %.10l %.6D %.6t %N"
 
 
@@ -379,16 +380,12 @@ def sinfo(_: FakeScheduler, invocation: Invocation) -> str:
         "m": ("MEMORY", "1"),
         "f": ("AVAIL_FEATURES", "(null)"),
         "G": ("GRES", "(null)"),
+        "other": ("", ""),
     }
-
-    def cells(row: int, match: re.Match[str]) -> str:
-        text = columns.get(match["letter"], ("", ""))[row]
-        width = match["width"]
-        return f"{text:{'>' if match['right'] else '<'}{width}.{width}}" if width else text
-
-    form = parsed.get("format") or _SINFO_DEFAULT
+    names = {it: it if it in columns else "other" for it in string.ascii_letters}
+    template = template_of_letters(parsed.get("format") or _SINFO_DEFAULT, names)[0]
     rows = [1] if "noheader" in parsed else [0, 1]
-    return join_lines(_SINFO_LETTER.sub(functools.partial(cells, row), form) for row in rows)
+    return join_lines(template.format_map({it: cells[row] for it, cells in columns.items()}) for row in rows)
 
 
 #: The commands by name.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 
 from jpsi.plugin import DependencyKind
-from jpsi.plugin.kit import read_indices
+from jpsi.plugin.kit import parse_limit, read_indices
 from jpsi_testing.fake import (
     FakeJob,
     FakeScheduler,
@@ -86,7 +86,6 @@ _SIGNALS = frozenset(
 #: sbatch(1): --signal
 SIGNAL = re.compile(r"(?P<batch>R?B?:)?(?P<name>[A-Za-z0-9]+)(?:@(?P<seconds>[0-9]+))?", re.ASCII)
 _LARGEST_SIGNAL = 0xFFFF
-_TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(?P<third>\d+))?\Z")
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -373,14 +372,9 @@ def _start(scheduler: FakeScheduler, environment: Mapping[str, str], job: FakeJo
 
 
 def read_seconds(text: str) -> float | None:
-    """Return the seconds of a time limit: minutes, minutes:seconds, hours:minutes:seconds, days-hours etc."""
-    match = _TIME.match(text)
-    if match is None or text == "0":
-        return None
-    first, second, third = (int(match[name] or 0) for name in ("first", "second", "third"))
-    if match["days"] is not None:
-        return int(match["days"]) * 86400.0 + first * 3600 + second * 60 + third
-    return first * 3600.0 + second * 60 + third if match["third"] is not None else first * 60.0 + second
+    """Return the seconds of a time limit; None is no limit."""
+    limit = parse_limit(text, parse_time)
+    return limit.total_seconds() if limit else None
 
 
 def format_id(number: str, options: Mapping[str, str]) -> str:

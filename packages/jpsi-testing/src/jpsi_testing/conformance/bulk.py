@@ -21,6 +21,8 @@ from jpsi_testing.fake import FakeScheduler
 _COUNT = 12
 # The largest length in bytes of a command about all elements of an array.
 _MAX_COMMAND_BYTES = 600
+# Notes that it ran, and fails until it has run as often as its second argument says.
+_FAIL = 'echo ran >>"$1"; test "$(wc -l <"$1")" -ge "$2" || exit 75'
 
 
 class ManyTests(ExecutorTestBase):
@@ -55,6 +57,24 @@ class ManyTests(ExecutorTestBase):
         for code in range(6):
             output = (tmp_path / f"out {code}").read_text()
             assert output == f"in\nargument {code} a 'b' ${code}\n"
+
+    def test_those_of_many_jobs_that_fail_are_submitted_again(
+        self, executor: JobExecutor, tmp_path: Path
+    ) -> None:
+        """Each of them has its attempts until it succeeds, with one id and a native id for each attempt."""
+        counts, proofs = (1, 2, 3, 2), [tmp_path / f"proof{number}" for number in range(4)]
+        jobs = [
+            Job(shell(_FAIL, proof, count, attributes=JobAttributes(retry={75: 2})))
+            for proof, count in zip(proofs, counts, strict=True)
+        ]
+
+        executor.submit_many(jobs)
+        first = [job.native_id for job in jobs]
+
+        assert self.ends(jobs) == [0] * 4
+        assert [len(proof.read_text().splitlines()) for proof in proofs] == list(counts)
+        assert [job.native_id == it for job, it in zip(jobs, first, strict=True)] == [True, *[False] * 3]
+        assert [job.status.metadata.get("attempt", 1) for job in jobs] == list(counts)
 
     def test_output_without_a_path_is_each_jobs_own(self, executor: JobExecutor) -> None:
         """Jobs without output paths write to files of their own."""
@@ -315,6 +335,30 @@ class BulkTests(ManyTests, HookTests):
             executor.submit_many(it for it in jobs if it.status.state is JobState.NEW)
             assert sorted(code or 0 for code in self.ends(jobs)) in ([], [0, 1, 2])
         assert [proof.runs for proof in proofs] == [1] * 3
+
+    def test_a_client_killed_before_jobs_are_submitted_again_loses_nothing(
+        self, config: ExecutorConfig, at_once: int, tmp_path: Path, fake: FakeScheduler
+    ) -> None:
+        """Jobs that may be submitted again are one array; the next client makes each further attempt once."""
+        gate, proofs = Gate(tmp_path / "gate"), [tmp_path / f"proof{number}" for number in range(3)]
+        text = f"{Gate.WAIT}; shift; {_FAIL}"
+        retry = JobAttributes(retry={75: 2})
+        specs = [
+            shell(text, gate.path, proof, count, attributes=retry) for count, proof in enumerate(proofs, 1)
+        ]
+        with client(self.executor_name, config, specs, url=self.url, at_once=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.read(1)
+            process.kill()
+        assert self.submissions(fake) == 1
+
+        with self.new_executor(config) as executor:
+            jobs = executor.recover()
+            gate.open()
+
+            assert self.ends(jobs) == [0] * 3
+            assert executor.recover() == []
+        assert [len(proof.read_text().splitlines()) for proof in proofs] == [1, 2, 3]
 
     def submissions(self, fake: FakeScheduler) -> int:
         """Return the number of submissions; override it if the submit command does other things, too."""

@@ -190,8 +190,6 @@ class RunTests(ExecutorTestBase):
 
     def test_a_job_is_submitted_again_until_it_succeeds(self, executor: JobExecutor, tmp_path: Path) -> None:
         """The attempts of a job have one id and one history, and a native id each."""
-        if executor.system.is_remote:
-            pytest.skip("jpsi submits no jobs again whose files are on a remote host")
         proof = tmp_path / "proof"
         text = f'echo ran >>{proof}; test "$(wc -l <{proof})" -ge 3 || exit 75'
         job = Job(shell(text, attributes=jpsi.JobAttributes(retry={75: 2})))

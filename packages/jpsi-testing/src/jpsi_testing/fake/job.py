@@ -185,31 +185,42 @@ def untag(job: FakeJob) -> None:
 Blocked = Callable[[], str | None]
 
 
-def wait_for_jobs(
+def wait_for_jobs(  # noqa: PLR0913  the parts of a rule
     dependencies: Sequence[tuple[DependencyKind, str]],
     known: Callable[[], Iterable[FakeJob]],
     waits: str,
     never: str,
     give_up: Callable[[], object] | None = None,
+    *,
+    unknown: bool = True,
 ) -> Blocked | None:
     """Return a function that says why a job may not start yet, or None if it depends on no other.
 
     Args:
-        dependencies: the native ids of the other jobs, each with its kind.
-        known: returns the jobs that the batch system knows; others satisfy every dependency.
+        dependencies: the native ids of the other jobs, each with its kind; that of an array is all its
+            elements.
+        known: returns the jobs that the batch system knows.
         waits: the reason while other jobs have not ended.
-        never: the reason once the job can never start.
+        never: the reason once the job can never start; `{}` in it is the id of the other job.
         give_up: called when the job can never start, for example to cancel it.
+        unknown: True if jobs that the batch system does not know satisfy every dependency, False if none.
     """
 
     def reason() -> str | None:
-        states = {job.native_id: job.state for job in known()}
-        results = [states[other].meets(kind) for kind, other in dependencies if other in states]
-        if False in results:
+        states: dict[str, list[FakeState]] = {other: [] for _, other in dependencies}
+        # there may be many jobs
+        for job in known():
+            for name in {job.native_id, job.number} & states.keys():
+                states[name].append(job.state)
+        results = [
+            (other, [it.meets(kind) for it in states[other]] or [unknown]) for kind, other in dependencies
+        ]
+        failed = next((other for other, met in results if False in met), None)
+        if failed is not None:
             if give_up is not None:
                 give_up()
-            return never
-        return waits if None in results else None
+            return never.replace("{}", failed)
+        return waits if any(None in met for _, met in results) else None
 
     return reason if dependencies else None
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 
-from jpsi.contract import CommandResult, Failure, FailureKind, parse_duration
+from jpsi.contract import CommandResult, Failure, FailureKind, hookimpl, parse_duration
 
 _DIGITS = re.compile(r"[0-9]+")
 # A tag, or other text that looks like the end of one.
@@ -77,7 +77,7 @@ def require_one_id(found: Iterable[str], printed: str) -> str:
 
 @attrs.frozen(slots=True, kw_only=True)
 class SubmitErrors:
-    """The error messages of a submit command, and their meaning: for the hook `classify_failure`."""
+    """The error messages of a submit command, and their meaning: `failure` is a hook `classify_failure`."""
 
     #: The command's name, with which messages begin.
     command: str
@@ -90,6 +90,7 @@ class SubmitErrors:
     #: A regular expression for parts of its output to leave out of messages.
     noise: str | None = None
 
+    @hookimpl
     def failure(self, result: CommandResult) -> Failure:
         """Return the meaning of a failed submission, with the command's message."""
         complaint = result.complaint if self.noise is None else re.sub(self.noise, "", result.complaint)

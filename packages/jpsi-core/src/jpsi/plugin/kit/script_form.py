@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -165,6 +165,21 @@ class ScriptForm:
     def read(self, text: str, site: Site | None = None) -> ForeignScript:
         """Return the job that a script asks for."""
         directives = list(self._directives(text))
+        options, unread = self._options(directives)
+        draft = Draft(form=self, config=None if site is None else site.config, options=options, lost=unread)
+        self._fill_in(draft)
+        read = set(_VARIABLE.findall(_COMMENT.sub("", text)))
+        draft.lost += self._lost_variables(read - set(draft.spec.environment or ()))
+        return ForeignScript(
+            spec=draft.spec,
+            directives=len(directives),
+            lost=tuple(draft.lost),
+            unread_limit=draft.unread_limit,
+            directory_variables=tuple(it for it in self.directory_variables if it in read),
+        )
+
+    def _options(self, directives: Iterable[str]) -> tuple[dict[str, str | None], list[str]]:
+        """Return the options of directives, and a sentence for each directive that cannot be read."""
         options: dict[str, str | None] = {}
         unread = []
         for directive in directives:
@@ -176,26 +191,20 @@ class ScriptForm:
                     options[name] = f"{earlier}{self.joints[name]}{value}" if adds_up else value
             except ValueError as e:
                 unread.append(f"the directive {directive!r} was read only in part: {e}")
-        draft = Draft(form=self, config=None if site is None else site.config, options=options, lost=unread)
+        return options, unread
+
+    def _fill_in(self, draft: Draft) -> None:
+        """Fill in a draft by the readers of its options; the other options become custom attributes."""
         in_order = sorted(self.options.items(), key=lambda item: item[1].is_read_last)
         readers = {name: option.read for name, option in in_order if option.read is not None}
-        for name in filter(options.__contains__, readers):
+        for name in filter(draft.options.__contains__, readers):
             try:
-                readers[name](draft, options[name] or "")
+                readers[name](draft, draft.options[name] or "")
             except ValueError as e:
-                draft.keep(name, options[name], str(e))
-        for name, value in options.items():
+                draft.keep(name, draft.options[name], str(e))
+        for name, value in draft.options.items():
             if name not in readers:
                 draft.keep(name, value)
-        read = set(_VARIABLE.findall(_COMMENT.sub("", text)))
-        draft.lost += self._lost_variables(read - set(draft.spec.environment or ()))
-        return ForeignScript(
-            spec=draft.spec,
-            directives=len(directives),
-            lost=tuple(draft.lost),
-            unread_limit=draft.unread_limit,
-            directory_variables=tuple(it for it in self.directory_variables if it in read),
-        )
 
     def _lost_variables(self, read: Collection[str]) -> Iterator[str]:
         """Yield a sentence if a script reads variables that the batch system sets, and jpsi does not."""
