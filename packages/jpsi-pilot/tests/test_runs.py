@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import re
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -437,6 +438,24 @@ def test_a_node_starts_a_program_without_a_shell(
 
     starter = read_node_log(log.path).starter
     assert process_name(int((tmp_path / "parent").read_text())) == starter
+
+
+@pytest.mark.parametrize("task", ["program"], indirect=True)
+def test_a_node_replaces_the_process_that_starts_programs(
+    runs: Runs, task: MakeTask, log: NodeLog, tmp_path: Path
+) -> None:
+    runs.run(task("exit 0"))
+    first = read_node_log(log.path).starter
+    os.kill(int(first.partition(".")[0]), signal.SIGKILL)
+    starter = runs._programs._starter
+    assert starter is not None
+    assert eventually(lambda: starter.is_gone)
+
+    other = task(f"echo $PPID >{tmp_path}/parent", "a-2")
+    assert runs.run(other).code == 0
+
+    second = read_node_log(log.path).starter
+    assert process_name(int((tmp_path / "parent").read_text())) == second != first
 
 
 @pytest.mark.parametrize("task", ["program"], indirect=True)
