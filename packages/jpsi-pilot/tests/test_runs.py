@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import re
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -211,14 +212,14 @@ def test_a_log_lists_the_sessions_that_have_not_ended(log: NodeLog) -> None:
     log.record_beginning("a-1", 0)
     log.record_begun("a-1", 0, 17)
     log.record_beginning("a-2[3]", 1)
-    log.record_begun("a-2[3]", 1, 18)
+    log.record_begun("a-2[3]", 1, 18, 7)
     log.record_ended("a-1", 0, End(code=3))
     log.record_ended("a-3", 0, End(code=None, why="cancel"))
 
     content = read_node_log(log.path)
 
     assert content.worker == process_name(16)
-    assert content.sessions == {("a-2[3]", 1): process_name(18)}
+    assert content.sessions == {("a-2[3]", 1): "18.7"}
     assert content.begun == {("a-1", 0), ("a-2[3]", 1)}
     assert content.ends == {("a-1", 0): End(code=3), ("a-3", 0): End(code=None, why="cancel")}
     assert not content.over
@@ -331,9 +332,9 @@ def test_a_run_that_is_stopped_while_it_is_started_is_ended(
     """A file system that does not answer may delay the start for long; nothing else waits for that."""
     record = NodeLog.record_begun
 
-    def stop_and_record(log: NodeLog, native_id: str, restarts: int, pid: int) -> None:
+    def stop_and_record(log: NodeLog, native_id: str, *process: int) -> None:
         runs.stop(native_id)
-        record(log, native_id, restarts, pid)
+        record(log, native_id, *process)
 
     monkeypatch.setattr(NodeLog, "record_begun", stop_and_record)
 
@@ -437,6 +438,39 @@ def test_a_node_starts_a_program_without_a_shell(
 
     starter = read_node_log(log.path).starter
     assert process_name(int((tmp_path / "parent").read_text())) == starter
+
+
+@pytest.mark.parametrize("task", ["program"], indirect=True)
+def test_a_node_replaces_the_process_that_starts_programs(
+    runs: Runs, task: MakeTask, log: NodeLog, tmp_path: Path
+) -> None:
+    runs.run(task("exit 0"))
+    first = read_node_log(log.path).starter
+    os.kill(int(first.partition(".")[0]), signal.SIGKILL)
+    starter = runs._programs._starter
+    assert starter is not None
+    assert eventually(lambda: starter.is_gone)
+
+    other = task(f"echo $PPID >{tmp_path}/parent", "a-2")
+    assert runs.run(other).code == 0
+
+    second = read_node_log(log.path).starter
+    assert process_name(int((tmp_path / "parent").read_text())) == second != first
+
+
+@pytest.mark.parametrize("task", ["program"], indirect=True)
+def test_a_log_names_a_program_as_the_kernel_does(
+    runs: Runs, task: MakeTask, log: NodeLog, tmp_path: Path
+) -> None:
+    """The node supervisor ends no other process that has got the pid since."""
+    sign, pid = Sign(tmp_path / "sign"), tmp_path / "pid"
+    end = start_run(runs, task(f"echo $$ >{pid}; echo >{sign.path}; sleep 1000"), sign)
+    assert eventually(lambda: runs._runs["a-1"].is_started)
+
+    leader = read_node_log(log.path).sessions["a-1", 0]
+    assert leader == process_name(int(pid.read_text()))
+    runs.stop("a-1")
+    end()
 
 
 @pytest.mark.parametrize("task", ["program"], indirect=True)

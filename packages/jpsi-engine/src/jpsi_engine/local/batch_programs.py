@@ -71,10 +71,12 @@ class RunningProgram:
     def __init__(self, started: StartedProgram, mark: str) -> None:
         #: The pid of the program, which leads a session.
         self.pid = started.process.pid
+        #: Its start time, as proc(5) counts it; 0 if that is not known.
+        self.start_time = started.process.start
         #: The exit code once it has ended, or -n after signal n; None if it is not known.
         self.returncode: int | None = None
         #: See `exits.Sink`.
-        self.events = os.path.dirname(mark)  # noqa: PTH120  text
+        self.events = mark.rpartition("/")[0]
         self._started = started
         self._mark = mark
         self._is_ending = False
@@ -184,11 +186,10 @@ class BatchProgram:
                     _write_new(claim, f"{self._native_id}\n")
             else:
                 claim = self._claim_array(self._member)
-            with open(claim, encoding="ascii") as file:  # noqa: PTH123  text
-                is_own = file.read() == f"{self._native_id}\n"
+            is_own = _read_start(claim) == f"{self._native_id}\n".encode()
             if is_own and self._member is not None:
                 self._make_folder(self._member)
-        except (OSError, ValueError):
+        except OSError:
             return False
         return is_own
 
@@ -329,6 +330,15 @@ def _read_block(path: str) -> str:
 def _read(path: str) -> str:
     with open(path, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123  text
         return file.read()
+
+
+def _read_start(path: str) -> bytes:
+    # a fraction of the time that `open` takes
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 4096)
+    finally:
+        os.close(fd)
 
 
 def _write_new(path: str, text: str) -> None:

@@ -105,7 +105,7 @@ class Starter:
                 self._tell()
 
     def _is_busy(self) -> bool:
-        return time.monotonic() - self._last_request < _BUSY_SECONDS
+        return not self._ends_jobs and time.monotonic() - self._last_request < _BUSY_SECONDS
 
     def _patience(self) -> int | None:
         if not self._untold:

@@ -23,6 +23,9 @@ from .messages import ADDRESS, ENDED, HELD, HOLD, RELEASE, RUN, SETTINGS, STOP
 
 _FOLDER = Path("dask")
 _CLOSE_TIMEOUT = 5.0
+# The least time, in seconds, between two messages to a worker, each with all tasks since the last. dask has
+# 5 ms, for which free cores would wait.
+_SEND_INTERVAL = 0.001
 
 
 class _PilotScheduler(Scheduler):
@@ -213,6 +216,7 @@ class _Listener(SchedulerPlugin):
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         """See `DaskEngine.add_worker`."""
+        scheduler.stream_comms[worker].interval = _SEND_INTERVAL
         self._engine.add_worker(str(scheduler.workers[worker].name), worker)
 
     def remove_worker(self, scheduler: Scheduler, worker: str, **_: object) -> None:  # noqa: ARG002  as it is called

@@ -57,9 +57,17 @@ class NodeLog:
         """Record the process that starts programs for the worker."""
         self._append(f"starter {process_name(pid)}")
 
-    def record_begun(self, native_id: str, restarts: int, pid: int) -> None:
-        """Record that a run has begun, with this process as the leader of its session."""
-        self._append(f"begun {native_id} {restarts} {process_name(pid)}")
+    def record_begun(self, native_id: str, restarts: int, pid: int, start: int = 0) -> None:
+        """Record that a run has begun, with this process as the leader of its session.
+
+        Args:
+            native_id: the job.
+            restarts: how often it was requeued before.
+            pid: the process.
+            start: its start time, as proc(5) counts it; 0 if the caller does not know it.
+        """
+        leader = f"{pid}.{start}" if start else process_name(pid)
+        self._append(f"begun {native_id} {restarts} {leader}")
 
     def record_ended(self, native_id: str, restarts: int, end: End) -> None:
         """Record the end of a run; if that fails, log a warning.

@@ -59,7 +59,8 @@ class Programs:
 
     def _get_starter(self) -> Starter:
         with self._lock:
-            if self._starter is None:
+            # one that was killed is replaced; one that could not be run would not run again
+            if self._starter is None or (self._starter.is_gone and self._starter.was_ready):
                 starter = Starter(None, ready_seconds=_READY_SECONDS, ends_jobs=True)
                 if (pid := starter.pid) is not None:
                     self._log.record_starter(pid)

@@ -248,7 +248,8 @@ class Runs:
         own = {os.fsencode(name): os.fsencode(it) for name, it in variables.items()}
         process = program or _start_script(task, {**inherited, **own})
         try:
-            self._log.record_begun(task.native_id, task.restarts, process.pid)
+            start = 0 if program is None else program.start_time
+            self._log.record_begun(task.native_id, task.restarts, process.pid, start)
         except OSError:
             # the supervisor, which ends the runs of a lost worker, would not know of it
             _kill(process)
