@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -368,7 +369,8 @@ def test_elements_that_fail_together_are_submitted_again_as_one_array(
 
     assert states(jobs) == [JobState.COMPLETED] * 4
     assert runs_of(tmp_path / "proofs") == [2, 1, 3, 2]
-    assert [jobs[0].native_id, jobs[3].native_id] == ["2.1", "2.3"]
+    # in the order in which their ends were seen
+    assert {str(jobs[0].native_id), str(jobs[3].native_id)} < {"2.1", "2.2", "2.3"}
     # the third time there is one left
     assert fake.log.count("tsubmit") == 3
     assert jobs[2].native_id == "3"
@@ -447,7 +449,8 @@ def test_elements_end_if_they_are_refused_together_and_are_repeated_after_a_fail
 
     assert states(jobs) == [JobState.COMPLETED if is_repeated else JobState.FAILED] * 3
     assert runs_of(tmp_path / "proofs") == [1 + is_repeated] * 3
-    assert fake.log.count("tsubmit") == 2 + is_repeated
+    # one for all of them; those that are repeated may go by themselves
+    assert fake.log.count("tsubmit") in ({3, 4, 5} if is_repeated else {2})
     assert is_repeated or all("no such queue" in str(job.status.message) for job in jobs)
     stored = stored_jobs(batch)
     assert [stored[job.id].status.message for job in jobs] == [job.status.message for job in jobs]
@@ -493,6 +496,31 @@ def test_clients_that_follow_one_array_make_each_attempt_once(
 
     assert states([*jobs, *found]) == [JobState.COMPLETED] * 16
     assert runs_of(tmp_path / "proofs") == [4, 3, 2, 4]
+
+
+def test_jobs_that_another_process_has_submitted_keep_their_files(
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    jobs = failing_jobs(tmp_path / "proofs", 3, 2, 1)
+    executor = JobExecutor("toy", config=batch)
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            executor.submit_many(jobs[:2])
+        os._exit(0)
+    os.waitpid(child, 0)
+    spool = spool_of(batch)
+    assert set(spool.job_ids()) == {job.id for job in jobs[:2]}
+
+    with pytest.raises(BulkException, match="another process") as caught:
+        executor.submit_many(jobs)
+
+    assert {job.id for job in caught.value.failed} == {job.id for job in jobs[:2]}
+    assert all({"array.1", "retry.1"} <= set(spool.names(job.id)) for job in jobs[:2])
+    with JobExecutor("toy", config=batch) as other:
+        found = {job.id: job for job in other.recover()}
+        assert states([found.get(job.id, job) for job in jobs]) == [JobState.COMPLETED] * 3
+    assert runs_of(tmp_path / "proofs") == [3, 2, 1]
 
 
 def test_an_element_that_waits_for_its_next_attempt_is_cancelled_alone(
@@ -604,9 +632,10 @@ def test_no_attempt_begins_while_the_batch_system_has_requeued_an_element(
 ) -> None:
     proof = tmp_path / "proof"
     command = 'echo "${TOY_ARRAY_ID-}:$TOY_JOB_ID" >>"$0"; test "$(wc -l <"$0")" = 2 || sleep 600'
-    attributes = JobAttributes(retry={"node_failure": 1, "delay": 1})
+    attributes = JobAttributes(retry={"node_failure": 1})
     job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=attributes))
     other = Job(JobSpec("/bin/true", attributes=attributes))
+    may_begin = held_back(toys, 1)
     toys.submit_many([job, other])
     assert eventually(lambda: proof.exists() and bool(proof.read_text()))
     first = str(job.native_id)
@@ -614,6 +643,7 @@ def test_no_attempt_begins_while_the_batch_system_has_requeued_an_element(
     assert eventually(lambda: spool_of(batch).pending_retry(job.id) is not None)
     # from an old state, as if it had not ended
     fake.restore(first)
+    may_begin.set()
 
     assert states([job, other]) == [JobState.COMPLETED] * 2
     assert len(proof.read_text().splitlines()) == 2
@@ -622,10 +652,12 @@ def test_no_attempt_begins_while_the_batch_system_has_requeued_an_element(
 def test_an_element_whose_next_attempt_is_refused_ends(
     toys: JobExecutor, batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
-    jobs = failing_jobs(tmp_path / "proofs", 2, 1, delay=1)
+    jobs = failing_jobs(tmp_path / "proofs", 2, 1)
+    may_begin = held_back(toys, 1)
     toys.submit_many(jobs)
     assert eventually(lambda: spool_of(batch).pending_retry(jobs[0].id) is not None)
     fake.faults.fail("tsubmit", returncode=2, stderr="tsubmit: no such queue\n")
+    may_begin.set()
 
     assert states(jobs) == [JobState.FAILED, JobState.COMPLETED]
     status = jobs[0].status

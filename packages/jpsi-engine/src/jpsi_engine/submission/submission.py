@@ -274,8 +274,7 @@ class SubmissionPipeline:
         """
         array, spec, count = os.urandom(16).hex(), submissions[0].spec, len(submissions)
         is_named = any(it.attempt > 1 for it in submissions)
-        made = [it.job_id for it in submissions if it.attempt == 1 and it.spec.attributes.retry]
-        job_attempt = ArrayAttempt(self._spool, array, submissions[0].job_id, is_named, made)
+        job_attempt = ArrayAttempt(self._spool, array, submissions[0].job_id, is_named)
         probe_requeue_codes(self._backend, self._spool.root)
         with self._slots:
             after = self._open_dependencies_of(spec)
@@ -290,6 +289,8 @@ class SubmissionPipeline:
                     is_named = is_named and not isinstance(e, ContestedError)
                     attrs.evolve(job_attempt, is_named=is_named).discard()
                     raise
+            made = [it.job_id for it in submissions if it.attempt == 1 and it.spec.attributes.retry]
+            job_attempt = attrs.evolve(job_attempt, made=made)
             context = attrs.evolve(
                 self._context(array, job_attempt.tag, after), elements=count, at_a_time=at_a_time
             )
@@ -489,22 +490,33 @@ class SubmissionPipeline:
         Raises:
             ContestedError: other processes have submitted some of the jobs; then no folder names the array.
         """
-        named, others = [], []
-        for index, submission in enumerate(submissions, 1):
-            may_be_retried = bool(submission.spec.attributes.retry)
-            if submission.attempt > 1 or may_be_retried:
-                try:
-                    self._spool.link_retry(submission.job_id, submission.attempt, ArrayMember(array, index))
-                except FileExistsError:
-                    others.append(submission.job_id)
+        linked, others = [], []
+        try:
+            for index, submission in enumerate(submissions, 1):
+                job_id, attempt, retry = (
+                    submission.job_id,
+                    submission.attempt,
+                    submission.spec.attributes.retry,
+                )
+                if attempt > 1 or retry:
+                    try:
+                        self._spool.link_retry(job_id, attempt, ArrayMember(array, index))
+                    except FileExistsError:
+                        others.append(job_id)
+                        continue
+                    linked.append(submission)
+                    if retry:
+                        self._spool.allow_retry(job_id, attempt)
+            if others:
+                raise ContestedError(others)
+        except BaseException:
+            # no other folders: those of the other jobs are of the processes that have submitted them
+            for it in linked:
+                if it.attempt == 1:
+                    self._spool.discard(it.job_id, 1)
                 else:
-                    named.append(submission)
-                    if may_be_retried:
-                        self._spool.allow_retry(submission.job_id, submission.attempt)
-        if others:
-            for submission in named:
-                self._spool.unlink_retry(submission.job_id, submission.attempt)
-            raise ContestedError(others)
+                    self._spool.unlink_retry(it.job_id, it.attempt)
+            raise
 
     def _intent_entries(self, name: str) -> Mapping[str, Any]:
         return {
