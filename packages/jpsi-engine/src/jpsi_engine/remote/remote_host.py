@@ -373,7 +373,7 @@ def _last_claim(found: RemoteFolder) -> str:
 
 
 def _may_be_retried(found: RemoteFolder) -> bool:
-    """Return True if the intent in a folder has `retry`; that of an array may have it in the lines of jobs."""
+    """Return True if an intent in a folder has `retry`, that of an array perhaps in the lines of its jobs."""
     intents = [text for name, text in found.texts.items() if name.startswith("intent")]
     for text in chain.from_iterable(it.splitlines() for it in intents if '"retry"' in it):
         with contextlib.suppress(*DAMAGE):
