@@ -151,7 +151,7 @@ def test_the_process_that_follows_recalls_jobs_until_it_has_them(monkeypatch: py
         (["--retry", "oom=1.5"], "'oom=1.5' is not of the form NAME=NUMBER"),
         (
             ["--retry", "lust=1"],
-            "--retry: 'lust' is no reason, such as oom, node, timeout, preempted, lost or 75",
+            "--retry: 'lust' is no reason, such as oom, node, timeout, preempted, lost or an exit code",
         ),
         (["--retry", "nodes=1,oom=1"], "--retry: 'nodes' is no reason"),
         (["--warn", "SIGFOO@5m"], "--warn: 'SIGFOO' is none of the signals HUP, INT, QUIT, TERM, ALRM, USR1"),
@@ -160,6 +160,7 @@ def test_the_process_that_follows_recalls_jobs_until_it_has_them(monkeypatch: py
         (["--grow", "time=2"], "  - --grow: time needs a first request, --time"),
         (["--grow", "memory=2"], "  - --grow: memory has no effect without --retry oom=N"),
         (["--retry", "300=1"], "jpsi: --retry: '300' is no reason"),
+        (["--retry", "300=1"], " or an exit code from 1 to 255\n"),
         (["--warn", "USR1@20m", "--time", "10m"], "jpsi: --warn is 1200 s before the end"),
     ],
 )

@@ -325,6 +325,29 @@ def test_unknown_keys_of_a_document_are_errors_unless_the_user_means_them(run: R
     assert accepted.stderr.decode() == f"jpsi: warning: {sentence}'environment'?\n"
 
 
+@pytest.mark.parametrize("command", ["run", "submit", "script", "validate"])
+def test_mistakes_in_retry_are_found_in_a_document_with_all_others(run: Run, command: str) -> None:
+    retry = "retry:\n        timout: 2\n        lost: -1\n        '300': 1\n"
+    document = f"{DOCUMENT}    jpsi:\n      queue_name: 3\n      {retry}".encode()
+
+    done = run(command, "-f", "-", input=document)
+
+    found = [it.partition("attributes.system.jpsi.")[2] for it in done.stderr.decode().splitlines()]
+    assert done.returncode == 2
+    assert b"standard input:13: attributes.system.jpsi.retry.timout: is none of out_of_memory" in done.stderr
+    places = ["queue_name", "retry.timout", "retry.lost", "retry['300']"]
+    assert [it.partition(": ")[0] for it in found[-4:]] == places
+    assert found[-3].endswith("; did you mean 'timeout'?")
+
+
+def test_options_complete_the_retry_of_a_document(run: Run) -> None:
+    document = f"{DOCUMENT}    jpsi: {{retry: {{grow_memory: 2}}}}\n".encode()
+
+    done = run("run", "-f", "-", "--retry", "oom=1", "--memory", "1G", input=document)
+
+    assert (done.returncode, done.stderr) == (4, b"")
+
+
 def test_unknown_keys_on_a_line_of_many_are_errors(run: Run, tmp_path: Path) -> None:
     document = yaml.safe_load(f"{DOCUMENT}    muonts: 3\n")
     (tmp_path / "many.jsonl").write_text(f"{json.dumps(document)}\n")

@@ -39,6 +39,7 @@ __all__ = [
     "make_private_directory",
     "open_private",
     "reopen_queue",
+    "retry_field_problems",
 ]
 
 if not TYPE_CHECKING:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jpsi import InvalidJobException, JobAttributes
+from jpsi import InvalidJobException, JobAttributes, JobSpec
 
 #: The attributes of jobs that such documents have.
 JOB_ATTRIBUTES = (*JobAttributes.text_names(), "warn", "retry")
@@ -43,3 +43,15 @@ def job_field_problems(content: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
         return [(path, sentence) for path, _, sentence in parts]
     found = [it.removeprefix("attributes.retry: ").partition(" ") for it in retry_problems(spec)]
     return [(f"retry.{name}", sentence) for name, _, sentence in found]
+
+
+def retry_field_problems(spec: JobSpec) -> Sequence[str]:
+    """Return what is wrong with entries of the attribute `retry`, for the reader of job documents.
+
+    What an entry needs of other fields is left out: options may still set them.
+    """
+    if not spec.attributes.retry:
+        return []
+    from jpsi_engine.verdict import retry_entry_problems  # noqa: PLC0415  as above
+
+    return [f"attributes.retry[{name!r}] {sentence}" for name, sentence in retry_entry_problems(spec)]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import jpsi
 from jpsi.plugin import word
+from jpsi_engine import retry_field_problems
 
 from .. import messages
 from .command_warnings import warn_of_habits
@@ -148,7 +149,9 @@ def _parse_spec(text: str, name: str, *, is_lenient: bool, is_line: bool = False
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", jpsi.DocumentWarning)
         try:
-            spec: jpsi.JobSpec | None = jpsi.read_document(text, name, lenient=True)
+            spec: jpsi.JobSpec | None = jpsi.read_document(
+                text, name, lenient=True, check=retry_field_problems
+            )
             problems: Sequence[str] = ()
         except jpsi.InvalidJobException as e:
             spec, problems = None, e.problems

@@ -226,7 +226,7 @@ def _set_retry(spec: jpsi.JobSpec, value: object) -> None:
     counts = {_REASONS.get(name, name): int(number) for name, number in pairs}
     known = {name for name in counts if not job_field_problems({"retry": {name: 1}})}
     if unknown := [repr(name) for name, _ in pairs if _REASONS.get(name, name) not in known]:
-        words = f"{', '.join((*_REASONS, 'timeout', 'preempted', 'lost'))} or 75"
+        words = f"{', '.join((*_REASONS, 'timeout', 'preempted', 'lost'))} or an exit code from 1 to 255"
         msg = f"{', '.join(unknown)} is no reason, such as {words}"
         raise ValueError(msg)
     spec.attributes.retry = {**(spec.attributes.retry or {}), **counts}

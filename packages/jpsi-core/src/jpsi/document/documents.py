@@ -31,7 +31,7 @@ import ast
 import math
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -53,10 +53,17 @@ from jpsi.model import (
 )
 
 
-def read_document(text: str, source: str = "<document>", *, lenient: bool = False) -> JobSpec:
+def read_document(
+    text: str,
+    source: str = "<document>",
+    *,
+    lenient: bool = False,
+    check: Callable[[JobSpec], Iterable[str]] = lambda _: (),
+) -> JobSpec:
     """Return the spec of a job document, YAML or JSON; `source` is its name in messages.
 
     With `lenient`, unknown keys of attributes.system and tasks[0].count cause one DocumentWarning for all.
+    `check` returns further problems of the spec, each as `field: sentence`.
 
     Raises:
         DocumentError: The document has problems; the message names all of them, each with its line and keys.
@@ -67,7 +74,7 @@ def read_document(text: str, source: str = "<document>", *, lenient: bool = Fals
     spec = _to_spec(document)
     if reported.warnings:
         warnings.warn("\n".join(reported.warnings), DocumentWarning, stacklevel=2)
-    for problem in problems(spec):
+    for problem in (*problems(spec), *check(spec)):
         path, sentence = _locate(problem)
         # For a value that was already reported, the spec holds a placeholder; do not report that one too.
         if not reported.has_overlap(path):

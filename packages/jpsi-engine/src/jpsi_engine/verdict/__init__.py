@@ -31,7 +31,7 @@ else:
                 "failed_staging_phase has_exit_marker judge_process never_ran_status parse_exit_phase"
             ),
             ".markers": "Marker name_with_memory of_last_run parse restart_count scan",
-            ".retries": "Retry decide_retry reason_of retry_problems",
+            ".retries": "Retry decide_retry reason_of retry_entry_problems retry_problems",
             ".": "exit_phases markers",
         },
     )

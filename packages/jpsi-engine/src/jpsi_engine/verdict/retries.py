@@ -158,15 +158,19 @@ def _grown(growth: Any, requested: float, position: int) -> float:  # noqa: ANN4
 
 def retry_problems(spec: JobSpec) -> list[str]:
     """Return everything that is wrong with the attribute `retry` of a spec, one sentence each."""
-    policy = spec.attributes.retry
-    return [] if not policy else list(_problems({str(name): it for name, it in policy.items()}, spec))
+    policy = {str(name): it for name, it in (spec.attributes.retry or {}).items()}
+    wrong = [f"attributes.retry: {name} {sentence}" for name, sentence in retry_entry_problems(spec)]
+    return [*wrong, *_contradictions(policy, spec)]
 
 
-def _problems(policy: Mapping[str, Any], spec: JobSpec) -> Iterator[str]:
-    for name, value in policy.items():
-        problem = _value_problem(name, value)
-        if problem:
-            yield f"attributes.retry: {name} {problem}"
+def retry_entry_problems(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the name of each entry of the attribute `retry` that is wrong by itself, and what is wrong."""
+    for name, value in (spec.attributes.retry or {}).items():
+        if sentence := _value_problem(str(name), value):
+            yield str(name), sentence
+
+
+def _contradictions(policy: Mapping[str, Any], spec: JobSpec) -> Iterator[str]:
     for name in dict.fromkeys(_GROWING.values()):
         if f"{_GROW}{name}" in policy and not _requested(spec, name):
             request = "resources.memory of one kind" if name == "memory" else "attributes.duration"
@@ -184,7 +188,7 @@ def _value_problem(name: str, value: object) -> str:
     if name not in _NUMBERS:
         closest = difflib.get_close_matches(name, (*REASONS, *_NUMBERS), n=1)
         hint = f"; did you mean {closest[0]!r}?" if closest else ""
-        return f"is none of {', '.join((*REASONS, 'exit codes', *_NUMBERS))}{hint}"
+        return f"is none of {', '.join((*REASONS, 'exit codes from 1 to 255', *_NUMBERS))}{hint}"
     if name.startswith(_GROW):
         is_growing = _is_rising(value) or (_over(value, 1))
         return "" if is_growing else f"must be a factor over 1, or a list of rising numbers, not {value!r}"
