@@ -222,7 +222,8 @@ class Runs:
                 return End(code=None, why="cancel")
             devices = self._devices.reserve(task.gpus or 0)
             run = self._runs[task.native_id] = _Run(task, devices)
-        # without the lock: a file system that does not answer delays no other run
+        # Without the lock: a file system that does not answer delays no script. Programs without a shell are
+        # started one after the other.
         try:
             process = self._start(run)
         except RunLostError as e:

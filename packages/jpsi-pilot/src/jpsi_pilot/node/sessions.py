@@ -41,7 +41,7 @@ def session_members(session: int) -> list[tuple[int, int]]:
         names = []
     if "self" not in names:
         return [(-session, 0)] if has_members(session) else []
-    found = (_read_stat(int(name)) for name in names if name.isdigit())
+    found = (read_stat(int(name)) for name in names if name.isdigit())
     return [(pid, parent) for pid, parent, it in filter(None, found) if it == session]
 
 
@@ -179,7 +179,7 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _read_stat(pid: int) -> tuple[int, int, int] | None:
+def read_stat(pid: int) -> tuple[int, int, int] | None:
     """Return the pid, parent and session of a live process; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  a third of the time, for every process
