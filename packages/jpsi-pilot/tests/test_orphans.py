@@ -16,9 +16,11 @@ import psutil
 import pytest
 
 from jpsi import JobExecutor, JobSpec
+from jpsi_pilot.client import process_name
 from jpsi_pilot.config import PilotConfig
 from jpsi_pilot.node import supervision
 from jpsi_pilot.node.node_log import NodeLog, read_node_log
+from jpsi_pilot.node.sessions import end_session
 from jpsi_pilot.node.supervision import end_orphans
 from jpsi_pilot.protocol import Task
 from jpsi_testing.conformance.base import Sign
@@ -111,6 +113,16 @@ def test_a_process_with_the_reused_pid_of_a_run_is_not_killed(
     subprocess.run(["kill", str(child)], check=True)
 
 
+def test_a_process_with_the_reused_pid_of_a_program_gets_no_signal(leader: subprocess.Popen[str]) -> None:
+    child = child_of(leader)
+
+    end_session(leader.pid, 0, has_runner=False, start=1)
+
+    assert leader.poll() is None
+    end_session(leader.pid, 0, has_runner=False, start=int(process_name(leader.pid).partition(".")[2]))
+    assert not is_alive(child)
+
+
 _WORKER = """
 import pickle, sys
 from pathlib import Path
@@ -145,7 +157,7 @@ def working(folder: Path, log: NodeLog, task: Task) -> Iterator[subprocess.Popen
 
 
 def starter_of(log: NodeLog) -> psutil.Process:
-    assert eventually(lambda: read_node_log(log.path).starter)
+    assert eventually(lambda: read_node_log(log.path).starter != "")
     return psutil.Process(int(read_node_log(log.path).starter.partition(".")[0]))
 
 
@@ -158,7 +170,7 @@ def test_no_end_is_left_of_a_program_that_the_clean_up_ends(
     it = write_task(tmp_path, f"{trap} echo $$ >{pid}; echo >{sign.path}; while :; do sleep 0.05; done")
     with working(tmp_path, log, it):
         assert sign.wait(60)
-        assert eventually(lambda: read_node_log(log.path).sessions and markers(tmp_path))
+        assert eventually(lambda: bool(read_node_log(log.path).sessions and markers(tmp_path)))
         starter = starter_of(log)
         if is_stuck:
             monkeypatch.setattr(supervision, "_STARTER_TIMEOUT", 0.1)
@@ -185,9 +197,9 @@ def stuck(tmp_path: Path) -> Iterator[Task]:
 
 
 def starting_of(starter: psutil.Process) -> int:
-    assert eventually(starter.children)
+    assert eventually(lambda: bool(starter.children()))
     (child,) = starter.children()
-    return child.pid
+    return int(child.pid)
 
 
 def test_a_program_whose_start_waits_for_a_file_system_never_runs_after_its_node(

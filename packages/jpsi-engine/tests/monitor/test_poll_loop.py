@@ -138,7 +138,7 @@ def test_the_rest_after_a_marker_counts_one_look_alone(
     monkeypatch.setattr(f"{module}.time.sleep", rest)
     monkeypatch.setattr(f"{module}.select.poll", Poll)
 
-    _scan(weakref.ref(poll_loop), poll_loop._wake_pipe, str(tmp_path), False)  # noqa: FBT003
+    _scan(weakref.ref(poll_loop), poll_loop._wake_pipe, str(tmp_path), False)
 
     assert rests == [pytest.approx(0.003)]
 

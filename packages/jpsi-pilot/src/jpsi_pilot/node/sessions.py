@@ -58,12 +58,21 @@ def has_members(session: int) -> bool:
     return True
 
 
-def end_session(session: int, delay: float, *, has_runner: bool = True) -> None:
+def end_session(session: int, delay: float, *, has_runner: bool = True, start: int = 0) -> None:
     """End a session: send TERM, and KILL after the delay; return when it is empty.
 
     The leader gets the signal first. If it is jpsi's runner, it so knows of the signal before it sees a child
     end, and passes the signal on to its children.
+
+    Args:
+        session: the pid of its leader.
+        delay: the seconds.
+        has_runner: True if the leader is jpsi's runner.
+        start: the start time of the leader, as proc(5) counts it, if its pid may be reused; 0 if not.
     """
+    # while processes of the session live, no other process gets the pid
+    if start and _start_time(Path("/proc"), session) not in {start, None}:
+        return
     _send(session, signal.SIGTERM)
     for pid, parent in session_members(session):
         if pid != session and not (has_runner and parent == session):
