@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,9 +17,10 @@ from typing import Any
 import psutil
 
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus
+from jpsi.plugin.engine import serialization
 from jpsi_pilot import client
 from jpsi_pilot.client import LOCK
-from jpsi_pilot.protocol import Need
+from jpsi_pilot.protocol import Need, Task
 from jpsi_testing.conformance.base import Gate, Proof, shell
 from jpsi_testing.waiting import eventually
 
@@ -148,3 +150,38 @@ def submission_event(number: int = 1, **changes: Any) -> dict[str, Any]:
         "at_a_time": None,
     }
     return {"what": "submitted", "number": number, "time": 1.0, **values, **changes}
+
+
+def write_job(executor: JobExecutor, spec: JobSpec) -> str:
+    """Write the files of a job as a submission would, and return its script."""
+    job = Job(spec)
+    preview = executor.preview(job)
+    content = {"id": job.id, "attempt": 1, "directory": "/", "spec": serialization.encode(spec)}
+    preview.path.parent.mkdir(parents=True)
+    (preview.path.parents[2] / "events").mkdir(exist_ok=True)
+    preview.path.write_text(preview.run)
+    preview.path.with_name("intent.1.json").write_text(f"{json.dumps(content)}\n")
+    assert preview.script is not None
+    return preview.script
+
+
+def make_task(
+    script: str, native_id: str = "a-1", seconds: int = 60, delay: float = 0.2, gpus: int | None = None
+) -> Task:
+    return Task(
+        native_id=native_id,
+        restarts=0,
+        script=script,
+        environment="environment",
+        umask=0o027,
+        variables={"JPSI_PILOT_JOB": native_id},
+        seconds=seconds,
+        kill_delay=delay,
+        gpus=gpus,
+    )
+
+
+def markers(folder: Path) -> set[str]:
+    """Return the markers of jobs, without their ids and the CPU time that they used."""
+    events = folder / "work" / "pilot" / "events"
+    return {re.sub(r"-\d+", "", it.name.partition(".1.")[2]) for it in events.iterdir()}

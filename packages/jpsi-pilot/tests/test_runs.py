@@ -6,7 +6,6 @@ import errno
 import functools
 import json
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -20,8 +19,7 @@ import psutil
 import pytest
 
 from fake_processes import FakeProcesses
-from jpsi import Job, JobAttributes, JobExecutor, JobSpec
-from jpsi.plugin.engine import serialization
+from jpsi import JobAttributes, JobExecutor, JobSpec
 from jpsi_engine.local.starter import Starter, StarterLostError
 from jpsi_pilot.client import process_name
 from jpsi_pilot.config import PilotConfig
@@ -31,7 +29,7 @@ from jpsi_pilot.node.sessions import end_marked, session_members
 from jpsi_pilot.protocol.values import End, Task
 from jpsi_testing.conformance.base import Sign
 from jpsi_testing.waiting import eventually
-from pilot_support import is_alive
+from pilot_support import is_alive, make_task, markers, write_job
 
 PATIENCE = 30.0
 MINUTE = JobAttributes(duration=timedelta(minutes=1))
@@ -48,7 +46,7 @@ def runs(tmp_path: Path, log: NodeLog) -> Runs:
     return Runs(tmp_path, log)
 
 
-#: Returns a task that is a shell command, as `_task` makes it.
+#: Returns a task that is a shell command, as `make_task` makes it.
 MakeTask = Callable[..., Task]
 
 
@@ -56,51 +54,16 @@ MakeTask = Callable[..., Task]
 def task(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeTask]:
     """Return a function that makes tasks whose scripts a shell runs, or whose programs the node starts."""
     if request.param == "script":
-        yield _task
+        yield make_task
         return
     config = PilotConfig(work_directory=tmp_path / "work", gpus_per_node=8)
     with JobExecutor.get_instance("pilot", config=config) as executor:
 
         def make(script: str, native_id: str = "a-1", **fields: Any) -> Task:
             spec = JobSpec("/bin/sh", ["-c", script], directory=Path("/"), attributes=MINUTE)
-            return _task(_write_job(executor, spec), native_id, **fields)
+            return make_task(write_job(executor, spec), native_id, **fields)
 
         yield make
-
-
-def _write_job(executor: JobExecutor, spec: JobSpec) -> str:
-    """Write the files of a job as a submission would, and return its script."""
-    job = Job(spec)
-    preview = executor.preview(job)
-    content = {"id": job.id, "attempt": 1, "directory": "/", "spec": serialization.encode(spec)}
-    preview.path.parent.mkdir(parents=True)
-    (preview.path.parents[2] / "events").mkdir(exist_ok=True)
-    preview.path.write_text(preview.run)
-    preview.path.with_name("intent.1.json").write_text(f"{json.dumps(content)}\n")
-    assert preview.script is not None
-    return preview.script
-
-
-def _task(
-    script: str, native_id: str = "a-1", seconds: int = 60, delay: float = 0.2, gpus: int | None = None
-) -> Task:
-    return Task(
-        native_id=native_id,
-        restarts=0,
-        script=script,
-        environment="environment",
-        umask=0o027,
-        variables={"JPSI_PILOT_JOB": native_id},
-        seconds=seconds,
-        kill_delay=delay,
-        gpus=gpus,
-    )
-
-
-def markers(folder: Path) -> set[str]:
-    """Return the markers of jobs, without their ids and the CPU time that they used."""
-    events = folder / "work" / "pilot" / "events"
-    return {re.sub(r"-\d+", "", it.name.partition(".1.")[2]) for it in events.iterdir()}
 
 
 def start_run(runs: Runs, it: Task, sign: Sign) -> Callable[[], End]:
@@ -347,7 +310,7 @@ def test_a_run_whose_program_may_have_been_started_is_ended_and_lost(
     config = PilotConfig(work_directory=tmp_path / "work")
     with JobExecutor.get_instance("pilot", config=config) as executor:
         spec = JobSpec("/bin/sleep", ["1000"], directory=Path("/"), attributes=MINUTE)
-        it = _task(_write_job(executor, spec))
+        it = make_task(write_job(executor, spec))
     ask = Starter._ask
 
     def ask_in_vain(*arguments: Any) -> NoReturn:
@@ -456,6 +419,18 @@ def test_a_node_replaces_the_process_that_starts_programs(
 
     second = read_node_log(log.path).starter
     assert process_name(int((tmp_path / "parent").read_text())) == second != first
+
+
+@pytest.mark.parametrize("task", ["program"], indirect=True)
+def test_a_job_has_a_shell_if_no_process_can_be_started_that_starts_programs(
+    monkeypatch: pytest.MonkeyPatch, runs: Runs, task: MakeTask, log: NodeLog, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(NodeLog, "record_starter", raise_disk_full)
+
+    assert runs.run(task(f"ps -o ppid= -p $$ >{tmp_path}/parent")) == End(code=0, why="")
+
+    assert not read_node_log(log.path).starter
+    assert markers(tmp_path) == {"active", "exit.run.0"}
 
 
 @pytest.mark.parametrize("task", ["program"], indirect=True)

@@ -6,10 +6,13 @@ import contextlib
 import ctypes
 import functools
 import json
+import marshal
 import os
+import select
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -474,6 +477,56 @@ def test_a_program_that_has_ended_when_its_client_goes_leaves_its_end(node: Node
     assert eventually(lambda: is_gone(pid))
     os.close(writer)
     assert markers(node) == {"exit.run.4"}
+
+
+@pytest.mark.parametrize("ends_jobs", [False, True])
+def test_a_client_that_goes_with_an_answer_unread_costs_no_end_of_other_jobs(
+    node: Node, tmp_path: Path, ends_jobs: bool
+) -> None:
+    starter = Starter(None, ready_seconds=PATIENCE, ends_jobs=ends_jobs)
+    running, writer = start_waiting(node, tmp_path, "read x; exit 4", starter)
+    pid = starter.pid
+    assert pid is not None
+    request = (1, b"", b"", b"", b"", None, {}, b"/", 0, (None, None), b"/no/such/file", [], "")
+    starter._requests.send(marshal.dumps(request))
+    assert select.select([starter._requests], [], [], PATIENCE)[0]
+
+    starter.retire()
+    if not ends_jobs:
+        os.write(writer, b"\n")
+
+    assert eventually(lambda: is_gone(pid))
+    assert is_gone(running.pid)
+    os.close(writer)
+    assert markers(node) == (set() if ends_jobs else {"exit.run.4"})
+
+
+def test_a_starter_that_is_not_ready_in_time_is_given_up(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # it reads until this process has closed the connection
+    (tmp_path / "python").write_text(f"#!/bin/sh\nexec cat <&{job_starter.REQUESTS_FD}\n")
+    (tmp_path / "python").chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    starter = Starter(None, ready_seconds=0.01, ends_jobs=True)
+    waits: list[float] = []
+
+    class Poll:
+        def register(self, *_: object) -> None:
+            pass
+
+        def poll(self, milliseconds: float) -> list[object]:
+            waits.append(milliseconds)
+            return []
+
+    monkeypatch.setattr(select, "poll", Poll)
+    program = node.find(node.write(SHOW))
+    assert program is not None
+
+    assert [program.start(starter), starter.pid] == [None, None]
+    assert waits == [10]
+    assert starter.is_gone
+    assert not starter.was_ready
 
 
 @pytest.mark.parametrize("is_ending", [False, True])

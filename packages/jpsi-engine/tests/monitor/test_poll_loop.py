@@ -110,6 +110,39 @@ def test_markers_from_before_the_job_was_followed_are_collected(
     end(monitor, poll_loop)
 
 
+def test_the_rest_after_a_marker_counts_one_look_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monitor, clock, rests = FakeMonitor(), [0.0], list[float]()
+    poll_loop = poll_loop_of(monitor, tmp_path)
+
+    def collect(now: float, appeared: Collection[str]) -> None:
+        clock[0] += 0.001
+
+    def rest(seconds: float) -> None:
+        rests.append(seconds)
+        monitor.jobs.clear()
+
+    class Poll:
+        answers = iter([[], [], [], [1]])
+
+        def register(self, *_: object) -> None:
+            pass
+
+        def poll(self, _milliseconds: float) -> list[int]:
+            return next(self.answers)
+
+    monkeypatch.setattr(monitor, "collect_markers", collect)
+    module = PollLoop.__module__
+    monkeypatch.setattr(f"{module}.time.thread_time", lambda: clock[0])
+    monkeypatch.setattr(f"{module}.time.sleep", rest)
+    monkeypatch.setattr(f"{module}.select.poll", Poll)
+
+    _scan(weakref.ref(poll_loop), poll_loop._wake_pipe, str(tmp_path), False)
+
+    assert rests == [pytest.approx(0.003)]
+
+
 def test_a_due_poll_runs_once(tmp_path: Path) -> None:
     monitor = FakeMonitor()
     monitor.due = 0.0

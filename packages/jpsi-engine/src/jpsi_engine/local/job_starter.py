@@ -119,7 +119,13 @@ class Starter:
             self._directory = b"/"
 
     def _serve(self) -> None:
-        data, found, _, _ = self._requests.recvmsg(MAX_BYTES, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
+        try:
+            data, found, _, _ = self._requests.recvmsg(
+                MAX_BYTES, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC
+            )
+        except OSError:
+            # the client has gone without having read the last answer
+            data, found = b"", []
         if not data:
             self._poll.unregister(self._requests)
             if self._ends_jobs:

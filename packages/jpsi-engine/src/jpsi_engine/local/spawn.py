@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -26,22 +27,24 @@ _EVERY_SIGNAL = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _SCAN_SECONDS = 1.0
 
 
-def spawn(command: list[str], inherited_fd: int) -> int:
+def spawn(command: list[str], inherited_fd: int, variables: Mapping[bytes, bytes] | None = None) -> int:
     """Start a command in a session of its own, with /dev/null for its streams, and return its pid.
 
     Args:
         command: the program, by its path, and its arguments.
         inherited_fd: a descriptor that the process gets as `INHERITED_FD`.
+        variables: what its environment has besides.
 
     Raises:
         OSError: the process could not be started.
     """
     inherited: Any = child_environment()
+    # the bytes that os.environ holds inside, if it still does: saves decoding and encoding every one
+    environment = getattr(inherited, "_data", inherited)
     return os.posix_spawn(
         command[0],
         command,
-        # the bytes that os.environ holds inside, if it still does: saves decoding and encoding every one
-        getattr(inherited, "_data", inherited),
+        {**environment, **variables} if variables else environment,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
             (os.POSIX_SPAWN_DUP2, 0, 1),

@@ -124,17 +124,27 @@ class Starter:
         OSError: it cannot be started.
     """
 
-    def __init__(self, state: object, *, ready_seconds: float | None = None, ends_jobs: bool = False) -> None:
+    def __init__(
+        self,
+        state: object,
+        *,
+        ready_seconds: float | None = None,
+        ends_jobs: bool = False,
+        variables: Mapping[bytes, bytes] | None = None,
+    ) -> None:
         """Start the process.
 
         Args:
             state: what programs inherit from this process.
-            ready_seconds: how long the first job waits for the process to be ready.
+            ready_seconds: how long the first job waits for the process to be ready, which then is given up.
+                None: no job waits, and jobs do without it until it is ready.
             ends_jobs: True if programs that run are killed once this process is gone, or has closed this.
+            variables: what the environment of the process has besides, by which others find it. A program
+                that it is about to start has them, too, until it is executed.
         """
         #: What programs inherit from it, as that of this process was.
         self.state = state
-        self._ready_seconds = _READY_SECONDS if ready_seconds is None else ready_seconds
+        self._ready_seconds = ready_seconds
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._environment: Mapping[Any, Any] | None = None
@@ -155,7 +165,7 @@ class Starter:
             program = f"import sys; sys.path.append(sys.argv[1]); from {module} import main; main()"
             python = [sys.executable, "-I", "-S", "-c", program, folder]
             # the shell ends at once, so that this process has no child for which it might wait
-            started = spawn(["/bin/sh", "-c", '"$@" &', "sh", *python], requests.fileno())
+            started = spawn(["/bin/sh", "-c", '"$@" &', "sh", *python], requests.fileno(), variables)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(started, 0)
             self._ends.setblocking(False)  # noqa: FBT003
@@ -253,7 +263,12 @@ class Starter:
             poll = select.poll()
             try:
                 poll.register(self._requests, select.POLLIN)
-                if not poll.poll(self._ready_seconds * 1000):
+                seconds = _READY_SECONDS if self._ready_seconds is None else self._ready_seconds
+                if not poll.poll(seconds * 1000):
+                    if self._ready_seconds is not None:
+                        # it finds nobody once it is ready, and ends
+                        self._is_gone = True
+                        self._requests.close()
                     return False
                 self._pid = int(self._requests.recv(job_starter.MAX_BYTES) or 0)
                 self._is_ready = bool(self._pid)

@@ -202,10 +202,10 @@ def _scan(loop: weakref.ref[PollLoop], wake_pipe: _WakePipe, events: str, is_ann
             is_notified = watch is not None and is_announced and not watch.is_removed
             # The caller that follows a new job reads its markers at once, so that job needs no scan now.
             wake_pipe.is_needed = not is_notified
-            cost = time.thread_time() - began
+            now = time.thread_time()
+            cost, began = now - began, now
             if poll.poll(1000 * (_ANNOUNCED_SECONDS if is_notified else pause)):
                 time.sleep(min(_REST * cost, _LONGEST_REST_SECONDS))
-                began = time.thread_time()
                 wake_pipe.drain()
                 if watch is not None:
                     appeared = watch.drain()

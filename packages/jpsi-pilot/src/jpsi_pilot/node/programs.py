@@ -6,17 +6,21 @@ and ends: no end is lost with the worker. Only the worker imports this, as it ne
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 from collections.abc import Mapping
 
 from jpsi_engine import ProgramLostError, RunningProgram, Starter, find_batch_program
 
 from ..config import capabilities
-from ..protocol import JOB_VARIABLE, LOG_VARIABLE, Task
+from ..protocol import JOB_VARIABLE, LOG_VARIABLE, STARTER_VARIABLE, Task
 from .node_log import NodeLog
 from .sessions import RunLostError, end_marked
 
-# The seconds that the process has to start.
+log = logging.getLogger(__name__)
+
+# The seconds that the process has to start; if it takes longer, jobs have a shell.
 _READY_SECONDS = 10.0
 
 
@@ -40,7 +44,6 @@ class Programs:
             inherited: the rest of it.
 
         Raises:
-            OSError: the log cannot be written.
             RunLostError: it may have run, and does not any more.
         """
         if task.restarts:
@@ -49,7 +52,7 @@ class Programs:
         if program is None:
             return None
         starter = self._get_starter()
-        if starter.is_gone:
+        if starter is None or starter.is_gone:
             return None
         try:
             return program.start(starter)
@@ -57,12 +60,24 @@ class Programs:
             end_marked({JOB_VARIABLE: task.native_id, LOG_VARIABLE: str(self._log.path)})
             raise RunLostError(str(e)) from e
 
-    def _get_starter(self) -> Starter:
+    def _get_starter(self) -> Starter | None:
         with self._lock:
             # one that was killed is replaced; one that could not be run would not run again
             if self._starter is None or (self._starter.is_gone and self._starter.was_ready):
-                starter = Starter(None, ready_seconds=_READY_SECONDS, ends_jobs=True)
-                if (pid := starter.pid) is not None:
-                    self._log.record_starter(pid)
-                self._starter = starter
+                try:
+                    self._starter = self._make_starter()
+                except OSError:
+                    log.warning("the process that starts programs could not be started", exc_info=True)
+                    return None
             return self._starter
+
+    def _make_starter(self) -> Starter:
+        variables = {STARTER_VARIABLE.encode(): os.fsencode(self._log.path)}
+        starter = Starter(None, ready_seconds=_READY_SECONDS, ends_jobs=True, variables=variables)
+        try:
+            if (pid := starter.pid) is not None:
+                self._log.record_starter(pid)
+        except OSError:
+            starter.retire()
+            raise
+        return starter

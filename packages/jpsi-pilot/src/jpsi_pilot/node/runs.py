@@ -68,11 +68,6 @@ class _Run:
         self._process = process
 
     @property
-    def has_runner(self) -> bool:
-        """True if a shell leads its session."""
-        return isinstance(self.process, subprocess.Popen)
-
-    @property
     def has_ended(self) -> bool:
         """True if its end is known."""
         if isinstance(self.process, subprocess.Popen):
@@ -135,7 +130,7 @@ class Runs:
             run.end_thread.join()
         elif has_members(run.process.pid):
             # processes that the job has left behind have no resources any more
-            end_session(run.process.pid, run.task.kill_delay, has_runner=run.has_runner)
+            _end_session(run.process, run.task.kill_delay)
         code = code if code >= 0 else _SIGNAL_BASE - code
         if code in _PILOT_END_CODES:
             with self._lock:
@@ -222,7 +217,8 @@ class Runs:
                 return End(code=None, why="cancel")
             devices = self._devices.reserve(task.gpus or 0)
             run = self._runs[task.native_id] = _Run(task, devices)
-        # without the lock: a file system that does not answer delays no other run
+        # Without the lock: a file system that does not answer delays no script. Programs without a shell are
+        # started one after the other.
         try:
             process = self._start(run)
         except RunLostError as e:
@@ -272,9 +268,8 @@ class Runs:
                 return
             _request_end(run.process)
             end_thread = threading.Thread(
-                target=end_session,
-                args=(run.process.pid, delay),
-                kwargs={"has_runner": run.has_runner},
+                target=_end_session,
+                args=(run.process, delay),
                 name=f"end {run.task.native_id}",
             )
             end_thread.start()
@@ -297,8 +292,16 @@ def _start_script(task: Task, environment: Mapping[bytes, bytes]) -> subprocess.
 def _kill(process: subprocess.Popen[bytes] | RunningProgram) -> None:
     """Kill a run, and wait for its end."""
     _request_end(process)
-    end_session(process.pid, 0)
+    _end_session(process, 0)
     process.wait()
+
+
+def _end_session(process: subprocess.Popen[bytes] | RunningProgram, delay: float) -> None:
+    if isinstance(process, subprocess.Popen):
+        end_session(process.pid, delay)
+    else:
+        # it is collected before this process knows of its end
+        end_session(process.pid, delay, has_runner=False, start=process.start_time)
 
 
 def _request_end(process: subprocess.Popen[bytes] | RunningProgram) -> None:

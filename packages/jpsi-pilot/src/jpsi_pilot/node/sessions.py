@@ -41,7 +41,7 @@ def session_members(session: int) -> list[tuple[int, int]]:
         names = []
     if "self" not in names:
         return [(-session, 0)] if has_members(session) else []
-    found = (_read_stat(int(name)) for name in names if name.isdigit())
+    found = (read_stat(int(name)) for name in names if name.isdigit())
     return [(pid, parent) for pid, parent, it in filter(None, found) if it == session]
 
 
@@ -58,12 +58,21 @@ def has_members(session: int) -> bool:
     return True
 
 
-def end_session(session: int, delay: float, *, has_runner: bool = True) -> None:
+def end_session(session: int, delay: float, *, has_runner: bool = True, start: int = 0) -> None:
     """End a session: send TERM, and KILL after the delay; return when it is empty.
 
     The leader gets the signal first. If it is jpsi's runner, it so knows of the signal before it sees a child
     end, and passes the signal on to its children.
+
+    Args:
+        session: the pid of its leader.
+        delay: the seconds.
+        has_runner: True if the leader is jpsi's runner.
+        start: the start time of the leader, as proc(5) counts it, if its pid may be reused; 0 if not.
     """
+    # while processes of the session live, no other process gets the pid
+    if start and _start_time(Path("/proc"), session) not in {start, None}:
+        return
     _send(session, signal.SIGTERM)
     for pid, parent in session_members(session):
         if pid != session and not (has_runner and parent == session):
@@ -179,7 +188,7 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _read_stat(pid: int) -> tuple[int, int, int] | None:
+def read_stat(pid: int) -> tuple[int, int, int] | None:
     """Return the pid, parent and session of a live process; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  a third of the time, for every process

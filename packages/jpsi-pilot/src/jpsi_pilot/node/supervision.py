@@ -18,9 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..client import process_name
-from ..protocol import JOB_VARIABLE, LOG_VARIABLE, hostname_of
+from ..protocol import JOB_VARIABLE, LOG_VARIABLE, STARTER_VARIABLE, hostname_of
 from .node_log import NodeLog, read_node_log
-from .sessions import end_marked, end_session, session_members
+from .sessions import end_marked, end_session, read_stat
 
 # The time that the process that starts programs may take to end after its worker, and the interval at which
 # to look for that, in seconds.
@@ -66,8 +66,7 @@ def end_orphans(path: Path) -> None:
     if content.worker and process_name(_pid(content.worker)) == content.worker:
         with contextlib.suppress(ProcessLookupError):
             os.kill(_pid(content.worker), signal.SIGKILL)
-    if content.starter and not _is_pid_reused(content.starter):
-        _await_starter(_pid(content.starter))
+    _end_starter(content.starter, path)
     for leader in content.sessions.values():
         if not _is_pid_reused(leader):
             end_session(_pid(leader), 0)
@@ -76,20 +75,25 @@ def end_orphans(path: Path) -> None:
     NodeLog(path).record_over()
 
 
-def _await_starter(pid: int) -> None:
-    """Wait until the process that starts programs has left the markers of those that have ended, and is gone.
+def _end_starter(name: str, path: Path) -> None:
+    """Let the process that starts programs leave the markers of ends, and see that it is gone.
 
-    It leads a session in which it is alone. Once its worker is gone, it kills the programs that have not
-    ended.
+    Once its worker is gone, it kills the programs that have not ended, and ends. Until then no program may
+    get a signal from here: it would take the end for the program's own. A program of which it waits for the
+    start, as a file system does not answer, has the variable of that process until it is executed.
+
+    Args:
+        name: that process; empty if the log names none.
+        path: the log of the node.
     """
     deadline = time.monotonic() + _STARTER_TIMEOUT
-    while session_members(pid):
-        if time.monotonic() > deadline:
-            # it waits for a file system; it leaves no marker any more
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            return
+    while name and _is_alive(name) and time.monotonic() < deadline:
         time.sleep(_POLL_INTERVAL)
+    end_marked({STARTER_VARIABLE: str(path)})
+
+
+def _is_alive(name: str) -> bool:
+    return process_name(_pid(name)) == name and read_stat(_pid(name)) is not None
 
 
 def _is_pid_reused(leader: str) -> bool:

@@ -8,6 +8,7 @@ from .values import (
     ALLOCATION,
     JOB_VARIABLE,
     LOG_VARIABLE,
+    STARTER_VARIABLE,
     End,
     Need,
     Settings,

@@ -18,6 +18,8 @@ from ..client import open_private
 JOB_VARIABLE = "JPSI_PILOT_JOB"
 #: The variable that holds the path of the log of the node where the job runs, in the job's environment.
 LOG_VARIABLE = "JPSI_PILOT_LOG"
+#: The same, in the environment of the process that starts programs for the node.
+STARTER_VARIABLE = "JPSI_PILOT_STARTER"
 #: The variable that holds the id of the Slurm job that a pilot runs in, if it runs in one.
 ALLOCATION = "SLURM_JOB_ID"
 
