@@ -367,6 +367,11 @@ USAGE_ERRORS = {
         2,
         "--time and -t are one option",
     ),
+    "a limit that is no number": (
+        ["ls", "--limit", "x"],
+        2,
+        "invalid value for '--limit' / '-n': 'x' is not a whole number of at least 1",
+    ),
     "two limits of a run": (["run", "--time", "10", "-t", "20", "true"], 2, "--time and -t are one option"),
     "standard input twice": (["submit", "-f", "-", "-f", "-"], 2, "standard input can be read once only"),
     "no such document": (["submit", "-f", "gone"], 2, "gone cannot be read: No such file or directory"),

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import click
 
+from ..output import quantities
 from . import completion
 from .click_commands import (
     executor_option,
@@ -46,6 +47,13 @@ REFRESH = flag(
     "Query the batch systems once about jobs that have not ended; without this, only files are read.",
 )
 _STATE = click.Choice(["NEW", "QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"], case_sensitive=False)
+
+
+def _parse_limit(_: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    try:
+        return None if text is None else quantities.parse_count(text)
+    except ValueError as e:
+        raise click.BadParameter(str(e), param=parameter) from e
 
 
 def _split_states(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -165,7 +173,7 @@ LS_PARAMETERS: tuple[click.Parameter, ...] = (
         "The order: time (of the submission, the default), name, state, executor or runtime.",
         type=click.Choice(["time", "name", "state", "executor", "runtime"], case_sensitive=False),
     ),
-    option("--limit -n", "N", "Show the last N only; with --json, N jobs.", type=click.IntRange(min=1)),
+    option("--limit -n", "N", "Show the last N only; with --json, N jobs.", callback=_parse_limit),
     flag(
         "--members -m has_members",
         "Show each job of an array, and each task of a workflow's group, on a line.",

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from jpsi.plugin import word
+
 from .. import files, model
 from ..errors import InvalidRequestError, StoreError
 from .canonical_key import fingerprint, preimage
@@ -105,7 +107,8 @@ class Resolver:
     def _manifest(self, target: str, mount: model.Collection | model.CollectionFile) -> files.Manifest:
         digest = mount.digest or self.digests[target]
         if digest is None:
-            raise StoreError(f"no collection has the name {mount.name}")
+            how = f"jpsi request put FILE --name {word(mount.name or '')} stores one"
+            raise StoreError(f"no collection has the name {mount.name}; {how}")
         return self.blobs.manifest(digest)
 
     def _directories(self, mount: model.Collection, manifest: files.Manifest) -> Sequence[model.Mount]:
