@@ -500,8 +500,8 @@ extra: 1
         "22: attributes.system.job.z: must be text, not a list",
         "24: attributes.system.jpsi.launcher: must be text, not 5; put it in quotes",
         (
-            "25: attributes.system.jpsi.resources.memory: must be a whole number of bytes, such as 4294967296, "
-            "not 'lots'"
+            "25: attributes.system.jpsi.resources.memory: must be a whole number of bytes, such as "
+            "4294967296, not 'lots'"
         ),
         "26: attributes.system.jpsi.stage_in[0].target: is missing",
         "26: attributes.system.jpsi.stage_in[1]: must be a mapping, not 'b'",

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from jpsi.plugin import word
-
 from .. import files, model
 from ..errors import InvalidRequestError, StoreError
 from .canonical_key import fingerprint, preimage
@@ -107,7 +105,7 @@ class Resolver:
     def _manifest(self, target: str, mount: model.Collection | model.CollectionFile) -> files.Manifest:
         digest = mount.digest or self.digests[target]
         if digest is None:
-            how = f"jpsi request put FILE --name {word(mount.name or '')} stores one"
+            how = "jpsi request put FILE --name NAME stores one"
             raise StoreError(f"no collection has the name {mount.name}; {how}")
         return self.blobs.manifest(digest)
 
