@@ -11,7 +11,6 @@ from typing import TypeVar
 
 import click
 
-from ..output import quantities
 from . import completion
 from .click_commands import (
     executor_option,
@@ -50,6 +49,8 @@ _STATE = click.Choice(["NEW", "QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCEL
 
 
 def _parse_limit(_: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    from ..output import quantities  # noqa: PLC0415  the help needs no library
+
     try:
         return None if text is None else quantities.parse_count(text)
     except ValueError as e:
