@@ -148,6 +148,20 @@ def test_jobs_end_with_the_program_in_every_case(run: Run, presence: Presence, e
     assert eventually(presence.is_over)
 
 
+def test_a_process_that_submits_jobs_again_ends_with_the_program(run: Run, tmp_path: Path) -> None:
+    proof = shlex.quote(str(tmp_path / "proof"))
+    job = shlex.quote(f"echo ran >>{proof}; exit 9")
+    script = f"""
+        {shlex.quote(sys.executable)} -m jpsi_cli submit -x slurm --retry 9=50 -- sh -c {job} || exit
+        until test "$(wc -l <{proof})" -ge 2; do sleep 0.05; done
+    """
+
+    result = run("fake", "slurm", "--", "sh", "-c", script)
+
+    # that no process is left, all tests check
+    assert result.returncode == 0
+
+
 def test_jobs_of_the_fake_are_stored_apart(run: Run, temporary: Path) -> None:
     result = run("fake", "toy", "--", "sh", "-c", 'echo "$XDG_STATE_HOME"')
 

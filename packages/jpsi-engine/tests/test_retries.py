@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +248,27 @@ def test_a_cancelled_job_is_not_submitted_again(executor: JobExecutor, tmp_path:
     assert status is not None
     assert status.state is JobState.CANCELED
     assert runs_of(tmp_path / "proof") == 1
+
+
+def test_a_job_that_fails_by_itself_when_it_is_cancelled_says_why_no_attempt_follows(
+    executor: JobExecutor, tmp_path: Path
+) -> None:
+    proof = tmp_path / "proof"
+    command = 'trap "" TERM INT; echo ran >>"$0"; until test -e "$0.stop"; do sleep 0.02; done; exit 75'
+    job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=JobAttributes(retry={75: 5})))
+    executor.submit(job)
+    assert eventually(lambda: runs_of(proof) == 1)
+    root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
+    # as by a client that was killed before it asked for the end
+    Spool(root).stop(job.id, 1, {"why": "cancel", "time": datetime.now(UTC).isoformat()})
+    proof.with_name("proof.stop").touch()
+
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert runs_of(proof) == 1
+    assert (status.state, status.exit_code) == (JobState.FAILED, 75)
+    assert "it is not submitted again, as it was cancelled" in str(status.message)
 
 
 def test_a_job_that_waits_for_its_next_attempt_is_cancelled(

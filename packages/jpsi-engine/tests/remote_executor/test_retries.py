@@ -154,7 +154,9 @@ def test_another_machine_leaves_the_jobs_alone(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    jobs = [failing_job(remote_transport.home / f"proof{number}", 2, delay=3600) for number in range(3)]
+    # in the intent of their array, each has attributes of its own
+    proofs = [remote_transport.home / f"proof{number}" for number in range(3)]
+    jobs = [failing_job(proof, 2, delay=3600 + number) for number, proof in enumerate(proofs)]
     other = Job(JobSpec("/bin/sleep", ["100"]))
     executor.submit(jobs[0])
     executor.submit_many(jobs[1:])

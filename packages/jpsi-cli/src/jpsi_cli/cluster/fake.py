@@ -81,12 +81,38 @@ def _run_fake(system: str, scheduler: Callable[[], FakeScheduler]) -> Iterator[d
     The state of jpsi has a directory of its own, so that commands about real jobs do not find those of the
     fake.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix="jpsi-fake-", ignore_cleanup_errors=True) as state,
-        scheduler() as running,
-        on_path(system, running),
-    ):
-        yield {"PATH": os.environ["PATH"], "XDG_STATE_HOME": state}
+    with tempfile.TemporaryDirectory(prefix="jpsi-fake-", ignore_cleanup_errors=True) as state:
+        try:
+            with scheduler() as running, on_path(system, running):
+                yield {"PATH": os.environ["PATH"], "XDG_STATE_HOME": state}
+        finally:
+            _end_processes(state)
+
+
+def _end_processes(state: str) -> None:
+    """End jpsi's own processes that are left, such as one that submits a job again: they have no state now.
+
+    On systems without /proc they end when they next look at their state.
+    """
+    mark, seconds_left = b"\0XDG_STATE_HOME=%s\0" % os.fsencode(state), _ENDING_SECONDS
+    while seconds_left > 0 and (found := [it for it in Path("/proc").glob("[0-9]*") if _is_own(it, mark)]):
+        for process in found:
+            with contextlib.suppress(OSError):
+                os.kill(int(process.name), signal.SIGKILL)
+        time.sleep(_INTERVAL_SECONDS)
+        seconds_left -= _INTERVAL_SECONDS
+
+
+def _is_own(process: Path, mark: bytes) -> bool:
+    """Return True if a process is one of jpsi's, or runs a job, and has a variable of its environment."""
+    try:
+        command, environment = (
+            process.joinpath("cmdline").read_bytes(),
+            process.joinpath("environ").read_bytes(),
+        )
+    except OSError:
+        return False
+    return mark in b"\0%s" % environment and (b"jpsi" in command or b"\0JPSI_JOB_ID=" in environment)
 
 
 def _exec_program(program: Sequence[str]) -> int:
@@ -100,8 +126,10 @@ def _exec_program(program: Sequence[str]) -> int:
         return exit_codes.NOT_FOUND if isinstance(e, FileNotFoundError) else exit_codes.NOT_EXECUTABLE
 
 
-# The seconds between two checks if the process has ended; only for systems without pidfds.
+# The seconds between two looks at processes.
 _INTERVAL_SECONDS = 0.2
+# No killed process takes longer to end.
+_ENDING_SECONDS = 5.0
 
 #: Returns a context manager; the companion enters it at the start, and exits it once the original process
 #: has ended. It yields environment variables for the program.

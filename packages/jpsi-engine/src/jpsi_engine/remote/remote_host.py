@@ -15,6 +15,7 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import chain
 
 from jpsi import StagingProgress
 from jpsi.plugin import (
@@ -372,10 +373,11 @@ def _last_claim(found: RemoteFolder) -> str:
 
 
 def _may_be_retried(found: RemoteFolder) -> bool:
-    """Return True if the intent in a folder has `retry`."""
-    for name, text in found.texts.items():
+    """Return True if an intent in a folder has `retry`, that of an array perhaps in the lines of its jobs."""
+    intents = [text for name, text in found.texts.items() if name.startswith("intent")]
+    for text in chain.from_iterable(it.splitlines() for it in intents if '"retry"' in it):
         with contextlib.suppress(*DAMAGE):
-            if name.startswith("intent") and json.loads(text.splitlines()[0])["spec"]["attributes"]["retry"]:
+            if json.loads(text)["spec"]["attributes"]["retry"]:
                 return True
     return False
 

@@ -49,12 +49,15 @@ def record_end(
     status = attrs.evolve(status, metadata={**status.metadata, **retry_metadata(before), **began})
     content: dict[str, Any] = {**_encode(status), RETRY_KEY: None}
     intent = spool.find_intent(job_id, attempt)
-    if intent is not None and not spool.is_retry_cancelled(job_id, attempt):
+    if intent is not None:
         reasons = spool.retry_reasons(job_id, attempt)
         try:
             retry, why_not = decide_retry(decode(intent.content["spec"]), status, reasons)
         except DAMAGE:
             retry, why_not = None, "its request is damaged"
+        if retry is not None and spool.is_retry_cancelled(job_id, attempt):
+            # its program may have ended by itself meanwhile
+            retry, why_not = None, "it was cancelled" if status.state is JobState.FAILED else ""
         if retry is not None:
             first = {} if before is None else before
             content[RETRY_KEY] = {

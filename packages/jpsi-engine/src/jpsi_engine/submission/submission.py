@@ -492,31 +492,32 @@ class SubmissionPipeline:
         """
         linked, others = [], []
         try:
-            for index, submission in enumerate(submissions, 1):
-                job_id, attempt, retry = (
-                    submission.job_id,
-                    submission.attempt,
-                    submission.spec.attributes.retry,
-                )
-                if attempt > 1 or retry:
-                    try:
-                        self._spool.link_retry(job_id, attempt, ArrayMember(array, index))
-                    except FileExistsError:
-                        others.append(job_id)
-                        continue
-                    linked.append(submission)
-                    if retry:
-                        self._spool.allow_retry(job_id, attempt)
-            if others:
-                raise ContestedError(others)
+            for index, it in enumerate(submissions, 1):
+                retry = it.spec.attributes.retry
+                if it.attempt == 1 and not retry:
+                    continue
+                try:
+                    self._spool.link_retry(it.job_id, it.attempt, ArrayMember(array, index))
+                except FileExistsError:
+                    others.append(it.job_id)
+                    continue
+                linked.append(it)
+                if retry:
+                    self._spool.allow_retry(it.job_id, it.attempt)
         except BaseException:
-            # no other folders: those of the other jobs are of the processes that have submitted them
-            for it in linked:
-                if it.attempt == 1:
-                    self._spool.discard(it.job_id, 1)
-                else:
-                    self._spool.unlink_retry(it.job_id, it.attempt)
+            self._unlink(linked)
             raise
+        if others:
+            self._unlink(linked)
+            raise ContestedError(others)
+
+    def _unlink(self, linked: Iterable[Submission]) -> None:
+        """Take the links of `_enrol` back; the folders of other jobs belong to those who submitted them."""
+        for it in linked:
+            if it.attempt == 1:
+                self._spool.discard(it.job_id, 1)
+            else:
+                self._spool.unlink_retry(it.job_id, it.attempt)
 
     def _intent_entries(self, name: str) -> Mapping[str, Any]:
         return {
