@@ -85,12 +85,12 @@ ENDS = {
 
 
 def test_the_job_of_a_group_leads_to_the_output_of_its_tasks() -> None:
-    command = ["-m", "jpsi_jobspec.group_supervisor", "/runs/fit-1/1", "fit it"]
+    command = ["-m", "jpsi_jobspec.group_supervisor", "/runs/fit-1/1", "fit"]
 
     diagnosis = diagnose(JobFacts(status=failed(Reason.EXIT_CODE, 5), spec=JobSpec("python", command)))
 
     (advice,) = diagnosis.advice
-    assert "look at jpsi workflow logs --stderr FILE 'fit it', where FILE is the document" in advice
+    assert "jpsi workflow logs --stderr FILE TASK shows what it wrote" in advice
 
 
 @pytest.mark.parametrize(("status", "errors", "advice"), ENDS.values(), ids=ENDS)

@@ -263,9 +263,11 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
             yield f"jpsi sent it {name}, as --warn asks: the program has to handle that signal"
         elif (advice := _SIGNALS.get(name)) is not None:
             yield advice.format(**requested)
-    elif status.reason is jpsi.Reason.EXIT_CODE and _SUPERVISOR in (words := facts.spec.arguments or []):
-        logs = f"jpsi workflow logs --stderr FILE {word(words[-1])}"
-        yield f"a task in its allocation failed: look at {logs}, where FILE is the document of the workflow"
+    elif status.reason is jpsi.Reason.EXIT_CODE and _SUPERVISOR in (facts.spec.arguments or ()):
+        yield (
+            "a task in its allocation failed: jpsi workflow status FILE names it, and jpsi workflow logs "
+            "--stderr FILE TASK shows what it wrote; FILE is the document of the workflow"
+        )
     elif status.reason is jpsi.Reason.EXIT_CODE:
         where = "its last lines" if facts.errors else f"its output: jpsi logs {facts.job}"
         yield _CODES.get(status.exit_code or 0, f"the program itself returned this: look at {where}")
