@@ -406,6 +406,18 @@ def test_a_job_that_starts_by_its_release_was_released(slurm: Run, fake: FakeSch
     assert b"runs already; there is nothing to release" in again.stderr
 
 
+def test_a_release_after_which_nothing_is_held_has_worked(run: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "begun")
+    job = printed(run("submit", "-x", "local", "--", "sh", "-c", ">begun; exec sleep 100"))
+    (tmp_path / "begun").read_text()
+
+    released = run("release", job)
+    run("cancel", job)
+
+    assert released.returncode == 0
+    assert released.stderr.decode() == f"jpsi: job {job} runs already; there is nothing to release\n"
+
+
 def test_a_hold_of_an_array_that_runs_in_part_says_what_was_held(slurm: Run, fake: FakeScheduler) -> None:
     fake.slots = 8
     array = printed(slurm("submit", "--array", "1-6%2", "--", "sleep", "100"))

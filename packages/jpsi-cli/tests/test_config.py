@@ -43,6 +43,7 @@ def test_without_a_file_the_configuration_is_empty(run: Run) -> None:
 
     assert (printed.returncode, printed.stdout) == (0, b"# no file\n")
     assert (checked.returncode, checked.stdout) == (0, b"")
+    assert checked.stderr.startswith(b"jpsi: no executor or target is configured; ")
 
 
 def test_a_usable_configuration_passes_the_check(run: Run, config: Path) -> None:

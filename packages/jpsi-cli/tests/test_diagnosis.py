@@ -84,6 +84,15 @@ ENDS = {
 }
 
 
+def test_the_job_of_a_group_leads_to_the_output_of_its_tasks() -> None:
+    command = ["-m", "jpsi_jobspec.group_supervisor", "/runs/fit-1/1", "fit"]
+
+    diagnosis = diagnose(JobFacts(status=failed(Reason.EXIT_CODE, 5), spec=JobSpec("python", command)))
+
+    (advice,) = diagnosis.advice
+    assert "jpsi workflow logs --stderr FILE TASK shows what it wrote" in advice
+
+
 @pytest.mark.parametrize(("status", "errors", "advice"), ENDS.values(), ids=ENDS)
 def test_an_end_comes_with_advice(status: JobStatus, errors: list[str], advice: str) -> None:
     diagnosis = diagnose(JobFacts(status=status, spec=SPEC, errors=errors))

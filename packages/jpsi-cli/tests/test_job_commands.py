@@ -367,6 +367,11 @@ USAGE_ERRORS = {
         2,
         "--time and -t are one option",
     ),
+    "a limit that is no number": (
+        ["ls", "--limit", "x"],
+        2,
+        "invalid value for '--limit' / '-n': 'x' is not a whole number of at least 1",
+    ),
     "two limits of a run": (["run", "--time", "10", "-t", "20", "true"], 2, "--time and -t are one option"),
     "standard input twice": (["submit", "-f", "-", "-f", "-"], 2, "standard input can be read once only"),
     "no such document": (["submit", "-f", "gone"], 2, "gone cannot be read: No such file or directory"),
@@ -427,9 +432,9 @@ def test_processes_cannot_be_held(run: Run, submit: Callable[..., str], fifo: Pa
     run("cancel", job_id)
     ended = run("release", job_id)
 
-    assert (held.returncode, ended.returncode) == (125, 125)
+    assert (held.returncode, released.returncode, ended.returncode) == (125, 0, 125)
     assert b"cannot be held" in held.stderr
-    assert b"is not held" in released.stderr
+    assert b"runs already; there is nothing to release" in released.stderr
     assert b"it has ended: CANCELED" in ended.stderr
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import jpsi
 from jpsi_cli.jobs.ls import _FollowedJobs
-from jpsi_cli.stored_jobs import recall, refresh_statuses, retries
+from jpsi_cli.stored_jobs import recall, refresh_statuses, retries, waiting
 from jpsi_engine import job_store
 from jpsi_testing.waiting import eventually
 
@@ -144,6 +144,35 @@ def test_the_process_that_follows_recalls_jobs_until_it_has_them(monkeypatch: py
     assert (waited, pauses) == (["a1", "a2"], [1.0, 2.0])
 
 
+def test_wait_names_the_native_id_of_the_last_attempt(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    failed = jpsi.JobStatus(jpsi.JobState.FAILED, exit_code=75, message="exit code 75")
+    spec = jpsi.JobSpec("x", attributes=jpsi.JobAttributes(retry={75: 1}))
+    shared = {
+        "id": "a1",
+        "name": "n",
+        "array_index": 1,
+        "origin": SimpleNamespace(machine=None),
+        "spec": spec,
+    }
+    first = SimpleNamespace(**shared, native_id="5_1", status=jpsi.JobStatus(jpsi.JobState.ACTIVE))
+    last = SimpleNamespace(**shared, native_id="10_1", status=failed)
+    awaited = SimpleNamespace(jobs=[first], deferred_ids=(), failures={})
+    recalled = SimpleNamespace(jobs={"a1": None}, failures={}, best_status=lambda _: failed)
+    monkeypatch.setattr(waiting, "await_submission", lambda *_: awaited)
+    monkeypatch.setattr(waiting, "recall_jobs", lambda jobs: [*jobs] and recalled)
+    monkeypatch.setattr(
+        waiting, "jpsi", SimpleNamespace(wait_all=lambda *_, **__: [], JobState=jpsi.JobState)
+    )
+    monkeypatch.setattr(waiting, "job_store", SimpleNamespace(reread=lambda jobs: [last for _ in jobs]))
+
+    code = waiting.wait_for_ends([first], None, as_json=False)  # type: ignore[list-item]  # of what it reads
+
+    assert code == 75
+    assert "job a1 (n, index 1, native id 10_1): FAILED" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -161,6 +190,7 @@ def test_the_process_that_follows_recalls_jobs_until_it_has_them(monkeypatch: py
         (["--grow", "memory=2"], "  - --grow: memory has no effect without --retry oom=N"),
         (["--retry", "300=1"], "jpsi: --retry: '300' is no reason"),
         (["--retry", "300=1"], " or an exit code from 1 to 255\n"),
+        (["--warn", "USR1@20m"], ", before whose end it could be warned; use --time\n"),
         (["--warn", "USR1@20m", "--time", "10m"], "jpsi: --warn is 1200 s before the end"),
     ],
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -155,6 +156,12 @@ def test_a_callback_may_wait_for_its_own_job_and_others() -> None:
 
     assert done.wait(PATIENCE)
     assert found == [[first.job.status, second.job.status]]
+
+
+@pytest.mark.parametrize("wait_for", [wait_all, lambda jobs: list(as_completed(jobs))], ids=["all", "each"])
+def test_what_is_no_job_is_named(wait_for: Callable[[Any], object]) -> None:
+    with pytest.raises(TypeError, match=r"a Job is needed, such as Job\(spec\), not JobSpec"):
+        wait_for([jpsi.JobSpec("x")])
 
 
 def test_wait_all_returns_in_the_order_of_the_jobs() -> None:

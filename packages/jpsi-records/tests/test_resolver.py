@@ -131,3 +131,4 @@ def test_all_missing_contents_are_reported_together(records: Records) -> None:
         records.preview(spec("true", mounts=mounts))
 
     assert [it[:10] for it in e.value.problems] == ["mounts: /a", "mounts: /b"]
+    assert e.value.problems[0].endswith("; jpsi request put FILE --name NAME stores one")

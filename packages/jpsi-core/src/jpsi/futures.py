@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from jpsi import notifier
+from jpsi.api import check_job
 from jpsi.job import FINAL, Job, seconds
 from jpsi.model import JobStatus
 from jpsi.registry import BARS
@@ -55,7 +56,7 @@ def as_completed(jobs: Iterable[Job], timeout: float | timedelta | None = None) 
     Raises:
         TimeoutError: the timeout expired before all jobs were final; the message says how many are left.
     """
-    left = dict.fromkeys(jobs)
+    left = _each_once(jobs)
     yield from _completed(left, timeout)
     if left:
         raise TimeoutError(f"{len(left)} jobs are not final yet")
@@ -74,11 +75,18 @@ def wait_all(
         PluginError: `progress` is true, and jpsi-cli, which provides the bar, is not installed.
     """
     jobs = list(jobs)
-    left = dict.fromkeys(jobs)
+    left = _each_once(jobs)
     with progress_bar(len(left)) if progress else contextlib.nullcontext() as bar:
         for _ in _completed(left, timeout, bar):
             pass
     return [job._peek(FINAL) for job in jobs]  # noqa: SLF001
+
+
+def _each_once(jobs: Iterable[Job]) -> dict[Job, None]:
+    jobs = list(jobs)
+    for job in jobs:
+        check_job(job)
+    return dict.fromkeys(jobs)
 
 
 def _completed(

@@ -320,7 +320,10 @@ JPSI = [
             "4 GiB are 4294967296, 4 MiB are 4194304"
         ),
     ),
-    ("resources: {memory: 1.5}", "18: resources.memory: must be a whole number, not 1.5"),
+    (
+        "resources: {memory: 1.5}",
+        "18: resources.memory: must be a whole number of bytes, such as 4294967296, not 1.5",
+    ),
     ("resources: {components: 1}", "18: resources.components: must be a list, not 1"),
     (
         "resources: {components: [{process_count: 4, cpu_cores_per_process: 2}]}",
@@ -496,7 +499,10 @@ extra: 1
         "22: attributes.system.job.name: must be text, not 1; put it in quotes",
         "22: attributes.system.job.z: must be text, not a list",
         "24: attributes.system.jpsi.launcher: must be text, not 5; put it in quotes",
-        "25: attributes.system.jpsi.resources.memory: must be a whole number, not 'lots'",
+        (
+            "25: attributes.system.jpsi.resources.memory: must be a whole number of bytes, such as "
+            "4294967296, not 'lots'"
+        ),
         "26: attributes.system.jpsi.stage_in[0].target: is missing",
         "26: attributes.system.jpsi.stage_in[1]: must be a mapping, not 'b'",
         (

@@ -31,7 +31,7 @@ ALLOCATION = "jpsi.allocation"
 #: The environment variable with the index of an element.
 INDEX_VARIABLE = "JPSI_ARRAY_INDEX"
 
-_INDICES = re.compile(r"(?P<indices>[0-9][0-9,:-]*)(?:%(?P<limit>[1-9][0-9]{0,8}))?")
+_INDICES = re.compile(r"(?P<indices>[0-9][0-9,:-]*)(?:%(?P<limit>[0-9]{1,9}))?")
 _INDEX = re.compile(r"[0-9]{1,18}")
 # `$${...}` is no reference.
 _REFERENCE = re.compile(rf"(?<!\$)\$\{{{INDEX_VARIABLE}\}}")
@@ -65,7 +65,11 @@ def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
     match = _INDICES.fullmatch(str(text))
     ranges = [] if match is None else read_indices(match["indices"])
     found = list(dict.fromkeys(index for it in ranges for index in it[: _MAX_ELEMENTS + 1]))
-    if match is None or not found or len(found) > _MAX_ELEMENTS:
+    if len(found) > _MAX_ELEMENTS:
+        raise ValueError(f"{text!r} names more than {_MAX_ELEMENTS:,} indices, which no batch system takes")
+    if match is not None and match["limit"] is not None and not int(match["limit"]):
+        raise ValueError(f"{text!r} lets no job run at a time; after the %, give at least 1")
+    if match is None or not found:
         raise ValueError(f"{text!r} names no indices of an array, such as 1-100, 0-9:3,20 or 1-100%10")
     if len(found) > 1:
         custom[ARRAY_ID] = _new_array_id()

@@ -45,13 +45,15 @@ def job_field_problems(content: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     return [(f"retry.{name}", sentence) for name, _, sentence in found]
 
 
-def retry_field_problems(spec: JobSpec) -> Sequence[str]:
-    """Return what is wrong with entries of the attribute `retry`, for the reader of job documents.
+def retry_field_problems(spec: JobSpec, *, is_complete: bool = False) -> Sequence[str]:
+    """Return what is wrong with the attribute `retry` of a spec, for the reader of job documents.
 
-    What an entry needs of other fields is left out: options may still set them.
+    What its entries need of other fields counts if the spec `is_complete`: else options may still set them.
     """
     if not spec.attributes.retry:
         return []
-    from jpsi_engine.verdict import retry_entry_problems  # noqa: PLC0415  as above
+    from jpsi_engine.verdict import retry_entry_problems, retry_problems  # noqa: PLC0415  as above
 
+    if is_complete:
+        return retry_problems(spec)
     return [f"attributes.retry[{name!r}] {sentence}" for name, sentence in retry_entry_problems(spec)]

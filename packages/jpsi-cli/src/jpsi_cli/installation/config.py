@@ -63,6 +63,10 @@ def check(*, as_json: bool) -> int:
     found = jpsi.configuration()
     names = dict.fromkeys(filter(None, (*found.targets, *found.executors, found.default_executor)))
     problems = {name: problem for name in names if (problem := _problem(name))}
+    if not names and not as_json:
+        messages.error(
+            "no executor or target is configured; jpsi plugins shows those that need no configuration"
+        )
     if as_json:
         content = [{"name": name, "problem": problems.get(name)} for name in names]
         messages.show_json(content)

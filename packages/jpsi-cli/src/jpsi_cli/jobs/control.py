@@ -120,8 +120,11 @@ def release(*, jobs: Sequence[str]) -> int:
 
 def _release(executor: jpsi.JobExecutor, job: jpsi.Job) -> None:
     info = executor.info(job)
-    executor.release(job)
-    if info is not None and info.state is jpsi.JobState.ACTIVE:
+    is_active = info is not None and info.state is jpsi.JobState.ACTIVE
+    # some batch systems refuse to release a job that runs, and others accept it
+    with contextlib.suppress(jpsi.SubmitException) if is_active else contextlib.nullcontext():
+        executor.release(job)
+    if is_active:
         messages.error(f"job {job.id} runs already; there is nothing to release")
 
 

@@ -232,6 +232,8 @@ _CODES = {
     126: "a program in it cannot be executed: chmod +x, or it was built for another kind of machine",
     127: "a program in it was not found: check its path, or load its module in --pre-launch",
 }
+# The module that jobs of groups and of replicas in workflows run.
+_SUPERVISOR = "jpsi_jobspec.group_supervisor"
 _SIGNALS = {
     "SIGKILL": "the usual cause is too little memory: give it more{memory}, with --memory",
     "SIGSEGV": "the program used memory that is not its own: a bug in it, or a stack too small (ulimit -s)",
@@ -261,6 +263,11 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
             yield f"jpsi sent it {name}, as --warn asks: the program has to handle that signal"
         elif (advice := _SIGNALS.get(name)) is not None:
             yield advice.format(**requested)
+    elif status.reason is jpsi.Reason.EXIT_CODE and _SUPERVISOR in (facts.spec.arguments or ()):
+        yield (
+            "a task in its allocation failed: jpsi workflow status FILE names it, and jpsi workflow logs "
+            "--stderr FILE TASK shows what it wrote; FILE is the document of the workflow"
+        )
     elif status.reason is jpsi.Reason.EXIT_CODE:
         where = "its last lines" if facts.errors else f"its output: jpsi logs {facts.job}"
         yield _CODES.get(status.exit_code or 0, f"the program itself returned this: look at {where}")

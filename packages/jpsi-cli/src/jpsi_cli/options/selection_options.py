@@ -48,6 +48,15 @@ REFRESH = flag(
 _STATE = click.Choice(["NEW", "QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"], case_sensitive=False)
 
 
+def _parse_limit(_: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    from ..output import quantities  # noqa: PLC0415  the help needs no library
+
+    try:
+        return None if text is None else quantities.parse_count(text)
+    except ValueError as e:
+        raise click.BadParameter(str(e), param=parameter) from e
+
+
 def _split_states(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
     # the word of jpsi's own sentences, and of Slurm
     words = (it.upper().replace("CANCELLED", "CANCELED") for text in texts for it in text.split(","))
@@ -165,7 +174,7 @@ LS_PARAMETERS: tuple[click.Parameter, ...] = (
         "The order: time (of the submission, the default), name, state, executor or runtime.",
         type=click.Choice(["time", "name", "state", "executor", "runtime"], case_sensitive=False),
     ),
-    option("--limit -n", "N", "Show the last N only; with --json, N jobs.", type=click.IntRange(min=1)),
+    option("--limit -n", "N", "Show the last N only; with --json, N jobs.", callback=_parse_limit),
     flag(
         "--members -m has_members",
         "Show each job of an array, and each task of a workflow's group, on a line.",

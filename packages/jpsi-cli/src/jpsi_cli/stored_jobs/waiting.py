@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 import jpsi
+from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
@@ -35,7 +36,10 @@ def wait_for_ends(jobs: Sequence[StoredJob], deadline: float | None, *, as_json:
     jpsi.wait_all(recalled.jobs.values(), seconds_left, progress=has_bar)
     ends = {job.id: recalled.best_status(job) for job in jobs}
     reported = [job for job in jobs if as_json or job.id not in failures]
-    _report_ends(reported, ends, as_json=as_json)
+    # they may have another native id by now
+    resubmitted = [it for it in reported if it.id in recalled.jobs and it.spec.attributes.retry]
+    reread = {job.id: job for job in job_store.reread(resubmitted)}
+    _report_ends([reread.get(it.id, it) for it in reported], ends, as_json=as_json)
     if failures:
         return exit_codes.JPSI
     if not all(it.final for it in ends.values()):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import jpsi
+from jpsi_engine import retry_field_problems
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
@@ -53,12 +54,12 @@ def _problems(
         specs = [(location, make_elements(spec, None)[0]) for location, spec in read()]
     except jpsi.InvalidJobException as e:
         return e.problems
-    if executor is None:
-        return ()
     return [f"{location}: {it}" for location, spec in specs for it in _objections(spec, executor)]
 
 
-def _objections(spec: jpsi.JobSpec, executor: jpsi.JobExecutor) -> Sequence[str]:
+def _objections(spec: jpsi.JobSpec, executor: jpsi.JobExecutor | None) -> Sequence[str]:
+    if executor is None:
+        return retry_field_problems(spec, is_complete=True)
     try:
         executor.preview(jpsi.Job(spec))
         require_fit(executor, [("", spec)])

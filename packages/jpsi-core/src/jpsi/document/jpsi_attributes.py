@@ -251,6 +251,7 @@ _ATTRIBUTES: Mapping[str, _Shape] = {
 #: Fields of ResourceSpecV1.
 _RESOURCES: Mapping[str, _Shape] = {
     **{field.name: _or_null(Value.integer) for field in attrs.fields(ResourceSpecV1)},
+    **dict.fromkeys(("memory", "memory_per_cpu", "memory_per_gpu"), Value.anything),  # checked by `problems`
     "exclusive_node_use": Value.boolean,
 }
 _MARKS = {

@@ -301,7 +301,9 @@ def _count(least: int) -> _Check:
 
 def _memory(where: str, value: object) -> Iterator[str]:
     found = list(_count(1)(where, value))
-    if isinstance(value, int) and not found and value < _LEAST_MEMORY:
+    if type(value) is not int:
+        found = [f"{where} must be a whole number of bytes, such as {4 << 30}, not {value!r}"]
+    elif not found and value < _LEAST_MEMORY:
         units = f"{value} GiB are {value << 30}, {value} MiB are {value << 20}"
         found = [f"{where}: {value} is a number of bytes, too few for any job: {units}"]
     yield from found

@@ -105,7 +105,8 @@ class Resolver:
     def _manifest(self, target: str, mount: model.Collection | model.CollectionFile) -> files.Manifest:
         digest = mount.digest or self.digests[target]
         if digest is None:
-            raise StoreError(f"no collection has the name {mount.name}")
+            how = "jpsi request put FILE --name NAME stores one"
+            raise StoreError(f"no collection has the name {mount.name}; {how}")
         return self.blobs.manifest(digest)
 
     def _directories(self, mount: model.Collection, manifest: files.Manifest) -> Sequence[model.Mount]:
