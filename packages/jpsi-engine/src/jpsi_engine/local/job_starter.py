@@ -267,7 +267,7 @@ class Starter:
         _, _, usage = os.wait4(found.si_pid, 0)
         # Linux counts this process for a part of it, until it has executed its program
         is_known = usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        # nobody may rename markers in the directory of events, from which clients move them
+        # clients move markers out of the directory of events, so none is renamed there
         if when and used and is_known and not self._ends_jobs:
             used_too = b"%s-%d" % (used, usage.ru_maxrss)
             with contextlib.suppress(OSError):

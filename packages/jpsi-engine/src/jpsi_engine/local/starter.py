@@ -266,7 +266,7 @@ class Starter:
                 seconds = _READY_SECONDS if self._ready_seconds is None else self._ready_seconds
                 if not poll.poll(seconds * 1000):
                     if self._ready_seconds is not None:
-                        # it finds nobody once it is ready, and ends
+                        # once it is ready, it finds no client, and ends
                         self._is_gone = True
                         self._requests.close()
                     return False
