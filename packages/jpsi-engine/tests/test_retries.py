@@ -251,19 +251,20 @@ def test_a_cancelled_job_is_not_submitted_again(executor: JobExecutor, tmp_path:
 
 
 def test_a_job_that_fails_by_itself_when_it_is_cancelled_says_why_no_attempt_follows(
-    executor: JobExecutor, tmp_path: Path
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path
 ) -> None:
     proof = tmp_path / "proof"
     command = 'trap "" TERM INT; echo ran >>"$0"; until test -e "$0.stop"; do sleep 0.02; done; exit 75'
     job = Job(JobSpec("/bin/sh", ["-c", command, str(proof)], attributes=JobAttributes(retry={75: 5})))
-    executor.submit(job)
-    assert eventually(lambda: runs_of(proof) == 1)
-    root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
-    # as by a client that was killed before it asked for the end
-    Spool(root).stop(job.id, 1, {"why": "cancel", "time": datetime.now(UTC).isoformat()})
-    proof.with_name("proof.stop").touch()
+    with make_executor("toy", batch) as executor:
+        executor.submit(job)
+        assert eventually(lambda: runs_of(proof) == 1)
+        root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
+        # as by a client that was killed before it asked for the end
+        Spool(root).stop(job.id, 1, {"why": "cancel", "time": datetime.now(UTC).isoformat()})
+        proof.with_name("proof.stop").touch()
 
-    status = job.wait(PATIENCE)
+        status = job.wait(PATIENCE)
 
     assert status is not None
     assert runs_of(proof) == 1

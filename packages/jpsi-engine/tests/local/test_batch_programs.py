@@ -9,6 +9,7 @@ import json
 import marshal
 import os
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -504,8 +505,11 @@ def test_a_client_that_goes_with_an_answer_unread_costs_no_end_of_other_jobs(
 def test_a_starter_that_is_not_ready_in_time_is_given_up(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # it reads until this process has closed the connection
-    (tmp_path / "python").write_text(f"#!/bin/sh\nexec cat <&{job_starter.REQUESTS_FD}\n")
+    # it reads nothing, and waits until this process has closed the connection
+    waiting = f"import select; it = select.poll(); it.register({job_starter.REQUESTS_FD}, 0); it.poll()"
+    (tmp_path / "python").write_text(
+        f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(waiting)}\n"
+    )
     (tmp_path / "python").chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     starter = Starter(None, ready_seconds=0.01, ends_jobs=True)
