@@ -179,6 +179,7 @@ def test_without_an_error_file_both_streams_go_to_the_output_file() -> None:
         ("-o slurm-%j.out", "--output slurm-%j.out: jpsi has no patterns in paths"),
         ("--export=NONE", "--export NONE: the job has the whole environment"),
         ("--wait", "--wait: sbatch would not return"),
+        ("--open-mode=append", "--open-mode append: jpsi's script opens the files of a job"),
         ("hetjob", "the directive 'hetjob' was read only in part: the parts of a heterogeneous job"),
     ],
 )

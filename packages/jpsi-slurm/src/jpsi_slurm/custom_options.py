@@ -28,6 +28,7 @@ CUSTOM = CustomOptions(
         "gid": "jpsi submits as the user who runs it",
         "help": "it submits nothing",
         "input": "set JobSpec.stdin_path",
+        "open-mode": "jpsi's script opens the files of a job, and empties those that exist",
         "output": "set JobSpec.stdout_path",
         "parsable": "jpsi always sets it",
         "quiet": "sbatch would not print the job's id",

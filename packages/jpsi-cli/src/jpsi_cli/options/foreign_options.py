@@ -7,7 +7,7 @@ import click
 # Options of sbatch that only Slurm has, and that jpsi passes on.
 _SLURM = (
     "--begin --comment --constraint --contiguous --cores-per-socket --cpu-freq --deadline --distribution "
-    "--exclude --gpus-per-node --hint --mem-bind --nice --nodelist --no-requeue --open-mode --oversubscribe "
+    "--exclude --gpus-per-node --hint --mem-bind --nice --nodelist --no-requeue --oversubscribe "
     "--priority --profile --reboot --requeue --sockets-per-node --switches --threads-per-core --tmp --wckey"
 )
 _NO_VALUE = {"--contiguous", "--no-requeue", "--oversubscribe", "--reboot", "--requeue"}
