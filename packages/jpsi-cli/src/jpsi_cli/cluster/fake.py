@@ -92,7 +92,7 @@ def _run_fake(system: str, scheduler: Callable[[], FakeScheduler]) -> Iterator[d
 def _end_processes(state: str) -> None:
     """End jpsi's own processes that are left, such as one that submits a job again: they have no state now.
 
-    On systems without /proc they end when they next look at their state.
+    Systems without /proc do not show which these are, and keep them.
     """
     mark, seconds_left = b"\0XDG_STATE_HOME=%s\0" % os.fsencode(state), _ENDING_SECONDS
     while seconds_left > 0 and (found := [it for it in Path("/proc").glob("[0-9]*") if _is_own(it, mark)]):
