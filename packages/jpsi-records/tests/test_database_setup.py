@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -124,6 +125,29 @@ def test_the_journal_mode_suits_the_file_system(
     database.close()
 
     assert found == mode
+
+
+def test_processes_that_create_a_database_together_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "records.sqlite"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        other.commit()
+
+    monkeypatch.setattr(databases.time, "sleep", wait)
+    database = Database(f"sqlite:///{path}")
+
+    with database.reading() as tx:
+        assert tx.connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+    database.close()
+    other.close()
+
+    assert len(waited) == 1
 
 
 def test_a_database_in_memory_is_independent_of_the_working_directory(

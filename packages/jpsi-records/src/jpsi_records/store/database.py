@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -26,6 +28,7 @@ from .file_lock import FileLock
 
 # The time that a process waits for another; most transactions take milliseconds.
 _TIMEOUT_SECONDS = 60
+_RETRY_SECONDS = 0.02
 # The key of PostgreSQL's advisory lock for the one writer; any constant works.
 _WRITER_KEY = 0x6A707369
 
@@ -199,7 +202,7 @@ def _set_up_sqlite(engine: sa.Engine, journal_mode: str) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {_TIMEOUT_SECONDS * 1000}")
-        cursor.execute(f"PRAGMA journal_mode = {journal_mode}")
+        _set_journal_mode(cursor, journal_mode)
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
@@ -209,3 +212,17 @@ def _set_up_sqlite(engine: sa.Engine, journal_mode: str) -> None:
         # Take the write lock at once: SQLite refuses it to a transaction that has read before another wrote.
         is_writing = connection.get_execution_options().get("jpsi_writes", True)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")
+
+
+def _set_journal_mode(cursor: sqlite3.Cursor, mode: str) -> None:
+    # While another process does the same with a new file, SQLite refuses this at once, whatever the timeout.
+    end = time.monotonic() + _TIMEOUT_SECONDS
+    while True:
+        try:
+            cursor.execute(f"PRAGMA journal_mode = {mode}")
+        except sqlite3.OperationalError as e:
+            if e.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        else:
+            return
+        time.sleep(_RETRY_SECONDS)
