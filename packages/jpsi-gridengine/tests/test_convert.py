@@ -34,7 +34,8 @@ def test_a_whole_script() -> None:
         "-m bea -M me@example.org -r y",
     )
 
-    assert (script.directives, script.lost) == (5, ())
+    assert script.directives == 5
+    assert script.lost == ("-o out.txt: Grid Engine appends to the file, and jpsi's script empties it first",)
     spec = script.spec
     assert (spec.name, spec.executable, spec.directory) == ("sim", "/bin/bash", Path())
     assert (spec.stdout_path, spec.stderr_path) == (Path("out.txt"), Path("err.txt"))
@@ -135,6 +136,10 @@ def test_joined_streams_are_one_file() -> None:
     spec = _read("-j y", "-o all.txt").spec
 
     assert (spec.stdout_path, spec.stderr_path) == (Path("all.txt"), Path("all.txt"))
+
+
+def test_no_file_loses_nothing() -> None:
+    assert _read("-o /dev/null").lost == ()
 
 
 def test_dependencies_and_variables() -> None:

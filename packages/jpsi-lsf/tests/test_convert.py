@@ -191,6 +191,7 @@ def test_memory_without_a_unit_is_in_that_of_the_site() -> None:
     ("directive", "why"),
     [
         ("-o out.%J", "-o out.%J: jpsi has no patterns in paths"),
+        ("-o out.txt", "-o out.txt: LSF appends to the file, and jpsi's script empties it first"),
         ("-K", "-K: bsub would not return"),
         ("-u me@example.org", "-u me@example.org: jpsi cannot express the events"),
         ("-u 'a  b'", "-u a  b: jpsi cannot express the events"),
@@ -215,6 +216,10 @@ def test_an_array_is_retained() -> None:
 
 def test_without_an_error_file_both_streams_go_to_the_output_file() -> None:
     assert _read("-o out.txt").spec.stderr_path == Path("out.txt")
+
+
+def test_a_file_that_lsf_empties_as_well_loses_nothing() -> None:
+    assert _read("-oo out.txt").lost == _read("-o /dev/null").lost == ()
 
 
 def test_conditions_and_variables() -> None:

@@ -248,10 +248,17 @@ def _read_dependencies(draft: kit.Draft, value: str) -> None:
     draft.attributes.after = [Dependency(job_id, DependencyKind.ANY) for job_id in ids]
 
 
+def _read_output(draft: kit.Draft, value: str) -> None:
+    kit.output_reader(_path, _is_joined)(draft, value)
+    if value != _NO_FILE:
+        draft.lose("o", value, "Grid Engine appends to the file, and jpsi's script empties it first")
+
+
 def _report_soft(draft: kit.Draft, _value: str) -> None:
     draft.lose("soft", None, "jpsi turns the soft requests after it into hard ones")
 
 
+_NO_FILE = "/dev/null"
 _DIRECTORY = kit.path_reader("directory", lambda value: kit.read_path(value or ".", _PATTERN))
 # sge_submit(1) of 8.1.9, OPTIONS, in the order in which they are written
 _OPTIONS = {
@@ -267,8 +274,8 @@ _OPTIONS = {
     # in an error state for ever.
     "wd": kit.Option("/", _DIRECTORY),
     "i": kit.Option(None, kit.path_reader("stdin_path", _path)),
-    "o": kit.Option("/dev/null", kit.output_reader(_path, _is_joined)),
-    "e": kit.Option("/dev/null", _read_error),
+    "o": kit.Option(_NO_FILE, _read_output),
+    "e": kit.Option(_NO_FILE, _read_error),
     "V": kit.Option(write=True, read=kit.ignore_option),
     "v": kit.Option(None, kit.variables_reader()),
     "q": kit.attribute_option("queue_name"),

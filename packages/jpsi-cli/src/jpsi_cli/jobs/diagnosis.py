@@ -17,7 +17,7 @@ import jpsi
 from jpsi.plugin import word
 from jpsi_engine import describe_never
 
-from ..output import format_size
+from ..output import HELD_ADVICE, format_size
 from .job_table import format_age
 
 
@@ -117,8 +117,7 @@ def _describe_live_job(facts: JobFacts) -> str:
 
 # Messages of the plugins about jobs that wait; the first match counts.
 _WAIT_REASONS = (
-    (r"administrator", "an administrator has to release it: ask yours, or as root: jpsi release {job}"),
-    (r"\bheld\b", "let it start: jpsi release {job}"),
+    *HELD_ADVICE,
     (
         r"never starts|ended so that|never be satisfied",
         "it never starts: cancel it, and check the job that it depends on",
@@ -163,7 +162,7 @@ def _advice_before_end(facts: JobFacts) -> Iterator[str]:
         found = (advice for pattern, advice in _WAIT_REASONS if re.search(pattern, text, re.IGNORECASE))
         advice = next(found, None)
         if advice is not None:
-            yield advice.format(less=_ASK_FOR_LESS, job=facts.job)
+            yield advice.format(less=_ASK_FOR_LESS, job=facts.job, it="it")
         yield from facts.dependencies
         if facts.queue:
             yield facts.queue

@@ -16,6 +16,7 @@ from ..stored_jobs import (
     await_submission,
     job_title,
     job_with_index,
+    reasons_reported,
     recall_jobs,
     report_failures,
     select_job,
@@ -81,8 +82,9 @@ def _follow(job: StoredJob, *, is_stderr: bool, tail: int | None) -> int:
     if recalled.failures:
         return exit_codes.JPSI
     follower, refusals = _start(output, tail)
-    while not refusals and recalled.jobs[job.id].wait(_POLL_SECONDS) is None:
-        pass
+    with reasons_reported([job], recalled):
+        while not refusals and recalled.jobs[job.id].wait(_POLL_SECONDS) is None:
+            pass
     return _finish(follower, refusals)
 
 

@@ -14,6 +14,7 @@ import jpsi
 
 from .. import messages
 from . import outcome
+from .wait_reasons import WaitReasons, with_advice
 
 
 class Display:
@@ -44,18 +45,12 @@ class Quiet(Display):
 
     def __init__(self) -> None:
         self._is_cancelling = False
-        self._checks = 0
-        self._message: str | None = None
+        self._reasons = WaitReasons()
 
     def waiting(self, status: jpsi.JobStatus) -> str:
         """Return why the job waits, once it has waited for some seconds, and what would have to change."""
-        self._checks += 1
-        if status.state is not jpsi.JobState.QUEUED or self._checks < _CHECKS_BEFORE_REASON:
-            return ""
-        if status.message in {None, self._message}:
-            return ""
-        self._message = status.message
-        return f"jpsi: the job waits: {messages.printable(_with_advice(status.message or ''))}\n"
+        new = self._reasons.check([("", status)])
+        return "".join(f"jpsi: the job waits: {messages.printable(with_advice(it))}\n" for it in new)
 
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
         """Explain an end that is neither a success nor an exit code of the executable."""
@@ -95,7 +90,7 @@ class Terminal(Display):
         self._console = Console(file=sys.stderr, color_system=colours, highlight=False)
         self._active: jpsi.JobStatus | None = None
         self._native_id_is_shown = False
-        self._message: str | None = None
+        self._reasons = WaitReasons(checks_before=1)
 
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
         """Return the state and its details."""
@@ -111,11 +106,9 @@ class Terminal(Display):
         return self._line(status.state.value, COLOURS.get(status.state), detail)
 
     def waiting(self, status: jpsi.JobStatus) -> str:
-        """Return why the job waits, if that has changed."""
-        if status.state is not jpsi.JobState.QUEUED or status.message in {None, self._message}:
-            return ""
-        self._message = status.message
-        return self._line(status.state.value, COLOURS[status.state], _with_advice(status.message or ""))
+        """Return why the job waits, if that is new."""
+        new = self._reasons.check([("", status)])
+        return "".join(self._line(status.state.value, COLOURS[status.state], with_advice(it)) for it in new)
 
     def _queued(self, job: jpsi.Job) -> str:
         """Return the executor and the ids of the job: only the shorter id if there is no room for both."""
@@ -153,17 +146,6 @@ class Terminal(Display):
         with self._console.capture() as captured:
             self._console.print(line, soft_wrap=True)
         return captured.get()
-
-
-# A display checks about once a second whether the reason why a job waits has changed.
-_CHECKS_BEFORE_REASON = 5
-
-
-def _with_advice(reason: str) -> str:
-    from jpsi_engine import describe_never  # noqa: PLC0415  few jobs wait so long
-
-    advice = describe_never(reason, "--")
-    return reason if advice is None else f"{reason}; {advice}; Ctrl-C ends the waiting"
 
 
 _DETAIL_COLUMN = len("jpsi: COMPLETED  ")

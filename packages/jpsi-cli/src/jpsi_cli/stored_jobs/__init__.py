@@ -43,6 +43,6 @@ else:
                 "short_ids"
             ),
             ".usage": "Amount Usage complete_usages read_usage",
-            ".waiting": "wait_for_ends",
+            ".waiting": "reasons_reported wait_for_ends",
         },
     )

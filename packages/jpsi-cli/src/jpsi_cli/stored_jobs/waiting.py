@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import shutil
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import jpsi
 from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
-from ..output import describe_end
+from ..output import CHECK_SECONDS, HELD_ADVICE, WaitReasons, describe_end, with_advice
 from . import job_json
 from .deferred import await_submission
-from .recall import recall_jobs, report_failures
+from .recall import RecalledJobs, recall_jobs, report_failures
 from .selection import job_with_index
+
+# The most ids in the command that releases jobs.
+_MAX_NAMED = 3
 
 
 def wait_for_ends(jobs: Sequence[StoredJob], deadline: float | None, *, as_json: bool) -> int:
@@ -33,7 +40,8 @@ def wait_for_ends(jobs: Sequence[StoredJob], deadline: float | None, *, as_json:
     report_failures(failures)
     has_bar = os.isatty(messages.STDERR) and bool(recalled.jobs)
     seconds_left = None if deadline is None else max(0.0, deadline - time.monotonic())
-    jpsi.wait_all(recalled.jobs.values(), seconds_left, progress=has_bar)
+    with reasons_reported(jobs, recalled, has_bar=has_bar):
+        jpsi.wait_all(recalled.jobs.values(), seconds_left, progress=has_bar)
     ends = {job.id: recalled.best_status(job) for job in jobs}
     reported = [job for job in jobs if as_json or job.id not in failures]
     # they may have another native id by now
@@ -57,3 +65,45 @@ def _report_ends(jobs: Sequence[StoredJob], ends: Mapping[str, jpsi.JobStatus], 
             messages.error(f"{job_with_index(job)} has not ended: it is {status.state}")
         elif status.state is not jpsi.JobState.COMPLETED:
             messages.error(f"{job_with_index(job)}: {describe_end(status)}")
+
+
+@contextlib.contextmanager
+def reasons_reported(
+    jobs: Sequence[StoredJob], recalled: RecalledJobs, *, has_bar: bool = False
+) -> Iterator[None]:
+    """Report within the block why jobs wait, once they have waited for some seconds.
+
+    It only looks at what the batch system has said to those who follow the jobs.
+    """
+    followed = {job.id: job for job in jobs if job.id in recalled.jobs}
+    is_over = threading.Event()
+
+    def watch() -> None:
+        reasons = WaitReasons()
+        while not is_over.wait(CHECK_SECONDS):
+            new = reasons.check((it, recalled.jobs[it].status) for it in followed)
+            for reason, ids in new.items():
+                text = _describe_wait(reason, [followed[it] for it in ids], len(followed))
+                # it takes the place of the bar, which is drawn again below
+                room = f"\r{' ' * (shutil.get_terminal_size().columns - 1)}\r" if has_bar else ""
+                messages.write(f"{room}jpsi: {messages.printable(text)}\n")
+
+    thread = threading.Thread(target=watch, name="jpsi-reasons", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _describe_wait(reason: str, waiting: Sequence[StoredJob], count: int) -> str:
+    """Return why jobs wait, of all that are waited for, and how to release them if they are held."""
+    names = [*dict.fromkeys(it.id if len(waiting) == 1 else it.array_id or it.id for it in waiting)]
+    named = " ".join(names[:_MAX_NAMED]) + (" ..." if len(names) > _MAX_NAMED else "")
+    found = (advice for pattern, advice in HELD_ADVICE if re.search(pattern, reason, re.IGNORECASE))
+    advice = next(found, "").format(it="it" if len(waiting) == 1 else "them", job=named)
+    text = "; ".join(filter(None, [with_advice(reason), advice]))
+    if count == 1:
+        return f"{job_with_index(waiting[0])} waits: {text}"
+    return f"{len(waiting)} of {count} jobs wait: {text}"

@@ -1,0 +1,128 @@
+"""Why jobs wait, as `jpsi wait` and `logs -f` report it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import jpsi
+from jpsi_cli import messages
+from jpsi_cli.jobs.logs import logs
+from jpsi_cli.output import WaitReasons
+from jpsi_cli.stored_jobs import select_jobs, wait_for_ends, waiting
+from jpsi_engine import job_store
+from jpsi_testing.fake import FakeScheduler, on_path
+from stored_jobs import stored_job
+
+NEVER = "it never starts like this: lower what it asks for; Ctrl-C ends the waiting"
+
+Wait = Callable[[str], int]
+
+
+def waits(message: str | None, state: jpsi.JobState = jpsi.JobState.QUEUED) -> jpsi.JobStatus:
+    return jpsi.JobStatus(state, message=message)
+
+
+def test_each_reason_is_returned_once_and_not_at_first() -> None:
+    reasons = WaitReasons(checks_before=2)
+
+    found = [reasons.check([("a", waits("Resources")), ("b", waits("Resources"))]) for _ in range(3)]
+
+    assert found == [{}, {"Resources": ["a", "b"]}, {}]
+    assert reasons.check([("a", waits("Priority"))]) == {"Priority": ["a"]}
+    assert reasons.check([("a", waits("Resources"))]) == {}
+
+
+def test_reasons_that_differ_in_numbers_are_one() -> None:
+    reasons = WaitReasons(checks_before=1)
+
+    assert reasons.check([("a", waits("3 free")), ("b", waits("4 free"))]) == {"3 free": ["a", "b"]}
+    assert reasons.check([("a", waits("5 free"))]) == {}
+
+
+def test_a_job_that_runs_or_has_no_reason_is_left_out() -> None:
+    jobs = [("a", waits("the nodes boot", jpsi.JobState.ACTIVE)), ("b", waits(None))]
+
+    assert WaitReasons(checks_before=1).check(jobs) == {}
+
+
+@pytest.mark.parametrize(
+    ("message", "count", "expected"),
+    [
+        ("the nodes are in use", 1, "1 of 9 jobs wait: the nodes are in use"),
+        ("the job is held", 1, "1 of 9 jobs wait: the job is held; let it start: jpsi release a0"),
+        ("it is held", 3, "3 of 9 jobs wait: it is held; let them start: jpsi release a0 a1 a2"),
+        ("it is held", 4, "4 of 9 jobs wait: it is held; let them start: jpsi release a0 a1 a2 ..."),
+        ("it can never run", 1, f"1 of 9 jobs wait: it can never run; {NEVER}"),
+    ],
+)
+def test_of_many_jobs_one_line_has_their_number(message: str, count: int, expected: str) -> None:
+    jobs = [stored_job(f"a{number}") for number in range(count)]
+
+    assert waiting._describe_wait(message, jobs, 9) == expected
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeScheduler]:
+    with FakeScheduler() as fake, on_path("slurm", fake):
+        yield fake
+
+
+@pytest.fixture
+def slurm(
+    fake: FakeScheduler,
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[jpsi.JobExecutor]:
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"):
+        monkeypatch.setenv(name, environment[name])
+    monkeypatch.setattr(waiting, "CHECK_SECONDS", 0.01)
+    with jpsi.JobExecutor("slurm") as executor:
+        yield executor
+
+
+def wait(job_id: str) -> int:
+    return wait_for_ends(select_jobs([job_id], job_store.jobs()), None, as_json=False)
+
+
+def follow(job_id: str) -> int:
+    return logs(jobs=[job_id], is_following=True, is_stderr=False, tail=None)
+
+
+@pytest.mark.parametrize("command", [wait, follow])
+def test_a_held_job_is_reported_with_the_command_that_releases_it(
+    slurm: jpsi.JobExecutor, fake: FakeScheduler, command: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attributes = jpsi.JobAttributes(custom_attributes={slurm.system.capabilities.hold_option or "": True})
+    job = jpsi.Job(jpsi.JobSpec("true", attributes=attributes))
+    slurm.submit(job)
+    written: list[str] = []
+
+    def release(text: str) -> None:
+        written.append(text)
+        fake.release(job.native_id or "")
+
+    monkeypatch.setattr(messages, "write", release)
+
+    assert command(job.id) == 0
+    advice = f"let it start: jpsi release {job.id}"
+    assert written == [f"jpsi: job {job.id} waits: the job is held (JobHeldUser); {advice}\n"]
+
+
+def test_the_line_takes_the_place_of_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what follows the jobs is only looked at."""
+    monkeypatch.setattr(waiting, "CHECK_SECONDS", 0.01)
+    monkeypatch.setenv("COLUMNS", "10")
+    written: SimpleQueue[str] = SimpleQueue()
+    monkeypatch.setattr(messages, "write", written.put)
+    job: Any = SimpleNamespace(status=waits("Priority"))
+    recalled: Any = SimpleNamespace(jobs={"a1": job})
+
+    with waiting.reasons_reported([stored_job("a1")], recalled, has_bar=True):
+        line = written.get(timeout=60)
+
+    assert line == f"\r{' ' * 9}\rjpsi: job a1 waits: Priority\n"
