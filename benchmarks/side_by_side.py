@@ -86,7 +86,10 @@ def _process(
         env={**os.environ, **variables, "PYTHONPATH": str(_ROOT)},
     ) as process:
         yield process
-    shutil.rmtree(place, ignore_errors=True)
+    # On a disk only at the very end: where ext4 has no journal, each new file takes a look at all that were
+    # removed in the last minutes.
+    if directory is None:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _next(process: subprocess.Popen[str]) -> Any:

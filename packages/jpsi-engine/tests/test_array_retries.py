@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -27,37 +25,26 @@ from jpsi_engine.verdict.marker_verdict import has_exit_marker
 from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, FakeState, on_path
 from jpsi_testing.waiting import eventually
+from killed_clients import PATIENCE, run_client
+from retried_jobs import COMMAND, failing_job
 from toys import QUICK, install_toy
 
-PATIENCE = 60.0
-# Notes that it ran; fails until it has run as often as its argument says.
-COMMAND = 'echo ran >>"$1"; test "$(wc -l <"$1")" -ge "$2" || exit 75'
-
-# The same, once there is a file.
+# The same as `COMMAND`, once there is a file.
 WAITING = f'until test -e "${{1%/*}}/../go"; do sleep 0.02; done; {COMMAND}'
 
 # Submits such jobs as an array and waits for them; it is killed before its n-th access to the work directory,
 # or its n-th process.
 CLIENT = """
-import os, signal, sys
+import sys
 from datetime import timedelta
 import jpsi
 from jpsi.plugin import BatchConfig
 import jpsi_engine.job_store, jpsi_engine.batch
 from jpsi_engine.scheduler import retry_loop
+from killed_clients import kill_at
 
 retry_loop._GATHER_SECONDS = 0.2
-work, proofs, command, left = *sys.argv[1:4], int(sys.argv[4])
-FILES = {"open", "os.rename", "os.link", "os.remove", "os.mkdir"}
-STARTS = {"subprocess.Popen", "os.posix_spawn"}
-
-def audit(event, args):
-    global left
-    if event in STARTS or (event in FILES and str(args[0]).startswith(work)):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
+work, proofs, command, step = sys.argv[1:]
 short, long, grace = (timedelta(seconds=it) for it in (0.1, 0.3, 0.5))
 config = BatchConfig(work_directory=work, shortest_interval=short, longest_interval=long, grace=grace)
 executor = jpsi.JobExecutor("toy", config=config)
@@ -69,26 +56,27 @@ jobs = [
 ]
 for number, job in enumerate(jobs):
     job.spec.arguments[3] += f".{number}"
-sys.addaudithook(audit)
+left = kill_at(int(step), work)
 executor.submit_many(jobs)
 for job in jobs:
     job.wait()
-print(left)
+print(left())
 sys.exit(0 if {it.status.state for it in jobs} == {jpsi.JobState.COMPLETED} else 1)
 """
 
 # Submits an array of jobs that fail once, and is killed before or after a call of a function, the n-th that
 # follows. If there is one more argument, another client has cancelled the second job at that moment.
 AGAIN = """
-import importlib, os, signal, sys
+import sys
 from datetime import timedelta
 import jpsi
 from jpsi.plugin import BatchConfig
 import jpsi_engine.batch
 from jpsi_engine.scheduler import retry_loop
+from killed_clients import kill_around
 
 retry_loop._GATHER_SECONDS = 0.2
-module, path, when, left, work, proofs, command = *sys.argv[1:4], int(sys.argv[4]), *sys.argv[5:8]
+module, path, when, call, work, proofs, command, *cancelled = sys.argv[1:]
 short, long, grace = (timedelta(seconds=it) for it in (0.1, 0.3, 0.5))
 config = BatchConfig(work_directory=work, shortest_interval=short, longest_interval=long, grace=grace)
 executor = jpsi.JobExecutor("toy", config=config)
@@ -98,29 +86,12 @@ jobs = [
     for number in range(3)
 ]
 executor.submit_many(jobs)
-owner = importlib.import_module(module)
-*names, last = path.split(".")
-for name in names:
-    owner = getattr(owner, name)
-original = getattr(owner, last)
 
-def end():
-    if len(sys.argv) > 8:
+def cancel():
+    if cancelled:
         executor._engine._spool.cancel_retry(jobs[1].id, 1)
-    os.kill(os.getpid(), signal.SIGKILL)
 
-def killed(*args, **kwargs):
-    global left
-    left -= 1
-    if left == 0 and when == "before":
-        end()
-    found = original(*args, **kwargs)
-    if left == 0:
-        end()
-    return found
-
-is_static = isinstance(vars(owner)[last], staticmethod)
-setattr(owner, last, staticmethod(killed) if is_static else killed)
+kill_around(module, path, when, int(call), first=cancel)
 # they are due together
 loop = executor._engine._retry_loop
 find_gone = loop.find_gone
@@ -183,11 +154,7 @@ def toys(batch: BatchConfig, fake: FakeScheduler) -> Iterator[JobExecutor]:
 def failing_jobs(proofs: Path, *runs: int, **retry: object) -> list[Job]:
     """Return jobs, each of which fails with 75 until it has run so often."""
     proofs.mkdir(exist_ok=True)
-    jobs = []
-    for number, count in enumerate(runs):
-        words = ["-c", COMMAND, "sh", str(proofs / str(number)), str(count)]
-        jobs.append(Job(JobSpec("/bin/sh", words, attributes=JobAttributes(retry={75: 4, **retry}))))
-    return jobs
+    return [failing_job(proofs / str(number), count, **retry) for number, count in enumerate(runs)]
 
 
 def runs_of(proofs: Path) -> list[int]:
@@ -273,7 +240,7 @@ def test_a_client_killed_at_any_step_leaves_an_array_that_ends_as_if_it_lived(
     proofs = tmp_path / "proofs"
     proofs.mkdir()
     words = [str(batch.work_directory), f"{proofs}/", COMMAND, str(step)]
-    client = subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    client = run_client(CLIENT, *words)
     assert client.returncode in {-signal.SIGKILL, 0}
 
     with JobExecutor("toy", config=batch) as executor:
@@ -297,7 +264,7 @@ def test_a_client_killed_while_it_submits_again_leaves_jobs_that_end_as_if_it_li
     proofs = tmp_path / "proofs"
     proofs.mkdir()
     words = [module, path, when, str(call), str(batch.work_directory), f"{proofs}/", WAITING]
-    client = subprocess.run([sys.executable, "-c", AGAIN, *words], check=False, timeout=PATIENCE)
+    client = run_client(AGAIN, *words)
     assert client.returncode == -signal.SIGKILL
 
     # not back to an earlier state; one that was submitted may have ended by now
@@ -326,7 +293,7 @@ def test_an_element_that_was_cancelled_while_its_attempt_was_made_ends_though_bo
     proofs.mkdir()
     command = f'case $1 in */1) test ! -e "$1" || {{ echo ran >>"$1"; exec sleep 100; }} ;; esac; {WAITING}'
     words = [module, path, when, str(call), str(batch.work_directory), f"{proofs}/", command, "cancelled"]
-    client = subprocess.run([sys.executable, "-c", AGAIN, *words], check=False, timeout=PATIENCE)
+    client = run_client(AGAIN, *words)
     assert client.returncode == -signal.SIGKILL
 
     with JobExecutor("toy", config=batch) as executor:

@@ -7,8 +7,6 @@ import errno
 import fcntl
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -27,6 +25,7 @@ from jpsi_engine.verdict import CANCEL, Stop, has_exit_marker
 from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, on_path
 from jpsi_testing.waiting import eventually
+from killed_clients import run_client
 from toys import install_toy
 
 
@@ -414,23 +413,12 @@ def test_all_jobs_are_recorded_or_none(executor: jpsi.JobExecutor) -> None:
 
 # Defers a held job, and is killed before or after a call of a function.
 CLIENT = """
-import importlib, os, signal, sys
+import sys
 import jpsi
 from jpsi_engine import job_store
+from killed_clients import kill_around
 
-module, path, when = sys.argv[1:]
-owner = importlib.import_module(module)
-*names, last = path.split(".")
-for name in names:
-    owner = getattr(owner, name)
-original = getattr(owner, last)
-
-def killed(*args, **kwargs):
-    if when == "after":
-        original(*args, **kwargs)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-setattr(owner, last, staticmethod(killed) if isinstance(vars(owner)[last], staticmethod) else killed)
+kill_around(*sys.argv[1:])
 job_store.defer(
     jpsi.JobExecutor("local"), [jpsi.Job(jpsi.JobSpec("/bin/true"))], [jpsi.Dependency("1")], is_held=True
 )
@@ -453,7 +441,7 @@ STEPS = [
 def test_a_program_killed_while_it_defers_leaves_a_deferred_job_or_none(
     executor: jpsi.JobExecutor, module: str, path: str, when: str
 ) -> None:
-    client = subprocess.run([sys.executable, "-c", CLIENT, module, path, when], check=False)
+    client = run_client(CLIENT, module, path, when)
     assert client.returncode == -signal.SIGKILL
 
     # no program submits it

@@ -15,36 +15,21 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState, Reason
+from killed_clients import run_client
 
 PATIENCE = 30
 
 # Submits one job and waits for it, but is killed before or after a function of jpsi is called.
 CLIENT = """
-import importlib, os, signal, sys
+import sys
 import jpsi
 import jpsi.executor
 from jpsi_engine.local import starter
+from killed_clients import kill_around
 
 module, path, when, work, proof, fifo, *ways = sys.argv[1:]
 starter._JOBS_BEFORE, starter._READY_SECONDS = 0 if ways else 9, 30
-left = 2 if when == "again" else 1
-owner = importlib.import_module(module)
-*names, last = path.split(".")
-for name in names:
-    owner = getattr(owner, name)
-original = getattr(owner, last)
-
-def killed(*args, **kwargs):
-    global left
-    left -= 1
-    if left > 0:
-        return original(*args, **kwargs)
-    if when != "before":
-        original(*args, **kwargs)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-is_static = isinstance(vars(owner)[last], staticmethod)
-setattr(owner, last, staticmethod(killed) if is_static else killed)
+kill_around(module, path, "before" if when == "before" else "after", 2 if when == "again" else 1)
 executor = jpsi.JobExecutor("local", config=jpsi.ExecutorConfig(work_directory=work))
 command = 'echo ran >> "$1"; read x < "$2"; exit 3'
 job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", proof, fifo]))
@@ -53,6 +38,7 @@ open(fifo, "w").close()
 job.wait()
 """
 
+BEFORE_SPAWN = ("jpsi_engine.local.local_engine", "spawn", "before")
 STEPS = [
     ("jpsi_engine.spool.spool", "Spool.prepare", "before", 0, 0),
     ("jpsi_engine.host", "write_new", "before", 1, 1),
@@ -104,14 +90,8 @@ def test_a_client_killed_at_any_step_leaves_a_job_that_runs_once(
     proof, fifo = tmp_path / "proof", tmp_path / "fifo"
     proof.touch()
     os.mkfifo(fifo)
-    client = subprocess.run(
-        [
-            *(sys.executable, "-c", CLIENT, module, path, when, str(config.work_directory), proof, fifo),
-            *filter(None, [way]),
-        ],
-        check=False,
-        timeout=PATIENCE,
-    )
+    words = [module, path, when, config.work_directory, proof, fifo, *filter(None, [way])]
+    client = run_client(CLIENT, *words)
     assert client.returncode == -signal.SIGKILL
 
     executor = JobExecutor("local", config=config)
@@ -236,14 +216,7 @@ def test_two_recoverers_of_one_unsent_job_submit_it_once(
     config: jpsi.ExecutorConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proof = tmp_path / "proof"
-    subprocess.run(
-        [
-            *(sys.executable, "-c", CLIENT, "jpsi_engine.local.local_engine", "spawn", "before"),
-            *(str(config.work_directory), str(proof), "/dev/null"),
-        ],
-        check=False,
-        timeout=PATIENCE,
-    )
+    run_client(CLIENT, *BEFORE_SPAWN, config.work_directory, proof, "/dev/null")
     first, second = (JobExecutor("local", config=config) for _ in range(2))
     (one,), (other,) = first.recover(), second.recover()
 
@@ -261,14 +234,7 @@ def test_an_attempt_with_an_incomplete_intent_is_made_again(
     config: jpsi.ExecutorConfig, tmp_path: Path
 ) -> None:
     proof = tmp_path / "proof"
-    subprocess.run(
-        [
-            *(sys.executable, "-c", CLIENT, "jpsi_engine.local.local_engine", "spawn", "before"),
-            *(str(config.work_directory), str(proof), "/dev/null"),
-        ],
-        check=False,
-        timeout=PATIENCE,
-    )
+    run_client(CLIENT, *BEFORE_SPAWN, config.work_directory, proof, "/dev/null")
     assert config.work_directory is not None
     (folder,) = config.work_directory.glob("local/*/jobs/*")
     (folder / "intent.2.json").write_text('{"id": "')
@@ -288,14 +254,7 @@ def test_a_recovered_job_can_be_submitted_again_after_a_failure(
     config: jpsi.ExecutorConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proof = tmp_path / "proof"
-    subprocess.run(
-        [
-            *(sys.executable, "-c", CLIENT, "jpsi_engine.local.local_engine", "spawn", "before"),
-            *(str(config.work_directory), str(proof), "/dev/null"),
-        ],
-        check=False,
-        timeout=PATIENCE,
-    )
+    run_client(CLIENT, *BEFORE_SPAWN, config.work_directory, proof, "/dev/null")
     executor = JobExecutor("local", config=config)
     (job,) = executor.recover()
 
@@ -319,14 +278,7 @@ def test_a_recovered_job_can_be_submitted_again_after_a_failure(
 
 def test_a_job_recovered_twice_is_published_once(config: jpsi.ExecutorConfig, tmp_path: Path) -> None:
     proof = tmp_path / "proof"
-    subprocess.run(
-        [
-            *(sys.executable, "-c", CLIENT, "jpsi_engine.local.local_engine", "spawn", "before"),
-            *(str(config.work_directory), str(proof), "/dev/null"),
-        ],
-        check=False,
-        timeout=PATIENCE,
-    )
+    run_client(CLIENT, *BEFORE_SPAWN, config.work_directory, proof, "/dev/null")
     executor = JobExecutor("local", config=config)
     (one,), (other,) = executor.recover(), executor.recover()
 

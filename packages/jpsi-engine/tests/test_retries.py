@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -35,54 +33,44 @@ from jpsi_engine.spool.spool import Spool
 from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, on_path
 from jpsi_testing.waiting import eventually
+from killed_clients import PATIENCE, run_client
+from retried_jobs import COMMAND, failing_job, runs_of
 from toys import QUICK, install_toy
-
-PATIENCE = 60.0
-# Notes that it ran; fails until it has run as often as its argument says.
-COMMAND = 'echo ran >>"$1"; test "$(wc -l <"$1")" -ge "$2" || exit 75'
 
 # Submits such a job, or recovers it, and waits for it; it is killed before its n-th access to the work
 # directory, or its n-th process, if there is an n.
 CLIENT = """
-import os, signal, sys
+import sys
 from datetime import timedelta
 import jpsi
 from jpsi.plugin import BatchConfig
 import jpsi_engine.job_store, jpsi_engine.batch, jpsi_engine.local.local_engine
+from killed_clients import kill_at
 
-name, work, proof, command, left = *sys.argv[1:5], int(sys.argv[5])
-FILES = {"open", "os.rename", "os.link", "os.remove", "os.mkdir"}
-STARTS = {"subprocess.Popen", "os.posix_spawn"}
-
-def audit(event, args):
-    global left
-    if event in STARTS or (event in FILES and str(args[0]).startswith(work)):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
+name, work, proof, command, step = sys.argv[1:]
 config = jpsi.ExecutorConfig(work_directory=work)
 if name != "local":
     short, long, grace = (timedelta(seconds=it) for it in (0.1, 0.3, 0.5))
     config = BatchConfig(work_directory=work, shortest_interval=short, longest_interval=long, grace=grace)
 executor = jpsi.JobExecutor(name, config=config)
-sys.addaudithook(audit)
+left = kill_at(int(step), work)
 attributes = jpsi.JobAttributes(retry={75: 4})
 job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", proof, "3"], attributes=attributes))
 executor.submit(job)
 job.wait()
-print(left)
+print(left())
 sys.exit(0 if job.status.state is jpsi.JobState.COMPLETED else 1)
 """
 
 # Submits such a job, and is killed before or after a call of a function while it makes the second attempt. At
 # that moment another client, which is killed as well, has cancelled the job.
 CANCELLED = """
-import importlib, os, signal, sys
+import sys
 from datetime import timedelta
 import jpsi
 from jpsi.plugin import BatchConfig
 import jpsi_engine.batch, jpsi_engine.local.local_engine
+from killed_clients import kill_around
 
 name, work, proof, command, module, path, when = sys.argv[1:]
 config = jpsi.ExecutorConfig(work_directory=work)
@@ -91,23 +79,12 @@ if name != "local":
     config = BatchConfig(work_directory=work, shortest_interval=short, longest_interval=long, grace=grace)
 executor = jpsi.JobExecutor(name, config=config)
 job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, proof], attributes=jpsi.JobAttributes(retry={75: 4})))
-owner = importlib.import_module(module)
-*names, last = path.split(".")
-for name in names:
-    owner = getattr(owner, name)
-original = getattr(owner, last)
 spool = executor._engine._spool
-
-def killed(*args, **kwargs):
-    is_second = spool.last_retried(job.id, 2) is not None
-    found = original(*args, **kwargs) if when == "after" or not is_second else None
-    if is_second:
-        spool.cancel_retry(job.id, 1)
-        os.kill(os.getpid(), signal.SIGKILL)
-    return found
-
-is_static = isinstance(vars(owner)[last], staticmethod)
-setattr(owner, last, staticmethod(killed) if is_static else killed)
+kill_around(
+    *(module, path, when),
+    counts=lambda: spool.last_retried(job.id, 2) is not None,
+    first=lambda: spool.cancel_retry(job.id, 1),
+)
 executor.submit(job)
 job.wait()
 """
@@ -138,19 +115,9 @@ def make_executor(name: str, batch: BatchConfig) -> JobExecutor:
     return JobExecutor(name, config=config)
 
 
-def failing_job(proof: Path, runs: int, **retry: object) -> Job:
-    """Return a job that fails with 75 until it has run so often."""
-    attributes = JobAttributes(retry={75: 4, **retry})
-    return Job(JobSpec("/bin/sh", ["-c", COMMAND, "sh", str(proof), str(runs)], attributes=attributes))
-
-
 def stored_jobs(batch: BatchConfig) -> list[job_store.StoredJob]:
     assert batch.work_directory is not None
     return job_store.jobs(also=[batch.work_directory])
-
-
-def runs_of(proof: Path) -> int:
-    return len(proof.read_text().splitlines()) if proof.exists() else 0
 
 
 def test_a_job_is_submitted_again_until_it_succeeds(executor: JobExecutor, tmp_path: Path) -> None:
@@ -489,7 +456,7 @@ def test_a_job_that_was_cancelled_while_an_attempt_was_made_ends_though_both_cli
     proof = tmp_path / "proof"
     command = 'echo ran >>"$0"; test "$(wc -l <"$0")" = 1 || exec sleep 100; exit 75'
     words = [name, str(batch.work_directory), str(proof), command, module, path, when]
-    client = subprocess.run([sys.executable, "-c", CANCELLED, *words], check=False, timeout=PATIENCE)
+    client = run_client(CANCELLED, *words)
     assert client.returncode == -signal.SIGKILL
 
     with make_executor(name, batch) as executor:
@@ -511,7 +478,7 @@ def test_a_client_killed_at_any_step_leaves_a_job_that_ends_as_if_it_lived(
 ) -> None:
     proof = tmp_path / "proof"
     words = [name, str(batch.work_directory), str(proof), COMMAND, str(step)]
-    client = subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    client = run_client(CLIENT, *words)
     assert client.returncode in {-signal.SIGKILL, 0}
 
     with make_executor(name, batch) as executor:

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,31 +43,20 @@ from jpsi_testing import PluginDirectory, toy
 from jpsi_testing.conformance.base import Sign
 from jpsi_testing.fake import FakeScheduler, FakeState, Outcome, on_path
 from jpsi_testing.waiting import eventually
+from killed_clients import PATIENCE, run_client
 from toys import QUICK, install_toy
 
-PATIENCE = 60.0
 COUNT = 5
 
 # Submits jobs as one array and waits for them, but is killed before or after a call of a function.
 CLIENT = """
-import importlib, os, signal, sys
+import sys
 import jpsi, jpsi.executor
 from jpsi.plugin import BatchConfig
+from killed_clients import kill_around
 
 module, path, when, work, proofs, count = sys.argv[1:]
-owner = importlib.import_module(module)
-*names, last = path.split(".")
-for name in names:
-    owner = getattr(owner, name)
-original = getattr(owner, last)
-
-def killed(*args, **kwargs):
-    if when == "after":
-        original(*args, **kwargs)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-is_static = isinstance(vars(owner)[last], staticmethod)
-setattr(owner, last, staticmethod(killed) if is_static else killed)
+kill_around(module, path, when)
 executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=work))
 command = 'echo ran >> "$1"; exit "$2"'
 jobs = [
@@ -134,7 +122,7 @@ def test_a_client_killed_at_any_step_leaves_jobs_that_run_once(
     proofs = tmp_path / "proofs"
     proofs.mkdir()
     words = [module, path, when, str(batch.work_directory), str(proofs), str(COUNT)]
-    client = subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    client = run_client(CLIENT, *words)
     assert client.returncode == -signal.SIGKILL
 
     with JobExecutor("toy", config=batch) as executor:
@@ -160,13 +148,7 @@ def test_jobs_of_a_client_killed_at_any_step_are_recalled_by_their_ids(
 ) -> None:
     """This includes jobs that never reached the batch system."""
     words = [module, path, when, str(batch.work_directory), str(tmp_path), str(COUNT)]
-    client = subprocess.run(
-        [sys.executable, "-c", CLIENT, *words],
-        check=False,
-        timeout=PATIENCE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    client = run_client(CLIENT, *words, stdout=subprocess.PIPE, text=True)
 
     with JobExecutor("toy", config=batch) as executor:
         jobs = list(executor.recall(client.stdout.split()))
@@ -194,7 +176,7 @@ def test_jobs_that_were_submitted_again_are_recovered_once(
         str(proofs),
         str(COUNT),
     ]
-    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    run_client(CLIENT, *words)
     fake.slots = 0
     with JobExecutor("toy", config=batch) as executor:
         executor.submit_many(executor.recover())
@@ -211,13 +193,13 @@ def test_jobs_that_were_submitted_again_are_recovered_once(
 
 # Submits a single job, but is killed before the handoff.
 SINGLE = """
-import os, signal, sys
+import sys
 import jpsi
-from jpsi_engine.spool.spool import Spool
 from jpsi.plugin import BatchConfig
+from killed_clients import kill_around
 
 work, proof, code = sys.argv[1:]
-Spool.sync = staticmethod(lambda lock: os.kill(os.getpid(), signal.SIGKILL))
+kill_around("jpsi_engine.spool.spool", "Spool.sync", "before")
 executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=work))
 command = 'echo ran >> "$1"; exit "$2"'
 executor.submit(jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", command, "sh", proof, code])))
@@ -248,7 +230,7 @@ def test_jobs_submitted_as_an_array_after_a_crash_are_recovered_from_the_array(
     """Their folders record a first attempt as single jobs, and their array is queued."""
     for code in range(3):
         words = [str(batch.work_directory), str(tmp_path / f"proof{code}"), str(code)]
-        client = subprocess.run([sys.executable, "-c", SINGLE, *words], check=False, timeout=PATIENCE)
+        client = run_client(SINGLE, *words)
         assert client.returncode == -signal.SIGKILL
     fake.slots = 0
     with JobExecutor("toy", config=batch) as executor:
@@ -302,7 +284,7 @@ def test_one_of_two_executors_that_recovered_jobs_submits_them(
         str(proofs),
         str(COUNT),
     ]
-    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    run_client(CLIENT, *words)
     with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
         mine, others = one.recover(), other.recover()
         one.submit_many(mine)
@@ -329,7 +311,7 @@ def test_jobs_that_two_clients_submit_at_the_same_time_are_recovered_once(
         str(proofs),
         str(COUNT),
     ]
-    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    run_client(CLIENT, *words)
     fake.slots = 0
     with JobExecutor("toy", config=batch) as one, JobExecutor("toy", config=batch) as other:
         mine, others = one.recover()[:how_many], other.recover()
@@ -366,7 +348,7 @@ def test_a_job_submitted_again_as_a_single_job_is_recovered_as_one(
         str(proofs),
         str(COUNT),
     ]
-    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    run_client(CLIENT, *words)
     fake.slots = 0
     with JobExecutor("toy", config=batch) as executor:
         first = executor.recover()[0]
@@ -418,7 +400,7 @@ def submit_and_die(batch: BatchConfig, proofs: Path) -> None:
         str(proofs),
         str(COUNT),
     ]
-    subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    run_client(CLIENT, *words)
 
 
 def test_jobs_in_one_array_with_a_contested_job_are_submitted_without_it(
@@ -505,20 +487,12 @@ def test_an_element_cancelled_before_the_handoff_is_final(
 
 # Recovers jobs and submits them again, but is killed at the second call of a function.
 AGAIN = """
-import os, signal, sys
+import sys
 import jpsi
-from jpsi_engine.spool.spool import Spool
 from jpsi.plugin import BatchConfig
+from killed_clients import kill_around
 
-link_retry, calls = Spool.link_retry, []
-
-def killed(*arguments):
-    calls.append(1)
-    if len(calls) == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    link_retry(*arguments)
-
-Spool.link_retry = killed
+kill_around("jpsi_engine.spool.spool", "Spool.link_retry", "before", 2)
 executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=sys.argv[1]))
 executor.submit_many(executor.recover())
 """
@@ -529,9 +503,8 @@ def test_jobs_half_of_which_record_their_array_are_recovered_once(
 ) -> None:
     for code in range(3):
         words = [str(batch.work_directory), str(tmp_path / f"proof{code}"), str(code)]
-        subprocess.run([sys.executable, "-c", SINGLE, *words], check=False, timeout=PATIENCE)
-    again = [sys.executable, "-c", AGAIN, str(batch.work_directory)]
-    assert subprocess.run(again, check=False, timeout=PATIENCE).returncode == -signal.SIGKILL
+        run_client(SINGLE, *words)
+    assert run_client(AGAIN, batch.work_directory).returncode == -signal.SIGKILL
 
     with JobExecutor("toy", config=batch) as executor:
         found = list(executor.recover())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import resource
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -21,9 +19,9 @@ from jpsi_engine.spool.spool import Spool
 from jpsi_engine.submission.dependency_states import DependencyStates
 from jpsi_testing import PluginDirectory, RemoteTransport, toy
 from jpsi_testing.fake import FakeScheduler, on_path
+from killed_clients import PATIENCE, run_client
 from toys import QUICK
 
-PATIENCE = 60.0
 COUNT = 4
 
 # Has no arrays, and submits four jobs with one command, which prints the ids of all but the last.
@@ -63,24 +61,13 @@ def classify_failure(result: CommandResult) -> Failure | None:
 
 # Submits jobs at once and waits for them, but is killed before or after a call of a function.
 CLIENT = """
-import importlib, os, signal, sys
+import sys
 import jpsi, jpsi.executor
 from jpsi.plugin import BatchConfig
+from killed_clients import kill_around
 
 module, path, when, work, proofs, count = sys.argv[1:]
-owner = importlib.import_module(module)
-*names, last = path.split(".")
-for name in names:
-    owner = getattr(owner, name)
-original = getattr(owner, last)
-
-def killed(*args, **kwargs):
-    if when == "after":
-        original(*args, **kwargs)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-is_static = isinstance(vars(owner)[last], staticmethod)
-setattr(owner, last, staticmethod(killed) if is_static else killed)
+kill_around(module, path, when)
 executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=work))
 command = 'echo ran >> "$1"; exit "$2"'
 jobs = [
@@ -203,7 +190,7 @@ def test_a_client_killed_at_any_step_leaves_jobs_that_run_once(
     batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, module: str, path: str, when: str, found: int
 ) -> None:
     words = [module, path, when, str(batch.work_directory), str(tmp_path), str(COUNT)]
-    client = subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    client = run_client(CLIENT, *words)
     assert client.returncode == -signal.SIGKILL
 
     with JobExecutor("toy", config=batch) as executor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -23,9 +22,9 @@ from jpsi_testing import PluginDirectory
 from jpsi_testing.conformance.base import Proof
 from jpsi_testing.conformance.base import shell as shell_spec
 from jpsi_testing.fake import FakeScheduler, on_path
+from killed_clients import PATIENCE, run_client
 from toys import QUICK, install_toy
 
-PATIENCE = 60.0
 CODE = 3
 UNKNOWN = "it is not known yet whether it was submitted: the submission is in progress, or was interrupted"
 NEVER = "it was not submitted, and cannot run"
@@ -33,20 +32,13 @@ NO_CLEAR_ANSWER = f"{NEVER}: toy gave no clear answer: accepted"
 
 # Submits a job and is killed before or after a call of a method.
 CLIENT = """
-import importlib, os, pickle, signal, sys
+import pickle, sys
 import jpsi
+from killed_clients import kill_around
 
 module, owner, name, when, count = sys.argv[1:]
 config, specs = pickle.load(sys.stdin.buffer)
-owner = getattr(importlib.import_module(module), owner)
-original = getattr(owner, name)
-
-def killed(*args, **kwargs):
-    if when == "after":
-        original(*args, **kwargs)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-setattr(owner, name, killed)
+kill_around(module, f"{owner}.{name}", when)
 jobs = [jpsi.Job(spec) for spec in specs]
 print(*(job.id for job in jobs), flush=True)
 executor = jpsi.JobExecutor("toy", config=config)
@@ -335,13 +327,8 @@ def test_processes_agree_about_a_job_whose_client_was_killed_during_revocation(
 
 def killed_client(config: BatchConfig, step: Sequence[str], proofs: Sequence[Proof]) -> list[str]:
     """Run a client that submits jobs and is killed at a step, and return the ids of the jobs."""
-    client = subprocess.run(
-        [sys.executable, "-c", CLIENT, *step, str(len(proofs))],
-        input=pickle.dumps((config, [proof.job(CODE) for proof in proofs])),
-        stdout=subprocess.PIPE,
-        check=False,
-        timeout=PATIENCE,
-    )
+    given = pickle.dumps((config, [proof.job(CODE) for proof in proofs]))
+    client = run_client(CLIENT, *step, len(proofs), input=given, stdout=subprocess.PIPE)
     assert client.returncode == -9
     return client.stdout.decode().split()
 

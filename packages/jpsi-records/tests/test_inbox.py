@@ -198,9 +198,9 @@ count = 0
 
 
 def ticking(function, instant):
-    def call(*arguments):
+    def call(*arguments, **named):
         tick(instant)
-        result = function(*arguments)
+        result = function(*arguments, **named)
         tick(instant)
         return result
     return call

@@ -40,6 +40,9 @@ __all__ = [
     "open_private",
     "reopen_queue",
     "retry_field_problems",
+    "sync_directory",
+    "write_all",
+    "write_synced",
 ]
 
 if not TYPE_CHECKING:

@@ -86,7 +86,7 @@ from jpsi_engine.submission import (
     RunHost,
     SubmissionPipeline,
 )
-from jpsi_engine.verdict import is_conclusive, is_refused, retry_problems, unverified_status
+from jpsi_engine.verdict import is_refused, retry_problems, unverified_status
 
 log = logging.getLogger(__name__)
 
@@ -231,7 +231,7 @@ class BatchEngine(Engine):
                 ):
                     self._spool.open()
                 self._opened = self._connect()
-                start_pruning(self._spool, self._config, self._is_conclusive, self._run_host.remove)
+                start_pruning(self._spool, self._config, self._backend.is_conclusive, self._run_host.remove)
             return self._opened
 
     def _connect(self) -> tuple[JobMonitor, PollLoop]:
@@ -275,9 +275,6 @@ class BatchEngine(Engine):
             # on a remote host, a marker may show late if no process was listening
             absences=Absences(self._spool.root, timeout_seconds) if self._run_host.is_local else None,
         )
-
-    def _is_conclusive(self, markers: list[Any]) -> bool:
-        return is_conclusive(markers, self._backend.requeue_exit_codes)
 
     # -------------------------------------------------------------------------------------- following
 
@@ -402,7 +399,7 @@ class BatchEngine(Engine):
                 if job is None and not self._retry_loop.cancel(job_id):
                     # an attempt may have been made meanwhile
                     job = monitor.get(job_id)
-                    if job is None and not self._spool.is_final(job_id, self._is_conclusive):
+                    if job is None and not self._spool.is_final(job_id, self._backend.is_conclusive):
                         msg = f"job {job_id} is followed by another process; "
                         raise SubmitException(f"{msg}attach to it or recover it to cancel it")
             except JpsiError as e:

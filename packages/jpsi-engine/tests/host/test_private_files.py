@@ -20,6 +20,8 @@ from jpsi_engine.host.private_files import (
     make_directories,
     make_private_directory,
     open_private,
+    sync_directory,
+    write_synced,
 )
 
 STRANGER = 4321
@@ -46,6 +48,16 @@ def test_directories_are_private_whatever_the_umask(tmp_path: Path) -> None:
 def test_files_are_private_whatever_the_umask(tmp_path: Path, flags: int) -> None:
     os.close(open_private(tmp_path / "file", os.O_WRONLY | os.O_CREAT | flags))
 
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
+
+
+@pytest.mark.usefixtures("umask")
+def test_a_synced_file_is_private_and_has_the_new_content_alone(tmp_path: Path) -> None:
+    for data in (b"the old content", b"new"):
+        write_synced(tmp_path / "file", data)
+        sync_directory(tmp_path)
+
+    assert (tmp_path / "file").read_bytes() == b"new"
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
 
 

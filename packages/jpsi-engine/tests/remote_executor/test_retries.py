@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,54 +13,34 @@ from jpsi_engine.spool.spool import Spool
 from jpsi_testing import RemoteTransport
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.waiting import eventually
+from killed_clients import run_client
 from remote_jobs import PATIENCE, end, executor_of, mirror, remote_root
-
-# Notes that it ran; fails until it has run as often as its argument says.
-COMMAND = 'echo ran >>"$1"; test "$(wc -l <"$1")" -ge "$2" || exit 75'
+from retried_jobs import COMMAND, failing_job, runs_of
 
 # Submits such jobs, and waits for them. It is killed before its n-th access to its files, or before its n-th
 # process.
 CLIENT = """
-import os, signal, sys
+import sys
 from datetime import timedelta
 import jpsi
 from jpsi.plugin import BatchConfig
 import jpsi_engine.job_store, jpsi_engine.batch, jpsi_engine.remote.remote_host
+from killed_clients import kill_at
 
-url, state, proof, command, left, count = *sys.argv[1:5], *map(int, sys.argv[5:])
-FILES = {"open", "os.rename", "os.link", "os.remove", "os.mkdir"}
-STARTS = {"subprocess.Popen", "os.posix_spawn"}
-
-def audit(event, args):
-    global left
-    if event in STARTS or (event in FILES and str(args[0]).startswith(state)):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
+url, state, proof, command, step, count = sys.argv[1:]
 short, long, grace = (timedelta(seconds=it) for it in (0.1, 0.3, 0.5))
 config = BatchConfig(shortest_interval=short, longest_interval=long, grace=grace)
 executor = jpsi.JobExecutor.get_instance("toy", url=url, config=config)
-sys.addaudithook(audit)
+left = kill_at(int(step), state)
 attributes = jpsi.JobAttributes(retry={75: 4})
-specs = [["-c", command, "sh", f"{proof}{number}", "3"] for number in range(count)]
+specs = [["-c", command, "sh", f"{proof}{number}", "3"] for number in range(int(count))]
 jobs = [jpsi.Job(jpsi.JobSpec("/bin/sh", it, attributes=attributes)) for it in specs]
 executor.submit_many(jobs)
 for job in jobs:
     job.wait()
-print(left)
+print(left())
 sys.exit(any(job.status.state is not jpsi.JobState.COMPLETED for job in jobs))
 """
-
-
-def failing_job(proof: Path, runs: int, **retry: object) -> Job:
-    """Return a job that fails with 75 until it has run so often."""
-    attributes = JobAttributes(retry={75: 4, **retry})
-    return Job(JobSpec("/bin/sh", ["-c", COMMAND, "sh", str(proof), str(runs)], attributes=attributes))
-
-
-def runs_of(proof: Path) -> int:
-    return len(proof.read_text().splitlines()) if proof.exists() else 0
 
 
 def test_a_job_is_submitted_again_until_it_succeeds(
@@ -191,7 +169,7 @@ def test_a_client_killed_at_any_step_leaves_jobs_that_end_as_if_it_lived(
 ) -> None:
     proof = remote_transport.home / "proof"
     words = [remote_transport.url, str(state_home), str(proof), COMMAND, str(step), str(count)]
-    client = subprocess.run([sys.executable, "-c", CLIENT, *words], check=False, timeout=PATIENCE)
+    client = run_client(CLIENT, *words)
     assert client.returncode in {-signal.SIGKILL, 0}
 
     with executor_of(remote_transport) as executor:

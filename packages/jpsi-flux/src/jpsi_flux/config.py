@@ -10,6 +10,7 @@ import re
 import attrs
 
 from jpsi.plugin import BatchConfig, Capabilities, DependencyKind, hookimpl
+from jpsi.plugin.kit import must_be
 
 # The forms of FLUX_URI in flux-environment(7)
 _URI = re.compile(r"(?:local|ssh)://[^\s]+\Z")
@@ -19,10 +20,10 @@ _JOBS_PER_SUBMISSION = 100
 _IDS_PER_QUERY = 1000
 
 
-def _uri(_instance: object, _attribute: object, value: str | None) -> None:
-    if value is not None and not _URI.match(value):
-        msg = f"uri must be like local:///run/flux/local or ssh://host/run/flux/local, not {value!r}"
-        raise ValueError(msg)
+_uri = must_be(
+    "like local:///run/flux/local or ssh://host/run/flux/local",
+    lambda it: it is None or _URI.match(it) is not None,
+)
 
 
 @attrs.frozen(slots=True, kw_only=True)

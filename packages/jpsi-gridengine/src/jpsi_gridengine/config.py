@@ -6,11 +6,11 @@ Sites and users set it in configuration files; hooks receive it as `site.config`
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import attrs
 
 from jpsi.plugin import BatchConfig, hookimpl
+from jpsi.plugin.kit import must_be
 
 #: The placeholder, in the name of a parallel environment, for its number of slots per node.
 SLOTS_PLACEHOLDER = "{slots}"
@@ -19,17 +19,13 @@ SLOTS_PLACEHOLDER = "{slots}"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*\Z")
 _LIST = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*(,[A-Za-z_][A-Za-z0-9_.+-]*)*\Z")
 
-
-# A validator is typed by its field, which may be None or not: hence Any.
-def _check_environment(_instance: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
-    if value is not None and not _NAME.match(value.replace(SLOTS_PLACEHOLDER, "_", 1)):
-        raise ValueError(f"{attribute.name} must be the name of a parallel environment, not {value!r}")
-
-
-def _check_resources(_instance: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
-    if value is not None and not _LIST.match(value):
-        msg = f"{attribute.name} must be the name of a resource as `qconf -sc` lists it, not {value!r}"
-        raise ValueError(msg)
+_check_environment = must_be(
+    "the name of a parallel environment",
+    lambda it: it is None or _NAME.match(it.replace(SLOTS_PLACEHOLDER, "_", 1)) is not None,
+)
+_check_resources = must_be(
+    "the name of a resource as `qconf -sc` lists it", lambda it: it is None or _LIST.match(it) is not None
+)
 
 
 @attrs.frozen(slots=True, kw_only=True)

@@ -5,30 +5,16 @@ Sites and users set it in configuration files; hooks receive it as `site.config`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import attrs
 
 from jpsi.plugin import Arrays, BatchConfig, Capabilities, hookimpl
+from jpsi.plugin.kit import must_be
 
 #: The target of pilots that are processes of the allocation that the program is in.
 HERE = "here"
 _LARGEST_ARRAY = 10_000
-
-
-_Validator = Callable[[object, "attrs.Attribute[Any]", object], None]
-
-
-def _checked(requirement: str, is_valid: Callable[[Any], bool]) -> _Validator:  # Any: of whatever type
-    """Return a validator whose message says what a setting must be."""
-
-    def check(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-        if not is_valid(value):
-            raise ValueError(f"{attribute.name} must be {requirement}, not {value!r}")
-
-    return check
 
 
 def _is_lines(value: object) -> bool:
@@ -39,11 +25,11 @@ def _to_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-_check_count = _checked("a whole number of at least 1", lambda it: type(it) is int and it >= 1)
-_check_gpus = _checked("a whole number of at least 0", lambda it: type(it) is int and it >= 0)
-_check_interval = _checked("a positive timedelta", lambda it: isinstance(it, timedelta) and it > timedelta(0))
-_check_name = _checked("a name", lambda it: isinstance(it, str) and bool(it))
-_check_lines = _checked("a list of lines of shell", _is_lines)
+_check_count = must_be("a whole number of at least 1", lambda it: type(it) is int and it >= 1)
+_check_gpus = must_be("a whole number of at least 0", lambda it: type(it) is int and it >= 0)
+_check_interval = must_be("a positive timedelta", lambda it: isinstance(it, timedelta) and it > timedelta(0))
+_check_name = must_be("a name", lambda it: isinstance(it, str) and bool(it))
+_check_lines = must_be("a list of lines of shell", _is_lines)
 
 
 @attrs.frozen(slots=True, kw_only=True)

@@ -7,7 +7,6 @@ for what they depend on, hands them over to the executor, and keeps the journal.
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import threading
 import time
@@ -21,7 +20,7 @@ import attrs
 import jpsi
 from jpsi import BulkException, JobState, JobStatus, JpsiError, Reason
 from jpsi.plugin import CommandResult
-from jpsi_engine import job_store, open_private
+from jpsi_engine import job_store, write_synced
 from jpsi_testing.fake import SPEC, CommandError, FakeJob, FakeState, Invocation, Speaker, call_command
 
 from .journal import Entry, Journal, entry_number, old_numbers, submission_number
@@ -197,11 +196,7 @@ class JobQueue:
         """Return the file with the script of a submission; with a suffix, another file for its jobs."""
         path = self._folder / "scripts" / f"{number}{suffix}"
         if self._recorded is None:
-            file = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            with os.fdopen(file, "wb") as stream:
-                stream.write(text.encode(errors="surrogateescape"))
-                stream.flush()
-                os.fsync(file)
+            write_synced(path, text.encode(errors="surrogateescape"))
         return path
 
     def submit_all(self, jobs: Iterable[FakeJob]) -> None:

@@ -30,7 +30,7 @@ else:
         {
             ".": "ownership",
             ".command": "BytesResult Command CommandResult",
-            ".config": "BatchConfig ExecutorConfig",
+            ".config": "BatchConfig ExecutorConfig must_be",
             ".engine": "Engine EngineSetup InterruptedSubmission Outcomes Preview Recovered Submission",
             ".hookspecs": (
                 "PROJECT SOME_TAG Arrays Capabilities ContainerHooks EngineHooks ExecutorHooks ForeignScript "

@@ -12,7 +12,14 @@ from typing import Any
 import attrs
 
 
-def _must_be(what: str, is_valid: Callable[[Any], bool]) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
+def must_be(what: str, is_valid: Callable[[Any], bool]) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
+    """Return a validator of a setting: for fields of the class that the hook `config_class` returns.
+
+    >>> attrs.make_class("Config", {"size": attrs.field(validator=must_be("a number", str.isdigit))})("a")
+    Traceback (most recent call last):
+    ValueError: size must be a number, not 'a'
+    """
+
     def validate(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
         if not is_valid(value):
             raise ValueError(f"{attribute.name} must be {what}, not {value!r}")
@@ -28,19 +35,19 @@ def _is_shell(value: object) -> bool:
     return bool(words) and words[0].startswith("/")
 
 
-_shell_words = _must_be("the absolute path of a shell, with options or without", _is_shell)
-_shell_lines = _must_be(
+_shell_words = must_be("the absolute path of a shell, with options or without", _is_shell)
+_shell_lines = must_be(
     "a list of lines of shell",
     lambda it: isinstance(it, tuple) and all(isinstance(line, str) and "\0" not in line for line in it),
 )
-_names = _must_be(
+_names = must_be(
     "a list of names", lambda it: isinstance(it, tuple) and all(isinstance(name, str) for name in it)
 )
-_duration = _must_be(
+_duration = must_be(
     "a timedelta that is not negative", lambda it: isinstance(it, timedelta) and it >= timedelta(0)
 )
-_interval = _must_be("a timedelta above zero", lambda it: isinstance(it, timedelta) and it > timedelta(0))
-_count = _must_be("a whole number of at least 1", lambda it: isinstance(it, int) and it >= 1)
+_interval = must_be("a timedelta above zero", lambda it: isinstance(it, timedelta) and it > timedelta(0))
+_count = must_be("a whole number of at least 1", lambda it: isinstance(it, int) and it >= 1)
 
 
 def _lines(value: object) -> object:

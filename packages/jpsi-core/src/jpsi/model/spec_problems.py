@@ -70,7 +70,8 @@ def problems(spec: object) -> list[str]:
     if not isinstance(spec, JobSpec):
         return [f"spec must be a JobSpec, not {type(spec).__name__}"]
     spec = attrs.evolve(spec)  # what was put into its list and map later becomes text
-    found = list(_fields(_SPEC)("", spec))
+    missing = ["executable is missing"] if spec.executable in (None, "") else []
+    found = [*missing, *_SPEC("", spec)]
     is_valid = not any(it.startswith(_PASSED) for it in found)
     return [*found, *exec_limits(spec if is_valid else _valid_texts(spec))]
 
@@ -78,7 +79,7 @@ def problems(spec: object) -> list[str]:
 def resource_problems(resources: object, where: str = "resources") -> list[str]:
     """Return everything that is wrong with a resource specification, one sentence each."""
     if isinstance(resources, ResourceSpecV1):
-        return list(_fields(_RESOURCES)(where, resources)) or list(_contradictions(where, resources))
+        return list(_RESOURCES(where, resources)) or list(_contradictions(where, resources))
     if isinstance(resources, HeterogeneousResources):
         return list(_components(f"{where}.components", resources.components))
     if isinstance(resources, ResourceSpec):
@@ -202,13 +203,17 @@ def _list_of(name: str, check: _Check) -> _Check:
     return _must_be((list, tuple), f"a list of {name}", items)
 
 
-def _fields(checks: Mapping[str, _Check]) -> _Check:
-    """Return a check of an object's attributes."""
+def _fields(kind: type[attrs.AttrsInstance], **own: _Check) -> _Check:
+    """Return a check of an object's fields: for each that has none of its own, that of its type."""
+    checks = []
+    for field in attrs.fields(kind):
+        type_ = str(field.type).removesuffix(" | None")
+        checks.append((field.name, type_ != field.type, own.get(field.name) or _TYPES[type_]))
 
     def fields(where: str, value: object) -> Iterator[str]:
-        for name, check in checks.items():
+        for name, is_optional, check in checks:
             item = getattr(value, name)
-            if item is not None or name in _NEEDED:
+            if item is not None or not is_optional:
                 yield from check(f"{where}.{name}" if where else name, item)
 
     return fields
@@ -367,69 +372,45 @@ def _json(where: str, value: object, depth: int = 0) -> Iterator[str]:
         yield f"{where} must consist of what JSON can express, not {value!r}"
 
 
-_path = _must_be(Path, "a path", _path_text)
 _absolute = _must_be(str, "text", lambda where, it: chain(_text(where, it), _container_path(where, it)))
-_boolean = _must_be(bool, "True or False")
-_flags = _must_be(StageOutFlags, "StageOutFlags")
-_mode = _must_be(StagingMode, "a StagingMode")
-_mapping = _must_be(dict, "a mapping", _json)
+# By the types of fields, without None.
+_TYPES: Mapping[str, _Check] = {
+    "str": _text,
+    "int": _count(1),
+    "bool": _must_be(bool, "True or False"),
+    "Path": _must_be(Path, "a path", _path_text),
+    "timedelta": _must_be(timedelta, "a timedelta", _duration),
+    "StageOutFlags": _must_be(StageOutFlags, "StageOutFlags"),
+    "StagingMode": _must_be(StagingMode, "a StagingMode"),
+    "list[str]": _list_of("texts", _text),
+    "dict[str, str | None]": _must_be(Mapping, "a mapping of names to texts", _variables),
+    "dict[str, Any]": _must_be(dict, "a mapping", _json),
+}
 
 _MEMORY = ("memory", "memory_per_cpu", "memory_per_gpu")
-# The fields for which None is no value.
-_NEEDED = frozenset(
-    {"executable", "inherit_environment", "create_directory", "attributes", "exclusive_node_use"}
-    | {"cleanup_flags", "source", "target", "mode", "flags", "image", "runtime", "read_only", "gpu"}
+_RESOURCES = _fields(ResourceSpecV1, gpu_cores_per_process=_count(0), **dict.fromkeys(_MEMORY, _memory))
+_ATTRIBUTES = _fields(
+    JobAttributes,
+    mail=_mail,
+    warn=_must_be((list, tuple), "a signal and seconds", _warning),
+    retry=_must_be(dict, "a mapping"),  # the engine checks what is in it
+    after=_list_of("jobs, native ids and Dependency", _dependency),
 )
-_ATTRIBUTES: Mapping[str, _Check] = {
-    "duration": _must_be(timedelta, "a timedelta", _duration),
-    **dict.fromkeys(JobAttributes.text_names(), _text),
-    "mail": _mail,
-    "warn": _must_be((list, tuple), "a signal and seconds", _warning),
-    "retry": _must_be(dict, "a mapping"),  # the engine checks what is in it
-    "after": _list_of("jobs, native ids and Dependency", _dependency),
-    "custom_attributes": _mapping,
-    "user": _mapping,
-}
-_RESOURCES: Mapping[str, _Check] = {
-    "node_count": _count(1),
-    "process_count": _count(1),
-    "processes_per_node": _count(1),
-    "cpu_cores_per_process": _count(1),
-    "gpu_cores_per_process": _count(0),
-    **dict.fromkeys(_MEMORY, _memory),
-    "exclusive_node_use": _boolean,
-}
-_STAGE_IN = {"source": _text, "target": _path, "mode": _mode}
-_STAGE_OUT = {"source": _path, "target": _text, "mode": _mode, "flags": _flags}
-_BIND = {"source": _absolute, "target": _absolute, "read_only": _boolean}
-_CONTAINER: Mapping[str, _Check] = {
-    "image": _must_be(str, "text", lambda where, it: chain(_text(where, it), _image(where, it))),
-    "runtime": _text,
-    "binds": _list_of("Bind", _must_be(Bind, "SOURCE[:TARGET][:ro]", _fields(_BIND))),
-    "directory": _absolute,
-    "gpu": _boolean,
-    "environment": _must_be(Mapping, "a mapping of names to texts", _variables),
-}
-_SPEC: Mapping[str, _Check] = {
-    "executable": lambda where, it: iter([f"{where} is missing"]) if it in (None, "") else _text(where, it),
-    "arguments": _list_of("texts", _text),
-    "name": _text,
-    "launcher": _text,
-    "inherit_environment": _boolean,
-    "create_directory": _boolean,
-    "cleanup_flags": _flags,
-    "directory": _must_be(Path, "a path", _directory),
-    "stdin_path": _path,
-    "stdout_path": _path,
-    "stderr_path": _path,
-    "environment_setup": _list_of("texts", _setup),
-    "container": _must_be(Container, "a Container", _fields(_CONTAINER)),
-    "pre_launch": _path,
-    "post_launch": _path,
-    "environment": _must_be(Mapping, "a mapping of names to texts", _variables),
-    "resources": lambda _, resources: iter(resource_problems(resources)),
-    "attributes": _must_be(JobAttributes, "JobAttributes", _fields(_ATTRIBUTES)),
-    "stage_in": _list_of("StageIn", _must_be(StageIn, "a StageIn", _fields(_STAGE_IN))),
-    "stage_out": _list_of("StageOut", _must_be(StageOut, "a StageOut", _fields(_STAGE_OUT))),
-    "cleanup": _list_of("Path", _must_be(Path, "a Path", _path_text)),
-}
+_BIND = _fields(Bind, source=_absolute, target=_absolute)
+_CONTAINER = _fields(
+    Container,
+    image=_must_be(str, "text", lambda where, it: chain(_text(where, it), _image(where, it))),
+    binds=_list_of("Bind", _must_be(Bind, "SOURCE[:TARGET][:ro]", _BIND)),
+    directory=_absolute,
+)
+_SPEC = _fields(
+    JobSpec,
+    directory=_must_be(Path, "a path", _directory),
+    environment_setup=_list_of("texts", _setup),
+    container=_must_be(Container, "a Container", _CONTAINER),
+    resources=lambda _, resources: iter(resource_problems(resources)),
+    attributes=_must_be(JobAttributes, "JobAttributes", _ATTRIBUTES),
+    stage_in=_list_of("StageIn", _must_be(StageIn, "a StageIn", _fields(StageIn))),
+    stage_out=_list_of("StageOut", _must_be(StageOut, "a StageOut", _fields(StageOut))),
+    cleanup=_list_of("Path", _must_be(Path, "a Path", _path_text)),
+)

@@ -35,7 +35,7 @@ else:
             ".local_transport": "LocalTransport environment_of",
             ".private_files": (
                 "check_directory_here check_private_directory check_way make_directories make_directory "
-                "make_private_directory open_private shed_default_acl"
+                "make_private_directory open_private shed_default_acl sync_directory write_synced"
             ),
             ".procfs": (
                 "NO_BOOT ProcessId UNKNOWN_START belongs_to_user boot_id command_line find_leader identify "

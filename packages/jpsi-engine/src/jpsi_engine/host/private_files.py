@@ -171,6 +171,28 @@ def open_private(path: str | os.PathLike[str], flags: int, *, dir_fd: int | None
     return fd
 
 
+def write_synced(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file for the user alone, which survives a crash of the machine once its directory is synced.
+
+    Raises:
+        OSError: it cannot be written; see `open_private`.
+    """
+    fd = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(fd)
+
+
+def sync_directory(path: str | os.PathLike[str]) -> None:
+    """Flush a directory to disk, so that the names in it survive a crash of the machine."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def _checked(status: os.stat_result, path: str | os.PathLike[str]) -> os.stat_result:
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "it is no file of yours", os.fspath(path))

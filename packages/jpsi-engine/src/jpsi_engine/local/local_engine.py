@@ -417,7 +417,7 @@ class LocalEngine(Engine):
     def _has_begun(self, intent: spool.Intent) -> bool:
         """Return True if any file shows that an attempt was started, even if its claim is lost."""
         claim = self._spool.claim(intent.job_id, intent.attempt)
-        if claim is not None and claim.text == spool.REVOKED:
+        if spool.is_revoked(claim):
             return False
         is_started = claim is None and intent.native_id is not None
         return is_started or self._spool.has_run(intent.job_id, intent.attempt)

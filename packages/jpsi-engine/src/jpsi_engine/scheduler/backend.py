@@ -41,7 +41,8 @@ from jpsi.plugin import (
 from jpsi.plugin.engine import EngineSetup, is_native_id
 from jpsi_engine.host import environment_of
 from jpsi_engine.scheduler.id_spelling import spell_element_ids
-from jpsi_engine.spool import EVERY_FAILURE, target_name
+from jpsi_engine.spool import EVERY_FAILURE, Claim, claimant, target_name
+from jpsi_engine.verdict import Marker, is_conclusive
 
 log = logging.getLogger(__name__)
 
@@ -248,6 +249,15 @@ class Backend:
             return self.canonical(text)
         except ValueError:
             return text
+
+    def claimed_id(self, claim: Claim | None) -> str | None:
+        """Return the native id that a runner put into its claim; None if no runner did."""
+        text = claimant(claim)
+        return None if text is None else self.canonical_or_same(text)
+
+    def is_conclusive(self, markers: Collection[Marker]) -> bool:
+        """Return True if these markers of an attempt alone decide its final status."""
+        return is_conclusive(markers, self.requeue_exit_codes)
 
     def queues(self) -> Sequence[Queue]:
         """Return the queues with their limits; none if the batch system offers none, or does not answer."""

@@ -16,11 +16,9 @@ from jpsi_engine.scheduler.backend import Backend, log_failed_query
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.spool import (
     DAMAGE,
-    REVOKED,
     UNNAMED,
     ArrayIntent,
     ArrayMember,
-    Claim,
     Intent,
     Spool,
     array_tag,
@@ -62,15 +60,12 @@ class NativeIds:
 
     def claimed_id(self, job_id: str, attempt: int) -> str | None:
         """Return the native id that an attempt's runner put into its claim; None if no runner has one."""
-        return self._parse_claim(self._spool.claim(job_id, attempt))
+        return self._backend.claimed_id(self._spool.claim(job_id, attempt))
 
     def for_array(self, array: str) -> str | None:
         """Return the native id of an array, as the submitting client or its first element stored it."""
-        return self._spool.arrays.read_native_id(array) or self._parse_claim(self._spool.arrays.claim(array))
-
-    def _parse_claim(self, claim: Claim | None) -> str | None:
-        text = "" if claim is None else claim.text
-        return None if text in {"", REVOKED} else self._backend.canonical_or_same(text)
+        arrays = self._spool.arrays
+        return arrays.read_native_id(array) or self._backend.claimed_id(arrays.claim(array))
 
     def find_owners(self, native_ids: Collection[str]) -> dict[str, Intent]:
         """Return the last attempts of the jobs of jpsi that have these native ids.
@@ -174,7 +169,7 @@ class NativeIds:
         found: dict[str, str | None] = {}
         for array in arrays:
             try:
-                found[array] = self._parse_claim(self._spool.arrays.claim(array))
+                found[array] = self._backend.claimed_id(self._spool.arrays.claim(array))
             except OSError:
                 log.warning("array %s: its folder cannot be read", array, exc_info=True)
         return found

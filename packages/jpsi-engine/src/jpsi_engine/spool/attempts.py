@@ -19,7 +19,7 @@ from jpsi_engine.host import (
     identify,
     parse_native_id,
 )
-from jpsi_engine.spool.claims import REVOKED, STARTER
+from jpsi_engine.spool.claims import STARTER, claimant
 from jpsi_engine.spool.damage import DAMAGE
 from jpsi_engine.spool.spool import Intent, Spool
 
@@ -39,7 +39,7 @@ def find_runner(spool: Spool, intent: Intent, *, is_locked: bool = False) -> Pro
             it, a program that has no runner may just be starting, and is not found.
     """
     claim = spool.claim(intent.job_id, intent.attempt)
-    if claim is None or claim.text in {"", REVOKED}:
+    if claim is None or claimant(claim) is None:
         return None
     if claim.text.startswith(STARTER) and intent.native_id is None and _is_of_this_boot(intent):
         # with the lock: the process that started it died before it could write the native id

@@ -61,6 +61,11 @@ def is_revoked(claim: Claim | None) -> bool:
     return claim is not None and claim.text == REVOKED
 
 
+def claimant(claim: Claim | None) -> str | None:
+    """Return what a runner has written into its claim; None if no runner did, or it died meanwhile."""
+    return None if claim is None or claim.text in {"", REVOKED} else claim.text
+
+
 def validate_claim(text: str) -> str:
     """Return the text of a claim, or UNREADABLE if it is not a valid one.
 

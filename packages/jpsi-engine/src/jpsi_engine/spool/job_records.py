@@ -19,7 +19,7 @@ import attrs
 from jpsi_engine.host import list_names, read_text
 from jpsi_engine.spool import damage
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, ArrayMember, read_link, read_reason
-from jpsi_engine.spool.claims import REVOKED, STARTER, UNNAMED, UNREADABLE, Claim, is_revoked, read_claim
+from jpsi_engine.spool.claims import STARTER, UNNAMED, UNREADABLE, Claim, claimant, is_revoked, read_claim
 from jpsi_engine.spool.ended_records import COPIED, EndedRecords
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.spool import RETRY_FILE, RETRY_KEY, UNSENT_FILE
@@ -191,7 +191,7 @@ class JobRecords:
         claim = None
         with contextlib.suppress(OSError):
             claim = read_claim(files.path("claim"))
-        is_claimed = claim is not None and claim.text not in {"", REVOKED}
+        is_claimed = claimant(claim) is not None
         markers = files.read_markers(OSError)
         return JobRecord(
             job_id=job_id,
@@ -458,6 +458,5 @@ def _is_of(record: JobRecord | None, job_id: str, attempt: int) -> bool:
 
 def _native_id_of_claim(claim: Claim | None) -> str | None:
     """Return the native id in a claim, or None."""
-    if claim is None or claim.text in {"", REVOKED} or claim.text.startswith((UNNAMED, STARTER)):
-        return None
-    return claim.text
+    text = claimant(claim)
+    return None if text is None or text.startswith((UNNAMED, STARTER)) else text

@@ -55,7 +55,7 @@ from jpsi_engine.spool.arrays import (
     link_path,
     read_link,
 )
-from jpsi_engine.spool.claims import REVOKED, Claim, is_revoked, read_claim, revoke
+from jpsi_engine.spool.claims import Claim, claimant, is_revoked, read_claim, revoke
 from jpsi_engine.spool.damage import folder_problems, read_final, read_stop
 from jpsi_engine.spool.retry_writer import RetryWriter
 from jpsi_engine.spool.roots import RETRY_LAYOUT, Root
@@ -651,7 +651,7 @@ class Spool:
         if any(marker.attempt == attempts[marker.job_id] for marker in self.new_markers(attempts.keys())):
             return True
         claims = (self.claim(job_id, attempt) for job_id, attempt in attempts.items())
-        return any(it is not None and it.text not in {"", REVOKED} for it in claims) or any(
+        return any(map(claimant, claims)) or any(
             has_run(job_id, attempt, self.names(job_id)) for job_id, attempt in attempts.items()
         )
 

@@ -30,7 +30,7 @@ from jpsi.plugin import (
 from jpsi_engine.host import is_transient
 from jpsi_engine.runner import job_shell, run_line
 from jpsi_engine.scheduler import Backend
-from jpsi_engine.spool import REVOKED, Claim, JobAttempt, is_revoked
+from jpsi_engine.spool import JobAttempt, is_revoked
 from jpsi_engine.submission.run_host import RunHost, TakenError, UnsentError
 
 log = logging.getLogger(__name__)
@@ -291,7 +291,7 @@ class Handoff:
             time.sleep(pause)
         if claim is None:
             raise OSError(errno.ESTALE, f"the claim of {attempt.name} is not visible on this machine yet")
-        return self._native_id_in(claim)
+        return self._backend.claimed_id(claim)
 
     def claimed_native_id(self, attempt: JobAttempt) -> str | None:
         """Return the native id in the claim of an attempt; None if no job has claimed it.
@@ -299,11 +299,7 @@ class Handoff:
         Raises:
             JpsiError: the remote host cannot be reached.
         """
-        return self._native_id_in(self._run_host.claim(attempt))
-
-    def _native_id_in(self, claim: Claim | None) -> str | None:
-        text = "" if claim is None else claim.text
-        return None if text in {"", REVOKED} else self._backend.canonical_or_same(text)
+        return self._backend.claimed_id(self._run_host.claim(attempt))
 
 
 def _result_or_error(do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T | JpsiError:

@@ -46,7 +46,7 @@ from jpsi_engine.spool import (
 )
 from jpsi_engine.submission.handoff import Handoff
 from jpsi_engine.submission.run_host import RunHost
-from jpsi_engine.verdict import Marker, is_conclusive, never_ran_status
+from jpsi_engine.verdict import never_ran_status
 
 log = logging.getLogger(__name__)
 
@@ -165,10 +165,7 @@ class Recovery:
         return job is not None and job.is_followed
 
     def _is_known(self, job_id: str) -> bool:
-        return self._is_followed(job_id) or self._spool.is_final(job_id, self._is_conclusive)
-
-    def _is_conclusive(self, markers: list[Marker]) -> bool:
-        return is_conclusive(markers, self._backend.requeue_exit_codes)
+        return self._is_followed(job_id) or self._spool.is_final(job_id, self._backend.is_conclusive)
 
     def _open_intents(self, job_ids: Iterable[str], unseen: Collection[str]) -> list[Intent]:
         """Return the last attempts of jobs that are not final and that this process does not follow.

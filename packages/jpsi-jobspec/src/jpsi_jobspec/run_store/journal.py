@@ -18,10 +18,9 @@ from urllib.parse import quote, unquote
 import attrs
 
 from jpsi import JobState, JobStatus, Reason, SubmitException
-from jpsi_engine import make_private_directory, open_private
+from jpsi_engine import make_private_directory, open_private, sync_directory, write_all
 
 from ..planning import Entry, Plan, flatten
-from .disk import convert_disk_errors, read_optional, sync_directory, write_all
 
 #: A JSON object.
 Event = dict[str, Any]
@@ -143,7 +142,7 @@ class Journal:
     @property
     def life(self) -> str | None:
         """The start of the allocation in which this inside runs; None if it has not begun."""
-        return read_optional(self.path / "life")
+        return _read_optional(self.path / "life")
 
     def record_life(self, life: str) -> None:
         """Record the start of the allocation in which this inside runs."""
@@ -168,7 +167,7 @@ class Journal:
     @property
     def cancel_reason(self) -> str:
         """The reason why the run is to end; `cancelled` if there is none."""
-        return read_optional(self.path / "cancel") or CANCELLED
+        return _read_optional(self.path / "cancel") or CANCELLED
 
     def cancel(self, *entries: str, reason: str = "") -> None:
         """Ask the process that drives the run, now or later, to end it, or some of its entries.
@@ -294,3 +293,20 @@ def load_journal(path: Path, plan: Plan) -> Journal:
     found = Journal(path, plan, parts)
     found.read_new_events()
     return found
+
+
+@contextlib.contextmanager
+def convert_disk_errors(message: str) -> Iterator[None]:
+    """Within the block, turn an error of the disk into a SubmitException that begins with a sentence."""
+    try:
+        yield
+    except OSError as e:
+        raise SubmitException(f"{message}: {e.strerror}", e) from e
+
+
+def _read_optional(path: Path) -> str | None:
+    """Return the text of a file; None if there is no such file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None

@@ -26,12 +26,17 @@ import attrs
 import platformdirs
 
 from jpsi import SubmitException
-from jpsi_engine import check_private_directory, make_private_directory, open_private
+from jpsi_engine import (
+    check_private_directory,
+    make_private_directory,
+    open_private,
+    sync_directory,
+    write_synced,
+)
 
 from ..document import Findings, load
 from ..planning import Limit, Machine, Mapped, Site, SubsystemNode, make_plan
-from .disk import convert_disk_errors, sync_directory, write_synced
-from .journal import Journal, load_journal
+from .journal import Journal, convert_disk_errors, load_journal
 
 #: The name of the directory in messages.
 RUNS = "the directory of runs"
@@ -81,9 +86,9 @@ def create_run(file: str, text: str, site: Site, parameters: Mapping[str, str]) 
         path.mkdir(mode=0o700)
         # whatever the umask
         path.chmod(0o700)
-        write_synced(path / "document.yaml", text)
+        write_synced(path / "document.yaml", text.encode())
         # last, since a folder with this file counts as a run
-        write_synced(path / "run.json.new", json.dumps(content, default=timedelta.total_seconds))
+        write_synced(path / "run.json.new", json.dumps(content, default=timedelta.total_seconds).encode())
         (path / "run.json.new").rename(path / "run.json")
         for it in (path, root, root.parent):
             sync_directory(it)

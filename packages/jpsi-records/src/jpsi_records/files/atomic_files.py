@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from jpsi_engine import sync_directory, write_synced
+
 
 def write_whole(path: Path, text: str) -> None:
     """Write a private file atomically and durably: after a crash it has all of the text, or does not exist.
@@ -22,12 +24,8 @@ def write_whole(path: Path, text: str) -> None:
         OSError: the file cannot be written; no part of it is left.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        write_synced(beside, text.encode())
         beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)
@@ -46,15 +44,6 @@ def make_parent_directory(directory: Path) -> None:
         directory.mkdir(mode=0o711, exist_ok=True)
         # mkdir applies the umask; chmod does not.
         directory.chmod(0o711)
-
-
-def sync_directory(directory: Path) -> None:
-    """Flush a directory to disk, so that the names in it survive a crash of the machine."""
-    number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from jpsi.lazy import door
 
 if TYPE_CHECKING:
-    from jpsi.contract import directories_command, read_directories
+    from jpsi.contract import directories_command, must_be, read_directories
     from jpsi.plugin.kit.array_ids import *
     from jpsi.plugin.kit.command_results import *
     from jpsi.plugin.kit.ranges import *
@@ -45,6 +45,7 @@ __all__ = [
     "is_nearly",
     "join_reader",
     "mail_options",
+    "must_be",
     "output_reader",
     "parse_count",
     "parse_limit",
