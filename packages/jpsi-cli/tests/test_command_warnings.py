@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -54,16 +55,40 @@ def test_a_script_with_directives_is_named_with_the_command_that_converts_it(
     )
 
 
-@pytest.mark.parametrize("command", [["my.sbatch"], ["bash", "my.sbatch"]])
-def test_submit_warns_of_a_script_on_no_path_and_one_behind_a_shell(
-    run: Run, tmp_path: Path, command: list[str]
-) -> None:
+def test_submit_warns_of_a_script_behind_a_shell(run: Run, tmp_path: Path) -> None:
     _script(tmp_path, DIRECTIVES["slurm"])
 
-    done = run("submit", *command)
+    done = run("submit", "bash", "my.sbatch")
 
     assert done.returncode == 0
     assert b"jpsi convert my.sbatch" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "mode", "why"),
+    [("my.sbatch", 0o755, "in no directory of PATH"), ("./my.sbatch", 0o644, "not executable")],
+)
+def test_a_script_that_cannot_be_executed_is_not_submitted(
+    run: Run, tmp_path: Path, file: str, mode: int, why: str
+) -> None:
+    _script(tmp_path, DIRECTIVES["slurm"]).chmod(mode)
+
+    done = run("submit", file)
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode().startswith(
+        f"jpsi: {file} is {why}. To submit it with its directives of slurm: "
+        "jpsi convert my.sbatch > job.yaml, then jpsi submit -f job.yaml\n"
+    )
+    assert json.loads(run("ls", "--all", "--json").stdout) == []
+
+
+@pytest.mark.parametrize("words", [["--time", "2", "hours"], ["-t", "30", "min"]])
+def test_a_time_in_two_words_is_answered(run: Run, words: list[str]) -> None:
+    done = run("run", *words, "--", "true")
+
+    assert done.returncode == 2
+    assert f"jpsi: '{words[-1]}' is no program; a time is one word, such as" in done.stderr.decode()
 
 
 @pytest.mark.parametrize("text", ["# see man -k x", "#a -b", "echo '#SBATCH --ntasks=4'"])

@@ -236,7 +236,9 @@ def test_status_logs_and_a_repeated_run_report_the_run(run: Run) -> None:
     job = json.loads(run("status", "--json", file)[1])[1]["job"][:8]
     failure = f"b: FAILED: exit code 3 (job {job})\n"
     assert first[2] == failure
-    assert again[2] == f"jpsi: this run is over; --again begins a new one\n{failure}"
+    assert again[2] == (
+        f"jpsi: this run is over; --again begins a new one, in which all tasks run again\n{failure}"
+    )
     assert run("status", file)[1].splitlines() == [
         "COMPLETED  a",
         f"FAILED     {'b':<30}  exit code 3 (job {job})",

@@ -74,6 +74,7 @@ _jpsi_measure() {
 }
 _jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+trap 'trap : TERM; _jpsi_note signalled' TERM
 cd /data || _jpsi_end directory 125
 command exec </dev/null || _jpsi_end stdin 125
 command exec >/spool/jobs/a1/stdout || _jpsi_end stdout 125
@@ -122,6 +123,7 @@ command echo run >/spool/jobs/a1/phase.1
 set -- /bin/sh /spool/jobs/a1/run.1 "--process=$_jpsi_exported" /bin/prog "$_jpsi_new_A"
 exec 2>/dev/null
 (
+test ! -e /spool/jobs/a1/stop.1.json || { kill -s TERM $$; exit 143; }
 exec mpiexec "$@"
 ) 2>&8 8>&-
 _jpsi_code=$?
@@ -141,6 +143,7 @@ LOGGED = r"""_jpsi_folder=/spool/jobs/a1
 _jpsi_log=/spool/jobs/a1/launch.1
 [ ! -e /spool/jobs/a1/launch.1 ] || PATH=${PATH-}:/usr/bin:/bin command rm -f /spool/jobs/a1/launch.1
 (
+test ! -e /spool/jobs/a1/stop.1.json || { kill -s TERM $$; exit 143; }
 "$@" >"$_jpsi_folder"/x.out 2>"$_jpsi_log"
 ) 2>&8 8>&-
 _jpsi_code=$?

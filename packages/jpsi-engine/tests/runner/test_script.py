@@ -26,6 +26,7 @@ from jpsi_engine.runner.claim_and_markers import BatchFrame, ProcessFrame
 from jpsi_engine.runner.requeue import RequeueRules
 from jpsi_engine.runner.script import render_runner
 from jpsi_engine.runner.script_input import Run
+from jpsi_engine.runner.walltime_warning import WalltimeWarning
 from jpsi_testing.waiting import eventually
 from runners import PATH, SINGLE, RunnerBench, script, shell_job, without_usage
 
@@ -71,6 +72,7 @@ _jpsi_measure() {
 }
 _jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+trap 'trap : TERM; _jpsi_note signalled' TERM
 cd '/data/my runs' || _jpsi_end directory 125
 command exec </dev/null || _jpsi_end stdin 125
 command exec >/spool/jobs/a1/stdout || _jpsi_end stdout 125
@@ -83,6 +85,7 @@ export JPSI_JOB_ID=a1
 }
 set -- /bin/echo 'it'\''s' "${USER-\${USER\}}"
 (
+test ! -e /spool/jobs/a1/stop.1.json || { kill -s TERM $$; exit 143; }
 umask "$_jpsi_umask"
 exec "$@"
 ) 2>&8 8>&-
@@ -115,6 +118,7 @@ _jpsi_measure() {
 }
 _jpsi_end() { _jpsi_measure; _jpsi_note "exit.$1$_jpsi_used.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
+trap 'trap : TERM; _jpsi_note signalled' TERM
 _jpsi_home=${HOME-}
 umask "$_jpsi_umask"; mkdir -p -- "$_jpsi_home"/runs; umask 077
 cd "$_jpsi_home"/runs || _jpsi_end directory 125
@@ -151,6 +155,7 @@ command -v -- prog >/dev/null || _jpsi_end executable 127
 set -- /usr/bin/env -u PS4 "IFS=$_jpsi_value_2" prog 'a b' "${A-\${A\}}"/x
 exec 2>/dev/null
 (
+test ! -e /spool/jobs/a1/stop.2.json || { kill -s TERM $$; exit 143; }
 exec "$@"
 ) 2>&8 8>&-
 _jpsi_code=$?
@@ -886,6 +891,37 @@ def test_a_signal_is_recorded_and_the_runner_waits_for_the_job(
 
     assert os.waitstatus_to_exitcode(status) == 7
     assert process.markers() == ["exit.run.7", "signalled"]
+
+
+@pytest.mark.parametrize("with_scripts", [False, True])
+@pytest.mark.parametrize("warning", [None, WalltimeWarning("USR1", 86_400)])
+def test_a_program_whose_end_was_requested_is_not_started(
+    process: RunnerBench, warning: WalltimeWarning | None, *, with_scripts: bool
+) -> None:
+    """The TERM may have come before there was a process that could become the program."""
+    own = (
+        script(process.root / "own.sh", "_jpsi_folder=/nowhere; kill() { false; }") if with_scripts else None
+    )
+    spec = shell_job('echo >"$1"', process.proof, pre_launch=own, post_launch=own)
+    written = process.write(spec, warning=warning)
+    (process.folder / "stop.1.json").write_text("{}")
+
+    ended = process.start(written)
+
+    assert (ended.code, ended.markers) == (143, ["exit.run.143", "signalled"])
+    assert not process.proof.exists()
+
+
+def test_a_second_term_makes_the_marker_no_later(process: RunnerBench) -> None:
+    """Later than that of the exit, it would say that the job had ended by itself."""
+    process.folder.mkdir(parents=True)
+    mark = f"{process.root}/mark"
+    begin = "\n".join(process.frame.begin(mark, str(process.folder), 1))
+    once = f"kill -s TERM $$; rm {mark}.signalled || exit 1; kill -s TERM $$; [ ! -e {mark}.signalled ]"
+
+    done = subprocess.run([process.shell, "-c", f"{begin}\n{once}"], env={"PATH": PATH}, check=False)
+
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize("pre_launch", [None, "", "trap 'exit 3' TERM; trap '' USR1", "set -e"])

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -43,10 +43,12 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def terminate(bench: RunnerBench, written: Path, up: Path, path: str = PATH) -> int:
+def terminate(
+    bench: RunnerBench, written: Path, up: Path, path: str = PATH, stop: Mapping[str, str] | None = None
+) -> int:
     """Send TERM to a script once a process writes to `up`, and return its exit code.
 
-    `local` signals all processes, a batch system may signal the runner alone.
+    `local` signals all processes, a batch system may signal the runner alone. A client writes `stop` before.
     """
     process = subprocess.Popen(
         [bench.shell, str(written)],
@@ -57,6 +59,8 @@ def terminate(bench: RunnerBench, written: Path, up: Path, path: str = PATH) -> 
     )
     with up.open() as ready:
         ready.read()
+    if stop is not None:
+        (bench.folder / "stop.1.json").write_text(json.dumps(stop))
     try:
         (os.kill if isinstance(bench.frame, BatchFrame) else os.killpg)(process.pid, signal.SIGTERM)
         return process.wait(60)
@@ -366,11 +370,9 @@ def test_a_cancelled_job_stages_out_on_cancel(
         up,
         stage_out=[StageOut(Path("out"), str(here / name), flag) for name, flag in flags.items()],
     )
-    bench.folder.mkdir(parents=True)
-    if why is not None:
-        (bench.folder / "stop.1.json").write_text(json.dumps({"why": why, "time": "2024-01-01T00:00:00Z"}))
+    stop = None if why is None else {"why": why, "time": "2024-01-01T00:00:00Z"}
 
-    assert terminate(bench, bench.write(spec), up) == code
+    assert terminate(bench, bench.write(spec), up, stop=stop) == code
     assert bench.markers() == [f"exit.run.{code}", "signalled"]
     assert names(here) == [outcome]
 

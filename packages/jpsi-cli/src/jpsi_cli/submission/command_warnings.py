@@ -6,10 +6,13 @@ word for the name of a program, and replaces no pattern in the path of a stream 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+
+import click
 
 import jpsi
 from jpsi.plugin import word
@@ -51,16 +54,27 @@ def warn_of_habits(command: Sequence[str], options: Options, directory: Path | N
 
 
 def _warn_of_directives(command: Sequence[str], directory: Path | None) -> None:
-    """Warn if the command is a script whose directives jpsi ignores, and say how to convert them."""
+    """Warn if the command is a script whose directives jpsi ignores, and say how to convert them.
+
+    Raises:
+        UsageError: it cannot be executed as it was named either.
+    """
     is_interpreted = len(command) > 1 and Path(command[0]).name in _SHELLS
     for file in command[is_interpreted : is_interpreted + 1]:
         path = (directory or Path()) / file
         system = _find_system(path)
-        if system is not None:
-            messages.warning(
-                f"{file} has directives of {system}, which jpsi ignores here. To submit it with them: "
-                f"jpsi convert {word(str(path))} > job.yaml, then jpsi submit -f job.yaml"
+        if system is None:
+            continue
+        way_out = f"jpsi convert {word(str(path))} > job.yaml, then jpsi submit -f job.yaml"
+        is_program = os.access(path, os.X_OK) if "/" in file else shutil.which(file) is not None
+        if not is_interpreted and not is_program:
+            why = "not executable" if "/" in file else "in no directory of PATH"
+            raise click.UsageError(
+                f"{file} is {why}. To submit it with its directives of {system}: {way_out}"
             )
+        messages.warning(
+            f"{file} has directives of {system}, which jpsi ignores here. To submit it with them: {way_out}"
+        )
 
 
 def _find_system(path: Path) -> str | None:

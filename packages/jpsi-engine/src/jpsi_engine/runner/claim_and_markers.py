@@ -28,6 +28,7 @@ _SIGNAL_NAMES = " ".join(SIGNALS)
 #: The prefix of the runner's own names in the script.
 OWN = "jpsi"
 _KILLED_CODE = SIGNAL_BASE + signal.SIGKILL
+_TERM_CODE = SIGNAL_BASE + signal.SIGTERM
 # The streams of the job, in the shell that starts it.
 _STREAMS = " 2>&8 8>&-"
 #: The functions that leave markers.
@@ -84,6 +85,10 @@ class Frame(Protocol):
     def set_traps(self) -> Iterator[str]:
         """Set the traps of a shell between the runner and the job."""
 
+    def check_stop(self, stop_file: str) -> Iterable[ShellLine]:  # noqa: ARG002  for processes of this machine
+        """Return the lines that end the job, instead of starting its program, if its end was requested."""
+        return ()
+
     def launch(self, lines: Iterable[ShellLine], warning: WalltimeWarning | None = None) -> Iterator[str]:
         """Run these lines with standard error at descriptor 8; leave the exit code in `_jpsi_code`.
 
@@ -135,10 +140,21 @@ class ProcessFrame(Frame):
         yield "exec 9>&-"
         yield FUNCTIONS
         yield f"trap '_jpsi_note signalled' {_SIGNAL_NAMES}"
+        # The TERM of a client that follows that of `check_stop` must not make the marker later than the end.
+        yield "trap 'trap : TERM; _jpsi_note signalled' TERM"
 
     def set_traps(self) -> Iterator[str]:
         """See `Frame`."""
         yield f"trap : {_SIGNAL_NAMES}"
+
+    def check_stop(self, stop_file: str) -> Iterable[ShellLine]:
+        """See `Frame`.
+
+        A client writes the file before it sends TERM. A TERM that comes before the shell that becomes the
+        program was made, or while that still has the traps of its parent, is lost to the program. The
+        runner gets it once more: the client's may come too late for the marker.
+        """
+        yield ShellLine(f"test ! -e {word(stop_file)} || {{ kill -s TERM $$; exit {_TERM_CODE}; }}")
 
     def run_in_subshell(self, lines: Iterable[str], streams: str = "") -> Iterator[str]:
         """See `Frame`."""

@@ -150,7 +150,8 @@ def _launch_lines(run: Run, command: CommandLines) -> Iterator[str]:
         yield f"[ ! -e {log} ] || {_FIND_TOOL} rm -f {log}"  # of another run of this attempt
     # a sourced script may have set another umask
     umask = () if runs_scripts else (ShellLine(JOB_UMASK),)
-    yield from run.frame.launch([*umask, *run.launch], run.warning)
+    check = run.frame.check_stop(f"{run.file('stop')}.json")
+    yield from run.frame.launch([*check, *umask, *run.launch], run.warning)
     if _LOG in text:
         yield from _check_launcher_log(log)
     if not run.sources_scripts:

@@ -30,7 +30,7 @@ def run(arguments: Arguments, *, is_new: bool, as_json: bool) -> int:
             _check_same(last, text, arguments)
             chosen = last
             if last.is_over:
-                print_errors(["this run is over; --again begins a new one"])
+                print_errors(["this run is over; --again begins a new one, in which all tasks run again"])
     return drive_run(chosen, Waiting(as_json=as_json))
 
 

@@ -29,7 +29,7 @@ Any other is the exit code of the first task that has failed.
 _RUN = """Run a document to its end.
 
 An interrupted run continues where it was: ended jobs do not run again, and running jobs are recovered.
-A run that is over is only reported; --again begins a new one.
+A run that is over is only reported; --again begins a new one, in which all tasks run again.
 """
 _FILE = click.Argument(["file"], metavar="FILE")
 
