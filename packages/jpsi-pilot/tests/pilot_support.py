@@ -10,11 +10,13 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus
 from jpsi.plugin.engine import serialization
@@ -48,10 +50,29 @@ def agent_pid(folder: Path) -> int:
     return int((folder / LOCK).read_text().split()[0])
 
 
-def end_agent(folder: Path) -> None:
-    """Cancel all jobs of an agent, if it runs, and end it and its pilots."""
-    if not is_agent_running(folder):
-        return
+@contextlib.contextmanager
+def shared_agent(folder: Path) -> Iterator[Path]:
+    """Yield the directory of an agent that serves one test after the other, as a batch system does.
+
+    Nothing of it is in the home of a test, which ends before it does.
+    """
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for name in ("STATE", "CONFIG", "CACHE"):
+            monkeypatch.setenv(f"XDG_{name}_HOME", str(folder / name.lower()))
+        (folder / "pilots").mkdir(mode=0o700)
+        send_request(folder / "pilots", "query", ids=None)
+    yield folder / "pilots"
+    end_agent(folder / "pilots")
+
+
+def share(agent: Path, work_directory: Path) -> None:
+    """Have the jobs of an executor with this work directory go to an agent that runs already."""
+    work_directory.mkdir(mode=0o700)
+    (work_directory / "pilots").symlink_to(agent)
+
+
+def cancel_jobs(folder: Path) -> None:
+    """Cancel all jobs of an agent, and wait for their ends."""
 
     def is_idle() -> bool:
         unfinished = list(send_request(folder, "query", ids=None)["jobs"])
@@ -60,6 +81,13 @@ def end_agent(folder: Path) -> None:
         return not unfinished
 
     eventually(is_idle, _CANCEL_TIMEOUT)
+
+
+def end_agent(folder: Path) -> None:
+    """Cancel all jobs of an agent, if it runs, and end it and its pilots."""
+    if not is_agent_running(folder):
+        return
+    cancel_jobs(folder)
     with contextlib.suppress(ProcessLookupError):
         os.kill(agent_pid(folder), signal.SIGTERM)
     with (folder / LOCK).open() as lock:

@@ -12,7 +12,14 @@ from jpsi.plugin import ExecutorConfig
 from jpsi_pilot import hooks
 from jpsi_pilot.config import PilotConfig
 from jpsi_testing import ExecutorConformance
-from pilot_support import end_agent
+from pilot_support import cancel_jobs, share, shared_agent
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield the directory of the agent of all tests."""
+    with shared_agent(tmp_path_factory.mktemp("agent")) as agent:
+        yield agent
 
 
 class TestLocalPilots(ExecutorConformance):
@@ -24,7 +31,8 @@ class TestLocalPilots(ExecutorConformance):
     ignored_attributes = ("name",)
 
     @pytest.fixture
-    def config(self, work_directory: Path) -> Iterator[ExecutorConfig]:
+    def config(self, work_directory: Path, agent: Path) -> Iterator[ExecutorConfig]:
+        share(agent, work_directory)
         yield PilotConfig(
             work_directory=work_directory,
             cores_per_node=8,
@@ -34,4 +42,4 @@ class TestLocalPilots(ExecutorConformance):
             longest_interval=timedelta(seconds=0.3),
             grace=timedelta(seconds=1),
         )
-        end_agent(work_directory / "pilots")
+        cancel_jobs(agent)

@@ -97,6 +97,7 @@ __all__ = [
     "array_id",
     "array_index",
     "at_a_time",
+    "by_origin",
     "cancel_deferred",
     "cancel_unsent",
     "damaged",
@@ -533,11 +534,19 @@ def reread(found: Iterable[StoredJob]) -> list[StoredJob]:
     Raises:
         SubmitException: a directory cannot be read.
     """
-    by_origin: dict[Origin, dict[str, ArrayMember | None]] = {}
+    again: list[StoredJob] = []
+    for origin, jobs in by_origin(found).items():
+        members = {it.id: None if it.array is None else ArrayMember(*it.array) for it in jobs}
+        again += _read_origin(origin, members)
+    return again
+
+
+def by_origin(found: Iterable[StoredJob]) -> Mapping[Origin, list[StoredJob]]:
+    """Return jobs by their executors and targets, in the order of the first job of each."""
+    origins: dict[Origin, list[StoredJob]] = {}
     for job in found:
-        place = None if job.array is None else ArrayMember(*job.array)
-        by_origin.setdefault(job.origin, {})[job.id] = place
-    return [job for origin, members in by_origin.items() for job in _read_origin(origin, members)]
+        origins.setdefault(job.origin, []).append(job)
+    return origins
 
 
 @contextlib.contextmanager
@@ -623,11 +632,8 @@ def shown(found: Iterable[StoredJob]) -> Mapping[str, ShownJob | JpsiError | Non
     Returns:
         By job id: the job as it shows; None if it does not show; or the error that prevented an answer.
     """
-    by_origin: dict[Origin, list[StoredJob]] = {}
-    for job in found:
-        by_origin.setdefault(job.origin, []).append(job)
     results: dict[str, ShownJob | JpsiError | None] = {}
-    for origin, origin_jobs in by_origin.items():
+    for origin, origin_jobs in by_origin(found).items():
         try:
             results |= _query_origin(origin, origin_jobs)
         except JpsiError as e:
@@ -645,14 +651,8 @@ def account(found: Iterable[StoredJob]) -> Mapping[str, Mapping[str, float] | Jp
         By job id: the figures as in `StoredJob.accounted`; or the error that prevented an answer. A job of
         which the accounting does not say that it has ended is left out.
     """
-    by_origin: dict[Origin, list[StoredJob]] = {}
-    for job in found:
-        known = {*job.status.metadata, *(job.accounted or ())}
-        is_known = "used.cpu" in known and known.intersection(FIGURES[1:])
-        if job.status.final and job.tag and job.native_id and job.accounted is None and not is_known:
-            by_origin.setdefault(job.origin, []).append(job)
     results: dict[str, Mapping[str, float] | JpsiError] = {}
-    for origin, jobs in by_origin.items():
+    for origin, jobs in by_origin(filter(_is_unaccounted, found)).items():
         wanted = {it.id: EndedJob(it.native_id or "", it.tag, it.started) for it in jobs}
         try:
             with origin.open() as executor:
@@ -672,6 +672,12 @@ def account(found: Iterable[StoredJob]) -> Mapping[str, Mapping[str, float] | Jp
                 with contextlib.suppress(OSError):
                     write_once(str(_accounting_file(job)), content)
     return results
+
+
+def _is_unaccounted(job: StoredJob) -> bool:
+    known = {*job.status.metadata, *(job.accounted or ())}
+    is_known = "used.cpu" in known and known.intersection(FIGURES[1:])
+    return bool(job.status.final and job.tag and job.native_id and job.accounted is None and not is_known)
 
 
 def _accounting_file(job: StoredJob) -> Path:

@@ -280,7 +280,7 @@ def _largest(of_kind: Callable[[jpsi.ResourceSpecV1], int]) -> Callable[[jpsi.Jo
 
 
 def _cores_of(kind: jpsi.ResourceSpecV1) -> int:
-    return (kind.cpu_cores_per_process or 1) * kind.computed_process_count
+    return kind.computed_core_count
 
 
 def _memory_of(kind: jpsi.ResourceSpecV1) -> int:

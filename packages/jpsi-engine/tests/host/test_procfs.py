@@ -25,6 +25,7 @@ from jpsi_engine.host.procfs import (
     session,
     start_tick,
 )
+from jpsi_testing.waiting import eventually
 
 linux = pytest.mark.skipif(not procfs._HAS_PROC, reason="reads /proc")
 
@@ -313,11 +314,17 @@ def test_the_leader_of_a_session_is_found_by_its_variable() -> None:
         start_new_session=True,
     )
 
-    found = procfs.find_leader(f"{name}=a")
+    found: list[ProcessId | None] = []
 
+    def is_found() -> bool:
+        # while a process executes a program, the kernel shows no variables
+        found.append(procfs.find_leader(f"{name}=a"))
+        return found[-1] is not None
+
+    assert eventually(is_found)
     os.killpg(leader.pid, signal.SIGKILL)
     leader.communicate()
-    assert found is not None
-    assert found.pid == leader.pid
+    assert found[-1] is not None
+    assert found[-1].pid == leader.pid
     assert procfs.find_leader(f"{name}=a") is None
     assert procfs.find_leader(f"{name}=") is None

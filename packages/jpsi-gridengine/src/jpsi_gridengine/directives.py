@@ -134,7 +134,7 @@ def _write_requests(request: kit.JobRequest) -> str | None:
 
 def _count_slots_of_job(request: kit.JobRequest) -> int:
     """Return the number of slots of a job; raise ValueError if the user's `pe` has too few."""
-    needed, user_slots = count_slots(request.resources), requested_slots(request.spec)
+    needed, user_slots = request.resources.computed_core_count, requested_slots(request.spec)
     if user_slots is not None and user_slots < needed:
         msg = f"custom attribute gridengine.pe has {user_slots} slots, and the job's processes need {needed}"
         raise ValueError(msg)
@@ -186,7 +186,7 @@ def _read_limit(draft: kit.Draft, text: str) -> None:
 
 
 def _read_memory(draft: kit.Draft, text: str) -> None:
-    draft.resources.memory = kit.read_amount(text, _UNITS) * count_slots(draft.resources)
+    draft.resources.memory = kit.read_amount(text, _UNITS) * draft.resources.computed_core_count
 
 
 def _read_gpus(draft: kit.Draft, text: str) -> None:
@@ -312,11 +312,6 @@ _FORM = kit.ScriptForm(
 _CONFIGURE = "in the executor's configuration (`qconf -spl` lists those of the site)"
 
 
-def count_slots(resources: ResourceSpecV1) -> int:
-    """Return the number of slots that a job needs, one per CPU core."""
-    return resources.computed_process_count * (resources.cpu_cores_per_process or 1)
-
-
 def parallel_environment(resources: ResourceSpecV1, config: GridEngineConfig) -> str | None:
     """Return the parallel environment for a job, with the slots; None for a job with one slot.
 
@@ -326,7 +321,7 @@ def parallel_environment(resources: ResourceSpecV1, config: GridEngineConfig) ->
     Raises:
         ValueError: no configured environment matches.
     """
-    total = count_slots(resources)
+    total = resources.computed_core_count  # a slot each
     return None if total == 1 else f"{_environment_name(resources, config, total)} {total}"
 
 

@@ -171,12 +171,8 @@ def _memory_per_node(request: kit.JobRequest) -> str | None:
 
 
 def _memory_per_cpu(request: kit.JobRequest) -> str | None:
-    size, cpus = request.resources.memory, _count_cpus(request.resources)
+    size, cpus = request.resources.memory, request.resources.computed_core_count
     return None if size is None else f"{units(size, cpus * _MEBIBYTE)}M"
-
-
-def _count_cpus(requested: ResourceSpecV1) -> int:
-    return requested.computed_process_count * (requested.cpu_cores_per_process or 1)
 
 
 def _read_memory(draft: kit.Draft, value: str) -> None:
@@ -187,7 +183,7 @@ def _read_memory(draft: kit.Draft, value: str) -> None:
 
 
 def _read_memory_per_cpu(draft: kit.Draft, value: str) -> None:
-    draft.resources.memory = kit.read_amount(value, _UNITS) * _count_cpus(draft.resources)
+    draft.resources.memory = kit.read_amount(value, _UNITS) * draft.resources.computed_core_count
 
 
 def _read_export(draft: kit.Draft, value: str) -> None:

@@ -118,15 +118,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Iterator[tuple[str, str |
     yield "project", attributes.project_name
     yield "seconds", None if seconds is None else str(seconds)
     if spec.resources is not None:
-        yield (
-            "slots",
-            str(
-                sum(
-                    it.computed_process_count * (it.cpu_cores_per_process or 1)
-                    for it in components(spec.resources)
-                )
-            ),
-        )
+        yield "slots", str(sum(it.computed_core_count for it in components(spec.resources)))
     yield "elements", None if context.elements is None else str(context.elements)
     yield "at-a-time", None if context.at_a_time is None else str(context.at_a_time)
     yield "after", ",".join(f"{it.kind.value}:{it.native_id}" for it in context.after) or None

@@ -34,7 +34,7 @@ else:
                 "sort_dependencies"
             ),
             ".recall": (
-                "RecalledJobs best_status group_by_origin listed_jobs recall_jobs recover_remote_jobs "
+                "RecalledJobs best_status listed_jobs recall_jobs recover_remote_jobs "
                 "refresh_statuses report_failures settle_ends"
             ),
             ".retries": "follow_retries start_following",

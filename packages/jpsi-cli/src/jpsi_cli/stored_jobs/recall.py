@@ -12,7 +12,7 @@ import attrs
 
 import jpsi
 from jpsi_engine import job_store
-from jpsi_engine.job_store import Origin, StoredJob
+from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 
@@ -58,7 +58,7 @@ def recall_jobs(jobs: Iterable[StoredJob]) -> RecalledJobs:
             failures[job.id] = jpsi.SubmitException(f"job {job.id} is {job.remark}")
         else:
             recallable.append(job)
-    for origin, origin_jobs in group_by_origin(recallable).items():
+    for origin, origin_jobs in job_store.by_origin(recallable).items():
         ids = [job.id for job in origin_jobs]
         try:
             found |= {job.id: job for job in origin.open().recall(ids)}
@@ -74,14 +74,6 @@ def recall_jobs(jobs: Iterable[StoredJob]) -> RecalledJobs:
         [job for job in recallable if job.id in found and found[job.id].native_id is None]
     )
     return RecalledJobs({job.id: job for job in found.values() if job.id not in failures}, failures)
-
-
-def group_by_origin(jobs: Iterable[StoredJob]) -> dict[Origin, list[StoredJob]]:
-    """Return jobs by their executor or target."""
-    found: dict[Origin, list[StoredJob]] = {}
-    for job in jobs:
-        found.setdefault(job.origin, []).append(job)
-    return found
 
 
 def _recall_error(job: StoredJob, error: jpsi.JpsiError) -> jpsi.JpsiError:

@@ -126,7 +126,7 @@ def read_usage(
     whole, largest = (known.get(f"used.{name}") for name in ("memory", "process_memory"))
     cpu, duration = known.get("used.cpu"), spec.attributes.duration
     parts = components(spec.resources)
-    cores = sum(it.computed_process_count * (it.cpu_cores_per_process or 1) for it in parts)
+    cores = sum(it.computed_core_count for it in parts)
     is_cut = status.reason in {Reason.TIMEOUT, Reason.OUT_OF_MEMORY}
     return Usage(
         time=Amount(

@@ -13,7 +13,6 @@ from jpsi_engine.job_store import StoredJob
 from .. import exit_codes, messages
 from ..error_boundary import SelectionError, translate_to_options
 from ..stored_jobs import (
-    group_by_origin,
     job_with_index,
     read_dependencies,
     recall_jobs,
@@ -67,7 +66,7 @@ def _repeat(
     specs = {job.id: spec for job, spec in zip(selected, made, strict=True)}
     # what is wrong with one executor's jobs is found before those of another are submitted
     prepared = []
-    for origin, originals in group_by_origin(selected).items():
+    for origin, originals in job_store.by_origin(selected).items():
         repeated = job_store.repeated_specs({job.id: specs[job.id] for job in originals})
         locations = {
             jpsi.Job(spec): job_with_index(job) for job, spec in zip(originals, repeated, strict=True)

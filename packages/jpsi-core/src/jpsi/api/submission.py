@@ -134,9 +134,7 @@ class JobSubmitter:
         self._fail(request, failed)
 
     def _track(self, job_ids: Sequence[str]) -> None:
-        if len(job_ids) == 1:
-            self._engine.track(job_ids[0])
-        elif job_ids:
+        if job_ids:
             self._engine.track_many(job_ids)
 
     def _fail(self, request: _Request, failed: Mapping[Job, JpsiError]) -> None:

@@ -105,6 +105,15 @@ class ResourceSpecV1(ResourceSpec):
         return -(-self.computed_process_count // self.computed_node_count)
 
     @property
+    def computed_core_count(self) -> int:
+        """The number of cores of all processes.
+
+        >>> ResourceSpecV1(process_count=4, cpu_cores_per_process=2).computed_core_count
+        8
+        """
+        return self.computed_process_count * (self.cpu_cores_per_process or 1)
+
+    @property
     def computed_memory(self) -> int | None:
         """The bytes of memory for the whole job, given or computed.
 

@@ -138,4 +138,4 @@ def core_count(resources: ResourceSpec | None) -> int:
     >>> core_count(None)
     1
     """
-    return sum(it.computed_process_count * (it.cpu_cores_per_process or 1) for it in components(resources))
+    return sum(it.computed_core_count for it in components(resources))
