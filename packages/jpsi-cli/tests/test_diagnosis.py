@@ -133,6 +133,25 @@ def test_a_line_of_shell_is_no_program() -> None:
 
 
 @pytest.mark.parametrize(
+    ("program", "message", "advice"),
+    [
+        ("./a", "may not be executed", "let it be executed: chmod +x '/home/my run/a'"),
+        ("/opt/a", "may not be executed", "let it be executed: chmod +x /opt/a"),
+        ("./a", "was not found", "there is no ./a in /home/my run: check the path, and --dir"),
+        ("/opt/a", "was not found", "there is no /opt/a where the job ran"),
+        ("${HOME}/a", "was not found", "name the program by its path, or have --pre-launch put it on PATH"),
+        ("a", "may not be executed", "name the program by its path, or have --pre-launch put it on PATH"),
+    ],
+)
+def test_a_program_that_is_named_by_its_path_needs_no_path(program: str, message: str, advice: str) -> None:
+    status = failed(Reason.EXECUTABLE, message=f"the executable {message}: {program}")
+
+    found = diagnose(JobFacts(status=status, spec=JobSpec(program), directory=Path("/home/my run"))).advice
+
+    assert found[0] == advice
+
+
+@pytest.mark.parametrize(
     ("message", "advice"),
     [
         (

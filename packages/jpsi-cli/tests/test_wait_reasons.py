@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,6 +21,19 @@ from jpsi_engine import job_store
 from jpsi_testing.fake import FakeScheduler, on_path
 from stored_jobs import stored_job
 
+if TYPE_CHECKING:
+    from conftest import Started
+
+# Runs `jpsi` with the arguments behind its own name, but looks all the time why jobs wait.
+IMPATIENT = """
+import sys
+from jpsi_cli.main import main
+from jpsi_cli.stored_jobs import waiting
+waiting.CHECK_SECONDS = 0.01
+sys.argv = sys.argv[3:]
+main()
+"""
+CONFIG = "executors: {slurm: {config: {shortest_interval: 0.1, longest_interval: 0.3}}}"
 NEVER = "it never starts like this: lower what it asks for; Ctrl-C ends the waiting"
 
 Wait = Callable[[str], int]
@@ -93,13 +109,18 @@ def follow(job_id: str) -> int:
     return logs(jobs=[job_id], is_following=True, is_stderr=False, tail=None)
 
 
+def submit_held(slurm: jpsi.JobExecutor) -> jpsi.Job:
+    attributes = jpsi.JobAttributes(custom_attributes={slurm.system.capabilities.hold_option or "": True})
+    job = jpsi.Job(jpsi.JobSpec("true", attributes=attributes))
+    slurm.submit(job)
+    return job
+
+
 @pytest.mark.parametrize("command", [wait, follow])
 def test_a_held_job_is_reported_with_the_command_that_releases_it(
     slurm: jpsi.JobExecutor, fake: FakeScheduler, command: Wait, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attributes = jpsi.JobAttributes(custom_attributes={slurm.system.capabilities.hold_option or "": True})
-    job = jpsi.Job(jpsi.JobSpec("true", attributes=attributes))
-    slurm.submit(job)
+    job = submit_held(slurm)
     written: list[str] = []
 
     def release(text: str) -> None:
@@ -126,3 +147,32 @@ def test_the_line_takes_the_place_of_the_bar(monkeypatch: pytest.MonkeyPatch) ->
         line = written.get(timeout=60)
 
     assert line == f"\r{' ' * 9}\rjpsi: job a1 waits: Priority\n"
+
+
+def test_the_reason_is_readable_and_the_bar_drawn_again_below(
+    slurm: jpsi.JobExecutor,
+    fake: FakeScheduler,
+    environment: dict[str, str],
+    start_on_terminal: Callable[..., Started],
+) -> None:
+    """While a bar is on the terminal, rich has an object without an encoding in place of `sys.stderr`."""
+    folder = Path(environment["XDG_CONFIG_HOME"], "jpsi")
+    folder.mkdir()
+    (folder / "config.yaml").write_text(CONFIG)
+    job = submit_held(slurm)
+
+    started = start_on_terminal("wait", "--timeout", "60", job.id, prefix=(sys.executable, "-c", IMPATIENT))
+    started.wait_for(b" waits: ")
+    above, _, started.output = started.output.partition(b" waits: ")
+    started.wait_for(b"0/1")
+    fake.release(job.native_id or "")
+    code, output, _ = started.end()
+
+    assert code == 0
+    assert re.search(rb"\r +\rjpsi: job %s$" % job.id.encode(), above)
+    line, below = output.split(b"\r\n", 1)
+    assert line == b"the job is held (JobHeldUser); let it start: jpsi release " + job.id.encode()
+    # each drawing replaces the one before, and the last one stays
+    assert below.startswith(b"\r\x1b[2K")
+    assert below.count(b"\n") == 1
+    assert b"1/1" in below

@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 import sys
+from typing import TextIO
 
 STDOUT, STDERR = 1, 2
 #: The user attribute of the jobs of `jpsi doctor`, which lists of jobs leave out.
@@ -52,10 +53,9 @@ def write(text: str) -> None:
     if text and _transient_length:
         text = f"{' ' * _transient_length}\r{text}"
         _transient_length = 0
-    encoding = "utf-8" if sys.stderr is None else sys.stderr.encoding
     # Not through sys.stderr, which raises if a signal handler interrupts another write to it.
     with contextlib.suppress(OSError):
-        os.write(STDERR, text.encode(encoding, "backslashreplace"))
+        os.write(STDERR, _encode(text, sys.stderr))
 
 
 def show(text: str) -> None:
@@ -65,8 +65,7 @@ def show(text: str) -> None:
         BrokenPipeError: no process reads it.
         UnwritableError: it cannot be written to.
     """
-    encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
-    remaining = memoryview(text.encode(encoding, "backslashreplace"))
+    remaining = memoryview(_encode(text, sys.stdout))
     # Not through sys.stdout, which would retry failed writes at the end of the process.
     try:
         while remaining:
@@ -75,6 +74,12 @@ def show(text: str) -> None:
         raise
     except OSError as e:
         raise UnwritableError(e) from e
+
+
+def _encode(text: str, stream: TextIO | None) -> bytes:
+    # While rich draws a bar, it puts an object without an encoding in place of the stream.
+    stream = getattr(stream, "rich_proxied_file", stream)
+    return text.encode("utf-8" if stream is None else stream.encoding, "backslashreplace")
 
 
 def show_json(content: object, indent: int | None = 2) -> None:

@@ -275,9 +275,22 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
         program = facts.spec.executable or ""
         if status.reason is jpsi.Reason.EXECUTABLE and len(program.split()) > 1:
             yield f"if that is a line of shell: sh -c {word(program)}"
-        yield _REASONS[status.reason].format(**requested)
+        yield _advise_path(facts) or _REASONS[status.reason].format(**requested)
         if status.reason is jpsi.Reason.DEPENDENCY:
             yield from facts.dependencies
+
+
+def _advise_path(facts: JobFacts) -> str:
+    """Return what to do about a program that is named by its path; empty if it is not, or that is not known."""
+    program, message = facts.spec.executable or "", facts.status.message or ""
+    if facts.status.reason is not jpsi.Reason.EXECUTABLE or "/" not in program or "$" in program:
+        return ""
+    if "was not found" in message:
+        is_absolute = program.startswith("/")
+        where = "where the job ran" if is_absolute else f"in {facts.directory}: check the path, and --dir"
+        return f"there is no {program} {where}"
+    is_refused = "may not be executed" in message
+    return f"let it be executed: chmod +x {word(str(facts.directory / program))}" if is_refused else ""
 
 
 # Messages about directories that the runner could not use.
