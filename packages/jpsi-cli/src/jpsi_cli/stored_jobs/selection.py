@@ -204,7 +204,7 @@ def job_with_index(job: StoredJob) -> str:
 
 
 def describe_predecessors(jobs: Iterable[StoredJob]) -> dict[str, str]:
-    """Return by id which job of several it is for each that ended before the newest of its name was submitted.
+    """Return by id which job of several each is that ended before the newest of its name was submitted.
 
     An array counts as one job.
     """
