@@ -58,10 +58,10 @@ def test_a_script_with_directives_is_named_with_the_command_that_converts_it(
 def test_submit_warns_of_a_script_behind_a_shell(run: Run, tmp_path: Path) -> None:
     _script(tmp_path, DIRECTIVES["slurm"])
 
-    done = run("submit", "bash", "my.sbatch")
+    done = run("submit", "bash", "my.sbatch", "5", "two words")
 
     assert done.returncode == 0
-    assert b"jpsi convert my.sbatch" in done.stderr
+    assert b"jpsi convert my.sbatch 5 'two words' > job.yaml" in done.stderr
 
 
 @pytest.mark.parametrize(

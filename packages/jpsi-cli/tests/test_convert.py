@@ -80,9 +80,9 @@ def test_the_package_that_reads_a_script_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(jpsi, "read_script", refuse)
 
     with pytest.raises(jpsi.InvalidJobException, match=r"#PBS are read by the package jpsi-pbs; try: .*pbs$"):
-        convert(str(path), executor=None, as_json=False)
+        convert(str(path), [], executor=None, as_json=False)
     with pytest.raises(jpsi.InvalidJobException, match=r"installed$"):
-        convert(str(path), executor="slurm", as_json=False)
+        convert(str(path), [], executor="slurm", as_json=False)
 
 
 def test_json_has_the_document_and_its_losses(run: Run, tmp_path: Path) -> None:
@@ -141,3 +141,23 @@ def test_the_job_runs_the_script_as_it_is(run: Run, tmp_path: Path) -> None:
         0,
         f"right in {tmp_path}, {tmp_path / 'job.sh'} 0\n",
     )
+
+
+def test_what_follows_the_script_is_its_arguments(run: Run, tmp_path: Path) -> None:
+    """As with `sbatch job.sh -n 3`, also if it looks like an option of jpsi or a variable."""
+    _script(tmp_path, "#SBATCH -t 5", "printf '<%s>' \"$@\"\n")
+    arguments = ["5", "two words", "-n", "3", "--json", "--", "-x", "", "${HOME}", "$$", "it's"]
+    converted = run("convert", "job.sh", *arguments)
+    (tmp_path / "job.yaml").write_bytes(converted.stdout)
+
+    done = run("run", "-x", "local", "-f", "job.yaml")
+
+    assert (converted.returncode, converted.stderr) == (0, b"")
+    assert done.stdout.decode() == "".join(f"<{it}>" for it in arguments)
+
+
+def test_arguments_beside_a_document_are_answered_with_convert(run: Run) -> None:
+    answers = [run(command, "-f", "job.yaml", "--", "5") for command in ("run", "submit")]
+
+    assert [it.returncode for it in answers] == [2, 2]
+    assert all(b"; jpsi convert SCRIPT ARGS... writes those of a script" in it.stderr for it in answers)

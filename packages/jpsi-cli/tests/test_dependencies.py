@@ -163,6 +163,22 @@ def test_a_name_stands_for_all_jobs_that_have_it(run: Run, gate: Path, tmp_path:
     assert (tmp_path / "out").read_text() == "done\n"
 
 
+def test_a_name_whose_newest_job_completed_still_means_the_failed_one(run: Run) -> None:
+    first = submitted(run, "--name", "fit", "--", "sh", "-c", "exit 5")
+    assert run("wait", "fit").returncode == 5
+    second = submitted(run, "--name", "fit", "--", "true")
+
+    waited, refused = run("wait", "fit"), run("submit", "--after", "fit", "--", "true")
+
+    which = (
+        f"fit stands for 2 jobs: this is number 1, which had ended when the newest was submitted, {second}\n"
+    )
+    end = f"jpsi: job {first} (fit): FAILED: the executable returned exit code 5; {which}"
+    assert (waited.returncode, waited.stderr.decode()) == (5, end)
+    assert refused.returncode == 2
+    assert refused.stderr.decode().endswith(f"it is FAILED with exit code 5; {which}")
+
+
 def test_run_waits_itself(run: Run, gate: Path, start: Callable[..., object]) -> None:
     first = submitted(run, "--", "sh", "-c", f"cat '{gate}'")
     started = start("run", "--after", first, "--", "echo", "ran")

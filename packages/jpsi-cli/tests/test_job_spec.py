@@ -276,7 +276,7 @@ def test_shells_complete_every_executor_option() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["ls"], ["queues"], ["doctor"], ["attach", "1"], ["convert", "a"], ["validate", "-f", "a"]],
+    [["ls"], ["queues"], ["doctor"], ["attach", "1"], ["convert"], ["validate", "-f", "a"]],
     ids=" ".join,
 )
 def test_an_executor_without_a_name_is_a_mistake(arguments: list[str]) -> None:

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from jpsi import JobState
 from jpsi_cli.error_boundary import SelectionError
-from jpsi_cli.stored_jobs.selection import match_jobs, select_job, select_jobs, select_live_jobs, short_ids
+from jpsi_cli.stored_jobs.selection import (
+    describe_predecessors,
+    match_jobs,
+    select_job,
+    select_jobs,
+    select_live_jobs,
+    short_ids,
+)
 from jpsi_engine.job_store import Origin, StoredJob
 from jpsi_engine.spool import ArrayMember
 from stored_jobs import encoded_end, stored_job
@@ -178,3 +185,30 @@ def test_a_short_number_is_no_beginning_of_an_id() -> None:
 
     assert match_jobs("47", jobs) == []
     assert match_jobs("47123456", jobs) == jobs
+
+
+def test_a_job_that_ended_before_the_newest_of_its_name_says_so() -> None:
+    end = encoded_end(JobState.FAILED, 10, 5)
+    jobs = [
+        stored_job("c", "fit", submitted=20),
+        stored_job("a", "fit", final=end),
+        *(stored_job(f"b{index}", "fit", place=ArrayMember("b", index), submitted=11) for index in (1, 2)),
+        stored_job("d", "other", final=end),
+        stored_job("e", None, final=end),
+        stored_job("f", None, submitted=20),
+    ]
+
+    notes = describe_predecessors(jobs)
+
+    assert notes == {
+        "a": "fit stands for 3 jobs: this is number 1, which had ended when the newest was submitted, c"
+    }
+
+
+def test_the_jobs_of_a_sweep_are_no_repetitions() -> None:
+    """The last of them may be submitted while the first runs."""
+    end = encoded_end(JobState.FAILED, 10, 5)
+
+    assert (
+        describe_predecessors([stored_job(f"{it}", "fit", submitted=it, final=end) for it in range(9)]) == {}
+    )

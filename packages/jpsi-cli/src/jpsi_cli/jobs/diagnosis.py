@@ -281,7 +281,7 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
 
 
 def _advise_path(facts: JobFacts) -> str:
-    """Return what to do about a program that is named by its path; empty if it is not, or that is not known."""
+    """Return what to do about a program that was named by its path; empty if it was not."""
     program, message = facts.spec.executable or "", facts.status.message or ""
     if facts.status.reason is not jpsi.Reason.EXECUTABLE or "/" not in program or "$" in program:
         return ""

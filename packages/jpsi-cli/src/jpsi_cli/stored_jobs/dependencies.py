@@ -13,7 +13,7 @@ import jpsi
 
 from .. import messages
 from ..error_boundary import SelectionError
-from .selection import match_jobs, no_match
+from .selection import describe_predecessors, match_jobs, no_match
 
 # Most jobs have no dependencies, and are submitted without a look at others.
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ def sort_dependencies(
     from jpsi_engine import job_store  # noqa: PLC0415
 
     jobs = {job.id: job for job in job_store.jobs()}
+    notes = describe_predecessors(jobs[str(it.job)] for it in wanted if str(it.job) in jobs)
     find_native_id = _NativeDependencies(executor, _names(executor.name), configured_target(name))
     foreign, problems = list[jpsi.Dependency](), list[str]()
     # by the dependency as wanted
@@ -134,7 +135,8 @@ def sort_dependencies(
             continue
         is_met = kind.is_met(job.status.state)
         if is_met is False:
-            problems.append(describe_unmet(kind, job, job.status))
+            note = f"; {notes[word]}" if word in notes else ""
+            problems.append(f"{describe_unmet(kind, job, job.status)}{note}")
         elif is_met is None and (native_id := find_native_id(job, kind)) is not None:
             native[dependency] = jpsi.Dependency(native_id, kind)
         elif is_met is None:

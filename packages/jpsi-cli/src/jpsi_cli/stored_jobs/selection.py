@@ -203,6 +203,26 @@ def job_with_index(job: StoredJob) -> str:
     return f"job {job.id} ({text})" if text else f"job {job.id}"
 
 
+def describe_predecessors(jobs: Iterable[StoredJob]) -> dict[str, str]:
+    """Return by id which job of several each is that ended before the newest of its name was submitted.
+
+    An array counts as one job.
+    """
+    by_name: dict[str, list[StoredJob]] = {}
+    for job in sorted(jobs, key=lambda it: it.submitted):
+        by_name.setdefault(job.name or job.id, []).append(job)
+    found = {}
+    for name, namesakes in by_name.items():
+        ids = list(dict.fromkeys(it.array_id or it.id for it in namesakes))
+        numbers = {it: number for number, it in enumerate(ids, 1)}
+        for job in namesakes:
+            if job.status.final and job.status.time < namesakes[-1].submitted:
+                number = numbers[job.array_id or job.id]
+                which = f"this is number {number}, which had ended when the newest was submitted, {ids[-1]}"
+                found[job.id] = f"{name} stands for {len(ids)} jobs: {which}"
+    return found
+
+
 def short_ids(ids: Iterable[str]) -> dict[str, str]:
     """Return the shortest unique beginning of each id, by the id.
 

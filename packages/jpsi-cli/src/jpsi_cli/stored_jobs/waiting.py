@@ -19,7 +19,7 @@ from ..output import CHECK_SECONDS, HELD_ADVICE, WaitReasons, describe_end, with
 from . import job_json
 from .deferred import await_submission
 from .recall import RecalledJobs, recall_jobs, report_failures
-from .selection import job_with_index
+from .selection import describe_predecessors, job_with_index
 
 # The most ids in the command that releases jobs.
 _MAX_NAMED = 3
@@ -47,7 +47,8 @@ def wait_for_ends(jobs: Sequence[StoredJob], deadline: float | None, *, as_json:
     # they may have another native id by now
     resubmitted = [it for it in reported if it.id in recalled.jobs and it.spec.attributes.retry]
     reread = {job.id: job for job in job_store.reread(resubmitted)}
-    _report_ends([reread.get(it.id, it) for it in reported], ends, as_json=as_json)
+    notes = describe_predecessors(jobs)
+    _report_ends([reread.get(it.id, it) for it in reported], ends, notes, as_json=as_json)
     if failures:
         return exit_codes.JPSI
     if not all(it.final for it in ends.values()):
@@ -56,7 +57,13 @@ def wait_for_ends(jobs: Sequence[StoredJob], deadline: float | None, *, as_json:
     return next(filter(None, map(exit_codes.for_status, ends.values())), 0)
 
 
-def _report_ends(jobs: Sequence[StoredJob], ends: Mapping[str, jpsi.JobStatus], *, as_json: bool) -> None:
+def _report_ends(
+    jobs: Sequence[StoredJob],
+    ends: Mapping[str, jpsi.JobStatus],
+    notes: Mapping[str, str],
+    *,
+    as_json: bool,
+) -> None:
     for job in jobs:
         status = ends[job.id]
         if as_json:
@@ -64,7 +71,8 @@ def _report_ends(jobs: Sequence[StoredJob], ends: Mapping[str, jpsi.JobStatus], 
         elif not status.final:
             messages.error(f"{job_with_index(job)} has not ended: it is {status.state}")
         elif status.state is not jpsi.JobState.COMPLETED:
-            messages.error(f"{job_with_index(job)}: {describe_end(status)}")
+            note = f"; {notes[job.id]}" if job.id in notes else ""
+            messages.error(f"{job_with_index(job)}: {describe_end(status)}{note}")
 
 
 @contextlib.contextmanager

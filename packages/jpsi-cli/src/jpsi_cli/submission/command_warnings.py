@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 import jpsi
-from jpsi.plugin import word
+from jpsi.plugin import line, word
 
 from .. import messages
 from .job_spec import Options
@@ -65,7 +65,8 @@ def _warn_of_directives(command: Sequence[str], directory: Path | None) -> None:
         system = _find_system(path)
         if system is None:
             continue
-        way_out = f"jpsi convert {word(str(path))} > job.yaml, then jpsi submit -f job.yaml"
+        script = line(str(path), *command[is_interpreted + 1 :])
+        way_out = f"jpsi convert {script} > job.yaml, then jpsi submit -f job.yaml"
         is_program = os.access(path, os.X_OK) if "/" in file else shutil.which(file) is not None
         if not is_interpreted and not is_program:
             why = "not executable" if "/" in file else "in no directory of PATH"

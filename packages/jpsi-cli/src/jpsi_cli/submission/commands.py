@@ -26,6 +26,9 @@ from ..options import (
     json_option,
 )
 
+_ARGUMENTS_OF_DOCUMENT = (
+    "arguments stand in the `command` of the document; jpsi convert SCRIPT ARGS... writes those of a script"
+)
 _EXPAND_NEEDS_COMMAND = "--expand is about a COMMAND; the arguments in a document are always expanded"
 
 
@@ -34,7 +37,8 @@ def _check_job(*, command: tuple[str, ...], file: str | None, expand: bool, **op
     if file is None and not command:
         return "no command to run; type it after --, or name a job document: -f FILE"
     if file is not None and command:
-        return f"-f {file} and the command {command[0]!r} are two jobs; use one of them"
+        two = f"-f {file} and the command {command[0]!r} are two jobs"
+        return f"{two}; use one of them; {_ARGUMENTS_OF_DOCUMENT}"
     if command and _is_document(command[0]):
         return f"{command[0]} is no program; if it is a job document: -f {command[0]}"
     return _EXPAND_NEEDS_COMMAND if file is not None and expand else _check_times(command, **options)
@@ -50,7 +54,8 @@ def _check_jobs(
     if not named:
         return "no command to submit; type it after --, or name a job document: -f FILE"
     if len(named) > 1:
-        return f"{' and '.join(named)} are different jobs; use one of them"
+        arguments = f"; {_ARGUMENTS_OF_DOCUMENT}" if files and command else ""
+        return f"{' and '.join(named)} are different jobs; use one of them{arguments}"
     if command and _is_document(command[0]):
         return f"{command[0]} is no program; if it is a job document: -f {command[0]}"
     return (
@@ -239,16 +244,20 @@ CONVERT = command(
         executor_option("The executor that SCRIPT is for.  [default: the one that knows its directives]"),
         json_option("Write JSON, with what cannot be converted."),
         click.Argument(["file"], metavar="SCRIPT"),
+        click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]..."),
     ],
+    ends_options=True,
     short_help="Convert a script with #SBATCH, #PBS, #BSUB, #$ or # flux: lines to a job document.",
     help="""Convert SCRIPT, which was written for a batch system, to a job document on standard output.
 
     The job runs SCRIPT as it is, once, where the batch system would run it, with the resources and options of
-    its directives. Warnings on standard error name what cannot be converted.
+    its directives. What follows SCRIPT, also options, becomes arguments of the script, as with sbatch.
+    Warnings on standard error name what cannot be converted.
     """,
     epilog="""\b
 Examples:
   jpsi convert job.sh > job.yaml
+  jpsi convert job.sh -n 3 input.dat > job.yaml
   jpsi convert -x torque job.pbs
   jpsi convert --json job.sh | jq .lost
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jpsi
@@ -12,7 +12,7 @@ from jpsi.plugin import install_command
 from .. import messages
 
 
-def convert(file: str, *, executor: str | None, as_json: bool) -> int:
+def convert(file: str, arguments: Sequence[str], *, executor: str | None, as_json: bool) -> int:
     """Write the document, report what it leaves out, and return the exit code."""
     path = Path(file).absolute()
     text = _text(path, file)
@@ -21,6 +21,7 @@ def convert(file: str, *, executor: str | None, as_json: bool) -> int:
     except jpsi.InvalidJobException as e:
         msg = f"{e}{_advise_package(text, executor)}"
         raise jpsi.InvalidJobException(msg, e) from e
+    found.spec.arguments = [*(found.spec.arguments or ()), *map(jpsi.escape, arguments)]
     document = jpsi.write_document(found.spec, as_json=as_json)
     for sentence in _conversion_warnings(found):
         messages.warning(sentence)
