@@ -12,6 +12,7 @@ from unittest.mock import patch
 import pytest
 
 import jpsi
+from jpsi_cli import messages
 from jpsi_cli.submission.command_warnings import warn_of_habits
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -91,6 +92,59 @@ def test_a_time_in_two_words_is_answered(run: Run, words: list[str]) -> None:
     assert f"jpsi: '{words[-1]}' is no program; a time is one word, such as" in done.stderr.decode()
 
 
+CONFIG = """\
+targets:
+  remote: {executor: slurm, url: "ssh://login.example"}
+  modules: {executor: local, defaults: {environment_setup: ["module:tools"]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "target"),
+    [
+        (jpsi.JobSpec(), "remote"),
+        (jpsi.JobSpec(), "modules"),
+        (jpsi.JobSpec(environment={"PATH": "/opt/bin:/bin"}), None),
+        (jpsi.JobSpec(inherit_environment=False), None),
+        (jpsi.JobSpec(environment_setup=["module:tools"]), None),
+        (jpsi.JobSpec(pre_launch=Path("setup.sh")), None),
+        (jpsi.JobSpec(stage_in=[jpsi.StageIn("my.sbatch", "my.sbatch")]), None),
+        (jpsi.JobSpec(container=jpsi.Container("image.sif")), None),
+    ],
+    ids=["remote target", "target", "PATH", "clean", "modules", "pre-launch", "stage-in", "container"],
+)
+def test_a_job_that_may_find_its_program_elsewhere_is_warned_of(
+    spec: jpsi.JobSpec, target: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    monkeypatch.setenv("JPSI_CONFIG", str(tmp_path / "config.yaml"))
+    _script(tmp_path, DIRECTIVES["slurm"]).chmod(0o644)
+    spec.directory = tmp_path
+    warnings: list[str] = []
+    monkeypatch.setattr(messages, "warning", warnings.append)
+
+    warn_of_habits(["./my.sbatch"], {}, spec, target)
+    warn_of_habits(["hours"], {"time": "2"}, spec, target)
+
+    assert [it.partition(",")[0] for it in warnings] == [
+        "./my.sbatch has directives of slurm",
+        "'hours' is no program here; a time is one word",
+    ]
+
+
+@pytest.mark.parametrize("command", ["run", "submit", "script"])
+def test_the_target_of_the_command_decides(
+    run: Run, tmp_path: Path, environment: dict[str, str], command: str
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("targets: {remote: {executor: local, url: 'none://login.example'}}")
+    environment["JPSI_CONFIG"] = str(config)
+
+    done = run(command, "-x", "remote", "--time", "2", "hours", "--", "true")
+
+    assert done.stderr.decode().startswith("jpsi: warning: 'hours' is no program here; a time is one word")
+
+
 @pytest.mark.parametrize("text", ["# see man -k x", "#a -b", "echo '#SBATCH --ntasks=4'"])
 def test_comments_are_no_directives(run: Run, tmp_path: Path, text: str) -> None:
     _script(tmp_path, text)
@@ -120,7 +174,7 @@ def test_an_interpreter_with_options_is_no_directive(tmp_path: Path) -> None:
     script.write_text("#!/bin/bash -e\n")
 
     with patch("jpsi.read_script", side_effect=AssertionError):
-        warn_of_habits([str(script)], {}, None)
+        warn_of_habits([str(script)], {}, jpsi.JobSpec(), None)
 
 
 def test_a_plugin_that_fails_keeps_no_job_from_running(tmp_path: Path) -> None:
@@ -128,7 +182,7 @@ def test_a_plugin_that_fails_keeps_no_job_from_running(tmp_path: Path) -> None:
     script.write_text("#SBATCH -n 4\n")
 
     with patch("jpsi.read_script", side_effect=jpsi.PluginError("its hook failed")):
-        warn_of_habits([str(script)], {}, None)
+        warn_of_habits([str(script)], {}, jpsi.JobSpec(), None)
 
 
 def test_a_line_of_shell_in_one_word_is_named(run: Run) -> None:

@@ -29,17 +29,30 @@ _CHARACTERS = 1 << 16
 
 # sbatch(1), FILENAME PATTERN: those that jpsi does not replace.
 _PATTERN = re.compile(r"%(?!a)[0-9]*[AabJjNnstux]")
+# The second word of a time such as `2 hours`.
+_UNIT = re.compile(r"s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?", re.IGNORECASE)
 
 
-def warn_of_habits(command: Sequence[str], options: Options, directory: Path | None) -> None:
+def warn_of_habits(
+    command: Sequence[str], options: Options, spec: jpsi.JobSpec, executor: str | None
+) -> None:
     """Warn of what jpsi takes otherwise than the user of a batch system may mean it, and say what to type.
 
     Args:
         command: the command as typed.
         options: the options as typed.
-        directory: the directory of the job, if one is set.
+        spec: the job that they make.
+        executor: the executor or target as typed.
+
+    Raises:
+        UsageError: the command is a mistake that cannot be executed either.
     """
-    _warn_of_directives(command, directory)
+    _warn_of_directives(command, spec, executor)
+    if (options.get("time") or options.get("t")) and command and _is_unit(command[0]):
+        text = "a time is one word, such as 90s, 30m, 2h or 1d"
+        if _has_this_environment(spec, executor):
+            raise click.UsageError(f"{command[0]!r} is no program; {text}")
+        messages.warning(f"{command[0]!r} is no program here; {text}")
     if len(command) == 1 and len(command[0].split()) > 1 and shutil.which(command[0]) is None:
         messages.warning(
             f"{word(command[0])} is the name of one program; for a line of shell: sh -c {word(command[0])}"
@@ -53,7 +66,7 @@ def warn_of_habits(command: Sequence[str], options: Options, directory: Path | N
             )
 
 
-def _warn_of_directives(command: Sequence[str], directory: Path | None) -> None:
+def _warn_of_directives(command: Sequence[str], spec: jpsi.JobSpec, executor: str | None) -> None:
     """Warn if the command is a script whose directives jpsi ignores, and say how to convert them.
 
     Raises:
@@ -61,14 +74,14 @@ def _warn_of_directives(command: Sequence[str], directory: Path | None) -> None:
     """
     is_interpreted = len(command) > 1 and Path(command[0]).name in _SHELLS
     for file in command[is_interpreted : is_interpreted + 1]:
-        path = (directory or Path()) / file
+        path = (spec.directory or Path()) / file
         system = _find_system(path)
         if system is None:
             continue
         script = line(str(path), *command[is_interpreted + 1 :])
         way_out = f"jpsi convert {script} > job.yaml, then jpsi submit -f job.yaml"
         is_program = os.access(path, os.X_OK) if "/" in file else shutil.which(file) is not None
-        if not is_interpreted and not is_program:
+        if not is_interpreted and not is_program and _has_this_environment(spec, executor):
             why = "not executable" if "/" in file else "in no directory of PATH"
             raise click.UsageError(
                 f"{file} is {why}. To submit it with its directives of {system}: {way_out}"
@@ -76,6 +89,25 @@ def _warn_of_directives(command: Sequence[str], directory: Path | None) -> None:
         messages.warning(
             f"{file} has directives of {system}, which jpsi ignores here. To submit it with them: {way_out}"
         )
+
+
+def _is_unit(program: str) -> bool:
+    return _UNIT.fullmatch(program) is not None and shutil.which(program) is None
+
+
+def _has_this_environment(spec: jpsi.JobSpec, executor: str | None) -> bool:
+    """Return True if a job finds the files and the PATH of this process, and no others."""
+    if (
+        not spec.inherit_environment
+        or "PATH" in (spec.environment or ())
+        or any((spec.environment_setup, spec.pre_launch, spec.stage_in, spec.container))
+    ):
+        return False
+    found = jpsi.configuration()
+    target = found.targets.get((executor or found.default_executor or "").lower())
+    # an executor may be configured by any of its names
+    sections = [*found.executors.values(), *([] if target is None else [target])]
+    return not any(it.url or "environment_setup" in it.defaults for it in sections)
 
 
 def _find_system(path: Path) -> str | None:

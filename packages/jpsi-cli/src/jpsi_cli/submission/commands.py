@@ -7,8 +7,6 @@ usage error (exit code 2).
 from __future__ import annotations
 
 import os
-import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,7 +39,7 @@ def _check_job(*, command: tuple[str, ...], file: str | None, expand: bool, **op
         return f"{two}; use one of them; {_ARGUMENTS_OF_DOCUMENT}"
     if command and _is_document(command[0]):
         return f"{command[0]} is no program; if it is a job document: -f {command[0]}"
-    return _EXPAND_NEEDS_COMMAND if file is not None and expand else _check_times(command, **options)
+    return _EXPAND_NEEDS_COMMAND if file is not None and expand else _check_times(**options)
 
 
 def _check_jobs(
@@ -58,11 +56,7 @@ def _check_jobs(
         return f"{' and '.join(named)} are different jobs; use one of them{arguments}"
     if command and _is_document(command[0]):
         return f"{command[0]} is no program; if it is a job document: -f {command[0]}"
-    return (
-        _EXPAND_NEEDS_COMMAND
-        if expand and not command
-        else _check_stdin(files) or _check_times(command, **options)
-    )
+    return _EXPAND_NEEDS_COMMAND if expand and not command else _check_stdin(files) or _check_times(**options)
 
 
 def _is_document(program: str) -> bool:
@@ -81,15 +75,10 @@ def _check_documents(*, files: tuple[str, ...], many: str | None, **_: object) -
     return _check_stdin([*files, many])
 
 
-def _check_times(command: Sequence[str] = (), *, time: object, t: object, **_: object) -> str | None:
+def _check_times(*, time: object, t: object, **_: object) -> str | None:
     if time is not None and t is not None:
         return "--time and -t are one option in two forms; use one of them"
-    if (time or t) and command and _UNIT.fullmatch(command[0]) and shutil.which(command[0]) is None:
-        return f"{command[0]!r} is no program; a time is one word, such as 90s, 30m, 2h or 1d"
     return None
-
-
-_UNIT = re.compile(r"s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?", re.IGNORECASE)
 
 
 def _check_stdin(files: Sequence[str | None]) -> str | None:

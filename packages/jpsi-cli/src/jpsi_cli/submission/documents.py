@@ -43,17 +43,23 @@ def read_document(file: str, *, is_lenient: bool = False) -> jpsi.JobSpec:
         raise jpsi.InvalidJobException(msg) from None
 
 
-def read_job(
-    command: Sequence[str], file: str | None, options: Options, *, is_expanding: bool, is_lenient: bool
+def read_job(  # noqa: PLR0913  all that makes a job
+    command: Sequence[str],
+    file: str | None,
+    options: Options,
+    *,
+    executor: str | None,
+    is_expanding: bool,
+    is_lenient: bool,
 ) -> jpsi.Job:
-    """Return the job of a document or of a command, with options.
+    """Return the job of a document or of a command, with options, for an executor or target.
 
     Raises:
         InvalidJobException: the file cannot be read, or its content or an option is wrong.
     """
     document = None if file is None else read_document(file, is_lenient=is_lenient)
     spec = make_spec(document, command, options, is_expanding=is_expanding)
-    warn_of_habits(command, options, spec.directory)
+    warn_of_habits(command, options, spec, executor)
     return jpsi.Job(spec)
 
 

@@ -33,7 +33,9 @@ def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
 ) -> int:
     """Run one job and return the exit code; report each failure that jpsi knows in a sentence."""
     wanted = _read_dependencies(after) if after else []
-    job = documents.read_job(command, file, options, is_expanding=expand, is_lenient=lenient)
+    job = documents.read_job(
+        command, file, options, executor=executor, is_expanding=expand, is_lenient=lenient
+    )
     with jpsi.JobExecutor(executor) as opened:
         require_fit(opened, [("", job.spec)])
         if not as_json:

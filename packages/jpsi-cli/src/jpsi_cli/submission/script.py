@@ -27,7 +27,9 @@ def script(  # noqa: PLR0913  all that is not a field of the job, each by its na
 ) -> int:
     """Show what would be submitted and return the exit code."""
     wanted = read_dependencies(after)
-    job = documents.read_job(command, file, options, is_expanding=expand, is_lenient=lenient)
+    job = documents.read_job(
+        command, file, options, executor=executor, is_expanding=expand, is_lenient=lenient
+    )
     elements = [] if job.spec is None else array_specs(job.spec)
     if len(elements) > 1:
         messages.warning(f"this is the first of the {len(elements)} jobs of an array")

@@ -56,7 +56,7 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     for (location, _), spec in zip(specs, made, strict=True):
         jobs |= {jpsi.Job(it): location for it in make_elements(spec, array)}
     # a command is the only job
-    warn_of_habits(command, options, spec.directory)
+    warn_of_habits(command, options, spec, executor)
     opened = jpsi.JobExecutor(executor)
     require_fit(opened, [(location, job.spec) for job, location in jobs.items()])
     return submit_to(opened, executor, jobs, wanted, is_held=hold, as_json=as_json)
