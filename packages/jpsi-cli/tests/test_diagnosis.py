@@ -181,6 +181,7 @@ WAITS = {
     "jobs of higher priority come first (Priority)": "nothing is wrong",
     "the job is held (JobHeldUser)": "jpsi release JOB",
     "the job is held by an administrator (JobHeldAdmin)": "ask yours, or as root: jpsi release JOB",
+    "the job is held, or waits for other jobs": "if it waits for no other job, let it start: ",
     "the job waits for a job that it depends on (Dependency)": "starts after the job that it waits for",
     "a job that this one depends on has ended so that this one never starts (X)": "never starts: cancel it",
     "the job asks for more time than its partition allows (X)": "never starts like this: lower --time",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
@@ -56,8 +56,50 @@ def test_each_reason_is_returned_once_and_not_at_first() -> None:
 def test_reasons_that_differ_in_numbers_are_one() -> None:
     reasons = WaitReasons(checks_before=1)
 
-    assert reasons.check([("a", waits("3 free")), ("b", waits("4 free"))]) == {"3 free": ["a", "b"]}
+    assert reasons.check([("a", waits("3 free")), ("b", waits("4 free"))]) == {"N free": ["a", "b"]}
     assert reasons.check([("a", waits("5 free"))]) == {}
+
+
+def test_the_numbers_of_one_reason_are_shown() -> None:
+    reasons = WaitReasons(checks_before=1)
+
+    assert reasons.check([("a", waits("3 free")), ("b", waits("3 free"))]) == {"3 free": ["a", "b"]}
+    assert reasons.check([("a", waits("4 free")), ("b", waits("5 free"))]) == {}
+
+
+def test_each_job_that_is_held_later_is_returned() -> None:
+    reasons = WaitReasons(checks_before=1)
+    held, free = waits("the job is held (JobHeldUser)"), waits(None)
+
+    found = [
+        reasons.check([("a", held), ("b", free)]),
+        reasons.check([("a", held), ("b", held)]),
+        reasons.check([("a", held), ("b", held)]),
+    ]
+
+    assert found == [{held.message: ["a"]}, {held.message: ["b"]}, {}]
+
+
+# The sentences of all plugins about jobs that are held, and the jobs that a user can release.
+HELD = {
+    "the job is held": True,
+    "the job is held (JobHeldUser)": True,
+    "the job is held by an administrator (JobHeldAdmin)": True,
+    "the job is held, since its reservation was deleted": True,
+    "the job was requeued so often that it is held (JobHoldMaxRequeue)": True,
+    "the job was requeued, and is held": True,
+    "the job could not be started, was requeued, and is held": True,
+    "the site requeued the job, and it is held": True,
+    "the job is held, or waits for other jobs": False,
+    "the job waits for a job that it depends on": False,
+}
+
+
+@pytest.mark.parametrize(("message", "is_released"), HELD.items(), ids=HELD)
+def test_jobs_that_are_held_come_with_release_and_those_that_wait_for_others_not(
+    message: str, is_released: bool
+) -> None:
+    assert ("jpsi release a1" in waiting._describe_wait(message, [stored_job("a1")], 1)) is is_released
 
 
 def test_a_job_that_runs_or_has_no_reason_is_left_out() -> None:
@@ -72,7 +114,7 @@ def test_a_job_that_runs_or_has_no_reason_is_left_out() -> None:
         ("the nodes are in use", 1, "1 of 9 jobs wait: the nodes are in use"),
         ("the job is held", 1, "1 of 9 jobs wait: the job is held; let it start: jpsi release a0"),
         ("it is held", 3, "3 of 9 jobs wait: it is held; let them start: jpsi release a0 a1 a2"),
-        ("it is held", 4, "4 of 9 jobs wait: it is held; let them start: jpsi release a0 a1 a2 ..."),
+        ("it is held", 4, "4 of 9 jobs wait: it is held; let them start: jpsi release a0 a1 a2 (and 1 more)"),
         ("it can never run", 1, f"1 of 9 jobs wait: it can never run; {NEVER}"),
     ],
 )
@@ -137,7 +179,6 @@ def test_a_held_job_is_reported_with_the_command_that_releases_it(
 def test_the_line_takes_the_place_of_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what follows the jobs is only looked at."""
     monkeypatch.setattr(waiting, "CHECK_SECONDS", 0.01)
-    monkeypatch.setenv("COLUMNS", "10")
     written: SimpleQueue[str] = SimpleQueue()
     monkeypatch.setattr(messages, "write", written.put)
     job: Any = SimpleNamespace(status=waits("Priority"))
@@ -146,7 +187,21 @@ def test_the_line_takes_the_place_of_the_bar(monkeypatch: pytest.MonkeyPatch) ->
     with waiting.reasons_reported([stored_job("a1")], recalled, has_bar=True):
         line = written.get(timeout=60)
 
-    assert line == f"\r{' ' * 9}\rjpsi: job a1 waits: Priority\n"
+    assert line == "\r\x1b[2Kjpsi: job a1 waits: Priority\n"
+
+
+def test_a_thread_that_cannot_start_costs_the_reasons_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        msg = "can't start new thread"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    recalled: Any = SimpleNamespace(jobs={})
+
+    with waiting.reasons_reported([], recalled):
+        waited = True
+
+    assert waited
 
 
 def test_the_reason_is_readable_and_the_bar_drawn_again_below(
@@ -169,7 +224,7 @@ def test_the_reason_is_readable_and_the_bar_drawn_again_below(
     code, output, _ = started.end()
 
     assert code == 0
-    assert re.search(rb"\r +\rjpsi: job %s$" % job.id.encode(), above)
+    assert above.endswith(b"\r\x1b[2Kjpsi: job " + job.id.encode())
     line, below = output.split(b"\r\n", 1)
     assert line == b"the job is held (JobHeldUser); let it start: jpsi release " + job.id.encode()
     # each drawing replaces the one before, and the last one stays

@@ -118,6 +118,7 @@ def _describe_live_job(facts: JobFacts) -> str:
 # Messages of the plugins about jobs that wait; the first match counts.
 _WAIT_REASONS = (
     *HELD_ADVICE,
+    (r"held, or waits", "if it waits for no other job, let it start: jpsi release {job}"),
     (
         r"never starts|ended so that|never be satisfied",
         "it never starts: cancel it, and check the job that it depends on",

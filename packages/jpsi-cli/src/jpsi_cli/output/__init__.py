@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .quantities import format_about, format_size
     from .table import align
     from .terminal import Paint, plain
-    from .wait_reasons import CHECK_SECONDS, HELD_ADVICE, WaitReasons, with_advice
+    from .wait_reasons import CHECK_SECONDS, HELD_ADVICE, WaitReasons, held_advice, with_advice
 else:
     # Each command uses a part of it.
     from jpsi.plugin.engine import lazy_attributes
@@ -32,6 +32,6 @@ else:
             ".quantities": "format_about format_size",
             ".table": "align",
             ".terminal": "Paint plain",
-            ".wait_reasons": "CHECK_SECONDS HELD_ADVICE WaitReasons with_advice",
+            ".wait_reasons": "CHECK_SECONDS HELD_ADVICE WaitReasons held_advice with_advice",
         },
     )

@@ -5,6 +5,7 @@ All commands that wait for jobs show them: `jpsi run`, `attach`, `wait` and `log
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 
@@ -13,7 +14,8 @@ import jpsi
 #: Advice about jobs that are held, by messages of the plugins; the first match counts.
 HELD_ADVICE = (
     (r"administrator", "an administrator has to release {it}: ask yours, or as root: jpsi release {job}"),
-    (r"\bheld\b", "let {it} start: jpsi release {job}"),
+    # Grid Engine has one state for both
+    (r"\bheld\b(?!, or waits)", "let {it} start: jpsi release {job}"),
 )
 #: The seconds between two checks.
 CHECK_SECONDS = 1.0
@@ -23,7 +25,7 @@ _NUMBER = re.compile("[0-9]+")
 
 
 class WaitReasons:
-    """The reasons why jobs wait, each of which is returned once."""
+    """The reasons why jobs wait, each of which is returned once; that a job is held, once for each job."""
 
     def __init__(self, checks_before: int = _CHECKS_BEFORE_REASON) -> None:
         """Prepare.
@@ -32,10 +34,13 @@ class WaitReasons:
             checks_before: the first check that returns reasons; there is about one in a second.
         """
         self._checks_left = checks_before
-        self._known: set[str] = set()
+        self._known: set[tuple[str, str]] = set()
 
     def check(self, jobs: Iterable[tuple[str, jpsi.JobStatus]]) -> dict[str, list[str]]:
-        """Return the new reasons, with the names of the jobs that wait for them."""
+        """Return the new reasons, with the names of the jobs that wait for them.
+
+        Reasons that differ in numbers alone are one, with `N` for each number.
+        """
         self._checks_left -= 1
         if self._checks_left > 0:
             return {}
@@ -43,13 +48,29 @@ class WaitReasons:
         for name, status in jobs:
             if status.state is jpsi.JobState.QUEUED and status.message:
                 waiting.setdefault(status.message, []).append(name)
-        found: dict[str, tuple[str, list[str]]] = {}
+        found: dict[str, dict[str, list[str]]] = {}
+        known = set[tuple[str, str]]()
         for reason, names in waiting.items():
             # PBS's reasons have the number of free cores, which changes all the time
-            found.setdefault(_NUMBER.sub("0", reason), (reason, []))[1].extend(names)
-        new = {reason: names for key, (reason, names) in found.items() if key not in self._known}
-        self._known.update(found)
-        return new
+            key = _NUMBER.sub("N", reason)
+            # the user has to release each job
+            is_held = bool(held_advice(reason))
+            items = {name: (key, name if is_held else "") for name in names}
+            known.update(items.values())
+            new = [name for name, item in items.items() if item not in self._known]
+            if new:
+                found.setdefault(key, {})[reason] = new
+        self._known |= known
+        return {
+            key if len(texts) > 1 else next(iter(texts)): list(itertools.chain(*texts.values()))
+            for key, texts in found.items()
+        }
+
+
+def held_advice(reason: str) -> str:
+    """Return the advice about jobs that are held, a format; empty if the reason is another."""
+    found = (advice for pattern, advice in HELD_ADVICE if re.search(pattern, reason, re.IGNORECASE))
+    return next(found, "")
 
 
 def with_advice(reason: str) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import shutil
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +13,7 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
-from ..output import CHECK_SECONDS, HELD_ADVICE, WaitReasons, describe_end, with_advice
+from ..output import CHECK_SECONDS, WaitReasons, describe_end, held_advice, with_advice
 from . import job_json
 from .deferred import await_submission
 from .recall import RecalledJobs, recall_jobs, report_failures
@@ -93,24 +91,27 @@ def reasons_reported(
             for reason, ids in new.items():
                 text = _describe_wait(reason, [followed[it] for it in ids], len(followed))
                 # it takes the place of the bar, which is drawn again below
-                room = f"\r{' ' * (shutil.get_terminal_size().columns - 1)}\r" if has_bar else ""
+                room = "\r\x1b[2K" if has_bar else ""
                 messages.write(f"{room}jpsi: {messages.printable(text)}\n")
 
     thread = threading.Thread(target=watch, name="jpsi-reasons", daemon=True)
-    thread.start()
+    # at the limit of threads and processes, the reasons alone are missing
+    with contextlib.suppress(RuntimeError):
+        thread.start()
     try:
         yield
     finally:
         is_over.set()
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
 
 
 def _describe_wait(reason: str, waiting: Sequence[StoredJob], count: int) -> str:
     """Return why jobs wait, of all that are waited for, and how to release them if they are held."""
     names = [*dict.fromkeys(it.id if len(waiting) == 1 else it.array_id or it.id for it in waiting)]
-    named = " ".join(names[:_MAX_NAMED]) + (" ..." if len(names) > _MAX_NAMED else "")
-    found = (advice for pattern, advice in HELD_ADVICE if re.search(pattern, reason, re.IGNORECASE))
-    advice = next(found, "").format(it="it" if len(waiting) == 1 else "them", job=named)
+    more = f" (and {len(names) - _MAX_NAMED} more)" if len(names) > _MAX_NAMED else ""
+    named = " ".join(names[:_MAX_NAMED]) + more
+    advice = held_advice(reason).format(it="it" if len(waiting) == 1 else "them", job=named)
     text = "; ".join(filter(None, [with_advice(reason), advice]))
     if count == 1:
         return f"{job_with_index(waiting[0])} waits: {text}"
