@@ -169,14 +169,19 @@ def test_a_name_whose_newest_job_completed_still_means_the_failed_one(run: Run) 
     second = submitted(run, "--name", "fit", "--", "true")
 
     waited, refused = run("wait", "fit"), run("submit", "--after", "fit", "--", "true")
+    by_id = run("wait", first, second)
+    refused_by_id = run("submit", "--after", f"{first},{second}", "--", "true")
 
     which = (
         f"fit stands for 2 jobs: this is number 1, which had ended when the newest was submitted, {second}\n"
     )
-    end = f"jpsi: job {first} (fit): FAILED: the executable returned exit code 5; {which}"
-    assert (waited.returncode, waited.stderr.decode()) == (5, end)
-    assert refused.returncode == 2
-    assert refused.stderr.decode().endswith(f"it is FAILED with exit code 5; {which}")
+    end = f"jpsi: job {first} (fit): FAILED: the executable returned exit code 5"
+    assert (waited.returncode, waited.stderr.decode()) == (5, f"{end}; {which}")
+    assert (by_id.returncode, by_id.stderr.decode()) == (5, f"{end}\n")
+    assert (refused.returncode, refused_by_id.returncode) == (2, 2)
+    note = f"jpsi: --after: fit stands for 2 jobs; the newest is {second}\n"
+    assert refused.stderr.decode() == note + refused_by_id.stderr.decode()
+    assert refused_by_id.stderr.decode().endswith("it is FAILED with exit code 5\n")
 
 
 def test_run_waits_itself(run: Run, gate: Path, start: Callable[..., object]) -> None:

@@ -167,7 +167,7 @@ def test_wait_names_the_native_id_of_the_last_attempt(
     )
     monkeypatch.setattr(waiting, "job_store", SimpleNamespace(reread=lambda jobs: [last for _ in jobs]))
 
-    code = waiting.wait_for_ends([first], None, as_json=False)  # type: ignore[list-item]  # of what it reads
+    code = waiting.wait_for_ends([], [first], None, as_json=False)  # type: ignore[list-item]  # of what it reads
 
     assert code == 75
     assert "job a1 (n, index 1, native id 10_1): FAILED" in capfd.readouterr().err

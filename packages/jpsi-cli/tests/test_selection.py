@@ -198,11 +198,20 @@ def test_a_job_that_ended_before_the_newest_of_its_name_says_so() -> None:
         stored_job("f", None, submitted=20),
     ]
 
-    notes = describe_predecessors(jobs)
+    notes = describe_predecessors(["x", "fit"], jobs)
 
     assert notes == {
         "a": "fit stands for 3 jobs: this is number 1, which had ended when the newest was submitted, c"
     }
+
+
+def test_jobs_that_were_selected_by_id_say_nothing_of_their_name() -> None:
+    jobs = [
+        stored_job("a", "fit", final=encoded_end(JobState.FAILED, 10, 5)),
+        stored_job("c", "fit", submitted=20),
+    ]
+
+    assert describe_predecessors(["a", "c"], jobs) == {}
 
 
 def test_the_jobs_of_a_sweep_are_no_repetitions() -> None:
@@ -210,5 +219,8 @@ def test_the_jobs_of_a_sweep_are_no_repetitions() -> None:
     end = encoded_end(JobState.FAILED, 10, 5)
 
     assert (
-        describe_predecessors([stored_job(f"{it}", "fit", submitted=it, final=end) for it in range(9)]) == {}
+        describe_predecessors(
+            ["fit"], [stored_job(f"{it}", "fit", submitted=it, final=end) for it in range(9)]
+        )
+        == {}
     )

@@ -144,7 +144,7 @@ def slurm(
 
 
 def wait(job_id: str) -> int:
-    return wait_for_ends(select_jobs([job_id], job_store.jobs()), None, as_json=False)
+    return wait_for_ends([job_id], select_jobs([job_id], job_store.jobs()), None, as_json=False)
 
 
 def follow(job_id: str) -> int:

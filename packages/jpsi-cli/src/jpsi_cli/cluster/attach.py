@@ -46,7 +46,7 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
             if executor is None and code == exit_codes.JPSI and not is_of_any_process:
                 messages.error(f"jpsi looked on {opened.name}; -x names another executor or target")
             return code
-    return wait_for_ends(known, None, as_json=as_json)
+    return wait_for_ends([native_id], known, None, as_json=as_json)
 
 
 def executor_of(word: str, jobs: Sequence[StoredJob]) -> tuple[str | None, str | None]:

@@ -15,4 +15,4 @@ def wait(*, jobs: Sequence[str], timeout: str | None, as_json: bool) -> int:
     """Wait for jobs, and return the exit code for their ends."""
     limit = None if timeout is None else quantities.parse_duration_option(timeout, "--timeout")
     deadline = None if limit is None else time.monotonic() + limit.total_seconds()
-    return wait_for_ends(select_jobs(jobs, job_store.jobs()), deadline, as_json=as_json)
+    return wait_for_ends(jobs, select_jobs(jobs, job_store.jobs()), deadline, as_json=as_json)

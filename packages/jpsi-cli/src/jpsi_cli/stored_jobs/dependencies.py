@@ -61,7 +61,7 @@ def read_dependencies(texts: Iterable[str]) -> list[jpsi.Dependency]:
         jpsi.Dependency(it, kind)
         for text in typed
         for kind, word in _split(text, jobs)
-        for it in _ids(word, jobs)
+        for it in _ids(word, kind, jobs)
     ]
 
 
@@ -89,8 +89,15 @@ def _split_kind(text: str) -> tuple[jpsi.DependencyKind, str]:
     return (_KINDS[head], rest) if colon and head in _KINDS else (_OK, text)
 
 
-def _ids(word: str, jobs: Sequence[StoredJob]) -> list[str]:
+def _ids(word: str, kind: jpsi.DependencyKind, jobs: Sequence[StoredJob]) -> list[str]:
     found = match_jobs(word, jobs)
+    earlier = describe_predecessors([word], found)
+    if any(job.id in earlier and kind.is_met(job.status.state) is False for job in found):
+        newest = max(found, key=lambda it: it.submitted)
+        count = len({job.array_id or job.id for job in found})
+        messages.error(
+            f"--after: {word} stands for {count} jobs; the newest is {newest.array_id or newest.id}"
+        )
     left = sum(not job.status.final for job in found)
     # an array is one thing
     if left and len({job.array_id or job.id for job in found}) > 1:
@@ -121,7 +128,6 @@ def sort_dependencies(
     from jpsi_engine import job_store  # noqa: PLC0415
 
     jobs = {job.id: job for job in job_store.jobs()}
-    notes = describe_predecessors(jobs[str(it.job)] for it in wanted if str(it.job) in jobs)
     find_native_id = _NativeDependencies(executor, _names(executor.name), configured_target(name))
     foreign, problems = list[jpsi.Dependency](), list[str]()
     # by the dependency as wanted
@@ -135,8 +141,7 @@ def sort_dependencies(
             continue
         is_met = kind.is_met(job.status.state)
         if is_met is False:
-            note = f"; {notes[word]}" if word in notes else ""
-            problems.append(f"{describe_unmet(kind, job, job.status)}{note}")
+            problems.append(describe_unmet(kind, job, job.status))
         elif is_met is None and (native_id := find_native_id(job, kind)) is not None:
             native[dependency] = jpsi.Dependency(native_id, kind)
         elif is_met is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..error_boundary import SelectionError
@@ -203,14 +203,15 @@ def job_with_index(job: StoredJob) -> str:
     return f"job {job.id} ({text})" if text else f"job {job.id}"
 
 
-def describe_predecessors(jobs: Iterable[StoredJob]) -> dict[str, str]:
+def describe_predecessors(words: Collection[str], jobs: Iterable[StoredJob]) -> dict[str, str]:
     """Return by id which job of several each is that ended before the newest of its name was submitted.
 
-    An array counts as one job.
+    An array counts as one job. Jobs whose name is none of the words were selected by their ids.
     """
     by_name: dict[str, list[StoredJob]] = {}
-    for job in sorted(jobs, key=lambda it: it.submitted):
-        by_name.setdefault(job.name or job.id, []).append(job)
+    named = [job for job in jobs if job.name in words]
+    for job in sorted(named, key=lambda it: it.submitted):
+        by_name.setdefault(job.name or "", []).append(job)
     found = {}
     for name, namesakes in by_name.items():
         ids = list(dict.fromkeys(it.array_id or it.id for it in namesakes))

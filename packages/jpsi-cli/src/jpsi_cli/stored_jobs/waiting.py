@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import jpsi
 from jpsi_engine import job_store
@@ -23,10 +23,13 @@ from .selection import describe_predecessors, job_with_index
 _MAX_NAMED = 3
 
 
-def wait_for_ends(jobs: Sequence[StoredJob], deadline: float | None, *, as_json: bool) -> int:
+def wait_for_ends(
+    words: Collection[str], jobs: Sequence[StoredJob], deadline: float | None, *, as_json: bool
+) -> int:
     """Wait for jobs, and return the exit code for their ends.
 
     Args:
+        words: the words that selected the jobs.
         jobs: the jobs.
         deadline: when to stop waiting, in seconds of the monotonic clock; None is never.
         as_json: True to write each job as JSON to standard output.
@@ -45,7 +48,7 @@ def wait_for_ends(jobs: Sequence[StoredJob], deadline: float | None, *, as_json:
     # they may have another native id by now
     resubmitted = [it for it in reported if it.id in recalled.jobs and it.spec.attributes.retry]
     reread = {job.id: job for job in job_store.reread(resubmitted)}
-    notes = describe_predecessors(jobs)
+    notes = describe_predecessors(words, jobs)
     _report_ends([reread.get(it.id, it) for it in reported], ends, notes, as_json=as_json)
     if failures:
         return exit_codes.JPSI
