@@ -147,13 +147,36 @@ def test_what_follows_the_script_is_its_arguments(run: Run, tmp_path: Path) -> N
     """As with `sbatch job.sh -n 3`, also if it looks like an option of jpsi or a variable."""
     _script(tmp_path, "#SBATCH -t 5", "printf '<%s>' \"$@\"\n")
     arguments = ["5", "two words", "-n", "3", "--json", "--", "-x", "", "${HOME}", "$$", "it's"]
-    converted = run("convert", "job.sh", *arguments)
+    converted = run("convert", "--", "job.sh", *arguments)
     (tmp_path / "job.yaml").write_bytes(converted.stdout)
 
     done = run("run", "-x", "local", "-f", "job.yaml")
 
     assert (converted.returncode, converted.stderr) == (0, b"")
     assert done.stdout.decode() == "".join(f"<{it}>" for it in arguments)
+
+
+@pytest.mark.parametrize("arguments", [["5", "--json"], ["-x", "slurm"], ["--", "--executor", "slurm"]])
+def test_an_option_of_convert_behind_the_script_is_warned_of(
+    run: Run, tmp_path: Path, arguments: list[str]
+) -> None:
+    _script(tmp_path, "#SBATCH -t 5")
+
+    warned, silent = run("convert", "job.sh", *arguments), run("convert", "--", "job.sh", *arguments)
+
+    option = next(it for it in arguments if it in {"--json", "-x", "--executor"})
+    assert warned.stderr.decode() == (
+        f"jpsi: warning: {option} becomes an argument of the script; if it is for jpsi convert, type it "
+        "before the script, else type -- before the script\n"
+    )
+    assert (silent.returncode, silent.stderr) == (0, b"")
+    assert warned.stdout == silent.stdout
+
+
+def test_options_before_the_script_and_others_behind_it_are_no_mistake(run: Run, tmp_path: Path) -> None:
+    _script(tmp_path, "#SBATCH -t 5")
+
+    assert run("convert", "-x", "slurm", "job.sh", "-n", "--json=1").stderr == b""
 
 
 def test_arguments_beside_a_document_are_answered_with_convert(run: Run) -> None:

@@ -32,6 +32,7 @@ def command(  # noqa: PLR0913  what commands differ in
     check: Callable[..., str | None] | None = None,
     usages: Sequence[str] = (),
     ends_options: bool = False,
+    kind: type[click.Command] = click.Command,
     **attributes: Any,  # noqa: ANN401  click's own
 ) -> click.Command:
     """Return a command.
@@ -44,12 +45,13 @@ def command(  # noqa: PLR0913  what commands differ in
         check: called with the arguments first; returns a mistake in them, which becomes a usage error.
         usages: the ways in which it can be used; if given, its help shows options by group.
         ends_options: True if options end at the first argument.
+        kind: its class, unless `usages` are given.
         attributes: of the click command.
     """
-    kind = partial(GroupedCommand, usages=usages) if usages else click.Command
+    make = partial(GroupedCommand, usages=usages) if usages else kind
     settings = {**SETTINGS, "allow_interspersed_args": False} if ends_options else SETTINGS
     callback = _import_on_call(calls, check) if isinstance(calls, str) else calls
-    return kind(name, params=list(params), callback=callback, context_settings=settings, **attributes)
+    return make(name, params=list(params), callback=callback, context_settings=settings, **attributes)
 
 
 def _import_on_call(target: str, check: Callable[..., str | None] | None) -> Callable[..., int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from .. import exit_codes
+from .. import exit_codes, messages
 from ..options import (
     RESUBMIT_PARAMETERS,
     RUN_PARAMETERS,
@@ -225,6 +225,25 @@ Exit codes:
 """,
 )
 
+
+class _Convert(click.Command):
+    """A command that warns of its own options behind SCRIPT, unless `--` stands before SCRIPT."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; click calls this."""
+        typed = list(args)
+        rest = super().parse_args(ctx, args)
+        arguments: Sequence[str] = ctx.params.get("arguments") or ()
+        own = {name for it in self.get_params(ctx) if isinstance(it, click.Option) for name in it.opts}
+        if not ctx.resilient_parsing and "--" not in typed[: len(typed) - len(arguments)]:
+            for name in sorted(own.intersection(arguments)):
+                messages.warning(
+                    f"{name} becomes an argument of the script; if it is for jpsi convert, type it before "
+                    "the script, else type -- before the script"
+                )
+        return rest
+
+
 #: `jpsi convert`
 CONVERT = command(
     "convert",
@@ -236,6 +255,7 @@ CONVERT = command(
         click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]..."),
     ],
     ends_options=True,
+    kind=_Convert,
     short_help="Convert a script with #SBATCH, #PBS, #BSUB, #$ or # flux: lines to a job document.",
     help="""Convert SCRIPT, which was written for a batch system, to a job document on standard output.
 
