@@ -35,7 +35,8 @@ def test_a_whole_script() -> None:
     )
 
     assert script.directives == 5
-    assert script.lost == ("-o out.txt: Grid Engine appends to the file, and jpsi's script empties it first",)
+    why = "Grid Engine appends to the file, and jpsi's script empties it first"
+    assert script.lost == (f"-o out.txt: {why}", f"-e host:err.txt: {why}")
     spec = script.spec
     assert (spec.name, spec.executable, spec.directory) == ("sim", "/bin/bash", Path())
     assert (spec.stdout_path, spec.stderr_path) == (Path("out.txt"), Path("err.txt"))
@@ -45,6 +46,11 @@ def test_a_whole_script() -> None:
     assert spec.attributes.duration == timedelta(hours=36)
     assert spec.attributes.mail == "begin,end:me@example.org"
     assert _custom(script) == {"gridengine.r": "y"}
+
+
+@pytest.mark.parametrize("directives", ["-e /dev/null", "-o /dev/null -e err.txt -j y"])
+def test_a_file_of_errors_that_is_not_written_is_not_lost(directives: str) -> None:
+    assert _read(directives).lost == ()
 
 
 def test_the_kind_of_gpus() -> None:

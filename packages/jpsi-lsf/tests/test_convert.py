@@ -192,6 +192,10 @@ def test_memory_without_a_unit_is_in_that_of_the_site() -> None:
     [
         ("-o out.%J", "-o out.%J: jpsi has no patterns in paths"),
         ("-o out.txt", "-o out.txt: LSF appends to the file, and jpsi's script empties it first"),
+        (
+            "-e err.txt",
+            "-e err.txt: LSF appends to the file, and jpsi's script empties it first, as with -eo",
+        ),
         ("-K", "-K: bsub would not return"),
         ("-u me@example.org", "-u me@example.org: jpsi cannot express the events"),
         ("-u 'a  b'", "-u a  b: jpsi cannot express the events"),
@@ -204,6 +208,11 @@ def test_lost_options_are_reported(directive: str, why: str) -> None:
     (lost,) = _read(directive).lost
 
     assert lost.startswith(why)
+
+
+@pytest.mark.parametrize("directive", ["-e /dev/null", "-eo err.txt"])
+def test_a_file_that_lsf_empties_or_that_has_no_content_is_not_lost(directive: str) -> None:
+    assert _read(directive).lost == ()
 
 
 def test_an_array_is_retained() -> None:

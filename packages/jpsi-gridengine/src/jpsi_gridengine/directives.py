@@ -101,6 +101,7 @@ def _is_joined(draft: kit.Draft) -> bool:
 def _read_error(draft: kit.Draft, value: str) -> None:
     if not _is_joined(draft):
         draft.spec.stderr_path = _path(value)
+        _report_appended(draft, "e", value)
 
 
 def _read_tasks(draft: kit.Draft, value: str) -> None:
@@ -250,8 +251,12 @@ def _read_dependencies(draft: kit.Draft, value: str) -> None:
 
 def _read_output(draft: kit.Draft, value: str) -> None:
     kit.output_reader(_path, _is_joined)(draft, value)
+    _report_appended(draft, "o", value)
+
+
+def _report_appended(draft: kit.Draft, flag: str, value: str) -> None:
     if value != _NO_FILE:
-        draft.lose("o", value, "Grid Engine appends to the file, and jpsi's script empties it first")
+        draft.lose(flag, value, "Grid Engine appends to the file, and jpsi's script empties it first")
 
 
 def _report_soft(draft: kit.Draft, _value: str) -> None:

@@ -189,13 +189,21 @@ _INPUT = kit.Option(None, kit.path_reader("stdin_path", _path))
 _read_output = kit.output_reader(_path, lambda draft: not draft.options.keys() & {"e", "eo"})
 
 
-def _read_appended_output(draft: kit.Draft, value: str) -> None:
-    _read_output(draft, value)
-    if value != _NO_FILE:
-        draft.lose("o", value, "LSF appends to the file, and jpsi's script empties it first, as with -oo")
-
-
 _read_error = kit.path_reader("stderr_path", _path)
+
+
+def _appended(flag: str, read_file: kit.Reader) -> kit.Reader:
+    """Return a reader for an option whose file LSF appends to."""
+
+    def read(draft: kit.Draft, value: str) -> None:
+        read_file(draft, value)
+        if value != _NO_FILE:
+            why = f"LSF appends to the file, and jpsi's script empties it first, as with -{flag}o"
+            draft.lose(flag, value, why)
+
+    return read
+
+
 # bsub of LSF 10.1, in the order in which the options are written
 _OPTIONS = {
     "J": kit.Option(_write_name, _read_name),
@@ -205,9 +213,9 @@ _OPTIONS = {
     "is": _INPUT,
     # The runner opens the job's streams. Without a file LSF mails them, with a file it appends a report,
     # and it does not report a missing directory.
-    "o": kit.Option(_NO_FILE, _read_appended_output),
+    "o": kit.Option(_NO_FILE, _appended("o", _read_output)),
     "oo": kit.Option(None, _read_output),
-    "e": kit.Option(_NO_FILE, _read_error),
+    "e": kit.Option(_NO_FILE, _appended("e", _read_error)),
     "eo": kit.Option(None, _read_error),
     "env": kit.Option(None, _read_environment),
     "q": kit.attribute_option("queue_name"),
