@@ -64,6 +64,42 @@ def test_only_the_elements_that_failed_run_again_with_their_indices(slurm: Run, 
     assert [it["array_id"] for it in listed(slurm)] == [array] * 3 + [again] * 2
 
 
+_SCRIPT = """\
+#!/bin/sh
+#SBATCH --array=0-6:3
+#SBATCH --time=10
+[ -n "$SLURM_ARRAY_JOB_ID" ] || exit 2
+range=$SLURM_ARRAY_TASK_MIN-$SLURM_ARRAY_TASK_MAX:$SLURM_ARRAY_TASK_STEP
+echo "$SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT, $range"
+test -e ok-$SLURM_ARRAY_TASK_ID
+"""
+
+
+@pytest.mark.parametrize("is_converted", [False, True])
+def test_a_script_knows_its_array_in_each_repetition(slurm: Run, tmp_path: Path, is_converted: bool) -> None:
+    """Many scripts divide the work by the number of indices."""
+    script = tmp_path / "job.sh"
+    script.write_text(_SCRIPT)
+    script.chmod(0o700)
+    command = ["--array", "0-6:3", "--", "./job.sh"]
+    if is_converted:
+        (tmp_path / "job.yaml").write_text(slurm("convert", "job.sh").stdout.decode())
+        command = ["-f", "job.yaml"]
+    # it warns of the directives that it ignores
+    job = slurm("submit", *command).stdout.decode().strip()
+    seen = []
+    for mended in ("ok-0", "ok-3", "ok-6"):
+        slurm("wait", job)
+        seen.append(slurm("logs", job).stdout.decode().splitlines())
+        (tmp_path / mended).touch()
+        job = printed(slurm("resubmit", "--failed", job))
+
+    assert slurm("wait", job).returncode == 0
+    texts = [f"{it} of 3, 0-6:3" for it in (0, 3, 6)]
+    assert [it[1::2] for it in seen] == [texts, texts, texts[1:]]
+    assert slurm("logs", job).stdout.decode().splitlines() == texts[2:]
+
+
 @pytest.mark.parametrize("is_array", [False, True], ids=["a job", "elements"])
 def test_what_the_batch_system_itself_has_ended_has_failed(
     slurm: Run, fake: FakeScheduler, is_array: bool

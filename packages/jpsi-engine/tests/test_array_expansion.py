@@ -20,13 +20,19 @@ def test_each_element_has_its_index_and_the_id_of_the_array() -> None:
     spec = jpsi.JobSpec(
         "run",
         stdout_path=Path("out-%a"),
-        environment={"A": "${JPSI_ARRAY_INDEX}", "B": "$${JPSI_ARRAY_INDEX}"},
+        environment={"A": "${JPSI_ARRAY_INDEX} of ${JPSI_ARRAY_COUNT}", "B": "$${JPSI_ARRAY_INDEX}"},
     )
+    numbered = {"COUNT": "4", "MIN": "0", "MAX": "9", "STEP": "2"}
 
     found = array_specs(spec, "0-4:2,9%2")
 
     assert [it.environment for it in found] == [
-        {"A": str(index), "B": "$${JPSI_ARRAY_INDEX}", "JPSI_ARRAY_INDEX": str(index)}
+        {
+            "A": f"{index} of 4",
+            "B": "$${JPSI_ARRAY_INDEX}",
+            "JPSI_ARRAY_INDEX": str(index),
+            **{f"JPSI_ARRAY_{name}": value for name, value in numbered.items()},
+        }
         for index in (0, 2, 4, 9)
     ]
     assert [str(it.stdout_path) for it in found] == ["out-0", "out-2", "out-4", "out-9"]
@@ -123,6 +129,7 @@ def test_repeated_elements_keep_the_limit_of_their_array() -> None:
 
 
 def test_the_spec_of_a_single_job_belongs_to_no_array() -> None:
-    (repeated, *_) = repeated_specs(dict(zip("ab", array_specs(jpsi.JobSpec("run"), "7-8"), strict=True)))
+    first, second = array_specs(jpsi.JobSpec("run"), "7-8")
+    (repeated, *_) = repeated_specs({"a": first, "b": second})
 
-    assert single_spec(repeated) == jpsi.JobSpec("run", environment={"JPSI_ARRAY_INDEX": "7"})
+    assert single_spec(repeated) == jpsi.JobSpec("run", environment=first.environment)

@@ -160,11 +160,16 @@ def test_an_array_is_retained() -> None:
 
     assert script.lost == ()
     assert script.spec.attributes.custom_attributes == {"jpsi.array": "1-9:2%3"}
-    assert script.spec.environment == {"SGE_TASK_ID": "${JPSI_ARRAY_INDEX}"}
+    assert script.spec.environment == {
+        "SGE_TASK_ID": "${JPSI_ARRAY_INDEX}",
+        "SGE_TASK_FIRST": "${JPSI_ARRAY_MIN}",
+        "SGE_TASK_LAST": "${JPSI_ARRAY_MAX}",
+        "SGE_TASK_STEPSIZE": "${JPSI_ARRAY_STEP}",
+    }
 
 
 def test_the_directory_of_the_submission_is_read_from_a_variable() -> None:
     script = hooks.read_script('#$ -N a\ncd "${SGE_O_WORKDIR}"; run $JOB_ID $NSLOTS\n', SITE)
 
     assert script.directory_variables == ("SGE_O_WORKDIR",)
-    assert script.lost == ("the script reads variables that only its batch system sets: JOB_ID, NSLOTS",)
+    assert script.lost == ("the script reads variables that no other batch system sets: JOB_ID, NSLOTS",)

@@ -211,7 +211,11 @@ def test_an_array_is_retained() -> None:
 
     assert (script.lost, script.spec.name) == ((), "a")
     assert script.spec.attributes.custom_attributes == {"jpsi.array": "1-9%2"}
-    assert script.spec.environment == {"LSB_JOBINDEX": "${JPSI_ARRAY_INDEX}"}
+    assert script.spec.environment == {
+        "LSB_JOBINDEX": "${JPSI_ARRAY_INDEX}",
+        "LSB_JOBINDEX_END": "${JPSI_ARRAY_MAX}",
+        "LSB_JOBINDEX_STEP": "${JPSI_ARRAY_STEP}",
+    }
 
 
 def test_without_an_error_file_both_streams_go_to_the_output_file() -> None:
@@ -239,4 +243,4 @@ def test_the_directory_of_the_submission_is_read_from_a_variable() -> None:
     script = hooks.read_script('#BSUB -n 1\ncd "${LS_SUBCWD}"; run $LSB_JOBID\n', SITE)
 
     assert script.directory_variables == ("LS_SUBCWD",)
-    assert script.lost == ("the script reads variables that only its batch system sets: LSB_JOBID",)
+    assert script.lost == ("the script reads variables that no other batch system sets: LSB_JOBID",)

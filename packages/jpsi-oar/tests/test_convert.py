@@ -100,4 +100,4 @@ def test_the_directory_of_the_submission_is_read_from_a_variable() -> None:
     script = hooks.read_script('#OAR -n a\ncd "${OAR_O_WORKDIR}"; run $OAR_JOB_ID\n', SITE)
 
     assert script.directory_variables == ("OAR_O_WORKDIR",)
-    assert script.lost == ("the script reads variables that only its batch system sets: OAR_JOB_ID",)
+    assert script.lost == ("the script reads variables that no other batch system sets: OAR_JOB_ID",)

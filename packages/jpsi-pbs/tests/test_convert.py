@@ -301,4 +301,4 @@ def test_the_directory_of_the_submission_is_read_from_a_variable() -> None:
     script = PBS.read_script('#PBS -N a\ncd "${PBS_O_WORKDIR}"; run $PBS_JOBID\n')
 
     assert script.directory_variables == ("PBS_O_WORKDIR",)
-    assert script.lost == ("the script reads variables that only its batch system sets: PBS_JOBID",)
+    assert script.lost == ("the script reads variables that no other batch system sets: PBS_JOBID",)

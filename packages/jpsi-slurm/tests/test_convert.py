@@ -261,11 +261,17 @@ def test_an_array_is_retained() -> None:
 
     assert script.lost == ()
     assert script.spec.attributes.custom_attributes == {"jpsi.array": "0-9:3%2"}
-    assert script.spec.environment == {"SLURM_ARRAY_TASK_ID": "${JPSI_ARRAY_INDEX}"}
+    assert script.spec.environment == {
+        "SLURM_ARRAY_TASK_ID": "${JPSI_ARRAY_INDEX}",
+        "SLURM_ARRAY_TASK_COUNT": "${JPSI_ARRAY_COUNT}",
+        "SLURM_ARRAY_TASK_MIN": "${JPSI_ARRAY_MIN}",
+        "SLURM_ARRAY_TASK_MAX": "${JPSI_ARRAY_MAX}",
+        "SLURM_ARRAY_TASK_STEP": "${JPSI_ARRAY_STEP}",
+    }
 
 
 def test_the_directory_of_the_submission_is_read_from_a_variable() -> None:
     script = hooks.read_script('#SBATCH -n 1\ncd "${SLURM_SUBMIT_DIR}"; run $SLURM_JOB_ID\n')
 
     assert script.directory_variables == ("SLURM_SUBMIT_DIR",)
-    assert script.lost == ("the script reads variables that only its batch system sets: SLURM_JOB_ID",)
+    assert script.lost == ("the script reads variables that no other batch system sets: SLURM_JOB_ID",)

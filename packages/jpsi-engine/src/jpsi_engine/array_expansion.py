@@ -1,16 +1,17 @@
 """Makes the jobs of an array from one spec, for `jpsi submit --array` and programs.
 
 The custom attribute `jpsi.array` of a spec has the indices, such as `1-100%10`. The spec of an element has
-the id of the array and its limit instead, and its index as a variable of its environment.
+the id of the array and its limit instead, and its index and the range of all as variables of its environment.
 
 If jobs are submitted again, they keep their indices, and become an array of their own.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,13 @@ ALLOCATION = "jpsi.allocation"
 #: The environment variable with the index of an element.
 INDEX_VARIABLE = "JPSI_ARRAY_INDEX"
 
+# The variables with the number of indices, the lowest, the highest, and the smallest step between two.
+_RANGE = ("JPSI_ARRAY_COUNT", "JPSI_ARRAY_MIN", "JPSI_ARRAY_MAX", "JPSI_ARRAY_STEP")
+
 _INDICES = re.compile(r"(?P<indices>[0-9][0-9,:-]*)(?:%(?P<limit>[0-9]{1,9}))?")
 _INDEX = re.compile(r"[0-9]{1,18}")
 # `$${...}` is no reference.
-_REFERENCE = re.compile(rf"(?<!\$)\$\{{{INDEX_VARIABLE}\}}")
+_REFERENCE = re.compile(rf"(?<!\$)\$\{{({'|'.join((INDEX_VARIABLE, *_RANGE))})\}}")
 # No batch system takes more; a typing error must not fill the memory.
 _MAX_ELEMENTS = 1_000_000
 # The index in the path of a stream.
@@ -45,7 +49,7 @@ def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
     """Return the specs of an array's elements; the spec itself if it describes one job.
 
     In the paths of its streams, `%a` stands for the index; in the values of its environment,
-    `${JPSI_ARRAY_INDEX}` does.
+    `${JPSI_ARRAY_INDEX}` does, and the array's `_COUNT`, `_MIN`, `_MAX` and `_STEP` are replaced likewise.
 
     Args:
         spec: the spec, which is not changed.
@@ -75,11 +79,12 @@ def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
         custom[ARRAY_ID] = _new_array_id()
     if match["limit"] is not None and int(match["limit"]) < len(found):
         custom[AT_A_TIME] = int(match["limit"])
+    own = _range_variables(found)
     return [
         attrs.evolve(
             spec,
             attributes=attrs.evolve(spec.attributes, custom_attributes=dict(custom)),
-            environment={**_variables(spec, index), INDEX_VARIABLE: str(index)},
+            environment=_variables(spec, {**own, INDEX_VARIABLE: str(index)}),
             stdin_path=_with_index(spec.stdin_path, index),
             stdout_path=_with_index(spec.stdout_path, index),
             stderr_path=_with_index(spec.stderr_path, index),
@@ -88,12 +93,24 @@ def array_specs(spec: JobSpec, indices: str | None = None) -> list[JobSpec]:
     ]
 
 
-def _variables(spec: JobSpec, index: int) -> dict[str, str | None]:
-    """Return the environment of an element; a reference to its index in a value is replaced."""
-    return {
-        name: _REFERENCE.sub(str(index), value) if isinstance(value, str) else value
+def _range_variables(indices: Sequence[int]) -> dict[str, str]:
+    """Return the variables that say how an array is numbered.
+
+    >>> _range_variables([3, 7, 5])
+    {'JPSI_ARRAY_COUNT': '3', 'JPSI_ARRAY_MIN': '3', 'JPSI_ARRAY_MAX': '7', 'JPSI_ARRAY_STEP': '2'}
+    """
+    ordered = sorted(indices)
+    step = min((after - before for before, after in itertools.pairwise(ordered)), default=1)
+    return dict(zip(_RANGE, map(str, (len(ordered), ordered[0], ordered[-1], step)), strict=True))
+
+
+def _variables(spec: JobSpec, own: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the environment of an element; references to its own variables in values are replaced."""
+    given = {
+        name: _REFERENCE.sub(lambda it: own[it[1]], value) if isinstance(value, str) else value
         for name, value in (spec.environment or {}).items()
     }
+    return {**given, **own}
 
 
 def _with_index(path: Path | None, index: int) -> Path | None:

@@ -11,6 +11,12 @@ from collections.abc import Iterator
 
 from jpsi.plugin import CustomOptions, JobSpec
 
+#: The variables that tell a task how its array is numbered; qsub(1), -t.
+ARRAY_RANGE = (
+    ("SGE_TASK_FIRST", "JPSI_ARRAY_MIN"),
+    ("SGE_TASK_LAST", "JPSI_ARRAY_MAX"),
+    ("SGE_TASK_STEPSIZE", "JPSI_ARRAY_STEP"),
+)
 #: sge_submit(1) of 8.1.9, OPTIONS.
 CUSTOM = CustomOptions(
     # The executor has two names.

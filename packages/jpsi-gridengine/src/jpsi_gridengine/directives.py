@@ -31,7 +31,7 @@ from jpsi.plugin import (
 )
 
 from .config import SLOTS_PLACEHOLDER, GridEngineConfig
-from .custom_options import CUSTOM, requested_slots, split_parallel_environment, value_problems
+from .custom_options import ARRAY_RANGE, CUSTOM, requested_slots, split_parallel_environment, value_problems
 from .job_names import context as kept_name
 from .job_names import job_name
 from .native_ids import job_number
@@ -105,7 +105,7 @@ def _read_error(draft: kit.Draft, value: str) -> None:
 
 def _read_tasks(draft: kit.Draft, value: str) -> None:
     limit = draft.options.get("tc")
-    kit.array_reader("SGE_TASK_ID")(draft, value if limit is None else f"{value}%{limit}")
+    kit.array_reader("SGE_TASK_ID", ARRAY_RANGE)(draft, value if limit is None else f"{value}%{limit}")
 
 
 def _read_shell(draft: kit.Draft, value: str) -> None:

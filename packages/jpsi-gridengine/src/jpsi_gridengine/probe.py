@@ -12,6 +12,7 @@ from typing import Any
 from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, DependencyKind, Site, hookimpl
 
 from .commands import gridengine_command
+from .custom_options import ARRAY_RANGE
 
 # The name of a cell that no site has: the error message about it contains the directory of the cells.
 _NO_CELL = "jpsi-no-cell"
@@ -46,6 +47,7 @@ def capabilities(site: Site) -> Capabilities:
             largest=site.offers.get("largest_array", _MAX_AJ_TASKS_BY_DEFAULT),
             id_variable="JOB_ID",
             index_variable="SGE_TASK_ID",
+            range_variables=ARRAY_RANGE,
             reads_index=True,
             limits=True,
         ),

@@ -29,6 +29,9 @@ from jpsi.plugin import (
 from .custom_options import COMPONENT_OPTIONS, CUSTOM
 from .resources import RESOURCE_OPTIONS, resource_problems
 
+#: The variables that tell an element how its array is numbered, as LSF sets them.
+ARRAY_RANGE = (("LSB_JOBINDEX_END", "JPSI_ARRAY_MAX"), ("LSB_JOBINDEX_STEP", "JPSI_ARRAY_STEP"))
+
 #: LSF counts run limits in minutes.
 WALLTIME_UNIT = timedelta(minutes=1)
 _DEFAULT_NAME = "jpsi"
@@ -143,7 +146,7 @@ def _array_suffix(context: SubmitContext) -> str:
 def _read_name(draft: kit.Draft, value: str) -> None:
     array = _ARRAY.fullmatch(value)
     if array is not None:
-        kit.array_reader("LSB_JOBINDEX")(draft, f"{array['indices']}{array['limit'] or ''}")
+        kit.array_reader("LSB_JOBINDEX", ARRAY_RANGE)(draft, f"{array['indices']}{array['limit'] or ''}")
     draft.spec.name = (value if array is None else array["name"]) or None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Site, hookimpl
 
 from .commands import lsf_command
-from .directives import DEPENDENCIES, WALLTIME_UNIT
+from .directives import ARRAY_RANGE, DEPENDENCIES, WALLTIME_UNIT
 from .queue import FIELDS
 
 # The first two show which options bjobs knows, the third the limit of array sizes, the last the queues.
@@ -51,6 +51,7 @@ def capabilities(site: Site) -> Capabilities:
             largest=min(site.offers.get("max_job_array_size", _DEFAULT_ARRAY_SIZE), _LARGEST_INDEX),
             id_variable="LSB_JOBID",
             index_variable="LSB_JOBINDEX",
+            range_variables=ARRAY_RANGE,
             reads_index=True,
             limits=True,
             heterogeneous=True,

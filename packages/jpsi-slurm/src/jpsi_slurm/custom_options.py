@@ -54,6 +54,8 @@ CUSTOM = CustomOptions(
 )
 
 _UNLIMITED = frozenset({"0", "UNLIMITED", "INFINITE"})
+#: The variables that tell an element how its array is numbered; sbatch(1), OUTPUT ENVIRONMENT VARIABLES.
+ARRAY_RANGE = tuple((f"SLURM_ARRAY_TASK_{it}", f"JPSI_ARRAY_{it}") for it in ("COUNT", "MIN", "MAX", "STEP"))
 # sbatch(1): --time
 #: Slurm counts time limits in minutes.
 WALLTIME_UNIT = timedelta(minutes=1)

@@ -28,7 +28,7 @@ from jpsi.plugin import (
     units,
 )
 
-from .custom_options import CUSTOM, WALLTIME_UNIT, parse_time
+from .custom_options import ARRAY_RANGE, CUSTOM, WALLTIME_UNIT, parse_time
 
 _MEBIBYTE = 1 << 20
 # sbatch(1): --mem; without a unit it is megabytes, and all of them are powers of 1024
@@ -238,7 +238,7 @@ def _dependency(request: kit.JobRequest) -> str | None:
 _OPTIONS = {
     "job-name": kit.Option(lambda it: legal_name(it.spec.name or "jpsi"), kit.read_name),
     "comment": kit.Option(lambda it: it.context.tag),
-    "array": kit.Option(lambda it: it.indices, kit.array_reader("SLURM_ARRAY_TASK_ID")),
+    "array": kit.Option(lambda it: it.indices, kit.array_reader("SLURM_ARRAY_TASK_ID", ARRAY_RANGE)),
     # The runner opens the job's streams. A directory or file that Slurm cannot open would end the job before
     # it starts, without any message.
     "chdir": kit.Option("/", kit.path_reader("directory", _path)),

@@ -12,7 +12,7 @@ from typing import Any
 from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, DependencyKind, Site, hookimpl
 
 from .commands import slurm_command
-from .custom_options import WALLTIME_UNIT
+from .custom_options import ARRAY_RANGE, WALLTIME_UNIT
 
 _SETTING = re.compile(r"^(\S+)\s*= (.*?)\s*$", re.MULTILINE)
 _NO_USE = frozenset({"", "jobacct_gather/none", "(null)"})
@@ -52,6 +52,7 @@ def _array_capabilities(size: int) -> Arrays | None:
         largest=largest,
         id_variable="SLURM_ARRAY_JOB_ID",
         index_variable="SLURM_ARRAY_TASK_ID",
+        range_variables=ARRAY_RANGE,
         limits=True,
     )
 

@@ -81,7 +81,7 @@ def _check_documents(*, files: tuple[str, ...], many: str | None, **_: object) -
     return _check_stdin([*files, many])
 
 
-def _check_times(command: Sequence[str], *, time: object, t: object, **_: object) -> str | None:
+def _check_times(command: Sequence[str] = (), *, time: object, t: object, **_: object) -> str | None:
     if time is not None and t is not None:
         return "--time and -t are one option in two forms; use one of them"
     if (time or t) and command and _UNIT.fullmatch(command[0]) and shutil.which(command[0]) is None:

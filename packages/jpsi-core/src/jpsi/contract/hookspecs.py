@@ -61,6 +61,10 @@ class Arrays:
     #: The variable from which a running element reads its index. A job with an index of its user has that in
     #: it, too.
     index_variable: str
+    #: Other variables that tell an element how its array is numbered, each with the one that tells a job how
+    #: the array of its user is: `JPSI_ARRAY_COUNT`, `_MIN`, `_MAX` or `_STEP`. Where a job has the latter,
+    #: both have that value.
+    range_variables: tuple[tuple[str, str], ...] = ()
     #: True if commands that start processes on other nodes read that variable; in a job of several processes
     #: it then stays as the batch system has set it.
     reads_index: bool = False

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.plugin import Arrays, Dependency, JobSpec, JpsiError, SubmitContext, SubmitException
+from jpsi.plugin import Arrays, Capabilities, Dependency, JobSpec, JpsiError, SubmitContext, SubmitException
 from jpsi.plugin.engine import (
     EngineSetup,
     Preview,
@@ -534,7 +534,8 @@ class SubmissionPipeline:
         staged = plan(spec)
         if remote_staging is not None:
             staged = self._plan_transfers(remote_staging, submission).runner
-        own = _own_index(spec, self._backend.capabilities.arrays)
+        is_element = isinstance(frame, ElementFrame)
+        own = _own_array_variables(spec, self._backend.capabilities, is_element=is_element)
         spec = attrs.evolve(spec, environment={**own, **(spec.environment or {})}) if own else spec
         return Run(
             job_id=job_id,
@@ -556,16 +557,21 @@ class SubmissionPipeline:
         )
 
 
-def _own_index(spec: JobSpec, arrays: Arrays | None) -> dict[str, str]:
-    """Return the variables of the batch system that get the index which the job's user knows.
+def _own_array_variables(spec: JobSpec, offered: Capabilities, *, is_element: bool) -> dict[str, str]:
+    """Return the variables of the batch system by which a job knows its place in the array of its user.
 
-    A program that reads `SLURM_ARRAY_TASK_ID`, say, finds it there, also in a job that repeats an element. A
-    variable that the spec sets is kept, and so is one that commands inside of the job read.
+    A program that reads `SLURM_ARRAY_TASK_ID`, say, finds its index there, also in a job that repeats an
+    element. Such a job by itself has its own id for that of the array. A variable that the spec sets is kept,
+    and so is one that commands inside of the job read.
     """
-    index = array_index(spec.environment)
+    arrays, index, given = offered.arrays, array_index(spec.environment), spec.environment or {}
     if index is None or arrays is None or (arrays.reads_index and process_count(spec.resources) > 1):
         return {}
-    return dict.fromkeys(arrays.index_variable.split(), str(index))
+    own = dict.fromkeys(arrays.index_variable.split(), str(index))
+    own |= {name: str(given[it]) for name, it in arrays.range_variables if it in given}
+    if not is_element and arrays.id_variable != offered.id_variable:
+        own |= dict.fromkeys(arrays.id_variable.split(), f"${{{offered.id_variable}}}")
+    return own
 
 
 def _discard(locks: Mapping[JobIntent, int]) -> None:

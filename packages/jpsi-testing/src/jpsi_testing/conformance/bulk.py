@@ -190,6 +190,30 @@ class BulkTests(ManyTests, HookTests):
             "43\n",
         ]
 
+    def test_a_job_sees_how_the_array_of_its_user_is_numbered(
+        self, executor: JobExecutor, offered: Capabilities | None, tmp_path: Path
+    ) -> None:
+        """The variables of the batch system say what those of jpsi say, also to a job that repeats one."""
+        if offered is None or offered.arrays is None:
+            pytest.skip("it has no arrays")
+        known = dict(offered.arrays.range_variables)
+        if not known:
+            pytest.skip("its elements know nothing of their array")
+        numbered = {f"JPSI_ARRAY_{it}": str(40 + i) for i, it in enumerate(("COUNT", "MIN", "MAX", "STEP"))}
+
+        def job(index: int, name: str) -> Job:
+            environment = {"JPSI_ARRAY_INDEX": str(index), **numbered}
+            shown = shell('printenv "$@"', *known, environment=environment, stdout_path=tmp_path / name)
+            return Job(shown)
+
+        jobs = [job(40, "first"), job(43, "second"), job(43, "again")]
+        executor.submit_many(jobs[:2])
+        executor.submit(jobs[2])
+
+        assert self.ends(jobs) == [0, 0, 0]
+        expected = [numbered[it] for it in known.values()]
+        assert [(tmp_path / it).read_text().split() for it in ("first", "second", "again")] == [expected] * 3
+
     def test_similar_jobs_are_submitted_as_one_array(
         self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:

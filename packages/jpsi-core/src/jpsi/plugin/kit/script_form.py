@@ -210,7 +210,7 @@ class ScriptForm:
         """Yield a sentence if a script reads variables that the batch system sets, and jpsi does not."""
         others = (name for name in read if self.variables and name not in self.directory_variables)
         if names := sorted(name for name in others if re.fullmatch(self.variables, name)):
-            yield f"the script reads variables that only its batch system sets: {', '.join(names)}"
+            yield f"the script reads variables that no other batch system sets: {', '.join(names)}"
 
     def _directive(self, name: str, value: str | None) -> Directive:
         option, text = self.spelled(name, value)

@@ -181,12 +181,19 @@ def dependencies_reader(
     return read
 
 
-def array_reader(variable: str) -> Reader:
-    """Return a reader for the indices of an array, each of which the script gets in this variable."""
+def array_reader(index_variable: str, range_variables: Iterable[tuple[str, str]] = ()) -> Reader:
+    """Return a reader for the indices of an array.
+
+    Args:
+        index_variable: the variable in which the script gets its index.
+        range_variables: see `Arrays`.
+    """
+    own = {index_variable: "JPSI_ARRAY_INDEX", **dict(range_variables)}
 
     def read(draft: Draft, value: str) -> None:
         draft.attributes.set_custom_attribute("jpsi.array", value)
-        draft.spec.environment = {**(draft.spec.environment or {}), variable: "${JPSI_ARRAY_INDEX}"}
+        references = {name: f"${{{it}}}" for name, it in own.items()}
+        draft.spec.environment = {**(draft.spec.environment or {}), **references}
 
     return read
 
