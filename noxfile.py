@@ -30,6 +30,9 @@ nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests", "lint", "types", "docs", "build"]
 
+# No session uses uv, and on a terminal it reads like a failure that there is none.
+logging.getLogger("nox").addFilter(lambda it: it.msg != "uv binary not found.")
+
 ROOT = Path(__file__).parent
 
 # Behind `nohup ./dev test &` the shell ignores these, and so would all programs that a session starts.
@@ -806,7 +809,8 @@ def _wheels(session: nox.Session, requirements: Iterable[str], version: str) -> 
     built = []
     for name, extras in _local_packages(requirements).items():
         build = ("-m", "hatchling", "build", "--target", f"wheel:{version}", "--directory", str(folder))
-        with session.chdir(PACKAGES[name].path):
+        # that of the session would log each folder
+        with contextlib.chdir(PACKAGES[name].path):
             session.run(sys.executable, *build, external=True, silent=True, log=False)
         built.append(f"{folder / PACKAGES[name].stem}-py3-none-any.whl{extras}")
     return built

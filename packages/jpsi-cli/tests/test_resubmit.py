@@ -68,7 +68,6 @@ _SCRIPT = """\
 #!/bin/sh
 #SBATCH --array=0-6:3
 #SBATCH --time=10
-[ -n "$SLURM_ARRAY_JOB_ID" ] || exit 2
 range=$SLURM_ARRAY_TASK_MIN-$SLURM_ARRAY_TASK_MAX:$SLURM_ARRAY_TASK_STEP
 echo "$SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT, $range"
 test -e ok-$SLURM_ARRAY_TASK_ID

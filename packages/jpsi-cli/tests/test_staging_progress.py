@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from rich.console import Console
+from rich.file_proxy import FileProxy
 
 import jpsi
 from jpsi_cli import messages
@@ -55,3 +58,14 @@ def test_the_next_message_replaces_a_transient_line(
     first, second, third, *rest = capfd.readouterr().err.split("\r")
     assert (first, second, third) == ("jpsi: new", " " * 9, f"jpsi: {'f' * 33}")
     assert rest == [" " * 39, "jpsi: it failed\njpsi: that is all\n"]
+
+
+def test_a_message_takes_the_place_of_the_bar(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The cursor is at the end of the bar, which rich draws again below."""
+    monkeypatch.setattr(sys, "stderr", FileProxy(Console(stderr=True), sys.stderr))
+
+    messages.warning("Slurm does not answer")
+
+    assert capfd.readouterr().err == "\r\x1b[2Kjpsi: warning: Slurm does not answer\n"

@@ -183,6 +183,17 @@ def test_jobs_that_have_ended_are_shown_with_what_they_used(run: Run) -> None:
     assert table[1].endswith("--time 1m")
 
 
+def test_the_elements_of_an_array_have_their_index(run: Run) -> None:
+    assert run("submit", "--array", "3-4", "--name", "many", "--", "true").returncode == 0
+    assert run("wait", "many").returncode == 0
+
+    heading, *rows = run("usage", "many").stdout.decode().splitlines()
+
+    assert heading.split()[:4] == ["ID", "INDEX", "NAME", "STATE"]
+    assert [row.split()[1:4] for row in rows] == [[index, "many", "COMPLETED"] for index in "34"]
+    assert [it["array_index"] for it in json.loads(run("usage", "many", "--json").stdout)] == [3, 4]
+
+
 def test_named_jobs_that_have_not_ended_are_reported(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

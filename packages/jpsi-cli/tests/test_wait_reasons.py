@@ -176,18 +176,17 @@ def test_a_held_job_is_reported_with_the_command_that_releases_it(
     assert written == [f"jpsi: job {job.id} waits: the job is held (JobHeldUser); {advice}\n"]
 
 
-def test_the_line_takes_the_place_of_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what follows the jobs is only looked at."""
+def test_what_follows_the_jobs_is_only_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "CHECK_SECONDS", 0.01)
     written: SimpleQueue[str] = SimpleQueue()
     monkeypatch.setattr(messages, "write", written.put)
     job: Any = SimpleNamespace(status=waits("Priority"))
     recalled: Any = SimpleNamespace(jobs={"a1": job})
 
-    with waiting.reasons_reported([stored_job("a1")], recalled, has_bar=True):
+    with waiting.reasons_reported([stored_job("a1")], recalled):
         line = written.get(timeout=60)
 
-    assert line == "\r\x1b[2Kjpsi: job a1 waits: Priority\n"
+    assert line == "jpsi: job a1 waits: Priority\n"
 
 
 def test_a_thread_that_cannot_start_costs_the_reasons_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ def test_a_killed_process_is_final_only_after_a_client_observed_it(
     job.wait(PATIENCE)
 
     assert found.status.state is JobState.ACTIVE
-    assert found.remark == "its process has ended, and no program has checked yet how it ended"
+    assert found.remark == "its process has ended: jpsi ls --refresh finds out how"
     assert only_job().status.reason is Reason.LOST
 
 

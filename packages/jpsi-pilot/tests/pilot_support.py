@@ -80,7 +80,7 @@ def cancel_jobs(folder: Path) -> None:
             send_request(folder, "cancel", ids=unfinished)
         return not unfinished
 
-    eventually(is_idle, _CANCEL_TIMEOUT)
+    assert eventually(is_idle, _CANCEL_TIMEOUT)
 
 
 def end_agent(folder: Path) -> None:

@@ -48,8 +48,11 @@ def transient(text: str) -> None:
 
 
 def write(text: str) -> None:
-    """Write to standard error; do nothing if it is closed or no process reads it."""
+    """Write to standard error, in place of a bar; do nothing if it is closed or no process reads it."""
     global _transient_length  # noqa: PLW0603  there is one standard error
+    if text and _proxied(sys.stderr) is not sys.stderr:
+        # rich draws its bar again below
+        text = f"\r\x1b[2K{text}"
     if text and _transient_length:
         text = f"{' ' * _transient_length}\r{text}"
         _transient_length = 0
@@ -77,9 +80,13 @@ def show(text: str) -> None:
 
 
 def _encode(text: str, stream: TextIO | None) -> bytes:
-    # While rich draws a bar, it puts an object without an encoding in place of the stream.
-    stream = getattr(stream, "rich_proxied_file", stream)
+    stream = _proxied(stream)
     return text.encode("utf-8" if stream is None else stream.encoding, "backslashreplace")
+
+
+def _proxied(stream: TextIO | None) -> TextIO | None:
+    # While rich draws a bar, it puts an object without an encoding in place of the stream.
+    return getattr(stream, "rich_proxied_file", stream)
 
 
 def show_json(content: object, indent: int | None = 2) -> None:

@@ -106,11 +106,11 @@ def _range_variables(indices: Sequence[int]) -> dict[str, str]:
 
 def _variables(spec: JobSpec, own: Mapping[str, str]) -> dict[str, str | None]:
     """Return the environment of an element; references to its own variables in values are replaced."""
-    given = {
+    set_by_user = {
         name: _REFERENCE.sub(lambda it: own[it[1]], value) if isinstance(value, str) else value
         for name, value in (spec.environment or {}).items()
     }
-    return {**given, **own}
+    return {**set_by_user, **own}
 
 
 def _with_index(path: Path | None, index: int) -> Path | None:

@@ -52,11 +52,23 @@ def test_files_are_private_whatever_the_umask(tmp_path: Path, flags: int) -> Non
 
 
 @pytest.mark.usefixtures("umask")
-def test_a_synced_file_is_private_and_has_the_new_content_alone(tmp_path: Path) -> None:
+def test_a_synced_file_is_private_and_has_the_new_content_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[int, int]] = []
+
+    def sync(fd: int) -> None:
+        found = os.fstat(fd)
+        synced.append((found.st_ino, found.st_size))
+
+    monkeypatch.setattr(os, "fsync", sync)
     for data in (b"the old content", b"new"):
         write_synced(tmp_path / "file", data)
-        sync_directory(tmp_path)
+    file = (tmp_path / "file").stat()
+    sync_directory(tmp_path)
 
+    assert synced[-2] == (file.st_ino, len(b"new"))
+    assert synced[-1][0] == tmp_path.stat().st_ino
     assert (tmp_path / "file").read_bytes() == b"new"
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
 

@@ -106,7 +106,8 @@ def _read_error(draft: kit.Draft, value: str) -> None:
 
 def _read_tasks(draft: kit.Draft, value: str) -> None:
     limit = draft.options.get("tc")
-    kit.array_reader("SGE_TASK_ID", ARRAY_RANGE)(draft, value if limit is None else f"{value}%{limit}")
+    read = kit.array_reader("SGE_TASK_ID", range_variables=ARRAY_RANGE)
+    read(draft, value if limit is None else f"{value}%{limit}")
 
 
 def _read_shell(draft: kit.Draft, value: str) -> None:

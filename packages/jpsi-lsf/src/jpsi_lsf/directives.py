@@ -146,7 +146,8 @@ def _array_suffix(context: SubmitContext) -> str:
 def _read_name(draft: kit.Draft, value: str) -> None:
     array = _ARRAY.fullmatch(value)
     if array is not None:
-        kit.array_reader("LSB_JOBINDEX", ARRAY_RANGE)(draft, f"{array['indices']}{array['limit'] or ''}")
+        read = kit.array_reader("LSB_JOBINDEX", range_variables=ARRAY_RANGE)
+        read(draft, f"{array['indices']}{array['limit'] or ''}")
     draft.spec.name = (value if array is None else array["name"]) or None
 
 

@@ -238,7 +238,9 @@ def _dependency(request: kit.JobRequest) -> str | None:
 _OPTIONS = {
     "job-name": kit.Option(lambda it: legal_name(it.spec.name or "jpsi"), kit.read_name),
     "comment": kit.Option(lambda it: it.context.tag),
-    "array": kit.Option(lambda it: it.indices, kit.array_reader("SLURM_ARRAY_TASK_ID", ARRAY_RANGE)),
+    "array": kit.Option(
+        lambda it: it.indices, kit.array_reader("SLURM_ARRAY_TASK_ID", range_variables=ARRAY_RANGE)
+    ),
     # The runner opens the job's streams. A directory or file that Slurm cannot open would end the job before
     # it starts, without any message.
     "chdir": kit.Option("/", kit.path_reader("directory", _path)),

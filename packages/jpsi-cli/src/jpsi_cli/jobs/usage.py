@@ -15,7 +15,7 @@ from .job_table import format_age
 
 _UNKNOWN = "-"
 _MAX_NAMED = 3
-_HEADINGS = ("ID", "NAME", "STATE", "TIME", "CORES", "MEMORY", "SUGGESTION")
+_HEADINGS = ("ID", "INDEX", "NAME", "STATE", "TIME", "CORES", "MEMORY", "SUGGESTION")
 
 
 def usage(*, jobs: Sequence[str], since: str | None, as_json: bool) -> int:
@@ -34,7 +34,12 @@ def usage(*, jobs: Sequence[str], since: str | None, as_json: bool) -> int:
     elif found:
         ids = short_ids({it.id for it in known})
         rows = [_cells(job, it, ids[job.id]) for job, it in zip(found, usages, strict=True)]
-        messages.show(align([_HEADINGS, *rows]))
+        has_index = any(job.array_index is not None for job in found)
+        lines = [
+            [it for it, heading in zip(row, _HEADINGS, strict=True) if has_index or heading != "INDEX"]
+            for row in (_HEADINGS, *rows)
+        ]
+        messages.show(align(lines))
         if untold := sum(not it.is_telling for it in usages):
             which = "1 job that failed or was" if untold == 1 else f"{untold} jobs that failed or were"
             messages.error(f"no suggestion for {which} cancelled: only those that complete show a need")
@@ -65,7 +70,8 @@ def describe_memory(amount: Amount) -> str:
 
 def _cells(job: StoredJob, used: Usage, shown_id: str) -> Sequence[str]:
     return [
-        *(shown_id, messages.printable(job.name or _UNKNOWN), job.status.state.value),
+        *(shown_id, _UNKNOWN if job.array_index is None else str(job.array_index)),
+        *(messages.printable(job.name or _UNKNOWN), job.status.state.value),
         _cell(used.time, lambda it: format_age(timedelta(seconds=it))),
         _cell(used.cores, "{:.2g}".format),
         _cell(used.memory, format_about),
@@ -98,6 +104,7 @@ def _as_json(job: StoredJob, used: Usage) -> dict[str, Any]:
     return {
         "id": job.id,
         "native_id": job.native_id,
+        "array_index": job.array_index,
         "name": job.name,
         "state": job.status.state.value,
         "wall_time": _amount_json(used.time),

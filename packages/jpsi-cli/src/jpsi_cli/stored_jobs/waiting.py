@@ -41,7 +41,7 @@ def wait_for_ends(
     report_failures(failures)
     has_bar = os.isatty(messages.STDERR) and bool(recalled.jobs)
     seconds_left = None if deadline is None else max(0.0, deadline - time.monotonic())
-    with reasons_reported(jobs, recalled, has_bar=has_bar):
+    with reasons_reported(jobs, recalled):
         jpsi.wait_all(recalled.jobs.values(), seconds_left, progress=has_bar)
     ends = {job.id: recalled.best_status(job) for job in jobs}
     reported = [job for job in jobs if as_json or job.id not in failures]
@@ -77,9 +77,7 @@ def _report_ends(
 
 
 @contextlib.contextmanager
-def reasons_reported(
-    jobs: Sequence[StoredJob], recalled: RecalledJobs, *, has_bar: bool = False
-) -> Iterator[None]:
+def reasons_reported(jobs: Sequence[StoredJob], recalled: RecalledJobs) -> Iterator[None]:
     """Report within the block why jobs wait, once they have waited for some seconds.
 
     It only looks at what the batch system has said to those who follow the jobs.
@@ -92,10 +90,7 @@ def reasons_reported(
         while not is_over.wait(CHECK_SECONDS):
             new = reasons.check((it, recalled.jobs[it].status) for it in followed)
             for reason, ids in new.items():
-                text = _describe_wait(reason, [followed[it] for it in ids], len(followed))
-                # it takes the place of the bar, which is drawn again below
-                room = "\r\x1b[2K" if has_bar else ""
-                messages.write(f"{room}jpsi: {messages.printable(text)}\n")
+                messages.error(_describe_wait(reason, [followed[it] for it in ids], len(followed)))
 
     thread = threading.Thread(target=watch, name="jpsi-reasons", daemon=True)
     # at the limit of threads and processes, the reasons alone are missing

@@ -358,10 +358,9 @@ def _problem(
     job = dependency.job
     if dependency.kind not in offered:
         others = " and ".join(sorted(kind.value for kind in offered))
-        missing = (
-            f"dependency of the kind {dependency.kind.value}, only {others}" if others else "dependencies"
-        )
-        return f"attributes.after: this executor has no {missing}"
+        missing = f"dependency of the kind {dependency.kind.value}, only {others}"
+        none = "dependencies; call wait() of that job first"
+        return f"attributes.after: this executor has no {missing if others else none}"
     if not isinstance(job, Job):
         return None
     if dependency.kind.is_met(job.status.state) is False:

@@ -144,11 +144,7 @@ class JobHistory:
             return None
         if self._retry_remark is not None:
             return self._retry_remark
-        return (
-            "its process has ended, and no program has checked yet how it ended"
-            if is_gone
-            else self._open_remark
-        )
+        return "its process has ended: jpsi ls --refresh finds out how" if is_gone else self._open_remark
 
     @property
     def _retry_remark(self) -> str | None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.plugin import Arrays, Capabilities, Dependency, JobSpec, JpsiError, SubmitContext, SubmitException
+from jpsi.plugin import Arrays, Dependency, JobSpec, JpsiError, SubmitContext, SubmitException
 from jpsi.plugin.engine import (
     EngineSetup,
     Preview,
@@ -534,8 +534,7 @@ class SubmissionPipeline:
         staged = plan(spec)
         if remote_staging is not None:
             staged = self._plan_transfers(remote_staging, submission).runner
-        is_element = isinstance(frame, ElementFrame)
-        own = _own_array_variables(spec, self._backend.capabilities, is_element=is_element)
+        own = _own_array_variables(spec, self._backend.capabilities.arrays)
         spec = attrs.evolve(spec, environment={**own, **(spec.environment or {})}) if own else spec
         return Run(
             job_id=job_id,
@@ -557,21 +556,21 @@ class SubmissionPipeline:
         )
 
 
-def _own_array_variables(spec: JobSpec, offered: Capabilities, *, is_element: bool) -> dict[str, str]:
+def _own_array_variables(spec: JobSpec, arrays: Arrays | None) -> dict[str, str]:
     """Return the variables of the batch system by which a job knows its place in the array of its user.
 
     A program that reads `SLURM_ARRAY_TASK_ID`, say, finds its index there, also in a job that repeats an
-    element. Such a job by itself has its own id for that of the array. A variable that the spec sets is kept,
-    and so is one that commands inside of the job read.
+    element. A variable that the spec sets is kept, and so is one that commands inside of the job read.
     """
-    arrays, index, given = offered.arrays, array_index(spec.environment), spec.environment or {}
+    environment = spec.environment or {}
+    index = array_index(environment)
     if index is None or arrays is None or (arrays.reads_index and process_count(spec.resources) > 1):
         return {}
-    own = dict.fromkeys(arrays.index_variable.split(), str(index))
-    own |= {name: str(given[it]) for name, it in arrays.range_variables if it in given}
-    if not is_element and arrays.id_variable != offered.id_variable:
-        own |= dict.fromkeys(arrays.id_variable.split(), f"${{{offered.id_variable}}}")
-    return own
+    numbers = {name: environment.get(it) for name, it in arrays.range_variables}
+    return {
+        **dict.fromkeys(arrays.index_variable.split(), str(index)),
+        **{name: it for name, it in numbers.items() if it is not None},
+    }
 
 
 def _discard(locks: Mapping[JobIntent, int]) -> None:

@@ -221,7 +221,8 @@ def _set_journal_mode(cursor: sqlite3.Cursor, mode: str) -> None:
         try:
             cursor.execute(f"PRAGMA journal_mode = {mode}")
         except sqlite3.OperationalError as e:
-            if e.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+            # the error may be one of several that are kinds of this one
+            if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                 raise
         else:
             return

@@ -181,14 +181,14 @@ def dependencies_reader(
     return read
 
 
-def array_reader(index_variable: str, range_variables: Iterable[tuple[str, str]] = ()) -> Reader:
+def array_reader(variable: str, *, range_variables: Iterable[tuple[str, str]] = ()) -> Reader:
     """Return a reader for the indices of an array.
 
     Args:
-        index_variable: the variable in which the script gets its index.
+        variable: the variable in which the script gets its index.
         range_variables: see `Arrays`.
     """
-    own = {index_variable: "JPSI_ARRAY_INDEX", **dict(range_variables)}
+    own = {variable: "JPSI_ARRAY_INDEX", **dict(range_variables)}
 
     def read(draft: Draft, value: str) -> None:
         draft.attributes.set_custom_attribute("jpsi.array", value)
