@@ -364,7 +364,8 @@ class StoredJob:
 
     def remark_about(self, shown_id: str) -> str | None:
         """Return `remark`, with commands that name `shown_id`, such as the id of the whole array."""
-        deferral = self.deferral
+        # most jobs were sent, and a cached property takes a while
+        deferral = self.deferral if self.is_unsent else None
         if deferral is None or self._history.record.stop is not None:
             return self._history.remark(is_gone=self._has_ended)
         if deferral.is_held(self.id):

@@ -135,9 +135,12 @@ MISTAKES = {
 DROPPED: dict[str, tuple[str, ...]] = {
     "name": ('    yield "name", spec.name or None\n', ""),
     "resources.node_count": ('"a toy has one node": any(it.computed_node_count > 1 for it in slots),', ""),
-    "resources.process_count": ("it.computed_process_count * ", ""),
-    "resources.processes_per_node": ("it.computed_process_count * ", "(it.process_count or 1) * "),
-    "resources.cpu_cores_per_process": ("* (it.cpu_cores_per_process or 1)", ""),
+    "resources.process_count": ("it.computed_core_count", "(it.cpu_cores_per_process or 1)"),
+    "resources.processes_per_node": (
+        "it.computed_core_count",
+        "(it.process_count or 1) * (it.cpu_cores_per_process or 1)",
+    ),
+    "resources.cpu_cores_per_process": ("it.computed_core_count", "it.computed_process_count"),
     "resources.gpu_cores_per_process": (
         '"a toy has no GPUs": any(it.gpu_cores_per_process for it in slots),',
         "",

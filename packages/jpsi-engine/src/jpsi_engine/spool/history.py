@@ -161,7 +161,7 @@ class JobHistory:
     @property
     def _open_remark(self) -> str | None:
         state = self.status.state
-        code = _last_exit_code(self.record.markers)
+        code = _last_exit_code(self.record.markers) if self.record.markers else None
         if code is not None and self.record.is_stage_out_pending:
             progress = f"; {self.record.stage_out_progress}" if self.record.stage_out_progress else ""
             return f"it ended with exit code {code}; its stage out runs, or waits to be started{progress}"
