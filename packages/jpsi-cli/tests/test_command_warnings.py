@@ -52,7 +52,7 @@ def test_a_script_with_directives_is_named_with_the_command_that_converts_it(
     assert (done.returncode, done.stdout) == (0, b"ran\n")
     assert done.stderr.decode() == (
         f"jpsi: warning: ./my.sbatch has directives of {executor}, which jpsi ignores here. To submit it "
-        "with them: jpsi convert my.sbatch > job.yaml, then jpsi submit -f job.yaml\n"
+        f"with them: jpsi convert my.sbatch > job.yaml, then jpsi submit -x {executor} -f job.yaml\n"
     )
 
 
@@ -79,7 +79,7 @@ def test_a_script_that_cannot_be_executed_is_not_submitted(
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.decode().startswith(
         f"jpsi: {file} is {why}. To submit it with its directives of slurm: "
-        "jpsi convert my.sbatch > job.yaml, then jpsi submit -f job.yaml\n"
+        "jpsi convert my.sbatch > job.yaml, then jpsi submit -x slurm -f job.yaml\n"
     )
     assert json.loads(run("ls", "--all", "--json").stdout) == []
 

@@ -179,7 +179,7 @@ def test_a_name_whose_newest_job_completed_still_means_the_failed_one(run: Run) 
     assert (waited.returncode, waited.stderr.decode()) == (5, f"{end}; {which}")
     assert (by_id.returncode, by_id.stderr.decode()) == (5, f"{end}\n")
     assert (refused.returncode, refused_by_id.returncode) == (2, 2)
-    note = f"jpsi: --after: fit stands for 2 jobs; the newest is {second}\n"
+    note = f"jpsi: --after: fit stands for 2 jobs; the newest alone is {second}\n"
     assert refused.stderr.decode() == note + refused_by_id.stderr.decode()
     assert refused_by_id.stderr.decode().endswith("it is FAILED with exit code 5\n")
 

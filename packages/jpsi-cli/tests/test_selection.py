@@ -205,6 +205,17 @@ def test_a_job_that_ended_before_the_newest_of_its_name_says_so() -> None:
     }
 
 
+def test_elements_of_one_array_are_not_older_than_it() -> None:
+    """On this machine the first may have ended before the last is submitted."""
+    end = encoded_end(JobState.FAILED, 10, 5)
+    jobs = [
+        stored_job("a", "fit", place=ArrayMember("b", 1), final=end),
+        stored_job("c", "fit", place=ArrayMember("b", 2), submitted=20),
+    ]
+
+    assert describe_predecessors(["fit"], jobs) == {}
+
+
 def test_jobs_that_were_selected_by_id_say_nothing_of_their_name() -> None:
     jobs = [
         stored_job("a", "fit", final=encoded_end(JobState.FAILED, 10, 5)),

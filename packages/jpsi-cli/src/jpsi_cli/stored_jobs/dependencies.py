@@ -96,13 +96,15 @@ def _ids(word: str, kind: jpsi.DependencyKind, jobs: Sequence[StoredJob]) -> lis
         newest = max(found, key=lambda it: it.submitted)
         count = len({job.array_id or job.id for job in found})
         messages.error(
-            f"--after: {word} stands for {count} jobs; the newest is {newest.array_id or newest.id}"
+            f"--after: {word} stands for {count} jobs; the newest alone is {newest.array_id or newest.id}"
         )
+        # what follows is an error about one of them
+        return [job.id for job in found]
     left = sum(not job.status.final for job in found)
     # an array is one thing
     if left and len({job.array_id or job.id for job in found}) > 1:
-        ended = len(found) - left
-        awaited = f"the {left} of them that have not ended" if ended else "all of them"
+        some = "the one of them that has" if left == 1 else f"the {left} of them that have"
+        awaited = "all of them" if left == len(found) else f"{some} not ended"
         messages.error(f"--after: {word} stands for {len(found)} jobs; the new job waits for {awaited}")
     # a word that means no job of jpsi's may be a native id
     return [job.id for job in found] or [word]

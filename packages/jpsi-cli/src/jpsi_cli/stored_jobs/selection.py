@@ -217,8 +217,9 @@ def describe_predecessors(words: Collection[str], jobs: Iterable[StoredJob]) -> 
         ids = list(dict.fromkeys(it.array_id or it.id for it in namesakes))
         numbers = {it: number for number, it in enumerate(ids, 1)}
         for job in namesakes:
-            if job.status.final and job.status.time < namesakes[-1].submitted:
-                number = numbers[job.array_id or job.id]
+            number = numbers[job.array_id or job.id]
+            is_newest = number == len(ids)
+            if job.status.final and not is_newest and job.status.time < namesakes[-1].submitted:
                 which = f"this is number {number}, which had ended when the newest was submitted, {ids[-1]}"
                 found[job.id] = f"{name} stands for {len(ids)} jobs: {which}"
     return found

@@ -60,9 +60,10 @@ def warn_of_habits(
     for name in ("stdin", "stdout", "stderr"):
         path = str(options.get(name) or "")
         if found := _PATTERN.findall(path):
+            stay = "stays as it is" if len(found) == 1 else "stay as they are"
             messages.warning(
                 f"--{name}: jpsi replaces %a alone, the index in an array; "
-                f"{' and '.join(found)} stay as they are in {path}"
+                f"{' and '.join(found)} {stay} in {path}"
             )
 
 
@@ -79,7 +80,8 @@ def _warn_of_directives(command: Sequence[str], spec: jpsi.JobSpec, executor: st
         if system is None:
             continue
         script = line(str(path), *command[is_interpreted + 1 :])
-        way_out = f"jpsi convert {script} > job.yaml, then jpsi submit -f job.yaml"
+        submit = line("jpsi", "submit", "-x", executor or system, "-f", "job.yaml")
+        way_out = f"jpsi convert {script} > job.yaml, then {submit}"
         is_program = os.access(path, os.X_OK) if "/" in file else shutil.which(file) is not None
         if not is_interpreted and not is_program and _has_this_environment(spec, executor):
             why = "not executable" if "/" in file else "in no directory of PATH"
