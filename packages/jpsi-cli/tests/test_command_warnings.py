@@ -166,6 +166,8 @@ def test_a_pipe_is_left_to_the_job(run: Run, tmp_path: Path) -> None:
     done = run("submit", "sh", "pipe")
 
     assert (done.returncode, done.stderr) == (0, b"")
+    (tmp_path / "pipe").write_text("exit 3\n")
+    assert run("wait", done.stdout.decode().strip()).returncode == 3
 
 
 def test_an_interpreter_with_options_is_no_directive(tmp_path: Path) -> None:
