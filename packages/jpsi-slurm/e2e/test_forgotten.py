@@ -24,6 +24,7 @@ from real_slurm import (
 from jpsi import Evidence, Job, JobExecutor, JobState, JobStatus, Reason
 from jpsi_slurm import SlurmConfig
 from jpsi_testing.conformance.base import Gate, shell
+from jpsi_testing.waiting import eventually
 
 PLAIN = pytest.param(False, marks=pytest.mark.slurm(min_job_age=2), id="no accounting")
 ACCOUNTED = pytest.param(True, marks=pytest.mark.slurm(accounting=True, min_job_age=2), id="accounting")
@@ -95,13 +96,14 @@ def test_without_markers_the_queue_reports_exit_codes(
         executor.submit(job)
         wait_for_proof(tmp_path / str(code))
 
-    with _spoiled(tmp_path, spoiled):
+    with _spoiled(tmp_path, spoiled) as events:
+        # the client makes it again
+        assert spoiled is not _removed or eventually(events.is_dir)
         gate.open()
         ends = {code: final_status(job) for code, job in jobs.items()}
 
     assert {code: it.exit_code for code, it in ends.items()} == {code: code for code in jobs}
     if spoiled is _removed:
-        # the client makes it again
         assert {it.evidence for it in ends.values()} == {Evidence.MARKER}
     else:
         assert {it.evidence for it in ends.values()} == {Evidence.QUEUE}
@@ -175,11 +177,11 @@ def _unmarked(config: SlurmConfig, tmp_path: Path, spoiled: Spoiled) -> dict[int
 
 
 @contextlib.contextmanager
-def _spoiled(tmp_path: Path, spoiled: Spoiled) -> Iterator[None]:
-    """Prevent jobs from leaving markers within the block."""
+def _spoiled(tmp_path: Path, spoiled: Spoiled) -> Iterator[Path]:
+    """Prevent jobs from leaving markers within the block; yield the directory of markers."""
     events = tmp_path / "work" / "slurm" / "events"
     spoiled(events)
-    yield
+    yield events
     if events.exists():
         events.chmod(0o700)
 
