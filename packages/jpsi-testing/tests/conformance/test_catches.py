@@ -491,8 +491,9 @@ LAUNCHER_MISTAKES = {
         "the launcher started 3 processes for a job of 2",
     ),
     "words of its own": (
-        "_code=0",
-        "_code=0; echo starting",
+        # before the processes start, so that the order is always the same
+        "_pids=\n",
+        "_pids=\necho starting\n",
         "output_is_that",
         r"each of 2 processes printed 'out\n'; the job's stdout is 'starting\nout\nout\n'",
     ),
