@@ -22,6 +22,7 @@ from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus
 from jpsi.plugin.engine import serialization
 from jpsi_pilot import client
 from jpsi_pilot.client import LOCK
+from jpsi_pilot.config import PilotConfig
 from jpsi_pilot.protocol import Need, Task
 from jpsi_testing.conformance.base import Gate, Proof, shell
 from jpsi_testing.waiting import eventually
@@ -65,10 +66,22 @@ def shared_agent(folder: Path) -> Iterator[Path]:
     end_agent(folder / "pilots")
 
 
-def share(agent: Path, work_directory: Path) -> None:
-    """Have the jobs of an executor with this work directory go to an agent that runs already."""
+@contextlib.contextmanager
+def sharing_config(agent: Path, work_directory: Path, engine: str | None = None) -> Iterator[PilotConfig]:
+    """Yield a configuration whose jobs go to an agent that runs already, and cancel them after it."""
     work_directory.mkdir(mode=0o700)
     (work_directory / "pilots").symlink_to(agent)
+    yield PilotConfig(
+        work_directory=work_directory,
+        engine=engine,
+        cores_per_node=8,
+        idle_time=timedelta(seconds=30),
+        kill_delay=timedelta(seconds=0.5),
+        shortest_interval=timedelta(seconds=0.1),
+        longest_interval=timedelta(seconds=0.3),
+        grace=timedelta(seconds=1),
+    )
+    cancel_jobs(agent)
 
 
 def cancel_jobs(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from jpsi.plugin import ExecutorConfig
 from jpsi_pilot import hooks
 from jpsi_pilot.config import PilotConfig
 from jpsi_testing import ExecutorConformance
-from pilot_support import cancel_jobs, share, shared_agent
+from pilot_support import shared_agent, sharing_config
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +31,5 @@ class TestLocalPilots(ExecutorConformance):
 
     @pytest.fixture
     def config(self, work_directory: Path, agent: Path) -> Iterator[ExecutorConfig]:
-        share(agent, work_directory)
-        yield PilotConfig(
-            work_directory=work_directory,
-            cores_per_node=8,
-            idle_time=timedelta(seconds=30),
-            kill_delay=timedelta(seconds=0.5),
-            shortest_interval=timedelta(seconds=0.1),
-            longest_interval=timedelta(seconds=0.3),
-            grace=timedelta(seconds=1),
-        )
-        cancel_jobs(agent)
+        with sharing_config(agent, work_directory) as config:
+            yield config
