@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -31,9 +32,10 @@ class Started:
         self.output = b""
 
     def wait_for(self, text: bytes) -> None:
-        """Read output until it contains `text`."""
+        """Read output until it contains `text`; what says nothing for a minute fails the test."""
         assert self.process.stdout is not None
         while text not in self.output:
+            assert select.select([self.process.stdout], [], [], 60)[0], f"no {text!r}: {self.output!r}"
             data = os.read(self.process.stdout.fileno(), 65536)
             assert data, f"it ended without {text!r}: {self.output!r}"
             self.output += data

@@ -12,6 +12,7 @@ import pytest
 
 import jpsi
 from jpsi_engine import job_store
+from jpsi_testing.waiting import eventually
 from snakemake_executor_plugin_jpsi import earlier_jobs
 
 _FILE = """
@@ -89,14 +90,14 @@ def test_mistakes_are_told_before_a_job_is_submitted() -> None:
 
 @pytest.mark.usefixtures("workflow")
 def test_an_interrupt_cancels_the_jobs() -> None:
-    os.mkfifo("started")
-    _write("echo > started; exec sleep 1000")
+    _write("touch started; exec sleep 1000")
 
     process = _snakemake()
-    Path("started").read_text(encoding="utf-8")
+    eventually(lambda: Path("started").exists() or process.poll() is not None)
     process.send_signal(signal.SIGINT)
 
-    _output(process)
+    output = _output(process)
+    assert Path("started").exists(), output
     (job,) = job_store.jobs()
     (recalled,) = jpsi.JobExecutor("local").recall([job.id])
     assert recalled.wait().state is jpsi.JobState.CANCELED
