@@ -18,7 +18,7 @@ from jpsi.model.errors import ConfigError
 from jpsi_engine.host import files as files_module
 from jpsi_engine.host.files import is_transient
 from jpsi_engine.spool import encode_status
-from jpsi_engine.spool.arrays import ArrayMember
+from jpsi_engine.spool.arrays import ArrayMember, read_link
 from jpsi_engine.spool.claims import REVOKED, Claim
 from jpsi_engine.spool.roots import LAYOUT
 from jpsi_engine.spool.spool import Intent, Spool
@@ -831,6 +831,16 @@ def test_a_marker_of_a_known_job_without_folder_makes_the_folder(spool: Spool) -
     )
 
     assert marker_names(found) == {"a1": [EXIT]}
+
+
+def test_a_job_whose_marker_is_moved_says_which_element_it_is(spool: Spool) -> None:
+    """Another process has made the folder, and was killed or waits before it could write that."""
+    Path(spool.folder("a1")).mkdir()
+    touch(spool.events, EXIT)
+
+    spool.collect(["a1"], enter=lambda job_id: spool.adopt(job_id, 1, ArrayMember("x", 1)))
+
+    assert read_link(spool.folder("a1"), 1) == ArrayMember("x", 1)
 
 
 def test_markers_that_two_clients_move_at_once_are_all_in_the_folders(spool: Spool) -> None:

@@ -243,11 +243,14 @@ def adopt(folder: str, attempt: int, place: ArrayMember) -> bool:
 
     Returns False if the link existed already.
     """
+    if read_link(folder, attempt) is not None:
+        return False
     with contextlib.suppress(FileExistsError):
         host.make_directory(folder)
     path, text = link_path(folder, attempt), f"{place.array} {place.index}\n".encode("ascii")
     if not os.path.exists(path):  # noqa: PTH110
         return host.write_once(path, text)
+    # another process may have written it meanwhile
     if read_link(folder, attempt) is None:
         # its runner could not write it: the disk was full, or its machine died
         host.write(path, text)

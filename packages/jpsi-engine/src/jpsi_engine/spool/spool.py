@@ -547,8 +547,8 @@ class Spool:
         Args:
             job_ids: the jobs.
             only_new: leave out jobs without a new marker.
-            enter: called with the id of a job that has left a marker and has no folder; it may make the
-                folder.
+            enter: called with the id of a job that has left a marker, before the marker is moved; it may make
+                the folder.
             memory: the bytes of memory that attempts of these jobs have used, which their exit markers then
                 say.
 
@@ -604,8 +604,7 @@ class Spool:
         """
         # memory comes after the CPU time in the name
         name = marker.name if memory is None or marker.cpu is None else name_with_memory(marker, memory)
-        if self._move(marker, name):
-            return True
+        # a process that makes the folder may be killed, or wait, before the folder says which element it is
         with contextlib.suppress(OSError):
             enter(marker.job_id)
         return self._move(marker, name)

@@ -82,7 +82,7 @@ class ManyTests(ExecutorTestBase):
 
         executor.submit_many(jobs)
 
-        self.ends(jobs)
+        assert self.ends(jobs) == [0] * 3
         streams = [job.streams for job in jobs]
         assert [None if it is None else it.stdout.read_text() for it in streams] == ["0\n", "1\n", "2\n"]
 
