@@ -114,7 +114,8 @@ def check(records: Records, clock: Clock) -> None:
             assert execution.priority == max((counted(it, made, clock) for it in interested), default=0)
     open_intervals = Counter(it.request for it in records.usage() if it.end is None)
     for it in requests:
-        is_interested = it.state is RequestState.COMMITTED and it.execution is not None
+        is_interested = it.state is not RequestState.FINAL and it.execution is not None
+        assert (it.priority or 0) <= 0 or it.state is not RequestState.CANCELLED
         assert open_intervals[it.id] == (1 if is_interested else 0)
 
 

@@ -369,8 +369,14 @@ def test_a_cancelled_request_is_reported(run: Run) -> None:
 
     first = run("cancel", one["id"]).stdout
     assert "cancelled; another request still wants this execution; `jpsi request priority" in first
-    assert "priority   0" in run("show", one["id"]).stdout
+    shown = run("show", one["id"]).stdout.splitlines()
+    assert {"state      cancelled", "priority   0"} <= set(shown)
+    assert json.loads(run("show", one["id"], "--json").stdout)["request"]["state"] == "cancelled"
     assert "queued, priority 1" in run("show", other["execution"]).stdout
+
+    (row,) = run("ls", "--state", "cancelled").stdout.splitlines()[1:]
+    assert row.split()[:6] == [one["id"], "cancelled", "0", one["owner"], one["execution"], "-"]
+    assert run("wait", one["id"], code=1).stdout == f"request {one['id']}: cancelled\n"
 
     assert "another" not in run("cancel", other["id"]).stdout
     assert "queued, priority 0" in run("show", other["execution"]).stdout

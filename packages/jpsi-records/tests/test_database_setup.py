@@ -19,6 +19,8 @@ from jpsi_records.store.database_setup import _migrate
 from jpsi_records.store.database_setup import open_database as opened
 from jpsi_records.store.schema import HEAD, METADATA
 
+MADE = "2026-01-01T00:00:00.000000+00:00"
+
 
 @pytest.fixture
 def open_database() -> Iterator[Callable[[str], Database]]:
@@ -68,6 +70,31 @@ def test_records_of_the_first_version_are_migrated(url: str, tmp_path: Path) -> 
         assert records.find(spec("sort", "-u")) == execution
         with records.database.reading() as tx:
             assert tx.execute(text("SELECT version_num FROM alembic_version")).scalar() == HEAD
+
+
+def test_requests_that_were_cancelled_before_this_version_are_cancelled(url: str, tmp_path: Path) -> None:
+    """One that had priority zero from the start was not cancelled, and neither one that is wanted again."""
+    requests = {"cancelled": 0, "held": 0, "wanted": 1}
+    database = Database(url)
+    with database.writing() as tx:
+        _migrate(tx.connection, "0004")
+        for name, priority in requests.items():
+            tx.connection.exec_driver_sql(
+                "INSERT INTO request (id, owner, state, request_spec, priority, name, description, labels, "
+                f"created_at, modified_at, modified_by) VALUES ('{name}', 'ca', 'committed', "
+                f"'{{\"command\": [\"a\"]}}', {priority}, '', '', '{{}}', '{MADE}', '{MADE}', 'ca')"
+            )
+        for name in ("cancelled", "wanted"):
+            tx.connection.exec_driver_sql(
+                "INSERT INTO event (time, kind, request, data) "
+                f"VALUES ('{MADE}', 'priority', '{name}', '{{}}')"
+            )
+    database.close()
+
+    with Records(tmp_path / "records", url=url, user="ca") as records:
+        found = {it.id: it.state.value for it in records.requests()}
+
+    assert found == {"cancelled": "cancelled", "held": "committed", "wanted": "committed"}
 
 
 def test_records_of_a_newer_version_are_not_changed(

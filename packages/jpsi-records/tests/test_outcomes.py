@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -107,14 +108,15 @@ def test_cancelling_is_priority_zero_and_can_be_undone(
 
     cancelled = user.cancel(request.id)
     prepare_round(server)
-    assert (cancelled.state, cancelled.priority) == (RequestState.COMMITTED, 0)
+    assert (cancelled.state, cancelled.priority) == (RequestState.CANCELLED, 0)
     assert (server.execution(execution).state, server.execution(execution).priority) == (
         ExecutionState.RUNNING,
         0,
     )
-    user.set_priority(request.id, 2)
+    wanted_again = user.set_priority(request.id, 2)
     prepare_round(server)
 
+    assert wanted_again.state is RequestState.COMMITTED
     assert server.execution(execution).priority == 2
     finish(server, execution)
     assert user.request(request.id).outcome == "complete"
@@ -152,6 +154,26 @@ def test_a_cancelled_pending_execution_is_held_and_can_be_resumed(records: Recor
     records.set_priority(request.id, 1)
 
     assert records.execution(request.execution or "").priority == 1
+
+
+def test_a_request_with_priority_zero_is_cancelled_only_if_its_user_has_set_that(records: Records) -> None:
+    held, cancelled = records.submit(spec("a"), priority=0), records.submit(spec("b"), priority=-1)
+
+    records.cancel(cancelled.id)
+
+    assert records.request(held.id).state is RequestState.COMMITTED
+    assert records.request(cancelled.id).state is RequestState.CANCELLED
+
+
+def test_a_cancelled_request_that_expires_stays_cancelled(records: Records, clock: Clock) -> None:
+    request = records.submit(spec("a"), About(expires_at=clock() + timedelta(seconds=10)))
+    records.cancel(request.id)
+
+    clock.advance(10)
+    prepare_round(records)
+
+    assert records.request(request.id).outcome == "cancelled"
+    assert records.execution(request.execution or "").state is ExecutionState.CANCELLED
 
 
 @pytest.mark.clause("records-modified")

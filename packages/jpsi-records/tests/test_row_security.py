@@ -156,6 +156,7 @@ WRITES = {
     "its end by hand": "UPDATE request SET state = 'final'",
     "what was committed": "UPDATE request SET request_spec = '{}'",
     "back to a draft": "UPDATE request SET state = 'draft'",
+    "a cancelled request that is wanted": "UPDATE request SET state = 'cancelled', priority = 1",
     "a request for ever": "DELETE FROM request",
     "what happened": "UPDATE event SET kind = 'x'",
     "accounting": "INSERT INTO event (time, kind, request, owner, priority, state, data) "
@@ -174,11 +175,13 @@ def test_only_the_dispatcher_writes_executions(records: Records, role: Client) -
     ca = role("ca")
     request = submitted(records, ca, "compute")
 
-    for kind, statement in WRITES.items():
-        with pytest.raises(StoreError, match=r"denied|row-level security|only the priority"):
-            pytest.fail(f"{kind} was written: {_written(ca, statement)}")
+    for change in (ca.request, ca.cancel):
+        before = change(request.id)
+        for kind, statement in WRITES.items():
+            with pytest.raises(StoreError, match=r"denied|row-level security|only the priority"):
+                pytest.fail(f"{kind} was written: {_written(ca, statement)}")
 
-    assert ca.request(request.id) == request
+        assert ca.request(request.id) == before
 
 
 def _written(records: Records, statement: str) -> int:

@@ -191,6 +191,17 @@ def test_a_request_page_explains_a_missing_execution(records: Records, text: Tex
     assert "has no output" in text(f"request/{refused.id}")
 
 
+def test_a_cancelled_request_is_shown_as_such(records: Records, text: Text) -> None:
+    mine, other = (records.submit(spec("a")) for _ in range(2))
+    records.cancel(mine.id)
+
+    cancelled = '<span class="state over">cancelled</span>'
+    for page in ("", f"request/{mine.id}"):
+        assert text(page).count(cancelled) == 1
+    assert cancelled not in text(f"request/{other.id}")
+    assert ">cancelled</td>" in text(f"execution/{mine.execution}")
+
+
 def test_progress_and_log_of_a_running_execution_are_shown(records: Records, text: Text) -> None:
     execution = records.submit(spec("a")).execution or ""
     files = running_attempt(records, execution)

@@ -182,6 +182,9 @@ def _request_row(
 ) -> tuple[str, ...]:
     priority = "-" if request.priority is None else f"{request.priority:g}"
     execution_id, result_text = ("-", "-") if execution is None else (execution.id, state(execution))
+    if request.state is model.RequestState.CANCELLED:
+        # its execution may wait or run for others
+        result_text = "-"
     if execution is not None and execution.state is model.ExecutionState.COMPLETE:
         result_text = f"{'computed' if request.id in computed else 'reused'}: {result_text}"
     computation = request.spec.computation

@@ -261,7 +261,7 @@ def _report_end(records: Records, request: Request, *, is_json: bool) -> int:
         is_reused = execution is not None and not is_new
         document = {"request": request, "execution": execution, "is_reused": is_reused}
         click.echo(formatting.as_json(document), nl=False)
-    is_cancelled = request.state is RequestState.COMMITTED or request.outcome == "cancelled"
+    is_cancelled = request.state is not RequestState.FINAL or request.outcome == "cancelled"
     if is_cancelled and (request.priority or 0) <= 0:
         click.echo(f"jpsi: {formatting.cancelled(request, execution)}", err=True)
         return CANCELLED
@@ -297,7 +297,7 @@ def _show_log(records: Records, execution: Execution, *, is_json: bool) -> None:
     "Wait until requests have ended; a dispatcher must run meanwhile.",
     click.Argument(["requests"], metavar="REQUEST...", nargs=-1, required=True),
     click.Option(["--timeout"], type=float, metavar="SECONDS", help="Wait no longer."),
-    done="all of them are complete (1: not all; 124: the timeout is over)",
+    done="all are complete (1: not all, or one was cancelled; 124: the timeout is over)",
     more="In a job, it waits for requests that the job has made.",
     is_for_jobs=True,
 )
@@ -305,16 +305,21 @@ def wait(records: Records | Inbox, requests: Sequence[str], *, timeout: float | 
     """Wait until requests have ended. This runs nothing: a dispatcher must run in another process."""
     if isinstance(records, Inbox):
         return in_job.wait(records, requests, timeout=timeout)
-    wanted = [records.request(it).id for it in requests]
+    found = [records.request(it) for it in requests]
     end = None if timeout is None else monotonic() + timeout
-    while any(records.request(it).state is not RequestState.FINAL for it in wanted):
+    while any(it.state not in _ENDS for it in found):
         if end is not None and monotonic() >= end:
             return TIMED_OUT
         sleep(_POLL_SECONDS)
-    outcomes = {it: records.request(it).outcome for it in wanted}
+        found = [records.request(it.id) for it in found]
+    outcomes = {it.id: it.outcome or it.state.value for it in found}
     for request_id, outcome in outcomes.items():
         click.echo(f"request {request_id}: {outcome}")
     return 0 if set(outcomes.values()) == {"complete"} else NOT_COMPLETE
+
+
+# The states that end the wait for a request; a cancelled one would stay as it is for ever.
+_ENDS = {RequestState.CANCELLED, RequestState.FINAL}
 
 
 @command(

@@ -25,6 +25,8 @@ class RequestState(enum.Enum):
     DRAFT = "draft"
     #: The priority may change.
     COMMITTED = "committed"
+    #: Its user has set its priority to zero since; with a priority above 0 it is committed again.
+    CANCELLED = "cancelled"
     #: Nothing may change: the request has an outcome.
     FINAL = "final"
 

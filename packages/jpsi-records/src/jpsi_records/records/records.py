@@ -277,7 +277,8 @@ class Records(RecordsReader):
                 # Users who may not dispatch write no copy of their requests.
                 if not request_copy(self, it.id).exists():
                     write_request_copy(self, tx, it)
-            ready = [it for it in waiting if reuse.outlook(tx, it.spec) is not reuse.Outlook.WAITS]
+            committed = [it for it in waiting if it.state is model.RequestState.COMMITTED]
+            ready = [it for it in committed if reuse.outlook(tx, it.spec) is not reuse.Outlook.WAITS]
         for request in ready:
             self._advance_request(request)
 
@@ -317,9 +318,10 @@ class Records(RecordsReader):
     # Changes of requests and executions.
 
     def set_priority(self, request_id: str, priority: float) -> model.Request:
-        """Change the priority of a committed request.
+        """Change the priority of a request that is committed or cancelled.
 
-        Zero or less is accepted for a finished request, too, and changes nothing.
+        With zero or less the request is cancelled; a priority above 0 takes that back. Zero or less is
+        accepted for a finished request, too, and changes nothing.
 
         Raises:
             StateError: the request is a draft, or it is finished and the priority is above 0.
@@ -333,17 +335,18 @@ class Records(RecordsReader):
                     return request
                 outcome = f"over, {request.outcome}, and has no priority any more"
                 raise StateError(f"request {request_id} is {outcome}; make another")
-            if request.state is not model.RequestState.COMMITTED:
+            if request.state is model.RequestState.DRAFT:
                 msg = f"request {request_id} is {request.state.value}; only a committed one has a priority"
                 raise StateError(msg)
-            requests.change(tx, request_id, priority=priority)
+            state = model.RequestState.COMMITTED if priority > 0 else model.RequestState.CANCELLED
+            requests.change(tx, request_id, priority=priority, state=state.value)
             events.add(tx, "priority", request=request_id, priority=priority)
             if request.execution is not None and self.may_dispatch:
                 ledger.settle(tx, request.execution)
             return requests.get(tx, request_id)
 
     def cancel(self, request_id: str) -> model.Request:
-        """Set the priority of a request to zero; the execution goes on if another request needs it.
+        """Cancel a request: set its priority to zero; its execution goes on if another request needs it.
 
         `set_priority` undoes this: a running job continues unless it is being cancelled already; then
         the request gets another execution.

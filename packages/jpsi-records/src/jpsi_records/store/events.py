@@ -11,10 +11,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, insert, select
 
-from ..model import Event, Execution, Interval, Request, RequestState
+from ..model import Event, Execution, Interval, Request
 from .database import Transaction
 from .rows import fetch
-from .schema import ACCOUNTING, EVENT, REQUEST
+from .schema import ACCOUNTING, EVENT, REQUEST, UNFINISHED
 
 _IS_ACCOUNTING = EVENT.c.kind == "accounting"
 
@@ -61,7 +61,7 @@ def behind(tx: Transaction) -> list[str]:
     """Return the executions that have a request whose priority differs from the accounted one."""
     accounted = select(EVENT.c.priority).where(_IS_ACCOUNTING, EVENT.c.request == REQUEST.c.id)
     last = accounted.order_by(EVENT.c.seq.desc()).limit(1).scalar_subquery()
-    is_assigned = (REQUEST.c.state == RequestState.COMMITTED.value) & REQUEST.c.execution.is_not(None)
+    is_assigned = UNFINISHED & REQUEST.c.execution.is_not(None)
     statement = select(REQUEST.c.execution).where(is_assigned, REQUEST.c.priority.is_distinct_from(last))
     return list(tx.execute(statement.distinct()).scalars())
 

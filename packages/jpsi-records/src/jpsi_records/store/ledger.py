@@ -16,11 +16,10 @@ from ..model import Execution, ExecutionState, Request, RequestState
 from . import events, executions, requests
 from .database import Transaction
 from .executions import HELD
-from .schema import EXECUTION, REQUEST
+from .schema import EXECUTION, REQUEST, UNFINISHED
 
 #: The reason of an execution that was cancelled because no request needed it.
 UNWANTED = "unwanted"
-_COMMITTED = REQUEST.c.state == RequestState.COMMITTED.value
 
 
 def assign(tx: Transaction, request: Request, execution: Execution, why: Mapping[str, Any]) -> None:
@@ -38,7 +37,7 @@ def settle(tx: Transaction, execution_id: str) -> None:
     pending = [execution_id]
     for parent in pending:
         has_changed = _settle_one(tx, parent)
-        children = requests.some(tx, REQUEST.c.parent == parent, _COMMITTED)
+        children = requests.some(tx, REQUEST.c.parent == parent, UNFINISHED)
         found = {it.execution: None for it in children if it.execution is not None}
         # a child may have been settled before another parent of it changed
         pending += [it for it in found if has_changed or it not in pending]
@@ -48,7 +47,7 @@ def _settle_one(tx: Transaction, execution_id: str) -> bool:
     """Recompute the priority of an execution from its requests; return True if it has changed."""
     has_changed = False
     execution = executions.get(tx, execution_id)
-    interested = requests.some(tx, REQUEST.c.execution == execution_id, _COMMITTED)
+    interested = requests.some(tx, REQUEST.c.execution == execution_id, UNFINISHED)
     if not execution.state.ended:
         priority = max((_contribution(tx, it) for it in interested), default=0)
         if has_changed := priority != execution.priority:
@@ -60,7 +59,7 @@ def _settle_one(tx: Transaction, execution_id: str) -> bool:
 
 
 def _contribution(tx: Transaction, request: Request) -> float:
-    """Return the contribution of a committed request to the priority of its execution; zero is none.
+    """Return the contribution of an unfinished request to the priority of its execution; zero is none.
 
     A child request has the priority of its parent execution, unless its own is zero or less.
     """
@@ -95,17 +94,22 @@ def move(
 
 
 def _end(tx: Transaction, execution: Execution, *, was_given_up: bool) -> None:
-    for request in requests.some(tx, REQUEST.c.execution == execution.id, _COMMITTED):
+    for request in requests.some(tx, REQUEST.c.execution == execution.id, UNFINISHED):
         is_wanted = _contribution(tx, request) > 0
         if was_given_up and is_wanted and execution.state is ExecutionState.CANCELLED:
             # Its priority was raised during the cancellation: it gets another execution.
-            events.account(tx, request, execution, is_interested=False)
-            requests.change(tx, request.id, execution=None)
-            events.add(tx, "released", request=request.id, execution=execution.id)
+            release(tx, request, execution)
         else:
             _finish(tx, request, execution, _outcome(request, execution))
-    for request in requests.some(tx, REQUEST.c.parent == execution.id, _COMMITTED):
+    for request in requests.some(tx, REQUEST.c.parent == execution.id, UNFINISHED):
         withdraw(tx, request, "cancelled")
+
+
+def release(tx: Transaction, request: Request, execution: Execution) -> None:
+    """Detach an execution from a request, which gets another one once it is wanted."""
+    events.account(tx, request, execution, is_interested=False)
+    requests.change(tx, request.id, execution=None)
+    events.add(tx, "released", request=request.id, execution=execution.id)
 
 
 def _outcome(request: Request, execution: Execution) -> str:
@@ -143,21 +147,21 @@ def catch_up(tx: Transaction) -> None:
     """Apply priority changes of users who may not write executions: pass them on to the executions."""
     for execution_id in events.behind(tx):
         settle(tx, execution_id)
-        interested = requests.some(tx, REQUEST.c.execution == execution_id, _COMMITTED)
+        interested = requests.some(tx, REQUEST.c.execution == execution_id, UNFINISHED)
         tx.changed.requests.update(it.id for it in interested)
 
 
 def expire(tx: Transaction) -> list[Request]:
     """Finish the requests whose expiry time has passed."""
-    due = requests.some(tx, _COMMITTED, REQUEST.c.expires_at <= tx.now)
+    due = requests.some(tx, UNFINISHED, REQUEST.c.expires_at <= tx.now)
     for request in due:
-        withdraw(tx, request, "expired")
+        withdraw(tx, request, "cancelled" if request.state is RequestState.CANCELLED else "expired")
     return due
 
 
 def waiting(tx: Transaction) -> list[Request]:
-    """Return the committed requests that have no execution yet."""
-    return requests.some(tx, _COMMITTED, REQUEST.c.execution.is_(None))
+    """Return the unfinished requests that have no execution."""
+    return requests.some(tx, UNFINISHED, REQUEST.c.execution.is_(None))
 
 
 def unwanted(tx: Transaction) -> list[Execution]:

@@ -16,7 +16,7 @@ NAMING = {
 }
 
 #: The revision of the newest migration.
-HEAD = "0004"
+HEAD = "0005"
 
 #: The condition on executions that equal requests may join: at most one for each fingerprint.
 LIVE = "is_shared = 1 AND state IN ('queued', 'claimed', 'running')"
@@ -121,6 +121,9 @@ REQUEST = sa.Table(
     sa.Index("ix_request_owner", "owner", "created_at"),
     sa.Index("ix_request_expires_at", "state", "expires_at"),
 )
+
+#: The condition on requests that were committed and are not final.
+UNFINISHED = REQUEST.c.state.in_(["committed", "cancelled"])
 
 ATTEMPT = sa.Table(
     "attempt",

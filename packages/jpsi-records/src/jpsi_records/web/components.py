@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from .. import formatting
-from ..model import Event, Execution, ExecutionState, Interval, Request
+from ..model import Event, Execution, ExecutionState, Interval, Request, RequestState
 from ..reuse import recalled
 from .html import Content, Html, element, joined, lines, table
 from .layout import Site
@@ -79,10 +79,13 @@ def state(execution: Execution) -> Html:
     return joined(element("progress", value=f"{execution.progress:g}", max=1), text)
 
 
-def outcome(request: Request) -> Html:
-    """Return the outcome or state of a request without an execution."""
+def request_state(request: Request, execution: Execution | None) -> Html:
+    """Return the state of a request: that of its execution, unless it has none or was cancelled."""
+    if execution is not None and request.state is not RequestState.CANCELLED:
+        return state(execution)
     css_class = "bad" if request.outcome in {"dependency_failed", "failed", "refused"} else "over"
-    text = request.outcome or ("waits for others" if request.priority is not None else "draft")
+    waits = request.state is RequestState.COMMITTED
+    text = request.outcome or ("waits for others" if waits else request.state.value)
     return element("span", text, class_=f"state {css_class}")
 
 

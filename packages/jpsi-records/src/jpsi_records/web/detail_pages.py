@@ -19,7 +19,7 @@ from .components import (
     event_table,
     moment,
     number,
-    outcome,
+    request_state,
     section,
     shortened,
     state,
@@ -44,7 +44,7 @@ def request_page(records: Records, site: Site, request_id: str) -> str:
     own = [it for it in usage if it.request == request_id][-MAX_INTERVALS:]
     shown = facts(
         [
-            ("State", outcome(request) if execution is None else state(execution)),
+            ("State", request_state(request, execution)),
             ("Outcome", None if execution is None else request.outcome),
             ("Owner", request.owner),
             ("Priority", number(request.priority)),
@@ -100,6 +100,8 @@ def _no_execution(site: Site, request: Request, events: Sequence[Event]) -> Iter
         yield element("p", "It has none: ", lines(str(refused.data.get("why", ""))))
     elif request.state is RequestState.DRAFT:
         yield element("p", "It has none, as it is a draft.")
+    elif request.state is RequestState.CANCELLED:
+        yield element("p", "It has none, as it was cancelled.")
     else:
         yield element("p", "It gets one when these requests have succeeded:")
         yield listing(

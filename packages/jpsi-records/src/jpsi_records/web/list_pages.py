@@ -11,7 +11,7 @@ from .components import (
     duration_of,
     moment,
     number,
-    outcome,
+    request_state,
     shortened,
     state,
     to_request,
@@ -32,8 +32,7 @@ def request_list(records: Records, site: Site, owner: str | None, before: str | 
     executions = records.executions([it.execution for it in shown if it.execution is not None])
     rows = []
     for it in shown:
-        execution = executions.get(it.execution or "")
-        current = outcome(it) if execution is None else state(execution)
+        current = request_state(it, executions.get(it.execution or ""))
         rows.append((to_request(site, it), current, number(it.priority), it.owner, moment(it.created_at)))
     others = (
         element("a", "Show only yours", href=site.link(""))
