@@ -36,6 +36,7 @@ from .command import (
     read_labels,
 )
 from .in_job import NOT_COMPLETE, TIMED_OUT
+from .interrupts import Interrupts
 
 if TYPE_CHECKING:
     from ..dispatch import Dispatcher
@@ -55,8 +56,8 @@ _INTERRUPTED = (
     "jpsi: interrupted; a job that was submitted runs on: `jpsi request dispatch` follows it, "
     "`jpsi request cancel {request}` cancels it"
 )
-# The signals that end a dispatcher in the same way as Ctrl-C.
-_END = (signal.SIGTERM, signal.SIGHUP)
+# The signals that end a dispatcher, each in the same way.
+_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _RUN_CODES = """\
   1  the job has reported a failure, though its exit code is 0
   130  the request was cancelled, or the command interrupted (then the job goes on)
@@ -231,11 +232,14 @@ def run(  # noqa: PLR0913  options
     _check_executor(records, spec)
     _warn(records, spec, is_strict=is_strict)
     request_id = records.submit(spec, about, priority=priority).id
+    interrupts = Interrupts()
     try:
         if records.may_dispatch:
-            _dispatch_until(records, request_id, lambda: _is_over(records, request_id))
-        while not _is_over(records, request_id):
-            sleep(_POLL_SECONDS)
+            _dispatch_until(records, request_id, interrupts)
+        with interrupts.raised([signal.SIGINT]):
+            while not _is_over(records, request_id):
+                interrupts.check()
+                sleep(_POLL_SECONDS)
     except KeyboardInterrupt:
         click.echo(_INTERRUPTED.format(request=request_id), err=True)
         raise
@@ -307,11 +311,14 @@ def wait(records: Records | Inbox, requests: Sequence[str], *, timeout: float | 
         return in_job.wait(records, requests, timeout=timeout)
     found = [records.request(it) for it in requests]
     end = None if timeout is None else monotonic() + timeout
-    while any(it.state not in _ENDS for it in found):
-        if end is not None and monotonic() >= end:
-            return TIMED_OUT
-        sleep(_POLL_SECONDS)
-        found = [records.request(it.id) for it in found]
+    interrupts = Interrupts()
+    with interrupts.raised([signal.SIGINT]):
+        while any(it.state not in _ENDS for it in found):
+            interrupts.check()
+            if end is not None and monotonic() >= end:
+                return TIMED_OUT
+            sleep(_POLL_SECONDS)
+            found = [records.request(it.id) for it in found]
     outcomes = {it.id: it.outcome or it.state.value for it in found}
     for request_id, outcome in outcomes.items():
         click.echo(f"request {request_id}: {outcome}")
@@ -330,18 +337,25 @@ _ENDS = {RequestState.CANCELLED, RequestState.FINAL}
 )
 def dispatch(records: Records, *, until_idle: bool) -> int:
     """Run requested executions."""
-    with _dispatching(records) as dispatcher:
-        dispatcher.run(until_idle=until_idle)
+    interrupts = Interrupts()
+
+    def is_over() -> bool:
+        interrupts.check()
+        return False
+
+    with _dispatching(records, interrupts) as dispatcher:
+        dispatcher.run(until_idle=until_idle, is_over=is_over)
     return 0
 
 
-def _dispatch_until(records: Records, request_id: str, is_over: Callable[[], bool]) -> None:
+def _dispatch_until(records: Records, request_id: str, interrupts: Interrupts) -> None:
     is_printed = False
     messages = JobMessages(is_terminal=sys.stderr.isatty())
 
     def is_over_or_waits() -> bool:
         nonlocal is_printed
-        if is_over():
+        interrupts.check()
+        if _is_over(records, request_id):
             return True
         is_printed = is_printed or _print_holder(records, dispatcher, request_id)
         job = dispatcher.job_of(records.request(request_id).execution or "")
@@ -349,8 +363,8 @@ def _dispatch_until(records: Records, request_id: str, is_over: Callable[[], boo
             click.echo(f"jpsi: {formatting.printable(it)}", err=True)
         return False
 
-    if not is_over():
-        with _dispatching(records) as dispatcher:
+    if not _is_over(records, request_id):
+        with _dispatching(records, interrupts) as dispatcher:
             # The first round takes over executions that other dispatchers have left.
             dispatcher.step()
             dispatcher.run(is_over=is_over_or_waits)
@@ -367,21 +381,12 @@ def _print_holder(records: Records, dispatcher: Dispatcher, request_id: str) -> 
 
 
 @contextlib.contextmanager
-def _dispatching(records: Records) -> Iterator[Dispatcher]:
-    """Yield a dispatcher that is closed at the end, even after SIGTERM or SIGHUP."""
+def _dispatching(records: Records, interrupts: Interrupts) -> Iterator[Dispatcher]:
+    """Yield a dispatcher that is closed at the end, even after a signal."""
     from ..dispatch import Dispatcher  # noqa: PLC0415  a job must not load the database
 
-    before = {it: signal.getsignal(it) for it in _END}
-    dispatcher = Dispatcher(records)
-    try:
-        for it in _END:
-            if before[it] is not signal.SIG_IGN:
-                signal.signal(it, signal.default_int_handler)
+    with interrupts.raised(_END), contextlib.closing(Dispatcher(records)) as dispatcher:
         yield dispatcher
-    finally:
-        dispatcher.close()
-        for it in _END:
-            signal.signal(it, before[it])
 
 
 # A job that starts soon needs no reason.
