@@ -160,6 +160,30 @@ def test_the_executor_and_the_time_limit_are_options(run: Run, tmp_path: Path) -
     assert run("run", "-x", "local", "--time", "1", "slow.yaml", code=125).stdout == ""
 
 
+def test_a_placement_without_effect_is_reported_and_that_of_the_only_request_has_effect(run: Run) -> None:
+    first = json.loads(run("submit", "-x", "local", "--json", "words.yaml").stdout)
+    draft = json.loads(run("draft", "words.yaml", "--json").stdout)["id"]
+    warning = (
+        "jpsi: warning: the time limit (--time) has no effect, because the computation already waits on "
+        f"local for request {first['id']}\n"
+    )
+
+    second = run("submit", "--time", "1h", "--json", "words.yaml")
+    assert second.stderr == warning
+    assert run("commit", draft).stderr == ""
+
+    for request in (first["id"], json.loads(second.stdout)["id"], draft):
+        run("cancel", request)
+    done = run("run", "--time", "1m", "--json", "words.yaml")
+    assert "warning" not in done.stderr
+    execution = json.loads(done.stdout)["execution"]
+    assert (execution["id"], execution["placement"]) == (first["execution"], {"duration": 60.0})
+    assert f"jpsi: computed by execution {execution['id']}: complete" in done.stderr
+    request = json.loads(done.stdout)["request"]["id"]
+    assert "waited for requests that were cancelled" in run("explain", request).stdout
+    assert "computed: complete" in next(it for it in run("ls").stdout.splitlines() if request in it)
+
+
 def test_a_job_that_reported_a_failure_does_not_count_as_success(run: Run, tmp_path: Path) -> None:
     (tmp_path / "fails.yaml").write_text("command: [sh, -c, 'echo failure no input >$JPSI_PROGRESS']")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import jpsi
 from jpsi import JobState, JobStatus
-from jpsi_records.commands.submission import JobMessages
+from jpsi_records.commands.messages import JobMessages
 
 REASON = "the job requests more nodes than its partition allows"
 

@@ -111,3 +111,17 @@ def test_a_hidden_process_is_not_known_to_have_ended(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("jpsi_records.store.file_lock._started", lambda _pid: None)
     assert not process_has_ended(name)
+
+
+def test_an_execution_without_a_job_waits_again_after_its_dispatcher_was_interrupted(
+    records: Records,
+) -> None:
+    leases = Leases(records, LEASE)
+    execution_id = records.submit(spec("true")).execution or ""
+    assert leases.take(records.execution(execution_id))
+
+    leases.release_all()
+
+    found = records.execution(execution_id)
+    assert (found.state, found.holder, found.lease_until) == (ExecutionState.QUEUED, None, None)
+    assert [it.id for it in leases.due()] == [execution_id]

@@ -200,6 +200,10 @@ def test_a_cancelled_request_is_shown_as_such(records: Records, text: Text) -> N
         assert text(page).count(cancelled) == 1
     assert cancelled not in text(f"request/{other.id}")
     assert ">cancelled</td>" in text(f"execution/{mine.execution}")
+    records.cancel(other.id)
+    next_ = records.submit(spec("a", placement={"queue_name": "debug"}))
+    assert "It has none, as it was cancelled." in text(f"request/{mine.id}")
+    assert "waited for requests that were cancelled" in text(f"request/{next_.id}")
 
 
 def test_progress_and_log_of_a_running_execution_are_shown(records: Records, text: Text) -> None:

@@ -106,6 +106,9 @@ def explanation(request: model.Request, events: Sequence[model.Event], near: Seq
         return f"request {request.id} is {request.state.value} and has no execution\n"
     if not assigned.data.get("is_new"):
         return f"execution {assigned.execution} existed: it computes the same, and satisfies the request\n"
+    if assigned.data.get("was_cancelled"):
+        reason = "waited for requests that were cancelled, and is computed for it"
+        return f"execution {assigned.execution} {reason}\n"
     lines = [f"execution {assigned.execution} was made for it: no earlier execution satisfied it"]
     refused = assigned.data.get("refused", {})
     lines += [f"  execution {it} computes the same, but {'; '.join(why)}" for it, why in refused.items()]
@@ -143,6 +146,39 @@ def result(found: model.Request, execution: model.Execution, *, is_new: bool) ->
     is_complete = execution.state is model.ExecutionState.COMPLETE
     end = f"{found.outcome} with exit code {execution.exit_code}" if is_complete else state(execution)
     return f"{source}: {end}"
+
+
+# What users call the keys of a placement for which there are options.
+_PLACEMENT_WORDS = {"executor": "the executor (-x)", "duration": "the time limit (--time)"}
+
+
+def placement_warning(
+    request: model.Request,
+    execution: model.Execution,
+    attempts: Iterable[model.Attempt],
+    interested: Iterable[model.Request],
+) -> str | None:
+    """Return which parts of a request's placement have no effect and why; None if its execution has all.
+
+    Args:
+        request: the request.
+        execution: its execution.
+        attempts: those of the execution.
+        interested: all requests that have this execution.
+    """
+    executor = next((it.executor for it in attempts if it.ended_at is None), None)
+    actual = {**execution.placement, **({} if executor is None else {"executor": executor})}
+    wanted = model.requested_placement(request.spec)
+    unused = [_PLACEMENT_WORDS.get(name, name) for name, it in wanted.items() if actual.get(name) != it]
+    if execution.state.ended or not unused:
+        return None
+    names = " and ".join(filter(None, (", ".join(unused[:-1]), unused[-1])))
+    does = "runs" if execution.state is model.ExecutionState.RUNNING else "waits"
+    others = [it.id for it in interested if it.id != request.id and it.state is model.RequestState.COMMITTED]
+    for_whom = f" for request {others[0]}" if others else ""
+    where = actual.get("executor", "the default executor")
+    verb = "has" if len(unused) == 1 else "have"
+    return f"{names} {verb} no effect, because the computation already {does} on {where}{for_whom}"
 
 
 def cancelled(found: model.Request, execution: model.Execution | None) -> str:

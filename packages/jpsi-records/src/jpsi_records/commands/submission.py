@@ -6,7 +6,7 @@ import contextlib
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
@@ -37,14 +37,11 @@ from .command import (
 )
 from .in_job import NOT_COMPLETE, TIMED_OUT
 from .interrupts import Interrupts
+from .messages import JobMessages, PlacementMessage
 
 if TYPE_CHECKING:
     from ..dispatch import Dispatcher
     from ..records import Records
-import re
-
-import jpsi
-from jpsi_engine import describe_never
 
 NOTHING_FOUND = 1
 NO_EXIT_CODE = 125
@@ -115,7 +112,14 @@ def submit(  # noqa: PLR0913  options
         return Output(f"request {child}\n", f"{document}\n")
     _check_executor(records, spec)
     _warn(records, spec, is_strict=is_strict)
-    return records.submit(spec, about, priority=priority, plan=plan)
+    request = records.submit(spec, about, priority=priority, plan=plan)
+    _echo(PlacementMessage(records, request.id).update())
+    return request
+
+
+def _echo(sentences: Iterable[str]) -> None:
+    for it in sentences:
+        click.echo(f"jpsi: {formatting.printable(it)}", err=True)
 
 
 def _check_executor(records: Records, spec: RequestSpec) -> None:
@@ -211,7 +215,9 @@ def commit(records: Records, request: str, *, priority: float) -> Request:
     _check_executor(records, found.spec)
     if found.execution is None:
         _warn(records, found.spec)
-    return records.commit(request, priority=priority)
+    committed = records.commit(request, priority=priority)
+    _echo(PlacementMessage(records, committed.id).update())
+    return committed
 
 
 @command(
@@ -233,12 +239,15 @@ def run(  # noqa: PLR0913  options
     _warn(records, spec, is_strict=is_strict)
     request_id = records.submit(spec, about, priority=priority).id
     interrupts = Interrupts()
+    placement_message = PlacementMessage(records, request_id)
     try:
+        _echo(placement_message.update())
         if records.may_dispatch:
-            _dispatch_until(records, request_id, interrupts)
+            _dispatch_until(records, request_id, interrupts, placement_message)
         with interrupts.raised([signal.SIGINT]):
             while not _is_over(records, request_id):
                 interrupts.check()
+                _echo(placement_message.update())
                 sleep(_POLL_SECONDS)
     except KeyboardInterrupt:
         click.echo(_INTERRUPTED.format(request=request_id), err=True)
@@ -348,7 +357,9 @@ def dispatch(records: Records, *, until_idle: bool) -> int:
     return 0
 
 
-def _dispatch_until(records: Records, request_id: str, interrupts: Interrupts) -> None:
+def _dispatch_until(
+    records: Records, request_id: str, interrupts: Interrupts, placement_message: PlacementMessage
+) -> None:
     is_printed = False
     messages = JobMessages(is_terminal=sys.stderr.isatty())
 
@@ -359,8 +370,8 @@ def _dispatch_until(records: Records, request_id: str, interrupts: Interrupts) -
             return True
         is_printed = is_printed or _print_holder(records, dispatcher, request_id)
         job = dispatcher.job_of(records.request(request_id).execution or "")
-        for it in messages.update(job) if job is not None else ():
-            click.echo(f"jpsi: {formatting.printable(it)}", err=True)
+        _echo(placement_message.update())
+        _echo(messages.update(job) if job is not None else ())
         return False
 
     if not _is_over(records, request_id):
@@ -387,53 +398,3 @@ def _dispatching(records: Records, interrupts: Interrupts) -> Iterator[Dispatche
 
     with interrupts.raised(_END), contextlib.closing(Dispatcher(records)) as dispatcher:
         yield dispatcher
-
-
-# A job that starts soon needs no reason.
-_PATIENCE_SECONDS = 5.0
-_NUMBER = re.compile("[0-9]+")
-
-
-class JobMessages:
-    """The messages about one job, each once."""
-
-    def __init__(self, *, is_terminal: bool, clock: Callable[[], float] = monotonic) -> None:
-        """Prepare.
-
-        Args:
-            is_terminal: True to tell each state.
-            clock: returns seconds.
-        """
-        self._is_terminal = is_terminal
-        self._clock = clock
-        self._state: jpsi.JobState | None = None
-        # when the job was first seen to wait
-        self._since: float | None = None
-        self._reasons: set[str] = set()
-
-    def update(self, job: jpsi.Job) -> Iterator[str]:
-        """Yield the sentences that are new."""
-        status = job.status
-        if status.state is not self._state:
-            self._state = status.state
-            if self._is_terminal and status.state in _SENTENCES:
-                where = "" if job.executor is None else job.executor.name
-                yield _SENTENCES[status.state].format(job=job.id, native_id=job.native_id, executor=where)
-        if status.state is jpsi.JobState.QUEUED and status.message:
-            yield from self._reason(status.message)
-
-    def _reason(self, message: str) -> Iterator[str]:
-        now = self._clock()
-        self._since = now if self._since is None else self._since
-        # PBS's reasons have the number of free cores, which changes all the time
-        reason = _NUMBER.sub("0", message)
-        if reason not in self._reasons and now - self._since >= _PATIENCE_SECONDS:
-            self._reasons.add(reason)
-            advice = describe_never(message)
-            yield f"the job waits: {message}{f'; {advice}' if advice else ''}"
-
-
-_SENTENCES = {
-    jpsi.JobState.QUEUED: "job {job} waits on {executor}, native id {native_id}",
-    jpsi.JobState.ACTIVE: "the job runs",
-}

@@ -16,6 +16,10 @@ from .. import store
 from ..model import Execution, ExecutionState
 from ..records import RecordsReader
 
+# The condition that an execution has an open attempt, whose job may exist.
+_HAS_JOB = exists().where(
+    store.ATTEMPT.c.execution == store.EXECUTION.c.id, store.ATTEMPT.c.ended_at.is_(None)
+)
 # The condition that an execution has an open attempt without a native id. A child process may be submitting
 # the job, and outlive its dispatcher for a moment. Another dispatcher that looked for the job at once would
 # not find it, and would submit it a second time.
@@ -80,8 +84,14 @@ class Leases:
             ]
 
     def release_all(self) -> None:
-        """Release all leases, so that the next dispatcher can continue at once."""
+        """Release all leases, so that the next dispatcher can continue at once.
+
+        Executions without a job wait again, as if no dispatcher had taken them.
+        """
         with self._records.database.writing() as tx:
+            for it in store.executions.some(tx, store.executions.HELD, self.own_leases, ~_HAS_JOB):
+                queued = ExecutionState.QUEUED
+                store.ledger.move(tx, it.id, queued, self.own_leases, holder=None, lease_until=None)
             for it in store.executions.some(tx, store.executions.HELD, self.own_leases, ~_IS_SUBMITTING):
                 store.executions.change(tx, it.id, self.own_leases, holder=None, lease_until=tx.now)
 

@@ -43,6 +43,7 @@ from .request_spec import (
     Reuse,
     check_request_spec,
     read_request_spec,
+    requested_placement,
     with_absolute_urls,
     write_request_spec,
 )

@@ -313,6 +313,13 @@ def write_request_spec(spec: RequestSpec) -> dict[str, Any]:
     return {**document, **terms, **({"placement": placed} if placed else {})}
 
 
+def requested_placement(spec: RequestSpec) -> Mapping[str, Any]:
+    """Return the placement that a new execution for a request spec gets, as a document."""
+    document = write_request_spec(attrs.evolve(spec, placement=spec.requested))
+    placement: Mapping[str, Any] = document.get("placement", {})
+    return placement
+
+
 def _written(value: attrs.AttrsInstance, names: set[str]) -> dict[str, Any]:
     """Return the fields with these names, without those at their defaults."""
     document = {}

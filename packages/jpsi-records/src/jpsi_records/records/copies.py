@@ -56,7 +56,7 @@ def write_copy(records: RecordsReader, execution_id: str) -> None:
 
 
 def write_changed_copies(records: RecordsReader, tx: store.Transaction) -> None:
-    """Write copies of the requests, new executions and names that a transaction has changed.
+    """Write copies of the requests, executions and names that a transaction has changed.
 
     This happens before the commit: if the commit fails, there is a copy of a change that no caller has seen.
     The opposite order could lose a change that a caller has seen.

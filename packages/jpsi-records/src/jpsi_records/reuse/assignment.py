@@ -15,7 +15,7 @@ import attrs
 from .. import model
 from ..errors import ChangedError, NothingToReuseError, StateError
 from ..files import digest_of
-from ..store import Transaction, executions, requests
+from ..store import REQUEST, Transaction, events, executions, ledger, requests
 from .matching import Evidence, Matcher, NearMiss
 from .resolver import Resolution
 
@@ -114,22 +114,34 @@ def execution_for(
 ) -> tuple[model.Execution, Mapping[str, Any]]:
     """Return the execution for a request, an old or a new one, and the data of the `assigned` event.
 
+    An old one that has no job, and that only cancelled requests have, gets the placement of this request.
+
     Raises:
         StateError: the execution that a draft has no longer satisfies it.
         ChangedError: the result differs from the preview `planned`.
         NothingToReuseError: no execution matches, and the request excludes a new run.
     """
     matcher = Matcher(request.spec, tx.now, evidence)
+    hit: model.Execution | None
     if request.execution is not None:
-        chosen = executions.get(tx, request.execution)
+        hit = chosen = executions.get(tx, request.execution)
         if objections := list(matcher.objections(chosen)):
             raise StateError(
                 f"execution {chosen.id}, which request {request.id} has, does not satisfy it any more: "
                 f"{'; '.join(objections)}; reset the request"
             )
-        return chosen, {"is_new": False}
-    hit = find_existing(tx, request, resolution, planned, evidence)
-    return _new(tx, request, resolution, matcher) if hit is None else (hit, {"is_new": False})
+    else:
+        hit = find_existing(tx, request, resolution, planned, evidence)
+    if hit is None:
+        return _new(tx, request, resolution, matcher)
+    cancelled = _cancelled_requests(tx, request, hit)
+    if not cancelled:
+        return hit, {"is_new": False}
+    new = _execution_of(tx, request, resolution)
+    placed = attrs.evolve(hit, placement=new.placement, recorded=new.recorded, attempts=new.attempts)
+    if placed != hit and not any(matcher.objections(placed)):
+        hit = _place(tx, request, placed, cancelled)
+    return hit, {"is_new": True, "was_cancelled": True}
 
 
 def find_existing(
@@ -154,20 +166,52 @@ def find_existing(
     return hit
 
 
-def _new(
-    tx: Transaction, request: model.Request, resolution: Resolution, matcher: Matcher
-) -> tuple[model.Execution, Mapping[str, Any]]:
+def _cancelled_requests(
+    tx: Transaction, request: model.Request, execution: model.Execution
+) -> Sequence[model.Request]:
+    """Return the other requests of an execution if all of them are cancelled and it has no job, else none."""
+    others = REQUEST.c.execution == execution.id, REQUEST.c.id != request.id
+    unfinished = [it for it in requests.some(tx, *others) if it.state is not model.RequestState.FINAL]
+    has_job = execution.state is not model.ExecutionState.QUEUED
+    is_wanted = any(it.state is not model.RequestState.CANCELLED for it in unfinished)
+    return () if has_job or is_wanted else unfinished
+
+
+def _place(
+    tx: Transaction, request: model.Request, placed: model.Execution, cancelled: Sequence[model.Request]
+) -> model.Execution:
+    """Record the placement that an execution got from a request, and return it.
+
+    No dispatcher submits it meanwhile: each first changes its state, and there is one writer at a time.
+    """
+    for it in cancelled:
+        # if its user takes the cancellation back, it must not run with the placement of this request
+        ledger.release(tx, it, placed)
+    executions.place(tx, placed)
+    events.add(tx, "placed", request=request.id, execution=placed.id, placement=placed.placement)
+    return executions.get(tx, placed.id)
+
+
+def _execution_of(tx: Transaction, request: model.Request, resolution: Resolution) -> model.Execution:
+    """Return a new execution for a request; it is not inserted."""
     spec = request.spec
-    new = model.Execution(
+    return model.Execution(
         id=model.new_id(tx.now),
         fingerprint=resolution.fingerprints[0],
         preimage=resolution.wanted,
         state=model.ExecutionState.QUEUED,
         recorded=spec.recorded,
-        placement=model.write_request_spec(attrs.evolve(spec, placement=spec.requested)).get("placement", {}),
+        placement=model.requested_placement(spec),
         attempts=spec.attempts,
         created_at=tx.now,
     )
+
+
+def _new(
+    tx: Transaction, request: model.Request, resolution: Resolution, matcher: Matcher
+) -> tuple[model.Execution, Mapping[str, Any]]:
+    spec = request.spec
+    new = _execution_of(tx, request, resolution)
     for it in model.unmet_filters(spec.filters, new):
         raise NothingToReuseError(f"no execution satisfies request {request.id}, nor would a new one: {it}")
     same = executions.of_fingerprints(tx, resolution.fingerprints)

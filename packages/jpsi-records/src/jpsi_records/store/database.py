@@ -43,7 +43,7 @@ class Changed:
     """The ids of the records that a transaction has changed."""
 
     requests: set[str] = attrs.field(factory=set)
-    #: The executions that it has inserted.
+    #: The executions that it has inserted, or whose placement it has changed.
     executions: set[str] = attrs.field(factory=set)
     #: The names of collections that it has set.
     collections: set[str] = attrs.field(factory=set)

@@ -122,6 +122,17 @@ def change(
     return tx.execute(statement.values(values)).rowcount == 1
 
 
+def place(tx: Transaction, execution: Execution) -> None:
+    """Change where a waiting execution will run, as `execution` says; its copy is written again."""
+    values = {
+        "placement": execution.placement,
+        "recorded": execution.recorded,
+        "attempts": execution.attempts,
+    }
+    change(tx, execution.id, EXECUTION.c.state == ExecutionState.QUEUED.value, **values)
+    tx.changed.executions.add(execution.id)
+
+
 def add_attempt(tx: Transaction, attempt: Attempt) -> None:
     """Insert an attempt; an execution has at most one open attempt."""
     tx.execute(insert(ATTEMPT).values(row_of(attempt)))

@@ -81,6 +81,10 @@ def _assigned(records: Records, site: Site, request: Request, events: Sequence[E
         reason = " existed: it computes the same, and satisfies the request."
         yield element("p", "Execution ", link, reason)
         return
+    if assigned.data.get("was_cancelled"):
+        reason = " waited for requests that were cancelled, and is computed for it."
+        yield element("p", "Execution ", link, reason)
+        return
     yield element("p", "Execution ", link, " was made for it: no earlier execution satisfied it.")
     yield listing(
         joined("Execution ", to_execution(site, it), " computes the same, but ", "; ".join(why), ".")

@@ -1,0 +1,96 @@
+"""The messages of commands that make requests or wait for them: each is told once.
+
+They are about the placement of a request and about its job.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import jpsi
+from jpsi_engine import describe_never
+
+from .. import formatting
+
+if TYPE_CHECKING:
+    from ..records import Records
+
+# A job that starts soon needs no reason.
+_PATIENCE_SECONDS = 5.0
+_NUMBER = re.compile("[0-9]+")
+
+
+class PlacementMessage:
+    """The warning that the placement of a request has no effect, as its execution has another."""
+
+    def __init__(self, records: Records, request_id: str) -> None:
+        """Prepare.
+
+        Args:
+            records: those of the request.
+            request_id: the request; it may get its execution later.
+        """
+        self._records = records
+        self._request_id = request_id
+        self._is_known = False
+
+    def update(self) -> Iterator[str]:
+        """Yield the sentence if it is new."""
+        request = self._records.request(self._request_id)
+        if self._is_known or request.execution is None:
+            return
+        self._is_known = True
+        execution = self._records.execution(request.execution)
+        attempts = self._records.attempts(execution.id)
+        interested = self._records.requests(execution=execution.id)
+        warning = formatting.placement_warning(request, execution, attempts, interested)
+        if warning is not None:
+            yield f"warning: {warning}"
+
+
+class JobMessages:
+    """The messages about one job, each once."""
+
+    def __init__(self, *, is_terminal: bool, clock: Callable[[], float] = monotonic) -> None:
+        """Prepare.
+
+        Args:
+            is_terminal: True to tell each state.
+            clock: returns seconds.
+        """
+        self._is_terminal = is_terminal
+        self._clock = clock
+        self._state: jpsi.JobState | None = None
+        # when the job was first seen to wait
+        self._since: float | None = None
+        self._reasons: set[str] = set()
+
+    def update(self, job: jpsi.Job) -> Iterator[str]:
+        """Yield the sentences that are new."""
+        status = job.status
+        if status.state is not self._state:
+            self._state = status.state
+            if self._is_terminal and status.state in _SENTENCES:
+                where = "" if job.executor is None else job.executor.name
+                yield _SENTENCES[status.state].format(job=job.id, native_id=job.native_id, executor=where)
+        if status.state is jpsi.JobState.QUEUED and status.message:
+            yield from self._reason(status.message)
+
+    def _reason(self, message: str) -> Iterator[str]:
+        now = self._clock()
+        self._since = now if self._since is None else self._since
+        # PBS's reasons have the number of free cores, which changes all the time
+        reason = _NUMBER.sub("0", message)
+        if reason not in self._reasons and now - self._since >= _PATIENCE_SECONDS:
+            self._reasons.add(reason)
+            advice = describe_never(message)
+            yield f"the job waits: {message}{f'; {advice}' if advice else ''}"
+
+
+_SENTENCES = {
+    jpsi.JobState.QUEUED: "job {job} waits on {executor}, native id {native_id}",
+    jpsi.JobState.ACTIVE: "the job runs",
+}

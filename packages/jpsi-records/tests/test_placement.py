@@ -1,0 +1,231 @@
+"""The placement of an execution that several requests ask for, one after the other."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import timedelta
+
+import pytest
+
+from fake_dispatcher import Client, finish, prepare_round, spec, start
+from jpsi_records import formatting
+from jpsi_records.dispatch.leases import Leases
+from jpsi_records.model.entities import Attempt, Execution, ExecutionState, Request, RequestState
+from jpsi_records.records.records import Records
+
+LOCAL, SLURM = {"executor": "local"}, {"executor": "slurm", "duration": 3600}
+LEASE = timedelta(seconds=60)
+
+
+def submit(records: Records, placement: dict[str, object], **more: object) -> tuple[Request, Execution]:
+    request = records.submit(spec("a", placement=placement, **more))
+    return request, records.execution(request.execution or "")
+
+
+@pytest.mark.parametrize("has_roles", [False, True], ids=["one-user", "roles"])
+def test_an_execution_of_cancelled_requests_gets_the_placement_of_the_next(
+    has_roles: bool, url: str, client: Client, role: Client
+) -> None:
+    if has_roles and url.startswith("sqlite"):
+        pytest.skip("an SQLite database has no users")
+    server = client("server")
+    user = role("ca") if has_roles else client("ca")
+    first = user.submit(spec("a", placement=LOCAL))
+    prepare_round(server)
+    execution = user.request(first.id).execution or ""
+    user.cancel(first.id)
+
+    second = user.submit(spec("a", placement=SLURM, attempts=1))
+    prepare_round(server)
+
+    found = server.execution(execution)
+    assert user.request(second.id).execution == execution
+    assert (found.placement, found.attempts, found.priority) == (SLURM, 1, 1)
+    assert [it.data["placement"] for it in server.events(execution=execution) if it.kind == "placed"] == [
+        SLURM
+    ]
+    copy = json.loads((server.execution_directory(execution) / "record.json").read_text())
+    assert copy["execution"]["placement"] == SLURM
+
+
+def test_a_cancelled_request_that_is_wanted_again_runs_where_it_says(records: Records) -> None:
+    first, execution = submit(records, LOCAL)
+    records.cancel(first.id)
+    second, _ = submit(records, SLURM)
+    assert records.request(first.id).execution is None
+
+    records.cancel(second.id)
+    prepare_round(records)
+    assert records.request(first.id).state is RequestState.CANCELLED
+    assert records.request(first.id).execution is None
+    records.set_priority(first.id, 2)
+    prepare_round(records)
+
+    assert records.request(first.id).execution == execution.id
+    assert (records.execution(execution.id).placement, records.execution(execution.id).priority) == (LOCAL, 2)
+    start(records, execution.id)
+    finish(records, execution.id)
+    assert records.request(first.id).outcome == "complete"
+    assert records.request(second.id).state is RequestState.CANCELLED
+
+
+@pytest.mark.parametrize("other", ["wanted", "held", "a draft"])
+def test_an_execution_that_others_ask_for_keeps_its_placement(records: Records, other: str) -> None:
+    first, execution = submit(records, LOCAL)
+    if other == "wanted":
+        submit(records, LOCAL)
+    elif other == "held":
+        records.submit(spec("a"), priority=0)
+    else:
+        records.satisfy(records.draft(spec("a")).id)
+    records.cancel(first.id)
+
+    _, found = submit(records, SLURM)
+
+    assert (found.id, found.placement) == (execution.id, LOCAL)
+    assert records.request(first.id).execution == execution.id
+
+
+@pytest.mark.parametrize("state", [ExecutionState.CLAIMED, ExecutionState.RUNNING])
+def test_an_execution_that_a_dispatcher_has_taken_keeps_its_placement(
+    records: Records, state: ExecutionState
+) -> None:
+    first, execution = submit(records, LOCAL)
+    assert Leases(records, LEASE).take(execution)
+    if state is ExecutionState.RUNNING:
+        start(records, execution.id)
+    records.cancel(first.id)
+
+    _, found = submit(records, SLURM)
+
+    assert (found.id, found.state, found.placement) == (execution.id, state, LOCAL)
+    assert records.request(first.id).execution == execution.id
+
+
+def test_the_same_placement_leaves_a_cancelled_request_its_execution(records: Records) -> None:
+    first, execution = submit(records, LOCAL)
+    records.cancel(first.id)
+
+    assert submit(records, LOCAL)[1].id == execution.id
+
+    assert records.request(first.id).execution == execution.id
+
+
+def test_a_draft_of_the_only_request_that_is_left_places_its_execution(records: Records) -> None:
+    first, execution = submit(records, LOCAL)
+    draft = records.satisfy(records.draft(spec("a", placement=SLURM)).id)
+    records.cancel(first.id)
+
+    assert records.commit(draft.id).execution == execution.id
+
+    assert records.execution(execution.id).placement == SLURM
+
+
+def test_resources_that_would_not_satisfy_the_request_are_not_taken(records: Records) -> None:
+    """A request that only reuses has no execution of its own, which would meet its constraints."""
+    wants = {"runtime_constraints": {"ram": [1000, None]}}
+    first, execution = submit(records, LOCAL, **wants)
+    records.cancel(first.id)
+
+    _, found = submit(records, {**SLURM, "memory": 2**20}, reuse="only", runtime_constraints={"ram": 1000})
+
+    assert (found.id, found.placement) == (execution.id, execution.placement)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "warning"),
+    [
+        ({}, None),
+        (LOCAL, None),
+        (
+            {"queue_name": "long"},
+            "queue_name has no effect, because the computation already waits on local for",
+        ),
+        (
+            {**SLURM, "queue_name": "long"},
+            (
+                "the executor (-x), queue_name and the time limit (--time) have no effect, because the "
+                "computation already waits on local for"
+            ),
+        ),
+    ],
+    ids=["none", "the same", "one part", "several"],
+)
+def test_a_placement_without_effect_is_explained(
+    records: Records, wanted: dict[str, object], warning: str | None
+) -> None:
+    first, execution = submit(records, LOCAL)
+    second, _ = submit(records, wanted)
+
+    found = formatting.placement_warning(second, execution, [], [first, second])
+
+    assert found == (None if warning is None else f"{warning} request {first.id}")
+
+
+def test_the_explanation_names_the_executor_of_the_job_and_whether_it_runs(records: Records) -> None:
+    first, execution = submit(records, {})
+    request, _ = submit(records, SLURM)
+    records.cancel(first.id)
+    ended, open_ = (
+        Attempt(
+            id=str(number),
+            execution=execution.id,
+            number=number,
+            executor=executor,
+            job="1",
+            state="ACTIVE",
+            created_at=records.now(),
+            ended_at=ended_at,
+        )
+        for number, executor, ended_at in ((1, "lsf", records.now()), (2, "slurm", None))
+    )
+    running = start(records, execution.id)
+    interested = records.requests(execution=execution.id)
+
+    waits, runs = (
+        formatting.placement_warning(request, *it, interested)
+        for it in ((execution, [ended]), (running, [ended, open_]))
+    )
+
+    assert waits == (
+        "the executor (-x) and the time limit (--time) have no effect, because the computation already waits "
+        "on the default executor"
+    )
+    assert runs == ("the time limit (--time) has no effect, because the computation already runs on slurm")
+    over = finish(records, execution.id)
+    assert formatting.placement_warning(request, over, [], interested) is None
+
+
+def test_submitters_and_a_dispatcher_agree_on_one_placement(client: Client) -> None:
+    """Whoever comes first decides: the placement never changes once a dispatcher has taken the execution."""
+    records = client("ca")
+    first, execution = submit(records, LOCAL)
+    records.cancel(first.id)
+    taken: list[Execution] = []
+    barrier = threading.Barrier(3)
+
+    def submit_as(user: Records, queue: str) -> None:
+        barrier.wait()
+        submit(user, {"executor": "slurm", "queue_name": queue})
+
+    def dispatch(server: Records) -> None:
+        leases = Leases(server, LEASE)
+        barrier.wait()
+        while not taken:
+            taken.extend(server.execution(it.id) for it in leases.due() if leases.take(it))
+
+    clients = [client(it) for it in ("cb", "cc", "server")]
+    threads = [
+        threading.Thread(target=submit_as, args=(clients[0], "one")),
+        threading.Thread(target=submit_as, args=(clients[1], "two")),
+        threading.Thread(target=dispatch, args=(clients[2],)),
+    ]
+    for it in threads:
+        it.start()
+    for it in threads:
+        it.join()
+
+    assert [it.id for it in taken] == [execution.id]
+    assert taken[0].placement == records.execution(execution.id).placement
+    assert taken[0].placement["queue_name"] in {"one", "two"}
