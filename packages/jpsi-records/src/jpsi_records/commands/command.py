@@ -202,6 +202,19 @@ def _place(spec: RequestSpec, executor: str | None, time: str | None) -> Request
     return attrs.evolve(spec, placement=placement)
 
 
+def dispatch_command(records: Records) -> str:
+    """Return the command that starts a dispatcher of the records that the options of this command name."""
+    from jpsi.plugin import line  # noqa: PLC0415  with the registry of plugins
+
+    context = click.get_current_context(silent=True)
+    typed = {} if context is None else context.params
+    directory = [] if typed.get("directory") is None else ["--records", str(typed["directory"])]
+    # without the password
+    url = records.database.engine.url.render_as_string()
+    database = [] if typed.get("database") is None else ["--database", url]
+    return line("jpsi", "request", "dispatch", *directory, *database)
+
+
 def _print(records: Any, result: Output | Request | int, *, as_json: bool) -> int:  # noqa: ANN401  see `command`
     if isinstance(result, Request):
         execution = None if result.execution is None else records.execution(result.execution)

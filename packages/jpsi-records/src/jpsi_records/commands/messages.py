@@ -1,6 +1,6 @@
 """The messages of commands that make requests or wait for them: each is told once.
 
-They are about the placement of a request and about its job.
+They are about the placement of a request, its job, and the dispatcher that is needed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import jpsi
 from jpsi_engine import describe_never
 
 from .. import formatting
+from .command import dispatch_command
 
 if TYPE_CHECKING:
     from ..records import Records
 
-# A job that starts soon needs no reason.
+# A job or a dispatcher that starts soon needs no message.
 _PATIENCE_SECONDS = 5.0
 _NUMBER = re.compile("[0-9]+")
 
@@ -49,6 +50,40 @@ class PlacementMessage:
         warning = formatting.placement_warning(request, execution, attempts, interested)
         if warning is not None:
             yield f"warning: {warning}"
+
+
+def describe_missing_dispatcher(records: Records) -> str:
+    """Return the sentence that no dispatcher runs, with the command that starts one."""
+    who = "start one" if records.may_dispatch else f"{records.database.owner} starts one"
+    return f"no dispatcher runs, without which no request ends; {who} by `{dispatch_command(records)}`"
+
+
+class DispatcherMessage:
+    """The sentence that no dispatcher runs, after some seconds without one."""
+
+    def __init__(self, records: Records, *, clock: Callable[[], float] = monotonic) -> None:
+        """Prepare.
+
+        Args:
+            records: the records whose dispatcher is meant.
+            clock: returns seconds.
+        """
+        self._records = records
+        self._clock = clock
+        # when the lack of a dispatcher was first seen
+        self._since: float | None = None
+        self._is_told = False
+
+    def update(self) -> Iterator[str]:
+        """Yield the sentence if it is new."""
+        if self._is_told or self._records.dispatchers():
+            self._since = None
+            return
+        now = self._clock()
+        self._since = now if self._since is None else self._since
+        if now - self._since >= _PATIENCE_SECONDS:
+            self._is_told = True
+            yield describe_missing_dispatcher(self._records)
 
 
 class JobMessages:

@@ -37,7 +37,7 @@ from .command import (
 )
 from .in_job import NOT_COMPLETE, TIMED_OUT
 from .interrupts import Interrupts
-from .messages import JobMessages, PlacementMessage
+from .messages import DispatcherMessage, JobMessages, PlacementMessage, describe_missing_dispatcher
 
 if TYPE_CHECKING:
     from ..dispatch import Dispatcher
@@ -112,8 +112,14 @@ def submit(  # noqa: PLR0913  options
         return Output(f"request {child}\n", f"{document}\n")
     _check_executor(records, spec)
     _warn(records, spec, is_strict=is_strict)
-    request = records.submit(spec, about, priority=priority, plan=plan)
+    return _announced(records, records.submit(spec, about, priority=priority, plan=plan))
+
+
+def _announced(records: Records, request: Request) -> Request:
+    """Print what users should know about a request that waits since now, and return it."""
     _echo(PlacementMessage(records, request.id).update())
+    if sys.stderr.isatty() and not _is_over(records, request.id) and not records.dispatchers():
+        _echo([describe_missing_dispatcher(records)])
     return request
 
 
@@ -151,13 +157,13 @@ def _warn(records: Records, spec: RequestSpec, *, is_strict: bool = False) -> No
 )
 def attach(records: Records, spec: RequestSpec, execution: str, about: About, *, priority: float) -> Request:
     """Create a request for the named execution and commit it."""
-    return records.submit(spec, about, priority=priority, execution=execution)
+    return _announced(records, records.submit(spec, about, priority=priority, execution=execution))
 
 
 @command("Compute exactly the same again.", EXECUTION, PRIORITY, JSON)
 def rerun(records: Records, execution: str, *, priority: float) -> Request:
     """Submit a new run of what an execution has computed."""
-    return records.rerun(execution, priority=priority)
+    return _announced(records, records.rerun(execution, priority=priority))
 
 
 @command(
@@ -215,9 +221,7 @@ def commit(records: Records, request: str, *, priority: float) -> Request:
     _check_executor(records, found.spec)
     if found.execution is None:
         _warn(records, found.spec)
-    committed = records.commit(request, priority=priority)
-    _echo(PlacementMessage(records, committed.id).update())
-    return committed
+    return _announced(records, records.commit(request, priority=priority))
 
 
 @command(
@@ -239,7 +243,7 @@ def run(  # noqa: PLR0913  options
     _warn(records, spec, is_strict=is_strict)
     request_id = records.submit(spec, about, priority=priority).id
     interrupts = Interrupts()
-    placement_message = PlacementMessage(records, request_id)
+    placement_message, dispatcher_message = PlacementMessage(records, request_id), DispatcherMessage(records)
     try:
         _echo(placement_message.update())
         if records.may_dispatch:
@@ -248,6 +252,7 @@ def run(  # noqa: PLR0913  options
             while not _is_over(records, request_id):
                 interrupts.check()
                 _echo(placement_message.update())
+                _echo(dispatcher_message.update())
                 sleep(_POLL_SECONDS)
     except KeyboardInterrupt:
         click.echo(_INTERRUPTED.format(request=request_id), err=True)
@@ -320,12 +325,13 @@ def wait(records: Records | Inbox, requests: Sequence[str], *, timeout: float | 
         return in_job.wait(records, requests, timeout=timeout)
     found = [records.request(it) for it in requests]
     end = None if timeout is None else monotonic() + timeout
-    interrupts = Interrupts()
+    interrupts, dispatcher_message = Interrupts(), DispatcherMessage(records)
     with interrupts.raised([signal.SIGINT]):
         while any(it.state not in _ENDS for it in found):
             interrupts.check()
             if end is not None and monotonic() >= end:
                 return TIMED_OUT
+            _echo(dispatcher_message.update())
             sleep(_POLL_SECONDS)
             found = [records.request(it.id) for it in found]
     outcomes = {it.id: it.outcome or it.state.value for it in found}

@@ -108,6 +108,7 @@ class Dispatcher:
 
     def step(self) -> bool:
         """Do one round; return True if there was nothing to do."""
+        self._renew()
         with self._records.database.writing() as tx:
             ledger.catch_up(tx)
             ledger.expire(tx)

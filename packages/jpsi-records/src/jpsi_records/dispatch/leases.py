@@ -6,7 +6,6 @@ the same machine at once, as the name of the ended process shows.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
@@ -56,7 +55,7 @@ class Leases:
             is_leased = store.executions.HELD & (store.EXECUTION.c.lease_until > tx.now)
             due = store.executions.due(tx)
             held = store.executions.some(tx, is_leased, ~self.own_leases, ~_IS_SUBMITTING)
-        return due + [it for it in held if _is_gone(it.holder)]
+        return due + [it for it in held if store.dispatchers.is_gone(it.holder)]
 
     def take(self, execution: Execution) -> bool:
         """Take the lease of an execution; return False if another dispatcher has taken it first."""
@@ -66,19 +65,23 @@ class Leases:
                 is_still = store.executions.WAITING
                 return store.ledger.move(tx, execution.id, ExecutionState.CLAIMED, is_still, **lease)
             is_free = store.EXECUTION.c.lease_until <= tx.now
-            if _is_gone(execution.holder):
+            if store.dispatchers.is_gone(execution.holder):
                 # A dispatcher that has ended cannot renew; the execution is free unless another has taken it.
                 is_free |= (store.EXECUTION.c.holder == execution.holder) & ~_IS_SUBMITTING
             return store.executions.change(tx, execution.id, store.executions.HELD & is_free, **lease)
 
     def renew(self, held: Collection[str]) -> list[str]:
-        """Renew all leases after a quarter of their duration; return the executions that were taken over."""
+        """Renew all leases after a quarter of their duration; return the executions that were taken over.
+
+        The dispatcher's own lease, which says that it runs, begins and is renewed here as well.
+        """
         now = self._records.now()
-        if not held or (self._renewed is not None and now < self._renewed + self._lease / 4):
+        if self._renewed is not None and now < self._renewed + self._lease / 4:
             return []
         self._renewed = now
         until = now + self._lease
         with self._records.database.writing() as tx:
+            store.dispatchers.renew(tx, self.holder, until)
             return [
                 it for it in held if not store.executions.change(tx, it, self.own_leases, lease_until=until)
             ]
@@ -88,7 +91,9 @@ class Leases:
 
         Executions without a job wait again, as if no dispatcher had taken them.
         """
+        self._renewed = None
         with self._records.database.writing() as tx:
+            store.dispatchers.remove(tx, self.holder)
             for it in store.executions.some(tx, store.executions.HELD, self.own_leases, ~_HAS_JOB):
                 queued = ExecutionState.QUEUED
                 store.ledger.move(tx, it.id, queued, self.own_leases, holder=None, lease_until=None)
@@ -101,11 +106,3 @@ class Leases:
         if execution.holder is None or execution.holder == self.holder or not is_leased:
             return None
         return store.describe_process(execution.holder)
-
-
-def _is_gone(holder: str | None) -> bool:
-    """Return True if a dispatcher's process on this machine has ended."""
-    # Machines cloned while they ran share a boot id, so the host name must match, too.
-    return (
-        holder is not None and holder.split()[0] == socket.gethostname() and store.process_has_ended(holder)
-    )

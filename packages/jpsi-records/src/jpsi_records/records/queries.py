@@ -164,6 +164,14 @@ class RecordsReader:
         with self.database.reading() as tx:
             return store.executions.attempts(tx, execution_id)
 
+    def dispatchers(self) -> list[str]:
+        """Return the dispatchers that run, such as `process 12 on node1`.
+
+        One that was killed on another machine is among them until its lease expires, after a minute.
+        """
+        with self.database.reading() as tx:
+            return [store.describe_process(it) for it in store.dispatchers.running(tx)]
+
     @property
     def executions_directory(self) -> Path:
         """The directory of all executions' files."""

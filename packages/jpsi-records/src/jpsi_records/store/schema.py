@@ -16,7 +16,7 @@ NAMING = {
 }
 
 #: The revision of the newest migration.
-HEAD = "0005"
+HEAD = "0006"
 
 #: The condition on executions that equal requests may join: at most one for each fingerprint.
 LIVE = "is_shared = 1 AND state IN ('queued', 'claimed', 'running')"
@@ -175,6 +175,14 @@ COLLECTION = sa.Table(
     sa.Column("digest", sa.String(71), nullable=False),
     sa.Column("modified_at", Moment, nullable=False),
     sa.Column("modified_by", sa.Text, nullable=False),
+)
+
+#: The dispatchers that run, by the names of their processes.
+DISPATCHER = sa.Table(
+    "dispatcher",
+    METADATA,
+    sa.Column("holder", sa.Text, primary_key=True),
+    sa.Column("lease_until", Moment, nullable=False),
 )
 
 #: A view of the accounting events as intervals without a change.
