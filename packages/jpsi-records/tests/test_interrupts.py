@@ -90,6 +90,17 @@ def test_one_signal_ends_a_dispatcher_wherever_it_arrives(
         command(records)
 
 
+@pytest.mark.parametrize("send", [lose, mask])
+def test_a_signal_that_arrives_while_the_request_is_made_is_not_lost(
+    records: Records, monkeypatch: pytest.MonkeyPatch, send: Callable[[signal.Signals], None]
+) -> None:
+    monkeypatch.setattr(Dispatcher, "step", interrupting(lambda: None))
+    monkeypatch.setattr(submission, "_warn", lambda *_, **__: send(signal.SIGINT))
+
+    with pytest.raises(KeyboardInterrupt):
+        run(records)
+
+
 def wait(records: Records) -> None:
     submission.wait(records, [records.submit(spec("true")).id], timeout=None)
 

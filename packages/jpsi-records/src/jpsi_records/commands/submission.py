@@ -239,16 +239,23 @@ def run(  # noqa: PLR0913  options
     records: Records, spec: RequestSpec, about: About, *, priority: float, is_strict: bool, is_json: bool
 ) -> int:
     """Create a request, dispatch or wait until it ends, print the logs, and return the exit code."""
-    _check_executor(records, spec)
-    _warn(records, spec, is_strict=is_strict)
-    request_id = records.submit(spec, about, priority=priority).id
     interrupts = Interrupts()
+    with interrupts.raised([signal.SIGINT]):
+        _check_executor(records, spec)
+        _warn(records, spec, is_strict=is_strict)
+        request_id = records.submit(spec, about, priority=priority).id
+    _await_end(records, request_id, interrupts)
+    return _report_end(records, records.request(request_id), is_json=is_json)
+
+
+def _await_end(records: Records, request_id: str, interrupts: Interrupts) -> None:
+    """Dispatch, or wait for the dispatcher of another user, until a request is over."""
     placement_message, dispatcher_message = PlacementMessage(records, request_id), DispatcherMessage(records)
     try:
-        _echo(placement_message.update())
-        if records.may_dispatch:
-            _dispatch_until(records, request_id, interrupts, placement_message)
         with interrupts.raised([signal.SIGINT]):
+            _echo(placement_message.update())
+            if records.may_dispatch:
+                _dispatch_until(records, request_id, interrupts, placement_message)
             while not _is_over(records, request_id):
                 interrupts.check()
                 _echo(placement_message.update())
@@ -257,7 +264,6 @@ def run(  # noqa: PLR0913  options
     except KeyboardInterrupt:
         click.echo(_INTERRUPTED.format(request=request_id), err=True)
         raise
-    return _report_end(records, records.request(request_id), is_json=is_json)
 
 
 def _is_over(records: Records, request_id: str) -> bool:
