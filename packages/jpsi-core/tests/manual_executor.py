@@ -23,8 +23,8 @@ class ManualExecutor:
         attempt = job._reserve(self)
         job._bind("1", attempt)
 
-    def _notify(self, job: Job, status: JobStatus) -> None:
-        pass
+    def _notify(self, *_: object, is_behind: bool) -> bool:
+        return is_behind
 
     def publish(self, *states: JobState, **fields: Any) -> None:
         for state in states:

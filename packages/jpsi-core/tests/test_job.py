@@ -321,6 +321,48 @@ def test_the_executors_callback_gets_every_status_one_at_a_time(executor: JobExe
         ]
 
 
+def test_wait_returns_after_the_executors_callback_for_that_status(executor: JobExecutor) -> None:
+    """Another job's call may hold it up, as the calls are made one by one."""
+    release, ended = threading.Event(), list[str]()
+    jobs = [Job(JobSpec("/bin/true")) for _ in range(5)]
+
+    def callback(job: Job, status: JobStatus) -> None:
+        if status.final:
+            release.wait(PATIENCE)
+            ended.append(job.id)
+
+    executor.set_job_status_callback(callback)
+    for job in jobs:
+        executor.submit(job)
+
+    assert eventually(lambda: all(job.status.final for job in jobs))
+    assert [job.wait(0) for job in jobs] == [None] * 5
+    release.set()
+    assert all(job.wait(PATIENCE) for job in jobs)
+    assert sorted(ended) == sorted(job.id for job in jobs)
+
+
+def test_wait_returns_after_a_call_of_the_executor_that_was_made_before_its_callback_was_unset(
+    executor: JobExecutor,
+) -> None:
+    is_called, release = threading.Event(), threading.Event()
+
+    def callback(*_: object) -> None:
+        is_called.set()
+        release.wait(PATIENCE)
+
+    executor.set_job_status_callback(callback)
+    job = Job(JobSpec("/bin/true"))
+    executor.submit(job)
+    assert is_called.wait(PATIENCE)
+    executor.set_job_status_callback(None)
+
+    assert eventually(lambda: job.status.final)
+    assert job.wait(0) is None
+    release.set()
+    assert job.wait(PATIENCE) is not None
+
+
 @pytest.mark.clause("executor-callback-none")
 def test_an_executor_callback_of_none_gets_no_status(executor: JobExecutor) -> None:
     statuses: list[str] = []

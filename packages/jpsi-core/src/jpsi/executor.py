@@ -311,7 +311,8 @@ class JobExecutor:
     def set_job_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
         """Call `callback` for every status of every job of this executor; None removes the callback.
 
-        The calls happen one at a time; see also `Job.set_job_status_callback`.
+        The calls happen one at a time, and `Job.wait` returns after that for the status which it returns; see
+        also `Job.set_job_status_callback`.
         """
         self._callback = as_function(callback)
 
@@ -387,20 +388,34 @@ class JobExecutor:
             # an error of a callback must not stop the transfer
             log.exception("the staging callback of the executor %s failed for job %s", self.name, job_id)
 
-    def _notify(self, job: Job, status: JobStatus) -> None:
-        """Pass a status to the executor's callback and the observers; the job calls this under its lock."""
+    def _notify(self, job: Job, status: JobStatus, count: int, *, is_behind: bool) -> bool:
+        """Pass a status to the executor's callback and the observers; the job calls this under its lock.
+
+        Args:
+            job: the job.
+            status: the status.
+            count: the number of its statuses up to this one.
+            is_behind: True if the callback has not returned for an earlier one.
+
+        Returns True if the job is told later that the callback has returned.
+        """
         self._observers.notify(job.id, job.native_id, status)
         callback = self._callback
-        if callback is not None:
-            notifier.shared().post(self._lane, functools.partial(self._deliver, callback, job, status))
+        is_posted = callback is not None or is_behind
+        if is_posted:
+            notifier.shared().post(self._lane, functools.partial(self._deliver, callback, job, status, count))
         for watcher in self._watchers:
             if not watcher(job, status):
                 with self._lock:
                     self._watchers = tuple(it for it in self._watchers if it is not watcher)
+        return is_posted
 
-    def _deliver(self, callback: StatusFunction, job: Job, status: JobStatus) -> None:
-        if callback == self._callback:
-            callback(job, status)
+    def _deliver(self, callback: StatusFunction | None, job: Job, status: JobStatus, count: int) -> None:
+        try:
+            if callback is not None and callback == self._callback:
+                callback(job, status)
+        finally:
+            job._note_executor_delivery(count)  # noqa: SLF001  internal to jpsi
 
 
 @attrs.frozen(slots=True)

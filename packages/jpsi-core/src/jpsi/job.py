@@ -75,9 +75,9 @@ class Job:
     _statuses: list[JobStatus] = attrs.field(init=False, factory=lambda: [JobStatus(JobState.NEW)])
     _callback: StatusFunction | None = attrs.field(init=False, default=None)
     _lane: notifier.Lane | None = attrs.field(init=False, default=None)
-    # the number of statuses posted to the lane, and of those that `wait` may return
-    _posted: int = attrs.field(init=False, default=0)
-    _delivered: int = attrs.field(init=False, default=1)
+    # the number of statuses that need no callback any more: that of the job, and that of the executor
+    _own_delivered: int = attrs.field(init=False, default=1)
+    _executor_delivered: int = attrs.field(init=False, default=1)
     _watchers: tuple[Callable[[], None], ...] = attrs.field(init=False, default=())
 
     @property
@@ -149,8 +149,8 @@ class Job:
     ) -> JobStatus | None:
         """Wait until the job enters a state, or return at once if it has already passed through it.
 
-        Returns once the callbacks of this job for that status have returned. Inside a callback it does not
-        wait for them, since that would be a deadlock.
+        Returns once the callbacks for that status, of the job and of its executor, have returned. Inside a
+        callback it does not wait for them, since that would be a deadlock.
 
         The arguments are a timeout, in seconds or as a timedelta, and states, in any order: `wait(60)`,
         `wait(JobState.ACTIVE, JobState.FAILED)`, `wait([JobState.ACTIVE], 60)`. The defaults are to wait for
@@ -175,7 +175,7 @@ class Job:
 
     def _entered(self, targets: Collection[JobState]) -> JobStatus | None:
         """Return the status that ends a `wait`, None to wait on, or raise; called under the lock."""
-        known = self._statuses if notifier.is_delivering() else self._statuses[: self._delivered]
+        known = self._statuses if notifier.is_delivering() else self._delivered()
         for status in known:
             if status.state in targets:
                 return status
@@ -219,7 +219,10 @@ class Job:
     def _delivered_statuses(self) -> Sequence[JobStatus]:
         """Return the statuses so far whose callbacks have returned."""
         with self._lock:
-            return self._statuses[: self._delivered]
+            return self._delivered()
+
+    def _delivered(self) -> Sequence[JobStatus]:
+        return self._statuses[: min(self._own_delivered, self._executor_delivered)]
 
     def _watch(self, watcher: Callable[[], None]) -> None:
         """Call `watcher` whenever the result of `wait` may have changed.
@@ -275,17 +278,25 @@ class Job:
                 self._statuses[-1] = attrs.evolve(self._statuses[-1], time=report.time)
             self._statuses[-1] = enriched(self._statuses[-1], report)
             for status in transitions(self._statuses[-1], report):
+                before = len(self._statuses)
                 self._statuses.append(status)
-                if self._executor is not None:
-                    self._executor._notify(self, status)  # noqa: SLF001  internal to jpsi
-                if self._lane is not None and (self._callback is not None or self._posted):
-                    self._posted += 1
-                    call = functools.partial(self._deliver, self._callback, status, len(self._statuses))
+                # a status comes behind those before it, though the callback was unset meanwhile
+                if not self._notify_executor(status, is_behind=self._executor_delivered < before):
+                    self._executor_delivered = before + 1
+                if self._lane is not None and (self._callback is not None or self._own_delivered < before):
+                    call = functools.partial(self._deliver, self._callback, status, before + 1)
                     notifier.shared().post(self._lane, call)
                 else:
-                    self._delivered = len(self._statuses)
+                    self._own_delivered = before + 1
             self._wake()
             return self._statuses[-1].final
+
+    def _notify_executor(self, status: JobStatus, *, is_behind: bool) -> bool:
+        """Pass the last status to the executor; return True if it notes later that its callback returned."""
+        executor = self._executor
+        return executor is not None and bool(
+            executor._notify(self, status, len(self._statuses), is_behind=is_behind)  # noqa: SLF001  internal to jpsi
+        )
 
     def _deliver(self, callback: StatusFunction | None, status: JobStatus, count: int) -> None:
         try:
@@ -293,9 +304,14 @@ class Job:
                 callback(self, status)
         finally:
             with self._lock:
-                self._posted -= 1
-                self._delivered = count
+                self._own_delivered = count
                 self._wake()
+
+    def _note_executor_delivery(self, count: int) -> None:
+        """Note that the executor's callback has returned for so many statuses."""
+        with self._lock:
+            self._executor_delivered = count
+            self._wake()
 
     def _wake(self) -> None:
         if self._condition is not None:
