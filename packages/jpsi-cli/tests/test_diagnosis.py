@@ -40,6 +40,26 @@ ENDS = {
         ["run: 3: gmx: not found"],
         "gmx is not found on the node",
     ),
+    "no program in the last line": (
+        failed(Reason.EXIT_CODE, 1),
+        ["run: 3: gmx: not found"],
+        "gmx is not found",
+    ),
+    "no program before the end": (
+        failed(Reason.EXIT_CODE, 3),
+        ["run: 3: gmx: not found", "ValueError: bad input"],
+        "the program itself returned this: look at its last lines",
+    ),
+    "no modules": (
+        failed(Reason.EXIT_CODE, 127),
+        ["run: line 2: module: command not found", "run: line 3: mpicc: command not found"],
+        "mpicc is not found",
+    ),
+    "no modules in the last line": (
+        failed(Reason.EXIT_CODE, 127),
+        ["run: line 2: module: command not found"],
+        "the job's shell does not know module: let jpsi load modules, such as with --setup module:gcc",
+    ),
     "not executable": (failed(Reason.EXIT_CODE, 126), [], "a program in it cannot be executed"),
     "library": (
         failed(Reason.EXIT_CODE, 127),

@@ -60,10 +60,10 @@ def test_a_usage_error_names_the_help_of_its_command(run: Run) -> None:
 USAGE_ERRORS = {
     "no command": (["run"], "jpsi: no command to run"),
     "unknown command": (["walk"], "jpsi: no such command 'walk'"),
-    "command of a batch system": (["qdel", "17"], "jpsi: no such command 'qdel': jpsi cancel"),
-    "command of another program": (["delete", "17"], "jpsi: no such command 'delete': jpsi cancel"),
+    "command of a batch system": (["qdel", "17"], "jpsi: no such command 'qdel'; type jpsi cancel"),
+    "command of another program": (["delete", "17"], "jpsi: no such command 'delete'; type jpsi cancel"),
     "similar command": (["lss"], "jpsi: no such command 'lss'. Did you mean 'ls'?"),
-    "help as a command": (["help", "run"], "jpsi: no such command 'help': jpsi --help"),
+    "help as a command": (["help", "run"], "jpsi: no such command 'help'; type jpsi --help"),
     "all jobs": (["cancel", "--all"], "jpsi: no such option '--all'; jpsi ls --ids | xargs jpsi cancel"),
     "failed jobs": (["ls", "--failed"], "jpsi: no such option '--failed'; jpsi ls --state FAILED"),
     "unknown option": (["run", "--nodess", "3", "--", "true"], "jpsi: no such option"),

@@ -408,6 +408,9 @@ def test_a_cancelled_request_is_reported(run: Run) -> None:
     run("priority", other["id"], "1")
     run("dispatch", "--until-idle")
     assert [it["outcome"] for it in json.loads(run("ls", "--json").stdout)] == ["complete"] * 2
+    for state in ("complete", "final"):
+        assert len(run("ls", "--state", state).stdout.splitlines()) == 1 + 2
+    assert len(run("ls", "--state", "failed").stdout.splitlines()) == 1
     assert run("cancel", one["id"]).stdout == f"request {one['id']} is over already: complete\n"
 
 

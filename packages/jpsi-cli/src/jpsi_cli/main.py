@@ -97,7 +97,7 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
         text = f"no such option '{error.option_name}'{_describe_similar(error, options)}"
     unknown = _NO_COMMAND.match(text)
     if unknown and error.ctx is not None and error.ctx.command is cli and unknown[1] in FOREIGN_COMMANDS:
-        text = f"{unknown[0]}: {FOREIGN_COMMANDS[unknown[1]]}"
+        text = f"{unknown[0]}; type {FOREIGN_COMMANDS[unknown[1]]}"
     messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
 

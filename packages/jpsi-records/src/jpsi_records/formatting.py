@@ -225,8 +225,15 @@ def _request_row(
         result_text = f"{'computed' if request.id in computed else 'reused'}: {result_text}"
     computation = request.spec.computation
     command = request.name or " ".join(computation.command) or computation.container_image or ""
-    request_state = request.outcome or request.state.value
-    return request.id, request_state, priority, request.owner, execution_id, result_text, printable(command)
+    return (
+        request.id,
+        request.shown_state,
+        priority,
+        request.owner,
+        execution_id,
+        result_text,
+        printable(command),
+    )
 
 
 def usage(found: Iterable[model.Interval]) -> str:
@@ -251,7 +258,7 @@ def details(
         lines += [
             f"request    {found.id}",
             f"owner      {printable(found.owner)}",
-            f"state      {found.outcome or found.state.value}",
+            f"state      {found.shown_state}",
             f"priority   {'-' if found.priority is None else f'{found.priority:g}'}",
         ]
         lines += [] if found.expires_at is None else [f"expires    {_time(found.expires_at)}"]

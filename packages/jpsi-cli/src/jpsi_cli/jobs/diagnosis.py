@@ -315,6 +315,11 @@ def _signal_name(number: int) -> str:
         return ""
 
 
+# A shell goes on after these.
+_NO_MODULES = r"(?P<what>\b(module|ml)): (command )?not found"
+_NOT_FOUND = r"(?P<what>[\w./+-]+): (command )?not found"
+# The exit code of a shell that did not find its last command.
+_NOT_FOUND_CODE = 127
 # What programs print on standard error, and its usual cause.
 _ERROR_PATTERNS = (
     (
@@ -326,7 +331,11 @@ _ERROR_PATTERNS = (
         "Python does not find the module {what}: have --pre-launch activate its environment",
     ),
     (
-        r"(?P<what>[\w./+-]+): (command )?not found",
+        _NO_MODULES,
+        "the job's shell does not know {what}: let jpsi load modules, such as with --setup module:gcc",
+    ),
+    (
+        _NOT_FOUND,
         "{what} is not found on the node: check its path, or load its module in --pre-launch",
     ),
     (
@@ -359,7 +368,12 @@ def _advice_by_errors(facts: JobFacts) -> Iterator[str]:
     for line in reversed(facts.errors):
         for pattern, advice in _ERROR_PATTERNS:
             match = re.search(pattern, line, re.IGNORECASE)
-            if match is not None:
+            if match is not None and (pattern not in {_NO_MODULES, _NOT_FOUND} or _is_end(line, facts)):
                 groups = match.groupdict()
                 yield advice.format(what=groups.get("what") or groups.get("name") or "")
                 return
+
+
+def _is_end(line: str, facts: JobFacts) -> bool:
+    """Return True if the job may have ended by what a line says, though its shell could go on."""
+    return facts.status.exit_code == _NOT_FOUND_CODE or line == facts.errors[-1]

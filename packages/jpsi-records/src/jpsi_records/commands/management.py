@@ -21,21 +21,26 @@ if TYPE_CHECKING:
     from ..records import Records
 
 
+# What the column STATE shows.
+_STATES = ["draft", "committed", "complete", "failed", "cancelled", "expired", "dependency_failed", "refused"]
+
+
 @command(
     "List your requests.",
     click.Option(["--all", "is_all"], is_flag=True, help="List the requests of all users."),
     click.Option(
         ["--state"],
-        type=click.Choice([it.value for it in RequestState]),
-        help="List only those in this state.",
+        type=click.Choice([*_STATES, "final"]),
+        help="List only those in this state; final: those that have ended, however.",
     ),
     JSON,
     when_empty=lambda: Output(formatting.requests([], {}, ()), formatting.as_json([])),
 )
 def ls(records: Records, *, is_all: bool, state: str | None) -> Output:
     """Return the requests."""
-    wanted = None if state is None else RequestState(state)
-    found = records.requests(owner=None if is_all else records.user, state=wanted)
+    found = records.requests(owner=None if is_all else records.user)
+    if state is not None:
+        found = [it for it in found if state in {it.state.value, it.shown_state}]
     executions = records.executions([it.execution for it in found if it.execution is not None])
     new = {it for it, event in records.assignments().items() if event.data.get("is_new")}
     computed = {it.id for it in found if (it.id, str(it.execution)) in new}
@@ -73,7 +78,7 @@ def logs(records: Records, subject: str, *, is_stderr: bool) -> int:
 
     request, execution = _find(records, subject)
     if execution is None:
-        state = "" if request is None else f"{request.outcome or request.state.value}"
+        state = "" if request is None else f"{request.shown_state}"
         raise NotFoundError(f"request {subject} has no execution: it is {state}")
     attempts = records.attempts(execution.id)
     if not attempts:

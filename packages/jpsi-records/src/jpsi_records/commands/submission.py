@@ -340,7 +340,7 @@ def wait(records: Records | Inbox, requests: Sequence[str], *, timeout: float | 
             _echo(dispatcher_message.update())
             sleep(_POLL_SECONDS)
             found = [records.request(it.id) for it in found]
-    outcomes = {it.id: it.outcome or it.state.value for it in found}
+    outcomes = {it.id: it.shown_state for it in found}
     for request_id, outcome in outcomes.items():
         click.echo(f"request {request_id}: {outcome}")
     return 0 if set(outcomes.values()) == {"complete"} else NOT_COMPLETE

@@ -96,6 +96,11 @@ class Request:
     modified_at: datetime
     modified_by: str
 
+    @property
+    def shown_state(self) -> str:
+        """The state as users see it: the outcome, once there is one."""
+        return self.outcome or self.state.value
+
 
 @attrs.frozen(slots=True, kw_only=True)
 class Execution:

@@ -85,7 +85,7 @@ def request_state(request: Request, execution: Execution | None) -> Html:
         return state(execution)
     css_class = "bad" if request.outcome in {"dependency_failed", "failed", "refused"} else "over"
     waits = request.state is RequestState.COMMITTED
-    text = request.outcome or ("waits for others" if waits else request.state.value)
+    text = "waits for others" if waits and not request.outcome else request.shown_state
     return element("span", text, class_=f"state {css_class}")
 
 

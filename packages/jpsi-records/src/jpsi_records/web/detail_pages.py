@@ -192,9 +192,7 @@ def _output(records: Records, execution: Execution) -> Iterator[Content]:
 
 
 def _requests_table(site: Site, requests: Sequence[Request]) -> Html:
-    rows = [
-        (to_request(site, it), it.owner, number(it.priority), it.outcome or it.state.value) for it in requests
-    ]
+    rows = [(to_request(site, it), it.owner, number(it.priority), it.shown_state) for it in requests]
     return table(("Request", "Owner", "Priority", "State"), rows)
 
 
