@@ -127,6 +127,14 @@ def test_all_elements_that_failed_are_named(run: Run) -> None:
     assert headings[1].endswith(") and 3 more like it, index 6,9,20 <==")
 
 
+def test_elements_that_failed_alike_are_repeated_by_one_command(run: Run) -> None:
+    array = printed(run("submit", "-a", "1,2", "--stdout", "missing/%a", "--", "true"))
+    run("wait", array)
+
+    explained = run("explain", array).stdout.decode()
+    assert f"submit it again: jpsi resubmit --failed {array}\n" in explained
+
+
 def test_this_machine_shows_the_index_without_a_native_id(run: Run) -> None:
     array = printed(run("submit", "-a", "7,8", "--", "sh", "-c", "exit $((JPSI_ARRAY_INDEX == 8))"))
 

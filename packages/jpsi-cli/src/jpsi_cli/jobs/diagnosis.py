@@ -29,6 +29,8 @@ class JobFacts:
     spec: jpsi.JobSpec
     #: The id of the job for the advised commands.
     job: str = "JOB"
+    #: What `jpsi resubmit` is advised with, if not this job: those of its array that have failed.
+    again: str = ""
     #: The directory where it runs.
     directory: Path = Path()
     #: A remark about a job that is not certain to have ended.
@@ -212,16 +214,16 @@ def _advice_after_end(facts: JobFacts) -> Iterator[str]:
 
 _REASONS = {
     jpsi.Reason.TIMEOUT: (
-        "give it more time{time}: jpsi resubmit --time TIME {job}; or have it save its state and resume"
+        "give it more time{time}: jpsi resubmit --time TIME {again}; or have it save its state and resume"
     ),
-    jpsi.Reason.OUT_OF_MEMORY: "give it more memory{memory}: jpsi resubmit --memory SIZE {job}",
-    jpsi.Reason.SETUP: "fix what the message names, and submit it again: jpsi resubmit {job}",
+    jpsi.Reason.OUT_OF_MEMORY: "give it more memory{memory}: jpsi resubmit --memory SIZE {again}",
+    jpsi.Reason.SETUP: "fix what the message names, and submit it again: jpsi resubmit {again}",
     jpsi.Reason.STAGING: "check the files that the message names: their paths, the disk, and the permissions",
     jpsi.Reason.EXECUTABLE: "name the program by its path, or have --pre-launch put it on PATH",
     jpsi.Reason.PRE_LAUNCH: "look at that script, which runs before the command: jpsi logs --stderr {job}",
     jpsi.Reason.LAUNCH: "check the launcher, --launcher, and what it printed: jpsi logs --stderr {job}",
-    jpsi.Reason.NODE_FAIL: "the job is not to blame, submit it again: jpsi resubmit {job}",
-    jpsi.Reason.PREEMPTED: "submit it to a queue without preemption: jpsi resubmit --queue QUEUE {job}",
+    jpsi.Reason.NODE_FAIL: "the job is not to blame, submit it again: jpsi resubmit {again}",
+    jpsi.Reason.PREEMPTED: "submit it to a queue without preemption: jpsi resubmit --queue QUEUE {again}",
     jpsi.Reason.DEADLINE: "submit it again with a later deadline, or less time: --time",
     jpsi.Reason.DEPENDENCY: "check the job that it waited for; --after any:ID waits for any end",
     jpsi.Reason.REQUEUED: "wait: it runs again",
@@ -253,6 +255,7 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
     duration = attributes.duration
     requested = {
         "job": facts.job,
+        "again": facts.again or facts.job,
         "memory": "" if memory is None else f" than {format_size(memory)}",
         "time": "" if not duration else f" than {format_age(duration)}",
     }

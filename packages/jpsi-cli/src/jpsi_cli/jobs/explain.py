@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import attrs
+
 import jpsi
 from jpsi.plugin import Observation
 from jpsi_engine import QUEUE_REASON, excess_over_queues, job_store
@@ -53,7 +55,10 @@ def explain(*, jobs: Sequence[str], as_json: bool) -> int:
 
 def _explain(alike: Sequence[StoredJob], *, as_json: bool) -> None:
     found = alike[0]
-    facts = _facts(found, (found.array_id if len(alike) > 1 else None) or found.id)
+    array = found.array_id if len(alike) > 1 else None
+    facts = _facts(found, array or found.id)
+    if array is not None and found.status.final:
+        facts = attrs.evolve(facts, again=f"--failed {array}")
     diagnosis = diagnose(facts)
     if as_json:
         content = {
