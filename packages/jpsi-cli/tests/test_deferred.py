@@ -354,7 +354,7 @@ def test_a_request_ends_the_wait_for_a_free_slot(monkeypatch: pytest.MonkeyPatch
         def cancel_once_full(slots: Slots, *args: Any) -> object:
             found = acquire(slots, *args)
             if isinstance(found, QuotaReached) and not deferral.was_cancelled(two.id):
-                Spool(deferral.root).stop(two.id, 1, Stop(CANCEL, datetime.now(UTC)).content)
+                Spool(deferral.root).stop(two.id, 1, Stop(CANCEL, datetime.now(UTC)))
                 if is_announced:
                     deferral.announce()
             return found

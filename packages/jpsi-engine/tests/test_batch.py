@@ -42,6 +42,7 @@ from jpsi_engine.submission.handoff import Handoff
 from jpsi_engine.submission.recovery import Recovery
 from jpsi_engine.submission.run_host import RunHost, TakenError, UnsentError
 from jpsi_engine.submission.submission import SubmissionPipeline
+from jpsi_engine.verdict import CANCEL
 from jpsi_testing import FakeTransport, toy, toy_fake
 from jpsi_testing.fake import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome
 
@@ -1053,7 +1054,7 @@ def test_a_cancel_without_effect_is_asked_for_again_ever_more_rarely(
     assert times == [4, 12, 28, 60, 124]
     (stop,) = [bench.spool.read_stop("a1", 1)]
     assert stop is not None
-    assert (stop["why"], stop["repeats"]) == ("cancel", 5)
+    assert (stop.why, stop.repeats) == (CANCEL, 5)
     assert [text for text in caplog.messages if f"job a1 ({native_id}) still runs after its cancel" in text]
 
 

@@ -20,6 +20,7 @@ from jpsi_engine import job_store
 from jpsi_engine.host.procfs import boot_id
 from jpsi_engine.spool import encode_status
 from jpsi_engine.spool.spool import Spool
+from jpsi_engine.verdict import CANCEL, Stop
 from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, on_path
 from toys import QUICK, install_toy
@@ -198,7 +199,7 @@ class Work:
         (folder / "stdout").write_text("its output\n")
         for name in left:
             if name == "stop":
-                spool.stop(job_id, attempt, {"why": "cancel", "time": TIME.isoformat()})
+                spool.stop(job_id, attempt, Stop(CANCEL, TIME))
             elif name == "final":
                 spool.finish(job_id, attempt, encode_status(FINAL))
             elif self.fake is not None or name != "active":

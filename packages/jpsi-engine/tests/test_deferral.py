@@ -291,7 +291,7 @@ def test_a_refused_array_leaves_it_deferred(executor: jpsi.JobExecutor) -> None:
 
 def test_a_cancel_counts_although_a_submission_was_in_progress(executor: jpsi.JobExecutor) -> None:
     job = deferred(executor)
-    Spool(the_only().origin.path).stop(job.id, 1, Stop(CANCEL, datetime.now(UTC)).content)
+    Spool(the_only().origin.path).stop(job.id, 1, Stop(CANCEL, datetime.now(UTC)))
     refuse_submission(executor, job)
     deferral = the_only().deferral
     assert deferral is not None
@@ -302,7 +302,7 @@ def test_a_cancel_counts_although_a_submission_was_in_progress(executor: jpsi.Jo
 
 def test_a_cancel_that_was_cut_short_is_completed(executor: jpsi.JobExecutor) -> None:
     job = deferred(executor)
-    Spool(the_only().origin.path).stop(job.id, 1, Stop(CANCEL, datetime.now(UTC)).content)
+    Spool(the_only().origin.path).stop(job.id, 1, Stop(CANCEL, datetime.now(UTC)))
 
     found = the_only()
     assert found.remark == "its cancellation was requested"

@@ -30,6 +30,7 @@ from jpsi_engine.local.supervision import Supervisor
 from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.scheduler import RetryLoop
 from jpsi_engine.spool.spool import Spool
+from jpsi_engine.verdict import CANCEL, Stop
 from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, on_path
 from jpsi_testing.waiting import eventually
@@ -228,7 +229,7 @@ def test_a_job_that_fails_by_itself_when_it_is_cancelled_says_why_no_attempt_fol
         assert eventually(lambda: runs_of(proof) == 1)
         root = executor.preview(Job(JobSpec("/bin/true"))).path.parents[2]
         # as by a client that was killed before it asked for the end
-        Spool(root).stop(job.id, 1, {"why": "cancel", "time": datetime.now(UTC).isoformat()})
+        Spool(root).stop(job.id, 1, Stop(CANCEL, datetime.now(UTC)))
         proof.with_name("proof.stop").touch()
 
         status = job.wait(PATIENCE)

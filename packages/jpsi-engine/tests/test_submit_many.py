@@ -478,7 +478,7 @@ def test_an_element_cancelled_before_the_handoff_is_final(
     assert array is not None
     stopped, *others = [element["id"] for element in array.elements]
     spool.adopt(stopped, 1, ArrayMember(name, 1))
-    spool.stop(stopped, 1, Stop(CANCEL, datetime.now(UTC)).content)
+    spool.stop(stopped, 1, Stop(CANCEL, datetime.now(UTC)))
 
     for _ in range(2):
         with JobExecutor("toy", config=batch) as executor:

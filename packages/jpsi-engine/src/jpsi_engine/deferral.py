@@ -241,7 +241,7 @@ class Deferral:
     def _finish(self, job_id: str, status: JobStatus) -> None:
         attempt = self._spool.deferred_attempt(job_id)
         if attempt is not None:
-            self._spool.stop(job_id, attempt, Stop(CANCEL, status.time).content)
+            self._spool.stop(job_id, attempt, Stop(CANCEL, status.time))
             self._spool.finish(job_id, attempt, encode_status(status))
 
     def give_up(self, job_id: str, why: str) -> None:
@@ -393,7 +393,7 @@ class _Cancellations(_Requests):
     """Requests that jobs never be submitted."""
 
     def _write(self, spool: Spool, job_id: str, attempt: int) -> None:
-        spool.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)).content)
+        spool.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)))
 
     def _is_written(self, spool: Spool, job_id: str) -> bool:
         return spool.was_stopped(job_id)

@@ -425,7 +425,7 @@ class StoredJob:
         if record.place is not None:
             spool.adopt(self.id, self.attempt, record.place)
         # another process that submits it makes an attempt before it looks for this request
-        spool.stop(self.id, self.attempt, Stop(CANCEL, datetime.now(UTC)).content)
+        spool.stop(self.id, self.attempt, Stop(CANCEL, datetime.now(UTC)))
         if spool.last_attempt(self.id) != self.attempt:
             return False
         spool.finish(self.id, self.attempt, encode_status(never_ran_status()))

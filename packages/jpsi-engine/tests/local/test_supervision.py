@@ -62,7 +62,7 @@ def test_a_client_that_is_late_at_the_limit_sends_no_second_term(
     spool.open()
     Path(spool.folder("a1")).mkdir()
     if recorded is not None:
-        spool.stop("a1", 1, Stop(recorded, NOW).content)
+        spool.stop("a1", 1, Stop(recorded, NOW))
     monkeypatch.setattr(Supervisor, "_signal", staticmethod(lambda _, number: sent.append(number)))
     monkeypatch.setattr(
         exits, "shared_watch", lambda: SimpleNamespace(call_later=lambda delay, *_: later.append(delay))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from jpsi.contract.config import BatchConfig
 from jpsi_engine.remote.remote_host import RemoteHost
 from jpsi_engine.spool.spool import Spool, stop_file
+from jpsi_engine.verdict import CANCEL, Stop
 from jpsi_engine.verdict.markers import parse
 from jpsi_testing import RemoteTransport
 
@@ -53,7 +55,7 @@ def test_a_cancellation_is_known_on_other_hosts(
     host.import_other_jobs()
     for job_id in ("a1", "without a folder"):
         Path(host.spool.folder(job_id)).mkdir(exist_ok=True)
-        host.spool.stop(job_id, 1, {"why": "cancel", "time": "2026-01-01T00:00:00+00:00"})
+        host.spool.stop(job_id, 1, Stop(CANCEL, datetime(2026, 1, 1, tzinfo=UTC)))
     host.share_files([stop_file("a1", 1), stop_file("without a folder", 1)])
 
     other = RemoteHost(Spool(tmp_path / "other" / "mirror"), host._transport, BatchConfig())

@@ -290,7 +290,7 @@ def test_a_job_that_cannot_run_at_present_is_submitted_later(spool: Spool, refus
     assert [it.state for it in client.published] == ([JobState.FAILED] if refuses else [])
 
 
-CANCELLED = Stop(CANCEL, NOW).content
+CANCELLED = Stop(CANCEL, NOW)
 
 
 def test_a_cancel_that_came_while_the_attempt_was_submitted_reaches_it(spool: Spool) -> None:

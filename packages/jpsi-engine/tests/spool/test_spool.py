@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import errno
+import functools
+import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 from jpsi.model.errors import ConfigError
@@ -22,12 +26,13 @@ from jpsi_engine.spool.arrays import ArrayMember, read_link
 from jpsi_engine.spool.claims import REVOKED, Claim
 from jpsi_engine.spool.roots import LAYOUT
 from jpsi_engine.spool.spool import Intent, Spool
-from jpsi_engine.verdict.marker_verdict import has_exit_marker, never_ran_status
+from jpsi_engine.verdict.exit_phases import CANCEL, TIMEOUT
+from jpsi_engine.verdict.marker_verdict import Stop, has_exit_marker, never_ran_status
 from jpsi_engine.verdict.markers import Marker, parse
 
 NOW = 1_767_225_600.0
 DAY = 86_400.0
-TIME = "2026-01-01T00:00:00+00:00"
+STOP = Stop(CANCEL, datetime(2026, 1, 1, tzinfo=UTC))
 EXIT = "a1.1.exit.run.0"
 
 
@@ -120,7 +125,7 @@ def test_everything_is_private_whatever_the_umask(tmp_path: Path, umask: None) -
     make(spool)
     make(spool, attempt=2)
     spool.revoke("a1", 1)
-    spool.stop("a1", 1, {})
+    spool.stop("a1", 1, STOP)
     spool.finish("a1", 1, {})
 
     modes = {path: path.stat().st_mode & 0o777 for path in Path(spool.root).rglob("*")}
@@ -412,7 +417,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 WRITES: dict[str, Callable[[Spool], object]] = {
     "first attempt": lambda spool: spool.prepare("new", 1, {"id": "new"}, "exit 7\n"),
     "second attempt": lambda spool: spool.prepare("a1", 2, {"id": "a1"}, "exit 7\n"),
-    "stop": lambda spool: spool.stop("a1", 1, {"why": "cancel"}),
+    "stop": lambda spool: spool.stop("a1", 1, STOP),
     "final": lambda spool: spool.finish("a1", 1, {"state": "FAILED"}),
 }
 
@@ -668,17 +673,29 @@ def test_attempt_that_is_discarded_while_another_process_waits_for_its_lock_is_n
 def test_the_first_reason_of_a_stop_is_recorded(spool: Spool) -> None:
     make(spool)
 
-    stops = [spool.stop("a1", 1, {"why": why, "time": TIME}) for why in ("cancel", "timeout")]
+    stops = [spool.stop("a1", 1, it) for it in (STOP, attrs.evolve(STOP, why=TIMEOUT))]
 
-    assert stops == [{"why": "cancel", "time": TIME}] * 2
-    assert spool.read_stop("a1", 1) == {"why": "cancel", "time": TIME}
+    assert stops == [STOP] * 2
+    assert spool.read_stop("a1", 1) == STOP
     assert spool.read_stop("a1", 2) is None
+
+
+@pytest.mark.parametrize("damage", [{"repeats": "often"}, {"time": "noon"}], ids=str)
+def test_a_damaged_stop_still_shows_the_request(spool: Spool, damage: dict[str, str]) -> None:
+    make(spool)
+    path = Path(spool.folder("a1"), "stop.1.json")
+    path.write_text(json.dumps({**STOP.content, "why": "timeout", **damage}))
+    os.utime(path, (0, 0))
+
+    assert spool.read_stop("a1", 1) == Stop(CANCEL, datetime.fromtimestamp(0, UTC))
 
 
 def test_concurrent_stops_of_an_attempt_return_the_same_record(spool: Spool) -> None:
     make(spool)
 
-    stops = at_once(*[lambda n=n: spool.stop("a1", 1, {"why": n, "time": TIME}) for n in range(8)])  # type: ignore[misc]
+    requests = [attrs.evolve(STOP, repeats=number) for number in range(8)]
+
+    stops = at_once(*[functools.partial(spool.stop, "a1", 1, it) for it in requests])
 
     assert stops == [spool.read_stop("a1", 1)] * 8
     assert files(spool) == ["jobs/a1/intent.1.json", "jobs/a1/run.1", "jobs/a1/stop.1.json", "layout"]

@@ -175,7 +175,7 @@ class Supervisor:
         if not job.has_runner:
             return stop
         try:
-            return Stop.from_content(self._spool.stop(job.spool_id, job.attempt, stop.content))
+            return self._spool.stop(job.spool_id, job.attempt, stop)
         except OSError:
             log.warning("job %s: the request to end it could not be recorded", job.job_id, exc_info=True)
             return stop
@@ -262,10 +262,7 @@ class Supervisor:
             self._finish(job, add_failure_details(self._spool, job.spool_id, job.attempt, status))
 
     def _stop_on_disk(self, job: SupervisedProcess) -> Stop | None:
-        if not job.has_runner:
-            return None
-        content = self._spool.find_stop(job.spool_id, job.attempt)
-        return None if content is None else Stop.from_content(content)
+        return self._spool.find_stop(job.spool_id, job.attempt) if job.has_runner else None
 
     def _has_leftover_processes(self, job: SupervisedProcess, markers: list[Marker]) -> bool:
         """Return True while processes are left of a job with a recorded stop, or whose runner was killed."""

@@ -155,7 +155,7 @@ class Publisher:
         if content is not None:
             self._end(job, decode_status(content))
             return False
-        job.stop = self._stop_on_disk(job)
+        job.stop = self._spool.find_stop(job.spool_id, job.attempt)
         markers = job.own_markers(
             self._spool.collect([job.spool_id], enter=lambda _: self.make_folder(job))[job.spool_id]
         )
@@ -166,7 +166,7 @@ class Publisher:
         is_end = job.add_markers(markers, now)
         if is_end:
             # another process may have stopped it
-            job.stop = job.stop or self._stop_on_disk(job)
+            job.stop = job.stop or self._spool.find_stop(job.spool_id, job.attempt)
         self.judge(job, now)
         return is_end and not self.is_conclusive(job)
 
@@ -359,12 +359,10 @@ class Publisher:
         try:
             self.make_folder(job)
             stop = attrs.evolve(stop, is_late=self._has_exit_marker(job))
-            stored = self._spool.stop(job.spool_id, job.attempt, stop.content)
+            job.stop = self._spool.stop(job.spool_id, job.attempt, stop)
         except FileNotFoundError:
             # The job's folder was removed; the job is ended all the same.
             job.stop = job.stop or stop
-            return
-        job.stop = Stop.from_content(stored)
 
     def record_repeated_stop(self, job: JobView) -> None:
         """Store in the spool how often the cancel of a job was repeated; never raises."""
@@ -372,7 +370,7 @@ class Publisher:
             return
         job.stop = attrs.evolve(job.stop, repeats=job.cancel_repeats)
         with contextlib.suppress(OSError):
-            self._spool.replace_stop(job.spool_id, job.attempt, job.stop.content)
+            self._spool.replace_stop(job.spool_id, job.attempt, job.stop)
 
     def _has_exit_marker(self, job: JobView) -> bool:
         """Return True if a job has left an exit marker that is visible now."""
@@ -383,10 +381,6 @@ class Publisher:
         """Make the folder of an array element, which has none before it runs."""
         if job.place is not None:
             self._spool.adopt(job.spool_id, job.attempt, job.place)
-
-    def _stop_on_disk(self, job: JobView) -> Stop | None:
-        content = self._spool.find_stop(job.spool_id, job.attempt)
-        return None if content is None else Stop.from_content(content)
 
 
 def _is_unaccounted(job: JobView, is_late: bool, absent_for: float) -> bool:  # noqa: FBT001  one caller

@@ -22,6 +22,7 @@ from jpsi_engine.spool.claims import UNREADABLE, read_claim
 from jpsi_engine.spool.run_evidence import attempt_of, has_run, last_attempt
 from jpsi_engine.spool.shared_dependencies import SHARED, decode_dependencies
 from jpsi_engine.spool.status_values import decode_status
+from jpsi_engine.verdict import CANCEL, Stop
 
 #: The exceptions that mean damage, and not a transient failure, when a file is read.
 DAMAGE = (
@@ -30,7 +31,6 @@ DAMAGE = (
     *(RecursionError, OverflowError),
 )
 
-_STOP = "cancel"
 _INTENT = re.compile(r"intent\.\d+\.json")
 _MAX_BYTES = 1 << 24
 
@@ -62,7 +62,7 @@ def read_stop(path: str) -> dict[str, Any] | None:
         time = os.stat(path).st_mtime  # noqa: PTH116  text, as in the spool
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return {"why": _STOP, "time": datetime.fromtimestamp(time, UTC).isoformat()}
+    return {"why": CANCEL, "time": datetime.fromtimestamp(time, UTC).isoformat()}
 
 
 def fallback_intent(folder: str) -> dict[str, Any]:
@@ -178,6 +178,7 @@ def check_status(content: Any) -> None:  # noqa: ANN401  as above
 def check_stop(content: Any) -> None:  # noqa: ANN401  as above
     """Raise if this is not the record of a request to end a job."""
     _check_time(content["time"])
+    Stop.from_content(content)
 
 
 def check_dependencies(content: Any) -> None:  # noqa: ANN401  as above

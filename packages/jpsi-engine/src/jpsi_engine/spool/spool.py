@@ -318,7 +318,7 @@ class Spool:
         """Return True if a client requested the end of a job before or during this attempt, or after it."""
         # a request of earlier, too: it came too late for the attempt that was being submitted
         stops = (self.read_stop(job_id, it) for it in range(attempt, 0, -1))
-        return any(it is not None and it["why"] == CANCEL for it in stops) or any(
+        return any(it is not None and it.why == CANCEL for it in stops) or any(
             name.startswith(f"{NO_RETRY_FILE}.") for name in self.names(job_id)
         )
 
@@ -468,36 +468,37 @@ class Spool:
         """Return True if an attempt was made, as a job by itself or as an array element."""
         return self.has_intent(job_id, attempt) or host.exists(link_path(self.folder(job_id), attempt))
 
-    def stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> dict[str, Any]:
+    def stop(self, job_id: str, attempt: int, stop: Stop) -> Stop:
         """Record a request to end an attempt, and return the first such record."""
         path = f"{self.root}/{stop_file(job_id, attempt)}"
-        is_first = host.write_once(path, json.dumps(content).encode("ascii"))
-        return content if is_first else self.read_stop(job_id, attempt) or content
+        is_first = host.write_once(path, json.dumps(stop.content).encode("ascii"))
+        return stop if is_first else self.read_stop(job_id, attempt) or stop
 
-    def replace_stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> None:
+    def replace_stop(self, job_id: str, attempt: int, stop: Stop) -> None:
         """Replace the record that `stop` wrote by one that says more."""
-        host.write(f"{self.root}/{stop_file(job_id, attempt)}", json.dumps(content).encode("ascii"))
+        host.write(f"{self.root}/{stop_file(job_id, attempt)}", json.dumps(stop.content).encode("ascii"))
 
-    def read_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
+    def read_stop(self, job_id: str, attempt: int) -> Stop | None:
         """Return the record that `stop` wrote for an attempt, or None.
 
         If the file is damaged, the record says only when the file was made.
         """
-        return read_stop(f"{self.root}/{stop_file(job_id, attempt)}")
+        content = read_stop(f"{self.root}/{stop_file(job_id, attempt)}")
+        return None if content is None else Stop.from_content(content)
 
-    def find_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
+    def find_stop(self, job_id: str, attempt: int) -> Stop | None:
         """Return the request to end an attempt, as `read_stop`, or what follows from an earlier request.
 
         The job may have been cancelled while this attempt was being made, by a client that did not know of
         it. If the attempt has not ended, that request becomes one for this attempt, and is recorded as such.
         """
-        content = self.read_stop(job_id, attempt)
-        if content is not None or attempt == 1 or self._cancelled_retry(job_id, attempt) is None:
-            return content
+        stop = self.read_stop(job_id, attempt)
+        if stop is not None or attempt == 1 or self._cancelled_retry(job_id, attempt) is None:
+            return stop
         markers = [*self.new_markers({job_id}), *self.consumed(job_id)]
         if any(it.kind == "exit" and it.attempt == attempt for it in markers):
             return None
-        return self.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)).content)
+        return self.stop(job_id, attempt, Stop(CANCEL, datetime.now(UTC)))
 
     def read_final(self, job_id: str, attempt: int) -> dict[str, Any] | None:
         """Return the status that `finish` wrote for an attempt; None if there is none or it is damaged."""

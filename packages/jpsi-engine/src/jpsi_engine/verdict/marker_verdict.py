@@ -61,11 +61,9 @@ class Stop:
     @property
     def content(self) -> dict[str, Any]:
         """The record, as it is written to the spool."""
-        late = {"late": True} if self.is_late else {}
-        repeats = {"repeats": self.repeats} if self.repeats else {}
-        unmet = {"unmet": self.unmet} if self.unmet else {}
-        waiting = {"waiting": True} if self.was_waiting else {}
-        return {"why": self.why, "time": self.time.isoformat(), **late, **repeats, **unmet, **waiting}
+        facts = ("late", self.is_late), ("repeats", self.repeats), ("unmet", self.unmet)
+        further = {name: it for name, it in (*facts, ("waiting", self.was_waiting)) if it}
+        return {"why": self.why, "time": self.time.isoformat(), **further}
 
 
 @attrs.frozen(slots=True)
