@@ -37,7 +37,7 @@ from jpsi_engine.spool.claims import Claim
 from jpsi_engine.spool.intents import JobIntent
 from jpsi_engine.spool.job_records import JobRecords
 from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes
-from jpsi_engine.spool.spool import Intent, Spool
+from jpsi_engine.spool.spool import Spool
 from jpsi_engine.submission.handoff import Handoff
 from jpsi_engine.submission.recovery import Recovery
 from jpsi_engine.submission.run_host import RunHost, TakenError, UnsentError
@@ -596,11 +596,10 @@ def test_attempt_that_is_not_submitted_is_discarded_before_another_process_can_l
     bench.spool.open()
     os.close(bench.spool.prepare("a1", 1, {}, ""))
     bench.spool.revoke("a1", 1)
-    second = Intent("a1", 2, {}, None)
     discard, is_locked = Spool.discard, list[bool]()
 
     def noted(spool: Spool, *arguments: Any) -> None:
-        with spool.hold_lock(second, 0.0) as is_held:
+        with spool.hold_lock("a1", 2, 0.0) as is_held:
             is_locked.append(not is_held)
         discard(spool, *arguments)
 
@@ -616,7 +615,7 @@ def test_attempt_that_is_not_submitted_is_discarded_before_another_process_can_l
 
     assert is_locked == [True]
     assert claim_of(bench, 2) == "revoked"
-    with bench.spool.hold_lock(second, 0.0) as is_held:
+    with bench.spool.hold_lock("a1", 2, 0.0) as is_held:
         assert is_held
 
 
@@ -830,9 +829,9 @@ def test_running_submissions_are_left_to_their_processes(
     waits: list[tuple[str, float]] = []
     judging = Spool.hold_lock
 
-    def noted(spool: Spool, intent: Intent, patience_seconds: float) -> object:
-        waits.append((intent.job_id, patience_seconds))
-        return judging(spool, intent, 0.0)
+    def noted(spool: Spool, job_id: str, attempt: int, patience_seconds: float) -> object:
+        waits.append((job_id, patience_seconds))
+        return judging(spool, job_id, attempt, 0.0)
 
     monkeypatch.setattr(Spool, "hold_lock", noted)
     bench.submit("b1")
@@ -879,9 +878,7 @@ def test_recovery_holds_no_lock_of_an_attempt_that_it_has_settled(
 
 
 def _is_locked(spool: Spool, job_id: str) -> bool:
-    intent = spool.intent(job_id, 1)
-    assert intent is not None
-    with spool.hold_lock(intent, 0.0) as is_free:
+    with spool.hold_lock(job_id, 1, 0.0) as is_free:
         return not is_free
 
 
@@ -1491,10 +1488,10 @@ def test_recovery_waits_for_a_submission_and_uses_its_native_id(
     killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     judging = Spool.hold_lock
 
-    def noted_meanwhile(spool: Spool, intent: Intent, timeout_seconds: float) -> Any:
+    def noted_meanwhile(spool: Spool, job_id: str, attempt: int, timeout_seconds: float) -> Any:
         with Path(spool.folder("a1"), "intent.1.json").open("a") as file:
             file.write("\n1")
-        return judging(spool, intent, timeout_seconds)
+        return judging(spool, job_id, attempt, timeout_seconds)
 
     monkeypatch.setattr(Spool, "hold_lock", noted_meanwhile)
 
@@ -1513,9 +1510,9 @@ def test_a_job_that_begins_while_recovery_takes_its_lock_is_not_revoked(
     killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     hold_lock = Spool.hold_lock
 
-    def begun_meanwhile(spool: Spool, intent: Intent, timeout_seconds: float) -> Any:
+    def begun_meanwhile(spool: Spool, job_id: str, attempt: int, timeout_seconds: float) -> Any:
         Path(spool.root, left).write_text("1\n")
-        return hold_lock(spool, intent, timeout_seconds)
+        return hold_lock(spool, job_id, attempt, timeout_seconds)
 
     monkeypatch.setattr(Spool, "hold_lock", begun_meanwhile)
 

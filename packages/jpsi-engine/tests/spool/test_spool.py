@@ -585,7 +585,7 @@ def last(spool: Spool, job_id: str = "a1") -> Intent:
 
 
 def can_lock(spool: Spool, timeout_seconds: float = 0) -> bool:
-    with spool.hold_lock(last(spool), timeout_seconds) as may:
+    with spool.hold_lock("a1", last(spool).attempt, timeout_seconds) as may:
         return may
 
 
@@ -636,17 +636,16 @@ def test_attempt_is_held_while_a_copy_of_its_lock_is_open(spool: Spool) -> None:
 def test_one_process_judges_an_attempt_at_a_time(spool: Spool) -> None:
     make(spool)
 
-    with spool.hold_lock(last(spool), 0) as first:
+    with spool.hold_lock("a1", 1, 0) as first:
         assert (first, can_lock(spool)) == (True, False)
     assert can_lock(spool)
 
 
 def test_a_removed_attempt_is_not_judged(spool: Spool) -> None:
     make(spool)
-    intent = last(spool)
     spool.discard("a1", 1)
 
-    with spool.hold_lock(intent, 0) as may:
+    with spool.hold_lock("a1", 1, 0) as may:
         assert not may
 
 
@@ -654,7 +653,6 @@ def test_attempt_that_is_discarded_while_another_process_waits_for_its_lock_is_n
     spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(spool)
-    intent = last(spool)
     take_lock = files_module.take_lock
 
     def late(fd: int, timeout_seconds: float) -> bool:
@@ -663,7 +661,7 @@ def test_attempt_that_is_discarded_while_another_process_waits_for_its_lock_is_n
 
     monkeypatch.setattr(files_module, "take_lock", late)
 
-    with spool.hold_lock(intent, 0) as may:
+    with spool.hold_lock("a1", 1, 0) as may:
         assert not may
 
 

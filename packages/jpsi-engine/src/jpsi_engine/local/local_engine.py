@@ -378,7 +378,7 @@ class LocalEngine(Engine):
         job_id = intent.job_id
         process = spool.attempts.find_runner(self._spool, intent)
         if process is None:
-            with self._spool.hold_lock(intent, _JUDGE_SECONDS) as may_judge:
+            with self._spool.hold_lock(job_id, intent.attempt, _JUDGE_SECONDS) as may_judge:
                 if not may_judge:
                     log.warning("job %s is being submitted by another process and is left to it", job_id)
                     return None

@@ -69,7 +69,7 @@ class JobIntent:
 
     def hold_lock(self, patience_seconds: float) -> AbstractContextManager[bool]:
         """Hold its lock while the caller decides what became of it; see `Spool.hold_lock`."""
-        return self.spool.hold_lock(self, patience_seconds)
+        return self.spool.hold_lock(self.job_id, self.attempt, patience_seconds)
 
     def read_native_id(self) -> str | None:
         """Return its native id; None if the submitting process died before it could add it."""

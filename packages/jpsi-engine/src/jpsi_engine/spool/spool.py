@@ -40,7 +40,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
@@ -97,18 +97,6 @@ class Intent:
     native_id: str | None
     #: The array and the element that it is; None for a job by itself.
     place: ArrayMember | None = None
-
-
-class Attempt(Protocol):
-    """An attempt of a job by itself."""
-
-    @property
-    def job_id(self) -> str:
-        """The job."""
-
-    @property
-    def attempt(self) -> int:
-        """The number of the attempt."""
 
 
 def final_file(job_id: str, attempt: int) -> str:
@@ -756,17 +744,17 @@ class Spool:
         return None if content is None else Intent(job_id, attempt, content, None, place)
 
     @contextlib.contextmanager
-    def hold_lock(self, intent: Attempt, patience_seconds: float) -> Iterator[bool]:
+    def hold_lock(self, job_id: str, attempt: int, patience_seconds: float) -> Iterator[bool]:
         """Hold the lock on an attempt while the caller decides what became of it.
 
         The submitting process holds the lock until the attempt is started, its runner until it has made its
         claim. Yields False if another process still holds it after `patience_seconds`, or if the intent is
         gone and the attempt is not the last.
         """
-        path = f"{self.folder(intent.job_id)}/intent.{intent.attempt}.json"
+        path = f"{self.folder(job_id)}/intent.{attempt}.json"
         with host.hold_lock(path, patience_seconds) as is_held:
             # no process submits an attempt whose intent is lost
-            yield self.last_attempt(intent.job_id) == intent.attempt if is_held is None else is_held
+            yield self.last_attempt(job_id) == attempt if is_held is None else is_held
 
     def record_native_id(self, job_id: str, attempt: int, native_id: str) -> None:
         """Add the native id that the batch system gave to an attempt; called within `hold_lock`.
