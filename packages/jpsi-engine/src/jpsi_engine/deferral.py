@@ -440,11 +440,7 @@ def _remove(path: str) -> None:
 
 
 def defer(
-    executor: JobExecutor,
-    jobs: Collection[Job],
-    after: Sequence[Dependency] = (),
-    *,
-    is_held: bool = False,
+    executor: JobExecutor, jobs: Collection[Job], after: Sequence[Dependency] = (), *, is_held: bool = False
 ) -> Deferral:
     """Record jobs whose submission waits for other jobs, or until they are released; nothing is sent.
 

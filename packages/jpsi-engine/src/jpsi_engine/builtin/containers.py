@@ -127,10 +127,7 @@ class Charliecloud:
 
 
 def _run_command(
-    words: Sequence[str],
-    container: Container,
-    command: Sequence[str],
-    entrypoint: Callable[[str], str],
+    words: Sequence[str], container: Container, command: Sequence[str], entrypoint: Callable[[str], str]
 ) -> Command:
     """Return the command line of podman or docker, which have most options in common."""
     job_id = variables(container).get("JPSI_JOB_ID")

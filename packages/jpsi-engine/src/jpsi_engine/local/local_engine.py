@@ -52,13 +52,7 @@ from jpsi_engine.runner import (
     warning_problems,
 )
 from jpsi_engine.scheduler import RetryLoop, SubmissionCancelled, SubmitQueue, not_admitted_error
-from jpsi_engine.verdict import (
-    CANCEL,
-    datetime_from_ns,
-    has_exit_marker,
-    never_ran_status,
-    retry_problems,
-)
+from jpsi_engine.verdict import CANCEL, datetime_from_ns, has_exit_marker, never_ran_status, retry_problems
 
 log = logging.getLogger(__name__)
 

@@ -165,11 +165,7 @@ class StageOutLoop:
         if errors:
             status = add_staging_outcome(status, f"{ALSO}{STAGE_OUT}")
             # the staged files stay on the remote host, which may have the only copy
-            spool.finish(
-                job_id,
-                attempt,
-                encode_status(add_failure_details(spool, job_id, attempt, status)),
-            )
+            spool.finish(job_id, attempt, encode_status(add_failure_details(spool, job_id, attempt, status)))
         else:
             self._remove(job_id)
         spool.stage_out_files.clear_pending(job_id, attempt)

@@ -48,10 +48,7 @@ def container_commands(spec: JobSpec, config: ExecutorConfig) -> Sequence[Comman
     for name in fixed[:1] or RUNTIMES:
         try:
             it = _hooks(name).run_container(
-                container=container,
-                command=command,
-                inherits=spec.inherit_environment,
-                user="${JPSI_USER}",
+                container=container, command=command, inherits=spec.inherit_environment, user="${JPSI_USER}"
             )
             # podman before 4.1 takes the quotes of a field for a part of it
             quote = f"${{{_QUOTE}}}"

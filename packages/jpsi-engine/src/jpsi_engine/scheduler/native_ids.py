@@ -14,16 +14,7 @@ import attrs
 from jpsi.plugin import JpsiError
 from jpsi_engine.scheduler.backend import Backend, log_failed_query
 from jpsi_engine.scheduler.job_view import JobView
-from jpsi_engine.spool import (
-    DAMAGE,
-    UNNAMED,
-    ArrayIntent,
-    ArrayMember,
-    Intent,
-    Spool,
-    array_tag,
-    tag,
-)
+from jpsi_engine.spool import DAMAGE, UNNAMED, ArrayIntent, ArrayMember, Intent, Spool, array_tag, tag
 from jpsi_engine.verdict import has_exit_marker
 
 log = logging.getLogger(__name__)

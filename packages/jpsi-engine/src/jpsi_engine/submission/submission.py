@@ -41,13 +41,7 @@ from jpsi_engine.runner import (
     staging,
 )
 from jpsi_engine.scheduler import Backend, JobView
-from jpsi_engine.spool import (
-    ArrayAttempt,
-    ArrayMember,
-    JobIntent,
-    Spool,
-    read_link,
-)
+from jpsi_engine.spool import ArrayAttempt, ArrayMember, JobIntent, Spool, read_link
 from jpsi_engine.submission.handoff import HandedOff, Handoff, Prepared, write_nothing
 from jpsi_engine.submission.requeue_rules import probe_requeue_codes, requeue_rules
 from jpsi_engine.submission.run_host import RemoteStaging, RunHost, TakenError

@@ -76,11 +76,7 @@ class ProcessEnd:
 
 
 def judge_process(
-    markers: Iterable[Marker],
-    stop: Stop | None,
-    process_end: ProcessEnd | None,
-    *,
-    has_runner: bool = True,
+    markers: Iterable[Marker], stop: Stop | None, process_end: ProcessEnd | None, *, has_runner: bool = True
 ) -> JobStatus | None:
     """Return the final status that follows from the facts, or None while none is certain.
 
@@ -195,10 +191,7 @@ _SETUP_FAILURES = {
     exit_phases.STDOUT: (Reason.SETUP, "the file for standard output could not be opened"),
     exit_phases.STDERR: (Reason.SETUP, "the file for standard error could not be opened"),
     exit_phases.NODES: (Reason.SETUP, "the names of the job's nodes could not be determined"),
-    exit_phases.ENVIRONMENT: (
-        Reason.SETUP,
-        "awk(1), which sets the job's environment, did not run",
-    ),
+    exit_phases.ENVIRONMENT: (Reason.SETUP, "awk(1), which sets the job's environment, did not run"),
     exit_phases.EXECUTABLE: (Reason.EXECUTABLE, "the executable was not found"),
     exit_phases.CONTAINER: (
         Reason.SETUP,
