@@ -9,11 +9,9 @@ the connection or a machine fails on the way.
 from __future__ import annotations
 
 import logging
-import os
 import random
 import threading
 import time
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -46,7 +44,7 @@ from jpsi.plugin.engine import (
     walltime_limit,
 )
 from jpsi_engine.array_expansion import array_problems, at_a_time
-from jpsi_engine.host import check_way, convert_os_errors, is_on_network
+from jpsi_engine.host import check_way, convert_os_errors, is_on_network, reset_after_fork
 from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, make_event_stream
 from jpsi_engine.queue_limits import QUEUE_REASON, choose_queue
 from jpsi_engine.runner import container_problems, resolve_streams, warning_problems
@@ -81,7 +79,6 @@ from jpsi_engine.submission import (
     Control,
     DependencyStates,
     Handoff,
-    MarkerSource,
     Recovery,
     RunHost,
     SubmissionPipeline,
@@ -109,7 +106,7 @@ class BatchEngine(Engine):
         self._spool = self._run_host.spool
         self._handoff = Handoff(self._backend, self._run_host, _LOCAL_GRACE_SECONDS)
         self._reset_state()
-        _engines.add(self)
+        reset_after_fork(self, BatchEngine._reset_state)
 
     def _reset_state(self) -> None:
         """Set up empty state; after a fork, the jobs, threads and locks stay with the parent process."""
@@ -133,7 +130,7 @@ class BatchEngine(Engine):
         shortest = self._config.shortest_interval.total_seconds()
         self._dependency_states = DependencyStates(self._backend, self._spool, self._native_ids, shortest)
         # what runs while there are jobs to follow: the poll loop, and threads that receive events
-        self._receivers: Sequence[PollLoop | MarkerSource | EventStream] = ()
+        self._receivers: Sequence[PollLoop | EventStream] = ()
 
     def offers(self) -> Mapping[str, Any]:
         """Return what the site's probe found; see `jpsi.plugin.engine.Engine`."""
@@ -491,17 +488,6 @@ class BatchEngine(Engine):
         if job is None:
             raise SubmitException(f"job {job_id} has ended, or was never submitted here")
         return job
-
-
-_engines: weakref.WeakSet[BatchEngine] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for engine in _engines:
-        engine._reset_state()  # noqa: SLF001  the same module
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def make_run_host(setup: EngineSetup) -> RunHost:

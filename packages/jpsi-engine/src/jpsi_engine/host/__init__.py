@@ -22,7 +22,7 @@ else:
         __name__,
         {
             ".": "pidfd",
-            ".concurrency": "concurrently",
+            ".concurrency": "concurrently reset_after_fork",
             ".directory_watcher": "MarkerWatch",
             ".file_errors": (
                 "RemoteTimeoutError changed_file_error convert_os_errors local_file_error parse_os_error "

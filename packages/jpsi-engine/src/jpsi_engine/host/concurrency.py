@@ -3,7 +3,8 @@
 The threads are kept for the next call for a while, as to start one takes longer than to start a job.
 
 Both engines start the jobs of `submit_many` with it. Ctrl-C must not stop a submission halfway: no further
-one begins, and those under way are completed.
+one begins, and those under way are completed. A forked process has none of the threads, so that objects
+that have some are reset in it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import os
 import queue
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -161,3 +163,22 @@ _IDLE_SECONDS = 30.0
 _idle: dict[object, list[_Calls]] = {}
 # the threads stayed with the parent
 os.register_at_fork(after_in_child=_idle.clear)
+
+
+def reset_after_fork(owner: T, reset: Callable[[T], None]) -> None:
+    """Have `reset` called for an object, while it exists, in each process that is forked from this one.
+
+    Its threads, and those that hold its locks, stay with the parent.
+    """
+    _resets[owner] = reset
+
+
+_resets: weakref.WeakKeyDictionary[Any, Callable[[Any], None]] = weakref.WeakKeyDictionary()
+
+
+def _reset_all() -> None:
+    for owner, reset in list(_resets.items()):
+        reset(owner)
+
+
+os.register_at_fork(after_in_child=_reset_all)

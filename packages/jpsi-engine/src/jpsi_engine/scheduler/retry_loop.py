@@ -16,7 +16,6 @@ import logging
 import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +26,7 @@ import attrs
 from jpsi import JobStatus
 from jpsi.plugin import InvalidJobException, JobSpec, JpsiError, Queue, SubmitException
 from jpsi.plugin.engine import Engine, EngineSetup, Outcomes, Submission, one_line
-from jpsi_engine.host import convert_os_errors
+from jpsi_engine.host import convert_os_errors, reset_after_fork
 from jpsi_engine.queue_limits import within_queue
 from jpsi_engine.scheduler.submit_queue import SubmissionCancelled
 from jpsi_engine.spool import (
@@ -134,7 +133,7 @@ class RetryLoop:
 
     def __attrs_post_init__(self) -> None:
         self._reset()
-        _loops.add(self)
+        reset_after_fork(self, RetryLoop._reset)
 
     def _reset(self) -> None:
         """Empty the loop; after a fork, its jobs and its threads stay with the parent process."""
@@ -480,14 +479,3 @@ class RetryLoop:
                 self._spool.end_between_attempts(job_id, attempt, ended, encode_status(final))
             finally:
                 os.close(lock)
-
-
-_loops: weakref.WeakSet[RetryLoop] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for loop in _loops:
-        loop._reset()  # noqa: SLF001  the same module
-
-
-os.register_at_fork(after_in_child=_after_fork)

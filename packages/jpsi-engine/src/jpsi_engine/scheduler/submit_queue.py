@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 import attrs
 
 from jpsi.plugin import JpsiError, SubmitException
+from jpsi_engine.host import reset_after_fork
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +88,7 @@ class SubmitQueue:
         self._is_closed = False
         self._last_warning = float("-inf")
         self._reset()
-        _queues.add(self)
+        reset_after_fork(self, SubmitQueue._reset)
 
     def _reset(self) -> None:
         """Empty the queue; after a fork, the waiting submissions stay with the parent process."""
@@ -191,14 +190,3 @@ class SubmitQueue:
         if now >= max(entry.queued_at + _WARNING_SECONDS, self._last_warning + _WARNING_INTERVAL_SECONDS):
             self._last_warning = now
             log.warning("jobs have waited %.0f s to be submitted: %s", now - entry.queued_at, reached.reason)
-
-
-_queues: weakref.WeakSet[SubmitQueue] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for queue in _queues:
-        queue._reset()  # noqa: SLF001  the same module
-
-
-os.register_at_fork(after_in_child=_after_fork)
