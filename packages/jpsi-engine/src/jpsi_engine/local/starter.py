@@ -80,18 +80,8 @@ class ProgramFiles:
         return tuple(map(os.fsencode, (self.folder, self.mark, self.stop, self.claim)))
 
 
-class EndSink(Protocol):
+class EndSink(exits.Sink, Protocol):
     """A receiver of the ends of programs; any thread calls its methods."""
-
-    @property
-    def events(self) -> str:
-        """See `exits.Sink`."""
-
-    def on_exits(self, exits: list[exits.Exit]) -> Iterable[Any]:
-        """See `exits.Sink`."""
-
-    def on_markers(self, tokens: list[Any]) -> None:
-        """See `exits.Sink`."""
 
     def on_program_end(self, token: Any, end: ProgramEnd) -> None:  # noqa: ANN401  the sink's own
         """Take the end of a program."""

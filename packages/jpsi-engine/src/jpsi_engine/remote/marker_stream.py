@@ -29,27 +29,6 @@ _POLL_SECONDS = 2.0
 _MAX_POLLS = 30
 
 
-class MarkerStream(EventStream):
-    """The thread that creates the markers of a mirror's jobs in it; implements `submission.MarkerSource`.
-
-    Args:
-        receiver: opens the connections, and creates the markers.
-        is_wanted: returns True while there are jobs to follow.
-    """
-
-    def __init__(self, receiver: MarkerReceiver, is_wanted: Callable[[], bool]) -> None:
-        super().__init__(
-            receiver.open,
-            receiver.handle_line,
-            is_wanted,
-            lambda _: None,
-            first_pause=_FIRST_PAUSE_SECONDS,
-            longest_pause=_LONGEST_PAUSE_SECONDS,
-        )
-        #: See `submission.MarkerSource`.
-        self.counted_seconds = receiver.liveness.counted_seconds
-
-
 @attrs.define(slots=True, eq=False)
 class MarkerReceiver:
     """The event streams of markers, one after the other, and the handling of their lines.
@@ -68,6 +47,21 @@ class MarkerReceiver:
     _mirror: MarkerMirror = attrs.field(init=False)
     #: The times at which the remote host reported markers.
     liveness: Liveness = attrs.field(factory=Liveness, init=False)
+
+    def stream(self, is_wanted: Callable[[], bool]) -> EventStream:
+        """Return the thread that creates the markers of a mirror's jobs in it.
+
+        Args:
+            is_wanted: returns True while there are jobs to follow.
+        """
+        return EventStream(
+            self.open,
+            self.handle_line,
+            is_wanted,
+            on_event=lambda _: None,
+            first_pause=_FIRST_PAUSE_SECONDS,
+            longest_pause=_LONGEST_PAUSE_SECONDS,
+        )
 
     def open(self) -> Lines:
         """Open an event stream of markers; if that is not possible, return polls that look like one."""

@@ -33,12 +33,12 @@ from jpsi.plugin import (
     line,
 )
 from jpsi_engine.host import is_transient, parse_os_error
-from jpsi_engine.monitor import JobMonitor
+from jpsi_engine.monitor import EventStream, JobMonitor
 from jpsi_engine.remote import claims, folders, submission
 from jpsi_engine.remote.folder_mirror import FolderMirror, mirror_file
 from jpsi_engine.remote.folders import STAGED, RemoteFolder
 from jpsi_engine.remote.marker_mirror import MarkerMirror
-from jpsi_engine.remote.marker_stream import MarkerReceiver, MarkerStream
+from jpsi_engine.remote.marker_stream import MarkerReceiver
 from jpsi_engine.remote.markers import ClockDifference
 from jpsi_engine.remote.ownership import parse_unsafe
 from jpsi_engine.remote.stage_out import StageOutLoop
@@ -301,7 +301,7 @@ class RemoteHost(RunHost):
             log.info("%s could not be removed", ", ".join(remaining))
         return remaining
 
-    def connect(self, monitor: JobMonitor, staged: Callable[[str, StagingProgress], None]) -> MarkerStream:
+    def connect(self, monitor: JobMonitor, staged: Callable[[str, StagingProgress], None]) -> EventStream:
         """See `RunHost`."""
         jobs = self.spool.jobs
 
@@ -316,11 +316,10 @@ class RemoteHost(RunHost):
             return MarkerMirror(self.spool.root, is_ours, time.time_ns, self.fetch_launcher_log)
 
         receiver = MarkerReceiver(self._transport, self.layout, mirror, self._run)
-        stream = MarkerStream(receiver, lambda: bool(monitor.all()))
-        monitor.counted_seconds = stream.counted_seconds
+        monitor.counted_seconds = receiver.liveness.counted_seconds
         if self.remote_staging is not None:
             monitor.is_held = StageOutLoop(self.spool, self.remote_staging, monitor, staged).must_wait
-        return stream
+        return receiver.stream(lambda: bool(monitor.all()))
 
     def fetch_launcher_log(self, marker: Marker) -> None:
         """Fetch the output of a launcher whose failure a marker reports; never raises."""

@@ -10,5 +10,5 @@ from jpsi_engine.submission.control import Control
 from jpsi_engine.submission.dependency_states import DependencyStates
 from jpsi_engine.submission.handoff import Handoff
 from jpsi_engine.submission.recovery import Recovery
-from jpsi_engine.submission.run_host import MarkerSource, RemoteStaging, RunHost, TakenError, UnsentError
+from jpsi_engine.submission.run_host import RemoteStaging, RunHost, TakenError, UnsentError
 from jpsi_engine.submission.submission import SubmissionPipeline

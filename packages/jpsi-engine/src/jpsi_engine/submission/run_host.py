@@ -12,7 +12,7 @@ from typing import Protocol
 
 from jpsi import StagingProgress
 from jpsi.plugin import Command, CommandResult, JobSpec, SubmitException, Transport
-from jpsi_engine.monitor import JobMonitor
+from jpsi_engine.monitor import EventStream, JobMonitor
 from jpsi_engine.runner import local_problems
 from jpsi_engine.spool import Claim, JobAttempt, Layout, Spool
 from jpsi_engine.transfer import Plan, ProgressCallback, RemotePlan, RemoteTransfer
@@ -41,17 +41,6 @@ class RemoteStaging(Protocol):
 
     def remove(self, job_ids: Collection[str]) -> bool:
         """Remove the staged files of these jobs; return True if they are gone. Never raises."""
-
-
-class MarkerSource(Protocol):
-    """The interface of a receiver of markers of jobs on a remote host."""
-
-    def start(self) -> None:
-        """Start to receive markers, as there are jobs to follow.
-
-        Raises:
-            RuntimeError: no thread can be started now.
-        """
 
 
 class RunHost:
@@ -148,7 +137,7 @@ class RunHost:
         self,
         monitor: JobMonitor,  # noqa: ARG002  markers appear by themselves
         staged: Callable[[str, StagingProgress], None],  # noqa: ARG002  no file is staged out
-    ) -> MarkerSource | None:
+    ) -> EventStream | None:
         """Connect the monitor with what jobs leave there; return the receiver of their markers.
 
         The result is None if markers appear in the spool by themselves.
