@@ -17,7 +17,6 @@ Nothing in this module raises an OSError: if the files cannot be used, each proc
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -26,7 +25,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jpsi_engine.host import NO_BOOT, boot_id, forget, make_directory, open_private
+from jpsi_engine.host import NO_BOOT, boot_id, forget, hold_lock, make_directory, open_private
 from jpsi_engine.scheduler.snapshot import Snapshot, decode, encode
 
 log = logging.getLogger(__name__)
@@ -63,19 +62,13 @@ class SharedPoll:
     @contextlib.contextmanager
     def lock_polling(self) -> Iterator[bool]:
         """Hold the lock of the process that polls; yield False while another process holds it."""
-        try:
-            lock = open_private(f"{self._folder}/lock", os.O_RDWR | os.O_CREAT)
-        except OSError:
-            log.debug("%s cannot be used; each process polls for itself", self._folder, exc_info=True)
-            yield True
-            return
-        try:
-            yield _is_locked(lock)
-        finally:
-            # a child process that was forked in the meantime shares the descriptor
-            with contextlib.suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_UN)
-            os.close(lock)
+        with contextlib.ExitStack() as lock:
+            is_held = None
+            try:
+                is_held = lock.enter_context(hold_lock(f"{self._folder}/lock", 0.0, create=True))
+            except OSError:
+                log.debug("%s cannot be locked; each process polls for itself", self._folder, exc_info=True)
+            yield is_held is not False
 
     def read_snapshot(self, system: str, now: float) -> Snapshot | None:
         """Return the last snapshot; None if there is none that can be decoded."""
@@ -184,16 +177,6 @@ class SharedPoll:
 
 def _identify(stat: os.stat_result) -> _File:
     return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
-
-
-def _is_locked(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        log.debug("this file system has no locks; each process polls for itself", exc_info=True)
-    return True
 
 
 def _names(folder: str) -> list[str]:
