@@ -26,12 +26,7 @@ class Apptainer:
     program: str
 
     @hookimpl
-    def run_container(
-        self,
-        container: Container,
-        command: Sequence[str],
-        inherits: bool,  # noqa: FBT001  by keyword
-    ) -> Command:
+    def run_container(self, container: Container, command: Sequence[str], inherits: bool) -> Command:
         """See `ContainerHooks`; an option for variables would split a value at a comma."""
         # https://apptainer.org/docs/user/1.3/cli/apptainer_exec.html
         image = container.image
@@ -54,12 +49,7 @@ class Podman:
     """Podman."""
 
     @hookimpl
-    def run_container(
-        self,
-        container: Container,
-        command: Sequence[str],
-        inherits: bool,  # noqa: FBT001  by keyword
-    ) -> Command:
+    def run_container(self, container: Container, command: Sequence[str], inherits: bool) -> Command:
         """See `ContainerHooks`."""
         # https://docs.podman.io/en/v4.9.3/markdown/podman-run.1.html
         if _is_file(container.image):
@@ -80,7 +70,7 @@ class Docker:
         self,
         container: Container,
         command: Sequence[str],
-        inherits: bool,  # noqa: FBT001  by keyword
+        inherits: bool,
         user: str,
     ) -> Command:
         """See `ContainerHooks`."""
@@ -98,12 +88,7 @@ class Charliecloud:
     """Charliecloud, whose program is ch-run."""
 
     @hookimpl
-    def run_container(
-        self,
-        container: Container,
-        command: Sequence[str],
-        inherits: bool,  # noqa: FBT001  by keyword
-    ) -> Command:
+    def run_container(self, container: Container, command: Sequence[str], inherits: bool) -> Command:
         """See `ContainerHooks`."""
         # https://hpc.github.io/charliecloud/ch-run.html
         if container.image.endswith(".sif") or container.image.startswith(_ARCHIVES):
