@@ -40,7 +40,6 @@ from jpsi.registry import EXECUTORS, LAUNCHERS, known_plugins
 
 log = logging.getLogger(__name__)
 
-_SUBJECT = "the job"
 # The number of different jobs to remember; a program that submits more has no similar jobs to gain from it.
 _REMEMBERED = 1000
 # Prefixes for parts of a job document that jpsi keeps and does not read.
@@ -207,7 +206,7 @@ class Validation:
             found += chain.from_iterable(draft.launcher.hooks.check_spec(spec=spec))
         if found:
             # a problem that `check_spec` and the script's writer both report is listed once
-            raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
+            raise InvalidJobException.of("the job", list(dict.fromkeys(found)))
         return result.nodes
 
     def _cache_of(self, site: Site) -> RequestCache:

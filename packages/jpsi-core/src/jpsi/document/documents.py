@@ -106,9 +106,8 @@ def write_document(spec: JobSpec, *, as_json: bool = False) -> str:
 
 
 def _raise_if_any(sentences: Iterable[str]) -> None:
-    subject = "the job"
     if sentences := list(sentences):
-        raise InvalidJobException.of(subject, sentences)
+        raise InvalidJobException.of("the job", sentences)
 
 
 def _from_spec(spec: JobSpec) -> dict[str, Any]:

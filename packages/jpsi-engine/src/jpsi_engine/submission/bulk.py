@@ -31,8 +31,6 @@ from jpsi_engine.submission.submission import (
     encode_spec,
 )
 
-_SUBJECT = "the job"
-
 
 @attrs.frozen(slots=True)
 class BulkSubmission:
@@ -119,7 +117,7 @@ class BulkSubmission:
                 if key not in kinds:
                     kinds[key] = self._group_key(submission.spec)
             except ValueError as e:
-                report({submission.job_id: InvalidJobException.of(_SUBJECT, [str(e)])})
+                report({submission.job_id: InvalidJobException.of("the job", [str(e)])})
             except JpsiError as e:
                 report({submission.job_id: e})
             else:

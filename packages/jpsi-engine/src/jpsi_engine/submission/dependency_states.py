@@ -21,8 +21,6 @@ from jpsi_engine.scheduler import Backend, NativeIds, intent_tag, reused_native_
 from jpsi_engine.spool import RETRY_KEY, Intent, Spool, decode_status
 from jpsi_engine.verdict import Facts, is_own, judge
 
-_SUBJECT = "the job"
-
 
 class _Attempt(NamedTuple):
     """An attempt of a job of jpsi's, with its tag in the batch system."""
@@ -76,7 +74,7 @@ class DependencyStates:
         dependency_states = self._query_dependency_states(native_ids, monitor)
         still_open, never, unclear = sort_dependencies(wanted, dependency_states)
         if never:
-            raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(never)))
+            raise InvalidJobException.of("the job", list(dict.fromkeys(never)))
         if unclear:
             name = self._backend.display_name
             msg = f"attributes.after: {name} does not say at present whether {', '.join(unclear)} has ended"

@@ -42,7 +42,6 @@ T = TypeVar("T")
 # where each look takes a command.
 _CLAIM_POLL_SECONDS = 0.02
 _REMOTE_CLAIM_POLL_SECONDS = 2.0
-_SUBJECT = "the job"
 _RESOLVED_LATER = "which jpsi finds out when the job is submitted again, or recovered"
 
 
@@ -180,7 +179,7 @@ class Handoff:
     def _refusal_error(self, attempt: JobAttempt, failure: Failure) -> JpsiError:
         if failure.kind is FailureKind.INVALID_JOB:
             return InvalidJobException.of(
-                _SUBJECT, [f"{self._backend.display_name} rejects it: {failure.message}"]
+                "the job", [f"{self._backend.display_name} rejects it: {failure.message}"]
             )
         msg = f"{self._backend.display_name} did not accept {attempt.name}: {failure.message}"
         return SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)

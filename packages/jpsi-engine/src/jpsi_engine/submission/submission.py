@@ -360,8 +360,7 @@ class SubmissionPipeline:
             with self._convert_errors(f"job {job_id}"):
                 may_run = self._may_run(job_id, earlier)
             if may_run:
-                msg = f"attempt {earlier} of job {job_id} runs already; recover() finds it"
-                raise SubmitException(msg)
+                raise SubmitException(f"attempt {earlier} of job {job_id} runs already; recover() finds it")
         self._unreported.pop(job_id, None)
 
     def _may_run(self, job_id: str, attempt: int) -> bool:
