@@ -114,7 +114,7 @@ class BatchEngine(Engine):
             self._backend, self._run_host, self._handoff, self._setup, self._open_dependencies
         )
         self._retry_loop = RetryLoop(
-            self, self._spool, self._setup, self._find_gone, self._renew, self._has_job, self._queues
+            self, self._spool, self._setup, self._has_job, self._find_gone, self._renew, self._queues
         )
         self._queues_lock = threading.Lock()
         self._known_queues: Sequence[Queue] = ()

@@ -503,7 +503,7 @@ def test_a_job_that_waits_for_the_batch_system_delays_no_other(spool: Spool) -> 
         return True
 
     client = cast("Any", Client(spool))
-    loop = SteppingLoop(client, spool, client, steps=take_step)
+    loop = SteppingLoop(client, spool, client, lambda _: False, steps=take_step)
     loop.add("slow", {})
     assert begun.wait(60)
 
@@ -525,7 +525,7 @@ def test_jobs_of_an_array_wait_for_others_even_if_their_ends_are_found_late(
 ) -> None:
     client = cast("Any", Client(spool))
     monkeypatch.setattr(RetryLoop, "_start_thread", lambda _: None)
-    loop = RetryLoop(client, spool, client)
+    loop = RetryLoop(client, spool, client, lambda _: False)
     record = Retry(reason="75", not_before=NOW + timedelta(seconds=delay), wait=delay).content
 
     loop.add("first", {RETRY_KEY: {**record, "array": "x"}})

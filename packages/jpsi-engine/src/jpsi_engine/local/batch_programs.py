@@ -148,7 +148,7 @@ class BatchProgram:
             return None
         try:
             _write_new(start, "")
-            _rewrite(self._file(NODES), f"{os.uname().nodename}\n")
+            _write(self._file(NODES), f"{os.uname().nodename}\n")
         except OSError:
             return None
         mark = f"{self._layout.events}/{self._mark}"
@@ -235,36 +235,25 @@ def find_batch_program(
         inherited: the environment of the script that it shares with other jobs.
         umask: its umask.
     """
-    try:
-        return _find_program(script, capabilities, variables, inherited, umask)
-    except _UNREADABLE:
-        return None
-
-
-def _find_program(
-    script: str,
-    capabilities: Capabilities,
-    variables: Mapping[str, str],
-    inherited: Mapping[bytes, bytes],
-    umask: int,
-) -> BatchProgram | None:
-    path = script.rpartition(";")[0].rpartition(" ")[2]
-    found = _find_run(path, capabilities, variables)
-    if found is None:
-        return None
-    run, layout, native_id, member = found
-    marker = "" if member is not None else f"{layout.events}/{run.job_id}.{run.attempt}.{_NO_SHELL}"
-    if script != Script([], run_line(_SHELL, path, marker), path).text:
-        return None
-    own = {os.fsencode(name): os.fsencode(it) for name, it in variables.items()}
-    search_path = own.get(b"PATH", inherited.get(b"PATH"))
-    paths = {} if search_path is None else {"PATH": os.fsdecode(search_path)}
-    program = program_of(attrs.evolve(run, nodes=()), umask, paths)
-    if program is None:
-        return None
-    node_file = dict.fromkeys(map(os.fsencode, NODEFILES), os.fsencode(run.file(NODES)))
-    program = attrs.evolve(program, variables={**own, **program.variables, **node_file})
-    return BatchProgram(program, inherited, layout, run.job_id, run.attempt, native_id, member)
+    with contextlib.suppress(*_UNREADABLE):
+        path = script.rpartition(";")[0].rpartition(" ")[2]
+        found = _find_run(path, capabilities, variables)
+        if found is None:
+            return None
+        run, layout, native_id, member = found
+        marker = "" if member is not None else f"{layout.events}/{run.job_id}.{run.attempt}.{_NO_SHELL}"
+        if script != Script([], run_line(_SHELL, path, marker), path).text:
+            return None
+        own = {os.fsencode(name): os.fsencode(it) for name, it in variables.items()}
+        search_path = own.get(b"PATH", inherited.get(b"PATH"))
+        paths = {} if search_path is None else {"PATH": os.fsdecode(search_path)}
+        program = program_of(attrs.evolve(run, nodes=()), umask, paths)
+        if program is None:
+            return None
+        node_file = dict.fromkeys(map(os.fsencode, NODEFILES), os.fsencode(run.file(NODES)))
+        program = attrs.evolve(program, variables={**own, **program.variables, **node_file})
+        return BatchProgram(program, inherited, layout, run.job_id, run.attempt, native_id, member)
+    return None
 
 
 def _find_run(
@@ -345,11 +334,7 @@ def _write_new(path: str, text: str) -> None:
     _write(path, text, os.O_EXCL)
 
 
-def _rewrite(path: str, text: str) -> None:
-    _write(path, text, os.O_TRUNC)
-
-
-def _write(path: str, text: str, flag: int) -> None:
+def _write(path: str, text: str, flag: int = os.O_TRUNC) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flag, 0o600)
     try:
         os.write(fd, text.encode())
@@ -360,4 +345,4 @@ def _write(path: str, text: str, flag: int) -> None:
 def _note(path: str) -> None:
     # the job goes on if it cannot be written
     with contextlib.suppress(OSError):
-        _rewrite(path, "")
+        _write(path, "")

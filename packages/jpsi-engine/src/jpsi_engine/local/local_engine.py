@@ -80,7 +80,7 @@ class LocalEngine(Engine):
         host.check_way(folder, spool.WORK_DIRECTORY)
         self._spool = spool.Spool(folder / platform.node())
         self._submit_queue = SubmitQueue()
-        self._retry_loop = RetryLoop(self, self._spool, setup, has_job=self._has_job)
+        self._retry_loop = RetryLoop(self, self._spool, setup, self._has_job)
         self._supervisor = Supervisor(
             self._spool,
             setup.config.kill_delay,
@@ -458,13 +458,11 @@ class LocalEngine(Engine):
 
     def hold(self, job_id: str) -> None:
         """Raise, as holding is not offered; see `jpsi.plugin.engine.Engine`."""
-        msg = f"job {job_id} cannot be held: it runs as a process of this machine"
-        raise SubmitException(msg)
+        raise SubmitException(f"job {job_id} cannot be held: it runs as a process of this machine")
 
     def release(self, job_id: str) -> None:
         """Raise, as holding is not offered; see `jpsi.plugin.engine.Engine`."""
-        msg = f"job {job_id} is not held: processes of this machine start at once"
-        raise SubmitException(msg)
+        raise SubmitException(f"job {job_id} is not held: processes of this machine start at once")
 
     def info(self, job_id: str) -> Observation | None:
         """Return ACTIVE with the start time if the job runs, else None; see `jpsi.plugin.engine.Engine`."""

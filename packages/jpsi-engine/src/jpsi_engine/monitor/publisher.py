@@ -70,10 +70,6 @@ class Outbox:
                 self._emptying.release()
 
 
-def _is_never_held(job: JobView, status: JobStatus) -> bool:  # noqa: ARG001  the default
-    return False
-
-
 def _all_seconds(since: float, now: float) -> float:
     return now - since
 
@@ -95,11 +91,13 @@ class Publisher:
     _outbox: Outbox = attrs.field(kw_only=True, alias="publish", converter=Outbox)
     #: Returns how many of the seconds between two times count, where the jobs cannot be observed all the
     #: time.
-    counted_seconds: Callable[[float, float], float] = attrs.field(default=_all_seconds, init=False)
+    counted_seconds: Callable[[float, float], float] = attrs.field(
+        default=lambda since, now: now - since, init=False
+    )
     #: Called with a job that is to be submitted again, and the record of its end; under the lock of all jobs.
     retried: Callable[[str, Mapping[str, Any]], None] = attrs.field(default=lambda *_: None, init=False)
     #: Returns True if the end of a job must not be published before the caller calls `end`.
-    is_held: Callable[[JobView, JobStatus], bool] = attrs.field(default=_is_never_held, init=False)
+    is_held: Callable[[JobView, JobStatus], bool] = attrs.field(default=lambda *_: False, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _jobs: dict[str, JobView] = attrs.field(factory=dict, init=False)
     _session_lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)

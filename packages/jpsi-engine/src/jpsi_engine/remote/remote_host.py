@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import chain
@@ -318,7 +319,8 @@ class RemoteHost(RunHost):
         receiver = MarkerReceiver(self._transport, self.layout, mirror, self._run)
         monitor.counted_seconds = receiver.liveness.counted_seconds
         if self.remote_staging is not None:
-            monitor.is_held = StageOutLoop(self.spool, self.remote_staging, monitor, staged).must_wait
+            loop = StageOutLoop(self.spool, self.remote_staging, weakref.ref(monitor), staged)
+            monitor.is_held = loop.must_wait
         return receiver.stream(lambda: bool(monitor.all()))
 
     def fetch_launcher_log(self, marker: Marker) -> None:

@@ -55,6 +55,7 @@ class _TransferState:
     stalled_since: float | None = None
 
 
+@attrs.define(slots=True, eq=False)
 class StageOutLoop:
     """Stage out on threads of its own, which end with this object. Any thread may call its methods.
 
@@ -65,31 +66,24 @@ class StageOutLoop:
     Args:
         spool: the jobs.
         remote_staging: transfers files.
-        publisher: knows the jobs, and publishes their ends.
+        publisher: knows the jobs, and publishes their ends; it holds this object.
         staged: called with a job id and the progress of one of the job's files.
         wait: waits for so many seconds, or until the event is set.
     """
 
-    def __init__(
-        self,
-        spool: Spool,
-        remote_staging: StagingTransfer,
-        publisher: Publisher,
-        staged: Callable[[str, StagingProgress], None],
-        wait: Callable[[threading.Event, float], object] = threading.Event.wait,
-    ) -> None:
-        self.wait = wait
-        self._spool = spool
-        self._remote_staging = remote_staging
-        self._staged = staged
-        # a weak reference, as `publisher` holds this object
-        self._publisher = weakref.ref(publisher)
-        self._lock = threading.Lock()
-        # the jobs whose stage out is pending
-        self._transfer_states: dict[str, _TransferState] = {}
-        self._queue: deque[tuple[JobView, JobStatus]] = deque()
-        self._threads = 0
-        self._closed = threading.Event()
+    _spool: Spool
+    _remote_staging: StagingTransfer
+    _publisher: weakref.ref[Publisher]
+    _staged: Callable[[str, StagingProgress], None]
+    wait: Callable[[threading.Event, float], object] = threading.Event.wait
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    # the jobs whose stage out is pending
+    _transfer_states: dict[str, _TransferState] = attrs.field(factory=dict, init=False)
+    _queue: deque[tuple[JobView, JobStatus]] = attrs.field(factory=deque, init=False)
+    _threads: int = attrs.field(default=0, init=False)
+    _closed: threading.Event = attrs.field(factory=threading.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
         weakref.finalize(self, self._closed.set)
 
     def must_wait(self, job: JobView, status: JobStatus) -> bool:

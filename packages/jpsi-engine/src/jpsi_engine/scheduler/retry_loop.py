@@ -68,10 +68,6 @@ class _AtLimitError(Exception):
     """An attempt that could request no more than the one before."""
 
 
-def _has_no_job(job_id: str) -> bool:  # noqa: ARG001  the default
-    return False
-
-
 def _all_gone(intents: Sequence[Intent]) -> Collection[str]:
     return {it.job_id for it in intents}
 
@@ -115,12 +111,12 @@ class RetryLoop:
     _engine: Engine
     _spool: Spool
     _setup: EngineSetup
+    #: Returns True if the engine has a job that has not ended, even if it does not follow it yet.
+    has_job: Callable[[str], bool]
     #: Returns the jobs of those attempts of which the system has nothing any more, and has the others end.
     find_gone: Callable[[Sequence[Intent]], Collection[str]] = _all_gone
     #: Changes what was decided for the last attempt alone in the spec of the next one.
     renew: Callable[[JobSpec], None] = lambda _: None
-    #: Returns True if the engine has a job that has not ended, even if it does not follow it yet.
-    has_job: Callable[[str], bool] = _has_no_job
     #: Returns the queues of the batch system.
     queues: Callable[[], Sequence[Queue]] = tuple
     _changed: threading.Condition = attrs.field(init=False)
