@@ -9,7 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jpsi
 from jpsi import InvalidJobException, JobAttributes, JobSpec
+from jpsi_engine import verdict
 
 #: The attributes of jobs that such documents have.
 JOB_ATTRIBUTES = (*JobAttributes.text_names(), "warn", "retry")
@@ -24,10 +26,6 @@ def job_field_problems(content: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     >>> job_field_problems({"qos": "high", "mail": 3})
     [('mail', 'must be text, not 3; put it in quotes')]
     """
-    # most programs that import the names above read no such fields
-    from jpsi import read_document  # noqa: PLC0415
-    from jpsi_engine.verdict import retry_problems  # noqa: PLC0415
-
     # with requests that may grow
     fields = {"resources": {"memory": 1 << 30}, **content}
     document = {
@@ -37,11 +35,11 @@ def job_field_problems(content: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
         "attributes": {"system": {"duration": 1, "jpsi": fields}},
     }
     try:
-        spec = read_document(json.dumps(document, default=str, skipkeys=True))
+        spec = jpsi.read_document(json.dumps(document, default=str, skipkeys=True))
     except InvalidJobException as e:
         parts = [it.partition(_PREFIX)[2].partition(": ") for it in e.problems]
         return [(path, sentence) for path, _, sentence in parts]
-    found = [it.removeprefix("attributes.retry: ").partition(" ") for it in retry_problems(spec)]
+    found = [it.removeprefix("attributes.retry: ").partition(" ") for it in verdict.retry_problems(spec)]
     return [(f"retry.{name}", sentence) for name, _, sentence in found]
 
 
@@ -52,8 +50,6 @@ def retry_field_problems(spec: JobSpec, *, is_complete: bool = False) -> Sequenc
     """
     if not spec.attributes.retry:
         return []
-    from jpsi_engine.verdict import retry_entry_problems, retry_problems  # noqa: PLC0415  as above
-
     if is_complete:
-        return retry_problems(spec)
-    return [f"attributes.retry[{name!r}] {sentence}" for name, sentence in retry_entry_problems(spec)]
+        return verdict.retry_problems(spec)
+    return [f"attributes.retry[{name!r}] {sentence}" for name, sentence in verdict.retry_entry_problems(spec)]

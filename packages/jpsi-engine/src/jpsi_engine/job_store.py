@@ -20,14 +20,17 @@ import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 import attrs
 
-from jpsi import JobStatus, configuration
-from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
+# Listing jobs takes no executor: what that needs is named by its room, which imports it on first use.
+import jpsi
+from jpsi import JobStatus, configuration, plugin
+from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException, engine
 from jpsi.plugin.engine import problems
+from jpsi_engine import host, runner, scheduler, transfer
 from jpsi_engine.array_expansion import (
     ALLOCATION,
     ARRAY_ID,
@@ -59,16 +62,20 @@ from jpsi_engine.shown_jobs import FIGURES, EndedJob, ShownJob, query_shown_jobs
 from jpsi_engine.spool import (
     DAMAGE,
     GIVEN_UP_FILE,
+    RETRY_KEY,
     ArrayFiles,
     ArrayMember,
     ElementIds,
     JobHistory,
     JobRecord,
     JobRecords,
+    Spool,
     SpoolFolder,
     array_problem,
     array_tag,
     decode_request,
+    decode_status,
+    encode_status,
     fallback_intent,
     find_spools,
     folder_name,
@@ -78,12 +85,7 @@ from jpsi_engine.spool import (
     target_name,
     work_directory,
 )
-from jpsi_engine.verdict import failed_staging_phase
-
-# Listing jobs takes no executor, so its modules are imported only where they are needed.
-if TYPE_CHECKING:
-    from jpsi import JobExecutor, JobFiles, Output, Streams
-    from jpsi.plugin.engine import Stream
+from jpsi_engine.verdict import CANCEL, Stop, failed_staging_phase, never_ran_status
 
 __all__ = [
     "ALLOCATION",
@@ -162,38 +164,30 @@ class Origin:
         sections = (configured.targets.get(self.target), configured.executors.get(self.executor))
         return next((it.url for it in sections if it is not None and it.url is not None), None)
 
-    def files(self) -> JobFiles:
+    def files(self) -> jpsi.JobFiles:
         """Open the files of the machine where its jobs run; the connection lasts as long as the result does.
 
         Raises:
             JpsiError: the configuration and the installed plugins do not lead to that machine.
         """
-        from jpsi_engine.host import LocalTransport  # noqa: PLC0415
-        from jpsi_engine.transfer import open_job_files  # noqa: PLC0415
-
-        local, url = LocalTransport(), self._url
+        local, url = host.LocalTransport(), self._url
         if url is None:
-            return open_job_files(local)
-        from jpsi.plugin.engine import assemble, open_transport  # noqa: PLC0415
-
+            return transfer.open_job_files(local)
         name, _ = self.asked_for
-        assembly = assemble(name, None, url, None)
-        return open_job_files(open_transport(assembly.plugins, url, assembly.config, local))
+        assembly = engine.assemble(name, None, url, None)
+        return transfer.open_job_files(engine.open_transport(assembly.plugins, url, assembly.config, local))
 
     @property
     def walltime_unit(self) -> timedelta:
         """The unit to which the executor rounds time limits up; a second if its plugin is not available."""
-        from jpsi.plugin import Site  # noqa: PLC0415
-        from jpsi.plugin.engine import assemble  # noqa: PLC0415
-
         name, url = self.asked_for
         try:
-            assembly = assemble(name, None, url, None)
-            return assembly.hooks.capabilities(site=Site(config=assembly.config)).walltime_unit
+            assembly = engine.assemble(name, None, url, None)
+            return assembly.hooks.capabilities(site=plugin.Site(config=assembly.config)).walltime_unit
         except JpsiError:
             return timedelta(seconds=1)
 
-    def open(self) -> JobExecutor:
+    def open(self) -> jpsi.JobExecutor:
         """Open the executor.
 
         Raises:
@@ -201,10 +195,8 @@ class Origin:
         """
         if self.is_remote:
             raise SubmitException(f"the jobs are processes of {self.machine}, and can be reached only there")
-        from jpsi import JobExecutor  # noqa: PLC0415
-
         name, url = self.asked_for
-        return JobExecutor(name, url=url)
+        return jpsi.JobExecutor(name, url=url)
 
 
 class StoredJob:
@@ -330,11 +322,8 @@ class StoredJob:
             return status
         if status.state is JobState.COMPLETED and not failed_staging_phase(status):
             return status
-        from jpsi_engine.runner import add_failure_details  # noqa: PLC0415
-        from jpsi_engine.spool import Spool  # noqa: PLC0415
-
         # the client that followed the job would have published the same message
-        return add_failure_details(Spool(self.origin.path), self.id, self.attempt, status)
+        return runner.add_failure_details(Spool(self.origin.path), self.id, self.attempt, status)
 
     @property
     def awaits_retry(self) -> bool:
@@ -346,8 +335,6 @@ class StoredJob:
         """The ends of the attempts after which the job was, or is, submitted again; the oldest first."""
         if not self._history.record.may_be_retried:
             return ()
-        from jpsi_engine.spool import RETRY_KEY, Spool, decode_status  # noqa: PLC0415
-
         spool = Spool(self.origin.path)
         ends = (spool.read_final(self.id, attempt) for attempt in range(1, self.attempt + 1))
         return [decode_status(it) for it in ends if it is not None and it.get(RETRY_KEY)]
@@ -370,9 +357,7 @@ class StoredJob:
             return self._history.remark(is_gone=self._has_ended)
         if deferral.is_held(self.id):
             return f"it is held, and not submitted yet: jpsi release {shown_id}"
-        from jpsi.plugin.engine import dependencies  # noqa: PLC0415
-
-        after = [(it.native_id or "")[:_SHORT] for it in dependencies(self.spec)]
+        after = [(it.native_id or "")[:_SHORT] for it in engine.dependencies(self.spec)]
         more = f" and {len(after) - _MAX_NAMED} more" if len(after) > _MAX_NAMED else ""
         waits, does = f"it is submitted after {', '.join(after[:_MAX_NAMED])}{more}", "waits for that"
         if not after:
@@ -414,9 +399,6 @@ class StoredJob:
             SubmitException: another machine may have it on its list, and submit it.
             OSError: that cannot be recorded.
         """
-        from jpsi_engine.spool import Spool, encode_status  # noqa: PLC0415
-        from jpsi_engine.verdict import CANCEL, Stop, never_ran_status  # noqa: PLC0415
-
         record, spool = self._history.record, Spool(self.origin.path)
         if "remote" in record.intent:
             # their clients keep their own records
@@ -465,24 +447,20 @@ class StoredJob:
     @property
     def reruns(self) -> int:
         """The number of times that the job was started again after its end; those runs did nothing."""
-        from jpsi_engine.runner import RERUN  # noqa: PLC0415
-
         try:
-            return len((self.folder / f"{RERUN}.{self.attempt}").read_bytes().splitlines())
+            return len((self.folder / f"{runner.RERUN}.{self.attempt}").read_bytes().splitlines())
         except OSError:
             return 0
 
     @property
-    def streams(self) -> Streams:
+    def streams(self) -> jpsi.Streams:
         """The paths of the job's output, as far as the record can be read."""
-        from jpsi_engine.runner import resolve_streams  # noqa: PLC0415
-
         try:
-            return resolve_streams(self._history.record.intent, str(self.folder))
+            return runner.resolve_streams(self._history.record.intent, str(self.folder))
         except DAMAGE:
-            return resolve_streams(fallback_intent(str(self.folder)), str(self.folder))
+            return runner.resolve_streams(fallback_intent(str(self.folder)), str(self.folder))
 
-    def output(self, stream: Stream = "stdout", files: JobFiles | None = None) -> Output:
+    def output(self, stream: engine.Stream = "stdout", files: jpsi.JobFiles | None = None) -> jpsi.Output:
         """Return what the job writes to a stream, on whichever machine; each read gives the current content.
 
         Args:
@@ -492,9 +470,7 @@ class StoredJob:
         Raises:
             JpsiError: the configuration and the installed plugins do not lead to the job's machine.
         """
-        from jpsi import Output  # noqa: PLC0415
-
-        return Output.of(self.origin.files() if files is None else files, self.streams, stream)
+        return jpsi.Output.of(self.origin.files() if files is None else files, self.streams, stream)
 
     def __repr__(self) -> str:
         return f"<StoredJob {self.id} {self.origin.name} {self.status.state}>"
@@ -769,9 +745,7 @@ def _element_ids(origin: Origin) -> ElementIds:
 
     @functools.cache
     def speller() -> ElementIds:
-        from jpsi_engine.scheduler import element_id_speller  # noqa: PLC0415
-
-        return element_id_speller(*origin.asked_for)
+        return scheduler.element_id_speller(*origin.asked_for)
 
     def spell(native_id: str, indices: Sequence[int]) -> Sequence[str]:
         return speller()(native_id, indices)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jpsi.plugin import hookimpl
+from jpsi_engine import host, local, transfer
 
 if TYPE_CHECKING:
     from jpsi import JobFiles
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
 @hookimpl
 def local_transport() -> Transport:
     """Return the transport that runs commands on this machine."""
-    from jpsi_engine.host import LocalTransport  # noqa: PLC0415
-
-    return LocalTransport()
+    return host.LocalTransport()
 
 
 @hookimpl
@@ -31,14 +30,10 @@ def batch_engine(setup: EngineSetup, hooks: ExecutorHooks) -> Engine:
 @hookimpl
 def process_engine(setup: EngineSetup) -> Engine:
     """Return the engine for processes of this machine."""
-    from jpsi_engine.local import LocalEngine  # noqa: PLC0415
-
-    return LocalEngine(setup)
+    return local.LocalEngine(setup)
 
 
 @hookimpl
 def open_files(transport: Transport) -> JobFiles:
     """Return the files of the machine on which the commands of a transport run."""
-    from jpsi_engine.transfer import open_job_files  # noqa: PLC0415
-
-    return open_job_files(transport)
+    return transfer.open_job_files(transport)

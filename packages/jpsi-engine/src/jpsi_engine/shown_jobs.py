@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-# Listing jobs imports this module, and needs none of the hooks.
+# Listing jobs imports this module, and needs none of what these import on first use.
+from jpsi import plugin
+from jpsi_engine import scheduler, verdict
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -68,10 +71,8 @@ def query_shown_jobs(system: System, wanted: Mapping[str, tuple[str, str | None]
 
 
 def _shown(native_id: str, it: Observation, hooks: ExecutorHooks, site: Site) -> ShownJob:
-    from jpsi.plugin import line  # noqa: PLC0415
-
     command = hooks.cancel(native_ids=[native_id], site=site, seen={native_id: it})
-    text = None if command.stdin is not None else line(*command.argv)
+    text = None if command.stdin is not None else plugin.line(*command.argv)
     return ShownJob(native_id=native_id, native_state=it.native_state, cancel_command=text)
 
 
@@ -95,16 +96,13 @@ def query_usage(system: System, wanted: Mapping[str, EndedJob]) -> Mapping[str, 
         SubmitException: the batch system does not answer.
         TransportError: the command could not be run.
     """
-    from jpsi_engine.scheduler import ids_per_accounting, query_accounting, split_by_array  # noqa: PLC0415
-    from jpsi_engine.verdict import Owner, owner_of  # noqa: PLC0415
-
     hooks, site = system.hooks, _probed(system)
     offered = hooks.capabilities(site=site)
     named = dict.fromkeys(job.native_id for job in wanted.values())
     native_ids = [it for it in named if _is_id(it, hooks, site)]
     arrays = hooks.arrays_of(native_ids=native_ids, site=site) if offered.arrays and native_ids else {}
-    groups = split_by_array(native_ids, arrays, ids_per_accounting(offered))
-    seen = query_accounting(hooks, site, groups, system.query)
+    groups = scheduler.split_by_array(native_ids, arrays, scheduler.ids_per_accounting(offered))
+    seen = scheduler.query_accounting(hooks, site, groups, system.query)
     if isinstance(seen, str):
         return None
     return {
@@ -113,7 +111,7 @@ def query_usage(system: System, wanted: Mapping[str, EndedJob]) -> Mapping[str, 
         if (record := seen.get(job.native_id)) is not None
         and record.exists
         and record.final
-        and owner_of(record, job.tag, began=job.began) is not Owner.FOREIGN
+        and verdict.owner_of(record, job.tag, began=job.began) is not verdict.Owner.FOREIGN
     }
 
 
@@ -127,19 +125,15 @@ def _is_id(text: str, hooks: ExecutorHooks, site: Site) -> bool:
 
 def _probed(system: System) -> Site:
     """Return the site with what its probe finds, such as what the accounting measures."""
-    from jpsi.plugin import NotOffered  # noqa: PLC0415
-
     hooks, site = system.hooks, system.site()
     command = hooks.probe(site=site)
-    if site.offers or isinstance(command, NotOffered):
+    if site.offers or isinstance(command, plugin.NotOffered):
         return site
     return attrs.evolve(site, offers=hooks.parse_probe(result=system.query(command), site=site))
 
 
 def _find(system: System, tags: Sequence[str], site: Site) -> Mapping[str, str]:
-    from jpsi.plugin import NotOffered  # noqa: PLC0415
-
     command = system.hooks.find(tags=tags, site=site)
-    if isinstance(command, NotOffered):
+    if isinstance(command, plugin.NotOffered):
         return {}
     return system.hooks.parse_find(result=system.query(command), tags=tags, site=site)

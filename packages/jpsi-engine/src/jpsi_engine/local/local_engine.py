@@ -31,7 +31,7 @@ from jpsi.plugin.engine import (
     serialization,
     walltime_limit,
 )
-from jpsi_engine import host, spool
+from jpsi_engine import host, scheduler, spool
 from jpsi_engine.array_expansion import array_problems
 from jpsi_engine.local import exits
 from jpsi_engine.local.programs import program_of
@@ -349,8 +349,6 @@ class LocalEngine(Engine):
         return self._supervisor.get(job_id) is not None
 
     def _recover_jobs(self, job_ids: Iterable[str], is_settled: Callable[[str], bool]) -> list[Recovered]:
-        from jpsi_engine.scheduler import warn_of_damage  # noqa: PLC0415  brings what batch systems need
-
         found = []
         for job_id in job_ids:
             if self._has_job(job_id):
@@ -360,10 +358,10 @@ class LocalEngine(Engine):
                 intent = None if is_left_out else self._spool.last_intent(job_id)
                 recovered = None if intent is None else self._recover(intent)
             except (OSError, *spool.DAMAGE) as e:
-                warn_of_damage(self._spool, job_id, e)
+                scheduler.warn_of_damage(self._spool, job_id, e)
                 continue
             if intent is None and not is_left_out:
-                warn_of_damage(self._spool, job_id)
+                scheduler.warn_of_damage(self._spool, job_id)
             if recovered is not None:
                 found.append(recovered)
         return found
