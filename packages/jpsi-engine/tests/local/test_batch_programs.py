@@ -46,6 +46,7 @@ from jpsi_engine.runner import (
     render_runner,
     run_line,
 )
+from jpsi_engine.spool import Layout
 from jpsi_testing.waiting import eventually
 from killed_starter import KILLED
 from runners import SINGLE, without_usage
@@ -174,12 +175,10 @@ class ElementNode(Node):
     def write_files(self, spec: JobSpec, fields: dict[str, Any]) -> str:
         folder = self.root / "arrays" / "b1"
         path = f"{folder}/run"
-        common, events = f"{self.root}/jobs", f"{self.root}/events"
-        (folder / "run").write_text(
-            render_array_runner("b1", str(folder), common, events, ARRAYS, requeue=RULES)
-        )
+        layout = Layout(str(self.root))
+        (folder / "run").write_text(render_array_runner("b1", layout, ARRAYS, RULES))
         runs = [self.make_run(spec, ElementFrame("", common=path, index=it), **fields) for it in (1, 2)]
-        other = attrs.evolve(runs[0], job_id="a0", folder=f"{common}/a0")
+        other = attrs.evolve(runs[0], job_id="a0", folder=f"{layout.jobs}/a0")
         (folder / "elements.0").write_text("".join(element_blocks(map(element_text, [other, runs[1]]))))
         element = {"attempt": runs[1].attempt, "directory": runs[1].directory, **self.encode(spec)}
         lines = [{"count": 2, "spec": {}}, {**element, "id": "a0"}, element]

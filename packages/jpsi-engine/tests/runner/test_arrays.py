@@ -27,9 +27,11 @@ from jpsi_engine.runner.arrays import (
     element_text,
     render_array_runner,
 )
+from jpsi_engine.runner.requeue import RequeueRules
 from jpsi_engine.runner.script_input import Run
 from jpsi_engine.spool.arrays import BLOCK, ArrayMember, read_link
 from jpsi_engine.spool.claims import REVOKED, read_claim, revoke
+from jpsi_engine.spool.layout import Layout
 from jpsi_engine.spool.spool import Spool
 from jpsi_testing import specs
 from runners import PATH, SINGLE, shell_job, with_control_groups, without_usage
@@ -64,8 +66,8 @@ class Elements:
             )
             for index, spec in enumerate(specs, 1)
         ]
-        folder, functions = self.spool.arrays.folder("x"), staging.functions(runs)
-        common = render_array_runner("x", folder, self.spool.jobs, self.spool.events, self.arrays, functions)
+        layout, functions = Layout(self.spool.root), staging.functions(runs)
+        common = render_array_runner("x", layout, self.arrays, RequeueRules(), functions)
         elements = [{"id": run.job_id, "attempt": 1, "spec": {}} for run in runs]
         blocks = list(element_blocks(map(element_text, runs)))
         os.close(self.spool.arrays.prepare("x", {"spec": {}}, elements, common, blocks))

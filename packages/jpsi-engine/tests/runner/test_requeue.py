@@ -16,6 +16,7 @@ from jpsi_engine.runner.arrays import ElementFrame, element_blocks, element_text
 from jpsi_engine.runner.claim_and_markers import BatchFrame
 from jpsi_engine.runner.requeue import RequeueRules
 from jpsi_engine.runner.script_input import Run
+from jpsi_engine.spool.layout import Layout
 from jpsi_engine.spool.spool import Spool
 from runners import PATH, SINGLE, RunnerBench, shell_job, without_usage
 
@@ -267,7 +268,7 @@ def elements(tmp_path: Path, shell: str) -> Iterator[Callable[..., int]]:
         for index in (1, 2, 3)
     ]
     arrays = Arrays(largest=9, id_variable="ARRAY_ID", index_variable="INDEX")
-    common = render_array_runner("x", spool.arrays.folder("x"), spool.jobs, spool.events, arrays, (), KNOWN)
+    common = render_array_runner("x", Layout(spool.root), arrays, KNOWN)
     lines = [{"id": run.job_id, "attempt": 1, "spec": {}} for run in runs]
     os.close(
         spool.arrays.prepare("x", {"spec": {}}, lines, common, list(element_blocks(map(element_text, runs))))

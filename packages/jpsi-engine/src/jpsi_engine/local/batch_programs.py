@@ -306,9 +306,8 @@ def _run_of(content: Mapping[str, Any], layout: Layout, frame: Frame) -> Run:  #
 
 @functools.lru_cache(maxsize=16)
 def _is_plain_array(path: str, layout: Layout, array: str, arrays: Arrays, rules: RequeueRules) -> bool:
-    folder = f"{layout.arrays}/{array}"
-    expected = render_array_runner(array, folder, layout.jobs, layout.events, arrays, requeue=rules)
-    return path == f"{folder}/run" and _read(path) == expected
+    is_at_its_place = path == f"{layout.arrays}/{array}/run"
+    return is_at_its_place and _read(path) == render_array_runner(array, layout, arrays, rules)
 
 
 @functools.lru_cache(maxsize=16)

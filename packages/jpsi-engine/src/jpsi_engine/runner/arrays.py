@@ -26,7 +26,7 @@ from jpsi_engine.runner.claim_and_markers import (
 from jpsi_engine.runner.requeue import RequeueRules, count_runs, define_functions
 from jpsi_engine.runner.script import runner_lines
 from jpsi_engine.runner.script_input import Run
-from jpsi_engine.spool import BLOCK
+from jpsi_engine.spool import BLOCK, Layout
 from jpsi_engine.verdict import SETUP_CODE
 
 _FIND_TOOL = "PATH=${PATH-}:/usr/bin:/bin command"
@@ -83,31 +83,22 @@ _jpsi_begin() {{
   [ -e "$_jpsi_folder/array.$2" ] || echo {array} "$_jpsi_index" >"$_jpsi_folder/array.$2" || :"""
 
 
-def render_array_runner(  # noqa: PLR0913, PLR0917  the inputs of the script, each by name
-    array: str,
-    folder: str,
-    jobs: str,
-    events: str,
-    arrays: Arrays,
-    functions: Sequence[str] = (),
-    requeue: RequeueRules | None = None,
+def render_array_runner(
+    array: str, layout: Layout, arrays: Arrays, rules: RequeueRules, functions: Sequence[str] = ()
 ) -> str:
     """Return the script that every element of an array runs.
 
     Args:
         array: jpsi's id of the array.
-        folder: the array's folder.
-        jobs: the directory with the folders of jobs.
-        events: the directory of markers.
+        layout: the paths of the spool where the jobs run.
         arrays: the variables from which an element learns its index and its native id.
+        rules: those for an element that the batch system runs again.
         functions: the lines of the functions that elements use; the shared script defines them once.
-        requeue: the rules for an element that the batch system runs again.
     """
-    rules = RequeueRules() if requeue is None else requeue
     begin = _BEGIN.format(
         umask="\n  ".join(private_umask()),
-        jobs=word(jobs),
-        events=word(events),
+        jobs=word(layout.jobs),
+        events=word(layout.events),
         native_id=first_set_variable(arrays.id_variable, default=""),
         common=_strip_brackets(arrays.id_brackets),
         found=_FIND_TOOL,
@@ -121,7 +112,7 @@ def render_array_runner(  # noqa: PLR0913, PLR0917  the inputs of the script, ea
             "#!/bin/sh",
             f"# The script of jpsi's array {array}; intent.json beside it holds the requests of its jobs.",
             _INDEX.format(option=_ELEMENT_OPTION, index=index, code=SETUP_CODE),
-            f"_jpsi_array={word(folder)}",
+            f"_jpsi_array={word(f'{layout.arrays}/{array}')}",
             BATCH_FUNCTIONS,
             *functions,
             *define_functions(rules),

@@ -28,6 +28,7 @@ from jpsi.plugin.engine import (
     process_count,
     serialization,
 )
+from jpsi_engine import runner
 from jpsi_engine.array_expansion import array_index
 from jpsi_engine.host import convert_os_errors
 from jpsi_engine.runner import (
@@ -419,10 +420,7 @@ class SubmissionPipeline:
         return intent, render_runner(run)
 
     def _prepare_array(self, array: str, submissions: Sequence[Submission], arrays: Arrays) -> int:
-        from jpsi_engine.runner import element_blocks, render_array_runner  # noqa: PLC0415  for arrays alone
-
         spool, layout, here = self._spool, self._run_host.layout(), self._run_host.directory()
-        folder = f"{layout.arrays}/{array}"
         plains = list(map(encode_spec, submissions))
         # equal jobs share them
         shared = common_entries(list({id(it): it for it in plains}.values()))
@@ -442,11 +440,11 @@ class SubmissionPipeline:
         )
         functions = staging.functions(staged)
         rules = requeue_rules(self._backend, self._spool.root)
-        script = render_array_runner(array, folder, layout.jobs, layout.events, arrays, functions, rules)
+        script = runner.render_array_runner(array, layout, arrays, rules, functions)
         intent = {**self._intent_entries(array), "spec": shared}
 
         def prepare() -> int:
-            blocks = element_blocks(self._element_texts(submissions, f"{folder}/run"))
+            blocks = runner.element_blocks(self._element_texts(submissions, f"{layout.arrays}/{array}/run"))
             return spool.arrays.prepare(array, intent, elements, script, blocks)
 
         try:
@@ -458,20 +456,18 @@ class SubmissionPipeline:
 
     def _element_texts(self, submissions: Sequence[Submission], common: str) -> Iterator[str]:
         """Yield the lines of each element; those of jobs in a row that are alike are rendered once."""
-        from jpsi_engine.runner import arrays  # noqa: PLC0415  for arrays alone
-
-        last: tuple[tuple[str, int], arrays.ElementForm] | None = None
+        last: tuple[tuple[str, int], runner.arrays.ElementForm] | None = None
         for index, it in enumerate(submissions, 1):
             arguments = it.spec.arguments or ()
             if it.like is None or any("${" in text for text in arguments):
-                yield arrays.element_text(self._make_run(it, ElementFrame("", common=common, index=index)))
+                yield runner.element_text(self._make_run(it, ElementFrame("", common=common, index=index)))
                 continue
             key = it.like.job_id, it.attempt
             if last is None or last[0] != key:
-                spec = attrs.evolve(it.spec, arguments=[arrays.ARGUMENTS])
-                frame = ElementFrame("", common=common, index=arrays.INDEX)
-                form = self._make_run(attrs.evolve(it, job_id=arrays.JOB_ID, spec=spec), frame)
-                last = key, arrays.ElementForm(form)
+                spec = attrs.evolve(it.spec, arguments=[runner.arrays.ARGUMENTS])
+                frame = ElementFrame("", common=common, index=runner.arrays.INDEX)
+                form = self._make_run(attrs.evolve(it, job_id=runner.arrays.JOB_ID, spec=spec), frame)
+                last = key, runner.arrays.ElementForm(form)
             yield last[1].text(it.job_id, index, arguments)
 
     def _enrol(self, array: str, submissions: Sequence[Submission]) -> None:
