@@ -149,7 +149,16 @@ class JobStatus:
 
 def timed(status: JobStatus, source: str) -> JobStatus:
     """Return the status with this source of its time, in place of any earlier one."""
-    return attrs.evolve(status, metadata={**status.metadata, TIME_SOURCE: source})
+    # `attrs.evolve` takes twice as long, for each of thousands of jobs
+    return JobStatus(
+        status.state,
+        time=status.time,
+        exit_code=status.exit_code,
+        message=status.message,
+        metadata={**status.metadata, TIME_SOURCE: source},
+        reason=status.reason,
+        evidence=status.evidence,
+    )
 
 
 def enriched(current: JobStatus, report: JobStatus) -> JobStatus:

@@ -14,7 +14,7 @@ import attrs
 
 from jpsi import JobStatus
 from jpsi.plugin import Evidence, JobState
-from jpsi.plugin.engine import TIME_SOURCE, timed, transitions
+from jpsi.plugin.engine import timed, transitions
 from jpsi_engine.spool.job_records import JobRecord
 from jpsi_engine.spool.retries import reached_status, read_first_array
 from jpsi_engine.spool.status_values import decode_status
@@ -112,7 +112,7 @@ class JobHistory:
             return None
         if self.requeue_exit_codes is None:
             status = judge_process(self.record.markers, self._stop, None)
-            return None if status is None else _timed_by_marker(status)
+            return None if status is None else timed(status, "marker")
         if self.record.is_stage_out_pending:
             return None
         status = self._judge_markers(self.record.markers)
@@ -182,19 +182,6 @@ class JobHistory:
         return (
             f"{_UNSENT_REMARK}: {self.record.unsent_reason}" if self.record.unsent_reason else _UNSENT_REMARK
         )
-
-
-def _timed_by_marker(status: JobStatus) -> JobStatus:
-    """Return what `timed` does, which takes several times as long, for each of thousands of jobs."""
-    return JobStatus(
-        status.state,
-        time=status.time,
-        exit_code=status.exit_code,
-        message=status.message,
-        metadata={**status.metadata, TIME_SOURCE: "marker"},
-        reason=status.reason,
-        evidence=status.evidence,
-    )
 
 
 # The elements of an array share it.
