@@ -73,9 +73,9 @@ def test_the_program_that_keeps_a_limit_starts_without_the_profile_of_the_user(
     held_by = fifo("held")
     commands, start = list[list[str]](), spawn.spawn
 
-    def recorded(command: list[str], inherited_fd: int) -> int:
+    def recorded(command: list[str], *others: Any) -> int:
         commands.append(command)
-        return start(command, inherited_fd)
+        return start(command, *others)
 
     monkeypatch.setattr(spawn, "spawn", recorded)
     attributes = JobAttributes(duration=timedelta(hours=1))

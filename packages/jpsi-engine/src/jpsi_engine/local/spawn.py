@@ -58,6 +58,18 @@ def spawn(command: list[str], inherited_fd: int, variables: Mapping[bytes, bytes
     )
 
 
+def spawn_detached(words: list[str], fd: int, variables: Mapping[bytes, bytes] | None = None) -> None:
+    """Start a program that is no child of this process, which need not wait for it; see `spawn`.
+
+    A shell starts it, and ends at once. So the program becomes a zombie of this process only if this is the
+    first one of a container. The shell of the configuration might read the user's profile first.
+    """
+    started = spawn(["/bin/sh", "-c", '"$@" &', "sh", *words], fd, variables)
+    # the application may have waited for it, or ignore SIGCHLD
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(started, 0)
+
+
 def spawn_watchdog(process: ProcessId, duration: timedelta, kill_delay: timedelta, stop_file: str) -> None:
     """Start a program that ends a job at its time limit, even if this process has ended by then.
 
@@ -73,14 +85,7 @@ def spawn_watchdog(process: ProcessId, duration: timedelta, kill_delay: timedelt
             return
         limits = [str(duration.total_seconds()), str(kill_delay.total_seconds())]
         python = [sys.executable, "-I", "-S", watchdog.__file__]
-        # The shell ends at once, so that the program becomes a zombie of this process only if this is the
-        # first one of a container. The shell of the configuration might read the user's profile first.
-        words = [*python, *limits, stop_file, str(process.pid), str(process.start)]
-        command = ["/bin/sh", "-c", '"$@" &', "sh", *words]
-        started = spawn(command, runner)
-        # the application may have waited for it, or ignore SIGCHLD
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(started, 0)
+        spawn_detached([*python, *limits, stop_file, str(process.pid), str(process.start)], runner)
     except OSError:
         log.warning("%s: the program that enforces this time limit did not start", stop_file, exc_info=True)
     finally:

@@ -25,7 +25,7 @@ from jpsi_engine import host
 from jpsi_engine.host import ProcessId, child_environment
 from jpsi_engine.local import exits, job_starter
 from jpsi_engine.local.programs import Program
-from jpsi_engine.local.spawn import spawn
+from jpsi_engine.local.spawn import spawn_detached
 from jpsi_engine.verdict import SIGNAL_BASE, Marker, parse
 
 log = logging.getLogger(__name__)
@@ -154,10 +154,7 @@ class Starter:
             module = name.removesuffix(".py")
             program = f"import sys; sys.path.append(sys.argv[1]); from {module} import main; main()"
             python = [sys.executable, "-I", "-S", "-c", program, folder]
-            # the shell ends at once, so that this process has no child for which it might wait
-            started = spawn(["/bin/sh", "-c", '"$@" &', "sh", *python], requests.fileno(), variables)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(started, 0)
+            spawn_detached(python, requests.fileno(), variables)
             self._ends.setblocking(False)  # noqa: FBT003
             exits.shared_watch().add_reader(self._ends, self._read_ends)
         except BaseException:
