@@ -46,7 +46,7 @@ class QueuePoll:
         Raises:
             JpsiError: the batch system was polled and did not answer.
         """
-        poll_interval, native_ids = self.poll_interval, _ids(jobs)
+        poll_interval, native_ids = self.poll_interval, frozenset(job.native_id for job in jobs)
         system = self._announce(native_ids, now())
         with self._shared_poll.lock_polling() as is_ours:
             time = now()
@@ -146,7 +146,3 @@ class QueuePoll:
 def covers_any(snapshot: Snapshot, jobs: Collection[JobView]) -> bool:
     """Return True if a snapshot covers any of these jobs; then other processes poll for this one."""
     return any(snapshot.covers(job.native_id, job.since) for job in jobs)
-
-
-def _ids(jobs: Collection[JobView]) -> frozenset[str]:
-    return frozenset(job.native_id for job in jobs)

@@ -332,10 +332,6 @@ class _AttemptFiles:
         content = damage.read_final(f"{self._folder}/final.{attempt}.json")
         return content[RETRY_KEY] if content is not None and content.get(RETRY_KEY) else None
 
-    @property
-    def _marker_prefix(self) -> str:
-        return f"{self.job_id}.{self.attempt}."
-
     def read_retries(self) -> dict[str, Any]:
         """Return the fields of `JobRecord` about the attempts of a job that may be submitted again."""
         if not self._has_retries:
@@ -397,7 +393,7 @@ class _AttemptFiles:
 
     def read_markers(self, *tolerated: type[OSError]) -> list[Marker]:
         """Return the markers of the attempt, from its folder and from `events`, but for tolerated errors."""
-        beginning = self._marker_prefix
+        beginning = f"{self.job_id}.{self.attempt}."
         found = [
             marker
             for name, marker in self._new.items()
