@@ -160,6 +160,13 @@ def test_the_executor_and_the_time_limit_are_options(run: Run, tmp_path: Path) -
     assert run("run", "-x", "local", "--time", "1", "slow.yaml", code=125).stdout == ""
 
 
+def test_a_request_whose_job_is_cancelled_has_no_result(run: Run, tmp_path: Path) -> None:
+    script = f'{sys.executable} -m jpsi_cli cancel "$JPSI_JOB_ID"; sleep 60'
+    (tmp_path / "cancelled.yaml").write_text(json.dumps({"command": ["/bin/sh", "-c", script]}))
+
+    assert "the job was cancelled\n" in run("run", "cancelled.yaml", code=130).stderr
+
+
 def test_a_placement_without_effect_is_reported_and_that_of_the_only_request_has_effect(run: Run) -> None:
     first = json.loads(run("submit", "-x", "local", "--json", "words.yaml").stdout)
     draft = json.loads(run("draft", "words.yaml", "--json").stdout)["id"]

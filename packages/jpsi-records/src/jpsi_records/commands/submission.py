@@ -57,7 +57,7 @@ _INTERRUPTED = (
 _END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _RUN_CODES = """\
   1  the job has reported a failure, though its exit code is 0
-  130  the request was cancelled, or the command interrupted (then the job goes on)
+  130  the request or its job was cancelled, or the command interrupted (then the job goes on)
 Any other, and each of these as well, may be the exit code of the computation.
 """
 
@@ -297,6 +297,8 @@ def _report_end(records: Records, request: Request, *, is_json: bool) -> int:
     if "error" in execution.status:
         click.echo(f"jpsi: {formatting.printable(execution.status['error'])}", err=True)
     _show_log(records, execution, is_json=is_json)
+    if execution.reason == "cancelled":
+        return CANCELLED
     if execution.exit_code is None:
         return int(execution.status.get("exit_code", NO_EXIT_CODE))
     # A reported failure counts as a failure even if the job's exit code is 0.
