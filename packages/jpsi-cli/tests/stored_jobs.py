@@ -21,10 +21,12 @@ SLURM = Origin("slurm", "", Path("/work/slurm"))
 def stored_job(
     job_id: str, name: str | None = None, native_id: str | None = "17", **fields: Any
 ) -> StoredJob:
-    """Return a job of Slurm; `fields` are of `JobRecord`, `origin`, `custom`, and `submitted`, in seconds."""
+    """Return a job of Slurm; `fields` are of `JobRecord` and its spec, and `submitted`, in seconds."""
     origin = fields.pop("origin", SLURM)
     submitted = THEN + timedelta(seconds=fields.pop("submitted", 0))
     spec: dict[str, Any] = {"executable": "simulate", **({} if name is None else {"name": name})}
+    if "environment" in fields:
+        spec["environment"] = fields.pop("environment")
     if "custom" in fields:
         spec["attributes"] = {"custom_attributes": fields.pop("custom")}
     intent = {"time": submitted.isoformat(), "directory": "/home/me", "spec": spec}

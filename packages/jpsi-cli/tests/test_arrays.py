@@ -197,8 +197,27 @@ def test_following_one_of_several_names_them(slurm: Run) -> None:
 
     first, *lines = result.stderr.decode().splitlines()
     assert result.returncode == 2
-    assert first.startswith("jpsi: 'sweep' means 2 jobs; name one of them by its id, such as: jpsi logs -f ")
+    assert first == (
+        "jpsi: 'sweep' means 2 jobs; name one of them by its index, such as: jpsi logs -f 'sweep[2]'"
+    )
     assert [line.split()[1] for line in lines] == ["1_1", "1_2"]
+
+
+def test_commands_take_elements_by_their_index(slurm: Run) -> None:
+    array = printed(slurm("submit", "--name", "sweep", "--array", "5-8", "--", "true"))
+    later = printed(slurm("submit", "--after", "any:sweep[5,7],sweep[8]", "--", "true"))
+    document = slurm("show", "--document", later).stdout.decode()
+    assert printed(slurm("cancel", "sweep[5-6]")) == ""
+
+    assert re.findall(r"job: '(\S+)'", document) == ["1_1", "1_3", "1_4"]
+    assert [*states(slurm).values()] == [*["CANCELED"] * 2, *["QUEUED"] * 3]
+    assert [it["array_index"] for it in json.loads(slurm("show", "--json", f"{array[:8]}[7]").stdout)] == [7]
+    refused = slurm("cancel", "sweep[9]")
+    assert (refused.returncode, refused.stderr.decode()) == (
+        2,
+        "jpsi: 'sweep[9]' means no job: sweep has the indices 5-8\n",
+    )
+    slurm("cancel", array, later)
 
 
 def test_a_converted_script_is_an_array(slurm: Run, fake: FakeScheduler, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,79 @@ def test_an_array_has_the_words_of_its_batch_system(native_id: str, array: str, 
     for word in ("4319_[1-2]", "4319[1-2]", "43", "4319_[2--]"):
         with pytest.raises(SelectionError):
             select_jobs([word], jobs)
+
+
+def elements(beginning: str, name: str, indices: range, number: int = 3439) -> list[StoredJob]:
+    """Return the jobs of an array of Slurm, which counts them from 1."""
+    return [
+        stored_job(
+            f"{beginning}{index}",
+            name,
+            f"{number}_{position}",
+            place=ArrayMember(f"{beginning}-array", position),
+            array_native_id=str(number),
+            environment={"JPSI_ARRAY_INDEX": str(index)},
+        )
+        for position, index in enumerate(indices, 1)
+    ]
+
+
+SWEEPS = [
+    *elements("s", "sweep", range(4)),
+    *elements("t", "other", range(10, 12), 77),
+    stored_job("u", "one"),
+]
+INDICES = {
+    "a name": ("sweep[3]", ["s3"]),
+    "ranges": ("sweep[0-1,3]", ["s0", "s1", "s3"]),
+    "a step": ("sweep[0-3:2]", ["s0", "s2"]),
+    "the id of an array": ("s-array[0]", ["s0"]),
+    "the beginning of one": ("t-a[11]", ["t11"]),
+    "the index of the batch system": ("3439_[3]", ["s2"]),
+    "as qstat writes it": ("77[1]", ["t10"]),
+}
+
+
+@pytest.mark.parametrize(("word", "ids"), INDICES.values(), ids=INDICES)
+def test_an_element_is_named_by_its_index(word: str, ids: list[str]) -> None:
+    assert [job.id for job in select_jobs([word], SWEEPS)] == ids
+
+
+def test_a_name_with_brackets_is_that_name() -> None:
+    job = stored_job("v", "sweep[3]")
+
+    assert select_jobs(["sweep[3]"], [*SWEEPS, job]) == [job]
+
+
+INDEX_ERRORS = {
+    "no such index": ("sweep[9]", "'sweep[9]' means no job: sweep has the indices 0-3"),
+    "a single job": ("one[1]", "'one[1]' means no job: one has no indices"),
+    "no such array": ("none[1]", "no job has the id, native id or name 'none[1]'; jpsi ls --all shows all"),
+    "no index": ("sweep[x]", "no job has the id, native id or name 'sweep[x]'; jpsi ls --all shows all"),
+    "a native index": ("3439[9]", "no job has the id, native id or name '3439[9]'; jpsi ls --all shows all"),
+}
+
+
+@pytest.mark.parametrize(("word", "message"), INDEX_ERRORS.values(), ids=INDEX_ERRORS)
+def test_an_index_that_means_no_element_is_refused(word: str, message: str) -> None:
+    with pytest.raises(SelectionError) as caught:
+        select_jobs([word], SWEEPS)
+    assert str(caught.value) == message
+
+
+CHOICES = {
+    "a name": ("sweep", "'sweep[3]'"),
+    "an id": ("s-array", "'s-array[3]'"),
+    "indices": ("sweep[1-2]", "'sweep[2]'"),
+    "a native id": ("3439", "'s-array[3]'"),
+}
+
+
+@pytest.mark.parametrize(("word", "example"), CHOICES.values(), ids=CHOICES)
+def test_of_an_array_one_is_chosen_by_its_index(word: str, example: str) -> None:
+    expected = rf"name one of them by its index, such as: jpsi logs -f {re.escape(example)}\n"
+    with pytest.raises(SelectionError, match=expected):
+        select_job(word, SWEEPS, "jpsi logs -f")
 
 
 def test_a_job_is_selected_once() -> None:

@@ -21,7 +21,8 @@ from ..options import (
 
 _JOB_HELP = """JOB is the id of a job or a prefix of it, a native id, or a name. jpsi looks among the jobs of
     all your programs, executors and targets. A name stands for all jobs that have it, and the id of an
-    array for all its jobs. If the beginning of an id fits several, jpsi names them and does nothing."""
+    array for all its jobs; NAME[3] and ID[3-5,8] are those with these indices of --array alone. If the
+    beginning of an id fits several, jpsi names them and does nothing."""
 
 
 def _check_ls(

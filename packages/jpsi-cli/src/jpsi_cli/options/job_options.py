@@ -141,8 +141,8 @@ RUN_PARAMETERS: tuple[click.Parameter, ...] = (
         "--after -d",
         "[KIND:]JOB",
         "Start once JOB has ended: well (ok, the default), however (any), or not well (notok). JOB is an id, "
-        "a native id or a name, of any executor; a name or an array stands for all its jobs. Several are "
-        "ok:17:18,any:prepare. Can be repeated.",
+        "a native id or a name, of any executor; a name or an array stands for all its jobs, and "
+        "sweep[3-5,8] for these of them. Several are ok:17:18,any:prepare. Can be repeated.",
         multiple=True,
         shell_complete=completion.jobs,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # Users of Slurm and PBS type `afterok`.
 _KINDS = {word: kind for kind in jpsi.DependencyKind for word in (kind.value, f"after{kind.value}")}
+# The separators of words, which indices in brackets may contain as well.
+_OUTER_COMMA, _OUTER_COLON = (re.compile(rf"{it}(?![^\[]*\])") for it in ",:")
 _SUBJECT = "the job"
 _OK = jpsi.DependencyKind.OK
 # Directives have limits: jpsi, not the batch system, waits for more jobs than these.
@@ -71,13 +74,13 @@ def _split(text: str, jobs: Sequence[StoredJob]) -> Iterator[tuple[jpsi.Dependen
         # names may contain the separators
         yield kind, words
         return
-    for part in text.split(","):
+    for part in _OUTER_COMMA.split(text):
         kind, words = _split_kind(part)
         head, colon, _ = words.partition(":")
         if colon and head.isalpha() and not match_jobs(head, jobs):
             msg = f"--after: {head!r} is none of ok, any and notok, nor is it a job"
             raise SelectionError(msg)
-        for word in words.split(":"):
+        for word in _OUTER_COLON.split(words):
             if not word:
                 msg = f"--after: {text!r} is not of the form [KIND:]JOB with KIND one of ok, any, notok"
                 raise SelectionError(msg)

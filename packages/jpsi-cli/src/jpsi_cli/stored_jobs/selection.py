@@ -1,5 +1,7 @@
 """Finds the jobs that a JOB argument means: a jpsi id or its beginning, a native id, or a name.
 
+Indices behind an id or a name, as in `sweep[3]` and `sweep[3-5,8]`, mean those elements of an array alone.
+
 The commands about jobs on disk use it. It never guesses: the beginning of several ids is an error, and so is
 a native id that several systems have used.
 """
@@ -50,7 +52,7 @@ def select_job(word: str, jobs: Sequence[StoredJob], command: str) -> StoredJob:
     """
     found = select_jobs([word], jobs)
     if len(found) > 1:
-        raise SelectionError(_describe_ambiguity(f"{word!r} means", found, command))
+        raise SelectionError(_describe_ambiguity(f"{word!r} means", found, _example(word, found, command)))
     return found[0]
 
 
@@ -61,7 +63,8 @@ def match_jobs(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
     batch system has given again means its newest job or array, and a name all jobs that have it.
 
     Raises:
-        SelectionError: the word is the beginning of several ids, or a native id or name of unlike jobs.
+        SelectionError: the word is the beginning of several ids, or a native id or name of unlike jobs, or
+            none of the jobs has the index.
     """
     for matches in _matchers(word):
         if found := [job for job in jobs if matches(job)]:
@@ -73,6 +76,23 @@ def match_jobs(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
     found = [job for job in jobs if not ids.isdisjoint({job.id, job.array_id})]
     if len(ids) > 1:
         raise SelectionError(_describe_ambiguity(f"{word!r} is the beginning of the ids of", found))
+    return found or _match_indices(word, jobs)
+
+
+def _match_indices(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
+    """Return the elements of arrays that an id or a name with the user's indices means."""
+    array = _INDEXED.fullmatch(word)
+    indices = [] if array is None else _read_indices(array["indices"])
+    if array is None or not indices:
+        return []
+    name = array["array"]
+    # behind a native id, indices are those of the batch system
+    own = [job for job in match_jobs(name, jobs) if name not in {job.native_id, *_short_native_ids(job)}]
+    found = [job for job in own if any(job.array_index in it for it in indices)]
+    if own and not found:
+        known = index_list(own, "").removeprefix("index ")
+        has = f"{name} has the indices {known}" if known else f"{name} has no indices"
+        raise SelectionError(f"{word!r} means no job: {has}")
     return found
 
 
@@ -129,6 +149,7 @@ def _matchers(word: str) -> list[Callable[[StoredJob], bool]]:
 
 # Several elements of an array, such as 17_[1-3,7%2] or 17[1-3].server.
 _ARRAY = re.compile(r"(?P<array>[^\[\]]+?)_?\[(?P<indices>[0-9][0-9,:-]*)(?:%[0-9]+)?\](?:\..*)?")
+_INDEXED = re.compile(r"(?P<array>.+)\[(?P<indices>[0-9][0-9,:-]*)\]")
 _BRACKET = "["
 
 
@@ -159,15 +180,28 @@ def _has_index(job: StoredJob, indices: Sequence[range]) -> bool:
     return job.array is not None and any(job.array[1] in it for it in indices)
 
 
-def _describe_ambiguity(beginning: str, jobs: Sequence[StoredJob], command: str = "") -> str:
+def _describe_ambiguity(beginning: str, jobs: Sequence[StoredJob], by: str = "by its id") -> str:
     lines = [
         f"  {job.id}  {job.native_id or '-'}  {job.name or '-'}  {job.origin.name}  {job.status.state}"
         f"{'' if job.array_index is None else f'  index {job.array_index}'}"
         for job in jobs[-_MAX_NAMED:]
     ]
     more = [f"  and {len(jobs) - _MAX_NAMED} older ones"] if len(jobs) > _MAX_NAMED else []
-    example = f", such as: {command} {jobs[-1].id}" if command else ""
-    return "\n".join([f"{beginning} {len(jobs)} jobs; name one of them by its id{example}", *lines, *more])
+    return "\n".join([f"{beginning} {len(jobs)} jobs; name one of them {by}", *lines, *more])
+
+
+def _example(word: str, jobs: Sequence[StoredJob], command: str) -> str:
+    """Return how to name one of several jobs that a word means, with an example."""
+    last = jobs[-1]
+    if last.array_id is None or last.array_index is None or any(it.array_id != last.array_id for it in jobs):
+        return f"by its id, such as: {command} {last.id}"
+    indexed = _INDEXED.fullmatch(word)
+    name = word if indexed is None else indexed["array"]
+    array = name if name == last.name or last.array_id.startswith(name) else last.array_id
+    from jpsi.plugin import line  # noqa: PLC0415  few words are of several jobs
+
+    # unquoted, some shells take the brackets for a pattern of files
+    return f"by its index, such as: {command} {line(f'{array}[{last.array_index}]')}"
 
 
 def job_title(job: StoredJob, shown_id: str, *, is_named: bool = True) -> str:
@@ -209,7 +243,8 @@ def describe_predecessors(words: Collection[str], jobs: Iterable[StoredJob]) -> 
     An array counts as one job. Jobs whose name is none of the words were selected by their ids.
     """
     by_name: dict[str, list[StoredJob]] = {}
-    named = [job for job in jobs if job.name in words]
+    names = {_INDEXED.sub(r"\g<array>", word) for word in words} | set(words)
+    named = [job for job in jobs if job.name in names]
     for job in sorted(named, key=lambda it: it.submitted):
         by_name.setdefault(job.name or "", []).append(job)
     found = {}

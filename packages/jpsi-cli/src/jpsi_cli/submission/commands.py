@@ -155,9 +155,10 @@ RESUBMIT = command(
     short_help="Submit jobs again, or those of an array that failed.",
     help="""Submit new jobs with the requests of jobs that have ended, print their ids, and exit.
 
-    JOB is an id, a native id or a name; the id of an array, and a name, stand for all their jobs. The new
-    jobs go to the executor of the old ones, run in the same directory, and wait for no other jobs. The
-    elements of an array keep their indices, and become an array of their own. Options override the requests.
+    JOB is an id, a native id or a name; the id of an array, and a name, stand for all their jobs, and
+    NAME[3] and ID[3-5,8] for those with these indices alone. The new jobs go to the executor of the old ones,
+    run in the same directory, and wait for no other jobs. The elements of an array keep their indices, and
+    become an array of their own. Options override the requests.
     """,
     epilog="""\b
 Examples:
