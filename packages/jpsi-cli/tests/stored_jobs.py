@@ -27,8 +27,9 @@ def stored_job(
     spec: dict[str, Any] = {"executable": "simulate", **({} if name is None else {"name": name})}
     if "environment" in fields:
         spec["environment"] = fields.pop("environment")
-    if "custom" in fields:
-        spec["attributes"] = {"custom_attributes": fields.pop("custom")}
+    custom, after = fields.pop("custom", None), fields.pop("after", None)
+    if custom or after:
+        spec["attributes"] = {"custom_attributes": custom, "after": after}
     intent = {"time": submitted.isoformat(), "directory": "/home/me", "spec": spec}
     record = JobRecord(job_id=job_id, attempt=1, intent=intent, native_id=native_id, **fields)
     return StoredJob(origin, JobHistory(record, frozenset({99})))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,6 +46,14 @@ def slurm(run: Run, fake: FakeScheduler, environment: dict[str, str]) -> Run:
     Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml").write_text("default_executor: slurm\n")
     here = {**environment, "PATH": os.environ["PATH"]}
     return lambda *arguments, **options: run(*arguments, **{"env": here, **options})
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A pipe to which a job listens: opening it to write lets the job end."""
+    path = tmp_path / "gate"
+    os.mkfifo(path)
+    return path
 
 
 def test_only_the_elements_that_failed_run_again_with_their_indices(slurm: Run, tmp_path: Path) -> None:
@@ -378,22 +387,118 @@ def test_options_override_the_request_and_the_directory_stays(run: Run, tmp_path
     assert run("logs", again).stdout.decode() == f"{tmp_path}\n"
 
 
-def test_dependencies_are_left_out(slurm: Run, fake: FakeScheduler) -> None:
+def awaited(run: Run, job: str) -> list[tuple[str, str]]:
+    """Return the native ids of the jobs that a job waits for, and how these must end."""
+    return re.findall(r"- job: '(\S+)'\n +kind: (\w+)", run("show", "--document", job).stdout.decode())
+
+
+def native_ids(run: Run) -> dict[str, str]:
+    return {it["id"]: it["native_id"] for it in listed(run)}
+
+
+def chain(run: Run, *kinds: str) -> list[str]:
+    """Submit jobs that fail, which wait each for the one before; return their ids."""
+    ids: list[str] = []
+    for name, kind in zip("abc", ("", *kinds), strict=False):
+        after = ("--after", f"{kind}:{ids[-1]}") if ids else ()
+        ids.append(
+            printed(run("submit", "--name", name, *after, "--", "sh", "-c", f"echo {name} >>out; test -e ok"))
+        )
+        # the next one is submitted after the end of this one
+        run("wait", ids[-1])
+    return ids
+
+
+def test_repeated_jobs_wait_for_each_other_as_the_old_ones_did(slurm: Run, fake: FakeScheduler) -> None:
+    chain(slurm, "notok", "any")
     fake.slots = 0
-    first = printed(slurm("submit", "--", "true"))
-    job = printed(slurm("submit", "--after", f"any:{first}", "--", "false"))
+
+    # the order of the words is not that of the jobs
+    ids = printed(slurm("resubmit", "--failed", "c", "b", "a")).split()
+
+    a, b, _ = (native_ids(slurm)[it] for it in ids)
+    assert [it["name"] for it in listed(slurm)[3:]] == ["a", "b", "c"]
+    assert [awaited(slurm, it) for it in ids] == [[], [(a, "notok")], [(b, "any")]]
+    slurm("cancel", *ids)
+
+
+def test_jpsi_waits_for_repeated_jobs_where_no_system_does(run: Run, gate: Path, tmp_path: Path) -> None:
+    first = run("submit", "--", "sh", "-c", f"cat '{gate}'; echo a >>out; test -e ok").stdout.decode().strip()
+    second = run("submit", "--after", first, "--", "sh", "-c", "echo b >>out").stdout.decode().strip()
+    gate.write_text("")
+    assert run("wait", first, second).returncode == 1
+    (tmp_path / "ok").touch()
+
+    alone = run("resubmit", second)
+    again = run("resubmit", "--failed", second, first)
+    new = again.stdout.decode().split()
+    gate.write_text("")
+
+    assert (alone.returncode, alone.stdout, alone.stderr.decode()) == (
+        2,
+        b"",
+        (
+            f"jpsi: job {second}: the job {first} was to complete first, but it is FAILED with exit code 1; "
+            f"resubmit both, or start this one all the same: --after any:{first}\n"
+        ),
+    )
+    assert again.stderr.decode().startswith(f"jpsi: local cannot wait for job {new[0]}, so process ")
+    assert run("wait", *new).returncode == 0
+    assert (tmp_path / "out").read_text() == "a\na\nb\n"
+    # what it waits for has completed meanwhile
+    assert run("wait", printed(run("resubmit", second))).returncode == 0
+
+
+def test_a_job_starts_all_the_same_if_it_waits_for_another_end(run: Run) -> None:
+    first, second = chain(run, "any")
+
+    assert run("wait", printed(run("resubmit", "--after", f"any:{first}", second))).returncode == 1
+
+
+def test_an_array_waits_for_the_elements_of_another_that_are_repeated(
+    slurm: Run, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    (tmp_path / "ok-1").touch()
+    fake.slots = 0
+    first = printed(slurm("submit", "--array", "0-2", "--", *_COMMAND))
+    second = printed(slurm("submit", "--after", first, "--array", "4-5", "--", "true"))
     with fake.lock:
         fake.slots = 8
         fake.settle()
-    slurm("wait", job)
+    slurm("wait", first)
+    slurm("cancel", second)
+    with fake.lock:
+        fake.slots = 0
 
-    result = slurm("resubmit", job)
-    again = result.stdout.decode().strip()
-    assert result.stderr.decode() == (
-        "jpsi: the old jobs waited for others, the new ones do not; --after has them wait\n"
-    )
-    slurm("wait", again)
-    assert "after:" not in slurm("show", again).stdout.decode()
+    ids = printed(slurm("resubmit", "--failed", second, first)).split()
+
+    new = [it for it in listed(slurm) if it["array_id"] in ids]
+    assert [(it["array_id"], it["array_index"]) for it in new] == [
+        (ids[0], 0),
+        (ids[0], 2),
+        (ids[1], 4),
+        (ids[1], 5),
+    ]
+    expected = [(it["native_id"], "ok") for it in new[:2]]
+    assert [awaited(slurm, it["id"]) for it in new[2:]] == [expected, expected]
+    slurm("cancel", *ids)
+
+
+def test_what_waits_for_a_job_that_is_refused_is_not_submitted(slurm: Run, fake: FakeScheduler) -> None:
+    first, second, _ = chain(slurm, "notok", "any")
+    fake.faults.fail("sbatch", stderr="sbatch: error: the disk is full\n")
+
+    result = slurm("resubmit", "--failed", "a", "b", "c")
+    lines = result.stderr.decode().splitlines()
+
+    assert (result.returncode, result.stdout) == (125, b"")
+    assert "the disk is full" in lines[0]
+    why = f"the repetition of job {first} (a) was not submitted, and comes first"
+    assert lines[1] == f"jpsi: job {second} (b) is not repeated: {why}"
+    assert len(lines) == 3
+    ids = slurm("resubmit", "--failed", "a", "b", "c").stdout.decode().split()
+    assert len(ids) == 3
+    slurm("wait", *ids)
 
 
 def test_a_job_that_was_submitted_held_is_repeated_at_once(slurm: Run) -> None:

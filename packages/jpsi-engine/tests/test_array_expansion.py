@@ -8,6 +8,7 @@ import jpsi
 from jpsi_engine import array_specs
 from jpsi_engine.array_expansion import (
     ARRAY,
+    MET,
     array_id,
     array_index,
     at_a_time,
@@ -131,5 +132,6 @@ def test_repeated_elements_keep_the_limit_of_their_array() -> None:
 def test_the_spec_of_a_single_job_belongs_to_no_array() -> None:
     first, second = array_specs(jpsi.JobSpec("run"), "7-8")
     (repeated, *_) = repeated_specs({"a": first, "b": second})
+    repeated.attributes.set_custom_attribute(MET, "ok:c")
 
     assert single_spec(repeated) == jpsi.JobSpec("run", environment=first.environment)

@@ -74,6 +74,23 @@ def test_it_is_submitted_once_by_those_who_recall_it(executor: jpsi.JobExecutor)
         executor.submit(recalled)
 
 
+def test_what_it_waited_for_is_known_after_its_submission(executor: jpsi.JobExecutor) -> None:
+    job = deferred(executor)
+    before = the_only().read_dependencies()
+    (recalled,) = executor.recall([job.id])
+    assert recalled.spec is not None
+    recalled.spec.attributes.after = None
+    executor.submit(recalled)
+    recalled.wait()
+
+    found = the_only()
+    assert (found.attempt, found.spec.attributes.after) == (2, None)
+    assert found.read_dependencies() == before == (jpsi.Dependency("aaaaaaaa-1", "any"),)
+    (found.folder / "after").unlink()
+    with pytest.raises(jpsi.SubmitException, match="what the job was to wait for cannot be read"):
+        found.read_dependencies()
+
+
 def test_a_cancelled_one_is_never_submitted(executor: jpsi.JobExecutor) -> None:
     job = deferred(executor)
     deferral = the_only().deferral

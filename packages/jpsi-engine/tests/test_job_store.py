@@ -16,7 +16,17 @@ import attrs
 import pytest
 
 import jpsi
-from jpsi import Evidence, Job, JobExecutor, JobSpec, JobState, JobStatus, Reason
+from jpsi import (
+    Dependency,
+    Evidence,
+    Job,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    JobStatus,
+    Reason,
+    SubmitException,
+)
 from jpsi.plugin import ExecutorConfig
 from jpsi_engine import job_store
 from jpsi_engine.host.procfs import parse_native_id
@@ -237,6 +247,20 @@ def test_two_processes_may_follow_one_job(waiting: list[Job], fake: FakeSchedule
     again = waiting[2].wait(PATIENCE)
     assert again is not None
     assert again.exit_code == 2
+
+
+@pytest.mark.parametrize("text", ["ok:aaaa notok:bbbb[3-5,8]", "well:aaaa"])
+def test_what_had_ended_before_a_job_was_submitted_is_known(local: JobExecutor, text: str) -> None:
+    spec = JobSpec("/bin/true")
+    spec.attributes.set_custom_attribute(job_store.MET, text)
+    local.submit(Job(spec))
+    (found,) = job_store.jobs()
+
+    if text.startswith("well"):
+        with pytest.raises(SubmitException, match=r"the attribute jpsi\.after_ended cannot be read"):
+            found.read_dependencies()
+    else:
+        assert found.read_dependencies() == (Dependency("aaaa"), Dependency("bbbb[3-5,8]", "notok"))
 
 
 def test_a_job_that_has_ended_is_recalled_as_that(local: JobExecutor) -> None:

@@ -29,6 +29,9 @@ AT_A_TIME = "jpsi.at_a_time"
 REPEATS = "jpsi.repeats"
 #: The custom attribute with the id of the job in whose allocation a job runs.
 ALLOCATION = "jpsi.allocation"
+#: The custom attribute with the jobs that a job was to wait for, but that had ended before it was submitted:
+#: words such as `ok:ID` and `any:ID[3-5,8]`, with the ids that jpsi gave jobs, or arrays, and users' indices.
+MET = "jpsi.after_ended"
 #: The environment variable with the index of an element.
 INDEX_VARIABLE = "JPSI_ARRAY_INDEX"
 
@@ -151,7 +154,7 @@ def single_spec(spec: JobSpec) -> JobSpec:
     custom = {
         name: value
         for name, value in (spec.attributes.custom_attributes or {}).items()
-        if name not in {ARRAY_ID, AT_A_TIME, REPEATS, ALLOCATION}
+        if name not in {ARRAY_ID, AT_A_TIME, REPEATS, ALLOCATION, MET}
     }
     return attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, custom_attributes=custom or None))
 
@@ -165,7 +168,8 @@ def _new_array_id() -> str:
 def repeated_specs(specs: Mapping[str, JobSpec]) -> list[JobSpec]:
     """Return the specs of new jobs that repeat jobs; elements of one array are the elements of a new one.
 
-    The new jobs keep their indices, and wait for no other jobs.
+    The new jobs keep their indices, and wait for no other jobs; `StoredJob.read_dependencies` tells for
+    which the old ones did.
 
     Args:
         specs: the specs of the jobs that are repeated, by id.

@@ -28,12 +28,13 @@ import attrs
 # Listing jobs takes no executor: what that needs is named by its room, which imports it on first use.
 import jpsi
 from jpsi import JobStatus, configuration, plugin
-from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException, engine
+from jpsi.plugin import Dependency, DependencyKind, JobSpec, JobState, JpsiError, SubmitException, engine
 from jpsi.plugin.engine import problems
 from jpsi_engine import host, runner, scheduler, transfer
 from jpsi_engine.array_expansion import (
     ALLOCATION,
     ARRAY_ID,
+    MET,
     REPEATS,
     array_id,
     array_index,
@@ -89,6 +90,7 @@ from jpsi_engine.verdict import CANCEL, Stop, failed_staging_phase, never_ran_st
 
 __all__ = [
     "ALLOCATION",
+    "MET",
     "ControlledJobs",
     "DamagedJob",
     "Deferral",
@@ -316,6 +318,38 @@ class StoredJob:
             return decode_request(str(self.folder), intent)
         except (OSError, *DAMAGE) as e:
             raise SubmitException(f"what the job asks for cannot be read: {e}", e) from e
+
+    def read_dependencies(self) -> Sequence[Dependency]:
+        """Return the jobs that this one was to wait for, also those that had ended before it was submitted.
+
+        They are named by the ids that jpsi gave jobs, by the ids of arrays with users' indices, such as
+        `ID[3-5,8]`, or by native ids of the same batch system.
+
+        Raises:
+            SubmitException: they are damaged, or cannot be read now.
+        """
+        words = (encoded_attribute(self._history.record.intent["spec"], MET) or "").split()
+        pairs = [it.partition(":")[::2] for it in words]
+        try:
+            met = [Dependency(others, DependencyKind(kind)) for kind, others in pairs]
+        except ValueError as e:
+            raise SubmitException(f"the attribute {MET} cannot be read: {e}", e) from e
+        return tuple(
+            dict.fromkeys([*met, *engine.dependencies(self.read_spec()), *self._first_dependencies()])
+        )
+
+    def _first_dependencies(self) -> Sequence[Dependency]:
+        """Return what a deferred job was to wait for: what has ended since is in its first attempt alone."""
+        if self.attempt == 1:
+            return ()
+        try:
+            intent = json.loads(read_text(str(self.folder / "intent.1.json")).partition("\n")[0])
+            return engine.dependencies(decode_request(str(self.folder), intent))
+        except FileNotFoundError:
+            # the first attempt was one of an array
+            return ()
+        except (OSError, *DAMAGE) as e:
+            raise SubmitException(f"what the job was to wait for cannot be read: {e}", e) from e
 
     def _explain(self, status: JobStatus) -> JobStatus:
         if not status.final or not status.metadata or self._history.record.final is not None:

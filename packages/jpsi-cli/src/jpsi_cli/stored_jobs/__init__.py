@@ -30,8 +30,8 @@ else:
                 "await_dependencies await_submission settle_submissions start_waiting submit_deferred"
             ),
             ".dependencies": (
-                "Dependencies configured_target describe_dependencies naming_ended read_dependencies "
-                "sort_dependencies"
+                "Dependencies configured_target describe_dependencies describe_unmet naming_ended "
+                "read_dependencies sort_dependencies"
             ),
             ".recall": (
                 "RecalledJobs best_status listed_jobs recall_jobs recover_remote_jobs "
@@ -39,8 +39,8 @@ else:
             ),
             ".retries": "follow_retries start_following",
             ".selection": (
-                "index_list job_title job_with_index match_jobs select_job select_jobs select_live_jobs "
-                "short_ids"
+                "index_list job_title job_with_index match_jobs native_words select_job select_jobs "
+                "select_live_jobs short_ids split_indices"
             ),
             ".usage": "Amount Usage complete_usages read_usage",
             ".waiting": "reasons_reported wait_for_ends",

@@ -14,7 +14,7 @@ import jpsi
 
 from .. import messages
 from ..error_boundary import SelectionError
-from .selection import describe_predecessors, match_jobs, no_match
+from .selection import describe_predecessors, indices_text, match_jobs, no_match
 
 # Most jobs have no dependencies, and are submitted without a look at others.
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ class Dependencies:
 
     #: All of them, as `read_dependencies` returns them: a later process decides again who waits.
     all: Sequence[jpsi.Dependency] = ()
+
+    #: Words for the others, which have ended as required: the attribute `job_store.MET`.
+    met: Sequence[str] = ()
 
 
 def read_dependencies(texts: Iterable[str]) -> list[jpsi.Dependency]:
@@ -135,6 +138,7 @@ def sort_dependencies(
     jobs = {job.id: job for job in job_store.jobs()}
     find_native_id = _NativeDependencies(executor, _names(executor.name), configured_target(name))
     foreign, problems = list[jpsi.Dependency](), list[str]()
+    met: list[tuple[jpsi.DependencyKind, StoredJob]] = []
     # by the dependency as wanted
     native: dict[jpsi.Dependency, jpsi.Dependency] = {}
     for dependency in wanted:
@@ -147,9 +151,11 @@ def sort_dependencies(
         is_met = kind.is_met(job.status.state)
         if is_met is False:
             problems.append(describe_unmet(kind, job, job.status))
-        elif is_met is None and (native_id := find_native_id(job, kind)) is not None:
+        elif is_met:
+            met.append((kind, job))
+        elif (native_id := find_native_id(job, kind)) is not None:
             native[dependency] = jpsi.Dependency(native_id, kind)
-        elif is_met is None:
+        else:
             foreign.append(dependency)
     if problems:
         raise jpsi.InvalidJobException.of(_SUBJECT, list(dict.fromkeys(problems)))
@@ -157,7 +163,20 @@ def sort_dependencies(
     if len(native) > _MAX_NATIVE:
         foreign += [it for it in native if str(it.job) in jobs]
         native = {it: native[it] for it in native if str(it.job) not in jobs}
-    return Dependencies([*native.values()], foreign, everything)
+    return Dependencies([*native.values()], foreign, everything, _met_words(met))
+
+
+def _met_words(met: Iterable[tuple[jpsi.DependencyKind, StoredJob]]) -> list[str]:
+    """Return words for dependencies that are met, one for all of an array: many jobs may have them."""
+    words: dict[str, None] = {}
+    arrays: dict[tuple[str, str], list[StoredJob]] = {}
+    for kind, job in met:
+        if job.array_id is None or job.array_index is None:
+            words[f"{kind.value}:{job.id}"] = None
+        else:
+            arrays.setdefault((kind.value, job.array_id), []).append(job)
+    indexed = [f"{kind}:{array}[{indices_text(jobs)}]" for (kind, array), jobs in arrays.items()]
+    return [*words, *indexed]
 
 
 @contextlib.contextmanager

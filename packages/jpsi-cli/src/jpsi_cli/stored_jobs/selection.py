@@ -81,16 +81,14 @@ def match_jobs(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
 
 def _match_indices(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
     """Return the elements of arrays that an id or a name with the user's indices means."""
-    array = _INDEXED.fullmatch(word)
-    indices = [] if array is None else _read_indices(array["indices"])
-    if array is None or not indices:
+    name, indices = split_indices(word)
+    if not indices:
         return []
-    name = array["array"]
     # behind a native id, indices are those of the batch system
-    own = [job for job in match_jobs(name, jobs) if name not in {job.native_id, *_short_native_ids(job)}]
+    own = [job for job in match_jobs(name, jobs) if name not in native_words(job)]
     found = [job for job in own if any(job.array_index in it for it in indices)]
     if own and not found:
-        known = index_list(own, "").removeprefix("index ")
+        known = indices_text(own)
         has = f"{name} has the indices {known}" if known else f"{name} has no indices"
         raise SelectionError(f"{word!r} means no job: {has}")
     return found
@@ -141,7 +139,7 @@ def _matchers(word: str) -> list[Callable[[StoredJob], bool]]:
     name, indices = ("", []) if array is None else (array["array"], _read_indices(array["indices"]))
     return [
         lambda job: word in {job.id, job.array_id},
-        lambda job: word in {job.native_id, job.name, *_short_native_ids(job)},
+        lambda job: word == job.name or word in native_words(job),
         # as squeue and qstat show elements that wait
         lambda job: bool(indices) and name in _array_ids(job) and _has_index(job, indices),
     ]
@@ -153,11 +151,13 @@ _INDEXED = re.compile(r"(?P<array>.+)\[(?P<indices>[0-9][0-9,:-]*)\]")
 _BRACKET = "["
 
 
-def _short_native_ids(job: StoredJob) -> set[str]:
-    """Return further texts for a job: its native id without its server, and all that mean its array."""
-    if job.origin.machine is not None or job.native_id is None:
+def native_words(job: StoredJob) -> set[str]:
+    """Return the texts for a job as its batch system has them: its native id, and all that mean its array."""
+    if job.native_id is None:
         return set()
-    return {job.native_id.partition(".")[0], *_array_ids(job)}
+    if job.origin.machine is not None:
+        return {job.native_id}
+    return {job.native_id, job.native_id.partition(".")[0], *_array_ids(job)}
 
 
 def _array_ids(job: StoredJob) -> set[str]:
@@ -165,6 +165,12 @@ def _array_ids(job: StoredJob) -> set[str]:
     native_id = job.array_native_id or ""
     number = native_id.partition(".")[0]
     return {native_id, number, number.partition(_BRACKET)[0]} if native_id else set()
+
+
+def split_indices(word: str) -> tuple[str, list[range]]:
+    """Return what stands before the indices in a word such as `sweep[3-5,8]`, and the indices, if any."""
+    array = _INDEXED.fullmatch(word)
+    return (word, []) if array is None else (array["array"], _read_indices(array["indices"]))
 
 
 def _read_indices(text: str) -> list[range]:
@@ -195,8 +201,7 @@ def _example(word: str, jobs: Sequence[StoredJob], command: str) -> str:
     last = jobs[-1]
     if last.array_id is None or last.array_index is None or any(it.array_id != last.array_id for it in jobs):
         return f"by its id, such as: {command} {last.id}"
-    indexed = _INDEXED.fullmatch(word)
-    name = word if indexed is None else indexed["array"]
+    name, _ = split_indices(word)
     array = name if name == last.name or last.array_id.startswith(name) else last.array_id
     from jpsi.plugin import line  # noqa: PLC0415  few words are of several jobs
 
@@ -221,10 +226,16 @@ def job_title(job: StoredJob, shown_id: str, *, is_named: bool = True) -> str:
 
 def index_list(jobs: Iterable[StoredJob], beginning: str) -> str:
     """Return the indices of elements after a beginning, such as `, index 3,5-9`; empty if they have none."""
+    text = indices_text(jobs)
+    return f"{beginning}index {text}" if text else ""
+
+
+def indices_text(jobs: Iterable[StoredJob]) -> str:
+    """Return the indices of elements, such as `3,5-9`; empty if they have none."""
     from jpsi.plugin.kit import write_indices  # noqa: PLC0415  few jobs have indices
 
-    indices = sorted(job.array_index for job in jobs if job.array_index is not None)
-    return f"{beginning}index {write_indices(indices)}" if indices else ""
+    indices = [job.array_index for job in jobs if job.array_index is not None]
+    return write_indices(indices) if indices else ""
 
 
 def job_with_index(job: StoredJob) -> str:
@@ -243,7 +254,7 @@ def describe_predecessors(words: Collection[str], jobs: Iterable[StoredJob]) -> 
     An array counts as one job. Jobs whose name is none of the words were selected by their ids.
     """
     by_name: dict[str, list[StoredJob]] = {}
-    names = {_INDEXED.sub(r"\g<array>", word) for word in words} | set(words)
+    names = {split_indices(word)[0] for word in words} | set(words)
     named = [job for job in jobs if job.name in names]
     for job in sorted(named, key=lambda it: it.submitted):
         by_name.setdefault(job.name or "", []).append(job)

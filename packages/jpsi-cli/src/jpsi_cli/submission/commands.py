@@ -157,13 +157,16 @@ RESUBMIT = command(
 
     JOB is an id, a native id or a name; the id of an array, and a name, stand for all their jobs, and
     NAME[3] and ID[3-5,8] for those with these indices alone. The new jobs go to the executor of the old ones,
-    run in the same directory, and wait for no other jobs. The elements of an array keep their indices, and
-    become an array of their own. Options override the requests.
+    and run in the same directory. A job that waited for another one (--after) waits for the repetition of
+    that, if that is repeated as well, or else for what has not ended yet. The elements of an array keep their
+    indices, and become an array of their own. Options override the requests; --after takes the place of
+    waiting for jobs that are not repeated.
     """,
     epilog="""\b
 Examples:
   jpsi resubmit --failed sweep
   jpsi resubmit --failed --time 4h sweep
+  jpsi resubmit --failed prep fit plot
   jpsi resubmit 4711_3
 
 \b

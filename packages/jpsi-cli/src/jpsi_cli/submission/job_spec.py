@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jpsi
 from jpsi.plugin import components
@@ -19,6 +20,9 @@ from jpsi_engine import job_field_problems
 
 from .. import messages
 from ..output import quantities
+
+if TYPE_CHECKING:
+    from ..stored_jobs import Dependencies
 
 #: An option as typed: None, False or empty if it was not given.
 OptionValue = str | bool | tuple[str, ...] | None
@@ -89,10 +93,23 @@ def _make_spec(
     return spec
 
 
-def add_dependencies(job: jpsi.Job, after: Sequence[jpsi.Dependency]) -> None:
-    """Have a job wait for further jobs."""
-    if after and job.spec is not None:
-        job.spec.attributes.after = [*(job.spec.attributes.after or ()), *after]
+def add_dependencies(job: jpsi.Job, after: Dependencies, *, are_met_alone: bool = False) -> None:
+    """Have a job wait for further jobs, and record those of them that have ended already.
+
+    Args:
+        job: the job.
+        after: the further jobs.
+        are_met_alone: True if jpsi, not the batch system, waits for the others.
+    """
+    if job.spec is None:
+        return
+    attributes = job.spec.attributes
+    if after.native and not are_met_alone:
+        attributes.after = [*(attributes.after or ()), *after.native]
+    if after.met:
+        from jpsi_engine.job_store import MET  # noqa: PLC0415  for few jobs
+
+        attributes.set_custom_attribute(MET, " ".join(after.met))
 
 
 @dataclass(frozen=True)

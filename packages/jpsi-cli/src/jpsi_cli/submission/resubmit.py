@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 import jpsi
 from jpsi_engine import job_store, reopen_queue
-from jpsi_engine.job_store import StoredJob
+from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import exit_codes, messages
 from ..error_boundary import SelectionError, translate_to_options
 from ..stored_jobs import (
+    describe_unmet,
     job_with_index,
     read_dependencies,
     recall_jobs,
     select_jobs,
     settle_ends,
 )
+from . import staging_progress
 from .job_limits import require_fit
 from .job_spec import OptionValue, make_specs
+from .repetitions import Repetition, plan_repetitions
 from .submit import submit_to
 
 # How many jobs that cannot be repeated a message names.
@@ -53,43 +57,124 @@ def _repeat(
 ) -> int:
     problems = [problem for job in selected if (problem := _problem(job))]
     if problems:
-        more = [f"and {len(problems) - _MAX_PROBLEMS} more"] if len(problems) > _MAX_PROBLEMS else []
-        raise SelectionError("\n".join([*problems[:_MAX_PROBLEMS], *more]))
+        raise SelectionError("\n".join(_shortened(problems)))
     if unsent := [job for job in selected if job.was_given_up]:
         one = f"{job_with_index(unsent[0])} was never submitted; jpsi repeats it like one that failed"
         several = f"{len(unsent)} jobs were never submitted; jpsi repeats them like those that failed"
         messages.error(one if len(unsent) == 1 else several)
-    wanted = read_dependencies(after)
-    if not wanted and any(job.spec.attributes.after for job in selected):
-        messages.error("the old jobs waited for others, the new ones do not; --after has them wait")
+    typed = read_dependencies(after)
+    plan = plan_repetitions(selected, job_store.jobs())
+    if typed:
+        # they take the place of those that are not repeated
+        plan = [attrs.evolve(it, others=typed, unmet=(), unknown=()) for it in plan]
+    _report_dependencies(plan)
     made = make_specs(map(_spec, selected), (), options, is_expanding=False)
     specs = {job.id: spec for job, spec in zip(selected, made, strict=True)}
+    new: dict[str, jpsi.Job] = {}
+    executors: dict[Origin, jpsi.JobExecutor] = {}
     # what is wrong with one executor's jobs is found before those of another are submitted
-    prepared = []
     for origin, originals in job_store.by_origin(selected).items():
-        repeated = job_store.repeated_specs({job.id: specs[job.id] for job in originals})
-        locations = {
-            jpsi.Job(spec): job_with_index(job) for job, spec in zip(originals, repeated, strict=True)
-        }
-        name, _ = origin.asked_for
-        executor = origin.open()
-        for spec in repeated:
-            # the old job was released
-            (spec.attributes.custom_attributes or {}).pop(executor.system.capabilities.hold_option, None)
-        require_fit(executor, [(location, job.spec) for job, location in locations.items()])
-        prepared.append((executor, name, locations))
-    codes = []
-    for executor, name, locations in prepared:
+        executors[origin] = origin.open()
+        new |= _make_jobs(executors[origin], originals, specs)
+    with contextlib.ExitStack() as stack:
+        for executor in executors.values():
+            staging_progress.show(stack.enter_context(executor))
+        return _Submission(executors, new, as_json=as_json).submit_all(plan)
+
+
+def _report_dependencies(plan: Sequence[Repetition]) -> None:
+    """Report jobs for which repetitions do not wait, as they are not on disk.
+
+    Raises:
+        SelectionError: repetitions could never start.
+    """
+    problems = [_describe_unmet(it) for it in plan if it.unmet]
+    if problems:
+        raise SelectionError("\n".join(_shortened(problems)))
+    unknown = list(dict.fromkeys(word for it in plan for word in it.unknown))
+    if unknown:
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        what = f"the old jobs waited for {unknown[0]}{more}, which jpsi does not know"
+        messages.error(f"{what}; the new ones do not, unless --after names them")
+
+
+def _describe_unmet(repetition: Repetition) -> str:
+    job, unmet = repetition.jobs[0], repetition.unmet[0]
+    other = unmet.job.id if len(repetition.unmet) == 1 else unmet.job.array_id or unmet.job.id
+    why = describe_unmet(unmet.kind, unmet.job, unmet.job.status)
+    return f"{job_with_index(job)}: {why}; resubmit both, or start this one all the same: --after any:{other}"
+
+
+def _shortened(problems: Sequence[str]) -> list[str]:
+    more = [f"and {len(problems) - _MAX_PROBLEMS} more"] if len(problems) > _MAX_PROBLEMS else []
+    return [*problems[:_MAX_PROBLEMS], *more]
+
+
+def _make_jobs(
+    executor: jpsi.JobExecutor, originals: Sequence[StoredJob], specs: Mapping[str, jpsi.JobSpec]
+) -> dict[str, jpsi.Job]:
+    """Return the new jobs that repeat those of an executor, by the ids of the old ones."""
+    repeated = job_store.repeated_specs({job.id: specs[job.id] for job in originals})
+    for spec in repeated:
+        # the old job was released
+        (spec.attributes.custom_attributes or {}).pop(executor.system.capabilities.hold_option, None)
+    locations = [(job_with_index(job), spec) for job, spec in zip(originals, repeated, strict=True)]
+    require_fit(executor, locations)
+    return {job.id: jpsi.Job(spec) for job, spec in zip(originals, repeated, strict=True)}
+
+
+@attrs.define
+class _Submission:
+    """The submission of new jobs, each behind those that it waits for."""
+
+    _executors: Mapping[Origin, jpsi.JobExecutor]
+    #: By the ids of the jobs that they repeat.
+    _new: Mapping[str, jpsi.Job]
+    _as_json: bool = attrs.field(kw_only=True)
+    #: The old jobs whose repetitions were not submitted, by id.
+    _failed: dict[str, StoredJob] = attrs.field(factory=dict, init=False)
+
+    def submit_all(self, plan: Sequence[Repetition]) -> int:
+        """Submit jobs, and return the exit code."""
+        codes = set()
+        for it in plan:
+            awaited = next((job for other in it.repeated if (job := self._failed.get(str(other.job)))), None)
+            if awaited is None:
+                codes.add(self._submit(it, is_alone=len(plan) == 1))
+            else:
+                _report_left_out_behind(it.jobs, awaited)
+                self._failed |= {job.id: job for job in it.jobs}
+        # a mistake means that nothing was submitted
+        return exit_codes.JPSI if len(codes) > 1 else max(codes, default=0)
+
+    def _submit(self, repetition: Repetition, *, is_alone: bool) -> int:
+        """Submit jobs that wait for the same ones, and return the exit code; raise what befalls no others."""
+        jobs, origin = repetition.jobs, repetition.jobs[0].origin
+        executor, (name, _) = self._executors[origin], origin.asked_for
+        repeated = [jpsi.Dependency(self._new[str(it.job)].id, it.kind) for it in repetition.repeated]
+        locations = {self._new[job.id]: job_with_index(job) for job in jobs}
+        wanted = [*repeated, *repetition.others]
         try:
-            code = submit_to(executor, name, locations, wanted, is_held=False, as_json=as_json)
+            code = submit_to(executor, name, locations, wanted, is_held=False, as_json=self._as_json)
         except (jpsi.JpsiError, SelectionError) as e:
-            if len(prepared) == 1:
+            if is_alone:
                 raise
-            messages.error(f"{executor.name}: {translate_to_options(str(e))}")
-            code = exit_codes.JPSI
-        codes.append(code)
-    # a mistake means that nothing was submitted
-    return exit_codes.JPSI if len(set(codes)) > 1 else max(codes, default=0)
+            prefix = f"{executor.name}: " if len(self._executors) > 1 else ""
+            messages.error(f"{prefix}{translate_to_options(str(e))}")
+            is_mistake = isinstance(e, jpsi.InvalidJobException | SelectionError)
+            code = exit_codes.USAGE if is_mistake else exit_codes.JPSI
+        if code:
+            found = {it.id for it in job_store.jobs() if it.native_id is not None or it.deferral is not None}
+            self._failed |= {job.id: job for job in jobs if self._new[job.id].id not in found}
+        return code
+
+
+def _report_left_out_behind(jobs: Sequence[StoredJob], awaited: StoredJob) -> None:
+    """Report jobs that are not repeated, as what they would wait for was not submitted."""
+    first, count = job_with_index(jobs[0]), len(jobs)
+    which = f"{first} is" if count == 1 else f"{first} and {count - 1} more are"
+    why = f"the repetition of {job_with_index(awaited)} was not submitted, and comes first"
+    messages.error(f"{which} not repeated: {why}")
 
 
 def _select_failed(selected: Iterable[StoredJob]) -> list[StoredJob]:

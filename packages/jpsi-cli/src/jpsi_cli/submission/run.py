@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import attrs
+
 import jpsi
 
 from .. import messages
@@ -45,7 +47,7 @@ def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
             return foreground.run(opened)
         from ..stored_jobs import naming_ended  # noqa: PLC0415  with all that recalls jobs
 
-        add_dependencies(job, _await_foreign(wanted, opened, executor).native)
+        add_dependencies(job, _await_foreign(wanted, opened, executor))
         with naming_ended(wanted, opened, executor):
             return foreground.run(opened)
 
@@ -73,4 +75,5 @@ def _await_foreign(
     unmet = await_dependencies(dependencies.foreign)
     if unmet:
         raise jpsi.InvalidJobException.of(_SUBJECT, unmet)
-    return sort_dependencies([it for it in wanted if it not in dependencies.foreign], executor, name)
+    left = sort_dependencies([it for it in wanted if it not in dependencies.foreign], executor, name)
+    return attrs.evolve(left, met=[*left.met, *(f"{it.kind.value}:{it.job}" for it in dependencies.foreign)])

@@ -37,7 +37,7 @@ def script(  # noqa: PLR0913  all that is not a field of the job, each by its na
         job.spec = elements[0]
     with jpsi.JobExecutor(executor) as opened:
         dependencies = sort_dependencies(wanted, opened, executor)
-        add_dependencies(job, dependencies.native)
+        add_dependencies(job, dependencies)
         for it in dependencies.foreign:
             messages.warning(f"{opened.name} cannot wait for job {it.job}: jpsi would, and then submit this")
         preview = opened.preview(job)

@@ -59,7 +59,9 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     warn_of_habits(command, options, spec, executor)
     opened = jpsi.JobExecutor(executor)
     require_fit(opened, [(location, job.spec) for job, location in jobs.items()])
-    return submit_to(opened, executor, jobs, wanted, is_held=hold, as_json=as_json)
+    with opened:
+        staging_progress.show(opened)
+        return submit_to(opened, executor, jobs, wanted, is_held=hold, as_json=as_json)
 
 
 def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
@@ -74,7 +76,7 @@ def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
     """Submit jobs that fit the queues, print their ids, and return the exit code.
 
     Args:
-        system: the executor.
+        system: the executor, which the caller closes.
         name: the name by which the user asked for it.
         jobs: the jobs, each with where it was requested, for messages.
         wanted: what they wait for, as `read_dependencies` returns it.
@@ -82,19 +84,18 @@ def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
         as_json: True to print JSON instead of ids.
     """
     elements = [job.spec for job in jobs if job.spec is not None]
-    with system:
-        is_slow = starts_bit_by_bit(system, elements)
-        staging_progress.show(system)
-        dependencies = sort_dependencies(wanted, system, name)
-        if dependencies.foreign or is_slow or (is_held and not _hold(jobs, system)):
-            return _defer(list(jobs), system, dependencies, is_held=is_held, as_json=as_json)
-        for job in jobs:
-            add_dependencies(job, dependencies.native)
-        code = _submit(jobs, system, naming_ended(wanted, system, name), as_json=as_json)
-        if any(job.native_id is not None for job in jobs):
-            # no other process may be following these jobs, and `jpsi ls` has to know how they ended
-            system.record_site_policy()
-        return _follow_retries(jobs) or code
+    is_slow = starts_bit_by_bit(system, elements)
+    dependencies = sort_dependencies(wanted, system, name)
+    is_deferred = bool(dependencies.foreign) or is_slow or (is_held and not _hold(jobs, system))
+    for job in jobs:
+        add_dependencies(job, dependencies, are_met_alone=is_deferred)
+    if is_deferred:
+        return _defer(list(jobs), system, dependencies, is_held=is_held, as_json=as_json)
+    code = _submit(jobs, system, naming_ended(wanted, system, name), as_json=as_json)
+    if any(job.native_id is not None for job in jobs):
+        # no other process may be following these jobs, and `jpsi ls` has to know how they ended
+        system.record_site_policy()
+    return _follow_retries(jobs) or code
 
 
 def _follow_retries(jobs: Iterable[jpsi.Job]) -> int:
