@@ -40,6 +40,22 @@ def test_a_whole_script() -> None:
     assert _custom(script) == {"flux.urgency": "20"}
 
 
+def test_an_unknown_option_is_named() -> None:
+    script = _read("--cores-per-slots=4 --rlimit=nofile --broker-opts=-v")
+
+    assert script.lost == (
+        (
+            "--cores-per-slots 4: jpsi knows no such option, and leaves it to the batch system as it is; "
+            "did you mean --cores-per-slot?"
+        ),
+    )
+    assert _custom(script) == {
+        "flux.cores-per-slots": "4",
+        "flux.rlimit": "nofile",
+        "flux.broker-opts": "-v",
+    }
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("10", 600), ("90s", 90), ("1.5h", 5400), ("2d", 172_800)])
 def test_times(text: str, seconds: int) -> None:
     attributes = _read(f"-t {text}").spec.attributes

@@ -202,6 +202,13 @@ def test_memory_without_a_unit_is_in_that_of_the_site() -> None:
         ("-N", "-N: jpsi sends mail to an address, and -u names none"),
         ("-env A=1", "-env A=1: the job has the whole environment"),
         ("-Y", "the directive '-Y' was read only in part: '-Y' is no option"),
+        (
+            "-hostfil f",
+            (
+                "the directive '-hostfil f' was read only in part: '-hostfil' is no option; "
+                "did you mean -hostfile?"
+            ),
+        ),
     ],
 )
 def test_lost_options_are_reported(directive: str, why: str) -> None:

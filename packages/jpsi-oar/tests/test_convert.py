@@ -16,6 +16,18 @@ def _read(*lines: str) -> ForeignScript:
     return hooks.read_script("\n".join(["#!/bin/bash", *lines, "./simulate", ""]), SITE)
 
 
+def test_an_unknown_option_is_named() -> None:
+    read = _read("#OAR --chekpoint 60", "#OAR --signal 10")
+
+    assert read.lost == (
+        (
+            "--chekpoint 60: jpsi knows no such option, and leaves it to the batch system as it is; "
+            "did you mean --checkpoint?"
+        ),
+    )
+    assert read.spec.attributes.custom_attributes == {"oar.chekpoint": "60", "oar.signal": "10"}
+
+
 def test_a_script_of_a_user() -> None:
     read = _read(
         "#OAR -n heat flow",

@@ -143,6 +143,30 @@ def test_options_that_jpsi_cannot_express_become_custom_attributes(directives: s
     assert _custom(directives) == custom
 
 
+@pytest.mark.parametrize(
+    ("directive", "custom", "lost"),
+    [
+        ("--ntaks=4", {"slurm.ntaks": "4"}, "--ntaks 4: {}; did you mean --ntasks?"),
+        (
+            "--cpu-per-task 8",
+            {"slurm.cpu-per-task": "8"},
+            "--cpu-per-task 8: {}; did you mean --cpus-per-task?",
+        ),
+        ("--tim=5", {"slurm.tim": "5"}, "--tim 5: {}; did you mean --time?"),
+        ("--bank-card=a", {"slurm.bank-card": "a"}, "--bank-card a: {}"),
+        ("--signal=USR1@60 --gpu-bind=none", {"slurm.signal": "USR1@60", "slurm.gpu-bind": "none"}, ""),
+        ("--contig", {"slurm.contiguous": True}, ""),
+    ],
+)
+def test_an_unknown_option_is_named(directive: str, custom: dict[str, Any], lost: str) -> None:
+    script = _read(directive)
+
+    unknown = "jpsi knows no such option, and leaves it to the batch system as it is"
+    assert script.lost == ((lost.format(unknown),) if lost else ())
+    assert script.spec.attributes is not None
+    assert script.spec.attributes.custom_attributes == custom
+
+
 @pytest.mark.parametrize("directive", ["--gres=gpu:a100:2", "--gpus-per-task=a100:2", "-G a100:2"])
 def test_the_kind_of_gpus(directive: str) -> None:
     script = _read(directive)

@@ -72,6 +72,11 @@ _LETTERS = dict(
 _FLAGS = frozenset(
     {"debug", "dry-run", "exclusive", "label-io", "quiet", "unbuffered", "verbose", "wait", "watch", "wrap"}
 )
+# flux-batch(1) and flux-submit(1): further options, of any version
+_OTHERS = (
+    "add-file begin-time broker-opts conf dump flags jps progress requires resume rlimit setopt signal "
+    "taskmap urgency"
+)
 # flux-batch(1): mustache templates, which Flux replaces
 _path = partial(kit.read_path, patterns=re.compile(r"\{\{"))
 # RFC 23: a number without a unit is seconds, but minutes for --time-limit
@@ -223,6 +228,7 @@ _OPTIONS = {
     ),
     **dict.fromkeys(("label-io", "quiet", "unbuffered", "verbose"), kit.Option(None, kit.ignore_option)),
 }
+_KNOWN = frozenset({*_LETTERS.values(), *_FLAGS, *_OPTIONS, *_CUSTOM.refused, *_OTHERS.split()})
 _FORM = kit.ScriptForm(
     mark="#flux:",
     # RFC 36: the sentinel, after the characters that make the line a comment
@@ -230,8 +236,9 @@ _FORM = kit.ScriptForm(
     # flux-environment(7), the manual page
     variables=r"FLUX_\w+",
     options=_OPTIONS,
+    known=_KNOWN,
     custom=_CUSTOM,
-    parse=partial(kit.gnu_options, letters=_LETTERS, plain=_FLAGS, names=_OPTIONS),
+    parse=partial(kit.gnu_options, letters=_LETTERS, plain=_FLAGS, names=_KNOWN),
     missing={"reservation_id": "Flux has no reservations that a job could name"},
     joints=dict.fromkeys(("dependency", "env", "setattr"), _LINE),
 )

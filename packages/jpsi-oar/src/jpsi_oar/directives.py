@@ -125,6 +125,11 @@ _DIRECTIVE = re.compile(r"^#OAR[ \t]+(--[a-z][a-z0-9-]*|-[A-Za-z])[ \t]*('?)(.*?
 _LONG = ("resource", "queue", "property", "type", "directory", "name", "anterior", "stdout", "stderr")
 _LETTERS = dict(zip("lqptdnaOE", _LONG, strict=True))
 _FLAGS = frozenset({"hold", "use-job-key"})
+# Its further options
+_OTHERS = (
+    "array checkpoint export-job-key-to-file import-job-key-from-file import-job-key-inline notify project "
+    "reservation signal"
+)
 
 #: oarsub(1) of 2.5.9, OPTIONS, by their long names.
 CUSTOM = CustomOptions(
@@ -261,6 +266,7 @@ def _path_option(field: str, path: str) -> kit.Option:
 
 _FORM = kit.ScriptForm(
     mark="#OAR",
+    known=frozenset({*_LONG, *_FLAGS, *_OTHERS.split(), *CUSTOM.refused}),
     # oarsub(1): environment variables
     directory_variables=("OAR_O_WORKDIR", "OAR_WORKDIR", "OAR_WORKING_DIRECTORY"),
     variables=r"OAR_\w+",

@@ -61,6 +61,15 @@ _FLAGS = frozenset(
     | {"quiet", "reboot", "requeue", "resv-ports", "spread-job", "test-only", "usage", "use-min-nodes"}
     | {"verbose", "version", "wait"}
 )
+# sbatch(1): further options, of any version
+_OTHERS = (
+    "acctg-freq batch bb bbf cluster cluster-constraint comment consolidate-segments constraint container "
+    "container-id cores-per-socket cpu-freq cpus-per-gpu deadline delay-boot external extra gpu-bind "
+    "gpu-freq gpus-per-socket gres-flags hint mcs-label mem-bind mem-per-gpu mincpus network ntasks-per-core "
+    "ntasks-per-gpu ntasks-per-socket oom-kill-step power prefer priority profile segment signal "
+    "sockets-per-node stepmgr switches thread-spec threads-per-core time-min tmp tres-bind tres-per-task "
+    "wait-all-nodes wckey"
+)
 # sbatch(1): FILENAME PATTERN
 _path = partial(kit.read_path, patterns=re.compile("%"))
 # The patterns but `%a`, which is the index for jpsi, too; with the separator that follows.
@@ -287,9 +296,10 @@ _OPTIONS = {
 def _parse_options(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
     if words[:1] in (["hetjob"], ["packjob"]):
         raise ValueError("the parts of a heterogeneous job are several jobs")
-    return kit.gnu_options(words, _LETTERS, _FLAGS, _OPTIONS)
+    return kit.gnu_options(words, _LETTERS, _FLAGS, _KNOWN)
 
 
+_KNOWN = frozenset({*_LETTERS.values(), *_FLAGS, *_OPTIONS, *CUSTOM.refused, *_OTHERS.split()})
 # slurmctld refuses values of more bytes (src/slurmctld/job_mgr.c, _test_strlen)
 _FORM = kit.ScriptForm(
     mark="#SBATCH",
@@ -298,6 +308,7 @@ _FORM = kit.ScriptForm(
     variables=r"SLURM_\w+",
     longest=1024,
     options=_OPTIONS,
+    known=_KNOWN,
     # sbatch accepts abbreviations, which would set the options of jpsi twice.
     custom=attrs.evolve(CUSTOM, abbreviated=[name for name, it in _OPTIONS.items() if it.write is not None]),
     parse=_parse_options,

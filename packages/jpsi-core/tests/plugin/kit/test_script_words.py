@@ -82,6 +82,11 @@ def test_options_with_one_dash(words: list[str], options: list[tuple[str, str | 
     assert list(dash_options(words, {"cwd": 0, "pe": 2, "n": 1, "nn": 1})) == options
 
 
+def test_a_misspelt_option_with_one_dash_is_recognised() -> None:
+    with pytest.raises(ValueError, match=r"'-notfy' is no option; did you mean -notify\?"):
+        list(dash_options(["-notfy"], {"notify": 0, "pe": 2}))
+
+
 @pytest.mark.parametrize("words", [["a"], ["-z"], ["-pe", "mpi"], ["-cwdx"]])
 def test_an_unknown_option_is_an_error(words: list[str]) -> None:
     with pytest.raises(ValueError, match=r"is no option|needs a value"):

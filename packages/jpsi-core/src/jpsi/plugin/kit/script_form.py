@@ -27,8 +27,9 @@ from jpsi.contract import (
 )
 from jpsi.contract import resources as resources_of
 from jpsi.model import JobAttributes, JobSpec, ResourceSpecV1, escape
-from jpsi.plugin.kit.script_words import ParsedOption, directive_words
+from jpsi.plugin.kit.script_words import ParsedOption, directive_words, suggest_option
 
+_UNKNOWN = "jpsi knows no such option, and leaves it to the batch system as it is"
 _NO_OPTION = "jpsi knows no option of the batch system for it; a custom attribute may set one"
 # A variable as a shell, Perl or Python reads it.
 _VARIABLE = re.compile(r"""(?:\$\{?|(?:getenv|environ(?:\.get)?|ENV)[\[({]\s*["']?)(\w+)""")
@@ -103,6 +104,9 @@ class ScriptForm:
     options: Mapping[str, Option]
     #: The options that users may set past jpsi.
     custom: CustomOptions
+    #: The names of all options of the command, of which the reader tells misspelt ones; empty if sites and
+    #: versions have others.
+    known: Collection[str] = ()
     #: Returns name and value as the system reads them, from those in `Options`; ValueError for values that it
     #: would misread.
     spelled: Spelled = lambda name, value: (name, value)
@@ -205,6 +209,8 @@ class ScriptForm:
         for name, value in draft.options.items():
             if name not in readers:
                 draft.keep(name, value)
+            if self.known and name not in self.known and self.custom.name.fullmatch(name):
+                draft.lose(name, value, f"{_UNKNOWN}{suggest_option(name, self.known, self.dashes)}")
 
     def _lost_variables(self, read: Collection[str]) -> Iterator[str]:
         """Yield a sentence if a script reads variables that the batch system sets, and jpsi does not."""
@@ -280,7 +286,7 @@ class Draft:
         self.lose(option, value, why_not or refusal or "jpsi does not know the option")
 
     def lose(self, option: str, value: str | None, why: str) -> None:
-        """Record that an option is not converted."""
+        """Record that an option is not converted, or why that is doubtful."""
         try:
             name, text = self.form.spelled(option, value)
         except ValueError:  # jpsi would refuse to write it

@@ -5,9 +5,10 @@ Only `ScriptForm.read` uses it, for foreign scripts; nothing is written here.
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 #: The name of an option, without dashes, and its value; None if it has none.
 ParsedOption = tuple[str, str | None]
@@ -104,9 +105,19 @@ def _split(word: str, counts: Mapping[str, int]) -> tuple[str, str | None]:
         return word[1:], None
     joined = [it for it, count in counts.items() if count == 1 and word.startswith(f"-{it}")]
     if not joined:
-        raise ValueError(f"{word!r} is no option")
+        raise ValueError(f"{word!r} is no option{suggest_option(word[1:], counts, '-')}")
     name = max(joined, key=len)
     return name, word[1 + len(name) :]
+
+
+def suggest_option(name: str, known: Iterable[str], dashes: str) -> str:
+    """Return the end of a sentence that suggests a known option; empty if none is close.
+
+    >>> suggest_option("ntaks", ["nodes", "ntasks"], "--")
+    '; did you mean --ntasks?'
+    """
+    closest = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {dashes}{closest[0]}?" if closest else ""
 
 
 def _next(rest: Iterator[str], word: str) -> str:
