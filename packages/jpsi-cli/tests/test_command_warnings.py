@@ -187,6 +187,42 @@ def test_a_plugin_that_fails_keeps_no_job_from_running(tmp_path: Path) -> None:
         warn_of_habits([str(script)], {}, jpsi.JobSpec(), None)
 
 
+BUILTINS = {
+    "cd": (["cd", "/tmp"], "sh -c 'cd /tmp && ...'"),
+    "ulimit": (["ulimit", "-s", "unlimited"], "sh -c 'ulimit -s unlimited && ...'"),
+    "source": (["source", "env.sh"], "bash -c 'source env.sh && ...'"),
+}
+
+
+@pytest.mark.parametrize("verb", ["run", "submit", "script"])
+@pytest.mark.parametrize(("command", "line"), BUILTINS.values(), ids=BUILTINS)
+def test_a_builtin_of_the_shell_is_no_program(run: Run, verb: str, command: list[str], line: str) -> None:
+    done = run(verb, "--", *command)
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode().splitlines()[0] == (
+        f"jpsi: there is no program {command[0]!r}: it is a builtin of the shell; for a line of shell: {line}"
+    )
+
+
+def test_a_builtin_that_the_job_may_find_is_warned_of(run: Run) -> None:
+    done = run("script", "--env", "PATH=/opt/bin", "--", "cd", "/tmp")
+
+    assert done.returncode == 0
+    assert done.stderr.startswith(b"jpsi: warning: there is no program 'cd': it is a builtin of the shell;")
+
+
+def test_a_program_may_have_the_name_of_a_builtin(
+    run: Run, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "cd").write_text("#!/bin/sh\necho mine\n")
+    (tmp_path / "cd").chmod(0o755)
+
+    done = run("run", "--", "cd", "/", env={**environment, "PATH": f"{tmp_path}:{environment['PATH']}"})
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"mine\n", b"")
+
+
 def test_a_line_of_shell_in_one_word_is_named(run: Run) -> None:
     warned = run("run", "--", "echo hi")
 

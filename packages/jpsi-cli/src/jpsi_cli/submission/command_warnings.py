@@ -23,6 +23,17 @@ from .job_spec import Options
 # A comment whose first word is followed by an option, as a directive of any batch system.
 _DIRECTIVE = re.compile(r"^#(?!!)\s?\S+\s+-", re.MULTILINE)
 _SHELLS = {"sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh"}
+# The commands that a POSIX shell runs itself, and those that bash alone has; few systems have programs of
+# these names.
+_BUILTINS = frozenset(
+    {".", ":", "alias", "bg", "break", "cd", "command", "continue", "eval", "exec", "exit", "export", "fg"}
+    | {"getopts", "hash", "jobs", "read", "readonly", "return", "set", "shift", "times", "trap", "type"}
+    | {"ulimit", "umask", "unalias", "unset", "wait"}
+)
+_BASH_BUILTINS = frozenset(
+    {"builtin", "declare", "dirs", "disown", "let", "local", "popd", "pushd", "shopt", "source", "suspend"}
+    | {"typeset"}
+)
 # Directives stand at the beginning of a script.
 _CHARACTERS = 1 << 16
 
@@ -53,6 +64,7 @@ def warn_of_habits(
         if _has_this_environment(spec, executor):
             raise click.UsageError(f"{command[0]!r} is no program; {text}")
         messages.warning(f"{command[0]!r} is no program here; {text}")
+    _refuse_builtin(command, spec, executor)
     if len(command) == 1 and len(command[0].split()) > 1 and shutil.which(command[0]) is None:
         messages.warning(
             f"{word(command[0])} is the name of one program; for a line of shell: sh -c {word(command[0])}"
@@ -91,6 +103,18 @@ def _warn_of_directives(command: Sequence[str], spec: jpsi.JobSpec, executor: st
         messages.warning(
             f"{file} has directives of {system}, which jpsi ignores here. To submit it with them: {way_out}"
         )
+
+
+def _refuse_builtin(command: Sequence[str], spec: jpsi.JobSpec, executor: str | None) -> None:
+    """Raise if the command is a builtin of the shell; warn if the job may find a program of that name."""
+    if not command or command[0] not in _BUILTINS | _BASH_BUILTINS or shutil.which(command[0]) is not None:
+        return
+    shell = "bash" if command[0] in _BASH_BUILTINS else "sh"
+    example = line(shell, "-c", f"{line(*command)} && ...")
+    text = f"there is no program {command[0]!r}: it is a builtin of the shell; for a line of shell: {example}"
+    if _has_this_environment(spec, executor):
+        raise click.UsageError(text)
+    messages.warning(text)
 
 
 def _is_unit(program: str) -> bool:
