@@ -126,3 +126,46 @@ def test_a_time_limit_that_is_rounded_up_is_reported(run: Run, tmp_path: Path) -
     assert (alone.returncode, alone.stderr.decode()) == (0, f"{sentence}\n")
     assert (many.returncode, many.stderr.decode()) == (0, f"{sentence}, and 1 more\n")
     assert (exact.stderr, local.stderr) == (b"", b"")
+
+
+ATTRIBUTES = """
+version: 1
+resources: [{type: slot, label: s, count: 1, with: [{type: core, count: 1}]}]
+tasks: [{command: ["true"], slot: s, count: {total: 1}}]
+attributes:
+  system:
+    duration: 60
+    jpsi:
+      queue_name: long
+      custom_attributes: {slurm.constraint: skylake, slurm.nice: 5, pbs.p: 1, script.path: s, ours.x: 1}
+"""
+
+
+@pytest.mark.parametrize("verb", [["run", "-f"], ["submit", "-f"], ["validate", "-x", "local", "-f"]])
+def test_what_has_no_effect_on_this_machine_is_named_once(run: Run, tmp_path: Path, verb: list[str]) -> None:
+    (tmp_path / "job.yaml").write_text(ATTRIBUTES)
+
+    done = run(*verb, "job.yaml")
+
+    named = "queue_name, slurm.constraint, slurm.nice and 1 more"
+    assert done.returncode == 0
+    assert done.stderr.decode() == f"jpsi: warning: local is no batch system: {named} have no effect\n"
+
+
+def test_options_without_effect_on_this_machine_are_named(run: Run) -> None:
+    done = run("run", "--queue", "long", "--", "true")
+
+    assert (done.returncode, done.stderr) == (
+        0,
+        b"jpsi: warning: local is no batch system: --queue has no effect\n",
+    )
+
+
+def test_a_batch_system_says_nothing_of_attributes_for_others(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(ATTRIBUTES.replace("long", "main").replace("constraint", "comment"))
+
+    done = run(
+        "fake", "slurm", "--", sys.executable, "-m", "jpsi_cli", "run", "-x", "slurm", "-f", "job.yaml"
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")

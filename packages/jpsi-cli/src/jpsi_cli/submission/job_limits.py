@@ -1,17 +1,26 @@
 """Refuses jobs that no queue can ever start, before `jpsi run`, `submit` and `validate` submit anything.
 
-It also reports time limits that the batch system rounds up.
+It also reports time limits that the batch system rounds up, and attributes without an effect on this machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 import jpsi
 from jpsi_engine import find_excess
 
 from .. import messages
+from ..error_boundary import translate_to_options
+
+_LOCAL = "local"
+# The attributes that no process of this machine has.
+_IGNORED = ("queue_name", "project_name", "reservation_id", "licenses", "qos", "mail", "gpu_type")
+# The prefixes of custom attributes for batch systems, whether or not their plugins are installed.
+_SYSTEMS = frozenset({"slurm", "pbs", "torque", "lsf", "flux", "gridengine", "sge", "oar", "pilot"})
+# How many attributes are named.
+_MAX_NAMED = 3
 
 
 def require_fit(executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobSpec | None]]) -> None:
@@ -40,6 +49,32 @@ def require_fit(executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobS
         others = f", and {len(rounded) - 1} more" if len(rounded) > 1 else ""
         limit = -(-rounded[0] // unit) * unit
         messages.error(f"{executor.name} rounds the time limit {rounded[0]} up to {limit}{others}")
+
+
+def report_ignored(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:
+    """Report once the attributes of jobs that have no effect on this machine; the arguments are as above."""
+    if executor.name != _LOCAL:
+        return
+    names: dict[str, None] = {}
+    for location, spec in specs:
+        for name in () if spec is None else _ignored(spec):
+            # without a document, they are options
+            names[name.removeprefix("attributes.") if location else translate_to_options(name)] = None
+    found = list(names)
+    if len(found) > _MAX_NAMED:
+        found = [*found[:_MAX_NAMED], f"{len(found) - _MAX_NAMED} more"]
+    if found:
+        *first, last = found
+        which = f"{', '.join(first)} and {last} have" if first else f"{last} has"
+        messages.warning(f"{_LOCAL} is no batch system: {which} no effect")
+
+
+def _ignored(spec: jpsi.JobSpec) -> Iterator[str]:
+    attributes = spec.attributes
+    yield from (f"attributes.{name}" for name in _IGNORED if getattr(attributes, name) is not None)
+    for name in attributes.custom_attributes or ():
+        if name.partition(".")[0].lower() in _SYSTEMS:
+            yield name
 
 
 def _option(request: str, spec: jpsi.JobSpec | None) -> str:

@@ -13,7 +13,7 @@ from .. import messages
 from ..output import choose_display
 from . import documents, staging_progress
 from .foreground import Foreground
-from .job_limits import require_fit
+from .job_limits import report_ignored, require_fit
 from .job_spec import OptionValue, add_dependencies
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
         command, file, options, executor=executor, is_expanding=expand, is_lenient=lenient
     )
     with jpsi.JobExecutor(executor) as opened:
-        require_fit(opened, [("", job.spec)])
+        specs = [("" if file is None else documents.file_label(file), job.spec)]
+        require_fit(opened, specs)
+        report_ignored(opened, specs)
         if not as_json:
             staging_progress.show(opened)
         foreground = Foreground(job, choose_display(as_json=as_json))

@@ -23,7 +23,7 @@ from ..stored_jobs import (
 )
 from . import documents, staging_progress
 from .command_warnings import warn_of_habits
-from .job_limits import require_fit
+from .job_limits import report_ignored, require_fit
 from .job_spec import OptionValue, add_dependencies, make_specs
 
 # How many jobs with the same reason a message names.
@@ -58,7 +58,9 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     # a command is the only job
     warn_of_habits(command, options, spec, executor)
     opened = jpsi.JobExecutor(executor)
-    require_fit(opened, [(location, job.spec) for job, location in jobs.items()])
+    located = [(location, job.spec) for job, location in jobs.items()]
+    require_fit(opened, located)
+    report_ignored(opened, located)
     with opened:
         staging_progress.show(opened)
         return submit_to(opened, executor, jobs, wanted, is_held=hold, as_json=as_json)

@@ -11,7 +11,7 @@ from jpsi_engine import retry_field_problems
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
 from . import documents
-from .job_limits import require_fit
+from .job_limits import report_ignored, require_fit
 from .submit import make_elements
 
 
@@ -54,6 +54,8 @@ def _problems(
         specs = [(location, make_elements(spec, None)[0]) for location, spec in read()]
     except jpsi.InvalidJobException as e:
         return e.problems
+    if executor is not None:
+        report_ignored(executor, specs)
     return [f"{location}: {it}" for location, spec in specs for it in _objections(spec, executor)]
 
 
