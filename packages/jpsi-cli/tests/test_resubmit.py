@@ -455,6 +455,19 @@ def test_a_job_starts_all_the_same_if_it_waits_for_another_end(run: Run) -> None
     assert run("wait", printed(run("resubmit", "--after", f"any:{first}", second))).returncode == 1
 
 
+def test_the_end_of_a_job_that_is_not_repeated_is_asked_for(slurm: Run, fake: FakeScheduler) -> None:
+    """A batch system may not know the job any more, and refuse one that waits for it."""
+    first = printed(slurm("submit", "--hold", "--", "true"))
+    second = printed(slurm("submit", "--after", f"any:{first}", "--", "true"))
+    assert slurm("cancel", second).returncode == 0
+    fake.cancel_all([it.native_id for it in fake.jobs])
+
+    again = printed(slurm("resubmit", second))
+
+    assert awaited(slurm, again) == []
+    assert slurm("wait", again).returncode == 0
+
+
 def test_an_array_waits_for_the_elements_of_another_that_are_repeated(
     slurm: Run, fake: FakeScheduler, tmp_path: Path
 ) -> None:

@@ -63,10 +63,7 @@ def _repeat(
         several = f"{len(unsent)} jobs were never submitted; jpsi repeats them like those that failed"
         messages.error(one if len(unsent) == 1 else several)
     typed = read_dependencies(after)
-    plan = plan_repetitions(selected, job_store.jobs())
-    if typed:
-        # they take the place of those that are not repeated
-        plan = [attrs.evolve(it, others=typed, unmet=(), unknown=()) for it in plan]
+    plan = _plan(selected, typed)
     _report_dependencies(plan)
     made = make_specs(map(_spec, selected), (), options, is_expanding=False)
     specs = {job.id: spec for job, spec in zip(selected, made, strict=True)}
@@ -80,6 +77,21 @@ def _repeat(
         for executor in executors.values():
             staging_progress.show(stack.enter_context(executor))
         return _Submission(executors, new, as_json=as_json).submit_all(plan)
+
+
+def _plan(selected: Sequence[StoredJob], typed: Sequence[jpsi.Dependency]) -> list[Repetition]:
+    """Return repetitions in their order; what was typed takes the place of jobs that are not repeated."""
+    stored = job_store.jobs()
+    plan = plan_repetitions(selected, stored)
+    if typed:
+        return [attrs.evolve(it, others=typed, unmet=(), unknown=()) for it in plan]
+    awaited = {str(it.job) for repetition in plan for it in repetition.others}
+    unclear = [job for job in stored if job.id in awaited and not job.status.final]
+    if not unclear:
+        return plan
+    # what the batch system alone knows of them
+    settle_ends(unclear)
+    return plan_repetitions(selected, job_store.jobs())
 
 
 def _report_dependencies(plan: Sequence[Repetition]) -> None:
