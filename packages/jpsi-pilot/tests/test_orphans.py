@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -200,6 +201,29 @@ def starting_of(starter: psutil.Process) -> int:
     assert eventually(lambda: bool(starter.children()))
     (child,) = starter.children()
     return int(child.pid)
+
+
+def test_what_starts_programs_is_killed_before_they_are(
+    log: NodeLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stuck: Task
+) -> None:
+    """It would take the end of a program for the program's own."""
+    monkeypatch.setattr(supervision, "_STARTER_TIMEOUT", 0.1)
+    seen = []
+
+    def end_marked(*_: object) -> None:
+        is_gone = eventually(lambda: not is_alive(starter.pid), 5)
+        seen.append("the program is left" if is_gone and is_alive(child) else "the starter is left")
+
+    monkeypatch.setattr(supervision, "end_marked", end_marked)
+    with working(tmp_path, log, stuck):
+        starter = starter_of(log)
+        child = starting_of(starter)
+
+        end_orphans(log.path)
+
+    assert seen[0] == "the program is left"
+    assert markers(tmp_path) == set()
+    os.kill(child, signal.SIGKILL)
 
 
 def test_a_program_whose_start_waits_for_a_file_system_never_runs_after_its_node(

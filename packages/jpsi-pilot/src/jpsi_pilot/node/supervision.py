@@ -79,7 +79,8 @@ def _end_starter(name: str, path: Path) -> None:
     """Let the process that starts programs leave the markers of ends, and see that it is gone.
 
     Once its worker is gone, it kills the programs that have not ended, and ends. Until then no program may
-    get a signal from here: it would take the end for the program's own. A program of which it waits for the
+    get a signal from here: it would take the end for the program's own. So it alone is killed first if it
+    does not end in time. A program of which it waits for the
     start, as a file system does not answer, has the variable of that process until it is executed.
 
     Args:
@@ -87,7 +88,11 @@ def _end_starter(name: str, path: Path) -> None:
         path: the log of the node.
     """
     deadline = time.monotonic() + _STARTER_TIMEOUT
-    while name and _is_alive(name) and time.monotonic() < deadline:
+    while name and _is_alive(name):
+        if time.monotonic() >= deadline:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(_pid(name), signal.SIGKILL)
+            break
         time.sleep(_POLL_INTERVAL)
     end_marked({STARTER_VARIABLE: str(path)})
 
