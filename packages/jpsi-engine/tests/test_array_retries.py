@@ -455,11 +455,16 @@ def test_an_array_that_never_ran_is_kept_while_its_jobs_wait_for_the_next(
 def test_clients_that_follow_one_array_make_each_attempt_once(
     toys: JobExecutor, batch: BatchConfig, tmp_path: Path
 ) -> None:
-    jobs = failing_jobs(tmp_path / "proofs", 4, 3, 2, 4, delay=0.2)
+    jobs, go = failing_jobs(tmp_path / "proofs", 4, 3, 2, 4), tmp_path / "go"
+    for job in jobs:
+        assert job.spec is not None
+        job.spec.pre_launch = tmp_path / "wait"
+    (tmp_path / "wait").write_text(f"while ! test -e {go}; do sleep 0.05; done\n")
     toys.submit_many(jobs)
     others = [JobExecutor("toy", config=batch) for _ in range(3)]
     found = [job for other in others for job in other.recover()]
     assert len(found) == 12
+    go.touch()
 
     assert states([*jobs, *found]) == [JobState.COMPLETED] * 16
     assert runs_of(tmp_path / "proofs") == [4, 3, 2, 4]
