@@ -397,7 +397,7 @@ class JobExecutor:
             count: the number of its statuses up to this one.
             is_behind: True if the callback has not returned for an earlier one.
 
-        Returns True if the job is told later that the callback has returned.
+        Returns True if it notes later, at the job, that the callback has returned.
         """
         self._observers.notify(job.id, job.native_id, status)
         callback = self._callback

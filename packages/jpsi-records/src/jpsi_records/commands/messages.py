@@ -1,4 +1,4 @@
-"""The messages of commands that make requests or wait for them: each is told once.
+"""The messages of commands that make requests or wait for them, each of them once.
 
 They are about the placement of a request, its job, and the dispatcher that is needed.
 """

@@ -29,7 +29,7 @@ def remove(tx: Transaction, holder: str) -> None:
 
 
 def running(tx: Transaction) -> list[str]:
-    """Return the names of the processes of dispatchers; one that was killed elsewhere stays for its lease."""
+    """Return the processes of dispatchers; one that another machine lost stays until its lease ends."""
     statement = select(DISPATCHER.c.holder).where(DISPATCHER.c.lease_until > tx.now)
     return [it for it in tx.execute(statement.order_by(DISPATCHER.c.holder)).scalars() if not is_gone(it)]
 
