@@ -184,6 +184,20 @@ def test_a_name_whose_newest_job_completed_still_means_the_failed_one(run: Run) 
     assert refused_by_id.stderr.decode().endswith("it is FAILED with exit code 5\n")
 
 
+def test_after_overrides_what_a_document_says(run: Run, tmp_path: Path) -> None:
+    waiting = jpsi.JobSpec("true", attributes=jpsi.JobAttributes(after=[jpsi.Dependency("99999")]))
+    (tmp_path / "job.yaml").write_text(jpsi.write_document(waiting))
+    first = run("submit", "--", "true").stdout.decode().strip()
+
+    for command in ("submit", "run"):
+        refused = run(command, "-x", "local", "-f", "job.yaml")
+        assert refused.returncode == 2
+        assert refused.stderr.decode().endswith(
+            "this executor has no dependencies; with --after JOB, in place of the document's, jpsi waits\n"
+        )
+        assert run(command, "-x", "local", "--after", first, "-f", "job.yaml").returncode == 0
+
+
 def test_run_waits_itself(run: Run, gate: Path, start: Callable[..., object]) -> None:
     first = submitted(run, "--", "sh", "-c", f"cat '{gate}'")
     started = start("run", "--after", first, "--", "echo", "ran")

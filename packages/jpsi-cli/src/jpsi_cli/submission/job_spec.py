@@ -94,18 +94,19 @@ def _make_spec(
 
 
 def add_dependencies(job: jpsi.Job, after: Dependencies, *, are_met_alone: bool = False) -> None:
-    """Have a job wait for further jobs, and record those of them that have ended already.
+    """Have a job wait for other jobs, and record those of them that have ended already.
 
     Args:
         job: the job.
-        after: the further jobs.
+        after: the other jobs; if there are any, the job waits for these alone.
         are_met_alone: True if jpsi, not the batch system, waits for the others.
     """
     if job.spec is None:
         return
     attributes = job.spec.attributes
-    if after.native and not are_met_alone:
-        attributes.after = [*(attributes.after or ()), *after.native]
+    if after.all or after.met:
+        # like every option, it overrides a document
+        attributes.after = None if are_met_alone else [*after.native]
     if after.met:
         from jpsi_engine.job_store import MET  # noqa: PLC0415  for few jobs
 

@@ -78,4 +78,8 @@ def _await_foreign(
     if unmet:
         raise jpsi.InvalidJobException.of(_SUBJECT, unmet)
     left = sort_dependencies([it for it in wanted if it not in dependencies.foreign], executor, name)
-    return attrs.evolve(left, met=[*left.met, *(f"{it.kind.value}:{it.job}" for it in dependencies.foreign)])
+    return attrs.evolve(
+        left,
+        all=dependencies.all,
+        met=[*left.met, *(f"{it.kind.value}:{it.job}" for it in dependencies.foreign)],
+    )
