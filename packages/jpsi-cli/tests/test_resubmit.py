@@ -176,6 +176,23 @@ def test_what_was_resubmitted_is_not_resubmitted_again(slurm: Run) -> None:
     assert len(listed(slurm)) == 3
 
 
+def test_of_a_job_and_its_repetitions_the_last_is_repeated(slurm: Run) -> None:
+    array = printed(slurm("submit", "--name", "sim", "--array", "1,2", "--", "true"))
+    slurm("wait", array)
+    single = printed(slurm("resubmit", "sim[2]"))
+    slurm("wait", single)
+
+    result = slurm("resubmit", "sim")
+    ids = result.stdout.decode().split()
+    assert result.stderr.decode() == (
+        "jpsi: 1 earlier run is left out; only the last run of each job is repeated\n"
+    )
+    assert len(listed(slurm)) == 5
+    slurm("wait", *ids)
+    # the id of one run means this one
+    assert printed(slurm("resubmit", f"{array}[2]"))
+
+
 @pytest.fixture
 def _home(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Have this process find the jobs of `jpsi`."""
@@ -192,6 +209,33 @@ def failed_job(run: Run) -> job_store.StoredJob:
 
 def resubmit_failed(*words: str) -> int:
     return resubmit.resubmit(jobs=words, only_failed=True, after=(), as_json=False)
+
+
+@pytest.mark.usefixtures("_home")
+def test_what_can_never_start_as_the_job_before_has_failed_already_is_named(
+    run: Run, gate: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = printed(
+        run("submit", "--name", "a", "--", "sh", "-c", f"! test -p {gate} || read it <{gate}; exit 1")
+    )
+    second = run("submit", "--name", "b", "--after", first, "--", "true").stdout.decode().strip()
+    gate.write_text("")
+    run("wait", first, second)
+    gate.unlink()
+    submit_to = resubmit.submit_to
+
+    def submit_and_wait(*args: Any, **options: Any) -> int:
+        code = submit_to(*args, **options)
+        assert all(job.wait(60) for job in args[2])
+        return code
+
+    monkeypatch.setattr(resubmit, "submit_to", submit_and_wait)
+
+    assert resubmit_failed("a", "b") == 125
+    out, err = capfd.readouterr()
+    (again,) = out.split()
+    why = f"the job {again} (a) was to complete first, but it is FAILED with exit code 1"
+    assert err == f"jpsi: job {second} (b) is not repeated: {why}\n"
 
 
 @pytest.mark.usefixtures("_home")
@@ -505,6 +549,7 @@ def test_what_waits_for_a_job_that_is_refused_is_not_submitted(slurm: Run, fake:
     lines = result.stderr.decode().splitlines()
 
     assert (result.returncode, result.stdout) == (125, b"")
+    assert lines[0].startswith(f"jpsi: job {first} (a) is not repeated: ")
     assert "the disk is full" in lines[0]
     why = f"the repetition of job {first} (a) was not submitted, and comes first"
     assert lines[1] == f"jpsi: job {second} (b) is not repeated: {why}"

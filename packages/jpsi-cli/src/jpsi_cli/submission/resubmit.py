@@ -43,8 +43,7 @@ def resubmit(
     """Submit jobs again, each to its executor, and return the exit code."""
     selected = settle_ends(select_jobs(jobs, job_store.jobs()))
     with job_store.lock_repetitions(selected):
-        if only_failed:
-            selected = _select_failed(selected)
+        selected = _select_failed(selected) if only_failed else _select_last(selected)
         return _repeat(selected, after, options, as_json=as_json)
 
 
@@ -172,7 +171,8 @@ class _Submission:
             if is_alone:
                 raise
             prefix = f"{executor.name}: " if len(self._executors) > 1 else ""
-            messages.error(f"{prefix}{translate_to_options(str(e))}")
+            why = "; ".join(e.problems) if isinstance(e, jpsi.InvalidJobException) else str(e)
+            messages.error(f"{prefix}{_not_repeated(jobs)}: {translate_to_options(why)}")
             is_mistake = isinstance(e, jpsi.InvalidJobException | SelectionError)
             code = exit_codes.USAGE if is_mistake else exit_codes.JPSI
         if code:
@@ -183,10 +183,25 @@ class _Submission:
 
 def _report_left_out_behind(jobs: Sequence[StoredJob], awaited: StoredJob) -> None:
     """Report jobs that are not repeated, as what they would wait for was not submitted."""
+    why = f"the repetition of {job_with_index(awaited)} was not submitted, and comes first"
+    messages.error(f"{_not_repeated(jobs)}: {why}")
+
+
+def _not_repeated(jobs: Sequence[StoredJob]) -> str:
     first, count = job_with_index(jobs[0]), len(jobs)
     which = f"{first} is" if count == 1 else f"{first} and {count - 1} more are"
-    why = f"the repetition of {job_with_index(awaited)} was not submitted, and comes first"
-    messages.error(f"{which} not repeated: {why}")
+    return f"{which} not repeated"
+
+
+def _select_last(selected: Sequence[StoredJob]) -> Sequence[StoredJob]:
+    """Return the jobs without those that others of them repeat, so that a name means one new job for each."""
+    superseded = {job.repeats for job in selected if not _was_not_submitted(job)}
+    found = [job for job in selected if job.id not in superseded]
+    left_out = len(selected) - len(found)
+    if left_out:
+        which = "1 earlier run is" if left_out == 1 else f"{left_out} earlier runs are"
+        messages.error(f"{which} left out; only the last run of each job is repeated")
+    return found
 
 
 def _select_failed(selected: Iterable[StoredJob]) -> list[StoredJob]:
