@@ -120,8 +120,8 @@ def test_a_cancelled_job_is_cancelled_as_soon_as_it_is_submitted() -> None:
             for job in jobs:
                 self.cancelled[job].set()
 
-        def _notify(self, *_: object) -> None:
-            pass
+        def _notify(self, *_: object, is_behind: bool) -> bool:
+            return is_behind
 
     stored = [StoredCall(Path("/nowhere"), number, attempt=0, items=1, job_id="") for number in range(2)]
     made = [Call(it, jpsi.Job(), "the function") for it in stored]
@@ -286,8 +286,8 @@ def test_a_callback_of_a_refused_call_may_shut_down_while_others_wait() -> None:
                 job._bind("1", 1)
                 job._publish(jpsi.JobStatus(jpsi.JobState.CANCELED))
 
-        def _notify(self, *_: object) -> None:
-            pass
+        def _notify(self, *_: object, is_behind: bool) -> bool:
+            return is_behind
 
     added, ended = threading.Event(), [threading.Event(), threading.Event()]
     stored = [StoredCall(Path("/nowhere"), number, attempt=0, items=1, job_id="") for number in range(3)]
