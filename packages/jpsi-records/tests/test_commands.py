@@ -229,7 +229,11 @@ def test_a_request_that_can_never_run_is_reported(run: Run, tmp_path: Path) -> N
 
     done = run("run", "after.yaml", code=125)
 
-    assert done.stderr.endswith("has no execution: dependency_failed\n")
+    why = f"request {failed} was to complete first, but it is failed with exit code 1\n"
+    assert done.stderr.endswith(f"has no execution: {why}")
+    after = done.stderr.split()[2]
+    assert run("explain", after).stdout.endswith(f"is dependency_failed and has no execution: {why}")
+    assert f"warning: it would never run: {why}" in run("preview", "after.yaml").stdout
 
 
 @pytest.mark.clause("records-use-cases")

@@ -103,7 +103,9 @@ def explanation(request: model.Request, events: Sequence[model.Event], near: Seq
     """Return a text that explains why a request has its execution."""
     assigned = assignment(request, events)
     if assigned is None:
-        return f"request {request.id} is {request.state.value} and has no execution\n"
+        why = next((str(it.data["why"]) for it in reversed(events) if it.kind == "refused"), "")
+        state_text = f"request {request.id} is {request.shown_state} and has no execution"
+        return f"{state_text}{why and f': {printable(why)}'}\n"
     if not assigned.data.get("is_new"):
         return f"execution {assigned.execution} existed: it computes the same, and satisfies the request\n"
     if assigned.data.get("was_cancelled"):

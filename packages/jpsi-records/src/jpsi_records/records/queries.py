@@ -29,7 +29,16 @@ from ..files import Blobs, Reader, Repositories, open_untrusted
 from ..inbox import refuse_in_job
 from ..jobs import AttemptFiles, engine_problem, find_engine, shortages
 from ..model import Attempt, Execution
-from ..reuse import Evidence, NearMiss, Plan, Resolution, Resolver, passed_over, plan
+from ..reuse import (
+    Evidence,
+    NearMiss,
+    Plan,
+    Resolution,
+    Resolver,
+    describe_failed_predecessor,
+    passed_over,
+    plan,
+)
 
 
 class RecordsReader:
@@ -222,9 +231,11 @@ class RecordsReader:
         resolution = self._resolve(spec)
         with self.database.reading() as tx:
             found = plan(tx, spec, resolution, self._evidence(self.user))
+            failed = describe_failed_predecessor(tx, spec)
         if found.runs:
             check_containers(spec)
-            found = attrs.evolve(found, warnings=self.warnings(spec))
+            never = [f"it would never run: {failed}"] if failed else []
+            found = attrs.evolve(found, warnings=[*never, *self.warnings(spec)])
         return found
 
     def warnings(self, spec: model.RequestSpec) -> Sequence[str]:

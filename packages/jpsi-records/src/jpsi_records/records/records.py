@@ -251,7 +251,7 @@ class Records(RecordsReader):
             if resolution is not None:
                 self._assign(tx, committed, resolution, plan)
             elif reuse.outlook(tx, request.spec) is reuse.Outlook.FAILED:
-                ledger.withdraw(tx, committed, reuse.Outlook.FAILED.value)
+                _withdraw_behind_failure(tx, committed)
         return requests.get(tx, request.id)
 
     def _assign(
@@ -290,7 +290,7 @@ class Records(RecordsReader):
                 if current.state is not model.RequestState.COMMITTED or current.execution is not None:
                     return
                 if resolution is None:
-                    ledger.withdraw(tx, current, reuse.Outlook.FAILED.value)
+                    _withdraw_behind_failure(tx, current)
                 else:
                     self._assign(tx, current, resolution, None)
         except (InvalidRequestError, NothingToReuseError) as e:
@@ -411,6 +411,12 @@ def _about(tx: Transaction, about: model.About, known_parent: str | None = None)
     if parent != known_parent:
         _check_parent(tx, parent)
     return attrs.evolve(about, parent=parent)
+
+
+def _withdraw_behind_failure(tx: Transaction, request: model.Request) -> None:
+    why = reuse.describe_failed_predecessor(tx, request.spec)
+    events.add(tx, "refused", request=request.id, why=why)
+    ledger.withdraw(tx, request, reuse.Outlook.FAILED.value)
 
 
 def _check_parent(tx: Transaction, parent: str | None) -> None:

@@ -7,6 +7,7 @@ of a preview, and the assignment of an execution when a request is committed.
 from .assignment import (
     Outlook,
     Plan,
+    describe_failed_predecessor,
     execution_for,
     find_existing,
     outlook,

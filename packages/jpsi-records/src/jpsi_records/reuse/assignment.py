@@ -44,6 +44,18 @@ def outlook(tx: Transaction, spec: model.RequestSpec) -> Outlook:
     return next((it for it in (Outlook.FAILED, Outlook.WAITS) if it in found), Outlook.READY)
 
 
+def describe_failed_predecessor(tx: Transaction, spec: model.RequestSpec) -> str:
+    """Return a sentence about the first predecessor that has ended without success; empty if none has."""
+    predecessors = [requests.get(tx, it) for it in spec.predecessors]
+    failed = next((it for it in predecessors if _outlook(tx, it) is Outlook.FAILED), None)
+    if failed is None:
+        return ""
+    execution = None if failed.execution is None else executions.get(tx, failed.execution)
+    code = None if execution is None else execution.exit_code
+    how = failed.shown_state if code is None else f"{failed.shown_state} with exit code {code}"
+    return f"request {failed.id} was to complete first, but it is {how}"
+
+
 def _outlook(tx: Transaction, request: model.Request) -> Outlook:
     if request.state is not model.RequestState.FINAL:
         return Outlook.WAITS
