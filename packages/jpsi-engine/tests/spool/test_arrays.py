@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jpsi_engine import host
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember, _line_starts, adopt, read_link
 from jpsi_engine.spool.spool import Spool
 from jpsi_testing import json_values
@@ -183,8 +184,9 @@ def test_a_malformed_link_is_ignored(tmp_path: Path, text: str) -> None:
 
 
 def test_a_link_is_written_once(tmp_path: Path) -> None:
-    adopt(str(tmp_path / "job"), 1, ArrayMember("x", 1))
-    adopt(str(tmp_path / "job"), 1, ArrayMember("y", 2))
+    (tmp_path / "array").mkdir()
+    assert adopt(str(tmp_path / "job"), 1, ArrayMember("x", 1), str(tmp_path / "array"))
+    assert not adopt(str(tmp_path / "job"), 1, ArrayMember("y", 2), str(tmp_path / "array"))
 
     assert read_link(str(tmp_path / "job"), 1) == ArrayMember("x", 1)
 
@@ -194,9 +196,38 @@ def test_an_incomplete_link_is_rewritten(tmp_path: Path, text: str) -> None:
     Path(tmp_path / "job").mkdir()
     Path(tmp_path / "job" / "array.1").write_text(text)
 
-    assert not adopt(str(tmp_path / "job"), 1, ArrayMember("x", 1))
+    assert not adopt(str(tmp_path / "job"), 1, ArrayMember("x", 1), str(tmp_path / "array"))
 
     assert read_link(str(tmp_path / "job"), 1) == ArrayMember("x", 1)
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["array", "no array"])
+def test_a_folder_has_its_link_from_the_first_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    """A client that is killed in between leaves no folder that does not say which element it is."""
+    if is_there:
+        (tmp_path / "array").mkdir()
+    seen = []
+    rename, write_once = os.rename, host.write_once
+
+    def renamed(source: str, target: str) -> None:
+        rename(source, target)
+        seen.append(read_link(target, 1))
+
+    monkeypatch.setattr(os, "rename", renamed)
+
+    def written(path: str, data: bytes) -> bool:
+        seen.append(read_link(str(tmp_path / "job"), 1))
+        return write_once(path, data)
+
+    monkeypatch.setattr(host, "write_once", written)
+
+    assert adopt(str(tmp_path / "job"), 1, ArrayMember("x", 1), str(tmp_path / "array"))
+
+    assert seen == [ArrayMember("x", 1) if is_there else None]
+    assert read_link(str(tmp_path / "job"), 1) == ArrayMember("x", 1)
+    assert not any((tmp_path / "array").glob("*"))
 
 
 @pytest.mark.parametrize("index", [-4, -2, -1, 0, 4, 5])

@@ -18,6 +18,7 @@ import json
 import os
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -238,16 +239,18 @@ def _is_element(line: object) -> bool:
     )
 
 
-def adopt(folder: str, attempt: int, place: ArrayMember) -> bool:
+def adopt(folder: str, attempt: int, place: ArrayMember, array_folder: str) -> bool:
     """Make the folder of a job, if it has none yet, and link it to its array element.
 
     Returns False if the link existed already.
     """
     if read_link(folder, attempt) is not None:
         return False
+    path, text = link_path(folder, attempt), f"{place.array} {place.index}\n".encode("ascii")
+    if not host.exists(folder) and _make_linked_folder(path, text, array_folder):
+        return True
     with contextlib.suppress(FileExistsError):
         host.make_directory(folder)
-    path, text = link_path(folder, attempt), f"{place.array} {place.index}\n".encode("ascii")
     if not os.path.exists(path):  # noqa: PTH110
         return host.write_once(path, text)
     # another process may have written it meanwhile
@@ -255,6 +258,24 @@ def adopt(folder: str, attempt: int, place: ArrayMember) -> bool:
         # its runner could not write it: the disk was full, or its machine died
         host.write(path, text)
     return False
+
+
+def _make_linked_folder(link: str, text: bytes, array_folder: str) -> bool:
+    """Make a folder that has its link from the first moment, or return False.
+
+    Killed in between, a client would leave a folder that does not say which element it is.
+    """
+    folder, _, name = link.rpartition("/")
+    draft = f"{array_folder}/{folder.rpartition('/')[2]}.{os.getpid()}.{threading.get_ident()}"
+    try:
+        host.make_directory(draft)
+        host.write_new(f"{draft}/{name}", text)
+        # it fails if there is a folder with files by now
+        os.rename(draft, folder)  # noqa: PTH104
+    except OSError:
+        shutil.rmtree(draft, ignore_errors=True)
+        return False
+    return True
 
 
 def link_path(folder: str, attempt: int) -> str:

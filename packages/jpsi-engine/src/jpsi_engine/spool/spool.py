@@ -429,7 +429,7 @@ class Spool:
 
     def adopt(self, job_id: str, attempt: int, place: ArrayMember) -> None:
         """Make the folder of a job that was submitted as an array element, unless it exists."""
-        adopt(self.folder(job_id), attempt, place)
+        adopt(self.folder(job_id), attempt, place, self.arrays.folder(place.array))
 
     def link_retry(self, job_id: str, attempt: int, place: ArrayMember) -> None:
         """Link a retried job to its new array, before the array is submitted.
@@ -440,7 +440,7 @@ class Spool:
             FileExistsError: another process made this attempt, or one in its place, or the job was ended or
                 cancelled.
         """
-        is_new_link = adopt(self.folder(job_id), attempt, place)
+        is_new_link = adopt(self.folder(job_id), attempt, place, self.arrays.folder(place.array))
         # after the link, as in `reserve`
         is_contested = not is_new_link or self.has_intent(job_id, attempt)
         if is_contested or self._is_overtaken(job_id, attempt) or self._cancelled_retry(job_id, attempt):
@@ -593,7 +593,7 @@ class Spool:
         """
         # memory comes after the CPU time in the name
         name = marker.name if memory is None or marker.cpu is None else name_with_memory(marker, memory)
-        # a process that makes the folder may be killed, or wait, before the folder says which element it is
+        # a runner that makes the folder may wait before the folder says which element it is
         with contextlib.suppress(OSError):
             enter(marker.job_id)
         return self._move(marker, name)
