@@ -678,14 +678,24 @@ def test_the_first_reason_of_a_stop_is_recorded(spool: Spool) -> None:
     assert spool.read_stop("a1", 2) is None
 
 
-@pytest.mark.parametrize("damage", [{"repeats": "often"}, {"time": "noon"}], ids=str)
-def test_a_damaged_stop_still_shows_the_request(spool: Spool, damage: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        ({"repeats": "often"}, attrs.evolve(STOP, why=TIMEOUT, repeats=0)),
+        ({"time": "noon"}, Stop(TIMEOUT, datetime.fromtimestamp(0, UTC))),
+        ({"time": "noon", "why": 3}, Stop(CANCEL, datetime.fromtimestamp(0, UTC))),
+    ],
+    ids=str,
+)
+def test_a_damaged_stop_still_shows_the_request(
+    spool: Spool, damage: dict[str, object], expected: Stop
+) -> None:
     make(spool)
     path = Path(spool.folder("a1"), "stop.1.json")
     path.write_text(json.dumps({**STOP.content, "why": "timeout", **damage}))
     os.utime(path, (0, 0))
 
-    assert spool.read_stop("a1", 1) == Stop(CANCEL, datetime.fromtimestamp(0, UTC))
+    assert spool.read_stop("a1", 1) == expected
 
 
 def test_concurrent_stops_of_an_attempt_return_the_same_record(spool: Spool) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 import queue
 import sys
@@ -18,6 +19,8 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -178,7 +181,11 @@ _resets: weakref.WeakKeyDictionary[Any, Callable[[Any], None]] = weakref.WeakKey
 
 def _reset_all() -> None:
     for owner, reset in list(_resets.items()):
-        reset(owner)
+        try:
+            reset(owner)
+        except Exception:
+            # the others would wait for ever for locks of the parent
+            log.exception("%r could not be reset after a fork", owner)
 
 
 os.register_at_fork(after_in_child=_reset_all)

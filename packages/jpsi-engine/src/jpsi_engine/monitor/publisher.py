@@ -70,10 +70,6 @@ class Outbox:
                 self._emptying.release()
 
 
-def _all_seconds(since: float, now: float) -> float:
-    return now - since
-
-
 @attrs.define(slots=False, eq=False)
 class Publisher:
     """The jobs of one executor, with the verdicts on them. Methods may be called from any thread."""

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,7 +22,7 @@ from jpsi_engine.spool.claims import UNREADABLE, read_claim
 from jpsi_engine.spool.run_evidence import attempt_of, has_run, last_attempt
 from jpsi_engine.spool.shared_dependencies import SHARED, decode_dependencies
 from jpsi_engine.spool.status_values import decode_status
-from jpsi_engine.verdict import CANCEL, Stop
+from jpsi_engine.verdict import CANCEL, TIMEOUT, Stop
 
 #: The exceptions that mean damage, and not a transient failure, when a file is read.
 DAMAGE = (
@@ -49,20 +49,34 @@ def read_final(path: str) -> dict[str, Any] | None:
 def read_stop(path: str) -> dict[str, Any] | None:
     """Return the request to end a job that a file records; None if there is no file.
 
-    A damaged file still shows that a client made the request, and its modification time shows when.
+    A damaged file still shows that a client made the request, and its modification time shows when. What can
+    be read of why and when counts.
     """
+    content: dict[str, Any] | None = None
+    readable: dict[str, Any] = {}
     try:
         content = read_json(path)
         if content is not None:
             check_stop(content)
             return content
     except DAMAGE:
-        pass
+        readable = _readable_stop(content)
     try:
         time = os.stat(path).st_mtime  # noqa: PTH116  text, as in the spool
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return {"why": CANCEL, "time": datetime.fromtimestamp(time, UTC).isoformat()}
+    return {"why": CANCEL, "time": datetime.fromtimestamp(time, UTC).isoformat(), **readable}
+
+
+def _readable_stop(content: object) -> dict[str, Any]:
+    """Return why and when, as far as a damaged record says that."""
+    found: dict[str, Any] = {}
+    if isinstance(content, Mapping):
+        found = {"why": TIMEOUT} if content.get("why") == TIMEOUT else {}
+        with contextlib.suppress(*DAMAGE):
+            _check_time(content["time"])
+            found["time"] = content["time"]
+    return found
 
 
 def fallback_intent(folder: str) -> dict[str, Any]:
