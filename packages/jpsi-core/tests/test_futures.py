@@ -158,6 +158,32 @@ def test_a_callback_may_wait_for_its_own_job_and_others() -> None:
     assert found == [[first.job.status, second.job.status]]
 
 
+@pytest.mark.parametrize(
+    "wait_for",
+    [lambda job: as_future(job).result(PATIENCE), lambda job: wait_all([job], PATIENCE)[0]],
+    ids=["future", "all"],
+)
+def test_a_callback_of_an_executor_may_wait_for_a_job_that_it_submits(
+    wait_for: Callable[[Job], JobStatus],
+) -> None:
+    """The calls for that job come behind its own."""
+    executor = jpsi.JobExecutor.get_instance("local")
+    second, found = Job(jpsi.JobSpec("/bin/true")), list[JobState]()
+
+    def callback(job: Job, status: JobStatus) -> None:
+        if status.final and job is not second:
+            executor.submit(second)
+            found.append(wait_for(second).state)
+
+    executor.set_job_status_callback(callback)
+    first = Job(jpsi.JobSpec("/bin/true"))
+    executor.submit(first)
+
+    assert first.wait(PATIENCE) is not None
+    assert second.wait(PATIENCE) is not None
+    assert found == [COMPLETED]
+
+
 @pytest.mark.parametrize("wait_for", [wait_all, lambda jobs: list(as_completed(jobs))], ids=["all", "each"])
 def test_what_is_no_job_is_named(wait_for: Callable[[Any], object]) -> None:
     with pytest.raises(TypeError, match=r"a Job is needed, such as Job\(spec\), not JobSpec"):

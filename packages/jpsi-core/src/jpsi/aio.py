@@ -94,7 +94,7 @@ def events(of: Job | JobExecutor) -> AsyncIterator[JobStatus] | AsyncIterator[tu
     """Iterate over the statuses of a job, or of all jobs of an executor, in order, as they arrive.
 
     For a job: every status since its submission, including those before this call; the final one is the last.
-    A status arrives once the callbacks of the job for it have returned.
+    A status arrives once the callbacks for it, of the job and of its executor, have returned.
 
     For an executor: each job with its status, for every status after this call, which must be made in the
     event loop. The iteration has no end; leave the loop over it to stop.

@@ -311,8 +311,8 @@ class JobExecutor:
     def set_job_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
         """Call `callback` for every status of every job of this executor; None removes the callback.
 
-        The calls happen one at a time, and `Job.wait` returns after that for the status which it returns; see
-        also `Job.set_job_status_callback`.
+        The calls happen one at a time. `Job.wait` returns a status only after this callback has returned for
+        it; see also `Job.set_job_status_callback`.
         """
         self._callback = as_function(callback)
 

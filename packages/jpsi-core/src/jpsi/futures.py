@@ -23,7 +23,9 @@ Bar = Any
 
 
 def as_future(job: Job) -> Future[JobStatus]:
-    """Return a future whose result is the final status of a job, set once the job's callbacks have returned.
+    """Return a future whose result is the final status of a job, set once the callbacks for it have returned.
+
+    In a callback it does not wait for them, since that would be a deadlock.
 
     Like `Job.wait` it does not raise for a failed job: `result()` returns the status, which shows the
     failure. To end the job, cancel the job: the future itself cannot be cancelled. Functions that are added
@@ -31,11 +33,14 @@ def as_future(job: Job) -> Future[JobStatus]:
     """
     future: Future[JobStatus] = Future()
     future.set_running_or_notify_cancel()
-    once = threading.Lock()
+    once, is_in_callback = threading.Lock(), notifier.is_delivering()
 
     def watcher() -> None:
         # posted, since a watcher must not use the job, and since setting a result calls the users' functions
-        notifier.shared().post(notifier.Lane(), lambda: settle(job._delivered_statuses()[-1]))  # noqa: SLF001
+        notifier.shared().post(notifier.Lane(), look)
+
+    def look() -> None:
+        settle(job.status if is_in_callback else job._delivered_statuses()[-1])  # noqa: SLF001
 
     def settle(status: JobStatus | None) -> None:
         if status is not None and status.final and once.acquire(blocking=False):
