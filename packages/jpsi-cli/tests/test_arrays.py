@@ -132,7 +132,7 @@ def test_elements_that_failed_alike_are_repeated_by_one_command(run: Run) -> Non
     run("wait", array)
 
     explained = run("explain", array).stdout.decode()
-    assert f"submit it again: jpsi resubmit --failed {array}\n" in explained
+    assert f"submit it again: jpsi resubmit --failed '{array}[1-2]'\n" in explained
 
 
 def test_this_machine_shows_the_index_without_a_native_id(run: Run) -> None:

@@ -29,7 +29,7 @@ class JobFacts:
     spec: jpsi.JobSpec
     #: The id of the job for the advised commands.
     job: str = "JOB"
-    #: What `jpsi resubmit` is advised with, if not this job: those of its array that have failed.
+    #: What `jpsi resubmit` is advised with, if not this job: those of its array that have failed alike.
     again: str = ""
     #: The directory where it runs.
     directory: Path = Path()

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import attrs
 
 import jpsi
-from jpsi.plugin import Observation
+from jpsi.plugin import Observation, line
 from jpsi_engine import QUEUE_REASON, excess_over_queues, job_store
 from jpsi_engine.job_store import StoredJob
 
@@ -21,6 +21,7 @@ from ..stored_jobs import (
     best_status,
     describe_dependencies,
     index_list,
+    indices_text,
     job_title,
     read_usage,
     recall_jobs,
@@ -58,7 +59,7 @@ def _explain(alike: Sequence[StoredJob], *, as_json: bool) -> None:
     array = found.array_id if len(alike) > 1 else None
     facts = _facts(found, array or found.id)
     if array is not None and found.status.final:
-        facts = attrs.evolve(facts, again=f"--failed {array}")
+        facts = attrs.evolve(facts, again=f"--failed {line(f'{array}[{indices_text(alike)}]')}")
     diagnosis = diagnose(facts)
     if as_json:
         content = {
