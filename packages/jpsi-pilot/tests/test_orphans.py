@@ -221,9 +221,9 @@ def test_what_starts_programs_is_killed_before_they_are(
 
         end_orphans(log.path)
 
+    os.kill(child, signal.SIGKILL)
     assert seen[0] == "the program is left"
     assert markers(tmp_path) == set()
-    os.kill(child, signal.SIGKILL)
 
 
 def test_a_program_whose_start_waits_for_a_file_system_never_runs_after_its_node(

@@ -31,7 +31,7 @@ _STATES = ["draft", "committed", "complete", "failed", "cancelled", "expired", "
     click.Option(
         ["--state"],
         type=click.Choice([*_STATES, "final"]),
-        help="List only those in this state; final: those that have ended, however.",
+        help="List only those in this state; final: those that have ended in any way.",
     ),
     JSON,
     when_empty=lambda: Output(formatting.requests([], {}, ()), formatting.as_json([])),
