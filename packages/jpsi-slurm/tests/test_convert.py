@@ -99,6 +99,7 @@ def test_an_invalid_time_stays_unchanged(text: str) -> None:
     [
         ("-N2 -n8 -c 4", {"node_count": 2, "process_count": 8, "cpu_cores_per_process": 4}),
         ("-N 2 --ntasks-per-node=4", {"node_count": 2, "processes_per_node": 4}),
+        ("-N 2 --tasks-per-node=4", {"node_count": 2, "processes_per_node": 4}),
         ("--exclusive", {"exclusive_node_use": True}),
         ("--mem=4G", {"memory": 4 * _GIB}),
         ("--mem=1024", {"memory": _GIB}),
@@ -156,6 +157,15 @@ def test_options_that_jpsi_cannot_express_become_custom_attributes(directives: s
         ("--bank-card=a", {"slurm.bank-card": "a"}, "--bank-card a: {}"),
         ("--signal=USR1@60 --gpu-bind=none", {"slurm.signal": "USR1@60", "slurm.gpu-bind": "none"}, ""),
         ("--contig", {"slurm.contiguous": True}, ""),
+        ("--stepmgr --external", {"slurm.stepmgr": True, "slurm.external": True}, ""),
+        ("--oom-kill-step=1 --context c", {"slurm.oom-kill-step": "1", "slurm.context": "c"}, ""),
+        (
+            "--checkpoint=5 --checkpoint-dir=d",
+            {"slurm.checkpoint": "5", "slurm.checkpoint-dir": "d"},
+            "",
+        ),
+        ("--jobid=7 --ntasks-per-tres=2", {"slurm.jobid": "7", "slurm.ntasks-per-tres": "2"}, ""),
+        ("--share", {"slurm.oversubscribe": True}, ""),
     ],
 )
 def test_an_unknown_option_is_named(directive: str, custom: dict[str, Any], lost: str) -> None:
@@ -165,6 +175,13 @@ def test_an_unknown_option_is_named(directive: str, custom: dict[str, Any], lost
     assert script.lost == ((lost.format(unknown),) if lost else ())
     assert script.spec.attributes is not None
     assert script.spec.attributes.custom_attributes == custom
+
+
+@pytest.mark.parametrize("directive", ["--workdir=run", "--workdir run", "--work=run"])
+def test_the_old_name_of_the_directory(directive: str) -> None:
+    script = _read(directive)
+
+    assert (script.spec.directory, script.lost) == (Path("run"), ())
 
 
 @pytest.mark.parametrize("directive", ["--gres=gpu:a100:2", "--gpus-per-task=a100:2", "-G a100:2"])

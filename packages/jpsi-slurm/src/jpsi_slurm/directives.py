@@ -54,21 +54,24 @@ _LETTERS = dict(
         "x=exclude",
     )
 )
+# src/common/slurm_opt.c, and src/sbatch/opt.c until Slurm 18.08: other long names of the same options
+_SYNONYMS = {"share": "oversubscribe", "tasks-per-node": "ntasks-per-node", "workdir": "chdir"}
 # Options without a value, or with an optional one that follows `=`
 _FLAGS = frozenset(
-    {"contiguous", "disable-stdout-job-summary", "exclusive", "get-user-env", "help", "hold", "ignore-pbs"}
-    | {"immediate", "nice", "no-kill", "no-requeue", "overcommit", "oversubscribe", "parsable", "propagate"}
-    | {"quiet", "reboot", "requeue", "resv-ports", "spread-job", "test-only", "usage", "use-min-nodes"}
-    | {"verbose", "version", "wait"}
+    {"consolidate-segments", "contiguous", "disable-stdout-job-summary", "exclusive", "external"}
+    | {"get-user-env", "help", "hold", "ignore-pbs", "immediate", "nice", "no-kill", "no-requeue"}
+    | {"oom-kill-step", "overcommit", "oversubscribe", "parsable", "propagate", "quiet", "reboot", "requeue"}
+    | {"resv-ports", "share", "spread-job", "spread-segments", "stepmgr", "test-only", "usage"}
+    | {"use-min-nodes", "verbose", "version", "wait"}
 )
 # sbatch(1): further options, of any version
 _OTHERS = (
-    "acctg-freq batch bb bbf cluster cluster-constraint comment consolidate-segments constraint container "
-    "container-id cores-per-socket cpu-freq cpus-per-gpu deadline delay-boot external extra gpu-bind "
-    "gpu-freq gpus-per-socket gres-flags hint mcs-label mem-bind mem-per-gpu mincpus network ntasks-per-core "
-    "ntasks-per-gpu ntasks-per-socket oom-kill-step power prefer priority profile segment signal "
-    "sockets-per-node stepmgr switches thread-spec threads-per-core time-min tmp tres-bind tres-per-task "
-    "wait-all-nodes wckey"
+    "acctg-freq batch bb bbf checkpoint checkpoint-dir cluster cluster-constraint comment constraint "
+    "container container-id context cores-per-socket cpu-freq cpus-per-gpu deadline delay-boot extra "
+    "gpu-bind gpu-freq gpus-per-socket gres-flags hint jobid mcs-label mem-bind mem-per-gpu mem-update "
+    "mincpus network ntasks-per-core ntasks-per-gpu ntasks-per-socket ntasks-per-tres power prefer "
+    "priority profile resources runtime segment signal sockets-per-node switches thread-spec "
+    "threads-per-core time-min tmp tres-bind tres-per-task wait-all-nodes wckey"
 )
 # sbatch(1): FILENAME PATTERN
 _path = partial(kit.read_path, patterns=re.compile("%"))
@@ -296,10 +299,11 @@ _OPTIONS = {
 def _parse_options(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
     if words[:1] in (["hetjob"], ["packjob"]):
         raise ValueError("the parts of a heterogeneous job are several jobs")
-    return kit.gnu_options(words, _LETTERS, _FLAGS, _KNOWN)
+    for name, value in kit.gnu_options(words, _LETTERS, _FLAGS, _KNOWN):
+        yield _SYNONYMS.get(name, name), value
 
 
-_KNOWN = frozenset({*_LETTERS.values(), *_FLAGS, *_OPTIONS, *CUSTOM.refused, *_OTHERS.split()})
+_KNOWN = frozenset({*_LETTERS.values(), *_SYNONYMS, *_FLAGS, *_OPTIONS, *CUSTOM.refused, *_OTHERS.split()})
 # slurmctld refuses values of more bytes (src/slurmctld/job_mgr.c, _test_strlen)
 _FORM = kit.ScriptForm(
     mark="#SBATCH",
