@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.plugin.kit.script_words import dash_options, directive_words, gnu_options
+from jpsi.plugin.kit.script_words import dash_options, directive_words, gnu_options, suggest_option
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,11 @@ def test_a_quote_without_its_partner_is_an_error() -> None:
 
 _LETTERS = {"n": "ntasks", "x": "exclusive", "k": "no-kill"}
 _PLAIN = {"exclusive", "no-kill"}
+# Of several batch systems
+_NAMES = (
+    *("begin-time", "cn_mem", "cpus-per-task", "gpu-bind", "h", "i", "mem", "ntasks", "now", "output"),
+    *("partition", "requeue", "time"),
+)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +90,26 @@ def test_options_with_one_dash(words: list[str], options: list[tuple[str, str | 
 def test_a_misspelt_option_with_one_dash_is_recognised() -> None:
     with pytest.raises(ValueError, match=r"'-notfy' is no option; did you mean -notify\?"):
         list(dash_options(["-notfy"], {"notify": 0, "pe": 2}))
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("ntaks", "ntasks"),
+        ("tiem", "time"),
+        ("patition", "partition"),
+        ("ouput", "output"),
+        ("memm", "mem"),
+        ("cpu-per-task", "cpus-per-task"),
+    ],
+)
+def test_a_misspelt_option_is_recognised(name: str, known: str) -> None:
+    assert suggest_option(name, _NAMES, "--") == f"; did you mean --{known}?"
+
+
+@pytest.mark.parametrize("name", ["exit-timeout", "cpu-bind", "ln_mem", "sh", "si", "tim", "queue", ""])
+def test_another_option_is_not_taken_for_a_misspelt_one(name: str) -> None:
+    assert not suggest_option(name, _NAMES, "--")
 
 
 @pytest.mark.parametrize("words", [["a"], ["-z"], ["-pe", "mpi"], ["-cwdx"]])

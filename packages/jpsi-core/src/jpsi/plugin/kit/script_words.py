@@ -15,6 +15,9 @@ ParsedOption = tuple[str, str | None]
 
 # Quoted parts and plain letters of one word.
 _WORD = re.compile(r"""\s*((?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+)""")
+# Of a misspelt name: the least similarity, as of difflib, and the fewest letters; shorter ones resemble many.
+_SIMILARITY = 0.75
+_MIN_LETTERS = 4
 
 
 def directive_words(text: str) -> list[str]:
@@ -113,10 +116,15 @@ def _split(word: str, counts: Mapping[str, int]) -> tuple[str, str | None]:
 def suggest_option(name: str, known: Iterable[str], dashes: str) -> str:
     """Return the end of a sentence that suggests a known option; empty if none is close.
 
+    Only an option with the same first letter is close: `--cpu-bind` and `--gpu-bind` are two options.
+
     >>> suggest_option("ntaks", ["nodes", "ntasks"], "--")
     '; did you mean --ntasks?'
     """
-    closest = difflib.get_close_matches(name, sorted(known), n=1)
+    if len(name) < _MIN_LETTERS:
+        return ""
+    names = sorted(it for it in known if it.startswith(name[0]))
+    closest = difflib.get_close_matches(name, names, n=1, cutoff=_SIMILARITY)
     return f"; did you mean {dashes}{closest[0]}?" if closest else ""
 
 
