@@ -175,6 +175,16 @@ def test_slots_of_several_kinds_are_read_as_jpsi_renders_them(resources: Heterog
         ("-W 10:00/host1", {"lsf.W": "10:00/host1"}),
         ("-w 'done(1) || done(2)'", {"lsf.w": "done(1) || done(2)"}),
         ("-gpu num=2:mode=shared", {"lsf.gpu": "num=2:mode=shared"}),
+        ("-ln_slots 4 -ln_mem 8GB", {"lsf.ln_slots": "4", "lsf.ln_mem": "8GB"}),
+        ("-csm y -cn_mem 8GB", {"lsf.csm": "y", "lsf.cn_mem": "8GB"}),
+        ("-core_isolation 2 -cn_cu a", {"lsf.core_isolation": "2", "lsf.cn_cu": "a"}),
+        ("-alloc_flags smt4 -smt 4", {"lsf.alloc_flags": "smt4", "lsf.smt": "4"}),
+        ("-jsm n -step_cgroup n", {"lsf.jsm": "n", "lsf.step_cgroup": "n"}),
+        ("-stage storage=5", {"lsf.stage": "storage=5"}),
+        ("-eptl 30 -ptl 60", {"lsf.eptl": "30", "lsf.ptl": "60"}),
+        ("-ext a -extsched b", {"lsf.ext": "a", "lsf.extsched": "b"}),
+        ("-datachk -jobaff same(x)", {"lsf.datachk": True, "lsf.jobaff": "same(x)"}),
+        ("-rnc /bin/notify", {"lsf.rnc": "/bin/notify"}),
     ],
 )
 def test_options_that_jpsi_cannot_express_become_custom_attributes(directives: str, custom: object) -> None:

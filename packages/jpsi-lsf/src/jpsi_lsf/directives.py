@@ -56,15 +56,16 @@ DEPENDENCIES: Mapping[DependencyKind, str] = {
 # bsub of LSF 10.1: the options with a value
 _VALUED = (
     *("C", "D", "E", "Ep", "F", "G", "J", "Jd", "L", "Lp", "M", "P", "Q", "R", "S", "T", "U", "W", "We"),
-    *("a", "alloc_flags", "app", "b", "c", "clusters", "cn_cu", "cwd", "data", "datagrp", "e", "env", "eo"),
-    *("f", "freq", "g", "gpu", "hostfile", "i", "is", "json", "jsdl", "jsdl_strict", "jsm", "k", "m", "mig"),
-    *("n", "network", "nnodes", "notify", "o", "oo", "outdir", "p", "pack", "ptl", "q", "rcacct", "s", "sla"),
-    *("smt", "sp", "stage", "step_cgroup", "t", "u", "v", "w", "wa", "wt", "yaml"),
+    *("a", "alloc_flags", "app", "b", "c", "clusters", "cn_cu", "cn_mem", "core_isolation", "csm", "cwd"),
+    *("data", "datagrp", "e", "env", "eo", "eptl", "ext", "extsched", "f", "freq", "g", "gpu", "hostfile"),
+    *("i", "is", "jobaff", "json", "jsdl", "jsdl_strict", "jsm", "k", "ln_mem", "ln_slots", "m", "mig", "n"),
+    *("network", "nnodes", "notify", "o", "oo", "outdir", "p", "pack", "ptl", "q", "rcacct", "rnc", "s"),
+    *("sla", "smt", "sp", "stage", "step_cgroup", "t", "u", "v", "w", "wa", "wt", "yaml"),
 )
 # bsub of LSF 10.1: the options without a value
 _FLAGS = (
-    *("B", "H", "I", "IS", "ISp", "ISs", "IX", "Ip", "Is", "K", "N", "Ne", "V", "XF", "Zs", "ar", "cn_mem"),
-    *("h", "hl", "nodata", "r", "rn", "rnc", "ti", "tty", "ul", "x"),
+    *("B", "H", "I", "IS", "ISp", "ISs", "IX", "Ip", "Is", "K", "N", "Ne", "V", "XF", "Zs", "ar", "datachk"),
+    *("h", "hl", "nodata", "r", "rn", "ti", "tty", "ul", "x"),
 )
 # bsub of LSF 10.1: the options for the events of mail
 _MAIL = {"begin": ["B"], "end": ["N"], "fail": ["Ne"]}
