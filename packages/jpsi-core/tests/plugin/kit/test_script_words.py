@@ -87,6 +87,12 @@ def test_options_with_one_dash(words: list[str], options: list[tuple[str, str | 
     assert list(dash_options(words, {"cwd": 0, "pe": 2, "n": 1, "nn": 1})) == options
 
 
+@pytest.mark.parametrize("word", ["-n4", "-nn4", "-notify"])
+def test_a_value_is_only_joined_to_an_option_if_the_command_allows_it(word: str) -> None:
+    with pytest.raises(ValueError, match=f"'{word}' is no option"):
+        list(dash_options([word, "x"], {"n": 1, "nn": 1}, joins_values=False))
+
+
 def test_a_misspelt_option_with_one_dash_is_recognised() -> None:
     with pytest.raises(ValueError, match=r"'-notfy' is no option; did you mean -notify\?"):
         list(dash_options(["-notfy"], {"notify": 0, "pe": 2}))

@@ -80,10 +80,13 @@ def gnu_options(
             raise ValueError(f"{word!r} is no option")
 
 
-def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[ParsedOption]:
+def dash_options(
+    words: Sequence[str], counts: Mapping[str, int], *, joins_values: bool = True
+) -> Iterator[ParsedOption]:
     """Yield the options of a command whose names have one dash, whatever their length.
 
-    The words that follow an option, as many as `counts` says, become one value.
+    The words that follow an option, as many as `counts` says, become one value. If `joins_values`, a value
+    may also follow its option in the same word.
 
     >>> list(dash_options(["-pe", "mpi", "8", "-cwd", "-n4"], {"pe": 2, "cwd": 0, "n": 1}))
     [('pe', 'mpi 8'), ('cwd', None), ('n', '4')]
@@ -93,7 +96,7 @@ def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[Pa
     """
     rest = iter(words)
     for word in rest:
-        name, value = _split(word, counts)
+        name, value = _split(word, counts, joins_values=joins_values)
         if value is not None:
             yield name, value
         elif counts[name]:
@@ -102,11 +105,12 @@ def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[Pa
             yield name, None
 
 
-def _split(word: str, counts: Mapping[str, int]) -> tuple[str, str | None]:
+def _split(word: str, counts: Mapping[str, int], *, joins_values: bool) -> tuple[str, str | None]:
     """Return the option that a word names, and the value that is joined to it, if any."""
     if word.startswith("-") and word[1:] in counts:
         return word[1:], None
-    joined = [it for it, count in counts.items() if count == 1 and word.startswith(f"-{it}")]
+    valued = [it for it, count in counts.items() if joins_values and count == 1]
+    joined = [it for it in valued if word.startswith(f"-{it}")]
     if not joined:
         raise ValueError(f"{word!r} is no option{suggest_option(word[1:], counts, '-')}")
     name = max(joined, key=len)
