@@ -138,6 +138,24 @@ def test_lost_options_are_reported(directive: str, why: str) -> None:
     assert lost.startswith(why)
 
 
+@pytest.mark.parametrize(
+    ("directive", "why"),
+    [
+        ("-notfy", "'-notfy' is no option; did you mean -notify?"),
+        ("-hold_jd 7", "'-hold_jd' is no option; did you mean -hold_jid?"),
+        ("-bindng linear:4", "'-bindng' is no option; did you mean -binding?"),
+        ("-when now", "'-when' is no option"),
+        ("-sh", "'-sh' is no option"),
+        ("-Nsim", "'-Nsim' is no option"),
+    ],
+)
+def test_a_word_that_is_no_option_of_qsub_is_named(directive: str, why: str) -> None:
+    script = _read(directive)
+
+    assert script.lost == (f"the directive {directive!r} was read only in part: {why}",)
+    assert _custom(script) is None
+
+
 def test_joined_streams_are_one_file() -> None:
     spec = _read("-j y", "-o all.txt").spec
 

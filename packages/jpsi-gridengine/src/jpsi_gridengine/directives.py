@@ -310,7 +310,8 @@ _FORM = kit.ScriptForm(
     options=_OPTIONS,
     custom=CUSTOM,
     spelled=split_parallel_environment,
-    parse=partial(kit.dash_options, counts=_ARGUMENT_COUNTS),
+    # qsub of 8.1.9 compares whole words
+    parse=partial(kit.dash_options, counts=_ARGUMENT_COUNTS, joins_values=False),
     joints={"l": ",", "v": ",", "hold_jid": ","},
 )
 
