@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -161,7 +162,7 @@ def test_the_executor_and_the_time_limit_are_options(run: Run, tmp_path: Path) -
 
 
 def test_a_request_whose_job_is_cancelled_has_no_result(run: Run, tmp_path: Path) -> None:
-    script = f'{sys.executable} -m jpsi_cli cancel "$JPSI_JOB_ID"; sleep 60'
+    script = f'{shlex.quote(sys.executable)} -m jpsi_cli cancel "$JPSI_JOB_ID"; sleep 60'
     (tmp_path / "cancelled.yaml").write_text(json.dumps({"command": ["/bin/sh", "-c", script]}))
 
     assert "the job was cancelled\n" in run("run", "cancelled.yaml", code=130).stderr
@@ -446,7 +447,7 @@ def test_waiting_for_a_request_ends_when_it_is_cancelled(run: Run, tmp_path: Pat
 def test_help_lists_each_exit_code_of_run(run: Run) -> None:
     help_text = run("run", "--help").stdout
 
-    assert "  130  the request was cancelled" in help_text
+    assert "  130  the request or its job was cancelled" in help_text
     assert "the exit code of the computation" in help_text
 
 
