@@ -60,6 +60,49 @@ def test_a_job_reads_the_outcome_of_its_request(
     assert [it.kind for it in records.events(execution=parent) if it.kind == "refused"] == []
 
 
+def cancelled_child(records: Records, parent: str, inbox: Path) -> str:
+    """Return a request of a job that its user has cancelled, with its result in the inbox."""
+    child = of_job(parent, inbox).submit(spec("child"))
+    process_inbox(records, parent, inbox)
+    prepare_round(records)
+    records.cancel(child)
+    write_results(records, parent, inbox)
+    return child
+
+
+def test_a_cancelled_request_does_not_block_its_job(records: Records, inbox: Path) -> None:
+    parent = running(records)
+
+    child = cancelled_child(records, parent, inbox)
+
+    found = of_job(parent, inbox).wait(child, sleep=lambda _: pytest.fail("it waits"))
+    assert found == [RequestResult(request=child, outcome="cancelled")]
+
+
+def test_a_job_waits_for_a_request_whose_cancellation_is_taken_back(records: Records, inbox: Path) -> None:
+    parent = running(records)
+    child = cancelled_child(records, parent, inbox)
+
+    records.set_priority(child, 1)
+    write_results(records, parent, inbox)
+
+    assert not result_path(inbox, child).exists()
+
+
+def test_the_end_of_a_request_that_was_cancelled_replaces_its_result(records: Records, inbox: Path) -> None:
+    """Both may happen between two rounds of the dispatcher."""
+    parent = running(records)
+    child = cancelled_child(records, parent, inbox)
+
+    records.set_priority(child, 1)
+    finish(records, records.request(child).execution or "")
+    write_results(records, parent, inbox)
+
+    assert of_job(parent, inbox).wait(child) == [
+        RequestResult(request=child, outcome="complete", exit_code=0)
+    ]
+
+
 def test_a_refused_request_does_not_block_its_job(records: Records, inbox: Path) -> None:
     parent = running(records)
     job = of_job(parent, inbox)
@@ -115,6 +158,21 @@ def test_a_link_in_place_of_results_is_not_followed(records: Records, inbox: Pat
     write_results(records, parent, inbox)
 
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_link_in_place_of_results_does_not_remove_a_file(
+    records: Records, inbox: Path, tmp_path: Path
+) -> None:
+    parent = running(records)
+    child = of_job(parent, inbox).submit(spec("child"))
+    process_inbox(records, parent, inbox)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / f"{child}.json").touch()
+    (inbox / "ended").symlink_to(tmp_path / "outside")
+
+    write_results(records, parent, inbox)
+
+    assert (tmp_path / "outside" / f"{child}.json").exists()
 
 
 SCRIPT = """\

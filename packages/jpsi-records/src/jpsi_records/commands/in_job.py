@@ -31,7 +31,7 @@ def submit(  # noqa: PLR0913  options
 
 
 def wait(inbox: Inbox, requests: Sequence[str], *, timeout: float | None) -> int:
-    """Wait until requests of this job have ended."""
+    """Wait until requests of this job have ended or are cancelled."""
     results = inbox.wait(*requests, timeout=timeout)
     if results is None:
         return TIMED_OUT

@@ -335,7 +335,7 @@ def wait(records: Records | Inbox, requests: Sequence[str], *, timeout: float | 
     end = None if timeout is None else monotonic() + timeout
     interrupts, dispatcher_message = Interrupts(), DispatcherMessage(records)
     with interrupts.raised([signal.SIGINT]):
-        while any(it.state not in _ENDS for it in found):
+        while not all(it.state.ends_a_wait for it in found):
             interrupts.check()
             if end is not None and monotonic() >= end:
                 return TIMED_OUT
@@ -346,10 +346,6 @@ def wait(records: Records | Inbox, requests: Sequence[str], *, timeout: float | 
     for request_id, outcome in outcomes.items():
         click.echo(f"request {request_id}: {outcome}")
     return 0 if set(outcomes.values()) == {"complete"} else NOT_COMPLETE
-
-
-# The states that end the wait for a request; a cancelled one would stay as it is for ever.
-_ENDS = {RequestState.CANCELLED, RequestState.FINAL}
 
 
 @command(

@@ -59,21 +59,25 @@ def process_inbox(records: RecordsReader, execution: str, inbox: Path) -> None:
 
 
 def write_results(records: RecordsReader, execution: str, inbox: Path) -> None:
-    """Write the results of ended child requests into the inbox of their parent's job, each once.
+    """Write the results of ended and cancelled child requests into the inbox of their parent's job.
+
+    The result of a cancelled one is removed if its user takes the cancellation back.
 
     Raises:
         StoreError: the records cannot be read.
     """
-    ended = (REQUEST.c.parent == execution) & (REQUEST.c.state == RequestState.FINAL.value)
     with records.database.reading() as tx:
-        found = requests.some(tx, ended)
-        results = [_result(tx, it) for it in found]
-    for it in results:
-        _write_result(inbox, it)
+        children = requests.some(tx, REQUEST.c.parent == execution)
+        results = [(it.id, _result(tx, it) if it.state.ends_a_wait else None) for it in children]
+    for request_id, result in results:
+        if result is None:
+            _remove_result(inbox, request_id)
+        else:
+            _write_result(inbox, result)
 
 
 def _result(tx: Transaction, request: Request) -> RequestResult:
-    result = RequestResult(request=request.id, outcome=request.outcome or "")
+    result = RequestResult(request=request.id, outcome=request.shown_state)
     if request.execution is None:
         return result
     execution = executions.get(tx, request.execution)
@@ -81,15 +85,32 @@ def _result(tx: Transaction, request: Request) -> RequestResult:
 
 
 def _write_result(inbox: Path, result: RequestResult) -> None:
-    path = result_path(inbox, result.request)
+    path, text = result_path(inbox, result.request), write_result(result)
     try:
         # The job may have put a link in its place, which could lead out of the inbox.
-        if path.parent.is_symlink() or path.exists():
+        if path.parent.is_symlink() or _has_content(path, text.encode()):
             return
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        write_whole(path, write_result(result))
+        write_whole(path, text)
     except OSError as e:
         log.warning("%r cannot be written now, and is later: %s", str(path), e)
+
+
+def _has_content(path: Path, content: bytes) -> bool:
+    try:
+        with open_untrusted(path) as file:
+            return file.read(len(content) + 1) == content
+    except OSError:
+        return False
+
+
+def _remove_result(inbox: Path, request_id: str) -> None:
+    path = result_path(inbox, request_id)
+    try:
+        if not path.parent.is_symlink():
+            path.unlink(missing_ok=True)
+    except OSError as e:
+        log.warning("%r cannot be removed now, and is later: %s", str(path), e)
 
 
 def _request_files(inbox: Path) -> list[Path]:

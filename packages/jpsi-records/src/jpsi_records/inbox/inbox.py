@@ -176,7 +176,9 @@ class Inbox:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> list[RequestResult] | None:
-        """Wait until requests of this job have ended; return their results, or None after the timeout.
+        """Wait until requests of this job have ended or are cancelled.
+
+        Returns their results, or None after the timeout.
 
         Args:
             request_ids: ids that `submit` has returned.

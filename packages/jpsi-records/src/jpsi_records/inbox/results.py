@@ -1,6 +1,7 @@
 """Writes and reads the result of a request that a job has made, as a file in the job's inbox.
 
-The dispatcher writes the file once the request has ended; the job waits for it with `Inbox.wait`.
+The dispatcher writes the file once the request has ended or is cancelled; the job waits for it with
+`Inbox.wait`.
 """
 
 from __future__ import annotations

@@ -30,6 +30,11 @@ class RequestState(enum.Enum):
     #: Nothing may change: the request has an outcome.
     FINAL = "final"
 
+    @property
+    def ends_a_wait(self) -> bool:
+        """True if nobody waits longer for such a request; a cancelled one would stay as it is for ever."""
+        return self in {RequestState.CANCELLED, RequestState.FINAL}
+
 
 class ExecutionState(enum.Enum):
     """The state of an execution."""
