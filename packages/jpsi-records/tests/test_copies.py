@@ -184,6 +184,31 @@ def test_a_copy_of_a_version_without_the_user_of_a_change_is_read(records: Recor
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_request_that_was_cancelled_before_it_had_that_state_is_cancelled(
+    records: Records, tmp_path: Path
+) -> None:
+    """Copies are not migrated; one that had priority zero from the start was not cancelled."""
+    cancelled, held = records.submit(spec("a")), records.submit(spec("b"), priority=0)
+    wanted = records.submit(spec("c"))
+    records.cancel(cancelled.id)
+    records.cancel(wanted.id)
+    records.set_priority(wanted.id, 1)
+    for copy in records.directory.glob("requests/*.json"):
+        document = json.loads(copy.read_text())
+        for row in document["requests"]:
+            row["state"] = "committed"
+        copy.write_text(json.dumps(document))
+
+    with rebuilt(records, tmp_path) as new:
+        states = {it.id: it.state for it in new.requests()}
+        assert states == {
+            cancelled.id: RequestState.CANCELLED,
+            held.id: RequestState.COMMITTED,
+            wanted.id: RequestState.COMMITTED,
+        }
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_the_names_of_collections_are_not_lost_with_the_database(records: Records, tmp_path: Path) -> None:
     first = records.submit(spec("a"))
     for text in ("1", "2"):

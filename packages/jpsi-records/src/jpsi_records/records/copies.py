@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,9 @@ def reindex(records: RecordsReader) -> Restored:
     names = list(_copies(records.directory, [f"{_COLLECTIONS}/*.json"], unreadable.append))
     with records.database.writing() as tx:
         made = [_add_execution(tx, it["execution"]) for it in found if "execution" in it]
-        added = [_add_request(tx, it, unreadable.append) for it in _newest(found)]
+        changed = _requests_with_new_priorities(found)
+        current = [_with_current_state(it, changed) for it in _newest(found)]
+        added = [_add_request(tx, it, unreadable.append) for it in current]
         for attempt in (attempt for it in found for attempt in it.get("attempts", ())):
             _insert_missing(tx, store.ATTEMPT, attempt)
         _add_events(tx, found)
@@ -178,6 +180,18 @@ def _newest(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     rows = sorted((row for it in found for row in it["requests"]), key=lambda row: str(row["modified_at"]))
     newest = {row["id"]: row for row in rows}
     return [newest[name] for name in sorted(newest)]
+
+
+def _requests_with_new_priorities(found: Iterable[Mapping[str, Any]]) -> Collection[str | None]:
+    # Copies of older versions hold no events.
+    events = (event for it in found for event in it.get("events", ()))
+    return {it["request"] for it in events if it["kind"] == "priority"}
+
+
+def _with_current_state(row: Mapping[str, Any], changed: Collection[str | None]) -> Mapping[str, Any]:
+    """Return a request with the state that migration 0005 gives to one whose priority was set to zero."""
+    is_cancelled = row["state"] == RequestState.COMMITTED.value and row["priority"] <= 0
+    return {**row, "state": RequestState.CANCELLED.value} if is_cancelled and row["id"] in changed else row
 
 
 def _insert_missing(tx: store.Transaction, table: Table, row: Mapping[str, Any]) -> bool:
