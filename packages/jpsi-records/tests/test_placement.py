@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+import jpsi
 from fake_dispatcher import Client, finish, prepare_round, spec, start
 from jpsi_records import formatting
+from jpsi_records.commands.messages import PlacementMessage
 from jpsi_records.dispatch.leases import Leases
 from jpsi_records.model.entities import Attempt, Execution, ExecutionState, Request, RequestState
 from jpsi_records.records.records import Records
@@ -158,7 +161,7 @@ def test_a_placement_without_effect_is_explained(
     first, execution = submit(records, LOCAL)
     second, _ = submit(records, wanted)
 
-    found = formatting.placement_warning(second, execution, [], [first, second])
+    found = formatting.placement_warning(second, execution, [], [first, second], None)
 
     assert found == (None if warning is None else f"{warning} request {first.id}")
 
@@ -167,24 +170,12 @@ def test_the_explanation_names_the_executor_of_the_job_and_whether_it_runs(recor
     first, execution = submit(records, {})
     request, _ = submit(records, SLURM)
     records.cancel(first.id)
-    ended, open_ = (
-        Attempt(
-            id=str(number),
-            execution=execution.id,
-            number=number,
-            executor=executor,
-            job="1",
-            state="ACTIVE",
-            created_at=records.now(),
-            ended_at=ended_at,
-        )
-        for number, executor, ended_at in ((1, "lsf", records.now()), (2, "slurm", None))
-    )
+    ended, open_ = attempt(execution, 1, "lsf", records.now()), attempt(execution, 2, "slurm")
     running = start(records, execution.id)
     interested = records.requests(execution=execution.id)
 
     waits, runs = (
-        formatting.placement_warning(request, *it, interested)
+        formatting.placement_warning(request, *it, interested, None)
         for it in ((execution, [ended]), (running, [ended, open_]))
     )
 
@@ -194,7 +185,87 @@ def test_the_explanation_names_the_executor_of_the_job_and_whether_it_runs(recor
     )
     assert runs == ("the time limit (--time) has no effect, because the computation already runs on slurm")
     over = finish(records, execution.id)
-    assert formatting.placement_warning(request, over, [], interested) is None
+    assert formatting.placement_warning(request, over, [], interested, None) is None
+
+
+def attempt(execution: Execution, number: int, executor: str, ended_at: datetime | None = None) -> Attempt:
+    return Attempt(
+        id=str(number),
+        execution=execution.id,
+        number=number,
+        executor=executor,
+        job="1",
+        state="ACTIVE",
+        created_at=execution.created_at,
+        ended_at=ended_at,
+    )
+
+
+CONFIGURATION = """\
+default_executor: long
+targets:
+  long: {executor: slurm}
+  short: {executor: Slurm}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "job_executor", "wanted", "where"),
+    [
+        (None, None, "long", None),
+        (None, None, "LONG", None),
+        (None, None, "slurm", None),
+        (None, "slurm", "long", None),
+        ("long", None, "slurm", None),
+        ("slurm", None, "long", None),
+        (None, None, "short", "long"),
+        (None, None, "local", "long"),
+        ("short", None, "long", "short"),
+    ],
+)
+def test_the_same_executor_by_another_name_is_no_other_placement(
+    records: Records,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    first: str | None,
+    job_executor: str | None,
+    wanted: str,
+    where: str | None,
+) -> None:
+    (tmp_path / "jpsi.yaml").write_text(CONFIGURATION)
+    monkeypatch.setenv("JPSI_CONFIG", str(tmp_path / "jpsi.yaml"))
+    _, execution = submit(records, {} if first is None else {"executor": first})
+    request, _ = submit(records, {"executor": wanted})
+    attempts = [] if job_executor is None else [attempt(execution, 1, job_executor)]
+
+    found = formatting.placement_warning(request, execution, attempts, [request], jpsi.configuration())
+
+    sentence = "the executor (-x) has no effect, because the computation already waits on"
+    assert found == (None if where is None else f"{sentence} {where}")
+
+
+def test_the_default_executor_is_not_warned_of_when_it_is_named(records: Records) -> None:
+    submit(records, {})
+    request, _ = submit(records, {"executor": "local"})
+    other, _ = submit(records, {"executor": "slurm"})
+
+    assert list(PlacementMessage(records, request.id).update()) == []
+    assert next(PlacementMessage(records, other.id).update()).startswith(
+        "warning: the executor (-x) has no effect, because the computation already waits on local for request"
+    )
+
+
+def test_a_wrong_configuration_does_not_hide_that_the_request_was_made(
+    records: Records, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    submit(records, {})
+    request, _ = submit(records, {"executor": "slurm"})
+    (tmp_path / "jpsi.yaml").write_text("no_such_key: 1")
+    monkeypatch.setenv("JPSI_CONFIG", str(tmp_path / "jpsi.yaml"))
+
+    (warning,) = PlacementMessage(records, request.id).update()
+
+    assert "on the default executor" in warning
 
 
 def test_submitters_and_a_dispatcher_agree_on_one_placement(client: Client) -> None:

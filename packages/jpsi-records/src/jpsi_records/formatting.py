@@ -13,6 +13,8 @@ import attrs
 from . import model
 
 if TYPE_CHECKING:
+    import jpsi
+
     from .reuse import NearMiss, Plan
 
 # The keys of the JSON output that differ from the names of fields
@@ -152,6 +154,8 @@ def result(found: model.Request, execution: model.Execution, *, is_new: bool) ->
 
 # What users call the keys of a placement for which there are options.
 _PLACEMENT_WORDS = {"executor": "the executor (-x)", "duration": "the time limit (--time)"}
+# The executor if the configuration names no default.
+_DEFAULT_EXECUTOR = "local"
 
 
 def placement_warning(
@@ -159,6 +163,7 @@ def placement_warning(
     execution: model.Execution,
     attempts: Iterable[model.Attempt],
     interested: Iterable[model.Request],
+    configuration: jpsi.Configuration | None,
 ) -> str | None:
     """Return which parts of a request's placement have no effect and why; None if its execution has all.
 
@@ -167,11 +172,17 @@ def placement_warning(
         execution: its execution.
         attempts: those of the execution.
         interested: all requests that have this execution.
+        configuration: the configuration of the dispatcher; None if it is unknown.
     """
     executor = next((it.executor for it in attempts if it.ended_at is None), None)
+    if executor is None and "executor" not in execution.placement and configuration is not None:
+        executor = configuration.default_executor or _DEFAULT_EXECUTOR
     actual = {**execution.placement, **({} if executor is None else {"executor": executor})}
     wanted = model.requested_placement(request.spec)
-    unused = [_PLACEMENT_WORDS.get(name, name) for name, it in wanted.items() if actual.get(name) != it]
+    different = [name for name, it in wanted.items() if actual.get(name) != it]
+    if _is_same_executor(wanted.get("executor"), actual.get("executor"), configuration):
+        different = [it for it in different if it != "executor"]
+    unused = [_PLACEMENT_WORDS.get(it, it) for it in different]
     if execution.state.ended or not unused:
         return None
     names = " and ".join(filter(None, (", ".join(unused[:-1]), unused[-1])))
@@ -181,6 +192,18 @@ def placement_warning(
     where = actual.get("executor", "the default executor")
     verb = "has" if len(unused) == 1 else "have"
     return f"{names} {verb} no effect, because the computation already {does} on {where}{for_whom}"
+
+
+def _is_same_executor(
+    wanted: str | None, actual: str | None, configuration: jpsi.Configuration | None
+) -> bool:
+    """Return True if two names mean the same executor or target, or a target and the executor of it."""
+    if wanted is None or actual is None:
+        return wanted == actual
+    one, other = wanted.lower(), actual.lower()
+    targets = {} if configuration is None else configuration.targets
+    executors = {name: (it.executor or "").lower() for name, it in targets.items()}
+    return one == other or executors.get(one) == other or executors.get(other) == one
 
 
 def cancelled(found: model.Request, execution: model.Execution | None) -> str:

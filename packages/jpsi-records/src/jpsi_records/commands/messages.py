@@ -47,9 +47,18 @@ class PlacementMessage:
         execution = self._records.execution(request.execution)
         attempts = self._records.attempts(execution.id)
         interested = self._records.requests(execution=execution.id)
-        warning = formatting.placement_warning(request, execution, attempts, interested)
+        configuration = _configuration_of_dispatcher(self._records)
+        warning = formatting.placement_warning(request, execution, attempts, interested, configuration)
         if warning is not None:
             yield f"warning: {warning}"
+
+
+def _configuration_of_dispatcher(records: Records) -> jpsi.Configuration | None:
+    """Return the configuration that a dispatcher of these records uses; None if it is unknown or wrong."""
+    try:
+        return jpsi.configuration() if records.may_dispatch else None
+    except jpsi.ConfigError:
+        return None
 
 
 def describe_missing_dispatcher(records: Records) -> str:
