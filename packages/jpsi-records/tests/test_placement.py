@@ -255,6 +255,18 @@ def test_the_default_executor_is_not_warned_of_when_it_is_named(records: Records
     )
 
 
+def test_the_records_are_not_read_again_once_the_placement_is_known(
+    records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request, _ = submit(records, LOCAL)
+    message = PlacementMessage(records, request.id)
+    list(message.update())
+
+    monkeypatch.setattr(records, "request", lambda _: pytest.fail("it is read again"))
+
+    assert list(message.update()) == []
+
+
 def test_a_wrong_configuration_does_not_hide_that_the_request_was_made(
     records: Records, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -40,8 +40,10 @@ class PlacementMessage:
 
     def update(self) -> Iterator[str]:
         """Yield the sentence if it is new."""
+        if self._is_known:
+            return
         request = self._records.request(self._request_id)
-        if self._is_known or request.execution is None:
+        if request.execution is None:
             return
         self._is_known = True
         execution = self._records.execution(request.execution)
