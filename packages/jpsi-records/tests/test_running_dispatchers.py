@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import sys
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import click
 import pytest
 
 from fake_dispatcher import Client, Clock, finish, spec
 from jpsi_records.commands import messages, submission
-from jpsi_records.commands.command import COMMANDS
+from jpsi_records.commands.command import COMMANDS, dispatch_command
 from jpsi_records.commands.messages import DispatcherMessage, describe_missing_dispatcher
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.dispatch.leases import Leases
 from jpsi_records.model.entities import About, Request
 from jpsi_records.records.records import Records
+from jpsi_records.store.database import Database
 from test_job_messages import Seconds
 from test_leases import name_of_ended_process
 
@@ -115,6 +120,24 @@ def test_waiting_without_a_dispatcher_names_the_command_that_starts_one(
     command = f"jpsi request dispatch --records '{directory}'"
     assert printed.err == f"jpsi: {SENTENCE.replace('jpsi request dispatch', command)}\n"
     assert (code, printed.out) == (1, f"request {request.id}: cancelled\n")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:secret@server:5433/a", "postgresql+psycopg://me@server:5433/a"),
+        ("postgresql://server/a?user=me&password=secret", "postgresql+psycopg://server/a?user=me"),
+        ("sqlite:////tmp/a.sqlite", "sqlite:////tmp/a.sqlite"),
+    ],
+)
+def test_the_command_that_starts_a_dispatcher_contains_no_password(url: str, shown: str) -> None:
+    records: Any = SimpleNamespace(database=Database(url))
+
+    with click.Context(click.Command("wait")) as context:
+        context.params = {"database": url}
+        found = dispatch_command(records)
+
+    assert shlex.split(found) == ["jpsi", "request", "dispatch", "--database", shown]
 
 
 def submit(records: Records, priority: float = 1) -> Request:

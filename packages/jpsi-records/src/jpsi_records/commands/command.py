@@ -209,10 +209,14 @@ def dispatch_command(records: Records) -> str:
     context = click.get_current_context(silent=True)
     typed = {} if context is None else context.params
     directory = [] if typed.get("directory") is None else ["--records", str(typed["directory"])]
-    # without the password
-    url = records.database.engine.url.render_as_string()
-    database = [] if typed.get("database") is None else ["--database", url]
+    database = [] if typed.get("database") is None else ["--database", _without_password(records)]
     return line("jpsi", "request", "dispatch", *directory, *database)
+
+
+def _without_password(records: Records) -> str:
+    """Return the URL of the database of records; libpq takes a password from other places as well."""
+    url = records.database.engine.url._replace(password=None)
+    return url.difference_update_query(["password"]).render_as_string()
 
 
 def _print(records: Any, result: Output | Request | int, *, as_json: bool) -> int:  # noqa: ANN401  see `command`
