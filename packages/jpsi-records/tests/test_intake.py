@@ -65,6 +65,22 @@ def test_a_request_of_a_job_belongs_to_the_owner_of_its_execution(
     assert records.request(request).outcome == "cancelled"
 
 
+def test_a_request_of_a_job_belongs_to_a_user_who_has_cancelled_rather_than_to_one_with_a_draft(
+    records: Records, client: Client, clock: Clock, inbox: Path
+) -> None:
+    others = client("cb")
+    execution = others.satisfy(others.draft(spec("parent")).id).execution or ""
+    clock.advance(1)
+    first = records.submit(spec("parent"))
+    start(records, execution)
+    records.cancel(first.id)
+    request = job_inbox(execution, inbox).submit(spec("child"))
+
+    process_inbox(records, execution, inbox)
+
+    assert records.request(request).owner == "ca"
+
+
 def test_a_request_that_was_already_read_is_not_repeated(records: Records, parent: str, inbox: Path) -> None:
     request = job_inbox(parent, inbox).submit(spec("child"))
     (path,) = inbox.iterdir()

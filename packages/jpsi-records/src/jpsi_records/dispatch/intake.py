@@ -165,11 +165,15 @@ def _is_there(tx: Transaction, request: InboxRequest) -> bool:
 
 
 def _owner(tx: Transaction, execution: str) -> str:
-    """Return the owner for a job's requests: that of the execution's first request, committed ones first."""
+    """Return the owner for a job's requests: that of the execution's first request.
+
+    Committed requests come first, then cancelled ones, whose users have asked for the job as well.
+    """
     interested = requests.some(tx, REQUEST.c.execution == execution)
     if not interested:
         raise StateError(f"no request has execution {execution}")
-    return min(interested, key=lambda it: (it.state is not RequestState.COMMITTED, it.id)).owner
+    order = {RequestState.COMMITTED: 0, RequestState.CANCELLED: 1}
+    return min(interested, key=lambda it: (order.get(it.state, len(order)), it.id)).owner
 
 
 def _refuse(records: RecordsReader, execution: str, path: Path, reason: str) -> None:
