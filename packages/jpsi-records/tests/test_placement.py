@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -286,7 +287,7 @@ def test_submitters_and_a_dispatcher_agree_on_one_placement(client: Client) -> N
     first, execution = submit(records, LOCAL)
     records.cancel(first.id)
     taken: list[Execution] = []
-    barrier = threading.Barrier(3)
+    barrier = threading.Barrier(3, timeout=60)
 
     def submit_as(user: Records, queue: str) -> None:
         barrier.wait()
@@ -295,19 +296,17 @@ def test_submitters_and_a_dispatcher_agree_on_one_placement(client: Client) -> N
     def dispatch(server: Records) -> None:
         leases = Leases(server, LEASE)
         barrier.wait()
-        while not taken:
+        is_last = False
+        while not taken and not is_last:
+            is_last = all(it.done() for it in submissions)
             taken.extend(server.execution(it.id) for it in leases.due() if leases.take(it))
 
-    clients = [client(it) for it in ("cb", "cc", "server")]
-    threads = [
-        threading.Thread(target=submit_as, args=(clients[0], "one")),
-        threading.Thread(target=submit_as, args=(clients[1], "two")),
-        threading.Thread(target=dispatch, args=(clients[2],)),
-    ]
-    for it in threads:
-        it.start()
-    for it in threads:
-        it.join()
+    one, two, server = (client(it) for it in ("cb", "cc", "server"))
+    with ThreadPoolExecutor(3) as threads:
+        submissions = [threads.submit(submit_as, one, "one"), threads.submit(submit_as, two, "two")]
+        dispatched = threads.submit(dispatch, server)
+    for it in (*submissions, dispatched):
+        it.result()
 
     assert [it.id for it in taken] == [execution.id]
     assert taken[0].placement == records.execution(execution.id).placement
