@@ -13,6 +13,7 @@ import pytest
 import jpsi
 from fake_dispatcher import Client, finish, prepare_round, spec, start
 from jpsi_records import formatting
+from jpsi_records.commands import management
 from jpsi_records.commands.messages import PlacementMessage
 from jpsi_records.dispatch.leases import Leases
 from jpsi_records.model.entities import Attempt, Execution, ExecutionState, Request, RequestState
@@ -72,6 +73,47 @@ def test_a_cancelled_request_that_is_wanted_again_runs_where_it_says(records: Re
     finish(records, execution.id)
     assert records.request(first.id).outcome == "complete"
     assert records.request(second.id).state is RequestState.CANCELLED
+
+
+def test_a_cancelled_request_that_is_wanted_again_has_an_execution_at_once(records: Records) -> None:
+    first, execution = submit(records, LOCAL)
+    records.cancel(first.id)
+    second, _ = submit(records, SLURM)
+    assert records.request(first.id).execution is None
+
+    wanted = records.set_priority(first.id, 2)
+
+    assert (wanted.state, wanted.execution) == (RequestState.COMMITTED, execution.id)
+    assert records.execution(execution.id).priority == 2
+    assert records.request(second.id).execution == execution.id
+
+
+def test_a_cancelled_request_that_is_wanted_again_still_waits_for_others(records: Records) -> None:
+    first = records.submit(spec("a"))
+    second = records.submit(spec("b", after=[first.id]))
+    records.cancel(second.id)
+
+    wanted = records.set_priority(second.id, 1)
+
+    assert (wanted.state, wanted.execution) == (RequestState.COMMITTED, None)
+
+
+def test_a_priority_above_zero_tells_of_a_placement_without_effect_if_it_takes_a_cancellation_back(
+    records: Records, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, _ = submit(records, LOCAL)
+    records.cancel(first.id)
+    second, _ = submit(records, SLURM)
+    printed = []
+    for priority in (2, 3, 0):
+        management.set_priority(records, first.id, priority)
+        printed.append(capsys.readouterr().err)
+
+    warning = (
+        "jpsi: warning: the executor (-x) has no effect, because the computation already waits on slurm for "
+        f"request {second.id}\n"
+    )
+    assert printed == [warning, "", ""]
 
 
 @pytest.mark.parametrize("other", ["wanted", "held", "a draft"])

@@ -11,7 +11,7 @@ from jpsi import Job
 from jpsi_records.jobs.attempt_job import AttemptFiles
 from jpsi_records.model.entities import About, Attempt, new_id
 from jpsi_records.records.records import Records
-from jpsi_records.store import executions
+from jpsi_records.store import executions, requests
 from jpsi_records.web.access import Key
 from jpsi_records.web.list_pages import PAGE_SIZE
 from jpsi_records.web.responses import Answer, answer
@@ -204,6 +204,17 @@ def test_a_cancelled_request_is_shown_as_such(records: Records, text: Text) -> N
     next_ = records.submit(spec("a", placement={"queue_name": "debug"}))
     assert "It has none, as it was cancelled." in text(f"request/{mine.id}")
     assert "waited for requests that were cancelled" in text(f"request/{next_.id}")
+
+
+def test_a_request_that_waits_for_a_dispatcher_alone_says_so(records: Records, text: Text) -> None:
+    request = records.submit(spec("a"))
+    with records.database.writing() as tx:
+        requests.change(tx, request.id, execution=None)
+
+    page = text(f"request/{request.id}")
+
+    assert "It gets one from a dispatcher: <code>jpsi request dispatch</code>." in page
+    assert "these requests" not in page
 
 
 def test_progress_and_log_of_a_running_execution_are_shown(records: Records, text: Text) -> None:

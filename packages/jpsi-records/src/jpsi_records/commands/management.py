@@ -16,6 +16,7 @@ from ..inbox import Inbox, Report
 from ..model import Execution, Request, RequestState
 from . import in_job
 from .command import EXECUTION, JSON, REQUEST, Output, command
+from .submission import announced
 
 if TYPE_CHECKING:
     from ..records import Records
@@ -128,7 +129,9 @@ def usage(records: Records, execution: str | None, user: str | None) -> Output:
 )
 def set_priority(records: Records, request: str, priority: float) -> Request:
     """Change the priority of a request."""
-    return records.set_priority(request, priority)
+    was_cancelled = records.request(request).state is RequestState.CANCELLED
+    found = records.set_priority(request, priority)
+    return announced(records, found) if was_cancelled and priority > 0 else found
 
 
 @command(

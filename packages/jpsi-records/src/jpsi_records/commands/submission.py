@@ -112,10 +112,10 @@ def submit(  # noqa: PLR0913  options
         return Output(f"request {child}\n", f"{document}\n")
     _check_executor(records, spec)
     _warn(records, spec, is_strict=is_strict)
-    return _announced(records, records.submit(spec, about, priority=priority, plan=plan))
+    return announced(records, records.submit(spec, about, priority=priority, plan=plan))
 
 
-def _announced(records: Records, request: Request) -> Request:
+def announced(records: Records, request: Request) -> Request:
     """Print what users should know about a request that waits since now, and return it."""
     _echo(PlacementMessage(records, request.id).update())
     if sys.stderr.isatty() and not _is_over(records, request.id) and not records.dispatchers():
@@ -157,13 +157,13 @@ def _warn(records: Records, spec: RequestSpec, *, is_strict: bool = False) -> No
 )
 def attach(records: Records, spec: RequestSpec, execution: str, about: About, *, priority: float) -> Request:
     """Create a request for the named execution and commit it."""
-    return _announced(records, records.submit(spec, about, priority=priority, execution=execution))
+    return announced(records, records.submit(spec, about, priority=priority, execution=execution))
 
 
 @command("Compute exactly the same again.", EXECUTION, PRIORITY, JSON)
 def rerun(records: Records, execution: str, *, priority: float) -> Request:
     """Submit a new run of what an execution has computed."""
-    return _announced(records, records.rerun(execution, priority=priority))
+    return announced(records, records.rerun(execution, priority=priority))
 
 
 @command(
@@ -221,7 +221,7 @@ def commit(records: Records, request: str, *, priority: float) -> Request:
     _check_executor(records, found.spec)
     if found.execution is None:
         _warn(records, found.spec)
-    return _announced(records, records.commit(request, priority=priority))
+    return announced(records, records.commit(request, priority=priority))
 
 
 @command(

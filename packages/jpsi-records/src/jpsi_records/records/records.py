@@ -277,8 +277,7 @@ class Records(RecordsReader):
                 # Users who may not dispatch write no copy of their requests.
                 if not request_copy(self, it.id).exists():
                     write_request_copy(self, tx, it)
-            committed = [it for it in waiting if it.state is model.RequestState.COMMITTED]
-            ready = [it for it in committed if reuse.outlook(tx, it.spec) is not reuse.Outlook.WAITS]
+            ready = [it for it in waiting if _is_ready(tx, it)]
         for request in ready:
             self._advance_request(request)
 
@@ -320,8 +319,9 @@ class Records(RecordsReader):
     def set_priority(self, request_id: str, priority: float) -> model.Request:
         """Change the priority of a request that is committed or cancelled.
 
-        With zero or less the request is cancelled; a priority above 0 takes that back. Zero or less is
-        accepted for a finished request, too, and changes nothing.
+        With zero or less the request is cancelled; a priority above 0 takes that back, and if the request
+        has lost its execution, it gets one as with `commit`. Zero or less is accepted for a finished request,
+        too, and changes nothing.
 
         Raises:
             StateError: the request is a draft, or it is finished and the priority is above 0.
@@ -343,7 +343,12 @@ class Records(RecordsReader):
             events.add(tx, "priority", request=request_id, priority=priority)
             if request.execution is not None and self.may_dispatch:
                 ledger.settle(tx, request.execution)
-            return requests.get(tx, request_id)
+            changed = requests.get(tx, request_id)
+            is_ready = self.may_dispatch and _is_ready(tx, changed)
+        if is_ready:
+            # Its execution has got another placement meanwhile.
+            self._advance_request(changed)
+        return self.request(request_id)
 
     def cancel(self, request_id: str) -> model.Request:
         """Cancel a request: set its priority to zero; its execution goes on if another request needs it.
@@ -411,6 +416,13 @@ def _about(tx: Transaction, about: model.About, known_parent: str | None = None)
     if parent != known_parent:
         _check_parent(tx, parent)
     return attrs.evolve(about, parent=parent)
+
+
+def _is_ready(tx: Transaction, request: model.Request) -> bool:
+    """Return True if a request can be assigned an execution, or be withdrawn behind a failure."""
+    if request.state is not model.RequestState.COMMITTED or request.execution is not None:
+        return False
+    return reuse.outlook(tx, request.spec) is not reuse.Outlook.WAITS
 
 
 def _withdraw_behind_failure(tx: Transaction, request: model.Request) -> None:

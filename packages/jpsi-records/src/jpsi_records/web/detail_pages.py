@@ -106,6 +106,8 @@ def _no_execution(site: Site, request: Request, events: Sequence[Event]) -> Iter
         yield element("p", "It has none, as it is a draft.")
     elif request.state is RequestState.CANCELLED:
         yield element("p", "It has none, as it was cancelled.")
+    elif not request.spec.predecessors:
+        yield element("p", "It gets one from a dispatcher: ", code("jpsi request dispatch"), ".")
     else:
         yield element("p", "It gets one when these requests have succeeded:")
         yield listing(
