@@ -14,6 +14,7 @@ from jpsi_records.model.entities import Attempt, Execution, ExecutionState
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
 from jpsi_records.store.file_lock import name_of_this_process, process_has_ended
+from jpsi_records.store.ledger import give_up, move
 
 LEASE = timedelta(seconds=60)
 NAMING = "from jpsi_records.store.file_lock import name_of_this_process; print(name_of_this_process())"
@@ -103,6 +104,27 @@ def test_a_released_lease_is_due_immediately(records: Records) -> None:
     assert records.execution(held.id).state is ExecutionState.CLAIMED
     mine.release_all()
     assert records.execution(held.id).holder == next_.holder
+
+
+def test_an_execution_that_was_given_up_and_waits_again_runs_once(records: Records) -> None:
+    """It has no job that is being cancelled: it is held until its request is wanted again."""
+    leases = Leases(records, LEASE)
+    request = records.submit(spec("true"))
+    execution = records.execution(request.execution or "")
+    assert leases.take(execution)
+    records.cancel(request.id)
+    with records.database.writing() as tx:
+        assert give_up(tx, execution)
+
+    leases.release_all()
+
+    found = records.execution(execution.id)
+    assert (found.state, found.holder, found.reason) == (ExecutionState.QUEUED, None, None)
+    assert leases.due() == []
+    records.set_priority(request.id, 1)
+    with records.database.writing() as tx:
+        move(tx, execution.id, ExecutionState.CANCELLED, reason="timeout")
+    assert records.request(request.id).outcome == "cancelled"
 
 
 def test_a_hidden_process_is_not_known_to_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,14 +89,15 @@ class Leases:
     def release_all(self) -> None:
         """Release all leases, so that the next dispatcher can continue at once.
 
-        Executions without a job wait again, as if no dispatcher had taken them.
+        Executions without a job wait again, as if no dispatcher had taken them, or given them up.
         """
         self._renewed = None
         with self._records.database.writing() as tx:
             store.dispatchers.remove(tx, self.holder)
             for it in store.executions.some(tx, store.executions.HELD, self.own_leases, ~_HAS_JOB):
-                queued = ExecutionState.QUEUED
-                store.ledger.move(tx, it.id, queued, self.own_leases, holder=None, lease_until=None)
+                reason = None if it.reason == store.ledger.UNWANTED else it.reason
+                values = {"holder": None, "lease_until": None, "reason": reason}
+                store.ledger.move(tx, it.id, ExecutionState.QUEUED, self.own_leases, **values)
             for it in store.executions.some(tx, store.executions.HELD, self.own_leases, ~_IS_SUBMITTING):
                 store.executions.change(tx, it.id, self.own_leases, holder=None, lease_until=tx.now)
 
