@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -491,6 +492,28 @@ def test_jpsi_waits_for_repeated_jobs_where_no_system_does(run: Run, gate: Path,
     assert (tmp_path / "out").read_text() == "a\na\nb\n"
     # what it waits for has completed meanwhile
     assert run("wait", printed(run("resubmit", second))).returncode == 0
+
+
+def test_the_advice_keeps_what_else_a_job_waits_for(slurm: Run, fake: FakeScheduler) -> None:
+    """`--after` takes the place of all jobs that are not repeated, also of one that still runs."""
+    fake.slots = 0
+    array = printed(slurm("submit", "--array", "0-2", "--", *_COMMAND))
+    running = printed(slurm("submit", "--hold", "--", "true"))
+    after = ("--after", f"{array}[0,2]", "--after", running)
+    plot = printed(slurm("submit", *after, "--", "true"))
+    with fake.lock:
+        fake.slots = 8
+        fake.settle()
+    slurm("wait", array)
+    slurm("cancel", plot)
+
+    refused = slurm("resubmit", plot)
+    *_, advice = refused.stderr.decode().strip().partition("all the same: ")
+    again = printed(slurm("resubmit", *shlex.split(advice), plot))
+
+    assert advice == f"--after 'any:{array}[0,2]' --after ok:{running}"
+    assert awaited(slurm, again) == [(native_ids(slurm)[running], "ok")]
+    slurm("cancel", again, running)
 
 
 def test_a_job_starts_all_the_same_if_it_waits_for_another_end(run: Run) -> None:

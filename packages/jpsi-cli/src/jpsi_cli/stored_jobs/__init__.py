@@ -30,8 +30,8 @@ else:
                 "await_dependencies await_submission settle_submissions start_waiting submit_deferred"
             ),
             ".dependencies": (
-                "Dependencies configured_target describe_dependencies describe_unmet naming_ended "
-                "read_dependencies sort_dependencies"
+                "Dependencies configured_target dependency_words describe_dependencies describe_unmet "
+                "naming_ended read_dependencies sort_dependencies"
             ),
             ".recall": (
                 "RecalledJobs best_status listed_jobs recall_jobs recover_remote_jobs "

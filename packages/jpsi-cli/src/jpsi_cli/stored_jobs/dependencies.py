@@ -163,14 +163,14 @@ def sort_dependencies(
     if len(native) > _MAX_NATIVE:
         foreign += [it for it in native if str(it.job) in jobs]
         native = {it: native[it] for it in native if str(it.job) not in jobs}
-    return Dependencies([*native.values()], foreign, everything, _met_words(met))
+    return Dependencies([*native.values()], foreign, everything, dependency_words(met))
 
 
-def _met_words(met: Iterable[tuple[jpsi.DependencyKind, StoredJob]]) -> list[str]:
-    """Return words for dependencies that are met, one for all of an array: many jobs may have them."""
+def dependency_words(awaited: Iterable[tuple[jpsi.DependencyKind, StoredJob]]) -> list[str]:
+    """Return words for dependencies, as `--after` takes them: one for all of an array, which may be many."""
     words: dict[str, None] = {}
     arrays: dict[tuple[str, str], list[StoredJob]] = {}
-    for kind, job in met:
+    for kind, job in awaited:
         if job.array_id is None or job.array_index is None:
             words[f"{kind.value}:{job.id}"] = None
         else:

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 import jpsi
+from jpsi.plugin import line
 from jpsi_engine import job_store, reopen_queue
 from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import exit_codes, messages
 from ..error_boundary import SelectionError, translate_to_options
 from ..stored_jobs import (
+    dependency_words,
     describe_unmet,
     job_with_index,
     read_dependencies,
@@ -99,9 +101,10 @@ def _report_dependencies(plan: Sequence[Repetition]) -> None:
     Raises:
         SelectionError: repetitions could never start.
     """
-    problems = [_describe_unmet(it) for it in plan if it.unmet]
-    if problems:
-        raise SelectionError("\n".join(_shortened(problems)))
+    unmet = [it for it in plan if it.unmet]
+    if unmet:
+        stored = {job.id: job for job in job_store.jobs()}
+        raise SelectionError("\n".join(_shortened([_describe_unmet(it, stored) for it in unmet])))
     unknown = list(dict.fromkeys(word for it in plan for word in it.unknown))
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
@@ -109,11 +112,15 @@ def _report_dependencies(plan: Sequence[Repetition]) -> None:
         messages.error(f"{what}; the new ones do not, unless --after names them")
 
 
-def _describe_unmet(repetition: Repetition) -> str:
+def _describe_unmet(repetition: Repetition, stored: Mapping[str, StoredJob]) -> str:
+    """Return why a repetition could never start, and all options by which it starts; `stored` is by id."""
     job, unmet = repetition.jobs[0], repetition.unmet[0]
-    other = unmet.job.id if len(repetition.unmet) == 1 else unmet.job.array_id or unmet.job.id
     why = describe_unmet(unmet.kind, unmet.job, unmet.job.status)
-    return f"{job_with_index(job)}: {why}; resubmit both, or start this one all the same: --after any:{other}"
+    # what is typed takes the place of the others, too
+    words = dependency_words((jpsi.DependencyKind.ANY, it.job) for it in repetition.unmet)
+    words += dependency_words((it.kind, stored[str(it.job)]) for it in repetition.others)
+    options = line(*(part for it in words for part in ("--after", it)))
+    return f"{job_with_index(job)}: {why}; resubmit both, or start this one all the same: {options}"
 
 
 def _shortened(problems: Sequence[str]) -> list[str]:
