@@ -582,6 +582,22 @@ def test_what_waits_for_a_job_that_is_refused_is_not_submitted(slurm: Run, fake:
     slurm("wait", *ids)
 
 
+def test_a_mistake_is_found_before_anything_is_submitted(slurm: Run) -> None:
+    """Jobs that wait for different ones are submitted one after the other."""
+    first = printed(slurm("submit", "--name", "a", "--", "true"))
+    slurm("wait", first)
+    second = printed(slurm("submit", "--name", "b", "-n", "1", "--after", first, "--", "true"))
+    slurm("wait", second)
+
+    result = slurm("resubmit", "-N", "2", "a", "b")
+
+    assert result.stderr.decode() == (
+        f"jpsi: job {second} (b): resources: 1 processes cannot occupy 2 nodes\n"
+    )
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert len(listed(slurm)) == 2
+
+
 def test_a_job_that_was_submitted_held_is_repeated_at_once(slurm: Run) -> None:
     job = printed(slurm("submit", "--hold", "--", "false"))
     slurm("release", job)

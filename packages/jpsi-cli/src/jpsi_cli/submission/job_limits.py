@@ -1,4 +1,4 @@
-"""Refuses jobs that no queue can ever start, before `jpsi run`, `submit` and `validate` submit anything.
+"""Refuses jobs that can never start, before `jpsi run`, `submit`, `resubmit` and `validate` submit anything.
 
 It also reports time limits that the batch system rounds up, and attributes without an effect on this machine.
 """
@@ -15,6 +15,7 @@ from .. import messages
 from ..error_boundary import translate_to_options
 
 _LOCAL = "local"
+_SUBJECT = "the job"
 # The attributes that no process of this machine has.
 _IGNORED = ("queue_name", "project_name", "reservation_id", "licenses", "qos", "mail", "gpu_type")
 # The prefixes of custom attributes for batch systems, whether or not their plugins are installed.
@@ -34,13 +35,12 @@ def require_fit(executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobS
     """
     found = find_excess(executor, specs)
     if found:
-        subject = "the job"
         by_place = dict(specs)
         described = [
             f"{_render_locations(places)}--{_option(it.request, by_place[places[0]])}: {it.sentence}"
             for it, places in found.items()
         ]
-        raise jpsi.InvalidJobException.of(subject, described)
+        raise jpsi.InvalidJobException.of(_SUBJECT, described)
     unit = executor.system.capabilities.walltime_unit
     durations = {spec.attributes.duration for _, spec in specs if spec is not None}
     rounded = sorted(it for it in durations if it and it % unit)
@@ -49,6 +49,32 @@ def require_fit(executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobS
         others = f", and {len(rounded) - 1} more" if len(rounded) > 1 else ""
         limit = -(-rounded[0] // unit) * unit
         messages.error(f"{executor.name} rounds the time limit {rounded[0]} up to {limit}{others}")
+
+
+def require_valid(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec]]) -> None:
+    """Raise InvalidJobException if a job can never run as it is; the arguments are as above.
+
+    A plugin that offers no check before the submission finds that only then.
+    """
+    places: dict[str, list[str]] = {}
+    for location, spec in specs:
+        for problem in _problems(executor, spec):
+            places.setdefault(problem, []).append(location)
+    if places:
+        raise jpsi.InvalidJobException.of(
+            _SUBJECT, [f"{_render_locations(it)}{problem}" for problem, it in places.items()]
+        )
+
+
+def _problems(executor: jpsi.JobExecutor, spec: jpsi.JobSpec) -> Sequence[str]:
+    try:
+        executor.preview(jpsi.Job(spec))
+    except jpsi.InvalidJobException as e:
+        return e.problems
+    except jpsi.SubmitException:
+        # it concerns no job
+        return ()
+    return ()
 
 
 def report_ignored(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:

@@ -24,7 +24,7 @@ from ..stored_jobs import (
     settle_ends,
 )
 from . import staging_progress
-from .job_limits import require_fit
+from .job_limits import require_fit, require_valid
 from .job_spec import OptionValue, make_specs
 from .repetitions import Repetition, plan_repetitions
 from .submit import submit_to
@@ -73,7 +73,7 @@ def _repeat(
     # what is wrong with one executor's jobs is found before those of another are submitted
     for origin, originals in job_store.by_origin(selected).items():
         executors[origin] = origin.open()
-        new |= _make_jobs(executors[origin], originals, specs)
+        new |= _make_jobs(executors[origin], originals, specs, is_split=len(plan) > 1)
     with contextlib.ExitStack() as stack:
         for executor in executors.values():
             staging_progress.show(stack.enter_context(executor))
@@ -129,15 +129,24 @@ def _shortened(problems: Sequence[str]) -> list[str]:
 
 
 def _make_jobs(
-    executor: jpsi.JobExecutor, originals: Sequence[StoredJob], specs: Mapping[str, jpsi.JobSpec]
+    executor: jpsi.JobExecutor,
+    originals: Sequence[StoredJob],
+    specs: Mapping[str, jpsi.JobSpec],
+    *,
+    is_split: bool,
 ) -> dict[str, jpsi.Job]:
-    """Return the new jobs that repeat those of an executor, by the ids of the old ones."""
+    """Return the new jobs that repeat those of an executor, by the ids of the old ones.
+
+    If they are split into several submissions, none of these alone would find all mistakes first.
+    """
     repeated = job_store.repeated_specs({job.id: specs[job.id] for job in originals})
     for spec in repeated:
         # the old job was released
         (spec.attributes.custom_attributes or {}).pop(executor.system.capabilities.hold_option, None)
     locations = [(job_with_index(job), spec) for job, spec in zip(originals, repeated, strict=True)]
     require_fit(executor, locations)
+    if is_split:
+        require_valid(executor, locations)
     return {job.id: jpsi.Job(spec) for job, spec in zip(originals, repeated, strict=True)}
 
 
