@@ -101,6 +101,7 @@ INDICES = {
     "a step": ("sweep[0-3:2]", ["s0", "s2"]),
     "the id of an array": ("s-array[0]", ["s0"]),
     "the beginning of one": ("t-a[11]", ["t11"]),
+    "a range past the end": ("sweep[2-9]", ["s2", "s3"]),
     "the index of the batch system": ("3439_[3]", ["s2"]),
     "as qstat writes it": ("77[1]", ["t10"]),
 }
@@ -119,6 +120,9 @@ def test_a_name_with_brackets_is_that_name() -> None:
 
 INDEX_ERRORS = {
     "no such index": ("sweep[9]", "'sweep[9]' means no job: sweep has the indices 0-3"),
+    "one of several": ("sweep[1,33]", "'sweep[33]' means no job: sweep has the indices 0-3"),
+    "two of several": ("sweep[1,33,80]", "'sweep[33,80]' means no job: sweep has the indices 0-3"),
+    "a range of several": ("sweep[1,8-9]", "'sweep[8-9]' means no job: sweep has the indices 0-3"),
     "a single job": ("one[1]", "'one[1]' means no job: one has no indices"),
     "no such array": ("none[1]", "no job has the id, native id or name 'none[1]'; jpsi ls --all shows all"),
     "no index": ("sweep[x]", "no job has the id, native id or name 'sweep[x]'; jpsi ls --all shows all"),

@@ -64,7 +64,7 @@ def match_jobs(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
 
     Raises:
         SelectionError: the word is the beginning of several ids, or a native id or name of unlike jobs, or
-            none of the jobs has the index.
+            none of the jobs has one of the indices, or any of a range of them.
     """
     for matches in _matchers(word):
         if found := [job for job in jobs if matches(job)]:
@@ -86,12 +86,16 @@ def _match_indices(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
         return []
     # behind a native id, indices are those of the batch system
     own = [job for job in match_jobs(name, jobs) if name not in native_words(job)]
-    found = [job for job in own if any(job.array_index in it for it in indices)]
-    if own and not found:
+    existing = {job.array_index for job in own}
+    parts = zip(word[len(name) + 1 : -1].split(","), indices, strict=True)
+    # a range may reach past the end, but an index that does not exist is a mistake
+    missing = [text for text, part in parts if not any(it in part for it in existing)]
+    if own and missing:
         known = indices_text(own)
         has = f"{name} has the indices {known}" if known else f"{name} has no indices"
-        raise SelectionError(f"{word!r} means no job: {has}")
-    return found
+        meant = f"{name}[{','.join(missing)}]"
+        raise SelectionError(f"{meant!r} means no job: {has}")
+    return [job for job in own if any(job.array_index in it for it in indices)]
 
 
 def _current(word: str, found: list[StoredJob]) -> list[StoredJob]:
