@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 import jpsi
-from jpsi_cli.stored_jobs.dependencies import describe_awaited
+from jpsi_cli.stored_jobs.dependencies import describe_awaited, read_dependencies
+from jpsi_cli.submission.run import _await_foreign
 from jpsi_testing.fake import FakeScheduler, on_path
 from stored_jobs import encoded_end, stored_job
 
@@ -294,3 +295,25 @@ def test_of_many_jobs_that_another_waits_for_those_that_matter_are_named() -> No
         "it depends on the job job1, which is QUEUED",
         "it depends on 7 more jobs: 6 QUEUED, 1 COMPLETED",
     ]
+
+
+def test_the_elements_for_which_jpsi_has_waited_are_one_word(
+    run: Run, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The words stand in the request: an array may have thousands of elements."""
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"):
+        monkeypatch.setenv(name, environment[name])
+    array = run("submit", "--hold", "--array", "4-6", "--", "true").stdout.decode().strip()
+    single = run("submit", "--hold", "--", "true").stdout.decode().strip()
+    awaited: list[str] = []
+    # as if they had ended
+    monkeypatch.setattr(
+        "jpsi_cli.stored_jobs.await_dependencies", lambda wanted: awaited.extend(str(it.job) for it in wanted)
+    )
+
+    with jpsi.JobExecutor("local") as local:
+        found = _await_foreign(read_dependencies([array, f"any:{single}"]), local, "local")
+
+    assert len(awaited) == 4
+    assert found.met == [f"any:{single}", f"ok:{array}[4-6]"]
+    assert run("cancel", array, single).returncode == 0

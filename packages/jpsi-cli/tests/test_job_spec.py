@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 import jpsi
 from jpsi_cli.main import cli
 from jpsi_cli.options.job_options import RUN_PARAMETERS
-from jpsi_cli.submission.job_spec import _FIELDS, Options, make_spec
+from jpsi_cli.stored_jobs import Dependencies
+from jpsi_cli.submission.job_spec import _FIELDS, Options, add_dependencies, make_spec
+from jpsi_engine.job_store import MET
 
 EVERYTHING: Options = {
     "name": "n",
@@ -291,3 +293,12 @@ def test_slots_of_several_kinds_are_changed_in_their_document(name: str, value: 
     message = f"--{name}: the document requests slots of several kinds"
     with pytest.raises(jpsi.InvalidJobException, match=message):
         make_spec(jpsi.JobSpec("a", resources=kinds), [], {name: value}, is_expanding=False)
+
+
+def test_a_request_has_no_dependencies_once_all_have_ended() -> None:
+    job = jpsi.Job(jpsi.JobSpec("true", attributes=jpsi.JobAttributes(after=["4711"])))
+
+    add_dependencies(job, Dependencies(met=["ok:first"]))
+
+    assert job.spec is not None
+    assert (job.spec.attributes.after, job.spec.attributes.custom_attributes) == (None, {MET: "ok:first"})

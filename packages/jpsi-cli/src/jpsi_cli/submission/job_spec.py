@@ -106,7 +106,7 @@ def add_dependencies(job: jpsi.Job, after: Dependencies, *, are_met_alone: bool 
     attributes = job.spec.attributes
     if after.all or after.met:
         # like every option, it overrides a document
-        attributes.after = None if are_met_alone else [*after.native]
+        attributes.after = None if are_met_alone else [*after.native] or None
     if after.met:
         from jpsi_engine.job_store import MET  # noqa: PLC0415  for few jobs
 

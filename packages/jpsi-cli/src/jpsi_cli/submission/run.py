@@ -64,7 +64,10 @@ def _await_foreign(
     wanted: Sequence[jpsi.Dependency], executor: jpsi.JobExecutor, name: str | None
 ) -> Dependencies:
     """Wait for the jobs for which no batch system waits; return the dependencies that are left then."""
-    from ..stored_jobs import await_dependencies, sort_dependencies  # noqa: PLC0415  with all that recalls jobs
+    # with all that recalls jobs
+    from jpsi_engine import job_store  # noqa: PLC0415
+
+    from ..stored_jobs import await_dependencies, dependency_words, sort_dependencies  # noqa: PLC0415
 
     dependencies = sort_dependencies(wanted, executor, name)
     if not dependencies.foreign:
@@ -78,8 +81,6 @@ def _await_foreign(
     if unmet:
         raise jpsi.InvalidJobException.of(_SUBJECT, unmet)
     left = sort_dependencies([it for it in wanted if it not in dependencies.foreign], executor, name)
-    return attrs.evolve(
-        left,
-        all=dependencies.all,
-        met=[*left.met, *(f"{it.kind.value}:{it.job}" for it in dependencies.foreign)],
-    )
+    stored = {job.id: job for job in job_store.jobs()}
+    words = dependency_words((it.kind, stored[str(it.job)]) for it in dependencies.foreign)
+    return attrs.evolve(left, all=dependencies.all, met=[*left.met, *words])
