@@ -187,9 +187,10 @@ def test_a_plugin_that_fails_keeps_no_job_from_running(tmp_path: Path) -> None:
         warn_of_habits([str(script)], {}, jpsi.JobSpec(), None)
 
 
+# No system has programs of these names.
 BUILTINS = {
-    "cd": (["cd", "/tmp"], "sh -c 'cd /tmp && ...'"),
-    "ulimit": (["ulimit", "-s", "unlimited"], "sh -c 'ulimit -s unlimited && ...'"),
+    "export": (["export", "A"], "sh -c 'export A && ...'"),
+    "set": (["set", "-x"], "sh -c 'set -x && ...'"),
     "source": (["source", "env.sh"], "bash -c 'source env.sh && ...'"),
 }
 
@@ -206,21 +207,38 @@ def test_a_builtin_of_the_shell_is_no_program(run: Run, verb: str, command: list
 
 
 def test_a_builtin_that_the_job_may_find_is_warned_of(run: Run) -> None:
-    done = run("script", "--env", "PATH=/opt/bin", "--", "cd", "/tmp")
+    done = run("script", "--env", "PATH=/opt/bin", "--", "export", "A")
 
     assert done.returncode == 0
-    assert done.stderr.startswith(b"jpsi: warning: there is no program 'cd': it is a builtin of the shell;")
+    assert done.stderr.startswith(
+        b"jpsi: warning: there is no program 'export' here: it is a builtin of the shell;"
+    )
 
 
+@pytest.mark.parametrize(
+    ("name", "warning"),
+    [
+        (
+            "umask",
+            "'umask' has no effect outside a shell; for a line of shell: sh -c 'umask 077 && ...'",
+        ),
+        ("command", ""),
+    ],
+)
 def test_a_program_may_have_the_name_of_a_builtin(
-    run: Run, tmp_path: Path, environment: dict[str, str]
+    run: Run, tmp_path: Path, environment: dict[str, str], name: str, warning: str
 ) -> None:
-    (tmp_path / "cd").write_text("#!/bin/sh\necho mine\n")
-    (tmp_path / "cd").chmod(0o755)
+    """Some systems have the programs that POSIX demands of builtins, also of those that change a shell."""
+    (tmp_path / name).write_text("#!/bin/sh\necho mine\n")
+    (tmp_path / name).chmod(0o755)
 
-    done = run("run", "--", "cd", "/", env={**environment, "PATH": f"{tmp_path}:{environment['PATH']}"})
+    done = run("run", "--", name, "077", env={**environment, "PATH": f"{tmp_path}:{environment['PATH']}"})
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"mine\n", b"")
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (
+        0,
+        b"mine\n",
+        f"jpsi: warning: {warning}\n" if warning else "",
+    )
 
 
 def test_a_line_of_shell_in_one_word_is_named(run: Run) -> None:

@@ -23,12 +23,15 @@ from .job_spec import Options
 # A comment whose first word is followed by an option, as a directive of any batch system.
 _DIRECTIVE = re.compile(r"^#(?!!)\s?\S+\s+-", re.MULTILINE)
 _SHELLS = {"sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh"}
-# The commands that a POSIX shell runs itself, and those that bash alone has; few systems have programs of
-# these names.
-_BUILTINS = frozenset(
-    {".", ":", "alias", "bg", "break", "cd", "command", "continue", "eval", "exec", "exit", "export", "fg"}
-    | {"getopts", "hash", "jobs", "read", "readonly", "return", "set", "shift", "times", "trap", "type"}
-    | {"ulimit", "umask", "unalias", "unset", "wait"}
+# The builtins that only change the shell that runs them, and of which POSIX demands programs as well: RHEL,
+# Fedora and macOS have these, which end at once.
+_OWN_BUILTINS = frozenset(
+    {"alias", "bg", "cd", "fg", "getopts", "hash", "read", "ulimit", "umask", "unalias", "wait"}
+)
+# All commands that a POSIX shell runs itself, and those that bash alone has.
+_BUILTINS = _OWN_BUILTINS | frozenset(
+    {".", ":", "break", "command", "continue", "eval", "exec", "exit", "export", "jobs", "readonly"}
+    | {"return", "set", "shift", "times", "trap", "type", "unset"}
 )
 _BASH_BUILTINS = frozenset(
     {"builtin", "declare", "dirs", "disown", "let", "local", "popd", "pushd", "shopt", "source", "suspend"}
@@ -106,15 +109,20 @@ def _warn_of_directives(command: Sequence[str], spec: jpsi.JobSpec, executor: st
 
 
 def _refuse_builtin(command: Sequence[str], spec: jpsi.JobSpec, executor: str | None) -> None:
-    """Raise if the command is a builtin of the shell; warn if the job may find a program of that name."""
-    if not command or command[0] not in _BUILTINS | _BASH_BUILTINS or shutil.which(command[0]) is not None:
+    """Raise if the command is a builtin of the shell; warn if the job finds, or may find, such a program."""
+    if not command or command[0] not in _BUILTINS | _BASH_BUILTINS:
         return
-    shell = "bash" if command[0] in _BASH_BUILTINS else "sh"
-    example = line(shell, "-c", f"{line(*command)} && ...")
-    text = f"there is no program {command[0]!r}: it is a builtin of the shell; for a line of shell: {example}"
+    name = command[0]
+    shell = "bash" if name in _BASH_BUILTINS else "sh"
+    way_out = f"for a line of shell: {line(shell, '-c', f'{line(*command)} && ...')}"
+    if shutil.which(name) is not None:
+        if name in _OWN_BUILTINS:
+            messages.warning(f"{name!r} has no effect outside a shell; {way_out}")
+        return
+    why = f"it is a builtin of the shell; {way_out}"
     if _has_this_environment(spec, executor):
-        raise click.UsageError(text)
-    messages.warning(text)
+        raise click.UsageError(f"there is no program {name!r}: {why}")
+    messages.warning(f"there is no program {name!r} here: {why}")
 
 
 def _is_unit(program: str) -> bool:
