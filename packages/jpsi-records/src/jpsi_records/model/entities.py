@@ -32,7 +32,7 @@ class RequestState(enum.Enum):
 
     @property
     def ends_a_wait(self) -> bool:
-        """True if nobody waits longer for such a request; a cancelled one would stay as it is for ever."""
+        """True if a wait for such a request is over: a cancelled one would stay as it is for ever."""
         return self in {RequestState.CANCELLED, RequestState.FINAL}
 
 
