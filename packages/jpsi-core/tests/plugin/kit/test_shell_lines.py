@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
@@ -128,7 +129,8 @@ def test_a_signal_to_a_new_process_is_passed_on_after_a_pause(tmp_path: Path, sh
     ended = done(shell, tmp_path / "x", lines, command)
 
     assert ended.returncode == 9
-    assert log.read_text() == ("got\n" if begun == "1" else "paused 0.2\ngot\n")
+    # on a busy machine, bash may run its trap twice
+    assert re.fullmatch("got\n" if begun == "1" else "(paused 0.2\n)+got\n", log.read_text())
 
 
 def test_signals_reach_all_processes_and_the_list_is_empty_then(tmp_path: Path, shell: str) -> None:
