@@ -384,6 +384,20 @@ def test_the_next_dispatcher_continues_immediately_after_an_interrupted_one(
     assert running.returncode == (-number if number == signal.SIGKILL else 130)
 
 
+def test_a_job_that_runs_on_without_a_dispatcher_is_reported(run: Run, tmp_path: Path) -> None:
+    running = run_in_background(tmp_path)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    (request,) = json.loads(run("ls", "--json").stdout)
+
+    runs_on = "jpsi: its job runs on: no dispatcher runs, without which no request ends; start one by `"
+    assert run("cancel", request["id"]).stderr.startswith(runs_on)
+    run("dispatch", "--until-idle")
+
+    assert run("cancel", request["id"]).stderr == ""
+    assert run("show", request["id"]).stdout.count("cancelled") > 1
+
+
 def test_waiting_for_another_dispatcher_is_reported_once(run: Run, tmp_path: Path) -> None:
     running = run_in_background(tmp_path)
     command = [sys.executable, "-m", "jpsi_cli", "request", "run", "waits.yaml"]

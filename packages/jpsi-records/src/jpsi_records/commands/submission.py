@@ -51,7 +51,7 @@ CANCELLED = 130
 _POLL_SECONDS = 1.0
 _INTERRUPTED = (
     "jpsi: interrupted; a job that was submitted runs on: `jpsi request dispatch` follows it, "
-    "`jpsi request cancel {request}` cancels it"
+    "and ends it after `jpsi request cancel {request}`"
 )
 # The signals that end a dispatcher, each in the same way.
 _END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
