@@ -74,6 +74,25 @@ def test_only_the_elements_that_failed_run_again_with_their_indices(slurm: Run, 
     assert [it["array_id"] for it in listed(slurm)] == [array] * 3 + [again] * 2
 
 
+@pytest.mark.parametrize("options", [[], ["--failed"]], ids=["all", "failed"])
+def test_a_name_of_several_arrays_is_said_to_mean_them_all(slurm: Run, options: list[str]) -> None:
+    arrays = []
+    for _ in range(2):
+        arrays.append(printed(slurm("submit", "--name", "sweep", "--array", "0-1", "--", "false")))
+        slurm("wait", arrays[-1])
+    second = arrays[1]
+    element = next(it["id"] for it in listed(slurm) if it["array_id"] == arrays[0])
+
+    done = slurm("resubmit", *options, "sweep")
+
+    why = "this is number 1, which had ended when the newest was submitted"
+    note = f"and 1 more are repeated, too; sweep stands for 2 jobs: {why}, {second}\n"
+    assert done.stderr.decode().startswith(f"jpsi: job {element} (sweep, index 0, ")
+    assert done.stderr.decode().endswith(note)
+    assert len(done.stdout.split()) == 2
+    assert slurm("resubmit", second).stderr == b""
+
+
 _SCRIPT = """\
 #!/bin/sh
 #SBATCH --array=0-6:3

@@ -178,7 +178,7 @@ def test_a_placement_without_effect_is_reported_and_that_of_the_only_request_has
 
     second = run("submit", "--time", "1h", "--json", "words.yaml")
     assert second.stderr == warning
-    assert run("commit", draft).stderr == ""
+    assert "warning" not in run("commit", draft).stderr
 
     for request in (first["id"], json.loads(second.stdout)["id"], draft):
         run("cancel", request)
@@ -266,8 +266,42 @@ def test_a_collection_is_stored_and_retrieved(run: Run, tmp_path: Path) -> None:
 
     digest = run("put", "in", "--name", "mine").stdout.strip()
     run("get", digest, "out")
+    run("get", "mine", "again")
 
     assert (tmp_path / "out" / "deep" / "a").read_text() == "1"
+    assert (tmp_path / "again" / "deep" / "a").read_text() == "1"
+
+
+def test_the_output_of_a_request_is_written_to_a_directory(run: Run, tmp_path: Path) -> None:
+    command = ["sh", "-c", "echo 1 >a"]
+    made = {
+        "command": command,
+        "cwd": "/out",
+        "output_path": "/out",
+        "mounts": {"/out": {"kind": "collection", "writable": True}},
+    }
+    (tmp_path / "a.yaml").write_text(json.dumps(made))
+    request = run("submit", "a.yaml").stdout.strip()
+    early = run("get", request, "early", code=2)
+    run("dispatch", "--until-idle")
+
+    run("get", request[:-1], "out")
+
+    execution = json.loads(run("show", request, "--json").stdout)["execution"]["id"]
+    assert early.stderr == f"jpsi: execution {execution} has no output: it is queued, priority 1\n"
+    assert not (tmp_path / "early").exists()
+    assert [it.read_text() for it in (tmp_path / "out").rglob("a")] == ["1\n"]
+
+
+def test_new_requests_print_their_ids_alone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("command: [echo, hi]\n")
+
+    made, draft = run("submit", "a.yaml"), run("draft", "a.yaml")
+
+    found = {it["id"] for it in json.loads(run("ls", "--json").stdout)}
+    assert {made.stdout.strip(), draft.stdout.strip()} == found
+    assert re.fullmatch(r"jpsi: execution \S+, queued, priority 1\n", made.stderr)
+    assert draft.stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -382,7 +382,7 @@ def test_a_job_submits_requests_without_opening_the_database(url: str, tmp_path:
         assert [(it.owner, it.name) for it in children] == [("ca", "shell"), ("ca", "python")]
         assert {records.execution(it.execution or "").priority for it in children} == {3}
         words = [line.split() for line in stdout.splitlines()]
-        assert words[:2] == [["request", children[0].id], [children[1].id]]
+        assert words[:2] == [[children[0].id], [children[1].id]]
         assert "opens no records; make requests" in stdout.splitlines()[2]
         assert words[3:] == [["ls", "125"], ["records", "125"], ["plan", "125"], ["progress", "125"]]
         assert [line.split(":")[1].split()[0] for line in wrong.splitlines()] == ["the", "a", "a", "a"]

@@ -129,10 +129,9 @@ def assignment(request: model.Request, events: Iterable[model.Event]) -> model.E
     return next((it for it in events if it.kind == "assigned" and it.execution == request.execution), None)
 
 
-def request(found: model.Request, execution: model.Execution | None) -> str:
-    """Return one line about a request that was just made or changed."""
-    assigned = "" if execution is None else f": execution {execution.id}, {state(execution)}"
-    return f"request {found.id}{assigned}\n"
+def assigned(execution: model.Execution) -> str:
+    """Return one line about the execution of a request that was just made or changed."""
+    return f"execution {execution.id}, {state(execution)}"
 
 
 def result(found: model.Request, execution: model.Execution, *, is_new: bool) -> str:

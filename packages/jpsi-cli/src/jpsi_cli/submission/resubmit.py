@@ -16,6 +16,7 @@ from .. import exit_codes, messages
 from ..error_boundary import SelectionError, translate_to_options
 from ..stored_jobs import (
     dependency_words,
+    describe_predecessors,
     describe_unmet,
     job_with_index,
     read_dependencies,
@@ -43,9 +44,11 @@ def resubmit(
     **options: OptionValue,
 ) -> int:
     """Submit jobs again, each to its executor, and return the exit code."""
-    selected = settle_ends(select_jobs(jobs, job_store.jobs()))
-    with job_store.lock_repetitions(selected):
-        selected = _select_failed(selected) if only_failed else _select_last(selected)
+    found = settle_ends(select_jobs(jobs, job_store.jobs()))
+    with job_store.lock_repetitions(found):
+        selected = _select_failed(found) if only_failed else _select_last(found)
+        originals = (job for job in found if job.repeats is None)
+        _report_predecessors(selected, describe_predecessors(jobs, originals))
         return _repeat(selected, after, options, as_json=as_json)
 
 
@@ -204,9 +207,18 @@ def _report_left_out_behind(jobs: Sequence[StoredJob], awaited: StoredJob) -> No
 
 
 def _not_repeated(jobs: Sequence[StoredJob]) -> str:
+    return f"{_are(jobs)} not repeated"
+
+
+def _are(jobs: Sequence[StoredJob]) -> str:
     first, count = job_with_index(jobs[0]), len(jobs)
-    which = f"{first} is" if count == 1 else f"{first} and {count - 1} more are"
-    return f"{which} not repeated"
+    return f"{first} is" if count == 1 else f"{first} and {count - 1} more are"
+
+
+def _report_predecessors(jobs: Sequence[StoredJob], notes: Mapping[str, str]) -> None:
+    """Report jobs that are repeated though the user may mean the newest of that name alone."""
+    if found := [job for job in jobs if job.id in notes]:
+        messages.error(f"{_are(found)} repeated, too; {notes[found[0].id]}")
 
 
 def _select_last(selected: Sequence[StoredJob]) -> Sequence[StoredJob]:

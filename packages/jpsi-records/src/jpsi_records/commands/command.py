@@ -222,7 +222,9 @@ def _without_password(records: Records) -> str:
 def _print(records: Any, result: Output | Request | int, *, as_json: bool) -> int:  # noqa: ANN401  see `command`
     if isinstance(result, Request):
         execution = None if result.execution is None else records.execution(result.execution)
-        result = Output(formatting.request(result, execution), formatting.as_json(result))
+        if execution is not None and not as_json:
+            click.echo(f"jpsi: {formatting.assigned(execution)}", err=True)
+        result = Output(f"{result.id}\n", formatting.as_json(result))
     if isinstance(result, int):
         return result
     click.echo(result.json if as_json and result.json is not None else result.text, nl=False)

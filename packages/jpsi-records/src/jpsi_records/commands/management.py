@@ -13,7 +13,7 @@ import click
 from .. import formatting
 from ..errors import AmbiguousError, InvalidRequestError, NotFoundError
 from ..inbox import Inbox, Report
-from ..model import Execution, ExecutionState, Request, RequestState
+from ..model import DIGEST, Execution, ExecutionState, Request, RequestState
 from . import in_job
 from .command import EXECUTION, JSON, REQUEST, Output, command
 from .messages import describe_missing_dispatcher
@@ -70,6 +70,15 @@ def _find(records: Records, subject: str) -> tuple[Request | None, Execution | N
     return request, None if request.execution is None else records.execution(request.execution)
 
 
+def _execution(records: Records, subject: str) -> Execution:
+    """Return the execution with an id, or that of the request with it."""
+    request, execution = _find(records, subject)
+    if execution is None:
+        state = "" if request is None else f"{request.shown_state}"
+        raise NotFoundError(f"request {subject} has no execution: it is {state}")
+    return execution
+
+
 @command(
     "Show the output of the job of a request or an execution.",
     click.Argument(["subject"], metavar="ID"),
@@ -79,10 +88,7 @@ def logs(records: Records, subject: str, *, is_stderr: bool) -> int:
     """Write the output of the last attempt."""
     from ..records import read_log  # noqa: PLC0415  a job must not load the database
 
-    request, execution = _find(records, subject)
-    if execution is None:
-        state = "" if request is None else f"{request.shown_state}"
-        raise NotFoundError(f"request {subject} has no execution: it is {state}")
+    execution = _execution(records, subject)
     attempts = records.attempts(execution.id)
     if not attempts:
         raise NotFoundError(f"execution {execution.id} has not begun: it is {formatting.state(execution)}")
@@ -204,14 +210,21 @@ def put(records: Records, path: str, name: str | None) -> Output:
 
 
 @command(
-    "Write a collection, such as an output, into a directory.",
-    click.Argument(["digest"], metavar="DIGEST"),
+    "Write the output of a request or an execution, or another collection, into a directory.",
+    click.Argument(["subject"], metavar="ID|NAME|DIGEST"),
     click.Argument(["target"], metavar="DIRECTORY"),
 )
-def get(records: Records, digest: str, target: str) -> int:
+def get(records: Records, subject: str, target: str) -> int:
     """Write a collection to a directory."""
-    records.blobs.lay_out(digest, Path(target), is_writable=True)
+    digest = subject if DIGEST.fullmatch(subject) else records.collection(subject)
+    records.blobs.lay_out(digest or _output(_execution(records, subject)), Path(target), is_writable=True)
     return 0
+
+
+def _output(execution: Execution) -> str:
+    if execution.output is None:
+        raise NotFoundError(f"execution {execution.id} has no output: it is {formatting.state(execution)}")
+    return execution.output
 
 
 @command("Rebuild a lost database from the copies beside the files of jobs.", name="reindex")

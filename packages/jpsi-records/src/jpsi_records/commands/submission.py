@@ -109,7 +109,7 @@ def submit(  # noqa: PLR0913  options
     if isinstance(records, Inbox):
         child = in_job.submit(records, spec, about, priority=priority, plan=plan, is_strict=is_strict)
         document = json.dumps({"id": child, "parent": records.execution})
-        return Output(f"request {child}\n", f"{document}\n")
+        return Output(f"{child}\n", f"{document}\n")
     _check_executor(records, spec)
     _warn(records, spec, is_strict=is_strict)
     return announced(records, records.submit(spec, about, priority=priority, plan=plan))

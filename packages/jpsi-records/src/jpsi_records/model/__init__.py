@@ -23,6 +23,7 @@ from .entities import (
 )
 from .filters import unmet_filters
 from .mounts import (
+    DIGEST,
     Blob,
     Collection,
     CollectionFile,

@@ -206,6 +206,11 @@ class RecordsReader:
         # a commit repeats the event of a draft, and the first one counts
         return {(str(it.request), str(it.execution)): it for it in reversed(found)}
 
+    def collection(self, name: str) -> str | None:
+        """Return the digest of the collection with a name; None if there is none."""
+        with self.database.reading() as tx:
+            return digest_of_name(tx, name)
+
     def usage(self, *, execution: str | None = None, user: str | None = None) -> list[model.Interval]:
         """Return accounting intervals in order, optionally only those of an execution and a user."""
         with self.database.reading() as tx:
