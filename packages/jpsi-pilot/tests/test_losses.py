@@ -124,7 +124,7 @@ def test_whatever_is_killed_between_short_jobs_each_job_has_one_end(
         status = final_status(job)
         assert status.exit_code == 3 or status.reason is Reason.NODE_FAIL, status
         assert proof.runs == 1 if status.exit_code == 3 else proof.runs <= 1, status
-    assert [final_status(job).exit_code for job in again] == [3] * 30
+    assert [it for it in map(final_status, again) if it.exit_code != 3] == []
     assert min(proof.runs for proof in proofs[30:]) >= 1
 
 

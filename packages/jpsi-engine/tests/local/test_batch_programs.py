@@ -629,13 +629,8 @@ def test_whenever_the_starting_process_is_killed_the_script_understands_what_is_
         assert runs <= 1
         assert runs or not has_ended
 
-        code = node.run_by_shell(script)
-
-        if code == 3:
-            assert len(proof.read_text()) == (1 if has_ended else runs + 1)
-        else:
-            # nobody can take a claim that is incomplete, as after a runner that was killed then
-            assert (code, (node.folder / "claim.1").read_text(), runs) == (125, "", 0)
+        assert node.run_by_shell(script) == 3
+        assert len(proof.read_text()) == (1 if has_ended else runs + 1)
     assert step > 10
     assert has_ended
 

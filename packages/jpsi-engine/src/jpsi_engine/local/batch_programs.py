@@ -179,32 +179,17 @@ class BatchProgram:
 
     def _claim(self) -> bool:
         """Make the claim, unless it is there; return True if it is that of this job."""
+        member = self._member
+        claim = self._file("claim") if member is None else f"{self._layout.arrays}/{member.array}/claim"
+        text = f"{self._native_id}\n"
         try:
-            if self._member is None:
-                claim = self._file("claim")
-                with contextlib.suppress(FileExistsError):
-                    _write_new(claim, f"{self._native_id}\n")
-            else:
-                claim = self._claim_array(self._member)
-            is_own = _read_start(claim) == f"{self._native_id}\n".encode()
-            if is_own and self._member is not None:
-                self._make_folder(self._member)
+            _make_claim(claim, text, draft=f"{claim}.{0 if member is None else member.index}.{os.getpid()}")
+            is_own = _read_start(claim) == text.encode()
+            if is_own and member is not None:
+                self._make_folder(member)
         except OSError:
             return False
         return is_own
-
-    def _claim_array(self, member: ArrayMember) -> str:
-        claim = f"{self._layout.arrays}/{member.array}/claim"
-        if not os.path.exists(claim):  # noqa: PTH110  text
-            # in one step, so that no other element reads half of it
-            draft = f"{claim}.{member.index}.{os.getpid()}"
-            _write_new(draft, f"{self._native_id}\n")
-            try:
-                with contextlib.suppress(FileExistsError):
-                    os.link(draft, claim)
-            finally:
-                os.unlink(draft)  # noqa: PTH108  text
-        return claim
 
     def _make_folder(self, member: ArrayMember) -> None:
         with contextlib.suppress(FileExistsError):
@@ -318,6 +303,19 @@ def _read_block(path: str) -> str:
 def _read(path: str) -> str:
     with open(path, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123  text
         return file.read()
+
+
+def _make_claim(path: str, text: str, draft: str) -> None:
+    """Make a claim unless there is one, in one step: a script that reads a part of it would run nothing."""
+    if os.path.lexists(path):
+        return
+    try:
+        _write_new(draft, text)
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)  # noqa: PTH108  text
 
 
 def _read_start(path: str) -> bytes:
