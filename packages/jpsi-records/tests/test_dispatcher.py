@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -110,6 +111,20 @@ def test_a_result_is_computed_once_and_stored(records: Records, tmp_path: Path) 
 
     assert again.execution == execution.id
     assert (tmp_path / "runs").read_text() == "ran\n"
+
+
+def test_an_end_begins_the_next_round(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user waits for it, and so may other requests."""
+    monkeypatch.setattr(dispatcher_module, "_ROUND_SECONDS", 3600)
+    first = records.submit(spec("true"))
+    records.submit(spec("echo", after=[first.id]))
+
+    run = threading.Thread(target=dispatched, args=[records], daemon=True)
+    run.start()
+    run.join(60)
+
+    assert not run.is_alive()
+    assert [it.outcome for it in records.requests()] == ["complete", "complete"]
 
 
 def test_patterns_select_the_stored_files(records: Records) -> None:

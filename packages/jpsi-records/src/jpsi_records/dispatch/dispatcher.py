@@ -295,6 +295,8 @@ class Dispatcher:
         del self._held[held.execution.id]
         write_copy(self._records, held.execution.id)
         jobs.remove_root(files.root)
+        # others may wait for this end
+        self._status_changed.set()
 
     def _write_end(
         self, held: _Held, status: jpsi.JobStatus, state: ExecutionState, values: dict[str, Any]
