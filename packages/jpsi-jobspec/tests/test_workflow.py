@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -29,6 +30,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         (tmp_path / name).mkdir()
         monkeypatch.setenv(name, str(tmp_path / name))
+    # a batch system of this machine may have any queues, or not answer
+    (tmp_path / "none").mkdir()
+    for name in ("sinfo", "scontrol", "qstat", "bqueues", "flux"):
+        (tmp_path / "none" / name).write_text("#!/bin/sh\nexit 127\n")
+        (tmp_path / "none" / name).chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'none'}{os.pathsep}{os.environ['PATH']}")
 
     def run(*arguments: str) -> tuple[int, str, str]:
         # click has exit codes of its own unless the command's return value is requested
