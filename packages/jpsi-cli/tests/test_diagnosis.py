@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -342,10 +343,11 @@ def test_advised_commands_name_the_job_and_only_it() -> None:
 )
 def test_cancellation_is_mentioned_once(message: str | None, sentence: str) -> None:
     status = JobStatus(JobState.CANCELED, reason=Reason.CANCELLED, message=message)
+    facts = JobFacts(status=status, spec=JobSpec(), elapsed=timedelta(seconds=86))
+    own = attrs.evolve(facts, has_cancel_request=True)
 
-    assert (
-        diagnose(JobFacts(status=status, spec=JobSpec(), elapsed=timedelta(seconds=86))).sentence == sentence
-    )
+    assert diagnose(facts).sentence == sentence
+    assert diagnose(own).sentence == sentence.replace("it was cancelled", "jpsi cancelled it")
 
 
 @pytest.mark.parametrize(("times", "words"), [(1, "again once since"), (3, "again 3 times since")])

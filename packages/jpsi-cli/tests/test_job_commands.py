@@ -111,6 +111,7 @@ def test_a_job_is_cancelled_by_any_process(run: Run, submit: Callable[..., str],
     output = json.loads(result.stdout)
     assert (output["state"], output["remark"]) == ("CANCELED", None)
     assert states(run) == {"mine": "CANCELED"}
+    assert b"CANCELED: jpsi cancelled it, after " in run("explain", job_id).stdout
     again = run("cancel", job_id)
     assert (again.returncode, again.stderr.decode()) == (
         0,

@@ -426,6 +426,12 @@ class StoredJob:
         """
         return self.status.state is JobState.NEW and self._history.record.is_revoked
 
+    @property
+    def has_cancel_request(self) -> bool:
+        """True if jpsi was to cancel the job; others may have cancelled a job without it."""
+        stop = self._history.record.stop
+        return stop is not None and Stop.from_content(stop).why == CANCEL
+
     def end_unsent(self) -> bool:
         """Record the end of a job that `is_unsent`; return False if it was submitted again meanwhile.
 
