@@ -44,6 +44,7 @@ def test_submit_starts_a_process_that_submits_again(run: Run, tmp_path: Path) ->
     assert explained.startswith("COMPLETED: ")
     assert "attempt 1 ended at " in explained
     assert "attempt 2 ended at " in explained
+    assert b"attempt:       3\n" in run("show", job).stdout
 
 
 def test_a_job_between_two_attempts_is_shown_and_cancelled(run: Run, tmp_path: Path) -> None:

@@ -53,6 +53,13 @@ def _show_documents(jobs: Sequence[StoredJob], *, as_json: bool) -> int:
     return 0
 
 
+def _describe_attempt(job: StoredJob) -> str | None:
+    """Return the number of the last attempt; None if there was one alone."""
+    if job.attempt == 1:
+        return None
+    return f"{job.attempt}" if job.earlier_ends else f"{job.attempt} (no earlier one ran)"
+
+
 def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str]:
     for name, value in (
         ("job", job.id),
@@ -63,7 +70,7 @@ def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str
         ("array", job.array_id),
         ("index", None if job.array_index is None else str(job.array_index)),
         ("command", line(job.spec.executable, *(job.spec.arguments or ())) if job.spec.executable else None),
-        ("attempt", str(job.attempt) if job.attempt > 1 else None),
+        ("attempt", _describe_attempt(job)),
     ):
         yield from _field(name, value)
     yield from _field("state", status.state.value, paint, COLOURS.get(status.state, ""))
