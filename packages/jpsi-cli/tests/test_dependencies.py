@@ -187,16 +187,16 @@ def test_a_name_whose_newest_job_completed_still_means_the_failed_one(run: Run) 
 
 
 def test_after_overrides_what_a_document_says(run: Run, tmp_path: Path) -> None:
-    waiting = jpsi.JobSpec("true", attributes=jpsi.JobAttributes(after=[jpsi.Dependency("99999")]))
+    after = [jpsi.Dependency("99999"), jpsi.Dependency("7", jpsi.DependencyKind.ANY)]
+    waiting = jpsi.JobSpec("true", attributes=jpsi.JobAttributes(after=after))
     (tmp_path / "job.yaml").write_text(jpsi.write_document(waiting))
     first = run("submit", "--", "true").stdout.decode().strip()
 
     for command in ("submit", "run"):
         refused = run(command, "-x", "local", "-f", "job.yaml")
         assert refused.returncode == 2
-        assert refused.stderr.decode().endswith(
-            "this executor has no dependencies; with --after JOB, in place of the document's, jpsi waits\n"
-        )
+        how = "local waits for no other job; jpsi does, with these in place of the document's"
+        assert refused.stderr.decode() == f"jpsi: job.yaml: {how}: --after 99999 --after any:7\n"
         assert run(command, "-x", "local", "--after", first, "-f", "job.yaml").returncode == 0
 
 

@@ -516,5 +516,6 @@ def test_a_document_with_dependencies_for_this_machine_names_the_option(run: Run
 
     assert result.returncode == 2
     assert result.stderr.decode().splitlines()[-1] == (
-        "jpsi: this executor has no dependencies; with --after JOB, in place of the document's, jpsi waits"
+        "jpsi: job.yaml: local waits for no other job; jpsi does, with these in place of the document's: "
+        "--after 17"
     )

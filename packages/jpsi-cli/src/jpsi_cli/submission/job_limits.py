@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 import jpsi
+from jpsi.plugin import line
+from jpsi.plugin.engine import dependencies
 from jpsi_engine import find_excess
 
 from .. import messages
@@ -49,6 +51,30 @@ def require_fit(executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobS
         others = f", and {len(rounded) - 1} more" if len(rounded) > 1 else ""
         limit = -(-rounded[0] // unit) * unit
         messages.error(f"{executor.name} rounds the time limit {rounded[0]} up to {limit}{others}")
+
+
+def require_waits(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:
+    """Raise InvalidJobException if documents name jobs to wait for, and the executor never waits for a job.
+
+    It names the options by which jpsi waits for them; the arguments are as above.
+    """
+    if executor.system.capabilities.dependencies:
+        return
+    places: dict[str, list[str]] = {}
+    for location, spec in specs:
+        if options := "" if spec is None else _after_options(spec):
+            places.setdefault(options, []).append(location)
+    if places:
+        how = f"{executor.name} waits for no other job; jpsi does, with these in place of the document's"
+        problems = [f"{_render_locations(it)}{how}: {options}" for options, it in places.items()]
+        raise jpsi.InvalidJobException.of(_SUBJECT, problems)
+
+
+def _after_options(spec: jpsi.JobSpec) -> str:
+    """Return the options for the dependencies of a document, which are native ids; empty if it has none."""
+    found = [(it.kind, str(it.job)) for it in dependencies(spec)]
+    words = (job if kind is jpsi.DependencyKind.OK else f"{kind.value}:{job}" for kind, job in found)
+    return line(*(part for it in words for part in ("--after", it)))
 
 
 def require_valid(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec]]) -> None:

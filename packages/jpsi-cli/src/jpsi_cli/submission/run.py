@@ -13,7 +13,7 @@ from .. import messages
 from ..output import choose_display
 from . import documents, staging_progress
 from .foreground import Foreground
-from .job_limits import report_ignored, require_fit
+from .job_limits import report_ignored, require_fit, require_waits
 from .job_spec import OptionValue, add_dependencies
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
     )
     with jpsi.JobExecutor(executor) as opened:
         specs = [("" if file is None else documents.file_label(file), job.spec)]
+        if not wanted:
+            require_waits(opened, specs)
         require_fit(opened, specs)
         report_ignored(opened, specs)
         if not as_json:

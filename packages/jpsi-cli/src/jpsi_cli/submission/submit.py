@@ -23,7 +23,7 @@ from ..stored_jobs import (
 )
 from . import documents, staging_progress
 from .command_warnings import warn_of_habits
-from .job_limits import report_ignored, require_fit
+from .job_limits import report_ignored, require_fit, require_waits
 from .job_spec import OptionValue, add_dependencies, make_specs
 
 # How many jobs with the same reason a message names.
@@ -59,6 +59,8 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     warn_of_habits(command, options, spec, executor)
     opened = jpsi.JobExecutor(executor)
     located = [(location, job.spec) for job, location in jobs.items()]
+    if not wanted:
+        require_waits(opened, located)
     require_fit(opened, located)
     report_ignored(opened, located)
     with opened:
