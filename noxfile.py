@@ -140,7 +140,8 @@ def install(session: nox.Session) -> None:
     """
     environment = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
     if not environment:
-        session.error("no environment is active; try: python3 -m venv ~/jpsi-env && . ~/jpsi-env/bin/activate")
+        how = "python3 -m venv ~/jpsi-env && . ~/jpsi-env/bin/activate"
+        session.error(f"no environment is active; try: {how}")
     options = [it for it in session.posargs if it.startswith("-")]
     names = [_own(session, it) for it in session.posargs if it not in options]
     wheels = _wheels(session, ["jpsi", *names], "standard")
