@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 import jpsi
-from jpsi_cli.stored_jobs.dependencies import describe_awaited, read_dependencies
+from jpsi_cli.stored_jobs.dependencies import describe_awaited, describe_vain_waits, read_dependencies
 from jpsi_cli.submission.run import _await_foreign
+from jpsi_engine.job_store import Origin
 from jpsi_testing.fake import FakeScheduler, on_path
 from stored_jobs import encoded_end, stored_job
 
@@ -278,6 +279,42 @@ def test_explain_names_the_job_for_which_the_batch_system_waits(
     assert re.search(
         r"^  - it depends on the job \S+ \(prep\), which is (QUEUED|ACTIVE)$", done.stdout, re.MULTILINE
     ), done
+
+
+def test_jobs_that_wait_in_vain_are_noted_with_the_job_that_failed() -> None:
+    """A batch system may drop them, and tell nobody who does not ask."""
+    failed, pbs = encoded_end(jpsi.JobState.FAILED, 5, 4), Origin("pbs", "", Path("/work/pbs"))
+    jobs = [
+        stored_job("bad", "prep", "3", final=failed),
+        stored_job("vain", native_id="4", submitted=1, after=[{"job": "3", "kind": "ok"}]),
+        stored_job("open", native_id="5", submitted=1, after=[{"job": "4", "kind": "ok"}]),
+        stored_job("met", native_id="6", submitted=1, after=[{"job": "3", "kind": "any"}]),
+        # it got the same native id later
+        stored_job("new", native_id="3", submitted=2),
+        stored_job("fine", native_id="7", submitted=3, after=[{"job": "3", "kind": "ok"}]),
+        stored_job("other", native_id="8", submitted=1, after=[{"job": "3", "kind": "ok"}], origin=pbs),
+    ]
+
+    notes = describe_vain_waits(jobs, jobs)
+
+    assert notes == {"vain": "it waits for prep, which is FAILED with exit code 4: jpsi ls --refresh"}
+
+
+def test_the_note_about_a_vain_wait_is_in_the_list(
+    shell: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
+    script = """
+        mkfifo gate
+        first=$(jpsi submit -x slurm --name prep -- sh -c 'read it <gate; exit 4')
+        second=$(jpsi submit -x slurm --after $first -- true)
+        echo >gate
+        jpsi wait $first
+        jpsi ls
+    """
+
+    done = shell(f"jpsi fake slurm -- sh -c {shlex.quote(script)}")
+
+    assert "it waits for prep, which is FAILED with exit code 4: jpsi ls --refresh\n" in done.stdout, done
 
 
 def test_of_many_jobs_that_another_waits_for_those_that_matter_are_named() -> None:

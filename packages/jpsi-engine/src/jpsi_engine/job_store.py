@@ -319,6 +319,13 @@ class StoredJob:
         except (OSError, *DAMAGE) as e:
             raise SubmitException(f"what the job asks for cannot be read: {e}", e) from e
 
+    @property
+    def native_dependencies(self) -> Sequence[Dependency]:
+        """The jobs for which the batch system has this one wait, by their native ids."""
+        # most jobs have none, and to decode the specs of thousands takes a while
+        attributes = self._history.record.intent["spec"].get("attributes")
+        return engine.dependencies(self.spec) if attributes and attributes.get("after") else ()
+
     def read_dependencies(self) -> Sequence[Dependency]:
         """Return the jobs that this one was to wait for, also those that had ended before it was submitted.
 

@@ -35,6 +35,8 @@ class Row:
     id: str
     #: The rows of the jobs of an array, for which this one stands; empty for a single job.
     members: Sequence[Row] = ()
+    #: Why it waits in vain, as far as is known; empty if it does not.
+    vain_wait: str = ""
 
 
 def fold_arrays(rows: Sequence[Row], ids: Mapping[str, str]) -> list[Row]:
@@ -241,7 +243,7 @@ def note(row: Row) -> str:
 
 
 def _open_note(row: Row, shown_id: str | None) -> str:
-    return row.job.remark_about(shown_id or row.job.id) or row.status.message or ""
+    return row.job.remark_about(shown_id or row.job.id) or row.status.message or row.vain_wait
 
 
 def _format_runtime(row: Row, now: datetime) -> str:

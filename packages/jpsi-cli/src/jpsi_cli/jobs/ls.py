@@ -20,6 +20,7 @@ from ..error_boundary import SelectionError, executor_names
 from ..output import quantities, summarize_states, terminal
 from ..stored_jobs import (
     best_status,
+    describe_vain_waits,
     job_json,
     listed_jobs,
     recall_jobs,
@@ -210,7 +211,9 @@ def _rows(
 ) -> Sequence[Row]:
     ids = short_ids({job.id for job in jobs} | {job.array_id for job in jobs if job.array_id is not None})
     ordered = view.ordered(view.unfolded(found))
-    rows = [Row(job, best_status(job, statuses.get(job.id)), ids[job.id]) for job in ordered]
+    known = {job.id: best_status(job, statuses.get(job.id)) for job in ordered}
+    waits = describe_vain_waits((it for it in ordered if known[it.id].state is jpsi.JobState.QUEUED), jobs)
+    rows = [Row(job, known[job.id], ids[job.id], vain_wait=waits.get(job.id, "")) for job in ordered]
     return view.cut(rows if view.has_members else job_table.fold_arrays(rows, ids))
 
 

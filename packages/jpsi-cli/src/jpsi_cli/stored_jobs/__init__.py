@@ -31,7 +31,7 @@ else:
             ),
             ".dependencies": (
                 "Dependencies configured_target dependency_words describe_dependencies describe_unmet "
-                "naming_ended read_dependencies sort_dependencies"
+                "describe_vain_waits naming_ended read_dependencies sort_dependencies"
             ),
             ".recall": (
                 "RecalledJobs best_status listed_jobs recall_jobs recover_remote_jobs "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -277,16 +277,50 @@ def describe_unmet(kind: jpsi.DependencyKind, job: StoredJob, status: jpsi.JobSt
 
 def describe_dependencies(job: StoredJob) -> list[str]:
     """Return sentences about the jobs on disk that a job waits for, with their states."""
-    dependencies = [jpsi.Dependency.of(it) for it in job.spec.attributes.after or ()]
-    kinds = {str(it.job): it.kind for it in dependencies}
-    if not kinds:
+    if not job.native_dependencies:
         return []
     from jpsi_engine import job_store  # noqa: PLC0415  most commands name no dependencies
 
-    own = [it for it in job_store.jobs() if it.origin == job.origin and it.submitted <= job.submitted]
-    # a batch system may have given a native id again: the job waits for the last that had it
-    found = {it.native_id: it for it in sorted(own, key=lambda it: it.submitted) if it.native_id in kinds}
-    return describe_awaited([(kinds[native_id], it) for native_id, it in found.items() if native_id])
+    return describe_awaited(_awaited(job, _by_native_id(job_store.jobs())))
+
+
+def describe_vain_waits(waiting: Iterable[StoredJob], jobs: Iterable[StoredJob]) -> dict[str, str]:
+    """Return a note for each job that waits in vain as far as is known, by its id.
+
+    Args:
+        waiting: the jobs.
+        jobs: all jobs on disk.
+    """
+    blocked = [job for job in waiting if job.native_dependencies]
+    known = _by_native_id(jobs) if blocked else {}
+    notes = {}
+    for job in blocked:
+        unmet = [it for kind, it in _awaited(job, known) if kind.is_met(it.status.state) is False]
+        if unmet:
+            name, state = unmet[0].name or unmet[0].id[:8], _describe_state(unmet[0].status)
+            notes[job.id] = f"it waits for {name}, which is {state}: jpsi ls --refresh"
+    return notes
+
+
+def _by_native_id(jobs: Iterable[StoredJob]) -> dict[tuple[object, str], list[StoredJob]]:
+    """Return jobs by their executor and native id, which a batch system may give again."""
+    found: dict[tuple[object, str], list[StoredJob]] = {}
+    for job in sorted(jobs, key=lambda it: it.submitted):
+        found.setdefault((job.origin, job.native_id or ""), []).append(job)
+    return found
+
+
+def _awaited(
+    job: StoredJob, known: Mapping[tuple[object, str], Sequence[StoredJob]]
+) -> list[tuple[jpsi.DependencyKind, StoredJob]]:
+    """Return the jobs on disk that a job waits for: of those with one native id, the last before it."""
+    found = []
+    for it in job.native_dependencies:
+        own = [
+            other for other in known.get((job.origin, str(it.job)), ()) if other.submitted <= job.submitted
+        ]
+        found += [(it.kind, other) for other in own[-1:]]
+    return found
 
 
 def describe_awaited(awaited: Iterable[tuple[jpsi.DependencyKind, StoredJob]]) -> list[str]:
