@@ -324,7 +324,8 @@ class StoredJob:
         """The jobs for which the batch system has this one wait, by their native ids."""
         # most jobs have none, and to decode the specs of thousands takes a while
         attributes = self._history.record.intent["spec"].get("attributes")
-        return engine.dependencies(self.spec) if attributes and attributes.get("after") else ()
+        has_some = isinstance(attributes, dict) and bool(attributes.get("after"))
+        return engine.dependencies(self.spec) if has_some and not self.damage else ()
 
     def read_dependencies(self) -> Sequence[Dependency]:
         """Return the jobs that this one was to wait for, also those that had ended before it was submitted.

@@ -316,10 +316,9 @@ def _awaited(
     """Return the jobs on disk that a job waits for: of those with one native id, the last before it."""
     found = []
     for it in job.native_dependencies:
-        own = [
-            other for other in known.get((job.origin, str(it.job)), ()) if other.submitted <= job.submitted
-        ]
-        found += [(it.kind, other) for other in own[-1:]]
+        all_of_id = known.get((job.origin, str(it.job)), ())
+        earlier = [other for other in all_of_id if other.submitted <= job.submitted]
+        found += [(it.kind, other) for other in earlier[-1:]]
     return found
 
 
