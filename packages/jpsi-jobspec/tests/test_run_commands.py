@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -449,3 +449,135 @@ def test_a_job_that_ended_before_its_recovery_keeps_its_end(tmp_path: Path, log:
 
     assert again == 7
     assert runs.read_run(journal.path).parts["a"][0].exit_code == 7
+
+
+COUNT = (
+    f"parameters: {{n: 4, who: '', is_fast: false}}\n{HEAD}"
+    "- {name: a, command: [echo, '${n} ${who}'], resources: r}\n"
+)
+CHOICES = (
+    "`jpsi workflow wait flow.yaml` goes on with that one as it was,"
+    " and `jpsi workflow cancel flow.yaml` ends it, before --again begins a new one\n"
+)
+
+
+def set_options(*values: str) -> list[str]:
+    return [word for it in values for word in ("--set", it)]
+
+
+@pytest.mark.parametrize(
+    ("values", "differences"),
+    [
+        (["n=9"], "n=8, not n=9"),
+        (["n=9", "who=me too"], "n=8 and who='', not n=9 and who='me too'"),
+        (["n=8", "is_fast=true"], "is_fast=false, not is_fast=true"),
+        ([], "n=8, not n=4"),
+    ],
+)
+def test_a_run_that_is_over_does_not_stand_for_other_values(
+    values: list[str], differences: str, run: Run
+) -> None:
+    file = flow(COUNT)
+    run("run", "--set", "n=8", file)
+
+    other = run("run", *set_options(*values), file)
+
+    message = f"jpsi: the last run of {file} has {differences}; --again begins a new run\n"
+    assert other == (2, "", message)
+    assert run("run", "--again", *set_options(*values), file)[0] == 0
+    assert run("run", *set_options(*values), file)[0] == 0
+
+
+@pytest.mark.parametrize("values", [["n=8"], ["n=0x8"], ["n=8", "who=", "is_fast=no"]])
+def test_the_same_values_in_other_words_stand_for_the_run(values: list[str], run: Run) -> None:
+    file = flow(COUNT)
+    run("run", "--set", "n=8", file)
+
+    code, _, err = run("run", *set_options(*values), file)
+
+    assert code == 0
+    assert err.startswith("jpsi: this run is over; ")
+
+
+def test_a_value_that_only_the_run_has_is_kept_and_named(run: Run) -> None:
+    task = "{name: a, command: [echo, 'n=${n}'], resources: r}"
+    file = flow(f"parameters: {{n: {{type: integer}}}}\n{HEAD}- {task}\n")
+    run("run", "--set", "n=8", file)
+
+    code, _, err = run("run", file)
+
+    assert code == 0
+    assert err.splitlines()[0] == f"jpsi: the last run of {file} began with --set n=8, which it keeps"
+
+
+@pytest.fixture(params=["interrupted", "driven"])
+def unended(request: pytest.FixtureRequest, run: Run, log: Log) -> Iterator[str]:
+    """The document of a run with n=8 that has not ended: no process drives it, or another one does."""
+    task = "{name: c, command: [sh, -c, 'echo n=${n} >>$LOG'], resources: r, depends_on: [b]}"
+    file = flow(f"parameters: {{n: 4}}\n{LONG}- {task}\n")
+    with client("run", "--set", "n=8", file) as first:
+        assert eventually(lambda: log() == ["a"])
+        if request.param == "interrupted":
+            first.kill()
+            first.wait()
+        yield file
+        Path(os.environ["LOG"] + ".gate").touch()
+        run("wait", file)
+
+
+def test_a_run_that_has_not_ended_does_not_go_on_with_another_value(unended: str, run: Run) -> None:
+    other = run("run", "--set", "n=9", unended)
+
+    assert other == (2, "", f"jpsi: the last run of {unended} has n=8, not n=9; {CHOICES}")
+
+
+def test_a_run_that_has_not_ended_goes_on_with_its_values_and_names_them(unended: str, log: Log) -> None:
+    with client("run", unended) as second:
+        assert second.stderr is not None
+        line = second.stderr.readline()
+        Path(os.environ["LOG"] + ".gate").touch()
+        second.communicate()
+
+    assert line == f"jpsi: the last run of {unended} began with --set n=8, which it keeps\n"
+    assert second.returncode == 0
+    assert log() == ["a", "b", "n=8"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "x=1"], "JS003: parameters has no 'x'"),
+        (["--set", "n=many"], "JS003: parameters.n must be an integer, not 'many'"),
+        (["--set", "n"], "'n' is not NAME=VALUE"),
+        (["--strict"], "JS002: it has no version"),
+        (["--strict", "--lenient"], "--strict and --lenient exclude each other"),
+        (["--missing", "fail"], "nothing is known of 'hw'"),
+        (["--constraint", "hw.gpu=x.y"], "began without --constraint hw.gpu=x.y; --again begins a new run"),
+        (["--constraint", "hw.gpu"], "'hw.gpu' is not SUBSYSTEM.FIELD=OPTION"),
+        (["--subsystems", "hw"], "began with other subsystems than --subsystems hw has; --again begins"),
+        (["--subsystems", "nowhere"], "nowhere is no directory with subsystems"),
+    ],
+)
+def test_no_option_is_ignored_since_there_is_a_run(options: list[str], message: str, run: Run) -> None:
+    task = "{name: a, command: [echo, 'n=${n}'], resources: r, requires: gpus}"
+    needs = "requires: {gpus: [{name: hw, field: gpu, match: a100}]}\n"
+    file = flow(f"parameters: {{n: 4}}\n{needs}{HEAD.removeprefix('version: 1')}- {task}\n")
+    Path("hw").mkdir()
+    Path("hw/hw.json").write_text(json.dumps({"graph": {"nodes": {"g": {"metadata": {"gpu": "a100"}}}}}))
+    assert run("run", file)[0] == 0
+
+    code, _, err = run("run", *options, file)
+
+    assert code == 2
+    assert message in err
+
+
+def test_the_same_options_go_on_with_the_run(run: Run) -> None:
+    file = flow(COUNT)
+    Path("hw").mkdir()
+    Path("hw/hw.json").write_text(json.dumps({"graph": {"nodes": {"g": {"metadata": {"gpu": "a100"}}}}}))
+    options = ["--strict", "--missing", "fail", "--constraint", "hw.gpu=x.y", "--subsystems", "hw"]
+    assert run("run", *options, file)[0] == 0
+
+    assert run("run", *options, file)[0] == 0
+    assert run("run", file)[0] == 0

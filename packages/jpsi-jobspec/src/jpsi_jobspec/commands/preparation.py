@@ -33,11 +33,16 @@ def load_document(arguments: Arguments) -> tuple[Document, Findings]:
     Raises:
         InvalidJobException: options contradict each other, or the file cannot be read.
     """
-    if arguments.is_strict and arguments.is_lenient:
-        raise InvalidJobException("--strict and --lenient exclude each other")
+    check_flags(arguments)
     findings = Findings(arguments.file, arguments.is_strict, arguments.is_lenient)
     parameters = parse_pairs(arguments.parameters, "NAME=VALUE")
     return load(read_text(arguments.file), findings, parameters), findings
+
+
+def check_flags(arguments: Arguments) -> None:
+    """Raise InvalidJobException if options contradict each other."""
+    if arguments.is_strict and arguments.is_lenient:
+        raise InvalidJobException("--strict and --lenient exclude each other")
 
 
 def find_site(arguments: Arguments, document: Document | None = None) -> Site:

@@ -6,11 +6,12 @@ from collections.abc import Collection
 
 import click
 
-from jpsi import InvalidJobException, JobExecutor, parse_duration
+from jpsi import InvalidJobException, parse_duration
 
 from ..run_store import Journal, create_run, latest_run, locked_runs
 from ..running import EXIT_DONE, check_jobs
 from .arguments import Arguments
+from .continuation import check_ended, check_same
 from .foreground import Waiting, drive_run
 from .messages import print_errors, print_warnings
 from .preparation import parse_pairs, prepare_plan, read_text
@@ -24,10 +25,10 @@ def run(arguments: Arguments, *, is_new: bool, as_json: bool) -> int:
     with locked_runs(arguments.file):
         last = latest_run(arguments.file)
         if last is None or is_new:
-            _check_ended(last, arguments)
+            check_ended(last, arguments)
             chosen = _begin_run(text, arguments)
         else:
-            _check_same(last, text, arguments)
+            check_same(last, text, arguments)
             chosen = last
             if last.is_over:
                 print_errors(["this run is over; --again begins a new one, in which all tasks run again"])
@@ -40,32 +41,6 @@ def _begin_run(text: str, arguments: Arguments) -> Journal:
     print_warnings(findings.warnings)
     check_jobs(plan)
     return create_run(arguments.file, text, site, parse_pairs(arguments.parameters, "NAME=VALUE"))
-
-
-def _check_ended(last: Journal | None, arguments: Arguments) -> None:
-    """Raise if the last run has not ended: a document has one run at a time."""
-    if last is not None and not last.is_over:
-        msg = f"the last run of {arguments.file} has not ended; {_explain_choices(arguments)}"
-        raise InvalidJobException(msg)
-
-
-def _check_same(last: Journal, text: str, arguments: Arguments) -> None:
-    """Raise if the document or the target has changed since the run began."""
-    choices = "--again begins a new run" if last.is_over else _explain_choices(arguments)
-    if last.path.joinpath("document.yaml").read_text(encoding="utf-8") != text:
-        raise InvalidJobException(f"{arguments.file} has changed since its last run began; {choices}")
-    if arguments.executor is not None and arguments.executor != last.plan.target:
-        # a misspelt name is the first thing to mend
-        JobExecutor(arguments.executor).close()
-        raise InvalidJobException(f"the last run of {arguments.file} is on {last.plan.target}; {choices}")
-
-
-def _explain_choices(arguments: Arguments) -> str:
-    file = arguments.file
-    return (
-        f"`jpsi workflow wait {file}` goes on with that one as it was,"
-        f" and `jpsi workflow cancel {file}` ends it, before --again begins a new one"
-    )
 
 
 def wait(arguments: Arguments, *, tasks: Collection[str], timeout: str | None, as_json: bool) -> int:

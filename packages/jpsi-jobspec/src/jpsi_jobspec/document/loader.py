@@ -134,6 +134,24 @@ def substitute_parameters(value: Value, arguments: Mapping[str, str]) -> Value:
     return attrs.evolve(value, content=changed)
 
 
+def parameter_values(text: str, arguments: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the text that stands for each parameter of a document; nothing for one that has no value.
+
+    Args:
+        text: the document, of which `load` reports the problems.
+        arguments: values of its parameters.
+    """
+    document = parse(text, Findings())
+    content = document.content if document is not None else None
+    declared = content.get("parameters") if isinstance(content, dict) else None
+    values = {} if declared is None else _resolve_values(declared, arguments)
+    return {name: _render_scalar(it) for name, it in values.items() if it is not None}
+
+
+def _render_scalar(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _resolve_values(declared: Value, arguments: Mapping[str, str]) -> dict[str, Scalar]:
     if not isinstance(declared.content, dict):
         declared.must_be("a mapping", "JS001", "write `name: value`")
@@ -183,7 +201,7 @@ def _replace_references(value: Value, values: Mapping[str, Scalar]) -> Value:
         return attrs.evolve(value, content=[_replace_references(it, values) for it in content])
     if not isinstance(content, str) or "${" not in content:
         return value
-    texts = {name: str(it).lower() if isinstance(it, bool) else str(it) for name, it in values.items()}
+    texts = {name: _render_scalar(it) for name, it in values.items()}
     reference = _REFERENCE.fullmatch(content)
     if reference is not None and reference[1] in values:
         return attrs.evolve(value, content=values[reference[1]], text=texts[reference[1]])

@@ -19,4 +19,4 @@ from .journal import (
     Part,
     inner_journal,
 )
-from .runs import create_run, latest_run, locked_runs, read_run
+from .runs import RunRequest, create_run, latest_run, locked_runs, read_request, read_run

@@ -21,6 +21,7 @@ import os
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import attrs
 import platformdirs
@@ -99,8 +100,20 @@ def _numbers(root: Path) -> list[int]:
     return [int(it.name) for it in root.glob("[0-9]*") if it.name.isdecimal()]
 
 
-def read_run(path: Path) -> Journal:
-    """Return a run as it is on disk.
+@attrs.frozen(slots=True, kw_only=True)
+class RunRequest:
+    """What a run was begun with."""
+
+    #: The name of the document, and its text as it was.
+    source: str
+    text: str
+    #: The values of parameters that the user gave.
+    parameters: Mapping[str, str]
+    site: Site
+
+
+def read_request(path: Path) -> RunRequest:
+    """Return what the run in a folder was begun with.
 
     Raises:
         SubmitException: its files cannot be read.
@@ -112,9 +125,15 @@ def read_run(path: Path) -> Journal:
         text = (path / "document.yaml").read_text(encoding="utf-8")
     except (OSError, ValueError) as e:
         raise SubmitException(f"the run in {path} cannot be read: {e}", e) from e
-    # unknown keys were accepted when the run began
-    findings = Findings(content["source"], is_lenient=True)
-    values = content["site"]
+    return RunRequest(
+        source=content["source"],
+        text=text,
+        parameters=content["parameters"],
+        site=_read_site(content["site"]),
+    )
+
+
+def _read_site(values: dict[str, Any]) -> Site:
     seconds, machine = values["default_duration"], values["machine"]
     subsystems = values["subsystems"].items()
     values |= {
@@ -124,5 +143,17 @@ def read_run(path: Path) -> Journal:
         "default_duration": None if seconds is None else timedelta(seconds=seconds),
         "subsystems": {name: tuple(SubsystemNode(**it) for it in nodes) for name, nodes in subsystems},
     }
-    plan = make_plan(load(text, findings, content["parameters"]), Site(**values), findings)
-    return load_journal(path, plan)
+    return Site(**values)
+
+
+def read_run(path: Path) -> Journal:
+    """Return a run as it is on disk.
+
+    Raises:
+        SubmitException: its files cannot be read.
+    """
+    request = read_request(path)
+    # unknown keys were accepted when the run began
+    findings = Findings(request.source, is_lenient=True)
+    document = load(request.text, findings, request.parameters)
+    return load_journal(path, make_plan(document, request.site, findings))

@@ -1,0 +1,107 @@
+"""Decides whether a command line goes on with the last run of a document, which stays as it began.
+
+A document, a target, or an option that asks for something else than the run is refused, with what differs.
+Options that the user does not type stay as the run has them; only the values of a run that is over must be
+those that a new run would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from jpsi import InvalidJobException, JobExecutor
+from jpsi.plugin import line
+
+from ..document import Findings, load, parameter_values
+from ..planning import Mapped, make_plan
+from ..run_store import Journal, RunRequest, read_request
+from .arguments import Arguments
+from .messages import print_errors
+from .preparation import check_flags, known_subsystems, parse_pairs
+
+
+def check_ended(last: Journal | None, arguments: Arguments) -> None:
+    """Raise if the last run has not ended: a document has one run at a time."""
+    if last is not None and not last.is_over:
+        msg = f"the last run of {arguments.file} has not ended; {_explain_choices(arguments)}"
+        raise InvalidJobException(msg)
+
+
+def check_same(last: Journal, text: str, arguments: Arguments) -> None:
+    """Raise if the document, the target or an option asks for something else than the last run.
+
+    Say which values the run has that the user has not typed.
+
+    Args:
+        last: the last run.
+        text: the document as it is now.
+        arguments: options of the user.
+
+    Raises:
+        InvalidJobException: something differs.
+        WorkflowError: the document is not valid with these options.
+    """
+    choices = "--again begins a new run" if last.is_over else _explain_choices(arguments)
+    request = read_request(last.path)
+    if request.text != text:
+        raise InvalidJobException(f"{arguments.file} has changed since its last run began; {choices}")
+    if arguments.executor is not None and arguments.executor != last.plan.target:
+        # a misspelt name is the first thing to mend
+        JobExecutor(arguments.executor).close()
+        raise InvalidJobException(f"the last run of {arguments.file} is on {last.plan.target}; {choices}")
+    typed = parse_pairs(arguments.parameters, "NAME=VALUE")
+    _check_valid(request, typed, arguments)
+    difference = next(_find_differences(request, typed, arguments, is_over=last.is_over), None)
+    if difference is not None:
+        raise InvalidJobException(f"the last run of {arguments.file} {difference}; {choices}")
+    if kept := _kept_values(request, typed):
+        options = " ".join(f"--set {it}" for it in kept)
+        print_errors([f"the last run of {arguments.file} began with {options}, which it keeps"])
+
+
+def _check_valid(request: RunRequest, typed: Mapping[str, str], arguments: Arguments) -> None:
+    """Raise if the document of a run is not valid with options such as `--strict` and `--missing fail`."""
+    check_flags(arguments)
+    # without --strict, unknown keys were accepted when the run began
+    findings = Findings(arguments.file, arguments.is_strict, is_lenient=not arguments.is_strict)
+    is_missing_error = request.site.is_missing_error or arguments.missing == "fail"
+    site = attrs.evolve(request.site, is_missing_error=is_missing_error)
+    make_plan(load(request.text, findings, {**request.parameters, **typed}), site, findings)
+
+
+def _find_differences(
+    request: RunRequest, typed: Mapping[str, str], arguments: Arguments, *, is_over: bool
+) -> Iterator[str]:
+    """Yield each difference between a run and what the user asks for, to follow the run in a sentence."""
+    has = parameter_values(request.text, request.parameters)
+    wanted = parameter_values(request.text, typed if is_over else {**request.parameters, **typed})
+    changed = [name for name, value in wanted.items() if has[name] != value]
+    if changed:
+        old, new = (" and ".join(_render_value(name, it[name]) for name in changed) for it in (has, wanted))
+        yield f"has {old}, not {new}"
+    for name, option in parse_pairs(arguments.constraints, "SUBSYSTEM.FIELD=OPTION").items():
+        if request.site.constraints.get(name) != Mapped(option=option):
+            yield f"began without --constraint {_render_value(name, option)}"
+    directory = arguments.subsystems
+    if directory is not None and known_subsystems(directory) != request.site.subsystems:
+        yield f"began with other subsystems than {line('--subsystems', directory)} has"
+
+
+def _render_value(name: str, value: str) -> str:
+    return f"{name}={line(value)}"
+
+
+def _kept_values(request: RunRequest, typed: Mapping[str, str]) -> list[str]:
+    """Return the values of a run that the user gave when it began, and has not typed now."""
+    has, wanted = (parameter_values(request.text, it) for it in (request.parameters, typed))
+    return [_render_value(name, value) for name, value in has.items() if wanted.get(name) != value]
+
+
+def _explain_choices(arguments: Arguments) -> str:
+    file = arguments.file
+    return (
+        f"`jpsi workflow wait {file}` goes on with that one as it was,"
+        f" and `jpsi workflow cancel {file}` ends it, before --again begins a new one"
+    )
