@@ -106,7 +106,7 @@ def test_all_problems_of_all_jobs_are_reported_before_the_first_submission(
     assert [line.split(": ")[1] for line in err.splitlines()] == ["one", "two"]
     assert "create_directory" not in err
     assert not fake.jobs
-    assert run("status", file)[2] == f"jpsi: {file} was never run; `jpsi workflow run` runs it\n"
+    assert run("status", file)[2] == f"jpsi: {file} was never run; `jpsi workflow run {file}` runs it\n"
 
 
 def test_two_clients_that_begin_at_once_begin_one_run(run: Run, log: Log) -> None:
@@ -144,17 +144,19 @@ def test_one_client_drives_a_run_and_another_waits(run: Run, log: Log) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_client_exits_and_the_jobs_run_on(number: signal.Signals, run: Run, log: Log) -> None:
-    file = flow(LONG)
+    file = str(Path(flow(LONG)).rename("my flow.yaml"))
     first = client("run", file)
     assert eventually(lambda: log() == ["a"])
     first.send_signal(number)
     _, err = first.communicate()
 
     assert first.returncode == 130
-    assert err == "jpsi: interrupted; jobs run on, and `jpsi workflow wait` continues the run\n"
+    assert (
+        err == "jpsi: interrupted; jobs run on, and `jpsi workflow wait 'my flow.yaml'` continues the run\n"
+    )
     assert (
         run("status", file)[2]
-        == f"jpsi: no process drives this run; `jpsi workflow wait {file}` continues it\n"
+        == "jpsi: no process drives this run; `jpsi workflow wait 'my flow.yaml'` continues it\n"
     )
     Path(os.environ["LOG"] + ".gate").touch()
     assert run("wait", file)[0] == 0
@@ -187,7 +189,9 @@ def test_a_wait_with_a_timeout_exits_after_it(run: Run, log: Log) -> None:
         first.kill()
 
     assert waiting[0] == 124
-    assert "--timeout is over" in waiting[2]
+    assert waiting[2].endswith(
+        f"--timeout is over; jobs run on, and `jpsi workflow wait {file}` continues the run\n"
+    )
     assert run("wait", "--timeout", "0.2s", file)[0] == 124
     assert run("wait", "--timeout", "soon", file)[0] == 2
     assert run("cancel", file)[0] == 0

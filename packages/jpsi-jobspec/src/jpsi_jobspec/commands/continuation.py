@@ -18,7 +18,7 @@ from ..document import Findings, load, parameter_values
 from ..planning import Mapped, make_plan
 from ..run_store import Journal, RunRequest, read_request
 from .arguments import Arguments
-from .messages import print_errors
+from .messages import print_errors, workflow_command
 from .preparation import check_flags, known_subsystems, parse_pairs
 
 
@@ -100,8 +100,7 @@ def _kept_values(request: RunRequest, typed: Mapping[str, str]) -> list[str]:
 
 
 def _explain_choices(arguments: Arguments) -> str:
-    file = arguments.file
     return (
-        f"`jpsi workflow wait {file}` goes on with that one as it was,"
-        f" and `jpsi workflow cancel {file}` ends it, before --again begins a new one"
+        f"`{workflow_command('wait', arguments.file)}` goes on with that one as it was,"
+        f" and `{workflow_command('cancel', arguments.file)}` ends it, before --again begins a new one"
     )

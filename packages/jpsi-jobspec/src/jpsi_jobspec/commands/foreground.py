@@ -27,7 +27,7 @@ from ..planning import Entry
 from ..reporting import explain_end, explain_failures, run_records
 from ..run_store import Journal, Part, read_run
 from ..running import EXIT_CANCELLED, EXIT_TIMEOUT, Driver, combined_state, exit_code_of
-from .messages import print_errors
+from .messages import print_errors, workflow_command
 from .selection import Named
 
 # The interval of checks on a run that another process drives.
@@ -47,6 +47,8 @@ class _WaitInterrupted(BaseException):
 class Waiting:
     """Options of a command that waits for a run."""
 
+    #: The document, as the user typed it.
+    file: str
     #: Wait for these entries; None is all.
     entries: Named | None = None
     #: The longest time to wait.
@@ -61,7 +63,7 @@ class Waiting:
 def drive_run(run: Journal, options: Waiting) -> int:
     """Drive a run to its end, once no other process does, and return the exit code."""
     try:
-        with _interruptible(options.limit), run.lock() as is_locked:
+        with _interruptible(options), run.lock() as is_locked:
             if not is_locked:
                 print_errors([f"another process drives this run; {options.expectation}"])
                 found = _follow(run, options)
@@ -135,14 +137,15 @@ def _report_failures(run: Journal, options: Waiting) -> None:
 
 
 @contextlib.contextmanager
-def _interruptible(limit: timedelta | None) -> Iterator[None]:
+def _interruptible(options: Waiting) -> Iterator[None]:
     """Within the block, raise _WaitInterrupted on signals and at a time limit. On the main thread."""
+    limit, command = options.limit, workflow_command("wait", options.file)
 
     def interrupt(number: int, _: FrameType | None) -> NoReturn:
         if number == signal.SIGALRM:
-            sentence = "--timeout is over; jobs run on, and `jpsi workflow wait` continues the run"
+            sentence = f"--timeout is over; jobs run on, and `{command}` continues the run"
             raise _WaitInterrupted(sentence, EXIT_TIMEOUT)
-        sentence = "interrupted; jobs run on, and `jpsi workflow wait` continues the run"
+        sentence = f"interrupted; jobs run on, and `{command}` continues the run"
         raise _WaitInterrupted(sentence, EXIT_CANCELLED)
 
     numbers = [it for it in _SIGNALS if signal.getsignal(it) is not signal.SIG_IGN]

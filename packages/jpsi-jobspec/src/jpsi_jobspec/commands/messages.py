@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import click
 
 from jpsi import InvalidJobException, JpsiError, PluginError
-from jpsi.plugin import printable
+from jpsi.plugin import line, printable
 
 from ..document import WorkflowError
 from ..running import EXIT_JPSI, EXIT_USAGE
@@ -43,6 +43,11 @@ def handle_errors(command: Callable[[], int], executor: str | None = None) -> in
     except JpsiError as e:
         print_errors([str(e)])
         return EXIT_JPSI
+
+
+def workflow_command(name: str, file: str) -> str:
+    """Return a command of `jpsi workflow` about a document, as the user can type it."""
+    return line("jpsi", "workflow", name, file)
 
 
 def print_errors(sentences: Iterable[str]) -> None:

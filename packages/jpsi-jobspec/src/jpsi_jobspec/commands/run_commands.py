@@ -32,7 +32,7 @@ def run(arguments: Arguments, *, is_new: bool, as_json: bool) -> int:
             chosen = last
             if last.is_over:
                 print_errors(["this run is over; --again begins a new one, in which all tasks run again"])
-    return drive_run(chosen, Waiting(as_json=as_json))
+    return drive_run(chosen, Waiting(file=arguments.file, as_json=as_json))
 
 
 def _begin_run(text: str, arguments: Arguments) -> Journal:
@@ -51,7 +51,7 @@ def wait(arguments: Arguments, *, tasks: Collection[str], timeout: str | None, a
         raise InvalidJobException(f"--timeout: {e}", e) from e
     last = last_run(arguments.file)
     entries = select_entries(tasks, last) or None
-    return drive_run(last, Waiting(entries=entries, limit=limit, as_json=as_json))
+    return drive_run(last, Waiting(file=arguments.file, entries=entries, limit=limit, as_json=as_json))
 
 
 def cancel(arguments: Arguments, *, tasks: Collection[str]) -> int:
@@ -63,14 +63,15 @@ def cancel(arguments: Arguments, *, tasks: Collection[str]) -> int:
         return EXIT_DONE
     if not entries:
         last.cancel()
-        drive_run(last, Waiting(is_reporting=False))
+        drive_run(last, Waiting(file=arguments.file, is_reporting=False))
         return EXIT_DONE
     ending = entries.cancel(last)
     for group in entries.inside.keys() - ending.inside.keys():
         print_errors([f"{group} has not begun; once it does, what was cancelled does not run in it"])
     if ending:
         expectation = f"it will cancel {', '.join(tasks)}"
-        drive_run(last, Waiting(entries=ending, expectation=expectation, is_reporting=False))
+        options = Waiting(file=arguments.file, entries=ending, expectation=expectation, is_reporting=False)
+        drive_run(last, options)
         last.read_new_events()
         click.echo(f"cancelled: {', '.join(ending.cancelled(last)) or 'nothing, all had ended'}", err=True)
     return EXIT_DONE

@@ -16,6 +16,7 @@ from ..document import suggest_name
 from ..groups import mark_lost
 from ..planning import Kind
 from ..run_store import Journal, Part, inner_journal, latest_run
+from .messages import workflow_command
 
 
 @attrs.frozen(slots=True)
@@ -112,7 +113,7 @@ def last_run(file: str) -> Journal:
     """
     last = latest_run(file)
     if last is None:
-        msg = f"{file} was never run; `jpsi workflow run` runs it"
+        msg = f"{file} was never run; `{workflow_command('run', file)}` runs it"
         if not Path(file).exists():
             msg = f"{file} was never run here, and does not exist"
         raise InvalidJobException(msg)

@@ -16,7 +16,7 @@ from ..reporting import group_journals, refresh_states, render_entry, run_record
 from ..run_store import Journal, Part
 from ..running import EXIT_DONE
 from .arguments import Arguments
-from .messages import print_errors
+from .messages import print_errors, workflow_command
 from .selection import last_run
 
 
@@ -32,7 +32,8 @@ def status(arguments: Arguments, *, as_json: bool) -> int:
         for parts in journal.parts.values():
             click.echo(render_entry(parts, is_coloured=sys.stdout.isatty()))
     if is_unattended:
-        print_errors([f"no process drives this run; `jpsi workflow wait {arguments.file}` continues it"])
+        command = workflow_command("wait", arguments.file)
+        print_errors([f"no process drives this run; `{command}` continues it"])
     return EXIT_DONE
 
 
