@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from jobspec_support import fake_programs
+from jobspec_support import Log, Run, fake_programs
+from jpsi_jobspec.commands import WORKFLOW
 from jpsi_testing.fake import FakeScheduler
 
 
@@ -43,3 +45,18 @@ def system(
         (tmp_path / "config" / "jpsi").mkdir(parents=True)
         (tmp_path / "config" / "jpsi" / "config.yaml").write_text(_GRIDENGINE)
     return name
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Log) -> Run:
+    """Return a function that runs a command of `jpsi workflow`: its exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        # click has exit codes of its own unless the command's return value is requested
+        result = CliRunner().invoke(WORKFLOW, list(arguments), standalone_mode=False)
+        if result.exception is not None:
+            raise result.exception
+        return result.return_value, result.stdout, result.stderr
+
+    return run

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from jpsi import JobExecutor
@@ -16,6 +19,10 @@ from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.run_store.journal import Journal
 from jpsi_jobspec.running.driver import Driver
 
+#: Reads the log of fake programs; the fixture `log`.
+Log = Callable[[], list[str]]
+#: Runs a command of `jpsi workflow`; the fixture `run`.
+Run = Callable[..., tuple[int, str, str]]
 EXAMPLES = Path(__file__).with_name("examples")
 #: Documents that are invalid in their original form: two have malformed YAML, one a wrong reference.
 INVALID = {"05-requires", "06-mini-mummi", "16-services"}
@@ -87,3 +94,14 @@ def drive_run(text: str, system: str, path: Path) -> Journal:
     journal = begin_run(text, system, path)
     Driver(journal, JobExecutor(system), lambda *_: None).run()
     return runs.read_run(journal.path)
+
+
+def client(*arguments: str, **more: object) -> subprocess.Popen[str]:
+    """Start another process with a workflow command."""
+    command = [sys.executable, "-m", "jpsi_cli", "workflow", *arguments]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)  # type: ignore[call-overload,no-any-return]  # what Popen takes
+
+
+def flow(text: str) -> str:
+    Path("flow.yaml").write_text(text)
+    return "flow.yaml"

@@ -6,15 +6,13 @@ import fcntl
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from jobspec_support import begin_run, drive_run
+from jobspec_support import Log, Run, begin_run, client, drive_run, flow
 from jpsi import JobState
 from jpsi_engine import job_store
 from jpsi_jobspec.commands import WORKFLOW
@@ -33,33 +31,6 @@ LONG = (
 )
 DRIVEN = "jpsi: another process drives this run; waiting for its end\n"
 CANCEL_REQUESTED = "jpsi: another process drives this run; it will cancel"
-Log = Callable[[], list[str]]
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Log) -> Run:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        # click has exit codes of its own unless the command's return value is requested
-        result = CliRunner().invoke(WORKFLOW, list(arguments), standalone_mode=False)
-        if result.exception is not None:
-            raise result.exception
-        return result.return_value, result.stdout, result.stderr
-
-    return run
-
-
-def client(*arguments: str, **more: object) -> subprocess.Popen[str]:
-    """Start another process with a workflow command."""
-    command = [sys.executable, "-m", "jpsi_cli", "workflow", *arguments]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)  # type: ignore[call-overload,no-any-return]  # what Popen takes
-
-
-def flow(text: str) -> str:
-    Path("flow.yaml").write_text(text)
-    return "flow.yaml"
 
 
 def test_a_task_that_no_queue_can_ever_start_is_refused_before_the_first_submission(

@@ -21,6 +21,8 @@ from .arguments import Arguments
 from .messages import print_errors, workflow_command
 from .preparation import check_flags, known_subsystems, parse_pairs
 
+_AGAIN = "--again begins a new run"
+
 
 def check_ended(last: Journal | None, arguments: Arguments) -> None:
     """Raise if the last run has not ended: a document has one run at a time."""
@@ -43,22 +45,45 @@ def check_same(last: Journal, text: str, arguments: Arguments) -> None:
         InvalidJobException: something differs.
         WorkflowError: the document is not valid with these options.
     """
-    choices = "--again begins a new run" if last.is_over else _explain_choices(arguments)
+    choices = _AGAIN if last.is_over else _explain_choices(arguments)
     request = read_request(last.path)
     if request.text != text:
         raise InvalidJobException(f"{arguments.file} has changed since its last run began; {choices}")
-    if arguments.executor is not None and arguments.executor != last.plan.target:
-        # a misspelt name is the first thing to mend
-        JobExecutor(arguments.executor).close()
-        raise InvalidJobException(f"the last run of {arguments.file} is on {last.plan.target}; {choices}")
+    _check_target(last, arguments, choices)
     typed = parse_pairs(arguments.parameters, "NAME=VALUE")
     _check_valid(request, typed, arguments)
     difference = next(_find_differences(request, typed, arguments, is_over=last.is_over), None)
     if difference is not None:
         raise InvalidJobException(f"the last run of {arguments.file} {difference}; {choices}")
-    if kept := _kept_values(request, typed):
-        options = " ".join(f"--set {it}" for it in kept)
-        print_errors([f"the last run of {arguments.file} began with {options}, which it keeps"])
+    if kept := _kept_options(text, request.parameters, typed):
+        print_errors([f"the last run of {arguments.file} began with {kept}, which it keeps"])
+
+
+def repeat_options(last: Journal, text: str, arguments: Arguments) -> Arguments:
+    """Return the options for a run that repeats what failed, with the target and the values of the last one.
+
+    Raises:
+        InvalidJobException: the user asks for another target or value, or the document has another value now.
+    """
+    _check_target(last, arguments, _AGAIN)
+    request = read_request(last.path)
+    typed = parse_pairs(arguments.parameters, "NAME=VALUE")
+    values = {**request.parameters, **typed}
+    has, wanted = parameter_values(request.text, request.parameters), parameter_values(text, values)
+    difference = _describe_changed(has, {name: it for name, it in wanted.items() if name in has})
+    if difference is not None:
+        raise InvalidJobException(f"the last run of {arguments.file} {difference}; {_AGAIN}")
+    if kept := _kept_options(text, values, typed):
+        print_errors([f"--failed keeps {kept} of the last run of {arguments.file}"])
+    parameters = tuple(f"{name}={value}" for name, value in values.items())
+    return attrs.evolve(arguments, executor=last.plan.target, parameters=parameters)
+
+
+def _check_target(last: Journal, arguments: Arguments, choices: str) -> None:
+    if arguments.executor is not None and arguments.executor != last.plan.target:
+        # a misspelt name is the first thing to mend
+        JobExecutor(arguments.executor).close()
+        raise InvalidJobException(f"the last run of {arguments.file} is on {last.plan.target}; {choices}")
 
 
 def _check_valid(request: RunRequest, typed: Mapping[str, str], arguments: Arguments) -> None:
@@ -77,10 +102,8 @@ def _find_differences(
     """Yield each difference between a run and what the user asks for, to follow the run in a sentence."""
     has = parameter_values(request.text, request.parameters)
     wanted = parameter_values(request.text, typed if is_over else {**request.parameters, **typed})
-    changed = [name for name, value in wanted.items() if has[name] != value]
-    if changed:
-        old, new = (" and ".join(_render_value(name, it[name]) for name in changed) for it in (has, wanted))
-        yield f"has {old}, not {new}"
+    if (changed := _describe_changed(has, wanted)) is not None:
+        yield changed
     for name, option in parse_pairs(arguments.constraints, "SUBSYSTEM.FIELD=OPTION").items():
         if request.site.constraints.get(name) != Mapped(option=option):
             yield f"began without --constraint {_render_value(name, option)}"
@@ -89,14 +112,22 @@ def _find_differences(
         yield f"began with other subsystems than {line('--subsystems', directory)} has"
 
 
+def _describe_changed(has: Mapping[str, str], wanted: Mapping[str, str]) -> str | None:
+    """Return which wanted values a run does not have, to follow the run in a sentence; None if it has all."""
+    changed = [name for name, value in wanted.items() if has[name] != value]
+    old, new = (" and ".join(_render_value(name, it[name]) for name in changed) for it in (has, wanted))
+    return f"has {old}, not {new}" if changed else None
+
+
 def _render_value(name: str, value: str) -> str:
     return f"{name}={line(value)}"
 
 
-def _kept_values(request: RunRequest, typed: Mapping[str, str]) -> list[str]:
-    """Return the values of a run that the user gave when it began, and has not typed now."""
-    has, wanted = (parameter_values(request.text, it) for it in (request.parameters, typed))
-    return [_render_value(name, value) for name, value in has.items() if wanted.get(name) != value]
+def _kept_options(text: str, values: Mapping[str, str], typed: Mapping[str, str]) -> str:
+    """Return the options of a run that the user has not typed, and that change a value of the document."""
+    has, wanted = (parameter_values(text, it) for it in (values, typed))
+    changed = [name for name, value in has.items() if wanted.get(name) != value]
+    return " ".join(f"--set {_render_value(name, has[name])}" for name in changed)
 
 
 def _explain_choices(arguments: Arguments) -> str:

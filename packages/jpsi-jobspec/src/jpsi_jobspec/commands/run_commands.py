@@ -6,41 +6,74 @@ from collections.abc import Collection
 
 import click
 
-from jpsi import InvalidJobException, parse_duration
+from jpsi import InvalidJobException, JobState, parse_duration
 
-from ..run_store import Journal, create_run, latest_run, locked_runs
-from ..running import EXIT_DONE, check_jobs
+from ..planning import Plan, Site
+from ..run_store import Journal, RunRequest, create_run, find_completed, latest_run, locked_runs, plan_request
+from ..running import EXIT_DONE, check_jobs, render_names
 from .arguments import Arguments
-from .continuation import check_ended, check_same
+from .continuation import check_ended, check_same, repeat_options
 from .foreground import Waiting, drive_run
 from .messages import print_errors, print_warnings
 from .preparation import parse_pairs, prepare_plan, read_text
 from .selection import last_run, select_entries
 
 
-def run(arguments: Arguments, *, is_new: bool, as_json: bool) -> int:
+def run(arguments: Arguments, *, is_new: bool, is_failed: bool, as_json: bool) -> int:
     """Run a document, or go on with its last run, and return the exit code."""
+    if is_new and is_failed:
+        raise InvalidJobException("--again and --failed exclude each other")
     text = read_text(arguments.file)
     # if two processes begin at the same time, one goes on with the run of the other
     with locked_runs(arguments.file):
         last = latest_run(arguments.file)
-        if last is None or is_new:
+        if is_failed:
+            chosen = _repeat_failed(last_run(arguments.file), text, arguments)
+        elif last is None or is_new:
             check_ended(last, arguments)
             chosen = _begin_run(text, arguments)
         else:
             check_same(last, text, arguments)
             chosen = last
             if last.is_over:
-                print_errors(["this run is over; --again begins a new one, in which all tasks run again"])
+                print_errors([f"this run is over; {_explain_again(last)}"])
     return drive_run(chosen, Waiting(file=arguments.file, as_json=as_json))
+
+
+def _explain_again(last: Journal) -> str:
+    again = "--again begins a new one, in which all tasks run again"
+    has_missed = any(it.state is not JobState.COMPLETED for it in last.all_parts())
+    return again + (", and --failed one without those that completed" if has_missed else "")
 
 
 def _begin_run(text: str, arguments: Arguments) -> Journal:
     """Create a run of which every job can be submitted."""
-    plan, findings, site = prepare_plan(arguments, is_to_run=True)
-    print_warnings(findings.warnings)
+    plan, site = _checked_plan(arguments)
     check_jobs(plan)
     return create_run(arguments.file, text, site, parse_pairs(arguments.parameters, "NAME=VALUE"))
+
+
+def _checked_plan(arguments: Arguments) -> tuple[Plan, Site]:
+    plan, findings, site = prepare_plan(arguments, is_to_run=True)
+    print_warnings(findings.warnings)
+    return plan, site
+
+
+def _repeat_failed(last: Journal, text: str, arguments: Arguments) -> Journal:
+    """Create a run in which what completed in the last one does not run again; or return that if all did."""
+    check_ended(last, arguments)
+    options = repeat_options(last, text, arguments)
+    plan, site = _checked_plan(options)
+    parameters = parse_pairs(options.parameters, "NAME=VALUE")
+    request = RunRequest(source=arguments.file, text=text, parameters=parameters, site=site)
+    completed = find_completed(last, plan_request(request))
+    if len(completed.names) == len(plan.entries):
+        print_errors([f"all tasks completed in the last run of {arguments.file}; {_explain_again(last)}"])
+        return last
+    check_jobs(plan)
+    if completed.names:
+        print_errors([f"completed in the run before, and not run again: {render_names(completed.names)}"])
+    return create_run(arguments.file, text, site, parameters, completed)
 
 
 def wait(arguments: Arguments, *, tasks: Collection[str], timeout: str | None, as_json: bool) -> int:

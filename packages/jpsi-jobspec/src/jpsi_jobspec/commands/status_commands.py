@@ -12,7 +12,7 @@ from jpsi import InvalidJobException, Output
 from jpsi_engine import job_store
 
 from ..planning import Kind
-from ..reporting import group_journals, refresh_states, render_entry, run_records
+from ..reporting import group_journals, is_from_before, refresh_states, render_entry, run_records
 from ..run_store import Journal, Part
 from ..running import EXIT_DONE
 from .arguments import Arguments
@@ -53,6 +53,8 @@ def logs(arguments: Arguments, *, tasks: Sequence[str], is_stderr: bool) -> int:
         job = jobs.get(part.job_id or "")
         if len(chosen) > 1:
             click.echo(f"==> {name} <==")
+        if job is not None and is_from_before([part]):
+            print_errors([f"{name} completed in the run before, and wrote this there"])
         if job is None:
             print_errors([f"{name} has written nothing: it is {part.state.value}"])
         else:

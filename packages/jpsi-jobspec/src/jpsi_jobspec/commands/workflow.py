@@ -29,7 +29,8 @@ Any other is the exit code of the first task that has failed.
 _RUN = """Run a document to its end.
 
 An interrupted run continues where it was: ended jobs do not run again, and running jobs are recovered.
-A run that is over is only reported; --again begins a new one, in which all tasks run again.
+A run that is over is only reported; --again begins a new one, in which all tasks run again, and --failed one
+in which tasks that completed do not, if neither they nor what they depend on has changed.
 """
 _FILE = click.Argument(["file"], metavar="FILE")
 
@@ -188,6 +189,11 @@ Exit codes:
             [
                 *_SITE,
                 click.Option(["--again", "is_new"], is_flag=True, help="Begin a new run."),
+                click.Option(
+                    ["--failed", "is_failed"],
+                    is_flag=True,
+                    help="Begin a new run without the tasks that completed in the last one.",
+                ),
                 _JSON,
             ],
             epilog=_RUN_CODES,

@@ -9,6 +9,7 @@ from .run_report import (
     explain_failure,
     explain_failures,
     group_journals,
+    is_from_before,
     refresh_states,
     render_entry,
     run_records,

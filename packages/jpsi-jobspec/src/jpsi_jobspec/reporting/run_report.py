@@ -14,7 +14,7 @@ from jpsi_engine import job_store
 
 from ..groups import mark_lost
 from ..planning import Entry, Kind
-from ..run_store import Journal, Part, inner_journal
+from ..run_store import COMPLETED_BEFORE, Journal, Part, inner_journal
 from ..running import combined_state
 from .plan_text import COLOURS
 
@@ -49,9 +49,14 @@ def render_entry(parts: list[Part], *, is_coloured: bool) -> str:
     if len(parts) > 1:
         ended = sum(it.state.final for it in parts)
         counts = f"  {ended} of {len(parts)} have ended"
-    explanation = explain_failures(parts)
+    explanation = explain_failures(parts) or ("completed in the run before" if is_from_before(parts) else "")
     explanation = f"  {explanation}" if explanation else ""
     return f"{state_text}  {parts[0].entry.id:<{_NAME_WIDTH}}{counts}{explanation}".rstrip()
+
+
+def is_from_before(parts: Iterable[Part]) -> bool:
+    """Return True if replicas of an entry completed in the run before, and did not run again."""
+    return any(it.reason == COMPLETED_BEFORE for it in parts)
 
 
 def group_journals(last: Journal) -> Iterator[Journal]:

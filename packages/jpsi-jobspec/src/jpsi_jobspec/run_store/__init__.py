@@ -7,8 +7,11 @@ A driver reads from it the state of a run, and journals each outcome before it r
 
 from __future__ import annotations
 
+from .completed import CompletedEntries, find_completed
 from .journal import (
     CANCELLED,
+    COMPLETED_BEFORE,
+    CONSEQUENCES,
     DEPENDENCY_FAILED,
     HELD_BY_SERVICES,
     LOST,
@@ -19,4 +22,4 @@ from .journal import (
     Part,
     inner_journal,
 )
-from .runs import RunRequest, create_run, latest_run, locked_runs, read_request, read_run
+from .runs import RunRequest, create_run, latest_run, locked_runs, plan_request, read_request, read_run

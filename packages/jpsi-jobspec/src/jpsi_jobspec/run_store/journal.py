@@ -34,9 +34,14 @@ NO_LONGER_NEEDED = "no_longer_needed"
 NO_ROOM = "room"
 #: The same as a sentence.
 HELD_BY_SERVICES = "services hold the resources that it needs"
+#: The reason of an entry that completed in the run before, and does not run again.
+COMPLETED_BEFORE = "completed_before"
+#: Reasons of cancellations that are consequences: no user requested them.
+CONSEQUENCES = {DEPENDENCY_FAILED, NO_LONGER_NEEDED}
 #: Reasons of a job that ended with its allocation, not by itself.
 LOST = {Reason.LOST, Reason.NODE_FAIL}
-_INSIDE = "inside"
+#: The name of the folder of group runs in that of their run.
+INSIDE = "inside"
 
 
 @attrs.define(slots=True, eq=False)
@@ -136,7 +141,7 @@ class Journal:
     @property
     def staging(self) -> Path:
         """The folder of the archives of staged files; the insides of allocations use that of their run."""
-        outer = self.path.parents[1] if self.path.parent.name == _INSIDE else self.path
+        outer = self.path.parents[1] if self.path.parent.name == INSIDE else self.path
         return outer / "staged"
 
     @property
@@ -281,7 +286,7 @@ def _open_journal(path: Path) -> int:
 
 def inner_journal(path: Path, allocation: Entry) -> Journal:
     """Return the journal of a group run; `path` is the folder of the run that the group is in."""
-    folder = path / _INSIDE / allocation.id
+    folder = path / INSIDE / allocation.id
     with convert_disk_errors(f"{folder} cannot be made"):
         make_private_directory(folder, "the folder of what runs inside")
     return load_journal(folder, Plan(source=allocation.id, target="local", entries=flatten(allocation)))

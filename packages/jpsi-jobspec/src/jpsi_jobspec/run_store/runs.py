@@ -36,7 +36,8 @@ from jpsi_engine import (
 )
 
 from ..document import Findings, load
-from ..planning import Limit, Machine, Mapped, Site, SubsystemNode, make_plan
+from ..planning import Limit, Machine, Mapped, Plan, Site, SubsystemNode, make_plan
+from .completed import CompletedEntries
 from .journal import Journal, convert_disk_errors, load_journal
 
 #: The name of the directory in messages.
@@ -73,8 +74,21 @@ def latest_run(file: str) -> Journal | None:
     return read_run(root / str(max(numbers))) if numbers else None
 
 
-def create_run(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> Journal:
+def create_run(
+    file: str,
+    text: str,
+    site: Site,
+    parameters: Mapping[str, str],
+    completed: CompletedEntries | None = None,
+) -> Journal:
     """Create a run of a document on disk; it survives a crash of the machine.
+
+    Args:
+        file: the document.
+        text: the document's text.
+        site: of the target.
+        parameters: the values that the user gave.
+        completed: what completed in the last run, and does not run again.
 
     Raises:
         SubmitException: the files cannot be written.
@@ -88,6 +102,8 @@ def create_run(file: str, text: str, site: Site, parameters: Mapping[str, str]) 
         # whatever the umask
         path.chmod(0o700)
         write_synced(path / "document.yaml", text.encode())
+        if completed is not None:
+            completed.record(path)
         # last, since a folder with this file counts as a run
         write_synced(path / "run.json.new", json.dumps(content, default=timedelta.total_seconds).encode())
         (path / "run.json.new").rename(path / "run.json")
@@ -152,8 +168,11 @@ def read_run(path: Path) -> Journal:
     Raises:
         SubmitException: its files cannot be read.
     """
-    request = read_request(path)
+    return load_journal(path, plan_request(read_request(path)))
+
+
+def plan_request(request: RunRequest) -> Plan:
+    """Return the plan of a run."""
     # unknown keys were accepted when the run began
     findings = Findings(request.source, is_lenient=True)
-    document = load(request.text, findings, request.parameters)
-    return load_journal(path, make_plan(document, request.site, findings))
+    return make_plan(load(request.text, findings, request.parameters), request.site, findings)

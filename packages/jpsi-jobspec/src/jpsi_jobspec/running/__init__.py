@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from .driver import Driver, show_output
 from .executor import Executor, JobDetails
-from .job_specs import check_jobs, find_misfits, submitted_spec
+from .job_specs import check_jobs, find_misfits, render_names, submitted_spec
 from .next_step import combined_state
 from .outcome import (
     EXIT_CANCELLED,

@@ -14,10 +14,9 @@ from ..document import When
 from ..planning import Entry, Kind
 from ..run_store import (
     CANCELLED,
-    DEPENDENCY_FAILED,
+    CONSEQUENCES,
     HELD_BY_SERVICES,
     LOST,
-    NO_LONGER_NEEDED,
     NO_ROOM,
     Event,
     Journal,
@@ -31,8 +30,6 @@ _LARGEST_CODE = 255
 # What these codes of a command mean is not what a task means by them.
 _RESERVED_CODES = {EXIT_USAGE, EXIT_TIMEOUT, EXIT_JPSI, EXIT_CANCELLED}
 _TERMINATED = 128 + signal.SIGTERM
-#: Reasons of cancellations that are consequences: no user requested them.
-_CONSEQUENCES = {DEPENDENCY_FAILED, NO_LONGER_NEEDED}
 
 
 def end_event_for_job(
@@ -75,7 +72,7 @@ def exit_code_of(parts: Iterable[Part]) -> int:
     ended = list(parts)
     failed = next((it for it in ended if it.state is JobState.FAILED), None)
     if failed is None:
-        causes = {it.reason for it in ended if it.state is JobState.CANCELED} - _CONSEQUENCES
+        causes = {it.reason for it in ended if it.state is JobState.CANCELED} - CONSEQUENCES
         return EXIT_CANCELLED if causes else EXIT_DONE
     if failed.reason == Reason.TIMEOUT.value:
         return EXIT_TIMEOUT
