@@ -292,6 +292,15 @@ def test_parameters_replace_counts_and_parts_of_text_only() -> None:
     assert document.tasks[0].command == ("echo", "for me ${HOME}")
 
 
+def test_a_parameter_of_any_type_can_be_a_word_of_a_command() -> None:
+    document, _ = loaded(
+        "version: 1\nparameters: {n: 3, x: 0.5, is_new: true}\nresources: {r: {type: core, count: 1}}\n"
+        "tasks: [{command: [fit, '${n}', '${x}', '${is_new}'], resources: r}]\n"
+    )
+
+    assert document.tasks[0].command == ("fit", "3", "0.5", "true")
+
+
 def test_a_script_is_run_by_its_own_interpreter() -> None:
     document, _ = loaded("version: 1\ntasks:\n- command: |\n    #!/bin/sh\n    echo it runs\n")
 

@@ -204,6 +204,7 @@ def _replace_references(value: Value, values: Mapping[str, Scalar]) -> Value:
     texts = {name: _render_scalar(it) for name, it in values.items()}
     reference = _REFERENCE.fullmatch(content)
     if reference is not None and reference[1] in values:
-        return attrs.evolve(value, content=values[reference[1]], text=texts[reference[1]])
+        content, text = values[reference[1]], texts[reference[1]]
+        return attrs.evolve(value, content=content, text=text, is_of_parameter=content is not None)
     text = _REFERENCE.sub(lambda it: texts.get(it[1], it[0]), content)
     return attrs.evolve(value, content=text, text=text)

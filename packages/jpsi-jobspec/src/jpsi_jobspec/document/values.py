@@ -56,6 +56,8 @@ class Value:
     text: str = ""
     #: True if YAML 1.1 reads a word as something unexpected, such as `no` and `1:30`.
     is_ambiguous: bool = False
+    #: True if it is that of a parameter, which has a text as well as a type.
+    is_of_parameter: bool = False
 
     def error(self, code: str, message: str, hint: str) -> None:
         """Note an error at this position."""
@@ -104,11 +106,9 @@ class Value:
         if self.is_ambiguous:
             message = f"is {self.text} without quotes, which YAML takes for something else"
             self.error("JS005", message, f"put it in quotes: {self.text!r}")
-        elif not isinstance(self.content, str):
+        elif not isinstance(self.content, str) and not self.is_of_parameter:
             self.must_be("text", code, f"put it in quotes: {self.text!r}" if self.text else "write a text")
-        else:
-            return self.content
-        return self.text
+        return self.content if isinstance(self.content, str) else self.text
 
     def as_name(self) -> str:
         """Return a name; note one that is not valid."""
