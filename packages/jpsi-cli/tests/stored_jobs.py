@@ -24,7 +24,8 @@ def stored_job(
     """Return a job of Slurm; `fields` are of `JobRecord` and its spec, and `submitted`, in seconds."""
     origin = fields.pop("origin", SLURM)
     submitted = THEN + timedelta(seconds=fields.pop("submitted", 0))
-    spec: dict[str, Any] = {"executable": "simulate", **({} if name is None else {"name": name})}
+    executable = fields.pop("executable", "simulate")
+    spec: dict[str, Any] = {"executable": executable, **({} if name is None else {"name": name})}
     if "environment" in fields:
         spec["environment"] = fields.pop("environment")
     custom, after = fields.pop("custom", None), fields.pop("after", None)

@@ -132,6 +132,44 @@ def test_a_job_that_may_find_its_program_elsewhere_is_warned_of(
     ]
 
 
+CLUSTERS = """\
+targets:
+  mine: {executor: local}
+  cluster: {executor: slurm}
+  remote: {executor: slurm, url: "ssh://login.example"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first_line", "target", "warning"),
+    [
+        ("#!/bin/nosh\n", None, "'/bin/nosh'"),
+        ("#!/bin/nosh\n", "mine", "'/bin/nosh'"),
+        ("#!/bin/nosh\n", "cluster", ""),
+        ("#!/bin/nosh\n", "remote", ""),
+        ("#!/bin/sh\r\n", "cluster", r"'/bin/sh\r' (it has Windows line ends: dos2unix {path})"),
+        ("#!/bin/sh\r\n", "remote", ""),
+        ("#!/bin/sh\n", None, ""),
+    ],
+)
+def test_a_script_whose_interpreter_is_missing_where_the_job_runs_is_warned_of(
+    first_line: str, target: str | None, warning: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nodes of a cluster may have it, but no machine has one that ends as a line of Windows does."""
+    (tmp_path / "config.yaml").write_text(CLUSTERS)
+    monkeypatch.setenv("JPSI_CONFIG", str(tmp_path / "config.yaml"))
+    script = tmp_path / "a.sh"
+    script.write_bytes(first_line.encode())
+    warnings: list[str] = []
+    monkeypatch.setattr(messages, "warning", warnings.append)
+
+    warn_of_habits(["./a.sh"], {}, jpsi.JobSpec(directory=tmp_path), target)
+    warn_of_habits(["./a.sh"], {}, jpsi.JobSpec(directory=tmp_path, container="image.sif"), target)
+
+    sentence = "./a.sh exists, but its first line names an interpreter that does not: "
+    assert warnings == ([f"{sentence}{warning.format(path=script)}"] if warning else [])
+
+
 @pytest.mark.parametrize("command", ["run", "submit", "script"])
 def test_the_target_of_the_command_decides(
     run: Run, tmp_path: Path, environment: dict[str, str], command: str

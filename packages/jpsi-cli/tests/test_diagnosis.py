@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1
-from jpsi_cli.jobs.diagnosis import JobFacts, diagnose
+from jpsi_cli.jobs.diagnosis import JobFacts, diagnose, may_not_be_found
 
 SPEC = JobSpec(
     "simulate",
@@ -170,6 +170,45 @@ def test_a_program_that_is_named_by_its_path_needs_no_path(program: str, message
     found = diagnose(JobFacts(status=status, spec=JobSpec(program), directory=Path("/home/my run"))).advice
 
     assert found[0] == advice
+
+
+@pytest.mark.parametrize(
+    ("interpreter", "end"),
+    [
+        ("/bin/bassh", ""),
+        ("/bin/bash\r", " (it has Windows line ends: dos2unix '/home/my run/a.sh')"),
+    ],
+)
+def test_a_script_without_its_interpreter_is_not_called_missing(interpreter: str, end: str) -> None:
+    facts = JobFacts(
+        status=failed(Reason.EXIT_CODE, 127),
+        spec=JobSpec("./a.sh"),
+        directory=Path("/home/my run"),
+        errors=["run: 3: exec: ./a.sh: not found"],
+        missing_interpreter=interpreter,
+    )
+
+    assert diagnose(facts).advice == [
+        f"./a.sh exists, but its first line names an interpreter that does not: {interpreter!r}{end}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "errors", "expected"),
+    [
+        (failed(Reason.EXIT_CODE, 127), [], True),
+        (failed(Reason.EXIT_CODE, 126), ["./a.sh: /bin/bassh: bad interpreter"], True),
+        (failed(Reason.EXECUTABLE), [], True),
+        (failed(Reason.LAUNCH, 2), ["slurmstepd: execve(): ./a.sh: No such file or directory"], True),
+        (failed(Reason.EXIT_CODE, 1), ["cat: b: No such file or directory"], False),
+        (failed(Reason.TIMEOUT), [], False),
+        (JobStatus(JobState.COMPLETED, exit_code=0), [], False),
+    ],
+)
+def test_the_end_tells_if_the_program_may_not_have_been_found(
+    status: JobStatus, errors: list[str], expected: bool
+) -> None:
+    assert may_not_be_found(status, "./a.sh", errors) is expected
 
 
 @pytest.mark.parametrize(

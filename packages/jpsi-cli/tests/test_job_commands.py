@@ -411,6 +411,24 @@ def test_a_job_is_explained(run: Run, submit: Callable[..., str]) -> None:
     assert "\n  | " in text
 
 
+def test_the_interpreter_of_a_script_is_looked_for(
+    run: Run, submit: Callable[..., str], tmp_path: Path
+) -> None:
+    """The shell says that the script is not found."""
+    script = tmp_path / "crlf.sh"
+    script.write_bytes(b"#!/bin/bash\r\necho hi\r\n")
+    script.chmod(0o755)
+    job_id = run("submit", "--", "./crlf.sh").stdout.decode().strip()
+    run("wait", job_id)
+
+    assert f"interpreter that does not: '/bin/bash\\r' (it has Windows line ends: dos2unix {script})\n" in (
+        run("explain", job_id).stdout.decode()
+    )
+    # it was mended since
+    script.write_bytes(b"#!/bin/sh\n")
+    assert "Windows" not in run("explain", job_id).stdout.decode()
+
+
 def test_several_jobs_are_explained(run: Run, submit: Callable[..., str]) -> None:
     """Jobs of one name are alike; others with the same exit code are not."""
     first, second = (submit("--name", name, "--", "sh", "-c", "exit 3") for name in ("one", "two"))

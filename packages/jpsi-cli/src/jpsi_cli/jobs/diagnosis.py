@@ -17,6 +17,7 @@ import jpsi
 from jpsi.plugin import word
 from jpsi_engine import describe_never
 
+from ..interpreters import describe_missing_interpreter
 from ..output import HELD_ADVICE, format_size
 from .job_table import format_age
 
@@ -56,6 +57,8 @@ class JobFacts:
     start_estimate: str | None = None
     #: The last lines of its standard error.
     errors: Sequence[str] = ()
+    #: The interpreter that the first line of its program names and that does not exist; None if it may exist.
+    missing_interpreter: str | None = None
     #: The requests for which no queue can ever start the job, with the numbers: a sentence for each.
     excess: Sequence[str] = ()
     #: How much memory it requested and used; empty if one of the two is not known.
@@ -117,6 +120,19 @@ def _describe_live_job(facts: JobFacts) -> str:
     if facts.start_estimate is not None:
         sentence += f"; it is expected to start at {facts.start_estimate}"
     return sentence
+
+
+# A shell exits with these if it cannot start its program: bash 5.1 with 126 if there is no interpreter.
+_NOT_STARTED_CODES = {126, 127}
+
+
+def may_not_be_found(status: jpsi.JobStatus, program: str, errors: Sequence[str]) -> bool:
+    """Return True if a job may have failed since its program, or the interpreter of that, was not found."""
+    if status.state is not jpsi.JobState.FAILED:
+        return False
+    # launchers have exit codes of their own, such as 2 of srun
+    is_named = any(program in line and "no such file" in line.lower() for line in errors)
+    return status.reason is jpsi.Reason.EXECUTABLE or status.exit_code in _NOT_STARTED_CODES or is_named
 
 
 # Messages of the plugins about jobs that wait; the first match counts.
@@ -208,6 +224,11 @@ def _advice_after_end(facts: JobFacts) -> Iterator[str]:
             yield f"the files to clean up are still there: {facts.status.message}"
         return
     # the program's own words are nearer to the cause than the meaning of its exit code
+    if facts.missing_interpreter is not None:
+        program = facts.spec.executable or ""
+        path = word(str(facts.directory / program))
+        yield describe_missing_interpreter(program, path, facts.missing_interpreter)
+        return
     is_own = facts.status.reason in {None, jpsi.Reason.EXIT_CODE, jpsi.Reason.SIGNAL, jpsi.Reason.LAUNCH}
     by_errors = list(_advice_by_errors(facts)) if is_own else []
     yield from by_errors

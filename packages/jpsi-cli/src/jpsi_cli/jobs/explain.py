@@ -17,6 +17,7 @@ from jpsi_engine import QUEUE_REASON, excess_over_queues, job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
+from ..interpreters import find_missing_interpreter
 from ..stored_jobs import (
     best_status,
     describe_dependencies,
@@ -29,7 +30,7 @@ from ..stored_jobs import (
     select_jobs,
     short_ids,
 )
-from .diagnosis import Diagnosis, JobFacts, diagnose
+from .diagnosis import Diagnosis, JobFacts, diagnose, may_not_be_found
 from .usage import describe_memory
 
 # How much of standard error is read, and how many lines of it are shown.
@@ -91,6 +92,7 @@ def _facts(job: StoredJob, shown_id: str) -> JobFacts:
     now = datetime.now(UTC)
     since = job.submitted if status.state is jpsi.JobState.QUEUED else job.started
     estimate = None if info is None else info.start_estimate
+    errors = _last_lines(job) if status.state is jpsi.JobState.FAILED else ()
     return JobFacts(
         status=status,
         spec=job.spec,
@@ -106,7 +108,8 @@ def _facts(job: StoredJob, shown_id: str) -> JobFacts:
         elapsed=None if since is None else (status.time if status.final else now) - since,
         position=None if info is None else info.position,
         start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",
-        errors=_last_lines(job) if status.state is jpsi.JobState.FAILED else (),
+        errors=errors,
+        missing_interpreter=_find_missing_interpreter(job, status, errors),
         excess=() if executor is None or status.state is not jpsi.JobState.QUEUED else _excess(job, executor),
         queue=_describe_queue(job.spec.attributes),
         dependencies=describe_dependencies(job),
@@ -175,6 +178,23 @@ def _last_lines(job: StoredJob) -> Sequence[str]:
         return ()
     text = "" if part is None else part.data.decode(errors="replace")
     return [line for line in text.splitlines() if line.strip()][-_LINES:]
+
+
+def _find_missing_interpreter(job: StoredJob, status: jpsi.JobStatus, errors: Sequence[str]) -> str | None:
+    """Return the interpreter that the program of a job names, if that job did not find it on this machine."""
+    program = job.spec.executable or ""
+    if "/" not in program or "$" in program or job.spec.container is not None:
+        return None
+    if not may_not_be_found(status, program, errors) or not _has_local_files(job):
+        return None
+    return find_missing_interpreter(job.directory / program, job.directory)
+
+
+def _has_local_files(job: StoredJob) -> bool:
+    try:
+        return job.output("stderr").is_local
+    except jpsi.JpsiError:
+        return False
 
 
 def _render(job: StoredJob, facts: JobFacts, diagnosis: Diagnosis) -> str:

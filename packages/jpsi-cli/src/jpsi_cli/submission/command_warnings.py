@@ -1,7 +1,8 @@
 """Warns of what was typed as users of a batch system or a shell do, and means something else to jpsi.
 
 jpsi runs a command as it is: it ignores directives in a script, such as `#SBATCH`, takes shell text in one
-word for the name of a program, and replaces no pattern in the path of a stream but `%a`.
+word for the name of a program, and replaces no pattern in the path of a stream but `%a`. A script needs the
+interpreter that it names.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -18,6 +19,7 @@ import jpsi
 from jpsi.plugin import line, word
 
 from .. import messages
+from ..interpreters import describe_missing_interpreter, find_missing_interpreter, has_windows_end
 from .job_spec import Options
 
 # A comment whose first word is followed by an option, as a directive of any batch system.
@@ -62,6 +64,7 @@ def warn_of_habits(
         UsageError: the command is a mistake that cannot be executed either.
     """
     _warn_of_directives(command, spec, executor)
+    _warn_of_interpreter(command, spec, executor)
     if (options.get("time") or options.get("t")) and command and _is_unit(command[0]):
         text = "a time is one word, such as 90s, 30m, 2h or 1d"
         if _has_this_environment(spec, executor):
@@ -108,6 +111,18 @@ def _warn_of_directives(command: Sequence[str], spec: jpsi.JobSpec, executor: st
         )
 
 
+def _warn_of_interpreter(command: Sequence[str], spec: jpsi.JobSpec, executor: str | None) -> None:
+    """Warn if the command is a script whose interpreter does not exist where the job runs."""
+    program = command[0] if command else ""
+    if "/" not in program or spec.container is not None or _is_remote(executor):
+        return
+    directory = spec.directory or Path()
+    interpreter = find_missing_interpreter(directory / program, directory)
+    # the nodes of a batch system may have other interpreters, but none whose name ends so
+    if interpreter is not None and (has_windows_end(interpreter) or _is_local(executor)):
+        messages.warning(describe_missing_interpreter(program, word(str(directory / program)), interpreter))
+
+
 def _refuse_builtin(command: Sequence[str], spec: jpsi.JobSpec, executor: str | None) -> None:
     """Raise if the command is a builtin of the shell; warn if the job finds, or may find, such a program."""
     if not command or command[0] not in _BUILTINS | _BASH_BUILTINS:
@@ -137,11 +152,30 @@ def _has_this_environment(spec: jpsi.JobSpec, executor: str | None) -> bool:
         or any((spec.environment_setup, spec.pre_launch, spec.stage_in, spec.container))
     ):
         return False
+    return not any(it.url or "environment_setup" in it.defaults for it in _sections(executor))
+
+
+def _sections(executor: str | None) -> Iterator[jpsi.Configured]:
+    """Yield what is configured for any executor, which may be by any of its names, and for the target."""
     found = jpsi.configuration()
-    target = found.targets.get((executor or found.default_executor or "").lower())
-    # an executor may be configured by any of its names
-    sections = [*found.executors.values(), *([] if target is None else [target])]
-    return not any(it.url or "environment_setup" in it.defaults for it in sections)
+    yield from found.executors.values()
+    if (target := found.targets.get(_name(executor))) is not None:
+        yield target
+
+
+def _name(executor: str | None) -> str:
+    return (executor or jpsi.configuration().default_executor or "local").lower()
+
+
+def _is_remote(executor: str | None) -> bool:
+    """Return True if jobs may run on a remote host, which has other files."""
+    return any(it.url for it in _sections(executor))
+
+
+def _is_local(executor: str | None) -> bool:
+    """Return True if jobs are processes of this machine."""
+    target = jpsi.configuration().targets.get(_name(executor))
+    return (_name(executor) if target is None else target.executor) == "local"
 
 
 def _find_system(path: Path) -> str | None:
