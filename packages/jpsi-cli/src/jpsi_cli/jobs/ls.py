@@ -53,6 +53,8 @@ class JobFilter:
     ids: frozenset[str] | None = None
     #: How long ago a job may have ended; None is no limit.
     since: timedelta | None
+    #: True if the user did not name such a time, nor jobs.
+    is_default_age: bool = False
 
     def select(self, jobs: Iterable[StoredJob], now: datetime) -> list[StoredJob]:
         """Return the jobs that the filter accepts."""
@@ -136,6 +138,7 @@ def ls(  # noqa: PLR0913  the options
         name=name,
         ids=frozenset(it.id for it in select_jobs(jobs, listed_jobs())) if jobs else None,
         since=None if is_all or (jobs and since is None) else recent,
+        is_default_age=since is None and not is_all and not jobs,
     )
     if executor is not None:
         _check_executor(executor)
@@ -170,26 +173,32 @@ def _list(
         jobs = listed_jobs()
     now = datetime.now(UTC)
     found = job_filter.select(jobs, now)
-    shown = view.cut(view.ordered(found))
     if only_ids:
         messages.show("".join(f"{it}\n" for it in _ids(_rows(found, jobs, statuses, view), jobs)))
     elif as_json:
+        shown = view.cut(view.ordered(found))
         messages.show_json(
             [job_json.summary_json(job, best_status(job, statuses.get(job.id))) for job in shown]
         )
-    elif found:
+    else:
         rows = _rows(found, jobs, statuses, view)
-        table = job_table.render_lines(rows, terminal.width(), now, terminal.choose_paint())
-        messages.show("".join(f"{line}\n" for line in table))
+        _show_table(rows, now)
         if not view.has_members:
             _report_folded_jobs(rows, found)
+        is_whole = view.limit is None or len(rows) < view.limit
+        if job_filter.is_default_age and is_whole and terminal.is_terminal():
+            _report_hidden_jobs(_hidden_jobs(job_filter, view, jobs, found))
     if job_filter.executor is not None and not any(
         map(job_filter.matches_origin, {it.origin for it in jobs})
     ):
         messages.error(f"there are no jobs of {job_filter.executor!r}, however long ago")
-    elif not only_ids and not as_json:
-        _report_hidden_jobs(job_filter, len(jobs) - len(found))
     return 0
+
+
+def _show_table(rows: Sequence[Row], now: datetime) -> None:
+    if rows:
+        table = job_table.render_lines(rows, terminal.width(), now, terminal.choose_paint())
+        messages.show("".join(f"{line}\n" for line in table))
 
 
 def _report_folded_jobs(rows: Sequence[Row], found: Sequence[StoredJob]) -> None:
@@ -198,9 +207,19 @@ def _report_folded_jobs(rows: Sequence[Row], found: Sequence[StoredJob]) -> None
         messages.write(f"jpsi: {count} more run in the allocations of these: --members shows them\n")
 
 
-def _report_hidden_jobs(job_filter: JobFilter, count: int) -> None:
-    if count and job_filter.since is not None and terminal.is_terminal():
-        messages.write(f"jpsi: {count} more: other filters, or --all, show them\n")
+def _hidden_jobs(
+    job_filter: JobFilter, view: ListView, jobs: Sequence[StoredJob], found: Sequence[StoredJob]
+) -> Sequence[StoredJob]:
+    """Return the jobs that `--all` lists besides those found, with what else the user typed."""
+    listed = {job.id for job in found}
+    every = attrs.evolve(job_filter, since=None).select(jobs, datetime.now(UTC))
+    return [job for job in view.unfolded(every) if job.id not in listed]
+
+
+def _report_hidden_jobs(hidden: Sequence[StoredJob]) -> None:
+    if hidden:
+        them = "it" if len(hidden) == 1 else "them"
+        messages.write(f"jpsi: {len(hidden)} more ended over a day ago: --all shows {them}\n")
 
 
 def _rows(
