@@ -254,6 +254,12 @@ ADDITIONS = [
 ]
 #: Lines in attributes.system.
 SYSTEM = [
+    (
+        "memory: 1",
+        "17: memory: is not known and has no effect; it belongs in attributes.system.jpsi.resources",
+    ),
+    ("quue_name: a", "17: quue_name: is not known and has no effect; did you mean 'jpsi.queue_name'?"),
+    ("directory: /", "17: directory: is not known and has no effect; it belongs in attributes.system.cwd"),
     ("cwd: run", "17: cwd: must be absolute or start with ~/, not 'run'"),
     ("environment:", "17: environment: must be a mapping, not null"),
     ("jpsi:", "17: jpsi: must be a mapping, not null"),
@@ -286,6 +292,13 @@ JPSI = [
     ("quue_name: a", "18: quue_name: is not known here; did you mean 'queue_name'?"),
     ("executable: a", "18: executable: belongs in tasks[0].command"),
     ("account: a", "18: account: belongs in attributes.system.jpsi.project_name"),
+    ("memory: 1G", "18: memory: belongs in attributes.system.jpsi.resources"),
+    ("node_count: 2", "18: node_count: belongs in attributes.system.jpsi.resources"),
+    ("image: a.sif", "18: image: belongs in attributes.system.jpsi.container"),
+    ("resources: {queue_name: a}", "18: resources.queue_name: belongs in attributes.system.jpsi"),
+    ("resources: {duration: 60}", "18: resources.duration: belongs in attributes.system.duration"),
+    ("resources: {resources: {}}", "18: resources.resources: is not known here"),
+    ("container: {image: a, stage_in: []}", "18: container.stage_in: is not known here"),
     ("queue_name: 5", "18: queue_name: must be text, not 5; put it in quotes"),
     ("launcher: [a]", "18: launcher: must be text, not a list"),
     ("stdout_path: ''", "18: stdout_path: must not be empty"),
@@ -629,8 +642,8 @@ def test_unknown_system_attributes_give_one_warning_if_lenient() -> None:
             "'environment'?"
         ),
         (
-            "job.yaml:19: attributes.system.queue_name: is not known and has no effect; did you mean "
-            "'jpsi.queue_name'?"
+            "job.yaml:19: attributes.system.queue_name: is not known and has no effect; it belongs in "
+            "attributes.system.jpsi"
         ),
     ]
 

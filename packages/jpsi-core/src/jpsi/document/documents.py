@@ -38,7 +38,14 @@ from typing import Any
 import attrs
 
 from jpsi.document.graph import COUNT_KEYS, LABEL, derive, read_graph, write_graph
-from jpsi.document.jpsi_attributes import DURATION, KEYS, read_extension, standard_attributes, write_extension
+from jpsi.document.jpsi_attributes import (
+    DURATION,
+    KEYS,
+    PLACES,
+    read_extension,
+    standard_attributes,
+    write_extension,
+)
 from jpsi.document.text import dump_json, dump_yaml, parse
 from jpsi.document.values import Value, ValuePath, did_you_mean, format_path, inexpressible, shown
 from jpsi.model import (
@@ -220,7 +227,8 @@ def _system(system: Value) -> dict[str, Value]:
     suggested = (*known, *(f"jpsi.{name}" for name in KEYS))
     for key in [key for key in found if key not in known]:
         # J/PSI A: "unrecognized words SHALL trigger no more than a warning"
-        hint = did_you_mean(key, suggested) or f"; known are {', '.join(known)}"
+        place = f"; it belongs in {PLACES[key]}" if key in PLACES else ""
+        hint = place or did_you_mean(key, suggested) or f"; known are {', '.join(known)}"
         found.pop(key).unknown(f"is not known and has no effect{hint}")
     # J/PSI A: "Most system attributes are optional, but the duration attribute is required."
     if "duration" not in found:

@@ -84,10 +84,7 @@ def read_extension(jpsi: Value, plain: dict[str, Any], standard: ResourceSpecV1 
 
     `standard` are the resources of the standard part; None if there was a problem in them.
     """
-    for name, value in jpsi.mapping().items():
-        if name in _STANDARD:
-            value.wrong(f"belongs in {_STANDARD[name]}")
-    fields = jpsi.fields((), KEYS)
+    fields = jpsi.fields((), KEYS, PLACES)
     plain.update(_shaped(fields, _SPEC))
     plain["attributes"].update(_shaped(fields, _ATTRIBUTES))
     if "resources" in fields:
@@ -101,10 +98,10 @@ def _resources(value: Value, standard: ResourceSpecV1 | None) -> dict[str, Any] 
     plain = None
     if value.raw is not None and _COMPONENTS in value.mapping():
         parts = value.fields((_COMPONENTS,))[_COMPONENTS].items()
-        plain = {_COMPONENTS: [_shaped(part.fields((), _RESOURCES), _RESOURCES) for part in parts]}
+        plain = {_COMPONENTS: [_shaped(part.fields((), _RESOURCES, PLACES), _RESOURCES) for part in parts]}
     elif value.raw is not None:
         plain = {} if standard is None else serialization.encode_resources(standard)
-        plain.update(_shaped(value.fields((), _RESOURCES), _RESOURCES))
+        plain.update(_shaped(value.fields((), _RESOURCES, PLACES), _RESOURCES))
     resources = serialization.decode_resources(plain or {})
     # Values with a problem, or with one that `problems` will report, cannot be compared.
     if standard is not None and not value.is_wrong and not resource_problems(resources):
@@ -217,16 +214,14 @@ _STAGE_OUT = _record(
     ("source", "target"), {"source": _path, "target": Value.text, "mode": _MODE, "flags": _FLAGS}
 )
 _BIND = _record(("source",), {"source": Value.text, "target": Value.text, "read_only": Value.boolean})
-_CONTAINER = _record(
-    ("image",),
-    {
-        **dict.fromkeys(("image", "runtime"), Value.text),
-        "binds": _or_null(_each(lambda it: _BIND(it) if isinstance(it.raw, dict) else it.text())),
-        "directory": _or_null(Value.text),
-        "gpu": Value.boolean,
-        "environment": _or_null(Value.free_mapping),
-    },
-)
+#: Fields of Container.
+_CONTAINER: Mapping[str, _Shape] = {
+    **dict.fromkeys(("image", "runtime"), Value.text),
+    "binds": _or_null(_each(lambda it: _BIND(it) if isinstance(it.raw, dict) else it.text())),
+    "directory": _or_null(Value.text),
+    "gpu": Value.boolean,
+    "environment": _or_null(Value.free_mapping),
+}
 _PATHS = ("stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
 #: Fields of JobSpec, in the order in which they are written.
 _SPEC: Mapping[str, _Shape] = {
@@ -234,7 +229,7 @@ _SPEC: Mapping[str, _Shape] = {
     "inherit_environment": Value.boolean,
     **dict.fromkeys(_PATHS, _or_null(_path)),
     "environment_setup": _or_null(_each(Value.text)),
-    "container": _or_null(_CONTAINER),
+    "container": _or_null(_record(("image",), _CONTAINER)),
     "launcher": _or_null(Value.text),
     "stage_in": _or_null(_each(_STAGE_IN)),
     "stage_out": _or_null(_each(_STAGE_OUT)),
@@ -265,9 +260,18 @@ KEYS = (*_SPEC, *_ATTRIBUTES, "resources", *_MARKS)
 #: The fields that the standard part has.
 _STANDARD = {
     "executable": "tasks[0].command",
+    "arguments": "tasks[0].command",
     "environment": "attributes.system.environment",
     "directory": "attributes.system.cwd",
     "name": "attributes.system.job.name",
+    "duration": "attributes.system.duration",
     "user": "attributes.user",
     "account": "attributes.system.jpsi.project_name",
+}
+#: Where in a document each field belongs.
+PLACES: Mapping[str, str] = {
+    **dict.fromkeys(_CONTAINER, "attributes.system.jpsi.container"),
+    **dict.fromkeys(_RESOURCES, "attributes.system.jpsi.resources"),
+    **dict.fromkeys((*_SPEC, *_ATTRIBUTES), "attributes.system.jpsi"),
+    **_STANDARD,
 }

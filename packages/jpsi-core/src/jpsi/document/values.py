@@ -6,7 +6,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -172,13 +172,21 @@ class Value:
         """Return this value as a mapping to values of any type."""
         return self._of(dict, "a mapping") and (self.anything() or {})
 
-    def fields(self, required: Sequence[str], optional: Iterable[str] = ()) -> dict[str, Value]:
-        """Return the values in this mapping by key: the required ones, and the optional ones that it has."""
+    def fields(
+        self, required: Sequence[str], optional: Iterable[str] = (), places: Mapping[str, str] | None = None
+    ) -> dict[str, Value]:
+        """Return the values in this mapping by key: the required ones, and the optional ones that it has.
+
+        An unknown key is a problem; `places` are where keys belong that are not known here.
+        """
         known = dict.fromkeys([*required, *optional])
         found = self.mapping()
         for key, value in found.items():
             if key not in known:
-                value.wrong(f"is not known here{did_you_mean(key, known)}")
+                place = (places or {}).get(key)
+                value.wrong(
+                    f"belongs in {place}" if place else f"is not known here{did_you_mean(key, known)}"
+                )
         for key in required:
             if key not in found:
                 found[key] = self.child(key)
