@@ -173,6 +173,27 @@ def test_a_program_that_is_named_by_its_path_needs_no_path(program: str, message
 
 
 @pytest.mark.parametrize(
+    ("reason", "first"),
+    [
+        (Reason.TIMEOUT, "b1 has repeated it, and completed"),
+        (Reason.SETUP, "b1 has repeated it, and completed"),
+        (Reason.LOST, "its node may have crashed, or not see the work directory: see jpsi logs JOB"),
+    ],
+)
+def test_what_was_repeated_is_not_to_be_repeated(reason: Reason, first: str) -> None:
+    repeated = "b1 has repeated it, and completed"
+    facts = JobFacts(status=failed(reason), spec=SPEC, repeated=repeated, is_repeated=True)
+    in_part = diagnose(attrs.evolve(facts, is_repeated=False)).advice
+
+    advice = diagnose(facts).advice
+
+    assert (advice[0], advice[-1]) == (first, repeated)
+    assert not any("jpsi resubmit" in it for it in advice)
+    assert in_part[-1] == repeated
+    assert reason is Reason.LOST or "jpsi resubmit" in in_part[0]
+
+
+@pytest.mark.parametrize(
     ("interpreter", "end"),
     [
         ("/bin/bassh", ""),

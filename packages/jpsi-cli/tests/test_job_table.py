@@ -94,6 +94,17 @@ def test_an_array_has_the_note_of_its_open_jobs(open_jobs: list[str], note: str)
     assert line.partition("2h0m")[2].strip() == note
 
 
+def test_repetitions_are_noted_behind_the_failure() -> None:
+    repeated = "99999999 has repeated it, and completed"
+    failed = row("11111111-a", final=encoded_end(JobState.FAILED, 6, 7, Reason.EXIT_CODE, "it is so"))
+    array = Row(failed.job, failed.status, "22222222", [failed, ROWS[2]], repeated)
+
+    table = list(render_lines([attrs.evolve(failed, repeated=repeated), array], None, NOW))
+
+    assert table[1].endswith(f"  {repeated}")
+    assert table[2].endswith(f" failed: exit code 7; {repeated}")
+
+
 @pytest.mark.parametrize("width", range(20, 161, 7))
 def test_the_table_fits_and_keeps_ids_and_states(width: int) -> None:
     table = list(render_lines(ROWS, width, NOW))

@@ -190,10 +190,44 @@ def test_what_was_resubmitted_is_not_resubmitted_again(slurm: Run) -> None:
     result = slurm("resubmit", "--failed", job)
     assert (result.returncode, result.stdout) == (0, b"")
     assert result.stderr.decode() == (
-        f"jpsi: nothing to submit: what failed was submitted again before, as {again}\n"
+        f"jpsi: nothing to submit: what failed was submitted again before, as {third}\n"
     )
     assert third not in {job, again}
     assert len(listed(slurm)) == 3
+
+
+def test_what_became_of_repetitions_is_shown_with_what_failed(slurm: Run, tmp_path: Path) -> None:
+    array = printed(slurm("submit", "--name", "sweep", "--array", "0-2", "--", *_COMMAND))
+    slurm("wait", array)
+    (tmp_path / "ok-1").touch()
+    again = printed(slurm("resubmit", "--failed", f"{array}[1-2]"))
+    slurm("wait", again)
+
+    counted = f"{again[:8]} has repeated 2 of them: 1 COMPLETED, 1 FAILED\n"
+    assert f"also index 1-2; {counted}" in slurm("ls", array).stdout.decode()
+    assert f"- {counted}" in slurm("explain", array).stdout.decode()
+
+    (tmp_path / "ok-2").touch()
+    last = printed(slurm("resubmit", "--failed", again))
+    slurm("wait", last)
+    ended = f"{last[:8]} has repeated it, and completed\n"
+    assert ended in slurm("ls", f"{array}[2]").stdout.decode()
+    assert f"- {ended}" in slurm("explain", f"{array}[2]").stdout.decode()
+
+
+def test_of_jobs_that_failed_alike_the_repetition_is_explained(run: Run) -> None:
+    options = ("--name", "sim", "--stdout", "missing/a", "--", "true")
+    first = printed(run("submit", *options))
+    run("wait", first)
+    again = printed(run("resubmit", first))
+    run("wait", again)
+
+    explained = run("explain", "sim").stdout.decode()
+
+    assert explained.startswith(f"==> {again[:8]} (sim) and 1 more like it <==\n")
+    assert f"submit it again: jpsi resubmit {again}\n" in explained
+    assert "repeated" not in explained
+    assert f"- {again[:8]} has repeated it, and failed, too\n" in run("explain", first).stdout.decode()
 
 
 def test_of_a_job_and_its_repetitions_the_last_is_repeated(slurm: Run) -> None:
@@ -331,7 +365,7 @@ def test_a_job_that_was_never_submitted_is_submitted_again(run: Run) -> None:
     # the last one repeats the first, too
     result = run("resubmit", "--failed", job.id)
     assert result.stderr.decode() == (
-        f"jpsi: nothing to submit: what failed was submitted again before, as {again}\n"
+        f"jpsi: nothing to submit: what failed was submitted again before, as {last}\n"
     )
     assert len({job.id, again, last}) == 3
 

@@ -32,6 +32,10 @@ class JobFacts:
     job: str = "JOB"
     #: What `jpsi resubmit` is advised with, if not this job: those of its array that have failed alike.
     again: str = ""
+    #: What has become of the jobs that repeat it, or those of its array; empty if none do.
+    repeated: str = ""
+    #: True if it is repeated, and all of its array that have failed alike.
+    is_repeated: bool = False
     #: The directory where it runs.
     directory: Path = Path()
     #: A remark about a job that is not certain to have ended.
@@ -207,6 +211,8 @@ def _describe_end(facts: JobFacts) -> str:
 
 def _advice_on_leftovers(facts: JobFacts) -> Iterator[str]:
     """Yield what the user should know of a job that has ended, whatever its final status is."""
+    if facts.repeated:
+        yield facts.repeated
     if facts.memory:
         yield facts.memory
     if facts.reruns:
@@ -236,6 +242,8 @@ def _advice_after_end(facts: JobFacts) -> Iterator[str]:
         yield from _advice_by_reason(facts)
 
 
+# What the advice to repeat jobs names.
+_REPEAT = "{again}"
 _REASONS = {
     jpsi.Reason.TIMEOUT: (
         "give it more time{time}: jpsi resubmit --time TIME {again}; or have it save its state and resume"
@@ -303,7 +311,9 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
         program = facts.spec.executable or ""
         if status.reason is jpsi.Reason.EXECUTABLE and len(program.split()) > 1:
             yield f"if that is a line of shell: sh -c {word(program)}"
-        yield _advise_path(facts) or _REASONS[status.reason].format(**requested)
+        advice = _REASONS[status.reason]
+        has_repetition = facts.is_repeated and _REPEAT in advice
+        yield _advise_path(facts) or (facts.repeated if has_repetition else advice.format(**requested))
         if status.reason is jpsi.Reason.DEPENDENCY:
             yield from facts.dependencies
 

@@ -6,7 +6,7 @@ derives a sentence and advice from these facts; `jpsi top` shows them as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 import attrs
@@ -21,6 +21,9 @@ from ..interpreters import find_missing_interpreter
 from ..stored_jobs import (
     best_status,
     describe_dependencies,
+    describe_repetitions,
+    find_repetitions,
+    has_failed,
     index_list,
     indices_text,
     job_title,
@@ -42,23 +45,48 @@ def explain(*, jobs: Sequence[str], as_json: bool) -> int:
     """Explain the states of jobs, of those that are alike only one, and return the exit code."""
     groups: dict[object, list[StoredJob]] = {}
     stored = job_store.jobs()
-    ids = short_ids(it.id for it in stored)
+    ids = _shown_ids(stored)
     for it in select_jobs(jobs, stored):
         status, whose = it.status, it.array_id or it.name or it.spec.executable
         groups.setdefault((whose, status.state, status.reason, status.exit_code), []).append(it)
-    for alike in groups.values():
+    failed = [alike for alike in groups.values() if has_failed(alike[0])]
+    repetitions = find_repetitions(stored) if failed else {}
+    for group in groups.values():
+        alike = _last_first(group, repetitions)
         more = f" and {len(alike) - 1} more like it{index_list(alike[1:], ', ')}"
         others = more if len(alike) > 1 else ""
         if not as_json and (len(groups) > 1 or others or alike[0].array_index is not None):
             messages.show(messages.printable(f"==> {job_title(alike[0], ids[alike[0].id])}{others} <==\n"))
-        _explain(alike, as_json=as_json)
+        _explain(alike, repetitions, ids, as_json=as_json)
     return 0
 
 
-def _explain(alike: Sequence[StoredJob], *, as_json: bool) -> None:
+def _last_first(alike: Sequence[StoredJob], repetitions: Mapping[str, StoredJob]) -> Sequence[StoredJob]:
+    """Return jobs with those behind the others that another of them repeats."""
+    repeated = _repeated_among(alike, repetitions)
+    return sorted(alike, key=lambda it: it.id in repeated)
+
+
+def _repeated_among(alike: Sequence[StoredJob], repetitions: Mapping[str, StoredJob]) -> Collection[str]:
+    """Return the ids of those of the jobs that another of them repeats."""
+    ids = {it.id for it in alike}
+    return {it for it in ids & repetitions.keys() if repetitions[it].id in ids}
+
+
+def _shown_ids(jobs: Sequence[StoredJob]) -> Mapping[str, str]:
+    return short_ids({job.id for job in jobs} | {job.array_id for job in jobs if job.array_id is not None})
+
+
+def _explain(
+    alike: Sequence[StoredJob],
+    repetitions: Mapping[str, StoredJob],
+    ids: Mapping[str, str],
+    *,
+    as_json: bool,
+) -> None:
     found = alike[0]
     array = found.array_id if len(alike) > 1 else None
-    facts = _facts(found, array or found.id)
+    facts = _with_repetitions(_facts(found, array or found.id), alike, repetitions, ids)
     if array is not None and found.status.final:
         facts = attrs.evolve(facts, again=f"--failed {line(f'{array}[{indices_text(alike)}]')}")
     diagnosis = diagnose(facts)
@@ -78,7 +106,26 @@ def _explain(alike: Sequence[StoredJob], *, as_json: bool) -> None:
 def render_explanation(job: StoredJob) -> str:
     """Return why a job is in its state, for people."""
     facts = _facts(job, job.id)
+    if has_failed(job):
+        stored = job_store.jobs()
+        facts = _with_repetitions(facts, [job], find_repetitions(stored), _shown_ids(stored))
     return _render(job, facts, diagnose(facts))
+
+
+def _with_repetitions(
+    facts: JobFacts,
+    alike: Sequence[StoredJob],
+    repetitions: Mapping[str, StoredJob],
+    ids: Mapping[str, str],
+) -> JobFacts:
+    """Return the facts about jobs that are alike, with what has become of those that repeat them."""
+    if not has_failed(alike[0]):
+        return facts
+    among = _repeated_among(alike, repetitions)
+    last = [it for it in alike if it.id not in among]
+    repeated = describe_repetitions(last, repetitions, ids)
+    is_repeated = bool(repeated) and all(it.id in repetitions for it in last)
+    return attrs.evolve(facts, repeated=repeated, is_repeated=is_repeated)
 
 
 def _facts(job: StoredJob, shown_id: str) -> JobFacts:

@@ -37,6 +37,8 @@ class Row:
     members: Sequence[Row] = ()
     #: Why it waits in vain, as far as is known; empty if it does not.
     vain_wait: str = ""
+    #: What has become of the jobs that repeat it, or those of its members that have failed; empty if none do.
+    repeated: str = ""
 
 
 def fold_arrays(rows: Sequence[Row], ids: Mapping[str, str]) -> list[Row]:
@@ -181,6 +183,7 @@ def _array_cells(row: Row, now: datetime) -> dict[str, str]:
         del notes[""]
         for text, count in notes.most_common(1):
             failure = text if count == len(row.members) else f"{count} of them: {text}"
+    failure = "; ".join(filter(None, [failure, row.repeated]))
     # the native id of an element, for which its plugin is loaded, is not shown
     return {
         **_job_cells(row, native_ids.pop() if len(native_ids) == 1 else None, now),
@@ -195,6 +198,7 @@ def _array_cells(row: Row, now: datetime) -> dict[str, str]:
 
 def _job_cells(row: Row, native_id: str | None, now: datetime) -> dict[str, str]:
     job, status = row.job, row.status
+    allocation = f"in the allocation of {job.allocation[:8]}" if job.allocation else ""
     return {
         "ID": row.id,
         "NATIVE ID": native_id or "-",
@@ -205,7 +209,7 @@ def _job_cells(row: Row, native_id: str | None, now: datetime) -> dict[str, str]
         "CODE": "" if status.exit_code is None else str(status.exit_code),
         "AGE": format_age(now - job.created),
         "RAN": _format_runtime(row, now),
-        "NOTE": note(row) or (f"in the allocation of {job.allocation[:8]}" if job.allocation else ""),
+        "NOTE": "; ".join(filter(None, [note(row), row.repeated])) or allocation,
     }
 
 

@@ -20,7 +20,10 @@ from ..error_boundary import SelectionError, executor_names
 from ..output import quantities, summarize_states, terminal
 from ..stored_jobs import (
     best_status,
+    describe_repetitions,
     describe_vain_waits,
+    find_repetitions,
+    has_failed,
     job_json,
     listed_jobs,
     recall_jobs,
@@ -233,7 +236,20 @@ def _rows(
     known = {job.id: best_status(job, statuses.get(job.id)) for job in ordered}
     waits = describe_vain_waits((it for it in ordered if known[it.id].state is jpsi.JobState.QUEUED), jobs)
     rows = [Row(job, known[job.id], ids[job.id], vain_wait=waits.get(job.id, "")) for job in ordered]
-    return view.cut(rows if view.has_members else job_table.fold_arrays(rows, ids))
+    shown = view.cut(rows if view.has_members else job_table.fold_arrays(rows, ids))
+    return _with_repetitions(shown, jobs, ids)
+
+
+def _with_repetitions(
+    rows: Sequence[Row], jobs: Sequence[StoredJob], ids: Mapping[str, str]
+) -> Sequence[Row]:
+    """Return rows with what has become of the jobs that repeat those that have failed."""
+    failed = [[it.job for it in row.members or [row] if has_failed(it.job)] for row in rows]
+    if not any(failed):
+        return rows
+    repetitions = find_repetitions(jobs)
+    texts = [describe_repetitions(it, repetitions, ids) for it in failed]
+    return [attrs.evolve(row, repeated=it) if it else row for row, it in zip(rows, texts, strict=True)]
 
 
 def _ids(rows: Sequence[Row], jobs: Sequence[StoredJob]) -> Iterator[str]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .deferred import *
     from .dependencies import *
     from .recall import *
+    from .repeated import *
     from .retries import *
     from .selection import *
     from .usage import *
@@ -37,6 +38,7 @@ else:
                 "RecalledJobs best_status listed_jobs recall_jobs recover_remote_jobs "
                 "refresh_statuses report_failures settle_ends"
             ),
+            ".repeated": "describe_repetitions find_repetitions has_failed was_not_submitted",
             ".retries": "follow_retries start_following",
             ".selection": (
                 "describe_predecessors index_list indices_text job_title job_with_index match_jobs "

@@ -18,11 +18,14 @@ from ..stored_jobs import (
     dependency_words,
     describe_predecessors,
     describe_unmet,
+    find_repetitions,
+    has_failed,
     job_with_index,
     read_dependencies,
     recall_jobs,
     select_jobs,
     settle_ends,
+    was_not_submitted,
 )
 from . import staging_progress
 from .job_limits import require_fit, require_valid
@@ -223,7 +226,7 @@ def _report_predecessors(jobs: Sequence[StoredJob], notes: Mapping[str, str]) ->
 
 def _select_last(selected: Sequence[StoredJob]) -> Sequence[StoredJob]:
     """Return the jobs without those that others of them repeat, so that a name means one new job for each."""
-    superseded = {job.repeats for job in selected if not _was_not_submitted(job)}
+    superseded = {job.repeats for job in selected if not was_not_submitted(job)}
     found = [job for job in selected if job.id not in superseded]
     left_out = len(selected) - len(found)
     if left_out:
@@ -235,14 +238,14 @@ def _select_last(selected: Sequence[StoredJob]) -> Sequence[StoredJob]:
 def _select_failed(selected: Iterable[StoredJob]) -> list[StoredJob]:
     """Return those jobs that have failed or can never run and have no repetition; report what is left out."""
     stored = _settle_repetitions()
-    repetitions = _repetitions(stored.values())
+    repetitions = find_repetitions(list(stored.values()))
     jobs = [stored.get(job.id, job) for job in selected]
     _report_left_out(jobs)
     if running := [job for job in jobs if not (job.status.final or job.deferral or job.is_unsent)]:
         whose = f"{job_with_index(running[0])} has" if len(running) == 1 else f"{len(running)} jobs have"
         are = "is" if len(running) == 1 else "are"
         messages.error(f"{whose} not ended, and {are} left out: jpsi wait {running[0].id}")
-    failed = [job for job in jobs if _has_failed(job) or job.was_given_up]
+    failed = [job for job in jobs if has_failed(job) or job.was_given_up]
     found = {job.id: job for job in failed if job.id not in repetitions}
     if not failed:
         so_far = " so far" if running else ""
@@ -271,29 +274,6 @@ def _settle_repetitions() -> dict[str, StoredJob]:
     return {job.id: job for job in stored}
 
 
-def _repetitions(jobs: Iterable[StoredJob]) -> Mapping[str, StoredJob]:
-    """Return the jobs that repeat others, by the ids of these, without those that can never run.
-
-    A job whose repetition can never run is repeated by what repeats that.
-    """
-    found: dict[str, StoredJob] = {}
-    # the last first
-    for job in reversed(list(jobs)):
-        repetition = found.get(job.id) if _was_not_submitted(job) else job
-        if job.repeats is not None and repetition is not None:
-            found.setdefault(job.repeats, repetition)
-    return found
-
-
-def _has_failed(job: StoredJob) -> bool:
-    return job.status.final and job.status.state is not jpsi.JobState.COMPLETED
-
-
-def _was_not_submitted(job: StoredJob) -> bool:
-    """Return True if the submission of a job has failed, and no process is to repeat it."""
-    return job.is_unsent and job.deferral is None
-
-
 def _report_left_out(jobs: Iterable[StoredJob]) -> None:
     """Report jobs that did not fail, and may never run all the same."""
     jobs = list(jobs)
@@ -304,7 +284,7 @@ def _report_left_out(jobs: Iterable[StoredJob]) -> None:
     if waiting:
         whose = f"{job_with_index(waiting[0])} is" if len(waiting) == 1 else f"{len(waiting)} jobs are"
         messages.error(f"{whose} yet to be submitted, but no process does that: jpsi wait {waiting[0].id}")
-    unsent = [job for job in jobs if _was_not_submitted(job) and not job.was_given_up]
+    unsent = [job for job in jobs if was_not_submitted(job) and not job.was_given_up]
     if unsent:
         whose = f"{job_with_index(unsent[0])} was" if len(unsent) == 1 else f"{len(unsent)} jobs were"
         messages.error(f"{whose} never submitted, and left out: {_HOW_TO_SUBMIT.format(unsent[0].id)}")
@@ -312,7 +292,7 @@ def _report_left_out(jobs: Iterable[StoredJob]) -> None:
 
 def _problem(job: StoredJob) -> str:
     """Return why a job cannot be repeated; empty if it can."""
-    if _was_not_submitted(job) and not job.was_given_up:
+    if was_not_submitted(job) and not job.was_given_up:
         return f"{job_with_index(job)} was never submitted: {_HOW_TO_SUBMIT.format(job.id)}"
     if not job.status.final and not job.was_given_up:
         return f"{job_with_index(job)} has not ended: {job.remark or f'it is {job.status.state}'}"
