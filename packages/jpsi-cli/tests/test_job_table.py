@@ -97,7 +97,7 @@ def test_an_array_has_the_note_of_its_open_jobs(open_jobs: list[str], note: str)
 def test_repetitions_are_noted_behind_the_failure() -> None:
     repeated = "99999999 has repeated it, and completed"
     failed = row("11111111-a", final=encoded_end(JobState.FAILED, 6, 7, Reason.EXIT_CODE, "it is so"))
-    array = Row(failed.job, failed.status, "22222222", [failed, ROWS[2]], repeated)
+    array = Row(failed.job, failed.status, "22222222", [failed, ROWS[2]], repeated=repeated)
 
     table = list(render_lines([attrs.evolve(failed, repeated=repeated), array], None, NOW))
 
