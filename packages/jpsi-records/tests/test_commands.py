@@ -216,6 +216,25 @@ def test_a_program_that_cannot_be_started_has_failed(
     assert "cancelled" not in done.stderr
 
 
+def test_every_command_says_that_a_request_without_a_result_has_failed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "missing.yaml").write_text(f"command: ['{tmp_path}/program']\n")
+    request = run("submit", "missing.yaml").stdout.strip()
+    run("dispatch", "--until-idle")
+
+    (row,) = run("ls", "--state", "failed").stdout.splitlines()[1:]
+    assert row.split()[1] == "failed"
+    assert "failed (executable)" in row
+    assert len(run("ls", "--state", "cancelled").stdout.splitlines()) == 1
+    waited = run("wait", request, code=1).stdout
+    assert waited.startswith(f"request {request}: failed (executable): ")
+    assert "program" in waited
+    preview = run("preview", "missing.yaml").stdout
+    again = run("submit", "missing.yaml").stdout.strip()
+    others = [preview, run("show", request).stdout, run("explain", again).stdout]
+    assert all("failed (executable)" in it for it in others)
+    assert not [it for it in [*others, waited] if "cancelled" in it]
+
+
 def test_invalid_progress_is_reported(run: Run) -> None:
     execution = json.loads(run("submit", "words.yaml", "--json").stdout)["execution"]
 

@@ -73,7 +73,7 @@ def test_a_job_that_can_never_start_is_not_submitted(
     assert (found.state, found.reason) == (ExecutionState.CANCELLED, "invalid")
     assert excess.sentence in found.status["error"]
     assert formatting.result(records.request(request.id), found, is_new=True) == (
-        f"execution {found.id} never ran: cancelled (invalid)"
+        f"execution {found.id} never ran: failed (invalid)"
     )
     assert not (tmp_path / "ran").exists()
 

@@ -124,7 +124,7 @@ def test_an_execution_that_was_given_up_and_waits_again_runs_once(records: Recor
     records.set_priority(request.id, 1)
     with records.database.writing() as tx:
         move(tx, execution.id, ExecutionState.CANCELLED, reason="timeout")
-    assert records.request(request.id).outcome == "cancelled"
+    assert records.request(request.id).outcome == "failed"
 
 
 def test_a_hidden_process_is_not_known_to_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
+from jpsi_records import formatting
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import InvalidRequestError, StateError
 from jpsi_records.inbox.inbox import Report
@@ -144,6 +145,61 @@ def test_a_new_request_during_a_cancellation_gets_another_execution(records: Rec
     assert records.execution(now.execution or "").priority == 1
     assert records.request(other.id).outcome == "cancelled"
     assert all(it.end is not None for it in records.usage(execution=first))
+
+
+def end_without_result(records: Records, execution: str | None, reason: str) -> None:
+    with records.database.writing() as tx:
+        assert move(tx, execution or "", ExecutionState.CANCELLED, reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [
+        ("executable", "failed"),
+        ("timeout", "failed"),
+        ("node_fail", "failed"),
+        ("invalid", "failed"),
+        ("submit", "failed"),
+        ("failed", "failed"),
+        ("cancelled", "cancelled"),
+        ("canceled", "cancelled"),
+        ("preempted", "cancelled"),
+        ("tmp_capacity", "cancelled"),
+    ],
+)
+def test_an_end_without_a_result_is_a_failure_unless_the_job_was_cancelled(
+    records: Records, reason: str, outcome: str
+) -> None:
+    request = records.submit(spec())
+
+    end_without_result(records, request.execution, reason)
+
+    assert records.request(request.id).shown_state == outcome
+    execution = records.execution(request.execution or "")
+    assert formatting.state(execution) == f"{outcome} ({reason})"
+    (refused,) = records.preview(spec()).near_misses
+    verb = "failed" if outcome == "failed" else "was cancelled"
+    assert f"it {verb} ({reason})" in refused.objections
+
+
+def test_a_request_that_its_user_has_cancelled_stays_so_if_its_job_fails(records: Records) -> None:
+    mine, other = records.submit(spec()), records.submit(spec())
+    records.cancel(mine.id)
+
+    end_without_result(records, mine.execution, "node_fail")
+
+    assert records.request(mine.id).outcome == "cancelled"
+    assert records.request(other.id).outcome == "failed"
+
+
+def test_a_request_behind_one_without_a_result_reads_why(records: Records) -> None:
+    first = records.submit(spec())
+    end_without_result(records, first.execution, "timeout")
+
+    later = records.submit(spec("later", after=[first.id]))
+
+    (refused,) = [it for it in records.events(request=later.id) if it.kind == "refused"]
+    assert refused.data["why"].endswith("but it is failed (timeout)")
 
 
 def test_a_cancelled_pending_execution_is_held_and_can_be_resumed(records: Records) -> None:

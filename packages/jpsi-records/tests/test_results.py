@@ -15,8 +15,9 @@ from jpsi_records.dispatch.intake import process_inbox, write_results
 from jpsi_records.errors import InvalidRequestError, StateError, StoreError
 from jpsi_records.inbox.inbox import Inbox
 from jpsi_records.inbox.results import RequestResult, read_result, result_path
-from jpsi_records.model.entities import Execution
+from jpsi_records.model.entities import Execution, ExecutionState
 from jpsi_records.records.records import Records
+from jpsi_records.store.ledger import move
 
 
 @pytest.fixture
@@ -58,6 +59,22 @@ def test_a_job_reads_the_outcome_of_its_request(
     )
     process_inbox(records, parent, inbox)
     assert [it.kind for it in records.events(execution=parent) if it.kind == "refused"] == []
+
+
+def test_a_job_reads_why_its_request_has_no_result(records: Records, inbox: Path) -> None:
+    parent = running(records)
+    child = of_job(parent, inbox).submit(spec("child"))
+    process_inbox(records, parent, inbox)
+    prepare_round(records)
+    with records.database.writing() as tx:
+        values = {"reason": "executable", "status": {"error": "child was not found"}}
+        move(tx, records.request(child).execution or "", ExecutionState.CANCELLED, **values)
+
+    write_results(records, parent, inbox)
+
+    (found,) = of_job(parent, inbox).wait(child) or [None]
+    why = "executable: child was not found"
+    assert found == RequestResult(request=child, outcome="failed", why=why)
 
 
 def cancelled_child(records: Records, parent: str, inbox: Path) -> str:

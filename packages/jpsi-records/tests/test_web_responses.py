@@ -9,9 +9,10 @@ import pytest
 from fake_dispatcher import Client, Clock, finish, spec, start
 from jpsi import Job
 from jpsi_records.jobs.attempt_job import AttemptFiles
-from jpsi_records.model.entities import About, Attempt, new_id
+from jpsi_records.model.entities import About, Attempt, ExecutionState, new_id
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions, requests
+from jpsi_records.store.ledger import move
 from jpsi_records.web.access import Key
 from jpsi_records.web.list_pages import PAGE_SIZE
 from jpsi_records.web.responses import Answer, answer
@@ -346,3 +347,14 @@ def test_a_missing_id_is_reported(get: Get, path: str) -> None:
 
     assert found.status is HTTPStatus.NOT_FOUND
     assert b"<h1>Not Found</h1>" in found.body
+
+
+def test_an_end_without_a_result_is_shown_as_the_failure_that_it_is(records: Records, text: Text) -> None:
+    request = records.submit(spec())
+    with records.database.writing() as tx:
+        move(tx, request.execution or "", ExecutionState.CANCELLED, reason="executable")
+
+    pages = [text(it) for it in ("", "executions", f"request/{request.id}", f"execution/{request.execution}")]
+
+    assert all('class="state bad"' in it and "failed (executable)" in it for it in pages)
+    assert not [it for it in pages if "cancelled" in it]

@@ -20,20 +20,6 @@ if TYPE_CHECKING:
 # The keys of the JSON output that differ from the names of fields
 _KEYS = {"spec": "request_spec"}
 _GAP = "  "
-# The reasons of failed jobs that have no result, as in `jpsi.Reason`.
-_FAILURES = frozenset(
-    {
-        "executable",
-        "launch",
-        "lost",
-        "node_fail",
-        "out_of_memory",
-        "pre_launch",
-        "setup",
-        "staging",
-        "timeout",
-    }
-)
 # The least width to which a command is shortened.
 _SHORTEST_COMMAND = 12
 
@@ -96,7 +82,7 @@ def state(execution: model.Execution) -> str:
         case model.ExecutionState.RUNNING:
             return f"running, {execution.progress:.0%} done"
         case model.ExecutionState.CANCELLED:
-            return f"{'failed' if execution.reason in _FAILURES else 'cancelled'} ({execution.reason})"
+            return f"{'failed' if execution.failed_without_result else 'cancelled'} ({execution.reason})"
         case _:
             return f"{execution.state.value}, priority {execution.priority:g}"
 
@@ -149,6 +135,14 @@ def result(found: model.Request, execution: model.Execution, *, is_new: bool) ->
     is_complete = execution.state is model.ExecutionState.COMPLETE
     end = f"{found.outcome} with exit code {execution.exit_code}" if is_complete else state(execution)
     return f"{source}: {end}"
+
+
+def outcome(found: model.Request, execution: model.Execution | None) -> str:
+    """Return one line about the state of a request, with the reason if it has failed without a result."""
+    if execution is None or found.outcome != "failed" or not execution.failed_without_result:
+        return f"request {found.id}: {found.shown_state}"
+    error = execution.status.get("error", "")
+    return f"request {found.id}: {state(execution)}{error and f': {printable(error)}'}"
 
 
 # What users call the keys of a placement for which there are options.
@@ -310,8 +304,14 @@ def _modified(record: model.Request | model.Execution) -> str:
 
 
 def _event(event: model.Event) -> str:
-    data = ", ".join(f"{key} {it}" for key, it in event.data.items() if it == 0 or it)
+    data = ", ".join(f"{key} {it}" for key, it in event_data(event).items() if it == 0 or it)
     return printable(f"{_time(event.time)}  {event.kind}{f': {data}' if data else ''}")
+
+
+def event_data(event: model.Event) -> Mapping[str, Any]:
+    """Return the data of an event as users read it: a failure without a result is no cancellation."""
+    is_failure = event.kind == "state" and event.data.get("reason") in model.FAILURES
+    return {**event.data, "state": "failed"} if is_failure else event.data
 
 
 def _time(time: datetime) -> str:

@@ -342,10 +342,10 @@ def wait(records: Records | Inbox, requests: Sequence[str], *, timeout: float | 
             _echo(dispatcher_message.update())
             sleep(_POLL_SECONDS)
             found = [records.request(it.id) for it in found]
-    outcomes = {it.id: it.shown_state for it in found}
-    for request_id, outcome in outcomes.items():
-        click.echo(f"request {request_id}: {outcome}")
-    return 0 if set(outcomes.values()) == {"complete"} else NOT_COMPLETE
+    executions = records.executions([it.execution for it in found if it.execution is not None])
+    for it in {it.id: it for it in found}.values():
+        click.echo(formatting.outcome(it, executions.get(it.execution or "")))
+    return 0 if {it.shown_state for it in found} == {"complete"} else NOT_COMPLETE
 
 
 @command(

@@ -81,7 +81,9 @@ def _result(tx: Transaction, request: Request) -> RequestResult:
     if request.execution is None:
         return result
     execution = executions.get(tx, request.execution)
-    return attrs.evolve(result, exit_code=execution.exit_code, output=execution.output)
+    why = ": ".join(filter(None, (execution.reason, execution.status.get("error"))))
+    why = why if request.outcome == "failed" and execution.failed_without_result else ""
+    return attrs.evolve(result, exit_code=execution.exit_code, output=execution.output, why=why)
 
 
 def _write_result(inbox: Path, result: RequestResult) -> None:

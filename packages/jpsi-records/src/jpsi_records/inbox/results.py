@@ -28,7 +28,7 @@ class RequestResult:
     exit_code: int | None = None
     #: The digest of its output, which another request can mount.
     output: str | None = None
-    #: The reason why it was refused.
+    #: The reason why it was refused, or has failed without a result.
     why: str = ""
 
 

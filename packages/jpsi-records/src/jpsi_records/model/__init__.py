@@ -10,6 +10,7 @@ from .computation import STDIN, STDOUT, Computation, Purity, Topology, can_write
 from .constraints import unmet_constraints
 from .entities import (
     DEFAULT_ABOUT,
+    FAILURES,
     About,
     Attempt,
     Event,

@@ -45,13 +45,33 @@ class ExecutionState(enum.Enum):
     RUNNING = "running"
     #: It has ended with an exit code, zero or not.
     COMPLETE = "complete"
-    #: It has ended without an exit code.
+    #: It has ended without an exit code: it was cancelled, or has failed as its reason says (`FAILURES`).
     CANCELLED = "cancelled"
 
     @property
     def ended(self) -> bool:
         """True if the state is final."""
         return self in {ExecutionState.COMPLETE, ExecutionState.CANCELLED}
+
+
+#: The reasons of executions that have failed without a result: those of `jpsi.Reason` and the dispatcher's
+#: (`invalid`, `submit`, and `failed` if the job has none). After any other, an execution was cancelled.
+FAILURES = frozenset(
+    {
+        "executable",
+        "failed",
+        "invalid",
+        "launch",
+        "lost",
+        "node_fail",
+        "out_of_memory",
+        "pre_launch",
+        "setup",
+        "staging",
+        "submit",
+        "timeout",
+    }
+)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -93,9 +113,10 @@ class Request:
     labels: Mapping[str, str] = attrs.field(factory=dict)
     #: The id of the execution that satisfies it.
     execution: str | None = None
-    #: The outcome: `complete`; `failed` if the exit code does not count as success or the job has reported a
-    #: failure; `cancelled` or `expired`; without an execution, `dependency_failed`, or `refused` if it could
-    #: not be satisfied once its predecessors had ended.
+    #: The outcome: `complete`; `failed` if the exit code does not count as success, the job has reported a
+    #: failure, or there is no result because of one (`FAILURES`; older records say `cancelled` then);
+    #: `cancelled` or `expired`; without an execution, `dependency_failed`, or `refused` if it could not be
+    #: satisfied once its predecessors had ended.
     outcome: str | None = None
     created_at: datetime
     modified_at: datetime
@@ -150,6 +171,11 @@ class Execution:
     def has_failed(self) -> bool:
         """True if it ended and failed by the criterion that 0 alone is success: the draft's Failed."""
         return self.state is ExecutionState.COMPLETE and not self.has_succeeded((0,))
+
+    @property
+    def failed_without_result(self) -> bool:
+        """True if it ended without an exit code because of a failure: nobody has cancelled it."""
+        return self.state is ExecutionState.CANCELLED and self.reason in FAILURES
 
     def has_succeeded(self, success_exit_codes: Collection[int]) -> bool:
         """Return True if its exit code counts as success, and its job has reported no failure."""

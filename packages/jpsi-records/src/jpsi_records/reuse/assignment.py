@@ -51,9 +51,15 @@ def describe_failed_predecessor(tx: Transaction, spec: model.RequestSpec) -> str
     if failed is None:
         return ""
     execution = None if failed.execution is None else executions.get(tx, failed.execution)
-    code = None if execution is None else execution.exit_code
-    how = failed.shown_state if code is None else f"{failed.shown_state} with exit code {code}"
-    return f"request {failed.id} was to complete first, but it is {how}"
+    return f"request {failed.id} was to complete first, but it is {failed.shown_state}{_cause(execution)}"
+
+
+def _cause(execution: model.Execution | None) -> str:
+    if execution is None:
+        return ""
+    if execution.failed_without_result:
+        return f" ({execution.reason})"
+    return "" if execution.exit_code is None else f" with exit code {execution.exit_code}"
 
 
 def _outlook(tx: Transaction, request: model.Request) -> Outlook:

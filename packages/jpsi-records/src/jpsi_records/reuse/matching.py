@@ -78,7 +78,8 @@ class Matcher:
 
     def _by_its_end(self, execution: Execution) -> Iterator[str]:
         if execution.state is ExecutionState.CANCELLED:
-            yield f"it was cancelled ({execution.reason or 'no reason is known'})"
+            end = "failed" if execution.failed_without_result else "was cancelled"
+            yield f"it {end} ({execution.reason or 'no reason is known'})"
         elif not self.spec.accepts_failed:
             if execution.exit_code not in self.spec.success_exit_codes:
                 yield f"it failed with exit code {execution.exit_code}"

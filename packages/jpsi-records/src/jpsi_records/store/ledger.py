@@ -113,6 +113,8 @@ def release(tx: Transaction, request: Request, execution: Execution) -> None:
 
 
 def _outcome(request: Request, execution: Execution) -> str:
+    if execution.failed_without_result and request.state is not RequestState.CANCELLED:
+        return "failed"
     if execution.state is not ExecutionState.COMPLETE:
         return "cancelled"
     return "complete" if execution.has_succeeded(request.spec.success_exit_codes) else "failed"

@@ -72,7 +72,8 @@ _STATE_CLASSES: Mapping[ExecutionState, str] = {
 
 def state(execution: Execution) -> Html:
     """Return the state of an execution, with a progress bar while it runs."""
-    css_class = _STATE_CLASSES.get(execution.state) or ("bad" if execution.has_failed else "good")
+    has_failed = execution.has_failed or execution.failed_without_result
+    css_class = "bad" if has_failed else _STATE_CLASSES.get(execution.state, "good")
     text = element("span", formatting.state(execution), class_=f"state {css_class}")
     if execution.state is not ExecutionState.RUNNING:
         return text
@@ -104,7 +105,11 @@ def duration_of(execution: Execution) -> str:
 def event_table(events: Sequence[Event]) -> Html:
     """Return a table of events."""
     rows = [
-        (moment(it.time), it.kind, ", ".join(f"{key} {value}" for key, value in it.data.items()))
+        (
+            moment(it.time),
+            it.kind,
+            ", ".join(f"{key} {value}" for key, value in formatting.event_data(it).items()),
+        )
         for it in events
     ]
     return table(("When", "What", ""), rows)
