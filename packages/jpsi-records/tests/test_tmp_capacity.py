@@ -117,7 +117,7 @@ def test_a_reused_result_needs_no_capacity(tmp_path: Path) -> None:
         done = subprocess.run(line, check=True, capture_output=True, text=True, cwd=tmp_path, timeout=300)
         return done.stdout + done.stderr
 
-    draft = run("draft", "a.json").split()[1]
+    draft = run("draft", "a.json").split()[0]
     assert "bytes must fit" in run("commit", draft)
     run("dispatch", "--until-idle")
 
