@@ -437,18 +437,24 @@ def test_the_next_dispatcher_continues_immediately_after_an_interrupted_one(
     assert running.returncode == (-number if number == signal.SIGKILL else 130)
 
 
-def test_a_job_that_runs_on_without_a_dispatcher_is_reported(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_cancelling_ends_the_job_that_a_dispatcher_has_left(
+    run: Run, tmp_path: Path, number: signal.Signals
+) -> None:
     running = run_in_background(tmp_path)
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     running.communicate(timeout=60)
     (request,) = json.loads(run("ls", "--json").stdout)
+    waits = run("submit", "words.yaml").stdout.strip()
 
-    runs_on = "jpsi: its job runs on: no dispatcher runs, without which no request ends; start one by `"
-    assert run("cancel", request["id"]).stderr.startswith(runs_on)
-    run("dispatch", "--until-idle")
+    done = run("cancel", request["id"])
 
-    assert run("cancel", request["id"]).stderr == ""
-    assert run("show", request["id"]).stdout.count("cancelled") > 1
+    execution = request["execution"]
+    assert done.stdout == f"request {request['id']}: execution {execution}, cancelled\n"
+    assert done.stderr == ""
+    assert "cancelled (cancelled)" in run("show", execution).stdout
+    assert run("wait", request["id"], code=1).stdout == f"request {request['id']}: cancelled\n"
+    assert "attempt" not in run("show", waits).stdout
 
 
 def test_waiting_for_another_dispatcher_is_reported_once(run: Run, tmp_path: Path) -> None:

@@ -201,6 +201,8 @@ def _is_same_executor(
 
 def cancelled(found: model.Request, execution: model.Execution | None) -> str:
     """Return the result of cancelling a request as text."""
+    if execution is not None and found.outcome not in {None, "cancelled"}:
+        return f"request {found.id} was not cancelled: its job had ended before, {state(execution)}"
     is_wanted = execution is not None and not execution.state.ended and execution.priority > 0
     more = "; another request still wants this execution" if is_wanted else ""
     assigned = "" if execution is None else f" execution {execution.id},"

@@ -13,17 +13,15 @@ import click
 from .. import formatting
 from ..errors import AmbiguousError, InvalidRequestError, NotFoundError
 from ..inbox import Inbox, Report
-from ..model import DIGEST, Execution, ExecutionState, Request, RequestState
+from ..model import DIGEST, Execution, Request, RequestState
 from . import in_job
 from .command import EXECUTION, JSON, REQUEST, Output, command
-from .messages import describe_missing_dispatcher
 from .submission import announced
 
 if TYPE_CHECKING:
     from ..records import Records
 
 
-_WITH_JOB = {ExecutionState.CLAIMED, ExecutionState.RUNNING}
 # What the column STATE shows.
 _STATES = ["draft", "committed", "complete", "failed", "cancelled", "expired", "dependency_failed", "refused"]
 
@@ -140,23 +138,6 @@ def set_priority(records: Records, request: str, priority: float) -> Request:
     was_cancelled = records.request(request).state is RequestState.CANCELLED
     found = records.set_priority(request, priority)
     return announced(records, found) if was_cancelled and priority > 0 else found
-
-
-@command(
-    "Set the priority of a request to 0; its job goes on if another request needs the result.", REQUEST, JSON
-)
-def cancel(records: Records, request: str) -> Output:
-    """Cancel a request, unless it has ended."""
-    was_over = records.request(request).state is RequestState.FINAL
-    found = records.cancel(request)
-    execution = None if found.execution is None else records.execution(found.execution)
-    is_unwanted = execution is not None and execution.priority <= 0 and execution.state in _WITH_JOB
-    if is_unwanted and not records.dispatchers():
-        click.echo(f"jpsi: its job runs on: {describe_missing_dispatcher(records)}", err=True)
-    text = f"request {found.id} is over already: {found.outcome}"
-    return Output(
-        f"{text if was_over else formatting.cancelled(found, execution)}\n", formatting.as_json(found)
-    )
 
 
 @command(

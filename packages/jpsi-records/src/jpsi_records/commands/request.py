@@ -28,9 +28,9 @@ class _RequestGroup(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def _import_commands(self) -> None:
-        from . import management, submission  # noqa: PLC0415  see the class
+        from . import cancellation, management, submission  # noqa: PLC0415  see the class
 
-        del management, submission
+        del cancellation, management, submission
         from .command import COMMANDS  # noqa: PLC0415  see the class
 
         self.commands = COMMANDS

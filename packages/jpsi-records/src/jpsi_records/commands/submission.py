@@ -51,7 +51,7 @@ CANCELLED = 130
 _POLL_SECONDS = 1.0
 _INTERRUPTED = (
     "jpsi: interrupted; a job that was submitted runs on: `jpsi request dispatch` follows it, "
-    "and ends it after `jpsi request cancel {request}`"
+    "and `jpsi request cancel {request}` ends it"
 )
 # The signals that end a dispatcher, each in the same way.
 _END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -117,13 +117,14 @@ def submit(  # noqa: PLR0913  options
 
 def announced(records: Records, request: Request) -> Request:
     """Print what users should know about a request that waits since now, and return it."""
-    _echo(PlacementMessage(records, request.id).update())
+    echo(PlacementMessage(records, request.id).update())
     if sys.stderr.isatty() and not _is_over(records, request.id) and not records.dispatchers():
-        _echo([describe_missing_dispatcher(records)])
+        echo([describe_missing_dispatcher(records)])
     return request
 
 
-def _echo(sentences: Iterable[str]) -> None:
+def echo(sentences: Iterable[str]) -> None:
+    """Print sentences to standard error, each as soon as it is known."""
     for it in sentences:
         click.echo(f"jpsi: {formatting.printable(it)}", err=True)
 
@@ -253,13 +254,13 @@ def _await_end(records: Records, request_id: str, interrupts: Interrupts) -> Non
     placement_message, dispatcher_message = PlacementMessage(records, request_id), DispatcherMessage(records)
     try:
         with interrupts.raised([signal.SIGINT]):
-            _echo(placement_message.update())
+            echo(placement_message.update())
             if records.may_dispatch:
                 _dispatch_until(records, request_id, interrupts, placement_message)
             while not _is_over(records, request_id):
                 interrupts.check()
-                _echo(placement_message.update())
-                _echo(dispatcher_message.update())
+                echo(placement_message.update())
+                echo(dispatcher_message.update())
                 sleep(_POLL_SECONDS)
     except KeyboardInterrupt:
         click.echo(_INTERRUPTED.format(request=request_id), err=True)
@@ -339,7 +340,7 @@ def wait(records: Records | Inbox, requests: Sequence[str], *, timeout: float | 
             interrupts.check()
             if end is not None and monotonic() >= end:
                 return TIMED_OUT
-            _echo(dispatcher_message.update())
+            echo(dispatcher_message.update())
             sleep(_POLL_SECONDS)
             found = [records.request(it.id) for it in found]
     executions = records.executions([it.execution for it in found if it.execution is not None])
@@ -362,7 +363,7 @@ def dispatch(records: Records, *, until_idle: bool) -> int:
         interrupts.check()
         return False
 
-    with _dispatching(records, interrupts) as dispatcher:
+    with dispatching(records, interrupts) as dispatcher:
         dispatcher.run(until_idle=until_idle, is_over=is_over)
     return 0
 
@@ -380,12 +381,12 @@ def _dispatch_until(
             return True
         is_printed = is_printed or _print_holder(records, dispatcher, request_id)
         job = dispatcher.job_of(records.request(request_id).execution or "")
-        _echo(placement_message.update())
-        _echo(messages.update(job) if job is not None else ())
+        echo(placement_message.update())
+        echo(messages.update(job) if job is not None else ())
         return False
 
     if not _is_over(records, request_id):
-        with _dispatching(records, interrupts) as dispatcher:
+        with dispatching(records, interrupts) as dispatcher:
             # The first round takes over executions that other dispatchers have left.
             dispatcher.step()
             dispatcher.run(is_over=is_over_or_waits)
@@ -402,7 +403,7 @@ def _print_holder(records: Records, dispatcher: Dispatcher, request_id: str) -> 
 
 
 @contextlib.contextmanager
-def _dispatching(records: Records, interrupts: Interrupts) -> Iterator[Dispatcher]:
+def dispatching(records: Records, interrupts: Interrupts) -> Iterator[Dispatcher]:
     """Yield a dispatcher that is closed at the end, even after a signal."""
     from ..dispatch import Dispatcher  # noqa: PLC0415  a job must not load the database
 

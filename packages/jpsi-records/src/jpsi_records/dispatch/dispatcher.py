@@ -127,6 +127,53 @@ class Dispatcher:
         # An execution that has ended in this round may be one that other requests wait for: not idle yet.
         return was_idle
 
+    def end_unwanted(self, execution_id: str, *, is_over: Callable[[], bool] = lambda: False) -> None:
+        """End the job of an execution that no request needs, and record its end; begin no job.
+
+        It returns once the execution has no job any more or a request needs it again; at once if another
+        dispatcher runs, which ends the job. It takes the lease of this execution alone, and waits while
+        another process has that.
+
+        Args:
+            execution_id: the execution.
+            is_over: called before each round; True ends the wait, and the next dispatcher records the end.
+
+        Raises:
+            JpsiError: the job cannot be found or cancelled now; it runs on.
+        """
+        while not is_over() and (execution := self._unwanted(execution_id)) is not None:
+            self._status_changed.clear()
+            if execution_id not in self._held and self._leases.take(execution):
+                self._resume_unwanted(execution)
+            if execution_id in self._held:
+                self._follow(self._held[execution_id])
+            if execution_id in self._held and self._give_up(self._held[execution_id]):
+                self._held[execution_id].job.cancel()
+            self._status_changed.wait(_ROUND_SECONDS)
+
+    def _unwanted(self, execution_id: str) -> Execution | None:
+        """Return an execution if it has a job that no request needs, and that no dispatcher ends."""
+        if execution_id not in self._held and self._records.dispatchers():
+            return None
+        with self._records.database.reading() as tx:
+            return next((it for it in ledger.unwanted(tx) if it.id == execution_id), None)
+
+    def _resume_unwanted(self, execution: Execution) -> None:
+        """Continue the attempt of a leased execution to cancel its job; without a job, it waits again."""
+        opened = [it for it in self._records.attempts(execution.id) if it.ended_at is None]
+        for attempt in opened:
+            for job in self._executor(attempt.executor).recall([attempt.job]):
+                if job.status.state is not jpsi.JobState.NEW:
+                    self._hold(execution, attempt, job)
+                    return
+            # No job was submitted, or its submission is late; then it must not run.
+            if not jobs.revoke(self._files(attempt)):
+                msg = f"{attempt.executor} knows no job {attempt.job}, which has begun to run"
+                raise jpsi.SubmitException(msg)
+            self._change_attempt(attempt, state="NEVER", ended_at=self._records.now())
+        self._leases.release_all()
+        self._status_changed.set()
+
     def _renew(self) -> None:
         for execution_id in self._leases.renew(self._held):
             self._drop(execution_id)
@@ -344,12 +391,17 @@ class Dispatcher:
         with self._records.database.reading() as tx:
             unwanted = [self._held[it.id] for it in ledger.unwanted(tx) if it.id in self._held]
         for held in unwanted:
-            if held.is_cancelling:
-                continue
-            with self._records.database.writing() as tx:
-                held.is_cancelling = ledger.give_up(tx, held.execution)
-            if held.is_cancelling:
+            if self._give_up(held):
                 self._cancel(held)
+
+    def _give_up(self, held: _Held) -> bool:
+        """Record that the job of an execution is cancelled; False if it is already, or is needed again."""
+        if held.is_cancelling:
+            return False
+        with self._records.database.writing() as tx:
+            ledger.catch_up(tx)
+            held.is_cancelling = ledger.give_up(tx, held.execution)
+        return held.is_cancelling
 
     def _cancel(self, held: _Held) -> None:
         try:

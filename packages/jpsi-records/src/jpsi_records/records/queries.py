@@ -136,10 +136,12 @@ class RecordsReader:
         owner: str | None = None,
         state: model.RequestState | None = None,
         execution: str | None = None,
+        parent: str | None = None,
     ) -> list[model.Request]:
-        """Return requests, the oldest first, optionally only those of an owner, a state or an execution."""
+        """Return requests, the oldest first, optionally only those with an owner, a state and so on."""
         state_value = None if state is None else state.value
-        conditions = _equal(store.REQUEST.c, owner=owner, state=state_value, execution=execution)
+        wanted = {"owner": owner, "state": state_value, "execution": execution, "parent": parent}
+        conditions = _equal(store.REQUEST.c, **wanted)
         with self.database.reading() as tx:
             return store.requests.some(tx, *conditions)
 

@@ -353,6 +353,9 @@ class Records(RecordsReader):
     def cancel(self, request_id: str) -> model.Request:
         """Cancel a request: set its priority to zero; its execution goes on if another request needs it.
 
+        This only records it: a dispatcher ends the job in its next round. If none runs,
+        `Dispatcher.end_unwanted` ends the job, as `jpsi request cancel` does.
+
         `set_priority` undoes this: a running job continues unless it is being cancelled already; then
         the request gets another execution.
 
