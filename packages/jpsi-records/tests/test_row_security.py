@@ -109,8 +109,8 @@ CALLS: dict[str, Callable[[Records, Request], object]] = {
 }
 #: Calls that do not concern other users' records.
 NEUTRAL = {
-    *("advance", "attempt_directory", "close", "dispatchers", "execution_directory", "make_directory", "put"),
-    "warnings",
+    *("advance", "attempt_directory", "close", "collection", "dispatchers", "execution_directory"),
+    *("make_directory", "put", "warnings"),
 }
 
 
