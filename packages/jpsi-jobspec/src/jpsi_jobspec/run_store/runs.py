@@ -118,7 +118,7 @@ def _numbers(root: Path) -> list[int]:
 
 @attrs.frozen(slots=True, kw_only=True)
 class RunRequest:
-    """What a run was begun with."""
+    """The document, values and target with which a run began."""
 
     #: The name of the document, and its text as it was.
     source: str

@@ -174,7 +174,7 @@ class Execution:
 
     @property
     def failed_without_result(self) -> bool:
-        """True if it ended without an exit code because of a failure: nobody has cancelled it."""
+        """True if it ended without an exit code because of a failure, and no user cancelled it."""
         return self.state is ExecutionState.CANCELLED and self.reason in FAILURES
 
     def has_succeeded(self, success_exit_codes: Collection[int]) -> bool:
