@@ -293,6 +293,7 @@ def test_jobs_that_wait_in_vain_are_noted_with_the_job_that_failed() -> None:
         stored_job("new", native_id="3", submitted=2),
         stored_job("fine", native_id="7", submitted=3, after=[{"job": "3", "kind": "ok"}]),
         stored_job("other", native_id="8", submitted=1, after=[{"job": "3", "kind": "ok"}], origin=pbs),
+        stored_job("newer", native_id="9", submitted=1, after=[{"job": "3", "kind": "unknown"}]),
     ]
 
     notes = describe_vain_waits(jobs, jobs)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1
 from jpsi_cli.jobs.diagnosis import JobFacts, diagnose, may_not_be_found
+from stored_jobs import THEN, encoded_end, stored_job
 
 SPEC = JobSpec(
     "simulate",
@@ -393,6 +394,28 @@ def test_advised_commands_name_the_job_and_only_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stop", "is_own"),
+    [
+        (None, False),
+        ({"why": "cancel", "time": 50}, True),
+        ({"why": "cancel", "time": 60.5}, True),
+        ({"why": "cancel", "time": 65}, False),
+        ({"why": "cancel", "time": 50, "late": True}, False),
+        ({"why": "timeout", "time": 50}, False),
+    ],
+    ids=["none", "before", "by another clock", "after", "after its end", "at its time limit"],
+)
+def test_a_job_is_cancelled_by_jpsi_if_that_was_requested_before_its_end(
+    stop: dict[str, Any] | None, is_own: bool
+) -> None:
+    if stop is not None:
+        stop = {**stop, "time": (THEN + timedelta(seconds=stop["time"])).isoformat()}
+    job = stored_job("a1", final=encoded_end(JobState.CANCELED, 60), stop=stop)
+
+    assert job.was_cancelled_by_jpsi is is_own
+
+
+@pytest.mark.parametrize(
     ("message", "sentence"),
     [
         (None, "it was cancelled, after 1m26s"),
@@ -404,7 +427,7 @@ def test_advised_commands_name_the_job_and_only_it() -> None:
 def test_cancellation_is_mentioned_once(message: str | None, sentence: str) -> None:
     status = JobStatus(JobState.CANCELED, reason=Reason.CANCELLED, message=message)
     facts = JobFacts(status=status, spec=JobSpec(), elapsed=timedelta(seconds=86))
-    own = attrs.evolve(facts, has_cancel_request=True)
+    own = attrs.evolve(facts, was_cancelled_by_jpsi=True)
 
     assert diagnose(facts).sentence == sentence
     assert diagnose(own).sentence == sentence.replace("it was cancelled", "jpsi cancelled it")

@@ -91,6 +91,10 @@ def test_a_name_of_several_arrays_is_said_to_mean_them_all(slurm: Run, options: 
     assert done.stderr.decode().endswith(note)
     assert len(done.stdout.split()) == 2
     assert slurm("resubmit", second).stderr == b""
+    # what repeats nothing does not say so
+    refused = slurm("resubmit", *options, "--after", "nosuch", second, "sweep")
+    assert b"repeated, too" not in refused.stderr
+    assert refused.returncode == 2
 
 
 _SCRIPT = """\

@@ -122,6 +122,8 @@ _REPETITIONS = "repetitions"
 _PATIENCE_SECONDS = 60.0
 # How many jobs a remark names.
 _MAX_NAMED = 3
+# The clocks of a client and of the file system that dates markers are not the same.
+_CLOCK_TOLERANCE = timedelta(seconds=1)
 # How much of an id a remark shows.
 _SHORT = 8
 
@@ -325,7 +327,9 @@ class StoredJob:
         # most jobs have none, and to decode the specs of thousands takes a while
         attributes = self._history.record.intent["spec"].get("attributes")
         has_some = isinstance(attributes, dict) and bool(attributes.get("after"))
-        return engine.dependencies(self.spec) if has_some and not self.damage else ()
+        found = engine.dependencies(self.spec) if has_some and not self.damage else ()
+        # a newer version of jpsi may know other kinds
+        return [it for it in found if it.kind in tuple(DependencyKind)]
 
     def read_dependencies(self) -> Sequence[Dependency]:
         """Return the jobs that this one was to wait for, also those that had ended before it was submitted.
@@ -435,10 +439,13 @@ class StoredJob:
         return self.status.state is JobState.NEW and self._history.record.is_revoked
 
     @property
-    def has_cancel_request(self) -> bool:
-        """True if jpsi was to cancel the job; others may have cancelled a job without it."""
-        stop = self._history.record.stop
-        return stop is not None and Stop.from_content(stop).why == CANCEL
+    def was_cancelled_by_jpsi(self) -> bool:
+        """True if jpsi was to cancel the job before it ended; others may cancel a job without it."""
+        content = self._history.record.stop
+        if content is None or self.damage:
+            return False
+        stop = Stop.from_content(content)
+        return stop.why == CANCEL and not stop.is_late and stop.time - self.status.time < _CLOCK_TOLERANCE
 
     def end_unsent(self) -> bool:
         """Record the end of a job that `is_unsent`; return False if it was submitted again meanwhile.

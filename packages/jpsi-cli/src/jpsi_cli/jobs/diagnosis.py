@@ -52,8 +52,8 @@ class JobFacts:
     reruns: int = 0
     #: How the attempts ended after which the job was submitted again, a sentence each.
     earlier_ends: Sequence[str] = ()
-    #: True if jpsi was to cancel it.
-    has_cancel_request: bool = False
+    #: True if jpsi was to cancel it before it ended.
+    was_cancelled_by_jpsi: bool = False
     #: How long it ran, or has been waiting.
     elapsed: timedelta | None = None
     #: The number of jobs before it, and the estimated start, if the batch system reports them.
@@ -205,7 +205,7 @@ def _describe_end(facts: JobFacts) -> str:
         return f"it failed{elapsed}: {reason}"
     # the sentence does not say twice that the job was cancelled
     rest = (status.message or "").removeprefix("the job was cancelled").lstrip(": ")
-    what = "jpsi cancelled it" if facts.has_cancel_request else "it was cancelled"
+    what = "jpsi cancelled it" if facts.was_cancelled_by_jpsi else "it was cancelled"
     return f"{what}{elapsed}: {rest}" if rest else f"{what}{elapsed}"
 
 

@@ -151,7 +151,7 @@ def _facts(job: StoredJob, shown_id: str) -> JobFacts:
         missing_in=job.origin.name if is_missing else "",
         reruns=job.reruns,
         damage=(job.remark or "") if job.damage else "",
-        has_cancel_request=job.has_cancel_request,
+        was_cancelled_by_jpsi=job.was_cancelled_by_jpsi,
         elapsed=None if since is None else (status.time if status.final else now) - since,
         position=None if info is None else info.position,
         start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",

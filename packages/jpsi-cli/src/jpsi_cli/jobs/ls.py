@@ -175,21 +175,20 @@ def _list(
         statuses = refresh_statuses(job_filter.select(jobs, datetime.now(UTC)))
         jobs = listed_jobs()
     now = datetime.now(UTC)
-    found = job_filter.select(jobs, now)
+    found, ids = job_filter.select(jobs, now), _short_ids(jobs)
     if only_ids:
-        messages.show("".join(f"{it}\n" for it in _ids(_rows(found, jobs, statuses, view), jobs)))
+        messages.show("".join(f"{it}\n" for it in _ids(_rows(found, statuses, view, ids), jobs)))
     elif as_json:
         shown = view.cut(view.ordered(found))
         messages.show_json(
             [job_json.summary_json(job, best_status(job, statuses.get(job.id))) for job in shown]
         )
     else:
-        rows = _rows(found, jobs, statuses, view)
-        _show_table(rows, now)
+        rows = _rows(found, statuses, view, ids)
+        _show_table(_with_notes(rows, jobs, ids), now)
         if not view.has_members:
             _report_folded_jobs(rows, found)
-        is_whole = view.limit is None or len(rows) < view.limit
-        if job_filter.is_default_age and is_whole and terminal.is_terminal():
+        if job_filter.is_default_age and view.limit is None and terminal.is_terminal():
             _report_hidden_jobs(_hidden_jobs(job_filter, view, jobs, found))
     if job_filter.executor is not None and not any(
         map(job_filter.matches_origin, {it.origin for it in jobs})
@@ -227,29 +226,37 @@ def _report_hidden_jobs(hidden: Sequence[StoredJob]) -> None:
 
 def _rows(
     found: Sequence[StoredJob],
-    jobs: Sequence[StoredJob],
     statuses: Mapping[str, jpsi.JobStatus],
     view: ListView,
+    ids: Mapping[str, str],
 ) -> Sequence[Row]:
-    ids = short_ids({job.id for job in jobs} | {job.array_id for job in jobs if job.array_id is not None})
+    """Return the rows of jobs; `ids` are those of jobs and arrays as shown."""
     ordered = view.ordered(view.unfolded(found))
-    known = {job.id: best_status(job, statuses.get(job.id)) for job in ordered}
-    waits = describe_vain_waits((it for it in ordered if known[it.id].state is jpsi.JobState.QUEUED), jobs)
-    rows = [Row(job, known[job.id], ids[job.id], vain_wait=waits.get(job.id, "")) for job in ordered]
-    shown = view.cut(rows if view.has_members else job_table.fold_arrays(rows, ids))
-    return _with_repetitions(shown, jobs, ids)
+    rows = [Row(job, best_status(job, statuses.get(job.id)), ids[job.id]) for job in ordered]
+    return view.cut(rows if view.has_members else job_table.fold_arrays(rows, ids))
 
 
-def _with_repetitions(
-    rows: Sequence[Row], jobs: Sequence[StoredJob], ids: Mapping[str, str]
-) -> Sequence[Row]:
-    """Return rows with what has become of the jobs that repeat those that have failed."""
+def _short_ids(jobs: Sequence[StoredJob]) -> Mapping[str, str]:
+    return short_ids({job.id for job in jobs} | {job.array_id for job in jobs if job.array_id is not None})
+
+
+def _with_notes(rows: Sequence[Row], jobs: Sequence[StoredJob], ids: Mapping[str, str]) -> Sequence[Row]:
+    """Return rows with what other jobs on disk say of theirs: vain waits, and repetitions of what failed."""
+    single = [it for row in rows for it in row.members or [row]]
+    waits = describe_vain_waits([it.job for it in single if it.status.state is jpsi.JobState.QUEUED], jobs)
+    if waits:
+        rows = [_with_vain_wait(row, waits) for row in rows]
     failed = [[it.job for it in row.members or [row] if has_failed(it.job)] for row in rows]
     if not any(failed):
         return rows
     repetitions = find_repetitions(jobs)
     texts = [describe_repetitions(it, repetitions, ids) for it in failed]
     return [attrs.evolve(row, repeated=it) if it else row for row, it in zip(rows, texts, strict=True)]
+
+
+def _with_vain_wait(row: Row, waits: Mapping[str, str]) -> Row:
+    members = [_with_vain_wait(it, waits) for it in row.members]
+    return attrs.evolve(row, members=members, vain_wait=waits.get(row.job.id, ""))
 
 
 def _ids(rows: Sequence[Row], jobs: Sequence[StoredJob]) -> Iterator[str]:
@@ -274,7 +281,9 @@ def _watch(job_filter: JobFilter, view: ListView, *, is_refreshing: bool) -> int
             now = datetime.now(UTC)
             found = job_filter.select(jobs, now)
             statuses = {} if follow is None else follow.statuses(found)
-            messages.show(_screen(_rows(found, jobs, statuses, view), now))
+            ids = _short_ids(jobs)
+            rows = _with_notes(_rows(found, statuses, view, ids), jobs, ids)
+            messages.show(_screen(rows, now))
             elapsed = time.monotonic() - started
             time.sleep(max(_INTERVAL_SECONDS, elapsed / _MAX_SHARE))
     except KeyboardInterrupt:

@@ -50,18 +50,19 @@ def resubmit(
     found = settle_ends(select_jobs(jobs, job_store.jobs()))
     with job_store.lock_repetitions(found):
         selected = _select_failed(found) if only_failed else _select_last(found)
-        originals = (job for job in found if job.repeats is None)
-        _report_predecessors(selected, describe_predecessors(jobs, originals))
-        return _repeat(selected, after, options, as_json=as_json)
+        notes = describe_predecessors(jobs, (job for job in found if job.repeats is None))
+        return _repeat(selected, notes, after, options, as_json=as_json)
 
 
 def _repeat(
     selected: Sequence[StoredJob],
+    notes: Mapping[str, str],
     after: Sequence[str],
     options: Mapping[str, OptionValue],
     *,
     as_json: bool,
 ) -> int:
+    """Submit jobs again, and return the exit code; `notes` are those of `describe_predecessors`."""
     problems = [problem for job in selected if (problem := _problem(job))]
     if problems:
         raise SelectionError("\n".join(_shortened(problems)))
@@ -80,6 +81,7 @@ def _repeat(
     for origin, originals in job_store.by_origin(selected).items():
         executors[origin] = origin.open()
         new |= _make_jobs(executors[origin], originals, specs, is_split=len(plan) > 1)
+    _report_predecessors(selected, notes)
     with contextlib.ExitStack() as stack:
         for executor in executors.values():
             staging_progress.show(stack.enter_context(executor))
