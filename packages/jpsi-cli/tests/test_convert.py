@@ -113,6 +113,11 @@ def test_the_executor_that_converts_most_is_chosen_and_named(run: Run, tmp_path:
         (["-x", "slurm", "job.sh"], 2, b"job.sh has no directives of the executor slurm\n"),
         (["-x", "nope", "job.sh"], 2, b"no executor 'nope'"),
         (["missing.sh"], 2, b"jpsi: missing.sh cannot be read: No such file or directory\n"),
+        (
+            ["win.sh"],
+            2,
+            b"has Windows line ends, which a shell takes for parts of its words: dos2unix win.sh\n",
+        ),
         (["-"], 2, b"jpsi: a script has to be a file, not standard input: the job runs it\n"),
         ([], 2, b"jpsi: missing argument 'SCRIPT'"),
     ],
@@ -121,6 +126,7 @@ def test_mistakes_are_reported_in_a_sentence(
     run: Run, tmp_path: Path, arguments: list[str], code: int, message: bytes
 ) -> None:
     _script(tmp_path, "# nothing")
+    (tmp_path / "win.sh").write_bytes(b"#!/bin/sh\r\n#SBATCH --time=1\r\necho\r\n")
 
     done = run("convert", *arguments)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jpsi
-from jpsi.plugin import install_command
+from jpsi.plugin import install_command, line
 
 from .. import messages
 
@@ -44,11 +44,16 @@ def _text(path: Path, file: str) -> str:
         msg = "a script has to be a file, not standard input: the job runs it"
         raise jpsi.InvalidJobException(msg)
     try:
-        # a script need not be UTF-8, but its directives are
-        return path.read_text(encoding="utf-8", errors="replace")
+        content = path.read_bytes()
     except OSError as e:
         msg = f"{file} cannot be read: {e.strerror}"
         raise jpsi.InvalidJobException(msg, e) from e
+    if b"\r\n" in content:
+        # sbatch refuses such scripts as well
+        why = f"{file} has Windows line ends, which a shell takes for parts of its words"
+        raise jpsi.InvalidJobException(f"{why}: {line('dos2unix', file)}")
+    # a script need not be UTF-8, but its directives are
+    return content.decode(errors="replace")
 
 
 # The packages of batch systems by the marks of their directives.
@@ -65,7 +70,7 @@ _PACKAGES = {
 
 def _advise_package(text: str, executor: str | None) -> str:
     """Return the package that reads the directives of a script, to be installed; empty if there is none."""
-    marks = (mark for mark in _PACKAGES for line in text.splitlines() if line.startswith(f"{mark} "))
+    marks = (mark for mark in _PACKAGES for it in text.splitlines() if it.startswith(f"{mark} "))
     mark = next(marks, None) if executor is None else None
     if mark is None:
         return ""
