@@ -248,3 +248,36 @@ def test_the_output_that_a_pilot_keeps_is_found_from_the_next_run(tmp_path: Path
 
     (entry, _) = new.plan.entries
     assert inner_journal(new.path, entry).work.samefile(last.path / "inside/one/work")
+
+
+def test_a_task_that_was_not_to_run_counts_as_done(run: Run, log: Log) -> None:
+    needless = task("h", after="{name: a, when: failed}") + task("k", after="h")
+    text = f"{HEAD}tasks:\n{task('a')}{task('b', 'test -e mended')}{needless}"
+    file = flow(text)
+    assert run("run", file)[0] == 1
+    Path("mended").touch()
+
+    mended = run("run", "--failed", file)
+
+    message = "jpsi: completed in the run before, and not run again: a"
+    assert (mended[0], mended[2].splitlines()[0]) == (0, message)
+    assert sorted(log()) == ["a", "b", "b"]
+    lines = [line.split(maxsplit=2) for line in run("status", file)[1].splitlines()]
+    assert ["CANCELED", "h", "dependency_failed: a has not failed"] in lines
+    advice = "--again begins a new one, in which all tasks run again\n"
+    assert run("run", file)[2].startswith(f"jpsi: this run is over; {advice}")
+    for _ in range(2):
+        everything = run("run", "--failed", file)
+        assert everything[2].startswith(f"jpsi: all tasks completed in the last run of flow.yaml; {advice}")
+        assert everything[0] == 0
+
+
+def test_a_task_whose_dependency_failed_runs_again(run: Run, log: Log) -> None:
+    file = flow(f"{HEAD}tasks:\n{task('a', 'test -e mended')}{task('b', after='a')}{task('c', after='b')}")
+    assert run("run", file)[0] == 1
+    Path("mended").touch()
+
+    assert "--failed one" in run("run", file)[2]
+    assert run("run", "--failed", file)[0] == 0
+
+    assert log() == ["a", "a", "b", "c"]

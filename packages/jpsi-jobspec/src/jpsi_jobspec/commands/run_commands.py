@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import click
 
-from jpsi import InvalidJobException, JobState, parse_duration
+from jpsi import InvalidJobException, parse_duration
 
 from ..planning import Plan, Site
 from ..run_store import Journal, RunRequest, create_run, find_completed, latest_run, locked_runs, plan_request
@@ -42,7 +42,7 @@ def run(arguments: Arguments, *, is_new: bool, is_failed: bool, as_json: bool) -
 
 def _explain_again(last: Journal) -> str:
     again = "--again begins a new one, in which all tasks run again"
-    has_missed = any(it.state is not JobState.COMPLETED for it in last.all_parts())
+    has_missed = not all(it.is_done for it in last.all_parts())
     return again + (", and --failed one without those that completed" if has_missed else "")
 
 
@@ -71,8 +71,8 @@ def _repeat_failed(last: Journal, text: str, arguments: Arguments) -> Journal:
         print_errors([f"all tasks completed in the last run of {arguments.file}; {_explain_again(last)}"])
         return last
     check_jobs(plan)
-    if completed.names:
-        print_errors([f"completed in the run before, and not run again: {render_names(completed.names)}"])
+    if names := completed.completed_names:
+        print_errors([f"completed in the run before, and not run again: {render_names(names)}"])
     return create_run(arguments.file, text, site, parameters, completed)
 
 

@@ -1,8 +1,8 @@
 """Finds what completed in the last run and counts as completed in the next one, and records it there.
 
-An entry counts only if its recorded end is COMPLETED, and neither it nor anything that it depends on has
-changed in the plan. A group is one entry. Entries with steps, and services, run again, as do those that
-depend on them.
+An entry counts only if its recorded end is COMPLETED, or it was not to run because of how others ended, and
+neither it nor anything that it depends on has changed in the plan. A group is one entry. Entries with steps,
+and services, run again, as do those that depend on them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from jpsi_engine import make_private_directory, sync_directory, write_synced
 from ..planning import Entry, Kind, Plan
 from .journal import (
     COMPLETED_BEFORE,
-    CONSEQUENCES,
     INSIDE,
     Event,
     Journal,
@@ -34,6 +33,12 @@ class CompletedEntries:
 
     run: Journal
     names: tuple[str, ...]
+
+    @property
+    def completed_names(self) -> tuple[str, ...]:
+        """The names without those that were not to run."""
+        states = self.run.states
+        return tuple(name for name in self.names if set(states[name]) == {JobState.COMPLETED})
 
     def record(self, path: Path) -> None:
         """Write the journals of these entries into the folder of the next run, which no process reads yet."""
@@ -63,19 +68,16 @@ def find_completed(last: Journal, plan: Plan) -> CompletedEntries:
 
 
 def _has_completed(last: Journal, entry: Entry) -> bool:
-    """Return True if an unchanged entry completed: all its replicas, and all tasks of a group that had to."""
+    """Return True if an unchanged entry completed: all its replicas, and all tasks of a group that had to.
+
+    One that was not to run counts, too: everything that it depends on counts, so it is not to run again.
+    """
     parts = last.parts.get(entry.id, [])
     has_files = any(it.steps or it.kind is Kind.FILES for it in entry.walk())
     if has_files or entry.kind is Kind.SERVICE or not parts or parts[0].entry != entry:
         return False
     inside = inner_journal(last.path, entry).all_parts() if entry.kind is Kind.ALLOCATION else []
-    return all(it.state is JobState.COMPLETED for it in parts) and all(map(_was_not_missed, inside))
-
-
-def _was_not_missed(part: Part) -> bool:
-    """Return True if a task in a group completed, or was not to run."""
-    is_consequence = part.state is JobState.CANCELED and part.reason in CONSEQUENCES
-    return part.state is JobState.COMPLETED or is_consequence
+    return all(it.is_done for it in (*parts, *inside))
 
 
 def _write_ends(folder: Path, parts: Iterable[Part]) -> None:

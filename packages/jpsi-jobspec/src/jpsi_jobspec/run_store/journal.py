@@ -67,6 +67,12 @@ class Part:
         """True if it has a job that has not ended."""
         return self.job_id is not None and not self.state.final
 
+    @property
+    def is_done(self) -> bool:
+        """True if it completed, or was not to run: it is cancelled only as a consequence of another end."""
+        is_consequence = self.state is JobState.CANCELED and self.reason in CONSEQUENCES
+        return self.state is JobState.COMPLETED or is_consequence
+
     def event(self, **content: Any) -> Event:  # noqa: ANN401  what JSON has
         """Return an event of this replica."""
         return {"entry": self.entry.id, "replica": self.replica, **content}
