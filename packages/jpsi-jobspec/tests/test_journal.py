@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -141,4 +142,36 @@ def test_run_that_others_can_change_is_not_driven(tmp_path: Path, log: Callable[
     run.path.parent.chmod(0o777)
 
     with pytest.raises(ConfigError, match=r"the directory of runs .* can be written by others"):
+        runs.read_run(run.path)
+
+
+DAMAGED_REQUESTS = {
+    "no keys": "{}",
+    "no mapping": "[]",
+    "a part of the keys": '{"source":1}',
+    "no text": "null",
+    "no site": '{"source": "flow.yaml", "parameters": {}, "site": {}}',
+    "no parameters": '{"source": "flow.yaml", "parameters": [], "site": SITE}',
+    "a site without a key": '{"source": "flow.yaml", "parameters": {}, "site": {"target": "local"}}',
+    "a site of other types": '{"source": "flow.yaml", "parameters": {}, "site": ["local"]}',
+}
+
+
+@pytest.mark.parametrize("text", DAMAGED_REQUESTS.values(), ids=DAMAGED_REQUESTS)
+def test_a_damaged_request_is_reported(text: str, run: Journal) -> None:
+    path = run.path / "run.json"
+    path.write_text(text.replace("SITE", json.dumps(json.loads(path.read_text())["site"])))
+
+    with pytest.raises(SubmitException, match=r"the run in .* cannot be read: its run\.json is not as jpsi"):
+        runs.read_run(run.path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[]", "null", "1", "{}", '{"entry":"a","replica":"x"}', '{"entry":[],"replica":1}', '{"entry":"b"}'],
+)
+def test_a_damaged_journal_is_reported(line: str, run: Journal) -> None:
+    (run.path / "journal").write_text(f"{line}\n")
+
+    with pytest.raises(SubmitException, match=r"the journal .* cannot be read"):
         runs.read_run(run.path)

@@ -248,7 +248,7 @@ class Journal:
             self._apply(map(json.loads, complete.splitlines()))
         except FileNotFoundError:
             return
-        except (OSError, ValueError, LookupError) as e:
+        except (OSError, ValueError, LookupError, TypeError) as e:
             raise SubmitException(f"the journal {path} cannot be read: {e}", e) from e
         self._read += len(complete)
 

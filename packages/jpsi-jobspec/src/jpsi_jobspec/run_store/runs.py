@@ -138,15 +138,17 @@ def read_request(path: Path) -> RunRequest:
         # a run that another user may have put there must not be driven
         check_private_directory(path, RUNS)
         content = json.loads((path / "run.json").read_text(encoding="utf-8"))
-        text = (path / "document.yaml").read_text(encoding="utf-8")
+        return RunRequest(
+            source=content["source"],
+            text=(path / "document.yaml").read_text(encoding="utf-8"),
+            parameters=dict(content["parameters"].items()),
+            site=_read_site(content["site"]),
+        )
+    except (LookupError, TypeError, AttributeError) as e:
+        msg = f"the run in {path} cannot be read: its run.json is not as jpsi wrote it: {e!r}"
+        raise SubmitException(msg, e) from e
     except (OSError, ValueError) as e:
         raise SubmitException(f"the run in {path} cannot be read: {e}", e) from e
-    return RunRequest(
-        source=content["source"],
-        text=text,
-        parameters=content["parameters"],
-        site=_read_site(content["site"]),
-    )
 
 
 def _read_site(values: dict[str, Any]) -> Site:
