@@ -281,3 +281,16 @@ def test_a_task_whose_dependency_failed_runs_again(run: Run, log: Log) -> None:
     assert run("run", "--failed", file)[0] == 0
 
     assert log() == ["a", "a", "b", "c"]
+
+
+def test_the_value_of_a_parameter_that_was_removed_is_dropped(run: Run, log: Log) -> None:
+    text = f"parameters: {{n: 4, m: 1}}\n{HEAD}tasks:\n{task('a', 'exit ${n}')}"
+    assert run("run", "--set", "n=8", "--set", "m=2", flow(text))[0] == 8
+    file = flow(text.replace("n: 4, ", "").replace("${n}", "0"))
+
+    typed = run("run", "--failed", "--set", "n=8", file)
+    code, _, err = run("run", "--failed", file)
+
+    assert typed[0] == 2
+    assert "parameters has no 'n'" in typed[2]
+    assert (code, err) == (0, "jpsi: --failed keeps --set m=2 of the last run of flow.yaml\n")

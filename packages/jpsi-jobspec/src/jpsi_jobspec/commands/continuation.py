@@ -14,7 +14,7 @@ import attrs
 from jpsi import InvalidJobException, JobExecutor
 from jpsi.plugin import line
 
-from ..document import Findings, load, parameter_values
+from ..document import Findings, load, parameter_names, parameter_values
 from ..planning import Mapped, make_plan
 from ..run_store import Journal, RunRequest, read_request
 from .arguments import Arguments
@@ -68,7 +68,10 @@ def repeat_options(last: Journal, text: str, arguments: Arguments) -> Arguments:
     _check_target(last, arguments, _AGAIN)
     request = read_request(last.path)
     typed = parse_pairs(arguments.parameters, "NAME=VALUE")
-    values = {**request.parameters, **typed}
+    declared = parameter_names(text)
+    # the user who removes a parameter from the document gives up its value
+    kept_values = {name: it for name, it in request.parameters.items() if name in declared}
+    values = {**kept_values, **typed}
     has, wanted = parameter_values(request.text, request.parameters), parameter_values(text, values)
     difference = _describe_changed(has, {name: it for name, it in wanted.items() if name in has})
     if difference is not None:

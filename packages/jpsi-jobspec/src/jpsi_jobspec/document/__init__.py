@@ -11,7 +11,7 @@ Nothing in this package knows where a document runs, or starts anything.
 from __future__ import annotations
 
 from .graph import Scope, resolve
-from .loader import load, parameter_values
+from .loader import load, parameter_names, parameter_values
 from .model import (
     NO_ATTRIBUTES,
     Attributes,

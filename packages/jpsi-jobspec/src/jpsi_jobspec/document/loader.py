@@ -6,7 +6,7 @@ Before the document is read, `${name}` in it is replaced by the values of its pa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import attrs
 import yaml
@@ -141,11 +141,22 @@ def parameter_values(text: str, arguments: Mapping[str, str]) -> Mapping[str, st
         text: the document, of which `load` reports the problems.
         arguments: values of its parameters.
     """
-    document = parse(text, Findings())
-    content = document.content if document is not None else None
-    declared = content.get("parameters") if isinstance(content, dict) else None
+    declared = _find_declared(text)
     values = {} if declared is None else _resolve_values(declared, arguments)
     return {name: _render_scalar(it) for name, it in values.items() if it is not None}
+
+
+def parameter_names(text: str) -> Collection[str]:
+    """Return the names of the parameters that a document declares."""
+    declared = _find_declared(text)
+    content = None if declared is None else declared.content
+    return content.keys() if isinstance(content, dict) else ()
+
+
+def _find_declared(text: str) -> Value | None:
+    document = parse(text, Findings())
+    content = None if document is None else document.content
+    return content.get("parameters") if isinstance(content, dict) else None
 
 
 def _render_scalar(value: Scalar) -> str:
