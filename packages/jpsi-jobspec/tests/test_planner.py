@@ -10,6 +10,7 @@ import pytest
 
 from jobspec_support import INVALID, VALID, entries, example, found, loaded, planned
 from jpsi import ResourceSpecV1
+from jpsi_jobspec.document.loader import load
 from jpsi_jobspec.document.problems import Findings, WorkflowError
 from jpsi_jobspec.document.shape import as_resources
 from jpsi_jobspec.planning.chooser import Chooser
@@ -299,6 +300,32 @@ def test_a_parameter_of_any_type_can_be_a_word_of_a_command() -> None:
     )
 
     assert document.tasks[0].command == ("fit", "3", "0.5", "true")
+
+
+@pytest.mark.parametrize(
+    ("default", "typed", "text"),
+    [
+        ("3.9", {"v": "3.10"}, "3.10"),
+        ("3.10", {}, "3.10"),
+        ("007", {}, "007"),
+        ("{type: number, default: 1e3}", {"v": "1.0e+3"}, "1.0e+3"),
+        ("{type: number, default: 3.10}", {}, "3.10"),
+        ("'3.10'", {}, "3.10"),
+        ("false", {"v": "true"}, "true"),
+    ],
+)
+def test_a_parameter_in_a_text_is_as_it_was_written(default: str, typed: dict[str, str], text: str) -> None:
+    document = load(
+        f"version: 1\nparameters: {{v: {default}}}\nresources: {{r: {{type: core, count: 1}}}}\n"
+        "tasks: [{command: [echo, '${v}', 'x${v}'], resources: r,"
+        " attributes: {environment: {V: '${v}'}}}]\n",
+        Findings("flow.yaml"),
+        typed,
+    )
+
+    (task,) = document.tasks
+    assert task.command == ("echo", text, f"x{text}")
+    assert task.attributes.environment == {"V": text}
 
 
 def test_a_script_is_run_by_its_own_interpreter() -> None:

@@ -474,15 +474,16 @@ def test_the_same_values_in_other_words_stand_for_the_run(values: list[str], run
     assert err.startswith("jpsi: this run is over; ")
 
 
-def test_a_value_that_only_the_run_has_is_kept_and_named(run: Run) -> None:
+@pytest.mark.parametrize("value", ["8", "0x8"])
+def test_a_value_that_only_the_run_has_is_kept_and_named_as_it_was_typed(value: str, run: Run) -> None:
     task = "{name: a, command: [echo, 'n=${n}'], resources: r}"
     file = flow(f"parameters: {{n: {{type: integer}}}}\n{HEAD}- {task}\n")
-    run("run", "--set", "n=8", file)
+    run("run", "--set", f"n={value}", file)
 
     code, _, err = run("run", file)
 
     assert code == 0
-    assert err.splitlines()[0] == f"jpsi: the last run of {file} began with --set n=8, which it keeps"
+    assert err.splitlines()[0] == f"jpsi: the last run of {file} began with --set n={value}, which it keeps"
 
 
 @pytest.fixture(params=["interrupted", "driven"])

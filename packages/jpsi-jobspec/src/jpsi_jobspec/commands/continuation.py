@@ -127,10 +127,13 @@ def _render_value(name: str, value: str) -> str:
 
 
 def _kept_options(text: str, values: Mapping[str, str], typed: Mapping[str, str]) -> str:
-    """Return the options of a run that the user has not typed, and that change a value of the document."""
+    """Return the options of a run that the user has not typed, and that change a value of the document.
+
+    Each is as the user typed it for the run.
+    """
     has, wanted = (parameter_values(text, it) for it in (values, typed))
     changed = [name for name, value in has.items() if wanted.get(name) != value]
-    return " ".join(f"--set {_render_value(name, has[name])}" for name in changed)
+    return " ".join(f"--set {_render_value(name, values[name])}" for name in changed)
 
 
 def _explain_choices(arguments: Arguments) -> str:

@@ -120,8 +120,9 @@ _TYPE_NAMES = {str: "a string", int: "an integer", float: "a number", bool: "tru
 def substitute_parameters(value: Value, arguments: Mapping[str, str]) -> Value:
     """Return a document with the values of its parameters in their places.
 
-    A reference that is all of a text becomes the value itself, so that it may be a count. References to names
-    that are no parameters stay: they are variables of the shell.
+    A reference that is all of a text becomes the value itself, so that it may be a count. Where a text is
+    needed, the value is as the user typed it, or as the document has it: `3.10` stays `3.10`. References to
+    names that are no parameters stay: they are variables of the shell.
     """
     content = value.content if isinstance(value.content, dict) else {}
     declared = content.get("parameters")
@@ -135,7 +136,9 @@ def substitute_parameters(value: Value, arguments: Mapping[str, str]) -> Value:
 
 
 def parameter_values(text: str, arguments: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the text that stands for each parameter of a document; nothing for one that has no value.
+    """Return the value of each parameter of a document; nothing for one that has no value.
+
+    The texts are equal if the values are, however they are written.
 
     Args:
         text: the document, of which `load` reports the problems.
@@ -143,7 +146,7 @@ def parameter_values(text: str, arguments: Mapping[str, str]) -> Mapping[str, st
     """
     declared = _find_declared(text)
     values = {} if declared is None else _resolve_values(declared, arguments)
-    return {name: _render_scalar(it) for name, it in values.items() if it is not None}
+    return {name: _render_scalar(it.content) for name, it in values.items() if it.content is not None}
 
 
 def parameter_names(text: str) -> Collection[str]:
@@ -159,11 +162,11 @@ def _find_declared(text: str) -> Value | None:
     return content.get("parameters") if isinstance(content, dict) else None
 
 
-def _render_scalar(value: Scalar) -> str:
+def _render_scalar(value: Scalar | list[Value] | dict[str, Value]) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _resolve_values(declared: Value, arguments: Mapping[str, str]) -> dict[str, Scalar]:
+def _resolve_values(declared: Value, arguments: Mapping[str, str]) -> dict[str, Value]:
     if not isinstance(declared.content, dict):
         declared.must_be("a mapping", "JS001", "write `name: value`")
         return {}
@@ -173,13 +176,14 @@ def _resolve_values(declared: Value, arguments: Mapping[str, str]) -> dict[str, 
     return found
 
 
-def _resolve_value(name: str, value: Value, arguments: Mapping[str, str]) -> Scalar:
+def _resolve_value(name: str, value: Value, arguments: Mapping[str, str]) -> Value:
+    """Return the value of a parameter, with its text as the user wrote it."""
     entries = value.content if isinstance(value.content, dict) else {"default": value}
     type_entry, default = entries.get("type"), entries.get("default")
     is_known = type_entry is None or type_entry.text in _TYPES
     if entries.keys() - {"type", "default"} or not is_known or isinstance(value.content, list):
         value.must_be("a value, or have type and default", "JS003", f"types are: {', '.join(_TYPES)}")
-        return None
+        return attrs.evolve(value, content=None, text="")
     content = None if default is None or isinstance(default.content, list | dict) else default.content
     implied = str if content is None else type(content)
     type_class = implied if type_entry is None else _TYPES[type_entry.text]
@@ -189,7 +193,8 @@ def _resolve_value(name: str, value: Value, arguments: Mapping[str, str]) -> Sca
     elif type(chosen) not in ({int, float} if type_class is float else {type_class}):
         message = f"must be {_TYPE_NAMES[type_class]}, not {arguments.get(name, content)!r}"
         value.error("JS003", message, "give it another value")
-    return chosen
+    text = arguments.get(name, "" if default is None else default.text)
+    return attrs.evolve(value, content=chosen, text=text)
 
 
 def _parse_argument(text: str, wanted: type) -> Scalar:
@@ -203,7 +208,7 @@ def _parse_argument(text: str, wanted: type) -> Scalar:
     return found if isinstance(found, str | int | float) else text
 
 
-def _replace_references(value: Value, values: Mapping[str, Scalar]) -> Value:
+def _replace_references(value: Value, values: Mapping[str, Value]) -> Value:
     content = value.content
     if isinstance(content, dict):
         replaced = {key: _replace_references(it, values) for key, it in content.items()}
@@ -212,10 +217,9 @@ def _replace_references(value: Value, values: Mapping[str, Scalar]) -> Value:
         return attrs.evolve(value, content=[_replace_references(it, values) for it in content])
     if not isinstance(content, str) or "${" not in content:
         return value
-    texts = {name: _render_scalar(it) for name, it in values.items()}
     reference = _REFERENCE.fullmatch(content)
     if reference is not None and reference[1] in values:
-        content, text = values[reference[1]], texts[reference[1]]
+        content, text = values[reference[1]].content, values[reference[1]].text
         return attrs.evolve(value, content=content, text=text, is_of_parameter=content is not None)
-    text = _REFERENCE.sub(lambda it: texts.get(it[1], it[0]), content)
+    text = _REFERENCE.sub(lambda it: values[it[1]].text if it[1] in values else it[0], content)
     return attrs.evolve(value, content=text, text=text)
