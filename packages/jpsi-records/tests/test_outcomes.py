@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
+from jpsi import JobState, JobStatus, Reason
 from jpsi_records import formatting
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import InvalidRequestError, StateError
 from jpsi_records.inbox.inbox import Report
+from jpsi_records.jobs.job_outcome import end_of
 from jpsi_records.model import filters
 from jpsi_records.model.entities import About, Execution, ExecutionState, Request, RequestState
 from jpsi_records.records.records import Records
@@ -155,16 +157,14 @@ def end_without_result(records: Records, execution: str | None, reason: str) -> 
 @pytest.mark.parametrize(
     ("reason", "outcome"),
     [
-        ("executable", "failed"),
-        ("timeout", "failed"),
-        ("node_fail", "failed"),
         ("invalid", "failed"),
         ("submit", "failed"),
         ("failed", "failed"),
         ("cancelled", "cancelled"),
         ("canceled", "cancelled"),
-        ("preempted", "cancelled"),
-        ("tmp_capacity", "cancelled"),
+        ("unwanted", "cancelled"),
+        ("tmp_capacity", "failed"),
+        *[(it.value, "failed") for it in Reason if it is not Reason.CANCELLED],
     ],
 )
 def test_an_end_without_a_result_is_a_failure_unless_the_job_was_cancelled(
@@ -177,9 +177,36 @@ def test_an_end_without_a_result_is_a_failure_unless_the_job_was_cancelled(
     assert records.request(request.id).shown_state == outcome
     execution = records.execution(request.execution or "")
     assert formatting.state(execution) == f"{outcome} ({reason})"
+    event = records.events(execution=execution.id)[-2]
+    assert (event.kind, formatting.event_data(event)["state"]) == ("state", outcome)
     (refused,) = records.preview(spec()).near_misses
     verb = "failed" if outcome == "failed" else "was cancelled"
     assert f"it {verb} ({reason})" in refused.objections
+
+
+@pytest.mark.parametrize("reason", [None, *Reason], ids=str)
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELED])
+def test_a_job_that_was_not_cancelled_has_failed(
+    clock: Clock, state: JobState, reason: Reason | None
+) -> None:
+    end = end_of(JobStatus(state, reason=reason), attempts_left=0)
+    execution = Execution(
+        id="e", fingerprint="", preimage="", state=end.state, reason=end.reason, created_at=clock()
+    )
+
+    was_cancelled = reason is Reason.CANCELLED or (reason is None and state is JobState.CANCELED)
+    assert execution.failed_without_result is not was_cancelled
+
+
+def test_the_history_calls_only_an_end_without_a_result_a_failure(records: Records) -> None:
+    request = records.submit(spec())
+    start(records, request.execution or "")
+    with records.database.writing() as tx:
+        move(tx, request.execution or "", ExecutionState.COMPLETE, exit_code=1, reason="exit_code")
+
+    found = [it for it in records.events(execution=request.execution) if it.kind == "state"]
+
+    assert [formatting.event_data(it)["state"] for it in found][-2:] == ["running", "complete"]
 
 
 def test_a_request_that_its_user_has_cancelled_stays_so_if_its_job_fails(records: Records) -> None:

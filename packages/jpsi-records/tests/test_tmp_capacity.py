@@ -55,7 +55,7 @@ def test_an_execution_that_exceeds_the_capacity_is_no_result(
         return
     assert (execution.state, execution.reason) == (ExecutionState.CANCELLED, "tmp_capacity")
     assert execution.status["error"] == "/scratch holds 1001 bytes, and its capacity is 1000"
-    assert [it.outcome for it in real.requests()] == ["cancelled"]
+    assert [it.outcome for it in real.requests()] == ["failed"]
 
 
 def test_a_job_that_writes_more_than_fits_is_cancelled_while_it_runs(real: Records) -> None:

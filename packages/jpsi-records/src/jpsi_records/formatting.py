@@ -312,7 +312,8 @@ def _event(event: model.Event) -> str:
 
 def event_data(event: model.Event) -> Mapping[str, Any]:
     """Return the data of an event as users read it: a failure without a result is no cancellation."""
-    is_failure = event.kind == "state" and event.data.get("reason") in model.FAILURES
+    has_no_result = event.data.get("state") == model.ExecutionState.CANCELLED.value
+    is_failure = has_no_result and event.data.get("reason") not in model.CANCELLATIONS
     return {**event.data, "state": "failed"} if is_failure else event.data
 
 

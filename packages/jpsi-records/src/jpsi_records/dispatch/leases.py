@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, exists
 
 from .. import store
-from ..model import Execution, ExecutionState
+from ..model import UNWANTED, Execution, ExecutionState
 from ..records import RecordsReader
 
 # The condition that an execution has an open attempt, whose job may exist.
@@ -95,7 +95,7 @@ class Leases:
         with self._records.database.writing() as tx:
             store.dispatchers.remove(tx, self.holder)
             for it in store.executions.some(tx, store.executions.HELD, self.own_leases, ~_HAS_JOB):
-                reason = None if it.reason == store.ledger.UNWANTED else it.reason
+                reason = None if it.reason == UNWANTED else it.reason
                 values = {"holder": None, "lease_until": None, "reason": reason}
                 store.ledger.move(tx, it.id, ExecutionState.QUEUED, self.own_leases, **values)
             for it in store.executions.some(tx, store.executions.HELD, self.own_leases, ~_IS_SUBMITTING):

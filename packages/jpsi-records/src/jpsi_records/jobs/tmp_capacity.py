@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-#: The reason of an execution that was cancelled because its job exceeded a capacity.
+#: The reason of an execution that failed because its job exceeded a capacity.
 TMP_CAPACITY = "tmp_capacity"
 
 

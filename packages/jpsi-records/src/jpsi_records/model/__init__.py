@@ -9,8 +9,9 @@ from .canonical_json import canonical
 from .computation import STDIN, STDOUT, Computation, Purity, Topology, can_write
 from .constraints import unmet_constraints
 from .entities import (
+    CANCELLATIONS,
     DEFAULT_ABOUT,
-    FAILURES,
+    UNWANTED,
     About,
     Attempt,
     Event,

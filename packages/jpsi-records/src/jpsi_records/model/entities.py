@@ -13,6 +13,8 @@ from typing import Any
 
 import attrs
 
+from jpsi import JobState, Reason
+
 from ..errors import InvalidRequestError
 from .field_checks import is_number
 from .request_spec import RequestSpec, recorded_request_spec
@@ -45,7 +47,7 @@ class ExecutionState(enum.Enum):
     RUNNING = "running"
     #: It has ended with an exit code, zero or not.
     COMPLETE = "complete"
-    #: It has ended without an exit code: it was cancelled, or has failed as its reason says (`FAILURES`).
+    #: It has ended without an exit code: cancelled (`CANCELLATIONS`), or failed as its reason says.
     CANCELLED = "cancelled"
 
     @property
@@ -54,24 +56,12 @@ class ExecutionState(enum.Enum):
         return self in {ExecutionState.COMPLETE, ExecutionState.CANCELLED}
 
 
-#: The reasons of executions that have failed without a result: those of `jpsi.Reason` and the dispatcher's
-#: (`invalid`, `submit`, and `failed` if the job has none). After any other, an execution was cancelled.
-FAILURES = frozenset(
-    {
-        "executable",
-        "failed",
-        "invalid",
-        "launch",
-        "lost",
-        "node_fail",
-        "out_of_memory",
-        "pre_launch",
-        "setup",
-        "staging",
-        "submit",
-        "timeout",
-    }
-)
+#: The reason of an execution that was cancelled because no request needed it.
+UNWANTED = "unwanted"
+
+#: The reasons of executions that were cancelled: that of a cancelled job, the state of one without a reason,
+#: and jpsi's own. With any other, an execution without a result has failed.
+CANCELLATIONS = frozenset({Reason.CANCELLED.value, JobState.CANCELED.value.lower(), UNWANTED})
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -114,7 +104,7 @@ class Request:
     #: The id of the execution that satisfies it.
     execution: str | None = None
     #: The outcome: `complete`; `failed` if the exit code does not count as success, the job has reported a
-    #: failure, or there is no result because of one (`FAILURES`; older records say `cancelled` then);
+    #: failure, or there is no result because of one (older records may say `cancelled` then);
     #: `cancelled` or `expired`; without an execution, `dependency_failed`, or `refused` if it could not be
     #: satisfied once its predecessors had ended.
     outcome: str | None = None
@@ -175,7 +165,7 @@ class Execution:
     @property
     def failed_without_result(self) -> bool:
         """True if it ended without an exit code because of a failure, and no user cancelled it."""
-        return self.state is ExecutionState.CANCELLED and self.reason in FAILURES
+        return self.state is ExecutionState.CANCELLED and self.reason not in CANCELLATIONS
 
     def has_succeeded(self, success_exit_codes: Collection[int]) -> bool:
         """Return True if its exit code counts as success, and its job has reported no failure."""

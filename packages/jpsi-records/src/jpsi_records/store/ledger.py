@@ -12,14 +12,11 @@ from typing import Any
 from sqlalchemy import ColumnElement
 
 from ..inbox import Report
-from ..model import Execution, ExecutionState, Request, RequestState
+from ..model import UNWANTED, Execution, ExecutionState, Request, RequestState
 from . import events, executions, requests
 from .database import Transaction
 from .executions import HELD
 from .schema import EXECUTION, REQUEST, UNFINISHED
-
-#: The reason of an execution that was cancelled because no request needed it.
-UNWANTED = "unwanted"
 
 
 def assign(tx: Transaction, request: Request, execution: Execution, why: Mapping[str, Any]) -> None:
