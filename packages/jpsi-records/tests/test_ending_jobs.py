@@ -336,6 +336,23 @@ def cancel(records: Records, capsys: pytest.CaptureFixture[str]) -> Cancel:
     return cancel_
 
 
+def test_the_command_says_that_the_priority_was_raised_meanwhile(
+    records: Records, left: Request, cancel: Cancel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = Leases.take
+
+    def wanted(leases: Leases, execution: Execution) -> bool:
+        records.set_priority(left.id, 1)
+        return take(leases, execution)
+
+    monkeypatch.setattr(Leases, "take", wanted)
+
+    why = "its priority was raised meanwhile"
+    assert cancel(left) == (f"request {left.id} was not cancelled: {why}\n", "")
+
+    assert runs_on(records, left)
+
+
 def test_the_command_says_that_the_job_has_ended(records: Records, left: Request, cancel: Cancel) -> None:
     text = f"request {left.id}: execution {left.execution}, cancelled\n"
 

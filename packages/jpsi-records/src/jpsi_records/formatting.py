@@ -203,6 +203,8 @@ def cancelled(found: model.Request, execution: model.Execution | None) -> str:
     """Return the result of cancelling a request as text."""
     if execution is not None and found.outcome not in {None, "cancelled"}:
         return f"request {found.id} was not cancelled: its job had ended before, {state(execution)}"
+    if found.state is model.RequestState.COMMITTED and (found.priority or 0) > 0:
+        return f"request {found.id} was not cancelled: its priority was raised meanwhile"
     is_wanted = execution is not None and not execution.state.ended and execution.priority > 0
     more = "; another request still wants this execution" if is_wanted else ""
     assigned = "" if execution is None else f" execution {execution.id},"
