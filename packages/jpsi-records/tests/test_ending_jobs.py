@@ -321,6 +321,7 @@ def test_whenever_the_command_is_killed_another_ends_the_job(
 
 
 Cancel = Callable[[Request], tuple[str, str]]
+SetPriority = Callable[[Request, int], tuple[str, str]]
 RUNS_ON = "no dispatcher runs, without which no request ends; start one by `jpsi request dispatch"
 
 
@@ -334,6 +335,52 @@ def cancel(records: Records, capsys: pytest.CaptureFixture[str]) -> Cancel:
         return capsys.readouterr()
 
     return cancel_
+
+
+@pytest.fixture
+def set_priority(records: Records, capsys: pytest.CaptureFixture[str]) -> SetPriority:
+    """Return a function that runs `jpsi request priority` and returns what it prints."""
+
+    def set_priority_(request: Request, priority: int) -> tuple[str, str]:
+        words = ["--records", str(records.directory), "--", request.id, str(priority)]
+        assert not COMMANDS["priority"].main(words, standalone_mode=False)
+        return capsys.readouterr()
+
+    return set_priority_
+
+
+@pytest.mark.parametrize("priority", [0, -1])
+def test_a_priority_of_zero_or_less_ends_the_job_as_well(
+    records: Records, left: Request, set_priority: SetPriority, priority: int
+) -> None:
+    ended = f"jpsi: execution {left.execution}, cancelled (cancelled)\n"
+
+    assert set_priority(left, priority) == (f"{left.id}\n", ended)
+
+    assert records.request(left.id).outcome == "cancelled"
+    assert records.request(left.id).priority == priority
+
+
+def test_a_priority_of_zero_says_that_a_job_that_cannot_be_reached_runs_on(
+    records: Records, left: Request, set_priority: SetPriority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise jpsi.SubmitException("the host does not answer")
+
+    monkeypatch.setattr(jpsi.JobExecutor, "cancel", fail)
+
+    _, stderr = set_priority(left, 0)
+
+    assert f"jpsi: its job runs on: {RUNS_ON}" in stderr
+    assert runs_on(records, left)
+
+
+def test_a_job_whose_priority_stays_above_zero_runs_on(
+    records: Records, left: Request, set_priority: SetPriority
+) -> None:
+    set_priority(left, 2)
+
+    assert runs_on(records, left)
 
 
 def test_the_command_says_that_the_priority_was_raised_meanwhile(

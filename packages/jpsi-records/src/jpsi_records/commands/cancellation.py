@@ -1,4 +1,4 @@
-"""Implements `jpsi request cancel`, which ends the job itself if no dispatcher runs that would."""
+"""Implements `jpsi request cancel` and `priority`, which end the job if no dispatcher runs that would."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING
 
+import click
+
 from jpsi import JpsiError
 
 from .. import formatting
-from ..model import Execution, ExecutionState, RequestState
+from ..model import Execution, ExecutionState, Request, RequestState
 from .command import JSON, REQUEST, Output, command, dispatch_command
 from .interrupts import Interrupts
 from .messages import describe_missing_dispatcher
-from .submission import dispatching, echo
+from .submission import announced, dispatching, echo
 
 if TYPE_CHECKING:
     from ..records import Records
@@ -31,10 +33,7 @@ _WITH_JOB = {ExecutionState.CLAIMED, ExecutionState.RUNNING}
 def cancel(records: Records, request: str) -> Output:
     """Cancel a request, unless it has ended, and end its job if no dispatcher does."""
     was_over = records.request(request).state is RequestState.FINAL
-    found = records.cancel(request)
-    if found.execution is not None:
-        echo(_end_job(records, found.execution))
-        found = records.request(found.id)
+    found = _end_job(records, records.cancel(request))
     execution = None if found.execution is None else records.execution(found.execution)
     text = f"request {found.id} is over already: {found.outcome}"
     return Output(
@@ -42,7 +41,29 @@ def cancel(records: Records, request: str) -> Output:
     )
 
 
-def _end_job(records: Records, execution_id: str) -> Iterator[str]:
+@command(
+    "Change the priority of a request; 0 or less cancels it.",
+    *(REQUEST, click.Argument(["priority"], type=float), JSON),
+    name="priority",
+    more="With 0 or less the job ends as with `jpsi request cancel`.",
+)
+def set_priority(records: Records, request: str, priority: float) -> Request:
+    """Change the priority of a request, and with 0 or less end its job if no dispatcher does."""
+    was_cancelled = records.request(request).state is RequestState.CANCELLED
+    found = records.set_priority(request, priority)
+    if priority <= 0:
+        return _end_job(records, found)
+    return announced(records, found) if was_cancelled else found
+
+
+def _end_job(records: Records, request: Request) -> Request:
+    """End the job of a request whose priority is zero if no dispatcher does; return the request then."""
+    if request.execution is not None:
+        echo(_end_unwanted(records, request.execution))
+    return records.request(request.id)
+
+
+def _end_unwanted(records: Records, execution_id: str) -> Iterator[str]:
     """End the job of an execution that no request needs; yield what users should know of jobs that run on."""
     if not _is_left(records, execution_id):
         return

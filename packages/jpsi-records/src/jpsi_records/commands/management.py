@@ -13,10 +13,9 @@ import click
 from .. import formatting
 from ..errors import AmbiguousError, InvalidRequestError, NotFoundError
 from ..inbox import Inbox, Report
-from ..model import DIGEST, Execution, Request, RequestState
+from ..model import DIGEST, Execution, Request
 from . import in_job
 from .command import EXECUTION, JSON, REQUEST, Output, command
-from .submission import announced
 
 if TYPE_CHECKING:
     from ..records import Records
@@ -126,18 +125,6 @@ def usage(records: Records, execution: str | None, user: str | None) -> Output:
     wanted = None if execution is None else records.execution(execution).id
     found = records.usage(execution=wanted, user=user)
     return Output(formatting.usage(found), formatting.as_json(found))
-
-
-@command(
-    "Change the priority of a request.",
-    *(REQUEST, click.Argument(["priority"], type=float), JSON),
-    name="priority",
-)
-def set_priority(records: Records, request: str, priority: float) -> Request:
-    """Change the priority of a request."""
-    was_cancelled = records.request(request).state is RequestState.CANCELLED
-    found = records.set_priority(request, priority)
-    return announced(records, found) if was_cancelled and priority > 0 else found
 
 
 @command(
