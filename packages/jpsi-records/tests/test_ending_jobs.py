@@ -25,7 +25,8 @@ from jpsi_records.records.records import Records
 from jpsi_records.store.database import Database
 
 LEASE = timedelta(seconds=60)
-INSTANTS = 8
+# The instants at which the script ENDING can be killed; a test counts them.
+INSTANTS = 14
 
 
 @pytest.fixture
@@ -300,16 +301,27 @@ def written(self):
 Database.writing = written
 records = Records(directory)
 Dispatcher(records).end_unwanted(records.cancel(request).execution)
+print(count)
 """
+
+
+def ending(records: Records, request: Request, instant: int) -> subprocess.CompletedProcess[str]:
+    """Run the script that cancels a request, which is killed at an instant; 0 is never."""
+    command = [sys.executable, "-c", ENDING, str(records.directory), request.id, str(instant)]
+    return subprocess.run(command, check=False, timeout=100, stdout=subprocess.PIPE, text=True)
+
+
+def test_the_kills_are_tried_at_each_instant(records: Records, left: Request) -> None:
+    assert int(ending(records, left, 0).stdout) == INSTANTS
+
+    assert execution_of(records, left).state is ExecutionState.CANCELLED
 
 
 @pytest.mark.parametrize("instant", range(1, INSTANTS + 1))
 def test_whenever_the_command_is_killed_another_ends_the_job(
     records: Records, left: Request, tmp_path: Path, instant: int
 ) -> None:
-    command = [sys.executable, "-c", ENDING, str(records.directory), left.id, str(instant)]
-    killed = subprocess.run(command, check=False, timeout=100)
-    assert killed.returncode == -signal.SIGKILL
+    assert ending(records, left, instant).returncode == -signal.SIGKILL
 
     records.cancel(left.id)
     end_job(records, left)
