@@ -222,6 +222,10 @@ def test_a_script_without_its_interpreter_is_not_called_missing(interpreter: str
         (failed(Reason.EXIT_CODE, 126), ["./a.sh: /bin/bassh: bad interpreter"], True),
         (failed(Reason.EXECUTABLE), [], True),
         (failed(Reason.LAUNCH, 2), ["slurmstepd: execve(): ./a.sh: No such file or directory"], True),
+        # the script itself ran
+        (failed(Reason.EXIT_CODE, 127), ["./a.sh: 2: nosuchcmd: not found"], False),
+        (failed(Reason.EXIT_CODE, 127), ["./a.sh: line 2: nosuchcmd: command not found", "bye"], False),
+        (failed(Reason.EXIT_CODE, 127), ["run: 3: exec: ./a.sh: not found"], True),
         (failed(Reason.EXIT_CODE, 1), ["cat: b: No such file or directory"], False),
         (failed(Reason.TIMEOUT), [], False),
         (JobStatus(JobState.COMPLETED, exit_code=0), [], False),

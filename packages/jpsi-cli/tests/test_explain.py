@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
+import attrs
 import pytest
 
 import jpsi
@@ -11,24 +13,37 @@ from jpsi_cli.jobs.explain import render_explanation
 from jpsi_engine.job_store import Origin
 from stored_jobs import encoded_end, stored_job
 
+_HERE = platform.node()
+_UNIX, _WINDOWS = "/bin/nosh", "/bin/sh\r"
+
 
 @pytest.mark.parametrize(
-    ("target", "state", "is_looked_for"),
+    ("origin", "interpreter", "state", "is_found"),
     [
-        ("", jpsi.JobState.FAILED, True),
-        ("", jpsi.JobState.CANCELED, False),
+        (Origin("local", "", Path(), _HERE), _UNIX, jpsi.JobState.FAILED, True),
+        (Origin("local", "", Path(), _HERE), _UNIX, jpsi.JobState.CANCELED, False),
+        # other machines may have other interpreters
+        (Origin("local", "", Path(), f"not-{_HERE}"), _UNIX, jpsi.JobState.FAILED, False),
+        (Origin("slurm", "", Path()), _UNIX, jpsi.JobState.FAILED, False),
+        # but none has this one
+        (Origin("slurm", "", Path()), _WINDOWS, jpsi.JobState.FAILED, True),
         # it has other files
-        ("ssh://login.example", jpsi.JobState.FAILED, False),
+        (Origin("slurm", "ssh://login.example", Path()), _WINDOWS, jpsi.JobState.FAILED, False),
     ],
 )
 def test_the_interpreter_of_a_script_is_looked_for_where_the_job_ran(
-    target: str, state: jpsi.JobState, is_looked_for: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    origin: Origin,
+    interpreter: str,
+    state: jpsi.JobState,
+    is_found: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"):
         monkeypatch.setenv(name, str(tmp_path))
     script = tmp_path / "a.sh"
-    script.write_text("#!/bin/nosh\n")
+    script.write_bytes(f"#!{interpreter}\n".encode())
     end = encoded_end(state, 60, 127, jpsi.Reason.EXIT_CODE)
-    job = stored_job("a", executable=str(script), origin=Origin("slurm", target, tmp_path), final=end)
+    job = stored_job("a", executable=str(script), origin=attrs.evolve(origin, path=tmp_path), final=end)
 
-    assert ("an interpreter that does not: '/bin/nosh'" in render_explanation(job)) is is_looked_for
+    assert (f"an interpreter that does not: {interpreter!r}" in render_explanation(job)) is is_found

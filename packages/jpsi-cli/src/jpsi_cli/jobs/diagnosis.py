@@ -132,7 +132,9 @@ _NOT_STARTED_CODES = {126, 127}
 
 def may_not_be_found(status: jpsi.JobStatus, program: str, errors: Sequence[str]) -> bool:
     """Return True if a job may have failed since its program, or the interpreter of that, was not found."""
-    if status.state is not jpsi.JobState.FAILED:
+    # as shells name the line of a script: `./a.sh: 2: `, `./a.sh: line 2: `
+    own_line = re.compile(rf"{re.escape(program)}: (line )?\d+: ")
+    if status.state is not jpsi.JobState.FAILED or any(own_line.match(line) for line in errors):
         return False
     # launchers have exit codes of their own, such as 2 of srun
     is_named = any(program in line and "no such file" in line.lower() for line in errors)

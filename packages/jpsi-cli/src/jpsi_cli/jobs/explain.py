@@ -17,7 +17,7 @@ from jpsi_engine import QUEUE_REASON, excess_over_queues, job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
-from ..interpreters import find_missing_interpreter
+from ..interpreters import find_missing_interpreter, has_windows_end
 from ..stored_jobs import (
     best_status,
     describe_dependencies,
@@ -228,13 +228,21 @@ def _last_lines(job: StoredJob) -> Sequence[str]:
 
 
 def _find_missing_interpreter(job: StoredJob, status: jpsi.JobStatus, errors: Sequence[str]) -> str | None:
-    """Return the interpreter that the program of a job names, if that job did not find it on this machine."""
+    """Return the interpreter that the program of a job names, if that job did not find it where it ran."""
     program = job.spec.executable or ""
     if "/" not in program or "$" in program or job.spec.container is not None:
         return None
     if not may_not_be_found(status, program, errors) or not _has_local_files(job):
         return None
-    return find_missing_interpreter(job.directory / program, job.directory)
+    interpreter = find_missing_interpreter(job.directory / program, job.directory)
+    # other machines may have other interpreters, but none whose name ends as lines of Windows do
+    is_certain = _ran_here(job) or (interpreter is not None and has_windows_end(interpreter))
+    return interpreter if is_certain else None
+
+
+def _ran_here(job: StoredJob) -> bool:
+    """Return True if a job is a process of this machine."""
+    return job.origin.machine is not None and not job.origin.is_remote
 
 
 def _has_local_files(job: StoredJob) -> bool:
