@@ -252,12 +252,14 @@ ADDITIONS = [
         ),
     ),
 ]
+GPU_PLACE = "resources, beside the core of the slot: {type: gpu, count: 1}"
 #: Lines in attributes.system.
 SYSTEM = [
     (
         "memory: 1",
         "17: memory: is not known and has no effect; it belongs in attributes.system.jpsi.resources",
     ),
+    ("gpu: 1", f"17: gpu: is not known and has no effect; it belongs in {GPU_PLACE}"),
     ("quue_name: a", "17: quue_name: is not known and has no effect; did you mean 'jpsi.queue_name'?"),
     ("directory: /", "17: directory: is not known and has no effect; it belongs in attributes.system.cwd"),
     ("cwd: run", "17: cwd: must be absolute or start with ~/, not 'run'"),
@@ -295,6 +297,8 @@ JPSI = [
     ("memory: 1G", "18: memory: belongs in attributes.system.jpsi.resources"),
     ("node_count: 2", "18: node_count: belongs in attributes.system.jpsi.resources"),
     ("image: a.sif", "18: image: belongs in attributes.system.jpsi.container"),
+    ("gpu: 2", f"18: gpu: belongs in {GPU_PLACE}"),
+    ("resources: {gpus: 1}", f"18: resources.gpus: belongs in {GPU_PLACE}"),
     ("resources: {queue_name: a}", "18: resources.queue_name: belongs in attributes.system.jpsi"),
     ("resources: {duration: 60}", "18: resources.duration: belongs in attributes.system.duration"),
     ("resources: {resources: {}}", "18: resources.resources: is not known here"),

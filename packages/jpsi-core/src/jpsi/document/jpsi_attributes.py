@@ -257,7 +257,7 @@ _MARKS = {
 }
 #: The keys of `attributes.system.jpsi`.
 KEYS = (*_SPEC, *_ATTRIBUTES, "resources", *_MARKS)
-#: The fields that the standard part has.
+#: The fields that the standard part has, and words for them; `gpu` of a container only lets it see the GPUs.
 _STANDARD = {
     "executable": "tasks[0].command",
     "arguments": "tasks[0].command",
@@ -267,6 +267,7 @@ _STANDARD = {
     "duration": "attributes.system.duration",
     "user": "attributes.user",
     "account": "attributes.system.jpsi.project_name",
+    **dict.fromkeys(("gpu", "gpus"), "resources, beside the core of the slot: {type: gpu, count: 1}"),
 }
 #: Where in a document each field belongs.
 PLACES: Mapping[str, str] = {
