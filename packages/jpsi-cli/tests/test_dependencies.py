@@ -187,18 +187,34 @@ def test_a_name_whose_newest_job_completed_still_means_the_failed_one(run: Run) 
     assert refused_by_id.stderr.decode().endswith("it is FAILED with exit code 5\n")
 
 
+_NO_WAITS = "local waits for no other job; jpsi does, with these in place of the document's"
+
+
 def test_after_overrides_what_a_document_says(run: Run, tmp_path: Path) -> None:
     after = [jpsi.Dependency("99999"), jpsi.Dependency("7", jpsi.DependencyKind.ANY)]
     waiting = jpsi.JobSpec("true", attributes=jpsi.JobAttributes(after=after))
     (tmp_path / "job.yaml").write_text(jpsi.write_document(waiting))
     first = run("submit", "--", "true").stdout.decode().strip()
 
-    for command in ("submit", "run"):
+    for command in ("submit", "run", "script", "validate"):
         refused = run(command, "-x", "local", "-f", "job.yaml")
         assert refused.returncode == 2
-        how = "local waits for no other job; jpsi does, with these in place of the document's"
-        assert refused.stderr.decode() == f"jpsi: job.yaml: {how}: --after 99999 --after any:7\n"
+        assert refused.stderr.decode() == f"jpsi: job.yaml: {_NO_WAITS}: --after 99999 --after any:7\n"
+    for command in ("submit", "run", "script"):
         assert run(command, "-x", "local", "--after", first, "-f", "job.yaml").returncode == 0
+
+
+def test_validate_names_dependencies_beside_other_problems(run: Run, tmp_path: Path) -> None:
+    attributes = jpsi.JobAttributes(after=[jpsi.Dependency("99999")])
+    waiting = jpsi.JobSpec("true", launcher="nosuch", attributes=attributes)
+    (tmp_path / "job.yaml").write_text(jpsi.write_document(waiting))
+
+    refused = run("validate", "-x", "local", "-f", "job.yaml")
+
+    first, other = refused.stderr.decode().splitlines()
+    assert refused.returncode == 2
+    assert first == f"jpsi: job.yaml: {_NO_WAITS}: --after 99999"
+    assert "'nosuch'" in other
 
 
 def test_run_waits_itself(run: Run, gate: Path, start: Callable[..., object]) -> None:

@@ -65,9 +65,6 @@ def translate_to_options(message: str) -> str:
 _TEXTS = {
     "set create_directory": "use --create-dir",
     "before whose end it could be warned; set duration": "before whose end it could be warned; use --time",
-    "attributes.after: this executor has no dependencies; call wait() of that job first": (
-        "this executor has no dependencies; with --after JOB, in place of the document's, jpsi waits"
-    ),
     "attributes.retry: grow_memory": "--grow: memory",
     "attributes.retry: grow_duration": "--grow: time",
     "resources.memory of one kind": "--memory",

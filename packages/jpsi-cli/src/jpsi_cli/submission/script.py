@@ -11,6 +11,7 @@ from jpsi_engine import array_specs
 from .. import messages
 from ..stored_jobs import read_dependencies, sort_dependencies
 from . import documents
+from .job_limits import require_waits
 from .job_spec import OptionValue, add_dependencies
 
 
@@ -36,6 +37,8 @@ def script(  # noqa: PLR0913  all that is not a field of the job, each by its na
     if elements:
         job.spec = elements[0]
     with jpsi.JobExecutor(executor) as opened:
+        if not wanted:
+            require_waits(opened, [("" if file is None else documents.file_label(file), job.spec)])
         dependencies = sort_dependencies(wanted, opened, executor)
         add_dependencies(job, dependencies)
         for it in dependencies.foreign:

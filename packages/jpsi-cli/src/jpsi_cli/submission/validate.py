@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import attrs
+
 import jpsi
 from jpsi_engine import retry_field_problems
 
 from .. import exit_codes, messages
 from ..error_boundary import translate_to_options
 from . import documents
-from .job_limits import report_ignored, require_fit
+from .job_limits import report_ignored, require_fit, require_waits
 from .submit import make_elements
 
 
@@ -62,9 +64,21 @@ def _problems(
 def _objections(spec: jpsi.JobSpec, executor: jpsi.JobExecutor | None) -> Sequence[str]:
     if executor is None:
         return retry_field_problems(spec, is_complete=True)
+    waits = _refusals(lambda: require_waits(executor, [("", spec)]))
+    if waits:
+        # they are named already
+        spec = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, after=None))
+    return [*waits, *_refusals(lambda: _require_runnable(executor, spec))]
+
+
+def _require_runnable(executor: jpsi.JobExecutor, spec: jpsi.JobSpec) -> None:
+    executor.preview(jpsi.Job(spec))
+    require_fit(executor, [("", spec)])
+
+
+def _refusals(check: Callable[[], None]) -> Sequence[str]:
     try:
-        executor.preview(jpsi.Job(spec))
-        require_fit(executor, [("", spec)])
+        check()
     except jpsi.InvalidJobException as e:
         return e.problems
     return ()
