@@ -312,6 +312,33 @@ def test_the_output_of_a_request_is_written_to_a_directory(run: Run, tmp_path: P
     assert [it.read_text() for it in (tmp_path / "out").rglob("a")] == ["1\n"]
 
 
+def test_get_overwrites_nothing_and_says_what_is_wrong(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("command: [echo, hi]\n")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a").write_text("mine")
+    digest = run("put", "a.yaml").stdout.strip()
+    request = run("submit", "a.yaml").stdout.strip()
+    run("dispatch", "--until-idle")
+
+    full, file = run("get", digest, "full", code=2), run("get", digest, "a.yaml", code=125)
+    none = run("get", request, "out", code=2)
+
+    assert full.stderr == "jpsi: full is not empty: name a directory that is new or empty\n"
+    assert file.stderr == "jpsi: a.yaml cannot be written: Not a directory\n"
+    assert "has no output: it is complete with exit code 0; `output_path` names what is kept" in none.stderr
+    assert (tmp_path / "full" / "a").read_text() == "mine"
+
+
+def test_a_wait_that_takes_too_long_says_what_has_not_ended(run: Run) -> None:
+    request = run("submit", "words.yaml").stdout.strip()
+
+    waited = run("wait", "--timeout", "0", request, code=124)
+
+    lacks, left = waited.stderr.splitlines()
+    assert lacks.startswith("jpsi: no dispatcher runs, without which no request ends; start one by ")
+    assert left == f"jpsi: request {request} has not ended: it is committed"
+
+
 def test_new_requests_print_their_ids_alone(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("command: [echo, hi]\n")
 

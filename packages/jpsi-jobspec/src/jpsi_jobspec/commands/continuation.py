@@ -48,7 +48,8 @@ def check_same(last: Journal, text: str, arguments: Arguments) -> None:
     choices = _AGAIN if last.is_over else _explain_choices(arguments)
     request = read_request(last.path)
     if request.text != text:
-        raise InvalidJobException(f"{arguments.file} has changed since its last run began; {choices}")
+        how = explain_again(last) if last.is_over else choices
+        raise InvalidJobException(f"{arguments.file} has changed since its last run began; {how}")
     _check_target(last, arguments, choices)
     typed = parse_pairs(arguments.parameters, "NAME=VALUE")
     _check_valid(request, typed, arguments)
@@ -57,6 +58,13 @@ def check_same(last: Journal, text: str, arguments: Arguments) -> None:
         raise InvalidJobException(f"the last run of {arguments.file} {difference}; {choices}")
     if kept := _kept_options(text, request.parameters, typed):
         print_errors([f"the last run of {arguments.file} began with {kept}, which it keeps"])
+
+
+def explain_again(last: Journal) -> str:
+    """Return the options that begin a new run after one that is over."""
+    again = "--again begins a new one, in which all tasks run again"
+    has_missed = not all(it.is_done for it in last.all_parts())
+    return again + (", and --failed one without those that completed" if has_missed else "")
 
 
 def repeat_options(last: Journal, text: str, arguments: Arguments) -> Arguments:

@@ -12,7 +12,7 @@ from ..planning import Plan, Site
 from ..run_store import Journal, RunRequest, create_run, find_completed, latest_run, locked_runs, plan_request
 from ..running import EXIT_DONE, check_jobs, render_names
 from .arguments import Arguments
-from .continuation import check_ended, check_same, repeat_options
+from .continuation import check_ended, check_same, explain_again, repeat_options
 from .foreground import Waiting, drive_run
 from .messages import print_errors, print_warnings
 from .preparation import parse_pairs, prepare_plan, read_text
@@ -36,14 +36,8 @@ def run(arguments: Arguments, *, is_new: bool, is_failed: bool, as_json: bool) -
             check_same(last, text, arguments)
             chosen = last
             if last.is_over:
-                print_errors([f"this run is over; {_explain_again(last)}"])
+                print_errors([f"this run is over; {explain_again(last)}"])
     return drive_run(chosen, Waiting(file=arguments.file, as_json=as_json))
-
-
-def _explain_again(last: Journal) -> str:
-    again = "--again begins a new one, in which all tasks run again"
-    has_missed = not all(it.is_done for it in last.all_parts())
-    return again + (", and --failed one without those that completed" if has_missed else "")
 
 
 def _begin_run(text: str, arguments: Arguments) -> Journal:
@@ -68,7 +62,7 @@ def _repeat_failed(last: Journal, text: str, arguments: Arguments) -> Journal:
     request = RunRequest(source=arguments.file, text=text, parameters=parameters, site=site)
     completed = find_completed(last, plan_request(request))
     if len(completed.names) == len(plan.entries):
-        print_errors([f"all tasks completed in the last run of {arguments.file}; {_explain_again(last)}"])
+        print_errors([f"all tasks completed in the last run of {arguments.file}; {explain_again(last)}"])
         return last
     check_jobs(plan)
     if names := completed.completed_names:

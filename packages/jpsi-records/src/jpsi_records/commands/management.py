@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import formatting
-from ..errors import AmbiguousError, InvalidRequestError, NotFoundError
+from ..errors import AmbiguousError, InvalidRequestError, NotFoundError, store_errors
 from ..inbox import Inbox, Report
 from ..model import DIGEST, Execution, Request
 from . import in_job
@@ -184,14 +185,21 @@ def put(records: Records, path: str, name: str | None) -> Output:
 )
 def get(records: Records, subject: str, target: str) -> int:
     """Write a collection to a directory."""
-    digest = subject if DIGEST.fullmatch(subject) else records.collection(subject)
-    records.blobs.lay_out(digest or _output(_execution(records, subject)), Path(target), is_writable=True)
+    named = subject if DIGEST.fullmatch(subject) else records.collection(subject)
+    digest = named or _output(_execution(records, subject))
+    with store_errors(f"{target} cannot be written"):
+        if os.path.lexists(target) and os.listdir(target):  # noqa: PTH208  its error is the user's
+            raise InvalidRequestError(f"{target} is not empty: name a directory that is new or empty")
+        records.blobs.lay_out(digest, Path(target), is_writable=True)
     return 0
 
 
 def _output(execution: Execution) -> str:
     if execution.output is None:
-        raise NotFoundError(f"execution {execution.id} has no output: it is {formatting.state(execution)}")
+        why = f"execution {execution.id} has no output: it is {formatting.state(execution)}"
+        logs = f"`jpsi request logs {execution.id}` has what it printed"
+        hint = f"; `output_path` names what is kept, and {logs}" if execution.state.ended else ""
+        raise NotFoundError(f"{why}{hint}")
     return execution.output
 
 

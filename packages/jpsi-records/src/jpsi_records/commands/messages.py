@@ -85,14 +85,14 @@ class DispatcherMessage:
         self._since: float | None = None
         self._is_told = False
 
-    def update(self) -> Iterator[str]:
-        """Yield the sentence if it is new."""
+    def update(self, *, is_last: bool = False) -> Iterator[str]:
+        """Yield the sentence if it is new; at once if this is the last call."""
         if self._is_told or self._records.dispatchers():
             self._since = None
             return
         now = self._clock()
         self._since = now if self._since is None else self._since
-        if now - self._since >= _PATIENCE_SECONDS:
+        if is_last or now - self._since >= _PATIENCE_SECONDS:
             self._is_told = True
             yield describe_missing_dispatcher(self._records)
 

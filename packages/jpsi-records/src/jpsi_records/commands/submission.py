@@ -339,6 +339,9 @@ def wait(records: Records | Inbox, requests: Sequence[str], *, timeout: float | 
         while not all(it.state.ends_a_wait for it in found):
             interrupts.check()
             if end is not None and monotonic() >= end:
+                echo(dispatcher_message.update(is_last=True))
+                left = [it for it in found if not it.state.ends_a_wait]
+                echo(f"request {it.id} has not ended: it is {it.shown_state}" for it in left)
                 return TIMED_OUT
             echo(dispatcher_message.update())
             sleep(_POLL_SECONDS)
