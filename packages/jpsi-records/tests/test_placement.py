@@ -13,7 +13,7 @@ import pytest
 import jpsi
 from fake_dispatcher import Client, finish, prepare_round, spec, start
 from jpsi_records import formatting
-from jpsi_records.commands import management
+from jpsi_records.commands import cancellation
 from jpsi_records.commands.messages import PlacementMessage
 from jpsi_records.dispatch.leases import Leases
 from jpsi_records.model.entities import Attempt, Execution, ExecutionState, Request, RequestState
@@ -106,7 +106,7 @@ def test_a_priority_above_zero_tells_of_a_placement_without_effect_if_it_takes_a
     second, _ = submit(records, SLURM)
     printed = []
     for priority in (2, 3, 0):
-        management.set_priority(records, first.id, priority)
+        cancellation.set_priority(records, first.id, priority)
         printed.append(capsys.readouterr().err)
 
     warning = (
