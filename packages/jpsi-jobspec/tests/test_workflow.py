@@ -267,7 +267,7 @@ def test_a_changed_document_does_not_continue_its_run(run: Run) -> None:
     code, _, err = run("run", flow(f"{HEAD}- {{command: 'false', resources: r}}\n"))
 
     assert code == 2
-    assert "--again begins a new run" in err
+    assert "--again begins a new one, in which all tasks run again" in err
     assert run("run", "--again", "flow.yaml")[0] == 1
 
 
