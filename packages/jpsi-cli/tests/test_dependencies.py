@@ -299,7 +299,7 @@ def test_explain_names_the_job_for_which_the_batch_system_waits(
 
 def test_jobs_that_wait_in_vain_are_noted_with_the_job_that_failed() -> None:
     """A batch system may drop them, and tell nobody who does not ask."""
-    failed, pbs = encoded_end(jpsi.JobState.FAILED, 5, 4), Origin("pbs", "", Path("/work/pbs"))
+    failed, pbs = encoded_end(jpsi.JobState.FAILED, 5, 4), Origin("pbs", "", Path("/spool/pbs"))
     jobs = [
         stored_job("bad", "prep", "3", final=failed),
         stored_job("vain", native_id="4", submitted=1, after=[{"job": "3", "kind": "ok"}]),

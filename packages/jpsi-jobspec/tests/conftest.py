@@ -7,10 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from jobspec_support import Log, Run, fake_programs
-from jpsi_jobspec.commands import WORKFLOW
+from jobspec_support import Log, Run, fake_programs, run_workflow
 from jpsi_testing.fake import FakeScheduler
 
 
@@ -52,11 +50,4 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Log) -> Run:
     """Return a function that runs a command of `jpsi workflow`: its exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        # click has exit codes of its own unless the command's return value is requested
-        result = CliRunner().invoke(WORKFLOW, list(arguments), standalone_mode=False)
-        if result.exception is not None:
-            raise result.exception
-        return result.return_value, result.stdout, result.stderr
-
-    return run
+    return run_workflow

@@ -8,7 +8,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from click.testing import CliRunner, Result
+
 from jpsi import JobExecutor
+from jpsi_jobspec.commands import WORKFLOW
 from jpsi_jobspec.document.loader import load
 from jpsi_jobspec.document.model import Document
 from jpsi_jobspec.document.problems import Findings, Problem, WorkflowError
@@ -31,6 +34,15 @@ VALID = sorted(it.stem for it in EXAMPLES.glob("*.yaml") if it.stem not in INVAL
 
 def example(name: str) -> str:
     return EXAMPLES.joinpath(f"{name}.yaml").read_text()
+
+
+def run_workflow(*arguments: str) -> tuple[int, str, str]:
+    """Run a command of `jpsi workflow`; return its exit code, output and errors."""
+    # click has exit codes of its own unless the command's return value is requested
+    result: Result = CliRunner().invoke(WORKFLOW, list(arguments), standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.return_value, result.stdout, result.stderr
 
 
 def loaded(text: str, *, is_strict: bool = False) -> tuple[Document, list[Problem]]:

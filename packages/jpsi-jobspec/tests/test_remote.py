@@ -6,10 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from jobspec_support import found
-from jpsi_jobspec.commands import WORKFLOW
+from jobspec_support import found, run_workflow
 from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.run_store import runs
 from jpsi_testing import RemoteTransport
@@ -40,13 +38,7 @@ def run(
     monkeypatch.chdir(tmp_path)
     fake_commands("slurm")
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        result = CliRunner().invoke(WORKFLOW, list(arguments), standalone_mode=False)
-        if result.exception is not None:
-            raise result.exception
-        return result.return_value, result.stdout, result.stderr
-
-    return run
+    return run_workflow
 
 
 def flow(text: str) -> str:

@@ -11,13 +11,11 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from click.testing import CliRunner, Result
 
 import jpsi
-from jobspec_support import EXAMPLES, example
+from jobspec_support import EXAMPLES, example, run_workflow
 from jpsi import Launcher
 from jpsi.plugin import install_command
-from jpsi_jobspec.commands import WORKFLOW
 from jpsi_testing.fake import FakeScheduler
 
 Run = Callable[..., tuple[int, str, str]]
@@ -37,14 +35,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         (tmp_path / "none" / name).chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path / 'none'}{os.pathsep}{os.environ['PATH']}")
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        # click has exit codes of its own unless the command's return value is requested
-        result: Result = CliRunner().invoke(WORKFLOW, list(arguments), standalone_mode=False)
-        if result.exception is not None:
-            raise result.exception
-        return result.return_value, result.stdout, result.stderr
-
-    return run
+    return run_workflow
 
 
 def flow(text: str) -> str:

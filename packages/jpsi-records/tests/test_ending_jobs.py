@@ -23,6 +23,7 @@ from jpsi_records.jobs.attempt_job import AttemptFiles
 from jpsi_records.model.entities import About, Execution, ExecutionState, Request
 from jpsi_records.records.records import Records
 from jpsi_records.store.database import Database
+from kill_instants import TICKING
 
 LEASE = timedelta(seconds=60)
 # The instants at which the script ENDING can be killed; a test counts them.
@@ -257,48 +258,11 @@ def test_a_job_that_cannot_be_reached_runs_on_and_can_be_ended_later(
     assert len(records.attempts(left.execution or "")) == 1
 
 
-ENDING = """\
-import contextlib, os, signal, sys
-import jpsi
-from jpsi_records.dispatch.dispatcher import Dispatcher
-from jpsi_records.jobs.materialize import Materializer
-from jpsi_records.records.records import Records
-from jpsi_records.store.database import Database
-
+ENDING = f"""\
+{TICKING}
 directory, request, instant = sys.argv[1], sys.argv[2], int(sys.argv[3])
-count = 0
-
-
-def tick():
-    global count
-    count += 1
-    if count == instant:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def ticking(function):
-    def call(*arguments):
-        tick()
-        result = function(*arguments)
-        tick()
-        return result
-    return call
-
-
 jpsi.JobExecutor.cancel = ticking(jpsi.JobExecutor.cancel)
 Materializer.capture = ticking(Materializer.capture)
-writing = Database.writing
-
-
-@contextlib.contextmanager
-def written(self):
-    with writing(self) as tx:
-        yield tx
-        tick()
-    tick()
-
-
-Database.writing = written
 records = Records(directory)
 Dispatcher(records).end_unwanted(records.cancel(request).execution)
 print(count)

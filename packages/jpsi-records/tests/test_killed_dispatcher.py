@@ -14,54 +14,18 @@ from fake_dispatcher import spec
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.model.entities import ExecutionState
 from jpsi_records.records.records import Records
+from kill_instants import TICKING
 
 INSTANTS = 30
 # Enough executions for this many instants.
 EXECUTIONS = 2
 # Kills itself before or after its nth action on the database, on files, or on the batch system.
-DISPATCHING = """\
-import contextlib, os, signal, sys
-import jpsi
-from jpsi_records.dispatch.dispatcher import Dispatcher
-from jpsi_records.jobs.materialize import Materializer
-from jpsi_records.records.records import Records
-from jpsi_records.store.database import Database
-
+DISPATCHING = f"""\
+{TICKING}
 directory, url, instant = sys.argv[1], sys.argv[2], int(sys.argv[3])
-count = 0
-
-
-def tick():
-    global count
-    count += 1
-    if count == instant:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def ticking(function):
-    def call(*arguments):
-        tick()
-        result = function(*arguments)
-        tick()
-        return result
-    return call
-
-
 jpsi.JobExecutor.submit = ticking(jpsi.JobExecutor.submit)
 Materializer.lay_out = ticking(Materializer.lay_out)
 Materializer.capture = ticking(Materializer.capture)
-writing = Database.writing
-
-
-@contextlib.contextmanager
-def written(self):
-    with writing(self) as tx:
-        yield tx
-        tick()
-    tick()
-
-
-Database.writing = written
 Dispatcher(Records(directory, url=url)).run(until_idle=True)
 """
 

@@ -31,7 +31,7 @@ from ..stored_jobs import (
     recall_jobs,
     select_job,
     select_jobs,
-    short_ids,
+    shown_ids,
 )
 from .diagnosis import Diagnosis, JobFacts, diagnose, may_not_be_found
 from .usage import describe_memory
@@ -45,7 +45,7 @@ def explain(*, jobs: Sequence[str], as_json: bool) -> int:
     """Explain the states of jobs, of those that are alike only one, and return the exit code."""
     groups: dict[object, list[StoredJob]] = {}
     stored = job_store.jobs()
-    ids = _shown_ids(stored)
+    ids = shown_ids(stored)
     for it in select_jobs(jobs, stored):
         status, whose = it.status, it.array_id or it.name or it.spec.executable
         groups.setdefault((whose, status.state, status.reason, status.exit_code), []).append(it)
@@ -71,10 +71,6 @@ def _repeated_among(alike: Sequence[StoredJob], repetitions: Mapping[str, Stored
     """Return the ids of those of the jobs that another of them repeats."""
     ids = {it.id for it in alike}
     return {it for it in ids & repetitions.keys() if repetitions[it].id in ids}
-
-
-def _shown_ids(jobs: Sequence[StoredJob]) -> Mapping[str, str]:
-    return short_ids({job.id for job in jobs} | {job.array_id for job in jobs if job.array_id is not None})
 
 
 def _explain(
@@ -108,7 +104,7 @@ def render_explanation(job: StoredJob) -> str:
     facts = _facts(job, job.id)
     if has_failed(job):
         stored = job_store.jobs()
-        facts = _with_repetitions(facts, [job], find_repetitions(stored), _shown_ids(stored))
+        facts = _with_repetitions(facts, [job], find_repetitions(stored), shown_ids(stored))
     return _render(job, facts, diagnose(facts))
 
 

@@ -30,7 +30,7 @@ from ..stored_jobs import (
     recover_remote_jobs,
     refresh_statuses,
     select_jobs,
-    short_ids,
+    shown_ids,
 )
 from . import job_table
 from .job_table import Row
@@ -175,7 +175,7 @@ def _list(
         statuses = refresh_statuses(job_filter.select(jobs, datetime.now(UTC)))
         jobs = listed_jobs()
     now = datetime.now(UTC)
-    found, ids = job_filter.select(jobs, now), _short_ids(jobs)
+    found, ids = job_filter.select(jobs, now), shown_ids(jobs)
     if only_ids:
         messages.show("".join(f"{it}\n" for it in _ids(_rows(found, statuses, view, ids), jobs)))
     elif as_json:
@@ -236,10 +236,6 @@ def _rows(
     return view.cut(rows if view.has_members else job_table.fold_arrays(rows, ids))
 
 
-def _short_ids(jobs: Sequence[StoredJob]) -> Mapping[str, str]:
-    return short_ids({job.id for job in jobs} | {job.array_id for job in jobs if job.array_id is not None})
-
-
 def _with_notes(rows: Sequence[Row], jobs: Sequence[StoredJob], ids: Mapping[str, str]) -> Sequence[Row]:
     """Return rows with what other jobs on disk say of theirs: vain waits, and repetitions of what failed."""
     single = [it for row in rows for it in row.members or [row]]
@@ -281,7 +277,7 @@ def _watch(job_filter: JobFilter, view: ListView, *, is_refreshing: bool) -> int
             now = datetime.now(UTC)
             found = job_filter.select(jobs, now)
             statuses = {} if follow is None else follow.statuses(found)
-            ids = _short_ids(jobs)
+            ids = shown_ids(jobs)
             rows = _with_notes(_rows(found, statuses, view, ids), jobs, ids)
             messages.show(_screen(rows, now))
             elapsed = time.monotonic() - started

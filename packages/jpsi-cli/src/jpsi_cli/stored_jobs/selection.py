@@ -275,6 +275,11 @@ def describe_predecessors(words: Collection[str], jobs: Iterable[StoredJob]) -> 
     return found
 
 
+def shown_ids(jobs: Iterable[StoredJob]) -> dict[str, str]:
+    """Return the ids of jobs and of their arrays as they are shown, by these ids."""
+    return short_ids({it for job in jobs for it in (job.id, job.array_id) if it is not None})
+
+
 def short_ids(ids: Iterable[str]) -> dict[str, str]:
     """Return the shortest unique beginning of each id, by the id.
 
