@@ -75,8 +75,14 @@ def test_remarks_and_messages_are_notes() -> None:
 @pytest.mark.parametrize(
     ("open_jobs", "note"),
     [
-        (["asked", "asked"], "2 of them: its cancellation was requested"),
-        (["", "asked"], "1 of them: its cancellation was requested"),
+        (
+            ["asked", "asked"],
+            "2 of them: its cancellation was requested; jpsi ls --refresh shows whether it has ended",
+        ),
+        (
+            ["", "asked"],
+            "1 of them: its cancellation was requested; jpsi ls --refresh shows whether it has ended",
+        ),
         (["", ""], ""),
     ],
     ids=lambda it: ", ".join(it) if isinstance(it, list) else "",

@@ -62,6 +62,8 @@ USAGE_ERRORS = {
     "unknown command": (["walk"], "jpsi: no such command 'walk'"),
     "command of a batch system": (["qdel", "17"], "jpsi: no such command 'qdel'; type jpsi cancel"),
     "command of another program": (["delete", "17"], "jpsi: no such command 'delete'; type jpsi cancel"),
+    "another word for a command": (["pause", "17"], "jpsi: no such command 'pause'; type jpsi hold"),
+    "mistyped word of another program": (["stauts"], "jpsi: no such command 'stauts'; type jpsi ls"),
     "similar command": (["lss"], "jpsi: no such command 'lss'. Did you mean 'ls'?"),
     "help as a command": (["help", "run"], "jpsi: no such command 'help'; type jpsi --help"),
     "all jobs": (["cancel", "--all"], "jpsi: no such option '--all'; jpsi ls --ids | xargs jpsi cancel"),

@@ -246,6 +246,7 @@ BROKEN = [
     ("JS064", one("command: a, resources: r, attributes: {memory_per_cpu: 1}"), True, 5, "of each core"),
     ("JS064", one("command: a, resources: r, attributes: {duraton: 4}"), True, 5, "did you mean 'duration'"),
     ("JS064", one("command: a, resources: r, attributes: {enviroment: {}}"), True, 5, "'environment'"),
+    ("JS064", one("command: a, resources: r, attributes: {jpsi.array: 1-4}"), True, 5, "write `replicas:`"),
     ("JS065", one("command: a, resources: r, attributes: {qos: 3}"), True, 5, "attributes.qos must be text"),
     (
         "JS065",

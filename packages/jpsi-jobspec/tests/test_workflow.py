@@ -447,3 +447,12 @@ def test_a_submit_script_becomes_a_workflow_and_losses_are_listed(run: Run) -> N
     assert "qos: high" in out
     assert "slurm.comment: why" in out
     assert "duration: 1800" in out
+
+
+def test_a_submit_script_of_an_array_does_not_become_a_workflow(run: Run) -> None:
+    Path("job.sh").write_text("#!/bin/sh\n#SBATCH --array=1-4%2\n./solve $SLURM_ARRAY_TASK_ID\n")
+
+    code, out, err = run("convert", "--from-script", "job.sh")
+
+    assert (code, out) == (2, "")
+    assert "it is an array, 1-4%2, which a workflow cannot have; jpsi convert makes" in err

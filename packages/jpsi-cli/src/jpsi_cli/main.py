@@ -95,15 +95,29 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
         text += "; name a document by -f"
     if isinstance(error, click.NoSuchOption):
         text = f"no such option '{error.option_name}'{_describe_similar(error, options)}"
-    unknown = _NO_COMMAND.match(text)
-    if unknown and error.ctx is not None and error.ctx.command is cli and unknown[1] in FOREIGN_COMMANDS:
-        text = f"{unknown[0]}; type {FOREIGN_COMMANDS[unknown[1]]}"
+    is_at_top = error.ctx is not None and error.ctx.command is cli
+    unknown = _NO_COMMAND.match(text) if is_at_top else None
+    if unknown and (meant := _command_for(unknown[1], is_guessed="Did you mean" in text)):
+        text = f"{unknown[0]}; type {meant}"
     messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
 
 
 # click has no exception of its own for this in all versions.
 _NO_COMMAND = re.compile("no such command '(.*?)'")
+
+
+def _command_for(word: str, *, is_guessed: bool) -> str | None:
+    """Return the command that other programs, or people, call by this word; None if none is known.
+
+    Args:
+        word: what was typed.
+        is_guessed: True if a command of jpsi is spelt like it, which counts for more than such words.
+    """
+    if word in FOREIGN_COMMANDS:
+        return FOREIGN_COMMANDS[word]
+    nearest = [] if is_guessed else get_close_matches(word, FOREIGN_COMMANDS, n=1, cutoff=_SIMILARITY)
+    return next((FOREIGN_COMMANDS[it] for it in nearest), None)
 
 
 def _options_of(command: click.Command) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi_engine import job_store
-    from jpsi_engine.array_expansion import array_specs
+    from jpsi_engine.array_expansion import ARRAY, array_specs
     from jpsi_engine.batch import BatchEngine
     from jpsi_engine.host import *
     from jpsi_engine.job_fields import *
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jpsi_engine.queue_limits import *
 
 __all__ = [
+    "ARRAY",
     "JOB_ATTRIBUTES",
     "JOB_FIELDS",
     "QUEUE_REASON",

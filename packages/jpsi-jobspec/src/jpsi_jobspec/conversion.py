@@ -22,7 +22,7 @@ from jpsi import (
     ResourceSpecV1,
     write_document,
 )
-from jpsi_engine import JOB_FIELDS
+from jpsi_engine import ARRAY, JOB_FIELDS
 
 from .document import ONE_SLOT, Shape, describe_value
 from .planning import UNSHARED, Entry
@@ -202,7 +202,11 @@ def from_job(spec: JobSpec) -> Converted:
 
     Args:
         spec: a job that is valid.
+
+    Raises:
+        InvalidJobException: it is an array.
     """
+    _check_single(spec)
     requested = _kinds(spec)
     job_attributes = spec.attributes
     command = [spec.executable or "", *(spec.arguments or ())]
@@ -231,6 +235,16 @@ def from_job(spec: JobSpec) -> Converted:
     if job_attributes.user is not None:
         found["user"] = job_attributes.user
     return Converted(found, tuple(lost))
+
+
+def _check_single(spec: JobSpec) -> None:
+    indices = (spec.attributes.custom_attributes or {}).get(ARRAY)
+    if indices is not None:
+        msg = (
+            f"it is an array, {indices}, which a workflow cannot have; jpsi convert makes a job document of "
+            "a script with all its elements, and jpsi submit -f submits them"
+        )
+        raise InvalidJobException(msg)
 
 
 def _kinds(spec: JobSpec) -> dict[str, ResourceSpecV1]:

@@ -66,7 +66,7 @@ OTHER_WAYS = {
 }
 #: What to type instead of the commands of batch systems, and of names that people try.
 FOREIGN_COMMANDS = {
-    **dict.fromkeys(("jobs", "ps", "qstat", "bjobs", "squeue", "stat", "status"), "jpsi ls"),
+    **dict.fromkeys(("jobs", "ps", "qstat", "bjobs", "list", "squeue", "stat", "status"), "jpsi ls"),
     **dict.fromkeys(("history", "sacct"), "jpsi ls --all"),
     **dict.fromkeys(("bkill", "delete", "kill", "qdel", "rm", "scancel", "stop"), "jpsi cancel"),
     **dict.fromkeys(("bsub", "qsub", "sbatch", "start"), "jpsi submit"),
@@ -75,6 +75,8 @@ FOREIGN_COMMANDS = {
     **dict.fromkeys(("cat", "log", "output", "peek", "tail"), "jpsi logs"),
     **dict.fromkeys(("nodes", "partitions", "sinfo"), "jpsi queues"),
     **dict.fromkeys(("rerun", "retry"), "jpsi resubmit"),
+    **dict.fromkeys(("pause", "qhold", "suspend"), "jpsi hold"),
+    **dict.fromkeys(("continue", "qrls", "resume"), "jpsi release"),
     "help": "jpsi --help, or jpsi run --help",
     "version": "jpsi --version",
     "why": "jpsi explain",

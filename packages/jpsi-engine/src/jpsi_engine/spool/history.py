@@ -175,8 +175,9 @@ class JobHistory:
     def _stop_remark(self) -> str | None:
         if self._stop is not None:
             # the client writes it before it asks the batch system, which may not have got the request
-            remark, repeats = "its cancellation was requested", self._stop.repeats
-            return f"{remark}, and {repeats} more times, as it still ran" if repeats else remark
+            repeats = self._stop.repeats
+            more = f", and {repeats} more times, as it still ran" if repeats else ""
+            return f"its cancellation was requested{more}; jpsi ls --refresh shows whether it has ended"
         if not self.record.is_revoked:
             return None
         return (

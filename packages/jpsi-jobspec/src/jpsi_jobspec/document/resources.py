@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from jpsi_engine import JOB_FIELDS, job_field_problems
+from jpsi_engine import ARRAY, JOB_FIELDS, job_field_problems
 
 from .model import Attributes, Requirement, Resource, Vertex
 from .problems import closest_name, suggest_name
@@ -179,6 +179,12 @@ def _read_attributes(value: Value) -> Attributes:
             at = attrs.evolve(it.at, path=(*value.at.path, key))
             message = "is an unknown attribute, and has no effect"
             value.findings.add_unknown("JS064", at, message, _hint_for_attribute(key))
+        elif key == ARRAY:
+            at = attrs.evolve(it.at, path=(*value.at.path, key))
+            message = "makes a job an array, which a workflow cannot have"
+            value.findings.add_error(
+                "JS064", at, message, "write `replicas:`; each has its number in JPSI_REPLICA"
+            )
     job = {key: entries[key].to_plain() for key in JOB_FIELDS if entries.find(key) is not None}
     _check_job_fields(value, job)
     return Attributes(
