@@ -146,6 +146,7 @@ def test_run_that_others_can_change_is_not_driven(tmp_path: Path, log: Callable[
 
 
 DAMAGED_REQUESTS = {
+    "no JSON": "{",
     "no keys": "{}",
     "no mapping": "[]",
     "a part of the keys": '{"source":1}',
@@ -162,7 +163,9 @@ def test_a_damaged_request_is_reported(text: str, run: Journal) -> None:
     path = run.path / "run.json"
     path.write_text(text.replace("SITE", json.dumps(json.loads(path.read_text())["site"])))
 
-    with pytest.raises(SubmitException, match=r"the run in .* cannot be read: its run\.json is not as jpsi"):
+    with pytest.raises(
+        SubmitException, match=r"the run in .* cannot be read: its run\.json is not as jpsi.*--again"
+    ):
         runs.read_run(run.path)
 
 
@@ -173,5 +176,5 @@ def test_a_damaged_request_is_reported(text: str, run: Journal) -> None:
 def test_a_damaged_journal_is_reported(line: str, run: Journal) -> None:
     (run.path / "journal").write_text(f"{line}\n")
 
-    with pytest.raises(SubmitException, match=r"the journal .* cannot be read"):
+    with pytest.raises(SubmitException, match=r"the journal .* cannot be read.*--again"):
         runs.read_run(run.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from datetime import timedelta
@@ -9,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from fake_dispatcher import Clock, spec
+from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.dispatch.leases import Leases
 from jpsi_records.model.entities import Attempt, Execution, ExecutionState
 from jpsi_records.records.records import Records
@@ -84,12 +86,34 @@ def test_the_lease_of_a_running_process_is_respected(records: Records) -> None:
     assert (leases.due(), leases.take(held)) == ([], False)
 
 
-def test_a_job_that_may_still_be_submitted_is_waited_for(records: Records) -> None:
+def test_a_job_that_may_still_be_submitted_is_waited_for(records: Records, clock: Clock) -> None:
     """The submit command may outlive its dispatcher, and must not be overtaken."""
     held = leased(records, name_of_ended_process(), native_id=None)
     leases = Leases(records, LEASE)
 
-    assert (leases.due(), leases.take(held)) == ([], False)
+    assert (leases.due(), leases.take(held), leases.are_awaited()) == ([], False, True)
+
+    clock.advance(60)
+    assert [it.id for it in leases.due()] == [held.id]
+    assert not leases.are_awaited()
+
+
+def test_a_dispatcher_that_ends_when_idle_waits_for_a_job_that_may_still_be_submitted(
+    records: Records, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = leased(records, name_of_ended_process(), native_id=None)
+    step, rounds = Dispatcher.step, itertools.count()
+
+    def step_in_time(dispatcher: Dispatcher) -> bool:
+        clock.advance(60 if next(rounds) == 1 else 0)
+        return step(dispatcher)
+
+    monkeypatch.setattr(Dispatcher, "step", step_in_time)
+    Dispatcher(records).run(until_idle=True)
+
+    found = records.execution(held.id)
+    assert (found.state, found.exit_code) == (ExecutionState.COMPLETE, 0)
+    assert [it.state for it in records.attempts(held.id)] == ["NEVER", "COMPLETED"]
 
 
 def test_a_released_lease_is_due_immediately(records: Records) -> None:

@@ -36,6 +36,11 @@ NO_ROOM = "room"
 HELD_BY_SERVICES = "services hold the resources that it needs"
 #: The reason of an entry that completed in the run before, and does not run again.
 COMPLETED_BEFORE = "completed_before"
+#: What to do about a run whose files are damaged.
+REPAIR = (
+    "restore the file from a backup; or, once jpsi ls shows that no job of the run is left, move the folder "
+    "of the run away, and begin a new one with jpsi workflow run --again"
+)
 #: Reasons of cancellations that are consequences: no user requested them.
 CONSEQUENCES = {DEPENDENCY_FAILED, NO_LONGER_NEEDED}
 #: Reasons of a job that ended with its allocation, not by itself.
@@ -248,8 +253,11 @@ class Journal:
             self._apply(map(json.loads, complete.splitlines()))
         except FileNotFoundError:
             return
-        except (OSError, ValueError, LookupError, TypeError) as e:
-            raise SubmitException(f"the journal {path} cannot be read: {e}", e) from e
+        except OSError as e:
+            raise SubmitException(f"the journal {path} cannot be read: {e.strerror}", e) from e
+        except (ValueError, LookupError, TypeError) as e:
+            msg = f"the journal {path} cannot be read: {e!r}; {REPAIR}"
+            raise SubmitException(msg, e) from e
         self._read += len(complete)
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ from jpsi_engine import (
 from ..document import Findings, load
 from ..planning import Limit, Machine, Mapped, Plan, Site, SubsystemNode, make_plan
 from .completed import CompletedEntries
-from .journal import Journal, convert_disk_errors, load_journal
+from .journal import REPAIR, Journal, convert_disk_errors, load_journal
 
 #: The name of the directory in messages.
 RUNS = "the directory of runs"
@@ -144,11 +144,11 @@ def read_request(path: Path) -> RunRequest:
             parameters=dict(content["parameters"].items()),
             site=_read_site(content["site"]),
         )
-    except (LookupError, TypeError, AttributeError) as e:
-        msg = f"the run in {path} cannot be read: its run.json is not as jpsi wrote it: {e!r}"
-        raise SubmitException(msg, e) from e
-    except (OSError, ValueError) as e:
+    except OSError as e:
         raise SubmitException(f"the run in {path} cannot be read: {e}", e) from e
+    except (ValueError, LookupError, TypeError, AttributeError) as e:
+        msg = f"the run in {path} cannot be read: its run.json is not as jpsi wrote it: {e!r}"
+        raise SubmitException(f"{msg}; {REPAIR}", e) from e
 
 
 def _read_site(values: dict[str, Any]) -> Site:

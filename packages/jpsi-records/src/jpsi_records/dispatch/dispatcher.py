@@ -96,7 +96,8 @@ class Dispatcher:
         """Run rounds until stopped.
 
         Args:
-            until_idle: return once no execution can run and none is running.
+            until_idle: return once no execution can run, and none is running but those of other dispatchers
+                that run; it waits for the lease of one that was killed in a submission.
             is_over: called after each round; True stops the loop and leaves jobs to the next dispatcher.
         """
         while not is_over():
@@ -120,7 +121,7 @@ class Dispatcher:
                 self._reconcile(execution.id)
             # Each submission takes a while, and there may be many.
             self._renew()
-        was_idle = not due and not self._held
+        was_idle = not due and not self._held and not self._leases.are_awaited()
         self._cancel_unwanted()
         for held in list(self._held.values()):
             self._follow(held)

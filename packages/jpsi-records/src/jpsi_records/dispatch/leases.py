@@ -52,10 +52,18 @@ class Leases:
     def due(self) -> list[Execution]:
         """Return queued executions, and those whose dispatcher has let its lease expire or has ended."""
         with self._records.database.reading() as tx:
-            is_leased = store.executions.HELD & (store.EXECUTION.c.lease_until > tx.now)
-            due = store.executions.due(tx)
-            held = store.executions.some(tx, is_leased, ~self.own_leases, ~_IS_SUBMITTING)
-        return due + [it for it in held if store.dispatchers.is_gone(it.holder)]
+            return store.executions.due(tx) + self._abandoned(tx, ~_IS_SUBMITTING)
+
+    def are_awaited(self) -> bool:
+        """Return True if executions are due later, as a child of their ended dispatcher may submit them."""
+        with self._records.database.reading() as tx:
+            return bool(self._abandoned(tx, _IS_SUBMITTING))
+
+    def _abandoned(self, tx: store.Transaction, condition: ColumnElement[bool]) -> list[Execution]:
+        """Return executions whose dispatcher has ended before its lease."""
+        is_leased = store.executions.HELD & (store.EXECUTION.c.lease_until > tx.now)
+        held = store.executions.some(tx, is_leased, ~self.own_leases, condition)
+        return [it for it in held if store.dispatchers.is_gone(it.holder)]
 
     def take(self, execution: Execution) -> bool:
         """Take the lease of an execution; return False if another dispatcher has taken it first."""
