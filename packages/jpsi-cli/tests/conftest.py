@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from forked_jpsi import run_jpsi
+
 COMMAND = [sys.executable, "-m", "jpsi_cli"]
 _ON_TERMINAL = """\
 import os, pty, sys
@@ -68,8 +70,10 @@ def run(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess
     """Return a function that runs `jpsi` with these arguments in the test's directory."""
 
     def run(*arguments: str | bytes, **options: Any) -> subprocess.CompletedProcess[bytes]:
-        options = {"capture_output": True, "cwd": tmp_path, "env": environment, "timeout": 60, **options}
-        return subprocess.run([*COMMAND, *arguments], check=False, **options)
+        options = {"cwd": tmp_path, "env": environment, **options}
+        if "stdout" in options:
+            return subprocess.run([*COMMAND, *arguments], check=False, **options)
+        return run_jpsi(*arguments, **options)
 
     return run
 

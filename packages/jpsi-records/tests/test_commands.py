@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from fake_dispatcher import spec
+from forked_jpsi import run_as_text
 from jpsi_records import formatting
 from jpsi_records.model.entities import ExecutionState
 from jpsi_records.records.records import Records
@@ -36,8 +37,7 @@ def run(tmp_path: Path) -> Run:
     (tmp_path / "words.yaml").write_text(WORDS)
 
     def run_(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "jpsi_cli", "request", *arguments]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+        done = run_as_text("request", *arguments, cwd=tmp_path)
         assert done.returncode == code, done.stderr
         return done
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 import yaml
 
 from fake_dispatcher import Client, Clock, finish, prepare_round, spec, start
+from forked_jpsi import run_as_text
 from jpsi_records.errors import InvalidRequestError, NotFoundError, NothingToReuseError, StateError
 from jpsi_records.model.entities import About, ExecutionState, RequestState
 from jpsi_records.model.mounts import KINDS, read_mount
@@ -178,8 +177,7 @@ def run(tmp_path: Path) -> Run:
         (tmp_path / f"{name}.yaml").write_text(f"command: [echo, {name}]")
 
     def run_(*arguments: str, code: int = 0) -> Any:
-        command = [sys.executable, "-m", "jpsi_cli", "request", *arguments]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+        done = run_as_text("request", *arguments, cwd=tmp_path)
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout) if "--json" in arguments else done.stdout + done.stderr
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 
 from fake_dispatcher import spec, start
+from forked_jpsi import run_as_text
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.jobs import tmp_capacity
 from jpsi_records.model.entities import Execution, ExecutionState
@@ -96,12 +95,9 @@ def test_several_directories_must_fit_together() -> None:
 def test_a_capacity_that_does_not_fit_is_refused_on_request(tmp_path: Path, command: str) -> None:
     mounts = {"/scratch": {"kind": "tmp", "capacity": TOO_MUCH}}
     (tmp_path / "a.json").write_text(json.dumps({"command": ["true"], "mounts": mounts}))
-    line = [sys.executable, "-m", "jpsi_cli", "request", command, "a.json", "--records", str(tmp_path / "r")]
+    words = ("request", command, "a.json", "--records", str(tmp_path / "r"))
 
-    strict, plain = (
-        subprocess.run([*line, *more], check=False, capture_output=True, text=True, cwd=tmp_path, timeout=300)
-        for more in (["--strict"], [])
-    )
+    strict, plain = (run_as_text(*words, *more, cwd=tmp_path) for more in (["--strict"], []))
 
     assert (strict.returncode, plain.returncode) == (2, 0)
     assert "bytes must fit" in strict.stderr
@@ -113,8 +109,8 @@ def test_a_reused_result_needs_no_capacity(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"command": ["true"], "mounts": mounts}))
 
     def run(*words: str) -> str:
-        line = [sys.executable, "-m", "jpsi_cli", "request", *words, "--records", str(tmp_path / "r")]
-        done = subprocess.run(line, check=True, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+        done = run_as_text("request", *words, "--records", str(tmp_path / "r"), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 
     draft = run("draft", "a.json").split()[0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 from sqlalchemy import create_engine, inspect
 
 from fake_dispatcher import Client, spec
+from forked_jpsi import run_as_text
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import NotFoundError, StateError, StoreError
 from jpsi_records.records.records import Records
@@ -109,9 +108,8 @@ def test_without_permission_to_create_only_a_preview_succeeds(tmp_path: Path) ->
 
 def test_the_command_creates_no_file(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("command: ['true']")
-    command = [sys.executable, "-m", "jpsi_cli", "request", "preview", "a.yaml", "--records", "records"]
 
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    done = run_as_text("request", "preview", "a.yaml", "--records", "records", cwd=tmp_path)
 
     assert "a new execution would run" in done.stdout
     assert not (tmp_path / "records").exists()

@@ -1,0 +1,186 @@
+"""Runs `jpsi` in forks of a process that has imported it: imports take most of the time of a command.
+
+A fork has the arguments, directory, variables and streams of a command, and ends as a new process does.
+Tests of signals, terminals and imports start new processes instead.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import importlib
+import json
+import os
+import pkgutil
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+# Python reads them once, when it begins.
+_AT_START = ("LANG", "LC_", "PYTHON")
+_MAX_BYTES = 1 << 20
+# The packages that are imported ahead, with all their modules, if they are installed.
+_PACKAGES = ("jpsi", "jpsi_engine", "jpsi_cli", "jpsi_jobspec", "jpsi_records")
+
+
+def run_jpsi(
+    *arguments: str | bytes,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    input: bytes = b"",  # noqa: A002  as subprocess.run has it
+    timeout: float = 60,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run `jpsi` with these arguments, and return its exit code, output and errors.
+
+    Args:
+        arguments: the words after `jpsi`.
+        cwd: its directory.
+        env: its variables; None for those of this process.
+        input: its standard input.
+        timeout: the seconds after which it is killed.
+
+    Raises:
+        TimeoutExpired: it had to be killed.
+    """
+    words = [os.fsdecode(it) for it in arguments]
+    variables = dict(os.environ if env is None else env)
+    if _of_interpreter(variables) != _of_interpreter(os.environ):
+        command = [sys.executable, "-m", "jpsi_cli", *words]
+        return subprocess.run(
+            command, check=False, capture_output=True, cwd=cwd, env=variables, input=input, timeout=timeout
+        )
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(input)
+        stdin.seek(0)
+        pipes = [os.pipe() for _ in range(3)]
+        request = {"arguments": words, "directory": str(cwd), "variables": variables}
+        ends = [stdin.fileno(), *(writing for _, writing in pipes)]
+        socket.send_fds(_server(), [json.dumps(request).encode()], ends)
+    for _, writing in pipes:
+        os.close(writing)
+    out, err, report = _read_all([reading for reading, _ in pipes], timeout, words)
+    _pid, code = report.split()
+    return subprocess.CompletedProcess(["jpsi", *words], int(code), out, err)
+
+
+def run_as_text(
+    *arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """Run `jpsi` as `run_jpsi` does, and return its output and errors as text."""
+    done = run_jpsi(*arguments, cwd=cwd, env=env, timeout=timeout)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _of_interpreter(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if name.startswith(_AT_START)}
+
+
+def _read_all(ends: Sequence[int], timeout: float, words: Sequence[str]) -> list[bytes]:
+    """Read pipes to their ends, the last of which tells the id of the process first; close them."""
+    found = dict.fromkeys(ends, b"")
+    deadline = time.monotonic() + timeout
+    with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
+        for it in ends:
+            stack.callback(os.close, it)
+            selector.register(it, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(max(0, deadline - time.monotonic()))
+            if not ready:
+                os.kill(int(found[ends[-1]].split()[0]), signal.SIGKILL)
+                raise subprocess.TimeoutExpired(["jpsi", *words], timeout, *list(found.values())[:2])
+            for key, _ in ready:
+                if not (data := os.read(key.fd, 65536)):
+                    selector.unregister(key.fd)
+                found[key.fd] += data
+    return list(found.values())
+
+
+@functools.cache
+def _server() -> socket.socket:
+    """Start the process that forks, and return its socket; it ends with this process."""
+    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with its:
+        command = [sys.executable, __file__, str(its.fileno())]
+        # Ctrl-C is for the tests, which clean up
+        server = subprocess.Popen(
+            command,
+            pass_fds=[its.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            process_group=0,
+        )
+    atexit.register(server.wait, 60)
+    atexit.register(ours.close)
+    return ours
+
+
+def _serve(requests: socket.socket) -> None:
+    """Fork for each request; return in the fork, which is to run the command, and exit with the client."""
+    while True:
+        message, ends, *_ = socket.recv_fds(requests, _MAX_BYTES, 4)
+        if not message:
+            sys.exit()
+        if os.fork() == 0:
+            requests.close()
+            # it waits for its fork, other than the server
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if command := os.fork():
+                _report(command, ends)
+            _become(json.loads(message), ends)
+            return
+        for it in ends:
+            os.close(it)
+
+
+def _report(command: int, ends: Sequence[int]) -> NoReturn:
+    """Tell the id of the process of a command, and its exit code once it has ended."""
+    *streams, report = ends
+    for it in streams:
+        os.close(it)
+    os.write(report, f"{command} ".encode())
+    _, status = os.waitpid(command, 0)
+    os.write(report, str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _become(request: Mapping[str, Any], ends: Sequence[int]) -> None:
+    """Take the streams, the directory, the variables and the arguments of a request."""
+    for stream, end in enumerate(ends[:3]):
+        os.dup2(end, stream)
+    for it in ends:
+        os.close(it)
+    os.chdir(request["directory"])
+    os.environ.clear()
+    os.environ.update(request["variables"])
+    time.tzset()
+    sys.argv[:] = ["jpsi", *request["arguments"]]
+
+
+def _import_all() -> None:
+    for name in _PACKAGES:
+        with contextlib.suppress(ImportError):
+            package = importlib.import_module(name)
+            for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+                if not module.name.endswith("__main__"):
+                    with contextlib.suppress(ImportError):
+                        importlib.import_module(module.name)
+
+
+if __name__ == "__main__":
+    # a command finds no module among those of the tests
+    del sys.path[0]
+    _import_all()
+    # its forks wait for theirs, and it for none
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    _serve(socket.socket(fileno=int(sys.argv[1])))
+    from jpsi_cli.main import main
+
+    main()
