@@ -199,6 +199,12 @@ def test_what_was_resubmitted_is_not_resubmitted_again(slurm: Run) -> None:
     assert third not in {job, again}
     assert len(listed(slurm)) == 3
 
+    other = printed(slurm("submit", "--name", "fit", "--", "false"))
+    slurm("wait", other)
+    fourth = printed(slurm("resubmit", "--failed", other))
+    both = slurm("resubmit", "--failed", job, other).stderr.decode()
+    assert both == f"jpsi: nothing to submit: what failed was submitted again before, as {third}, {fourth}\n"
+
 
 def test_what_became_of_repetitions_is_shown_with_what_failed(slurm: Run, tmp_path: Path) -> None:
     array = printed(slurm("submit", "--name", "sweep", "--array", "0-2", "--", *_COMMAND))

@@ -66,6 +66,14 @@ def test_figures_of_the_whole_job_are_compared_with_its_request() -> None:
     assert usage.suggested_time == timedelta(minutes=2)
 
 
+def test_the_busy_cores_of_a_run_that_was_too_short_to_measure_are_unknown() -> None:
+    started = (THEN + timedelta(seconds=59.5)).isoformat()
+
+    usage = used(**{"used.cpu": 1.2, "attempt": 2, "attempt_started": started})  # type: ignore[arg-type]
+
+    assert (usage.time.used, usage.cores.used, usage.cpu) == (0.5, None, 1.2)
+
+
 def test_the_memory_of_the_largest_process_is_no_reason_to_request_less() -> None:
     """The other processes may have used as much."""
     usage = used(**{"used.process_memory": _GIB})

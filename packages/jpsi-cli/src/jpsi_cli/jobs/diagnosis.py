@@ -36,6 +36,8 @@ class JobFacts:
     repeated: str = ""
     #: True if it is repeated, and all of its array that have failed alike.
     is_repeated: bool = False
+    #: Other jobs that ended like it, but whose last lines may differ, as `jpsi logs` takes them.
+    others: str = ""
     #: The directory where it runs.
     directory: Path = Path()
     #: A remark about a job that is not certain to have ended.
@@ -213,6 +215,8 @@ def _describe_end(facts: JobFacts) -> str:
 
 def _advice_on_leftovers(facts: JobFacts) -> Iterator[str]:
     """Yield what the user should know of a job that has ended, whatever its final status is."""
+    if facts.others:
+        yield f"the last lines of the others may differ: jpsi logs --stderr --tail 3 {facts.others}"
     if facts.repeated:
         yield facts.repeated
     if facts.memory:

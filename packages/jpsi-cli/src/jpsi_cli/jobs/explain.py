@@ -33,6 +33,7 @@ from ..stored_jobs import (
     select_jobs,
     shown_ids,
 )
+from .alike import differ, group_alike
 from .diagnosis import Diagnosis, JobFacts, diagnose, may_not_be_found
 from .usage import describe_memory
 
@@ -43,15 +44,12 @@ _LINES = 10
 
 def explain(*, jobs: Sequence[str], as_json: bool) -> int:
     """Explain the states of jobs, of those that are alike only one, and return the exit code."""
-    groups: dict[object, list[StoredJob]] = {}
     stored = job_store.jobs()
     ids = shown_ids(stored)
-    for it in select_jobs(jobs, stored):
-        status, whose = it.status, it.array_id or it.name or it.spec.executable
-        groups.setdefault((whose, status.state, status.reason, status.exit_code), []).append(it)
-    failed = [alike for alike in groups.values() if has_failed(alike[0])]
+    groups = group_alike(select_jobs(jobs, stored), _last_line)
+    failed = [alike for alike in groups if has_failed(alike[0])]
     repetitions = find_repetitions(stored) if failed else {}
-    for group in groups.values():
+    for group in groups:
         alike = _last_first(group, repetitions)
         more = f" and {len(alike) - 1} more like it{index_list(alike[1:], ', ')}"
         others = more if len(alike) > 1 else ""
@@ -85,6 +83,8 @@ def _explain(
     facts = _with_repetitions(_facts(found, array or found.id), alike, repetitions, ids)
     if array is not None and found.status.final:
         facts = attrs.evolve(facts, again=f"--failed {line(f'{array}[{indices_text(alike)}]')}")
+    if differ(alike, _last_line):
+        facts = attrs.evolve(facts, others=_name_others(alike, ids))
     diagnosis = diagnose(facts)
     if as_json:
         content = {
@@ -97,6 +97,14 @@ def _explain(
         messages.show_json(content, indent=None)
     else:
         messages.show(_render(found, facts, diagnosis))
+
+
+def _name_others(alike: Sequence[StoredJob], ids: Mapping[str, str]) -> str:
+    """Return the words by which `jpsi logs` takes the jobs behind the first."""
+    first, *others = alike
+    if first.array_id is not None:
+        return line(f"{first.array_id}[{indices_text(others)}]")
+    return " ".join(ids[it.id] for it in others)
 
 
 def render_explanation(job: StoredJob) -> str:
@@ -221,6 +229,11 @@ def _last_lines(job: StoredJob) -> Sequence[str]:
         return ()
     text = "" if part is None else part.data.decode(errors="replace")
     return [line for line in text.splitlines() if line.strip()][-_LINES:]
+
+
+def _last_line(job: StoredJob) -> str | None:
+    """Return the last line of a job's standard error; None if that is not on this machine."""
+    return next(iter(_last_lines(job)[-1:]), "") if _has_local_files(job) else None
 
 
 def _find_missing_interpreter(job: StoredJob, status: jpsi.JobStatus, errors: Sequence[str]) -> str | None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _MARGIN = 1.2
 _LEAST_SECONDS, _LEAST_BYTES = 60, 64 << 20
 _MINUTE, _MEBIBYTE = 60, 1 << 20
+# In a shorter run, in seconds, the programs that start and account a job take more than the job itself.
+_LEAST_MEASURED = 1.0
 # Of the request, less is enough below this share, and more may be needed above the other.
 _LOW, _HIGH = 0.5, 0.9
 
@@ -127,6 +129,7 @@ def read_usage(
     cpu, duration = known.get("used.cpu"), spec.attributes.duration
     parts = components(spec.resources)
     cores = sum(it.computed_core_count for it in parts)
+    busy = cpu / seconds if cpu is not None and seconds and seconds >= _LEAST_MEASURED else None
     is_cut = status.reason in {Reason.TIMEOUT, Reason.OUT_OF_MEMORY}
     return Usage(
         time=Amount(
@@ -135,7 +138,7 @@ def read_usage(
             is_cut=is_cut,
             was_reached=status.reason is Reason.TIMEOUT,
         ),
-        cores=Amount(requested=cores, used=cpu / seconds if cpu is not None and seconds else None),
+        cores=Amount(requested=cores, used=busy),
         memory=Amount(
             requested=getattr(spec.resources, "memory", None),
             used=largest if whole is None else whole,

@@ -35,6 +35,7 @@ from .submit import submit_to
 
 # How many jobs that cannot be repeated a message names.
 _MAX_PROBLEMS = 5
+_MAX_NAMED = 4
 _HOW_TO_SUBMIT = "the program that was to submit it may still do so; end it first: jpsi cancel {}"
 
 
@@ -253,10 +254,11 @@ def _select_failed(selected: Iterable[StoredJob]) -> list[StoredJob]:
         so_far = " so far" if running else ""
         messages.error(f"nothing to submit: none has failed or was cancelled{so_far}")
     elif not found:
-        last = repetitions[failed[-1].id]
-        messages.error(
-            f"nothing to submit: what failed was submitted again before, as {last.array_id or last.id}"
-        )
+        last = (repetitions[job.id] for job in failed)
+        ids = list(dict.fromkeys(job.array_id or job.id for job in last))
+        more = f" and {len(ids) - _MAX_NAMED} more" if len(ids) > _MAX_NAMED else ""
+        listed = ", ".join(ids[:_MAX_NAMED])
+        messages.error(f"nothing to submit: what failed was submitted again before, as {listed}{more}")
     # of a job and its repetition that was never submitted, one is enough
     return [job for job in found.values() if job.repeats not in found]
 
