@@ -725,3 +725,18 @@ def test_documents_of_several_jobs_are_lines_of_json(slurm: Run, tmp_path: Path)
     lines = slurm("show", "--document", "--json", array).stdout
     assert len(lines.splitlines()) == 2
     assert slurm("submit", "--many", "-", input=lines).returncode == 0
+
+
+def test_logs_of_a_job_say_that_its_file_was_written_again_since(run: Run, tmp_path: Path) -> None:
+    script = f"echo first >&2; [ -e {tmp_path}/mended ] && echo second"
+    job = printed(run("submit", "--stdout", "out.txt", "--", "sh", "-c", script))
+    run("wait", job)
+    (tmp_path / "mended").touch()
+    again = printed(run("resubmit", "--failed", job))
+    run("wait", again)
+
+    old, new, errors = run("logs", job), run("logs", again), run("logs", "--stderr", job)
+
+    assert (old.stdout, new.stdout, errors.stdout) == (b"second\n", b"second\n", b"first\n")
+    since = f"jpsi: job {job}: {again[:8]} has repeated it since, and wrote to the same file\n"
+    assert (old.stderr.decode(), new.stderr, errors.stderr) == (since, b"", b"")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import jpsi
 from jpsi_engine import job_store
@@ -14,6 +15,8 @@ from ..error_boundary import SelectionError
 from ..output import Follower
 from ..stored_jobs import (
     await_submission,
+    find_repetitions,
+    has_failed,
     job_title,
     job_with_index,
     reasons_reported,
@@ -40,12 +43,34 @@ def logs(*, jobs: Sequence[str], is_following: bool, is_stderr: bool, tail: int 
             raise SelectionError(msg)
         return _follow(select_job(jobs[0], stored, "jpsi logs -f"), is_stderr=is_stderr, tail=tail)
     found, ids = select_jobs(jobs, stored), short_ids(it.id for it in stored)
+    rewritten = _find_rewritten(found, stored, is_stderr=is_stderr)
     codes = []
     for it in found:
         if len(found) > 1:
             messages.show(messages.printable(f"==> {job_title(it, ids[it.id])} <==\n"))
+        if it.id in rewritten:
+            who = ids[rewritten[it.id].id]
+            messages.error(f"{job_with_index(it)}: {who} has repeated it since, and wrote to the same file")
         codes.append(_copy(it, _output(it, is_stderr=is_stderr), tail))
     return max(codes)
+
+
+def _find_rewritten(
+    jobs: Sequence[StoredJob], stored: Sequence[StoredJob], *, is_stderr: bool
+) -> Mapping[str, StoredJob]:
+    """Return by the id of a job the one that has repeated it and written its output to the same file."""
+    of_user = [it for it in jobs if (it.spec.stderr_path if is_stderr else it.spec.stdout_path) is not None]
+    repetitions = find_repetitions(stored) if any(map(has_failed, of_user)) else {}
+    found = {it.id: repetitions[it.id] for it in of_user if it.id in repetitions}
+
+    def path(job: StoredJob) -> Path:
+        return job.streams.stderr if is_stderr else job.streams.stdout
+
+    return {
+        it.id: found[it.id]
+        for it in of_user
+        if it.id in found and found[it.id].started is not None and path(it) == path(found[it.id])
+    }
 
 
 def _output(job: StoredJob, *, is_stderr: bool) -> jpsi.Output:
