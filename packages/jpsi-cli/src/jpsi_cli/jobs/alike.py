@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-import jpsi
 from jpsi_engine.job_store import StoredJob
 
 from ..stored_jobs import has_failed
+from .diagnosis import OWN_REASONS
 
-# The reasons of ends that only a program's own words explain.
-_OWN_REASONS = {None, jpsi.Reason.EXIT_CODE, jpsi.Reason.SIGNAL, jpsi.Reason.LAUNCH}
 # Of more jobs, or of more kinds of last lines, only one is explained, with a remark that others differ.
 _MOST_READ = 1000
 _MOST_KINDS = 5
@@ -57,7 +55,7 @@ def _split(group: list[StoredJob], last_line: Callable[[StoredJob], str | None])
 
 
 def _has_own_reason(jobs: Sequence[StoredJob]) -> bool:
-    return len(jobs) > 1 and has_failed(jobs[0]) and jobs[0].status.reason in _OWN_REASONS
+    return len(jobs) > 1 and has_failed(jobs[0]) and jobs[0].status.reason in OWN_REASONS
 
 
 def _form(text: str) -> tuple[str, ...]:

@@ -128,6 +128,8 @@ def _describe_live_job(facts: JobFacts) -> str:
     return sentence
 
 
+#: The reasons of ends that only a program's own words explain.
+OWN_REASONS = {None, jpsi.Reason.EXIT_CODE, jpsi.Reason.SIGNAL, jpsi.Reason.LAUNCH}
 # A shell exits with these if it cannot start its program: bash 5.1 with 126 if there is no interpreter.
 _NOT_STARTED_CODES = {126, 127}
 
@@ -241,8 +243,7 @@ def _advice_after_end(facts: JobFacts) -> Iterator[str]:
         path = word(str(facts.directory / program))
         yield describe_missing_interpreter(program, path, facts.missing_interpreter)
         return
-    is_own = facts.status.reason in {None, jpsi.Reason.EXIT_CODE, jpsi.Reason.SIGNAL, jpsi.Reason.LAUNCH}
-    by_errors = list(_advice_by_errors(facts)) if is_own else []
+    by_errors = list(_advice_by_errors(facts)) if facts.status.reason in OWN_REASONS else []
     yield from by_errors
     if not by_errors or facts.status.reason is not jpsi.Reason.EXIT_CODE:
         yield from _advice_by_reason(facts)

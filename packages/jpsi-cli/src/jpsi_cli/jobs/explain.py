@@ -40,6 +40,8 @@ from .usage import describe_memory
 # How much of standard error is read, and how many lines of it are shown.
 _BYTES = 8192
 _LINES = 10
+# How many jobs the command names that shows what others wrote.
+_MAX_NAMED = 4
 
 
 def explain(*, jobs: Sequence[str], as_json: bool) -> int:
@@ -100,11 +102,11 @@ def _explain(
 
 
 def _name_others(alike: Sequence[StoredJob], ids: Mapping[str, str]) -> str:
-    """Return the words by which `jpsi logs` takes the jobs behind the first."""
+    """Return the words by which `jpsi logs` takes the jobs behind the first, or a few of them."""
     first, *others = alike
     if first.array_id is not None:
         return line(f"{first.array_id}[{indices_text(others)}]")
-    return " ".join(ids[it.id] for it in others)
+    return " ".join(ids[it.id] for it in others[:_MAX_NAMED])
 
 
 def render_explanation(job: StoredJob) -> str:
