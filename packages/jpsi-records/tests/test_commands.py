@@ -320,13 +320,40 @@ def test_get_overwrites_nothing_and_says_what_is_wrong(run: Run, tmp_path: Path)
     request = run("submit", "a.yaml").stdout.strip()
     run("dispatch", "--until-idle")
 
-    full, file = run("get", digest, "full", code=2), run("get", digest, "a.yaml", code=125)
+    full, file = run("get", digest, "full", code=2), run("get", digest, "a.yaml", code=2)
     none = run("get", request, "out", code=2)
 
     assert full.stderr == "jpsi: full is not empty: name a directory that is new or empty\n"
     assert file.stderr == "jpsi: a.yaml cannot be written: Not a directory\n"
     assert "has no output: it is complete with exit code 0; `output_path` names what is kept" in none.stderr
     assert (tmp_path / "full" / "a").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("put", "nothere.txt", "--name", "q"), "nothere.txt does not exist"),
+        (("put", "nothere.txt/a"), "nothere.txt/a does not exist"),
+        (("get", "mine", "words.yaml/out"), "words.yaml/out cannot be written: Not a directory"),
+        (("ls", "--records", "words.yaml"), "--records words.yaml is no directory"),
+        (("put", "words.yaml", "--records", "words.yaml"), "--records words.yaml is no directory"),
+        (("submit", "nothere.yaml"), "nothere.yaml cannot be read: No such file or directory"),
+    ],
+    ids=lambda it: " ".join(it) if isinstance(it, tuple) else "",
+)
+def test_a_wrong_path_in_the_command_line_is_an_error_in_it(
+    run: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    run("put", "words.yaml", "--name", "mine")
+
+    assert run(*arguments, code=2).stderr == f"jpsi: {message}\n"
+
+
+def test_a_file_that_cannot_be_read_is_an_error_in_the_command_line(run: Run) -> None:
+    """Linux lets no user read the beginning of this file, not even root."""
+    expected = "jpsi: /proc/self/mem cannot be read: Input/output error\n"
+
+    assert run("put", "/proc/self/mem", code=2).stderr == expected
 
 
 def test_a_wait_that_takes_too_long_says_what_has_not_ended(run: Run) -> None:

@@ -8,6 +8,7 @@ JpsiError
     ├── NothingToReuseError   no execution satisfies the request, and it excludes a new run
     ├── NotFoundError         no record has this id
     └── StoreError            the records, or the files beside them, cannot be used
+        └── SourceError       a file or directory that is to be stored cannot be read
 """
 
 from __future__ import annotations
@@ -65,10 +66,14 @@ class StoreError(RecordsError):
     """A failure to read or write the records, or the files beside them."""
 
 
+class SourceError(StoreError):
+    """A file or directory that is to be stored, and does not exist or cannot be read."""
+
+
 @contextlib.contextmanager
-def store_errors(failure: str) -> Iterator[None]:
-    """Raise an `OSError` as a `StoreError` that says what failed, and the reason."""
+def store_errors(failure: str, error: type[RecordsError] = StoreError) -> Iterator[None]:
+    """Raise an `OSError` as an error of the records that says what failed, and the reason."""
     try:
         yield
     except OSError as e:
-        raise StoreError(f"{failure}: {e.strerror}", e) from e
+        raise error(f"{failure}: {e.strerror}", e) from e

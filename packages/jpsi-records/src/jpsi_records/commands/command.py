@@ -19,7 +19,7 @@ import click
 from jpsi import JpsiError, parse_duration
 
 from .. import formatting
-from ..errors import InvalidRequestError, NotFoundError, StateError
+from ..errors import InvalidRequestError, NotFoundError, SourceError, StateError
 from ..inbox import Inbox, is_in_job, refuse_in_job
 from ..model import About, Request, RequestSpec
 
@@ -33,6 +33,8 @@ COMMANDS: dict[str, click.Command] = {}
 
 # Exit codes, as in the help text below.
 USAGE, FAILED = 2, 125
+# The errors that are about what the user has typed, or about a file that the user has named.
+_USER_ERRORS = (InvalidRequestError, NotFoundError, SourceError)
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _CODES = """\b
 Exit codes:
@@ -129,7 +131,7 @@ def command(  # noqa: PLR0913  the parts of a command
                     return _print(records, action(records, **_read(options)), as_json=as_json)
             except JpsiError as e:
                 click.echo(f"jpsi: {e}", err=True)
-                return USAGE if isinstance(e, InvalidRequestError | NotFoundError) else FAILED
+                return USAGE if isinstance(e, _USER_ERRORS) else FAILED
 
         command_name = name or action.__name__
         COMMANDS[command_name] = click.Command(
@@ -164,6 +166,8 @@ def _open(
 def _directory(named: str | None) -> Path:
     """Return the directory of the records that the option names, or the default."""
     if named is not None:
+        if Path(named).exists() and not Path(named).is_dir():
+            raise InvalidRequestError(f"--records {named} is no directory")
         return Path(named)
     from platformdirs import user_state_path  # noqa: PLC0415  rarely needed
 

@@ -187,9 +187,11 @@ def get(records: Records, subject: str, target: str) -> int:
     """Write a collection to a directory."""
     named = subject if DIGEST.fullmatch(subject) else records.collection(subject)
     digest = named or _output(_execution(records, subject))
-    with store_errors(f"{target} cannot be written"):
+    with store_errors(f"{target} cannot be written", InvalidRequestError):
         if os.path.lexists(target) and os.listdir(target):  # noqa: PTH208  its error is the user's
             raise InvalidRequestError(f"{target} is not empty: name a directory that is new or empty")
+        Path(target).mkdir(parents=True, exist_ok=True)
+    with store_errors(f"{target} cannot be written"):
         records.blobs.lay_out(digest, Path(target), is_writable=True)
     return 0
 

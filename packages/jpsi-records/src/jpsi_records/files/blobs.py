@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 import attrs
 
-from ..errors import StoreError, store_errors
+from ..errors import SourceError, StoreError, store_errors
 from .atomic_files import make_parent_directory
 from .manifests import Entry, Manifest, digest_of, read_manifest, write_manifest
 
@@ -57,8 +57,9 @@ class Blobs:
         return digest
 
     def add_file(self, source: Path) -> Entry:
-        """Store the content of a file."""
-        digest, size = _digest_and_size(source)
+        """Store the content of a file; raise `SourceError` if it cannot be read."""
+        with store_errors(f"{source} cannot be read", SourceError):
+            digest, size = _digest_and_size(source)
         if not self._has(digest, size):
             with self._being_written(digest) as target:
                 shutil.copyfile(source, target)
@@ -70,6 +71,10 @@ class Blobs:
         """Store a file or a directory as a collection; patterns, if given, select the files.
 
         Links that lead out of the directory or nowhere are left out, and so are special files.
+
+        Raises:
+            SourceError: it does not exist, or a file cannot be read.
+            StoreError: a file cannot be written.
         """
         manifest: dict[str, Entry] = {}
         left_out = []
@@ -183,14 +188,14 @@ class Blobs:
 
 
 def _digest_and_size(path: Path) -> tuple[str, int]:
-    with store_errors(f"{path} cannot be read"), path.open("rb") as file:
+    with path.open("rb") as file:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}", file.tell()
 
 
 def _files(source: Path) -> Iterator[tuple[str, Path]]:
     if not source.is_dir():
         if not source.exists():
-            raise StoreError(f"{source} does not exist")
+            raise SourceError(f"{source} does not exist")
         yield source.name, source
         return
     for folder, names, files in os.walk(source):

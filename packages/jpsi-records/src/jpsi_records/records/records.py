@@ -32,7 +32,11 @@ class Records(RecordsReader):
     # Collections.
 
     def put(self, source: Path | str, name: str | None = None) -> Captured:
-        """Store a file or a directory as a collection and, if a name is given, make the name refer to it."""
+        """Store a file or a directory as a collection and, if a name is given, make the name refer to it.
+
+        Raises:
+            StoreError: the source does not exist or cannot be read, or the records cannot be written.
+        """
         captured = self.blobs.add_tree(Path(source))
         if name is not None:
             with self.database.writing() as tx:
