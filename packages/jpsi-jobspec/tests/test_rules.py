@@ -47,7 +47,8 @@ NAMELESS = "groups: [{name: '', resources: r, tasks: [{command: x}]}]\n"
 BROKEN = [
     ("JS000", "tasks:\n - a: 1\n  - b: 2\n", True, 3, "sibling item starts at column 2"),
     ("JS000", "a: \x07", True, 1, "U+0007"),
-    ("JS000", "a: 'b", True, 1, "not YAML"),
+    ("JS000", "a: 'b", True, 1, "cannot be read as YAML: while scanning a quoted scalar"),
+    ("JS000", '"\\UFFFFFFFF"', True, 1, "cannot be read as YAML: while parsing a quoted scalar"),
     ("JS000", "tasks:\n- command: echo a: b\n", True, 2, "put it in quotes"),
     ("JS000", "version:1\ntasks:\n- command: a\n", True, 2, "put a blank after"),
     ("JS000", "tasks:\n\t- command: a\n", True, 2, "blanks instead of tabs"),

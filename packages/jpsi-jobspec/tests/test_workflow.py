@@ -125,7 +125,7 @@ def test_malformed_yaml_is_shown_with_a_caret_below_it(run: Run) -> None:
     _, _, err = run("validate", flow("tasks:\n- a: 1\n - b: 2\n"))
 
     line, source, caret, _ = err.splitlines()
-    assert line.startswith("jpsi: flow.yaml:3:2: JS000: it is not YAML: ")
+    assert line.startswith("jpsi: flow.yaml:3:2: JS000: cannot be read as YAML: ")
     assert (source, caret) == ("     - b: 2", "     ^")
 
 

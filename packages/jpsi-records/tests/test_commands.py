@@ -428,6 +428,26 @@ def test_a_document_of_another_language_names_the_command_that_takes_it(
     assert run("run", "a.yaml", code=2).stderr == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "end"),
+    [
+        ("command: [a]\nmounts:\n\t/in: x\n", 3, "write blanks instead of tabs"),
+        ("command: [a]\ncwd: b: c\n", 2, "put a blank after the `:` of a key, above as well"),
+        ("command: [a]\ncwd: !!python/name:a b\n", 2, "for the tag 'tag:yaml.org,2002:python/name:a'"),
+    ],
+    ids=["a tab", "two keys", "a tag"],
+)
+def test_text_that_is_no_yaml_is_reported_with_its_line_and_what_to_do(
+    run: Run, tmp_path: Path, text: str, line: int, end: str
+) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+
+    (sentence,) = run("run", "a.yaml", code=2).stderr.splitlines()
+
+    assert sentence.startswith(f"jpsi: a.yaml:{line}: cannot be read as YAML: ")
+    assert sentence.endswith(end)
+
+
 def test_each_problem_of_a_request_has_its_line(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
         "command: [a]\ncwd: /..\nmounts:\n  /a:\n    kind: tmp\n  /b: {kind: tmp, capacity: x}\n"

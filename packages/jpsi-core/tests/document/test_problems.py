@@ -18,6 +18,10 @@ from jpsi.model.spec import JobSpec
 from jpsi_testing import PYTHON_WORDS, corrupted_documents
 from strategies import job_specs, json_values, texts
 
+TAB = (
+    "cannot be read as YAML: while scanning for the next token, found character '\\t' that cannot start any "
+    "token; write blanks instead of tabs"
+)
 #: Texts that are no document at all.
 NOT_DOCUMENTS = [
     ("a", "1: must be a mapping, not 'a'"),
@@ -25,13 +29,7 @@ NOT_DOCUMENTS = [
     ("", " is empty"),
     ("# nothing\n", " is empty"),
     ("null", "1: is empty"),
-    (
-        DOCUMENT + "\tuser: {}",
-        (
-            "17: cannot be read as YAML: while scanning for the next token, found character "
-            "'\\t' that cannot start any token"
-        ),
-    ),
+    (DOCUMENT + "\tuser: {}", f"17: {TAB}"),
     (
         "tasks: [",
         (
@@ -42,6 +40,15 @@ NOT_DOCUMENTS = [
     (
         '{"version": 1,\n "tasks" []}',
         "2: cannot be read as YAML: while parsing a flow mapping, expected ',' or '}', but got '['",
+    ),
+    ("a:\n\tb: c", f"2: {TAB}"),
+    ("a:\tb", f"1: {TAB}"),
+    (
+        "a: b: c",
+        (
+            "1: cannot be read as YAML: mapping values are not allowed here; put it in quotes if it is a "
+            "text with `: ` in it; put a blank after the `:` of a key, above as well"
+        ),
     ),
     ("a: *b", "1: cannot be read as YAML: found undefined alias 'b'"),
     (

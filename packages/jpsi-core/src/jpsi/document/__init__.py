@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi.document.documents import document_command, read_document, write_document
-    from jpsi.document.text import parse
+    from jpsi.document.text import explain_yaml_error, parse
     from jpsi.document.values import Value, did_you_mean, shown
 else:
     from jpsi.lazy import lazy_attributes
@@ -17,7 +17,7 @@ else:
         __name__,
         {
             ".documents": "document_command read_document write_document",
-            ".text": "parse",
+            ".text": "explain_yaml_error parse",
             ".values": "Value did_you_mean shown",
         },
     )

@@ -8,6 +8,7 @@ import re
 import sys
 from typing import Any
 
+import attrs
 import yaml
 
 from jpsi.document.values import Problems, Value, ValuePath, shown
@@ -70,15 +71,53 @@ def _parse_yaml(text: str, problems: Problems) -> object:
         return None if node is None else loader.plain(node, ())
     # PyYAML 6.0 does not expect an escape above \U0010FFFF, nor %YAML with thousands of digits.
     except (yaml.YAMLError, ValueError, OverflowError) as e:
-        line, sentence = None, "cannot be read as YAML: an escape or a version in it is out of range"
-        if isinstance(e, yaml.reader.ReaderError):
-            line = text.count("\n", 0, e.position) + 1
-            sentence = f"holds the character U+{ord(text[e.position]):04X}; write it as an escape, in quotes"
-        elif isinstance(e, yaml.MarkedYAMLError):
-            line = e.problem_mark.line + 1 if e.problem_mark else None
-            sentence = f"cannot be read as YAML: {', '.join(filter(None, (e.context, e.problem)))}"
-        problems.add_beside((), sentence, line)
+        found = explain_yaml_error(text, e)
+        problems.add_beside((), str(found), found.line)
         raise problems.error() from e
+
+
+@attrs.frozen(slots=True)
+class YamlProblem:
+    """The reason why a text is not YAML, its place, and what to do about it."""
+
+    #: The rest of a sentence that begins with the place.
+    sentence: str
+    #: What the user can do; empty if that is unknown.
+    hint: str = ""
+    #: The line and the column, from 1; 0 if they are unknown.
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, (self.sentence, self.hint)))
+
+
+def explain_yaml_error(text: str, error: Exception) -> YamlProblem:
+    """Return the problem in a text that PyYAML's parser in Python refuses with an error."""
+    if isinstance(error, yaml.reader.ReaderError):
+        at, line_start = error.position, text.rfind("\n", 0, error.position)
+        sentence, hint = f"holds the character U+{ord(text[at]):04X}", "write it as an escape, in quotes"
+        return YamlProblem(sentence, hint, text.count("\n", 0, at) + 1, at - line_start)
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return YamlProblem("cannot be read as YAML: an escape or a version in it is out of range")
+    problem, mark = error.problem or "", error.problem_mark
+    sentence = f"cannot be read as YAML: {', '.join(filter(None, (error.context, problem)))}"
+    hint = next((hint for part, hint in _HINTS if part in problem), "")
+    return (
+        YamlProblem(sentence, hint)
+        if mark is None
+        else YamlProblem(sentence, hint, mark.line + 1, mark.column + 1)
+    )
+
+
+#: The usual mistakes, by words of the parser's message.
+_HINTS = (
+    ("character '\\t'", "write blanks instead of tabs"),
+    (
+        "mapping values are not allowed here",
+        "put it in quotes if it is a text with `: ` in it; put a blank after the `:` of a key, above as well",
+    ),
+)
 
 
 class _Loader(yaml.SafeLoader):

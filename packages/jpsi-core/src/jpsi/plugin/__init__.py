@@ -9,6 +9,7 @@ from jpsi.lazy import door
 
 if TYPE_CHECKING:
     from jpsi.contract import *
+    from jpsi.document import explain_yaml_error
     from jpsi.model import *
     from jpsi.registry import install_command
 
@@ -22,12 +23,14 @@ __all__ = [
     "JobSpec", "JobState", "JpsiError", "LauncherHooks", "LineTransport", "Lines", "Meaning", "NotOffered",
     "Observation", "ObserverHooks", "Options", "PluginError", "Queue", "Reason", "RemoteDirectories",
     "ResourceSpec", "ResourceSpecV1", "Script", "ShellLine", "Site", "SubmitContext", "SubmitException",
-    "Transport", "TransportError", "TransportHooks", "components", "custom_options", "hookimpl",
-    "install_command", "line", "node_count", "parse_duration", "printable", "resources", "set_options",
-    "units", "walltime", "word",
+    "Transport", "TransportError", "TransportHooks", "components", "custom_options",
+    "explain_yaml_error", "hookimpl", "install_command", "line", "node_count", "parse_duration", "printable",
+    "resources", "set_options", "units", "walltime", "word",
 ]
 # fmt: on
 
 if not TYPE_CHECKING:
     # Programs that list jobs need the values of jobs only, and hooks and fakes need no registry.
-    __getattr__, _ = door(__name__, __all__, ["jpsi.contract", "jpsi.model", "jpsi.registry"])
+    __getattr__, _ = door(
+        __name__, __all__, ["jpsi.contract", "jpsi.model", "jpsi.registry", "jpsi.document"]
+    )

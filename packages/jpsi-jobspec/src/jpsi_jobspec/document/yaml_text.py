@@ -5,11 +5,14 @@ The loader begins with it. Limits keep a document with nested aliases from filli
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 
 import yaml
+
+from jpsi.plugin import explain_yaml_error
 
 from .problems import Findings, Path, Position, describe_value
 from .values import Scalar, Value
@@ -29,7 +32,7 @@ def parse(text: str, findings: Findings) -> Value | None:
     try:
         return _Builder(yaml.parse(text, kind), findings).document()
     except yaml.YAMLError as e:
-        findings.add_error(*explain_error(text, e))
+        findings.add_error(*_explain_error(text, e))
     except _TooLargeError as e:
         at, message = e.args
         findings.add_error("JS006", at, message, "write less")
@@ -181,38 +184,25 @@ _CONVERTERS: Mapping[str, Callable[[str], Scalar]] = {
 }
 
 
-def explain_error(text: str, error: yaml.YAMLError) -> tuple[str, Position, str, str]:
+def _explain_error(text: str, error: yaml.YAMLError) -> tuple[str, Position, str, str]:
     """Return YAML's syntax error as a problem: with the line, a caret, and the columns of sibling items."""
-    if yaml.__with_libyaml__:
-        # the messages of libyaml say less than those of the parser in Python
+    found = explain_yaml_error(text, _error_in_python(text) or error)
+    lines = text.splitlines()
+    line = lines[found.line - 1] if 0 < found.line <= len(lines) else ""
+    caret = f"\n    {line}\n    {' ' * (found.column - 1)}^\n   " if found.line else ""
+    hint = found.hint or _sibling_hint(lines, found.line - 1)
+    return "JS000", Position(found.line, found.column), f"{found.sentence}{caret}", hint
+
+
+def _error_in_python(text: str) -> yaml.YAMLError | None:
+    """Return the error of the parser in Python, which says more than that of libyaml; None if it has none."""
+    # PyYAML 6.0 does not expect an escape above \U0010FFFF
+    with contextlib.suppress(ValueError, OverflowError):
         try:
             list(yaml.parse(text, yaml.SafeLoader))
         except yaml.YAMLError as e:
-            error = e
-    if isinstance(error, yaml.reader.ReaderError):
-        number = text.count("\n", 0, error.position) + 1
-        at = Position(number, error.position - text.rfind("\n", 0, error.position))
-        return "JS000", at, f"holds the character U+{ord(text[error.position]):04X}", "write it as an escape"
-    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-    if not isinstance(error, yaml.MarkedYAMLError) or mark is None:
-        return "JS000", Position(1, 1), f"it is not YAML: {error}", "fix it"
-    lines = text.splitlines()
-    line = lines[mark.line] if mark.line < len(lines) else ""
-    caret = f"\n    {line}\n    {' ' * mark.column}^\n   "
-    message = f"it is not YAML: {', '.join(filter(None, (error.context, error.problem)))}{caret}"
-    problem = error.problem or ""
-    hint = next((hint for part, hint in _HINTS if part in problem), None) or _sibling_hint(lines, mark.line)
-    return "JS000", Position(mark.line + 1, mark.column + 1), message, hint
-
-
-#: The usual mistakes, by words of the parser's message.
-_HINTS = (
-    ("character '\\t'", "indent with blanks instead of tabs"),
-    (
-        "mapping values are not allowed here",
-        "put it in quotes if it is a text with `: ` in it; put a blank after the `:` of a key, above as well",
-    ),
-)
+            return e
+    return None
 
 
 def _sibling_hint(lines: list[str], index: int) -> str:

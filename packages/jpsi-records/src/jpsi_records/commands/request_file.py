@@ -14,6 +14,7 @@ import click
 import yaml
 
 from jpsi import DocumentWarning
+from jpsi.plugin import explain_yaml_error
 
 from ..errors import InvalidRequestError
 from ..formatting import printable
@@ -37,7 +38,11 @@ def read_file(file: str, *, is_lenient: bool = False) -> RequestSpec:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
         document = json.loads(text) if file.endswith(".json") else yaml.safe_load(text)
         lines = _key_lines(text)
-    except (OSError, UnicodeError, ValueError, yaml.YAMLError) as e:
+    except yaml.YAMLError as e:
+        found = explain_yaml_error(text, e)
+        place = f"{file}:{found.line}" if found.line else file
+        raise InvalidRequestError(f"{place}: {found}", e) from e
+    except (OSError, UnicodeError, ValueError) as e:
         why = e.strerror if isinstance(e, OSError) else e
         raise InvalidRequestError(f"{file} cannot be read: {why}", e) from e
     with warnings.catch_warnings(record=True) as caught:
