@@ -131,6 +131,37 @@ def test_a_miss_is_explained_by_its_differences(run: Run, tmp_path: Path) -> Non
     assert '    environment.LC_ALL: "de", there "C"' in run("explain", request).stdout.splitlines()
 
 
+def test_a_preview_and_an_explanation_show_the_closest_executions_alone(run: Run, tmp_path: Path) -> None:
+    def request(*values: str) -> str:
+        variables = dict(zip("ABC", values, strict=False))
+        (tmp_path / "a.yaml").write_text(json.dumps({"command": ["true"], "environment": variables}))
+        return "a.yaml"
+
+    for values in (("1", "2"), ("1", "3"), ("1", "4"), ("1", "5"), ("7", "7", "7")):
+        run("submit", request(*values))
+    run("dispatch", "--until-idle")
+
+    shown = run("preview", request("1", "6")).stdout
+    explained = run("explain", run("submit", "a.yaml").stdout.strip()).stdout
+    run("submit", request("9", "9"))
+    nearest = run("preview", request("9", "8")).stdout
+
+    there = r'B: "6", there "(\d)"'
+    assert re.findall(there, shown) == re.findall(there, explained) == ["5", "4", "3"]
+    assert shown.count("close: execution") == explained.count("is close") == 3
+    assert shown.endswith("\n\nand 2 more, which --json lists\n")
+    assert len(json.loads(run("preview", request("1", "8"), "--json").stdout)["near_misses"]) == 5
+    assert nearest.count("close: execution") == 1
+    assert nearest.endswith("\n\nand 4 more, which --json lists\n")
+
+
+def test_a_preview_that_shows_all_executions_counts_none(run: Run, tmp_path: Path) -> None:
+    run("run", "words.yaml")
+    (tmp_path / "other.yaml").write_text(WORDS.replace("LC_ALL: C", "LC_ALL: de"))
+
+    assert "--json" not in run("preview", "other.yaml").stdout
+
+
 def test_a_failure_is_the_exit_code(run: Run, tmp_path: Path) -> None:
     (tmp_path / "fails.yaml").write_text("command: [sh, -c, 'echo no >&2; exit 3']")
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # The keys of the JSON output that differ from the names of fields
 _KEYS = {"spec": "request_spec"}
 _GAP = "  "
+# How many near misses are shown that are equally close.
+_MOST_CLOSEST = 3
 # The least width to which a command is shortened.
 _SHORTEST_COMMAND = 12
 
@@ -47,10 +49,18 @@ def plan(found: Plan) -> str:
     else:
         outcome = "a new execution would run" if found.runs else "nothing satisfies it, and nothing would run"
     lines = [f"plan {found.id}: {outcome}", *(f"warning: {printable(it)}" for it in found.warnings)]
-    for near in found.near_misses:
+    closest = _closest(found.near_misses)
+    for near in closest:
         lines += ["", f"close: execution {near.execution.id}, {state(near.execution)}"]
         lines += [f"  {it}" for it in (*near.differences, *near.objections)]
+    if left := len(found.near_misses) - len(closest):
+        lines += ["", f"and {left} more, which --json lists"]
     return "\n".join(lines) + "\n"
+
+
+def _closest(near: Sequence[NearMiss]) -> Sequence[NearMiss]:
+    """Return the near misses of the least distance, at most `_MOST_CLOSEST`."""
+    return [it for it in near if it.distance == near[0].distance][:_MOST_CLOSEST]
 
 
 def plan_json(found: Plan) -> str:
@@ -102,10 +112,9 @@ def explanation(request: model.Request, events: Sequence[model.Event], near: Seq
     lines = [f"execution {assigned.execution} was made for it: no earlier execution satisfied it"]
     refused = assigned.data.get("refused", {})
     lines += [f"  execution {it} computes the same, but {'; '.join(why)}" for it, why in refused.items()]
-    for other in near:
-        if other.differences:
-            lines.append(f"  execution {other.execution.id} is close:")
-            lines += [f"    {it}" for it in other.differences]
+    for other in _closest([it for it in near if it.differences]):
+        lines.append(f"  execution {other.execution.id} is close:")
+        lines += [f"    {it}" for it in other.differences]
     return "\n".join(lines) + "\n"
 
 

@@ -29,6 +29,11 @@ class NearMiss:
     #: The reasons against it even if the computations were equal.
     objections: tuple[str, ...] = ()
 
+    @property
+    def distance(self) -> tuple[int, int]:
+        """The numbers of differences and of objections; the less, the closer."""
+        return len(self.differences), len(self.objections)
+
 
 @attrs.frozen(slots=True)
 class Matcher:
@@ -94,11 +99,12 @@ class Matcher:
                 yield f"the capacity of its {target} is {execution.capacities[target]}, and not {wanted}"
 
     def near_misses(self, wanted: str, others: Iterable[Execution], most: int) -> Sequence[NearMiss]:
-        """Return the closest executions as near misses, those with the fewest differences first."""
+        """Return the closest executions as near misses: the closest first, and the newest first of equals."""
         found = [
             NearMiss(it, tuple(differences(wanted, it.preimage)), tuple(self.objections(it))) for it in others
         ]
-        return sorted(found, key=lambda it: (len(it.differences), len(it.objections), it.execution.id))[:most]
+        newest_first = sorted(found, key=lambda it: it.execution.id, reverse=True)
+        return sorted(newest_first, key=lambda it: it.distance)[:most]
 
 
 def _reported_error(execution: Execution) -> Iterator[str]:
