@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
@@ -153,6 +154,83 @@ def test_a_preview_and_an_explanation_show_the_closest_executions_alone(run: Run
     assert len(json.loads(run("preview", request("1", "8"), "--json").stdout)["near_misses"]) == 5
     assert nearest.count("close: execution") == 1
     assert nearest.endswith("\n\nand 4 more, which --json lists\n")
+
+
+@pytest.mark.parametrize(
+    ("mount", "changes", "explanation"),
+    [
+        (
+            {"kind": "collection", "name": "mine", "writable": False},
+            {},
+            "the collection mine; changed: a; only here: d, e, f and 2 more; only there: c",
+        ),
+        ({"kind": "collection_file", "name": "mine", "path": "/a"}, {}, "the file /a of the collection mine"),
+        ({"kind": "text", "content": "1"}, {"content": "2"}, "the content in the request"),
+        ({"kind": "json", "content": 1}, {"content": 2}, "the content in the request"),
+    ],
+    ids=lambda it: it.get("kind", "") if isinstance(it, dict) else "",
+)
+def test_a_difference_of_inputs_names_the_collection_and_the_files(
+    run: Run, tmp_path: Path, mount: dict[str, object], changes: dict[str, object], explanation: str
+) -> None:
+    def write(files: dict[str, str], mount: dict[str, object]) -> None:
+        document = {"command": ["cat", "${JPSI_ROOT}/in"], "mounts": {"/in": mount}}
+        (tmp_path / "a.yaml").write_text(json.dumps(document))
+        (tmp_path / files["folder"]).mkdir()
+        for file in files["names"]:
+            (tmp_path / files["folder"] / file).write_text(files["a"] if file == "a" else "same")
+        run("put", files["folder"], "--name", "mine")
+
+    write({"folder": "old", "names": "abc", "a": "1"}, mount)
+    run("submit", "a.yaml")
+    write({"folder": "new", "names": "abdefgh", "a": "2"}, {**mount, **changes})
+
+    shown = run("preview", "a.yaml").stdout
+    explained = run("explain", run("submit", "a.yaml").stdout.strip()).stdout
+
+    is_file = mount["kind"] != "collection"
+    digests = (
+        [digest("2"), digest("1")] if is_file else [run("put", it).stdout.strip() for it in ("new", "old")]
+    )
+    expected = 'mounts./in.digest: "{}", there "{}" (that of {})'.format(*digests, explanation)
+    assert shown.splitlines()[-1] == f"  {expected}"
+    assert explained.splitlines()[-1] == f"    {expected}"
+
+
+def digest(text: str) -> str:
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def test_a_difference_of_directories_of_collections_is_known_before_the_request(
+    run: Run, tmp_path: Path
+) -> None:
+    """The digest of a directory in a collection is one that no command has printed."""
+    mount = {"kind": "collection", "name": "mine", "path": "/sub", "writable": False}
+    (tmp_path / "a.yaml").write_text(json.dumps({"command": ["ls"], "mounts": {"/in": mount}}))
+    (tmp_path / "in" / "sub").mkdir(parents=True)
+    for text in ("1", "2"):
+        (tmp_path / "in" / "sub" / "a").write_text(text)
+        run("put", "in", "--name", "mine")
+        shown = run("preview", "a.yaml").stdout
+        run("submit", "a.yaml")
+
+    assert shown.endswith(" (that of the directory /sub of the collection mine; changed: a)\n")
+
+
+def test_a_difference_of_inputs_that_are_gone_is_shown_by_digests(run: Run, tmp_path: Path) -> None:
+    mount = {"kind": "collection", "name": "mine", "writable": False}
+    (tmp_path / "a.yaml").write_text(json.dumps({"command": ["ls"], "mounts": {"/in": mount}}))
+    for text in ("1", "2"):
+        (tmp_path / "in").write_text(text)
+        found = run("put", "in", "--name", "mine", "--records", "rec").stdout.strip().partition(":")[2]
+        if text == "1":
+            old = found
+            run("submit", "a.yaml", "--records", "rec")
+    (next((tmp_path / "rec").rglob(old[2:]))).unlink()
+
+    shown = run("preview", "a.yaml", "--records", "rec").stdout
+
+    assert shown.endswith(f'there "sha256:{old}" (that of the collection mine)\n')
 
 
 def test_a_preview_that_shows_all_executions_counts_none(run: Run, tmp_path: Path) -> None:

@@ -6,6 +6,14 @@ written files, and the permissions of other users. No module of this package kno
 
 from .atomic_files import make_parent_directory, open_untrusted, write_whole
 from .blobs import Blobs, Captured
-from .manifests import EMPTY, Manifest, collection_digest, digest_of, subdirectory, write_manifest
+from .manifests import (
+    EMPTY,
+    Manifest,
+    collection_digest,
+    digest_of,
+    read_manifest,
+    subdirectory,
+    write_manifest,
+)
 from .permissions import Reader
 from .repositories import Repositories

@@ -25,7 +25,7 @@ from jpsi_engine import make_private_directory, open_private
 
 from .. import model, store
 from ..errors import InvalidRequestError, NotFoundError, StoreError
-from ..files import Blobs, Reader, Repositories, open_untrusted
+from ..files import Blobs, Manifest, Reader, Repositories, digest_of, open_untrusted, read_manifest
 from ..inbox import refuse_in_job
 from ..jobs import AttemptFiles, engine_problem, find_engine, shortages
 from ..model import Attempt, Execution
@@ -36,6 +36,7 @@ from ..reuse import (
     Resolution,
     Resolver,
     describe_failed_predecessor,
+    explain_inputs,
     passed_over,
     plan,
 )
@@ -239,6 +240,8 @@ class RecordsReader:
         with self.database.reading() as tx:
             found = plan(tx, spec, resolution, self._evidence(self.user))
             failed = describe_failed_predecessor(tx, spec)
+        near_misses = self._explained(found.near_misses, spec, resolution.contents)
+        found = attrs.evolve(found, near_misses=near_misses)
         if found.runs:
             check_containers(spec)
             never = [f"it would never run: {failed}"] if failed else []
@@ -257,7 +260,22 @@ class RecordsReader:
         """Return the near misses among the executions that are older than that of a request."""
         with self.database.reading() as tx:
             request = store.requests.get(tx, store.full_id(tx, store.REQUEST.c.id, request_id))
-            return passed_over(tx, request, self._evidence(request.owner))
+            found = passed_over(tx, request, self._evidence(request.owner))
+        return self._explained(found, request.spec)
+
+    def _explained(
+        self, near_misses: Sequence[NearMiss], spec: model.RequestSpec, contents: Sequence[bytes] = ()
+    ) -> Sequence[NearMiss]:
+        """Return near misses that say which inputs differ; `contents` are those that are not stored yet."""
+        own = {digest_of(it): it for it in contents}
+
+        def read(digest: str) -> Manifest | None:
+            try:
+                return read_manifest(own[digest].decode()) if digest in own else self.blobs.manifest(digest)
+            except StoreError:
+                return None
+
+        return [explain_inputs(it, spec.computation.mounts, read) for it in near_misses]
 
     def _checked(self, spec: model.RequestSpec) -> model.RequestSpec:
         """Return a valid request spec with full ids of other requests and absolute paths of repositories."""

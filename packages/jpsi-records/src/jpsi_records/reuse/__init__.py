@@ -16,5 +16,6 @@ from .assignment import (
     with_chosen_execution,
 )
 from .canonical_key import Difference, fingerprint, preimage, recalled
+from .input_differences import explain_inputs
 from .matching import Evidence, Matcher, NearMiss
 from .resolver import Resolution, Resolver

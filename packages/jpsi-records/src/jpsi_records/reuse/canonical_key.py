@@ -77,9 +77,12 @@ class Difference:
     wanted: str
     #: The value in the other computation as JSON, or `nothing`.
     found: str
+    #: What the values are of, and which files differ, if they are digests of inputs; else empty.
+    explanation: str = ""
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.wanted}, there {self.found}"
+        difference = f"{self.where}: {self.wanted}, there {self.found}"
+        return f"{difference} ({self.explanation})" if self.explanation else difference
 
 
 def differences(wanted: str, found: str) -> list[Difference]:
