@@ -265,7 +265,7 @@ def test_a_task_that_was_not_to_run_counts_as_done(run: Run, log: Log) -> None:
     lines = [line.split(maxsplit=2) for line in run("status", file)[1].splitlines()]
     assert ["CANCELED", "h", "dependency_failed: a has not failed"] in lines
     advice = "--again begins a new one, in which all tasks run again\n"
-    assert run("run", file)[2].startswith(f"jpsi: this run is over; {advice}")
+    assert run("run", file)[2].startswith(f"jpsi: the last run of flow.yaml is over; {advice}")
     for _ in range(2):
         everything = run("run", "--failed", file)
         assert everything[2].startswith(f"jpsi: all tasks completed in the last run of flow.yaml; {advice}")

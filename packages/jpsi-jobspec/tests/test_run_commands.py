@@ -29,8 +29,8 @@ LONG = (
     " resources: r}\n"
     "- {name: b, command: [sh, -c, 'echo b >>$LOG'], resources: r, depends_on: [a]}\n"
 )
-DRIVEN = "jpsi: another process drives this run; waiting for its end\n"
-CANCEL_REQUESTED = "jpsi: another process drives this run; it will cancel"
+DRIVEN = "jpsi: another process drives the last run of flow.yaml; waiting for its end\n"
+CANCEL_REQUESTED = "jpsi: another process drives the last run of flow.yaml; it will cancel"
 
 
 def test_a_task_that_no_queue_can_ever_start_is_refused_before_the_first_submission(
@@ -209,7 +209,7 @@ def test_one_task_is_cancelled_with_its_dependents_and_the_others_run_on(run: Ru
         Path(os.environ["LOG"] + ".gate").touch()
         first.communicate()
 
-    assert result == (0, "", f"{CANCEL_REQUESTED} a\ncancelled: a\n")
+    assert result == (0, "", f"{CANCEL_REQUESTED} a\njpsi: cancelled: a\n")
     assert first.returncode == 130
     states = {it["id"]: (it["state"], it["reason"]) for it in json.loads(run("status", "--json", file)[1])}
     assert states == {
@@ -217,6 +217,10 @@ def test_one_task_is_cancelled_with_its_dependents_and_the_others_run_on(run: Ru
         "b": ("CANCELED", "dependency_failed"),
         "c": ("COMPLETED", None),
     }
+    ended = "jpsi: c, a: nothing is left to cancel in the last run of flow.yaml\n"
+    assert run("cancel", file, "c", "a") == (0, "", ended)
+    over = "jpsi: the last run of flow.yaml is over; nothing is left to cancel\n"
+    assert run("cancel", file) == (0, "", over)
     assert run("cancel", file, "d")[2] == "jpsi: there is no task 'd'; known are: a, b, c\n"
 
 
@@ -284,12 +288,13 @@ def test_tasks_in_a_group_are_cancelled_by_their_names_and_the_others_run_on(run
         assert eventually(lambda: {"a", "b"} <= set(log()))
         result = run("cancel", file, "g/h", "g/a")
         during = states_of(run, file)
-        assert run("cancel", file, "g/a")[2] == "it is over already\n"
+        ended = "jpsi: g/a: nothing is left to cancel in the last run of flow.yaml\n"
+        assert run("cancel", file, "g/a") == (0, "", ended)
         touch("b")
         assert run("wait", file, "g/b")[0] == 3
         first.communicate()
 
-    assert result == (0, "", f"{CANCEL_REQUESTED} g/h, g/a\ncancelled: g/a, g/h/x, g/h/y\n")
+    assert result == (0, "", f"{CANCEL_REQUESTED} g/h, g/a\njpsi: cancelled: g/a, g/h/x, g/h/y\n")
     assert {name: during[name] for name in ("g/a", "g/after", "g/h/x", "g/h/y")} == {
         "g/a": CANCELLED,
         "g/after": UNMET,
@@ -471,7 +476,7 @@ def test_the_same_values_in_other_words_stand_for_the_run(values: list[str], run
     code, _, err = run("run", *set_options(*values), file)
 
     assert code == 0
-    assert err.startswith("jpsi: this run is over; ")
+    assert err.startswith("jpsi: the last run of flow.yaml is over; ")
 
 
 @pytest.mark.parametrize("value", ["8", "0x8"])
@@ -557,3 +562,11 @@ def test_the_same_options_go_on_with_the_run(run: Run) -> None:
 
     assert run("run", *options, file)[0] == 0
     assert run("run", file)[0] == 0
+
+
+def test_logs_of_a_run_without_a_job_name_the_document(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = flow(f"{HEAD}- {{name: a, command: [sh, -c, 'exit 0'], resources: r}}\n")
+    monkeypatch.setattr("jpsi_jobspec.commands.run_commands.drive_run", lambda *_: 0)
+    assert run("run", file)[0] == 0
+
+    assert run("logs", file) == (0, "", "jpsi: no task of flow.yaml has begun\n")

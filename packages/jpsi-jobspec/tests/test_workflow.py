@@ -235,7 +235,7 @@ def test_status_logs_and_a_repeated_run_report_the_run(run: Run) -> None:
     failure = f"b: FAILED: exit code 3 (job {job})\n"
     assert first[2] == failure
     assert again[2] == (
-        "jpsi: this run is over; --again begins a new one, in which all tasks run again,"
+        "jpsi: the last run of flow.yaml is over; --again begins a new one, in which all tasks run again,"
         f" and --failed one without those that completed\n{failure}"
     )
     assert run("status", file)[1].splitlines() == [

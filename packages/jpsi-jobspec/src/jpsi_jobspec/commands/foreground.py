@@ -65,7 +65,9 @@ def drive_run(run: Journal, options: Waiting) -> int:
     try:
         with _interruptible(options), run.lock() as is_locked:
             if not is_locked:
-                print_errors([f"another process drives this run; {options.expectation}"])
+                print_errors(
+                    [f"another process drives the last run of {options.file}; {options.expectation}"]
+                )
                 found = _follow(run, options)
             else:
                 found = _drive(read_run(run.path), options)

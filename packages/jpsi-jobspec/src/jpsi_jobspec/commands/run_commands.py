@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import click
-
 from jpsi import InvalidJobException, parse_duration
 
 from ..planning import Plan, Site
@@ -36,7 +34,7 @@ def run(arguments: Arguments, *, is_new: bool, is_failed: bool, as_json: bool) -
             check_same(last, text, arguments)
             chosen = last
             if last.is_over:
-                print_errors([f"this run is over; {explain_again(last)}"])
+                print_errors([f"the last run of {arguments.file} is over; {explain_again(last)}"])
     return drive_run(chosen, Waiting(file=arguments.file, as_json=as_json))
 
 
@@ -86,7 +84,9 @@ def cancel(arguments: Arguments, *, tasks: Collection[str]) -> int:
     last = last_run(arguments.file)
     entries = select_entries(tasks, last)
     if all(it.state.final for it in (entries.parts(last) if entries else last.all_parts())):
-        click.echo("it is over already", err=True)
+        whole = f"the last run of {arguments.file}"
+        left = f"{', '.join(tasks)}: nothing is left to cancel in {whole}"
+        print_errors([left if tasks else f"{whole} is over; nothing is left to cancel"])
         return EXIT_DONE
     if not entries:
         last.cancel()
@@ -100,5 +100,5 @@ def cancel(arguments: Arguments, *, tasks: Collection[str]) -> int:
         options = Waiting(file=arguments.file, entries=ending, expectation=expectation, is_reporting=False)
         drive_run(last, options)
         last.read_new_events()
-        click.echo(f"cancelled: {', '.join(ending.cancelled(last)) or 'nothing, all had ended'}", err=True)
+        print_errors([f"cancelled: {', '.join(ending.cancelled(last)) or 'nothing, all had ended'}"])
     return EXIT_DONE

@@ -46,7 +46,7 @@ def logs(arguments: Arguments, *, tasks: Sequence[str], is_stderr: bool) -> int:
     # the replicas of a task are among them by the name of the task
     names = tasks or [it for it in parts if it not in inside and _is_begun_task(parts[it])]
     if not names:
-        print_errors(["no task has begun"])
+        print_errors([f"no task of {arguments.file} has begun"])
     chosen = {name: part for it in names for name, part in _select_replicas(it, parts).items()}
     jobs = {it.id: it for it in job_store.jobs(also=[it.work for it in journals])}
     for name, part in chosen.items():
