@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from jpsi_records.errors import (
     InvalidRequestError,
     NotFoundError,
     NothingToReuseError,
+    SourceError,
     StateError,
 )
 from jpsi_records.model.entities import About, ExecutionState, RequestState
@@ -446,3 +449,23 @@ def test_cancelling_an_ended_request_does_nothing(records: Records) -> None:
         records.set_priority(request.id, 1)
     with pytest.raises(StateError, match="is draft"):
         records.cancel(records.draft(spec("a")).id)
+
+
+def test_a_directory_with_one_that_cannot_be_read_is_refused_as_a_whole(
+    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root reads every directory, so the refusal is one of the test."""
+    closed = tmp_path / "in" / "closed"
+    closed.mkdir(parents=True)
+    (closed.parent / "a").touch()
+    list_directory = os.scandir
+
+    def list_if_permitted(path: str) -> object:
+        if str(path) == str(closed):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return list_directory(path)
+
+    monkeypatch.setattr(os, "scandir", list_if_permitted)
+
+    with pytest.raises(SourceError, match="/in/closed cannot be read: Permission denied"):
+        records.put(closed.parent, "words")

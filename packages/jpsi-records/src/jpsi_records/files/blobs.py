@@ -15,6 +15,7 @@ import stat
 from collections.abc import Callable, Collection, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
+from typing import NoReturn
 
 import attrs
 
@@ -73,7 +74,7 @@ class Blobs:
         Links that lead out of the directory or nowhere are left out, and so are special files.
 
         Raises:
-            SourceError: it does not exist, or a file cannot be read.
+            SourceError: it does not exist, or a file or a directory in it cannot be read.
             StoreError: a file cannot be written.
         """
         manifest: dict[str, Entry] = {}
@@ -198,7 +199,11 @@ def _files(source: Path) -> Iterator[tuple[str, Path]]:
             raise SourceError(f"{source} does not exist")
         yield source.name, source
         return
-    for folder, names, files in os.walk(source):
+
+    def refuse(error: OSError) -> NoReturn:
+        raise SourceError(f"{error.filename} cannot be read: {error.strerror}") from error
+
+    for folder, names, files in os.walk(source, onerror=refuse):
         links = [name for name in names if Path(folder, name).is_symlink()]
         for name in sorted([*files, *links]):
             path = Path(folder, name)
