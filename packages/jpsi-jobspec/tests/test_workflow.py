@@ -194,6 +194,15 @@ def test_a_plan_is_reported_as_json(run: Run) -> None:
     }
 
 
+def test_a_drawing_that_cannot_be_written_is_a_mistake(run: Run) -> None:
+    file = str(EXAMPLES / "06-mini-mummi-mended.yaml")
+
+    code, out, err = run("graph", file, "-o", "missing/plan.svg")
+
+    assert (code, out) == (2, "")
+    assert err.endswith("jpsi: missing/plan.svg cannot be written: No such file or directory\n")
+
+
 def test_a_plan_is_drawn(run: Run) -> None:
     assert run("graph", str(EXAMPLES / "06-mini-mummi-mended.yaml"), "-o", "plan.svg")[0] == 0
 

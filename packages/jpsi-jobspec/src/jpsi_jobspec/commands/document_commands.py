@@ -11,7 +11,15 @@ import attrs
 import click
 import yaml
 
-from jpsi import DocumentWarning, Job, JobExecutor, JpsiError, read_document, read_script
+from jpsi import (
+    DocumentWarning,
+    InvalidJobException,
+    Job,
+    JobExecutor,
+    JpsiError,
+    read_document,
+    read_script,
+)
 
 from ..conversion import Converted, from_canonical, from_job, to_canonical
 from ..document import WorkflowError
@@ -64,7 +72,10 @@ def graph(arguments: Arguments, *, has_states: bool, output: str | None) -> int:
     found = () if run is None else (run, *group_journals(run))
     states = {name: combined_state(it).value for each in found for name, it in each.states.items()}
     if output is not None:
-        Path(output).write_text(render_svg(made, states), encoding="utf-8")
+        try:
+            Path(output).write_text(render_svg(made, states), encoding="utf-8")
+        except OSError as e:
+            raise InvalidJobException(f"{output} cannot be written: {e.strerror}", e) from e
         return EXIT_DONE
     for line in render_tree(made, states):
         click.echo(line)
