@@ -281,20 +281,20 @@ def test_an_index_that_jpsi_would_not_replace_is_lost(directives: str) -> None:
     [
         (
             "out-%A_%a.txt",
-            ": out-%a.txt is such a path; without one the output is kept in the job's own folder",
+            ": out-%a.txt is such a path, for --stdout or --stderr of jpsi submit",
         ),
         (
             "logs/%x.%j.%5a.%a",
-            ": logs/%a is such a path; without one the output is kept in the job's own folder",
+            ": logs/%a is such a path, for --stdout or --stderr of jpsi submit",
         ),
-        ("out-%A.txt", "; without one the output is kept in the job's own folder"),
+        ("out-%A.txt", ""),
     ],
 )
 def test_other_patterns_in_the_paths_of_an_array_are_lost(path: str, rest: str) -> None:
     script = _read(f"--array=0-9 --error={path}")
 
     beginning = f"--error {path}: a path of jpsi has no pattern but %a, the index of a job of an array"
-    assert script.lost == (beginning + rest,)
+    assert script.lost == (f"{beginning}{rest}; without one the output is kept in the job's own folder",)
     assert script.spec.stderr_path is None
 
 

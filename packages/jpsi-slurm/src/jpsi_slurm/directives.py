@@ -219,7 +219,7 @@ def _path_in_array(value: str) -> Path:
     if value and not _OTHER_PATTERN.search(value):
         return Path(value)
     rest = _OTHER_PATTERN.sub("", value)
-    instead = f": {rest} is such a path" if "%a" in rest else ""
+    instead = f": {rest} is such a path, for --stdout or --stderr of jpsi submit" if "%a" in rest else ""
     raise ValueError(
         f"a path of jpsi has no pattern but %a, the index of a job of an array{instead}; "
         "without one the output is kept in the job's own folder"
