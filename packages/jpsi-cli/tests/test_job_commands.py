@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -538,17 +537,3 @@ def test_a_document_with_dependencies_for_this_machine_names_the_option(run: Run
         "jpsi: job.yaml: local waits for no other job; jpsi does, with these in place of the document's: "
         "--after 17"
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "limit"),
-    [([], "none, as none was requested"), (["--time", "90"], "1m30s"), (["--time", "0"], "none")],
-    ids=str,
-)
-def test_the_time_limit_is_shown_as_it_holds(
-    run: Run, submit: Callable[..., str], options: list[str], limit: str
-) -> None:
-    """The document has 600 seconds if none was requested, as the specification demands."""
-    shown = run("show", submit(*options, "--", "true")).stdout.decode()
-
-    assert re.findall("^time limit: +(.*)$", shown, re.MULTILINE) == [limit]

@@ -17,8 +17,6 @@ from ..output import COLOURS, Paint, terminal
 from ..stored_jobs import best_status, job_json, refresh_statuses, select_jobs
 from .job_table import format_age
 
-_LOCAL = "local"
-
 
 def show(jobs: Sequence[str], *, is_document: bool, as_json: bool, is_refreshing: bool) -> int:
     """Show jobs and return the exit code."""
@@ -73,7 +71,6 @@ def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str
         ("index", None if job.array_index is None else str(job.array_index)),
         ("command", line(job.spec.executable, *(job.spec.arguments or ())) if job.spec.executable else None),
         ("attempt", _describe_attempt(job)),
-        ("time limit", _describe_limit(job)),
     ):
         yield from _field(name, value)
     yield from _field("state", status.state.value, paint, COLOURS.get(status.state, ""))
@@ -95,17 +92,6 @@ def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str
     yield "requested:\n" if document else ""
     for text in document.splitlines():
         yield f"  {messages.printable(text)}\n"
-
-
-def _describe_limit(job: StoredJob) -> str | None:
-    """Return the time after which a job is ended; None if the batch system chooses it.
-
-    The document below has a number for it, also where nothing ends the job.
-    """
-    duration = job.spec.attributes.duration
-    if duration is None:
-        return "none, as none was requested" if job.origin.executor == _LOCAL else None
-    return format_age(duration) if duration else "none"
 
 
 def _field(name: str, value: str | None, paint: Paint = terminal.plain, colour: str = "") -> Iterator[str]:
