@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,7 @@ def grouped(lines: Mapping[str, str | None], reason: Reason = Reason.EXIT_CODE) 
         ({"a": "line 3 is bad", "b": "other", "c": "line 77 is bad"}, [("ac", True), ("b", False)]),
         ({"a": "cat: /in/one: no file", "b": "cat: /in/other: no file"}, [("ab", True)]),
         ({"a": None, "b": None}, [("ab", True)]),
+        ({"a": "", "b": "", "c": "/in/one"}, [("ab", False), ("c", False)]),
         ({"a": "no room", "b": None}, [("ab", True)]),
         ({it: f"cause {it}" for it in "abcde"}, [(it, False) for it in "abcde"]),
         ({it: f"cause {it}" for it in "abcdef"}, [("abcdef", True)]),
@@ -75,3 +77,20 @@ def test_elements_that_failed_for_different_reasons_are_explained_one_after_the_
     assert "may differ" not in second
     others = run("logs", "--stderr", "--tail", "3", f"{array}[5]").stdout.decode()
     assert others == "ValueError: element 5\n"
+
+
+def test_jobs_whose_errors_cannot_be_read_may_differ(run: Run, tmp_path: Path) -> None:
+    ids = [
+        run("submit", "--name", "fit", "--", "sh", "-c", f"echo cause {it} >&2; exit 3")
+        .stdout.decode()
+        .strip()
+        for it in ("one", "other")
+    ]
+    run("wait", *ids)
+    for path in tmp_path.rglob("stderr"):
+        path.unlink()
+
+    explained = run("explain", "fit").stdout.decode()
+
+    assert f"==> {ids[0][:8]} (fit) and 1 more like it <==" in explained
+    assert f"may differ: jpsi logs --stderr --tail 3 {ids[1][:8]}\n" in explained

@@ -75,14 +75,8 @@ def test_remarks_and_messages_are_notes() -> None:
 @pytest.mark.parametrize(
     ("open_jobs", "note"),
     [
-        (
-            ["asked", "asked"],
-            "2 of them: its cancellation was requested; jpsi ls --refresh shows whether it has ended",
-        ),
-        (
-            ["", "asked"],
-            "1 of them: its cancellation was requested; jpsi ls --refresh shows whether it has ended",
-        ),
+        (["asked", "asked"], "2 of them: its cancellation was requested"),
+        (["", "asked"], "1 of them: its cancellation was requested"),
         (["", ""], ""),
     ],
     ids=lambda it: ", ".join(it) if isinstance(it, list) else "",

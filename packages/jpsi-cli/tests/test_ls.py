@@ -12,6 +12,7 @@ from jpsi_cli import messages
 from jpsi_cli.jobs import ls
 from jpsi_cli.output import terminal
 from jpsi_engine.job_store import StoredJob
+from jpsi_engine.verdict import CANCEL, Stop
 from stored_jobs import THEN, encoded_end, stored_job
 
 _DEFAULTS = {
@@ -84,3 +85,15 @@ def test_only_jobs_that_match_what_was_typed_are_said_to_be_hidden(
     ]
 
     assert listing(stored, **options) == (f"jpsi: {hint}\n" if hint else "")
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_what_shows_the_end_of_a_cancelled_job_is_named_while_that_is_not_known(
+    listing: Listing, *, has_ended: bool
+) -> None:
+    end = {"final": encoded_end(JobState.CANCELED, 60)} if has_ended else {}
+    job = stored_job("a", "fit", stop=Stop(CANCEL, THEN).content, **end)
+    hint = "jpsi: --refresh shows whether the jobs whose cancellation was requested have ended\n"
+
+    assert listing([job], is_all=True) == ("" if has_ended else hint)
+    assert listing([job, stored_job("b")], is_all=True, as_json=True) == ""

@@ -735,8 +735,16 @@ def test_logs_of_a_job_say_that_its_file_was_written_again_since(run: Run, tmp_p
     again = printed(run("resubmit", "--failed", job))
     run("wait", again)
 
-    old, new, errors = run("logs", job), run("logs", again), run("logs", "--stderr", job)
+    # this one waits, and has written nothing yet
+    held = run("submit", "--hold", "--", "true").stdout.decode().strip()
+    third = run("resubmit", "--after", held, again).stdout.decode().strip()
 
+    old, new, errors = run("logs", job), run("logs", again), run("logs", "--stderr", job)
+    followed = run("logs", "-f", job)
+    run("cancel", third, held)
+
+    assert third
     assert (old.stdout, new.stdout, errors.stdout) == (b"second\n", b"second\n", b"first\n")
+    assert (followed.stdout, followed.stderr) == (old.stdout, old.stderr)
     since = f"jpsi: job {job}: {again[:8]} has repeated it since, and wrote to the same file\n"
     assert (old.stderr.decode(), new.stderr, errors.stderr) == (since, b"", b"")

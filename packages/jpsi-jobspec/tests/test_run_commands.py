@@ -126,8 +126,8 @@ def test_an_interrupted_client_exits_and_the_jobs_run_on(number: signal.Signals,
         err == "jpsi: interrupted; jobs run on, and `jpsi workflow wait 'my flow.yaml'` continues the run\n"
     )
     assert (
-        run("status", file)[2]
-        == "jpsi: no process drives this run; `jpsi workflow wait 'my flow.yaml'` continues it\n"
+        run("status", file)[2] == "jpsi: no process drives the last run of my flow.yaml; "
+        "`jpsi workflow wait 'my flow.yaml'` continues it\n"
     )
     Path(os.environ["LOG"] + ".gate").touch()
     assert run("wait", file)[0] == 0

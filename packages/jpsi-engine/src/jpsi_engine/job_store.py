@@ -439,6 +439,11 @@ class StoredJob:
         return self.status.state is JobState.NEW and self._history.record.is_revoked
 
     @property
+    def awaits_cancellation(self) -> bool:
+        """True if its end was requested, and is not known yet."""
+        return self._history.record.stop is not None and not self.status.final
+
+    @property
     def was_cancelled_by_jpsi(self) -> bool:
         """True if jpsi was to cancel the job before it ended; others may cancel a job without it."""
         content = self._history.record.stop

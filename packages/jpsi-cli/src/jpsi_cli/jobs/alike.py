@@ -13,8 +13,7 @@ from jpsi_engine.job_store import StoredJob
 from ..stored_jobs import has_failed
 from .diagnosis import OWN_REASONS
 
-# Of more jobs, or of more kinds of last lines, only one is explained, with a remark that others differ.
-_MOST_READ = 1000
+# Of more kinds of last lines, only one is explained, with a remark that others differ.
 _MOST_KINDS = 5
 # A word with one of these is a number, a name or a path, and likely to differ from job to job.
 _OF_ONE_JOB = set("0123456789/'\"")
@@ -27,7 +26,7 @@ def group_alike(
 
     Args:
         jobs: the jobs, each with a status.
-        last_line: returns the last line of a job's standard error; None if that is not on this machine.
+        last_line: returns the last line of a job's standard error; None if that is unknown.
     """
     groups: dict[object, list[StoredJob]] = {}
     for it in jobs:
@@ -40,17 +39,17 @@ def differ(jobs: Sequence[StoredJob], last_line: Callable[[StoredJob], str | Non
     """Return True if jobs that are alike may have failed for different reasons."""
     if not _has_own_reason(jobs):
         return False
-    lines = {None} if len(jobs) > _MOST_READ else {last_line(it) for it in jobs}
+    lines = {last_line(it) for it in jobs}
     return None in lines or len(lines) > 1
 
 
 def _split(group: list[StoredJob], last_line: Callable[[StoredJob], str | None]) -> Sequence[list[StoredJob]]:
-    if not _has_own_reason(group) or len(group) > _MOST_READ:
+    if not _has_own_reason(group):
         return [group]
     kinds: dict[object, list[StoredJob]] = {}
     for it in group:
         text = last_line(it)
-        kinds.setdefault(None if text is None else _form(text), []).append(it)
+        kinds.setdefault(_form(text) if text else text, []).append(it)
     return [group] if len(kinds) > _MOST_KINDS or None in kinds else list(kinds.values())
 
 

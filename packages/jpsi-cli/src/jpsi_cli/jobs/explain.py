@@ -40,6 +40,8 @@ from .usage import describe_memory
 # How much of standard error is read, and how many lines of it are shown.
 _BYTES = 8192
 _LINES = 10
+# Of how many jobs the last lines are compared.
+_MOST_READ = 1000
 # How many jobs the command names that shows what others wrote.
 _MAX_NAMED = 4
 
@@ -48,16 +50,17 @@ def explain(*, jobs: Sequence[str], as_json: bool) -> int:
     """Explain the states of jobs, of those that are alike only one, and return the exit code."""
     stored = job_store.jobs()
     ids = shown_ids(stored)
-    groups = group_alike(select_jobs(jobs, stored), _last_line)
+    last_lines = _LastLines()
+    groups = group_alike(select_jobs(jobs, stored), last_lines.of)
     failed = [alike for alike in groups if has_failed(alike[0])]
     repetitions = find_repetitions(stored) if failed else {}
     for group in groups:
         alike = _last_first(group, repetitions)
-        more = f" and {len(alike) - 1} more like it{index_list(alike[1:], ', ')}"
-        others = more if len(alike) > 1 else ""
-        if not as_json and (len(groups) > 1 or others or alike[0].array_index is not None):
-            messages.show(messages.printable(f"==> {job_title(alike[0], ids[alike[0].id])}{others} <==\n"))
-        _explain(alike, repetitions, ids, as_json=as_json)
+        more = f" and {len(alike) - 1} more like it{index_list(alike[1:], ', ')}" if len(alike) > 1 else ""
+        if not as_json and (len(groups) > 1 or more or alike[0].array_index is not None):
+            messages.show(messages.printable(f"==> {job_title(alike[0], ids[alike[0].id])}{more} <==\n"))
+        others = _name_others(alike, ids) if differ(alike, last_lines.of) else ""
+        _explain(alike, repetitions, ids, others, as_json=as_json)
     return 0
 
 
@@ -77,6 +80,7 @@ def _explain(
     alike: Sequence[StoredJob],
     repetitions: Mapping[str, StoredJob],
     ids: Mapping[str, str],
+    others: str,
     *,
     as_json: bool,
 ) -> None:
@@ -85,9 +89,7 @@ def _explain(
     facts = _with_repetitions(_facts(found, array or found.id), alike, repetitions, ids)
     if array is not None and found.status.final:
         facts = attrs.evolve(facts, again=f"--failed {line(f'{array}[{indices_text(alike)}]')}")
-    if differ(alike, _last_line):
-        facts = attrs.evolve(facts, others=_name_others(alike, ids))
-    diagnosis = diagnose(facts)
+    diagnosis = diagnose(attrs.evolve(facts, others=others))
     if as_json:
         content = {
             "id": found.id,
@@ -233,9 +235,23 @@ def _last_lines(job: StoredJob) -> Sequence[str]:
     return [line for line in text.splitlines() if line.strip()][-_LINES:]
 
 
+class _LastLines:
+    """Reads the last lines of jobs' standard errors, each once, and not those of very many."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, str | None] = {}
+
+    def of(self, job: StoredJob) -> str | None:
+        """Return the last line; None if it is not read, or cannot be read."""
+        if job.id not in self._found and len(self._found) < _MOST_READ:
+            self._found[job.id] = _last_line(job)
+        return self._found.get(job.id)
+
+
 def _last_line(job: StoredJob) -> str | None:
-    """Return the last line of a job's standard error; None if that is not on this machine."""
-    return next(iter(_last_lines(job)[-1:]), "") if _has_local_files(job) else None
+    if not _has_local_files(job) or not job.streams.stderr.is_file():
+        return None
+    return next(iter(_last_lines(job)[-1:]), "")
 
 
 def _find_missing_interpreter(job: StoredJob, status: jpsi.JobStatus, errors: Sequence[str]) -> str | None:

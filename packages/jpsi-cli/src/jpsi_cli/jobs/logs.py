@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import jpsi
@@ -15,8 +15,6 @@ from ..error_boundary import SelectionError
 from ..output import Follower
 from ..stored_jobs import (
     await_submission,
-    find_repetitions,
-    has_failed,
     job_title,
     job_with_index,
     reasons_reported,
@@ -25,6 +23,7 @@ from ..stored_jobs import (
     select_job,
     select_jobs,
     short_ids,
+    shown_ids,
 )
 
 # The seconds between two checks if the output can still be written.
@@ -41,36 +40,37 @@ def logs(*, jobs: Sequence[str], is_following: bool, is_stderr: bool, tail: int 
         if len(jobs) > 1:
             msg = f"-f follows one job, and not {len(jobs)}: name one of them"
             raise SelectionError(msg)
-        return _follow(select_job(jobs[0], stored, "jpsi logs -f"), is_stderr=is_stderr, tail=tail)
+        followed = select_job(jobs[0], stored, "jpsi logs -f")
+        _report_rewritten(followed, stored, is_stderr=is_stderr)
+        return _follow(followed, is_stderr=is_stderr, tail=tail)
     found, ids = select_jobs(jobs, stored), short_ids(it.id for it in stored)
-    rewritten = _find_rewritten(found, stored, is_stderr=is_stderr)
     codes = []
     for it in found:
         if len(found) > 1:
             messages.show(messages.printable(f"==> {job_title(it, ids[it.id])} <==\n"))
-        if it.id in rewritten:
-            who = ids[rewritten[it.id].id]
-            messages.error(f"{job_with_index(it)}: {who} has repeated it since, and wrote to the same file")
+        _report_rewritten(it, stored, is_stderr=is_stderr)
         codes.append(_copy(it, _output(it, is_stderr=is_stderr), tail))
     return max(codes)
 
 
-def _find_rewritten(
-    jobs: Sequence[StoredJob], stored: Sequence[StoredJob], *, is_stderr: bool
-) -> Mapping[str, StoredJob]:
-    """Return by the id of a job the one that has repeated it and written its output to the same file."""
-    of_user = [it for it in jobs if (it.spec.stderr_path if is_stderr else it.spec.stdout_path) is not None]
-    repetitions = find_repetitions(stored) if any(map(has_failed, of_user)) else {}
-    found = {it.id: repetitions[it.id] for it in of_user if it.id in repetitions}
+def _report_rewritten(job: StoredJob, stored: Sequence[StoredJob], *, is_stderr: bool) -> None:
+    """Say so if a job that repeats this one, or repeats such a job, has written to the same file since."""
+    if (job.spec.stderr_path if is_stderr else job.spec.stdout_path) is None:
+        return
+    path = _path(job, is_stderr=is_stderr)
+    repeating, last = {job.id}, None
+    for it in stored:
+        if it.repeats in repeating:
+            repeating.add(it.id)
+            if it.started is not None and _path(it, is_stderr=is_stderr) == path:
+                last = it
+    if last is not None:
+        who = shown_ids(stored)[last.id]
+        messages.error(f"{job_with_index(job)}: {who} has repeated it since, and wrote to the same file")
 
-    def path(job: StoredJob) -> Path:
-        return job.streams.stderr if is_stderr else job.streams.stdout
 
-    return {
-        it.id: found[it.id]
-        for it in of_user
-        if it.id in found and found[it.id].started is not None and path(it) == path(found[it.id])
-    }
+def _path(job: StoredJob, *, is_stderr: bool) -> Path:
+    return job.streams.stderr if is_stderr else job.streams.stdout
 
 
 def _output(job: StoredJob, *, is_stderr: bool) -> jpsi.Output:

@@ -190,6 +190,8 @@ def _list(
             _report_folded_jobs(rows, found)
         if job_filter.is_default_age and view.limit is None and terminal.is_terminal():
             _report_hidden_jobs(_hidden_jobs(job_filter, view, jobs, found))
+        if not is_refreshing and terminal.is_terminal():
+            _report_cancelled_jobs(found)
     if job_filter.executor is not None and not any(
         map(job_filter.matches_origin, {it.origin for it in jobs})
     ):
@@ -222,6 +224,12 @@ def _report_hidden_jobs(hidden: Sequence[StoredJob]) -> None:
     if hidden:
         them = "it" if len(hidden) == 1 else "them"
         messages.write(f"jpsi: {len(hidden)} more ended over a day ago: --all shows {them}\n")
+
+
+def _report_cancelled_jobs(found: Sequence[StoredJob]) -> None:
+    """Name what shows the ends of jobs of batch systems, which nothing on disk tells."""
+    if any(job.awaits_cancellation and job.origin.machine is None for job in found):
+        messages.write("jpsi: --refresh shows whether the jobs whose cancellation was requested have ended\n")
 
 
 def _rows(

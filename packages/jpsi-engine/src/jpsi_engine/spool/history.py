@@ -175,9 +175,8 @@ class JobHistory:
     def _stop_remark(self) -> str | None:
         if self._stop is not None:
             # the client writes it before it asks the batch system, which may not have got the request
-            repeats = self._stop.repeats
-            more = f", and {repeats} more times, as it still ran" if repeats else ""
-            return f"its cancellation was requested{more}; jpsi ls --refresh shows whether it has ended"
+            remark, repeats = "its cancellation was requested", self._stop.repeats
+            return f"{remark}, and {repeats} more times, as it still ran" if repeats else remark
         if not self.record.is_revoked:
             return None
         return (

@@ -33,7 +33,7 @@ def status(arguments: Arguments, *, as_json: bool) -> int:
             click.echo(render_entry(parts, is_coloured=sys.stdout.isatty()))
     if is_unattended:
         command = workflow_command("wait", arguments.file)
-        print_errors([f"no process drives this run; `{command}` continues it"])
+        print_errors([f"no process drives the last run of {arguments.file}; `{command}` continues it"])
     return EXIT_DONE
 
 

@@ -38,8 +38,9 @@ HELD_BY_SERVICES = "services hold the resources that it needs"
 COMPLETED_BEFORE = "completed_before"
 #: What to do about a run whose files are damaged.
 REPAIR = (
-    "restore the file from a backup; or, once jpsi ls shows that no job of the run is left, move the folder "
-    "of the run away, and begin a new one with jpsi workflow run --again"
+    "restore the file from a backup; or end the process that drives the run, if one does, and once jpsi ls "
+    "shows that no job of the run is left, move its folder away, and begin a new one with jpsi workflow run "
+    "--again"
 )
 #: Reasons of cancellations that are consequences: no user requested them.
 CONSEQUENCES = {DEPENDENCY_FAILED, NO_LONGER_NEEDED}
