@@ -32,6 +32,7 @@ from ..stored_jobs import (
     select_job,
     select_jobs,
     shown_ids,
+    was_not_opened,
 )
 from .alike import differ, group_alike
 from .diagnosis import Diagnosis, JobFacts, diagnose, may_not_be_found
@@ -227,6 +228,8 @@ def _query(
 
 
 def _last_lines(job: StoredJob) -> Sequence[str]:
+    if was_not_opened(job, "stderr"):
+        return ()
     try:
         part = job.output("stderr").read(-_BYTES, _BYTES)
     except jpsi.JpsiError:

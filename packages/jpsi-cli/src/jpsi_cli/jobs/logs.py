@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import jpsi
 from jpsi_engine import job_store
@@ -14,9 +13,11 @@ from .. import exit_codes, messages
 from ..error_boundary import SelectionError
 from ..output import Follower
 from ..stored_jobs import (
+    Stream,
     await_submission,
     job_title,
     job_with_index,
+    named_path,
     reasons_reported,
     recall_jobs,
     report_failures,
@@ -24,6 +25,7 @@ from ..stored_jobs import (
     select_jobs,
     short_ids,
     shown_ids,
+    was_not_opened,
 )
 
 # The seconds between two checks if the output can still be written.
@@ -36,54 +38,53 @@ _NEWLINE = ord("\n")
 def logs(*, jobs: Sequence[str], is_following: bool, is_stderr: bool, tail: int | None) -> int:
     """Show the output of jobs one after the other, and return the exit code."""
     stored = job_store.jobs()
+    stream: Stream = "stderr" if is_stderr else "stdout"
     if is_following:
         if len(jobs) > 1:
             msg = f"-f follows one job, and not {len(jobs)}: name one of them"
             raise SelectionError(msg)
         followed = select_job(jobs[0], stored, "jpsi logs -f")
-        _report_rewritten(followed, stored, is_stderr=is_stderr)
-        return _follow(followed, is_stderr=is_stderr, tail=tail)
+        _report_rewritten(followed, stored, stream)
+        return _follow(followed, stream, tail)
     found, ids = select_jobs(jobs, stored), short_ids(it.id for it in stored)
     codes = []
     for it in found:
         if len(found) > 1:
             messages.show(messages.printable(f"==> {job_title(it, ids[it.id])} <==\n"))
-        _report_rewritten(it, stored, is_stderr=is_stderr)
-        codes.append(_copy(it, _output(it, is_stderr=is_stderr), tail))
+        _report_rewritten(it, stored, stream)
+        codes.append(_copy(it, stream, tail))
     return max(codes)
 
 
-def _report_rewritten(job: StoredJob, stored: Sequence[StoredJob], *, is_stderr: bool) -> None:
+def _report_rewritten(job: StoredJob, stored: Sequence[StoredJob], stream: Stream) -> None:
     """Say so if a job that repeats this one, or repeats such a job, has written to the same file since."""
-    if (job.spec.stderr_path if is_stderr else job.spec.stdout_path) is None:
+    if named_path(job, stream) is None:
         return
-    path = _path(job, is_stderr=is_stderr)
+    path = getattr(job.streams, stream)
     repeating, last = {job.id}, None
     for it in stored:
         if it.repeats in repeating:
             repeating.add(it.id)
-            if it.started is not None and _path(it, is_stderr=is_stderr) == path:
+            if it.started is not None and getattr(it.streams, stream) == path:
                 last = it
     if last is not None:
         who = shown_ids(stored)[last.id]
         messages.error(f"{job_with_index(job)}: {who} has repeated it since, and wrote to the same file")
 
 
-def _path(job: StoredJob, *, is_stderr: bool) -> Path:
-    return job.streams.stderr if is_stderr else job.streams.stdout
-
-
-def _output(job: StoredJob, *, is_stderr: bool) -> jpsi.Output:
-    return job.output("stderr" if is_stderr else "stdout")
-
-
-def _copy(job: StoredJob, output: jpsi.Output, tail: int | None) -> int:
+def _copy(job: StoredJob, stream: Stream, tail: int | None) -> int:
+    output = job.output(stream)
     exists = output.read(0, 0) is not None
-    if not exists and not job.status.final:
+    is_old = exists and was_not_opened(job, stream)
+    has_written = exists and not is_old
+    if not has_written and not job.status.final:
         messages.error(f"{job_with_index(job)} is {job.status.state} and has written nothing yet")
         return 0
-    if not exists and job.started is None:
+    if not has_written and job.started is None:
         messages.error(f"{job_with_index(job)} never started, and so has no output")
+        return exit_codes.JPSI
+    if is_old:
+        messages.error(f"there is no output: the job did not open {output.path}, which was there before")
         return exit_codes.JPSI
     if not exists:
         messages.error(f"there is no output: {output.path} does not exist")
@@ -91,7 +92,7 @@ def _copy(job: StoredJob, output: jpsi.Output, tail: int | None) -> int:
     return _finish(*_start(output, tail))
 
 
-def _follow(job: StoredJob, *, is_stderr: bool, tail: int | None) -> int:
+def _follow(job: StoredJob, stream: Stream, tail: int | None) -> int:
     if not job.status.final:
         awaited = await_submission([job])
         (job,) = awaited.jobs
@@ -99,16 +100,20 @@ def _follow(job: StoredJob, *, is_stderr: bool, tail: int | None) -> int:
             report_failures(awaited.failures)
             return exit_codes.JPSI
     job = _await_attempt(job)
-    output = _output(job, is_stderr=is_stderr)
     if job.status.final:
-        return _copy(job, output, tail)
+        return _copy(job, stream, tail)
     recalled = recall_jobs([job])
     recalled.report_failures()
     if recalled.failures:
         return exit_codes.JPSI
-    follower, refusals = _start(output, tail)
+    followed = recalled.jobs[job.id]
     with reasons_reported([job], recalled):
-        while not refusals and recalled.jobs[job.id].wait(_POLL_SECONDS) is None:
+        while was_not_opened(job, stream) and followed.wait(_POLL_SECONDS) is None:
+            (job,) = job_store.reread([job]) or [job]
+        if followed.status.final and was_not_opened(job, stream):
+            return _copy((job_store.reread([job]) or [job])[0], stream, tail)
+        follower, refusals = _start(job.output(stream), tail)
+        while not refusals and followed.wait(_POLL_SECONDS) is None:
             pass
     return _finish(follower, refusals)
 

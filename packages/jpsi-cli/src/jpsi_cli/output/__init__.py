@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from . import quantities, terminal
     from .display import COLOURS, Display, Quiet, choose_display
     from .follower import Follower
-    from .outcome import describe_end, status_json
+    from .outcome import describe_end, failed_to_open, status_json
     from .progress import summarize_states
     from .quantities import format_about, format_size
     from .table import align
@@ -27,7 +27,7 @@ else:
             ".": "quantities terminal",
             ".display": "COLOURS Display Quiet choose_display",
             ".follower": "Follower",
-            ".outcome": "describe_end status_json",
+            ".outcome": "describe_end failed_to_open status_json",
             ".progress": "summarize_states",
             ".quantities": "format_about format_size",
             ".table": "align",

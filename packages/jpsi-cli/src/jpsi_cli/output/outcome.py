@@ -7,6 +7,9 @@ from typing import Any
 
 import jpsi
 
+# The phases of an end in which a file of the three streams could not be opened.
+_OPENING = {"stdin", "stdout", "stderr"}
+
 
 def explain_end(job: jpsi.Job, status: jpsi.JobStatus) -> str:
     """Return the message of the status, and the file that may tell more; first the index of an element."""
@@ -46,16 +49,22 @@ def _point_to_file(job: jpsi.Job, status: jpsi.JobStatus) -> str:
         return ""
     if status.reason is jpsi.Reason.LOST:
         return f"; the output that it wrote until then: {streams.stdout}, {streams.stderr}"
-    # The user has seen output that was shown.
-    has_file = job.spec is not None and job.spec.stderr_path is not None
-    return f"; see {streams.stderr}" if has_file and _exists(job.output("stderr")) else ""
+    # The user has seen output that was shown; what is in a file that was not opened is of others.
+    has_file = job.spec is not None and job.spec.stderr_path is not None and not failed_to_open(status)
+    return f"; see {streams.stderr}" if has_file and _has_content(job.output("stderr")) else ""
 
 
-def _exists(output: jpsi.Output | None) -> bool:
+def failed_to_open(status: jpsi.JobStatus) -> bool:
+    """Return True if a job has failed as a file of its streams could not be opened."""
+    return status.metadata.get("phase") in _OPENING
+
+
+def _has_content(output: jpsi.Output | None) -> bool:
     try:
-        return output is not None and output.read(0, 0) is not None
+        part = None if output is None else output.read(0, 0)
     except jpsi.JpsiError:
         return False
+    return part is not None and part.size > 0
 
 
 def status_json(status: jpsi.JobStatus) -> dict[str, Any]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .array_limit import *
     from .deferred import *
     from .dependencies import *
+    from .output_files import *
     from .recall import *
     from .repeated import *
     from .retries import *
@@ -34,6 +35,7 @@ else:
                 "Dependencies configured_target dependency_words describe_dependencies describe_unmet "
                 "describe_vain_waits naming_ended read_dependencies sort_dependencies"
             ),
+            ".output_files": "Stream named_path was_not_opened",
             ".recall": (
                 "RecalledJobs best_status listed_jobs recall_jobs recover_remote_jobs "
                 "refresh_statuses report_failures settle_ends"
