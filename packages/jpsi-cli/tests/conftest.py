@@ -72,7 +72,7 @@ def run(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess
     def run(*arguments: str | bytes, **options: Any) -> subprocess.CompletedProcess[bytes]:
         options = {"cwd": tmp_path, "env": environment, **options}
         if "stdout" in options:
-            return subprocess.run([*COMMAND, *arguments], check=False, **options)
+            return subprocess.run([*COMMAND, *arguments], check=False, timeout=60, **options)
         return run_jpsi(*arguments, **options)
 
     return run

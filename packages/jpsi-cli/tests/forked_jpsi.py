@@ -1,7 +1,8 @@
 """Runs `jpsi` in forks of a process that has imported it: imports take most of the time of a command.
 
-A fork has the arguments, directory, variables and streams of a command, and ends as a new process does.
-Tests of signals, terminals and imports start new processes instead.
+A fork has the arguments, directory, variables, umask and streams of a command, and ends as a new process.
+It imports the modules of its command itself: only those that every command needs, and libraries, are ahead.
+Tests of signals, terminals, limits and imports start new processes instead.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import functools
 import importlib
 import json
 import os
-import pkgutil
 import selectors
 import signal
 import socket
@@ -26,9 +26,17 @@ from typing import Any, NoReturn
 
 # Python reads them once, when it begins.
 _AT_START = ("LANG", "LC_", "PYTHON")
-_MAX_BYTES = 1 << 20
-# The packages that are imported ahead, with all their modules, if they are installed.
-_PACKAGES = ("jpsi", "jpsi_engine", "jpsi_cli", "jpsi_jobspec", "jpsi_records")
+# No kernel passes on larger messages of this kind by default; a larger request has a new process.
+_MAX_BYTES = 100_000
+# What is imported ahead, if it is installed.
+_MODULES = (
+    "yaml",
+    "sqlalchemy.dialects.sqlite",
+    "alembic.command",
+    "jpsi_cli.main",
+    "jpsi_engine.job_store",
+    "jpsi_engine.local",
+)
 
 
 def run_jpsi(
@@ -52,7 +60,10 @@ def run_jpsi(
     """
     words = [os.fsdecode(it) for it in arguments]
     variables = dict(os.environ if env is None else env)
-    if _of_interpreter(variables) != _of_interpreter(os.environ):
+    request = {"arguments": words, "directory": str(cwd), "variables": variables, "umask": _umask()}
+    message = json.dumps(request).encode()
+    server, its_variables = _server()
+    if _of_interpreter(variables) != its_variables or len(message) > _MAX_BYTES:
         command = [sys.executable, "-m", "jpsi_cli", *words]
         return subprocess.run(
             command, check=False, capture_output=True, cwd=cwd, env=variables, input=input, timeout=timeout
@@ -61,14 +72,18 @@ def run_jpsi(
         stdin.write(input)
         stdin.seek(0)
         pipes = [os.pipe() for _ in range(3)]
-        request = {"arguments": words, "directory": str(cwd), "variables": variables}
-        ends = [stdin.fileno(), *(writing for _, writing in pipes)]
-        socket.send_fds(_server(), [json.dumps(request).encode()], ends)
+        socket.send_fds(server, [message], [stdin.fileno(), *(writing for _, writing in pipes)])
     for _, writing in pipes:
         os.close(writing)
     out, err, report = _read_all([reading for reading, _ in pipes], timeout, words)
     _pid, code = report.split()
     return subprocess.CompletedProcess(["jpsi", *words], int(code), out, err)
+
+
+def _umask() -> int:
+    umask = os.umask(0o77)
+    os.umask(umask)
+    return umask
 
 
 def run_as_text(
@@ -91,25 +106,32 @@ def _read_all(ends: Sequence[int], timeout: float, words: Sequence[str]) -> list
         for it in ends:
             stack.callback(os.close, it)
             selector.register(it, selectors.EVENT_READ)
-        while selector.get_map():
-            ready = selector.select(max(0, deadline - time.monotonic()))
-            if not ready:
-                os.kill(int(found[ends[-1]].split()[0]), signal.SIGKILL)
-                raise subprocess.TimeoutExpired(["jpsi", *words], timeout, *list(found.values())[:2])
-            for key, _ in ready:
-                if not (data := os.read(key.fd, 65536)):
-                    selector.unregister(key.fd)
-                found[key.fd] += data
+        try:
+            while selector.get_map():
+                ready = selector.select(max(0, deadline - time.monotonic()))
+                if not ready:
+                    raise subprocess.TimeoutExpired(["jpsi", *words], timeout)  # noqa: TRY301  it is killed
+                for key, _ in ready:
+                    if not (data := os.read(key.fd, 65536)):
+                        selector.unregister(key.fd)
+                    found[key.fd] += data
+        except BaseException:
+            if process := found[ends[-1]].split():
+                os.kill(int(process[0]), signal.SIGKILL)
+            raise
     return list(found.values())
 
 
 @functools.cache
-def _server() -> socket.socket:
-    """Start the process that forks, and return its socket; it ends with this process."""
+def _server() -> tuple[socket.socket, dict[str, str]]:
+    """Start the process that forks; return its socket, and its variables of the interpreter.
+
+    It ends with this process.
+    """
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its:
         command = [sys.executable, __file__, str(its.fileno())]
-        # Ctrl-C is for the tests, which clean up
+        # Ctrl-C is for this process, which kills the command that runs
         server = subprocess.Popen(
             command,
             pass_fds=[its.fileno()],
@@ -119,7 +141,7 @@ def _server() -> socket.socket:
         )
     atexit.register(server.wait, 60)
     atexit.register(ours.close)
-    return ours
+    return ours, _of_interpreter(os.environ)
 
 
 def _serve(requests: socket.socket) -> None:
@@ -147,7 +169,9 @@ def _report(command: int, ends: Sequence[int]) -> NoReturn:
         os.close(it)
     os.write(report, f"{command} ".encode())
     _, status = os.waitpid(command, 0)
-    os.write(report, str(os.waitstatus_to_exitcode(status)).encode())
+    # after a timeout nobody reads it
+    with contextlib.suppress(BrokenPipeError):
+        os.write(report, str(os.waitstatus_to_exitcode(status)).encode())
     os._exit(0)
 
 
@@ -160,24 +184,17 @@ def _become(request: Mapping[str, Any], ends: Sequence[int]) -> None:
     os.chdir(request["directory"])
     os.environ.clear()
     os.environ.update(request["variables"])
+    os.umask(request["umask"])
     time.tzset()
     sys.argv[:] = ["jpsi", *request["arguments"]]
-
-
-def _import_all() -> None:
-    for name in _PACKAGES:
-        with contextlib.suppress(ImportError):
-            package = importlib.import_module(name)
-            for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-                if not module.name.endswith("__main__"):
-                    with contextlib.suppress(ImportError):
-                        importlib.import_module(module.name)
 
 
 if __name__ == "__main__":
     # a command finds no module among those of the tests
     del sys.path[0]
-    _import_all()
+    for name in _MODULES:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     # its forks wait for theirs, and it for none
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     _serve(socket.socket(fileno=int(sys.argv[1])))

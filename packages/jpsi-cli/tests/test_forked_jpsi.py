@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -62,3 +63,25 @@ def test_a_fork_waits_for_its_output_alone(environment: dict[str, str], tmp_path
 
     assert submitted.returncode == 0
     assert run_jpsi("wait", submitted.stdout.decode().strip(), cwd=tmp_path, env=environment).returncode == 0
+
+
+def test_a_fork_has_the_umask_of_its_call(environment: dict[str, str], tmp_path: Path) -> None:
+    before = os.umask(0o27)
+    try:
+        run_jpsi("run", "--stdout", "made", "--", "true", cwd=tmp_path, env=environment)
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_large_request_and_other_variables_of_the_interpreter_take_a_new_process(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "jpsi_cli").mkdir()
+    (tmp_path / "jpsi_cli" / "__init__.py").write_text("raise SystemExit(33)")
+
+    other = run_jpsi("--version", cwd=tmp_path, env={**environment, "PYTHONPATH": str(tmp_path)})
+    large = run_jpsi("run", "--", "true", "x" * 100_000, cwd=tmp_path / "jpsi_cli", env=environment)
+
+    assert (other.returncode, large.returncode) == (33, 0)

@@ -63,6 +63,7 @@ USAGE_ERRORS = {
     "command of a batch system": (["qdel", "17"], "jpsi: no such command 'qdel'; type jpsi cancel"),
     "command of another program": (["delete", "17"], "jpsi: no such command 'delete'; type jpsi cancel"),
     "another word for a command": (["pause", "17"], "jpsi: no such command 'pause'; type jpsi hold"),
+    "word that is like another": (["restart", "17"], "jpsi: no such command 'restart'; type jpsi resubmit"),
     "mistyped word of another program": (["stauts"], "jpsi: no such command 'stauts'; type jpsi ls"),
     "similar command": (["lss"], "jpsi: no such command 'lss'. Did you mean 'ls'?"),
     "help as a command": (["help", "run"], "jpsi: no such command 'help'; type jpsi --help"),
