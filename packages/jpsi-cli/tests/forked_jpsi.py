@@ -33,6 +33,7 @@ _MODULES = (
     "yaml",
     "sqlalchemy.dialects.sqlite",
     "alembic.command",
+    "jpsi_records.records",
     "jpsi_cli.main",
     "jpsi_engine.job_store",
     "jpsi_engine.local",
