@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -145,6 +147,125 @@ def test_patterns_select_the_stored_files(records: Records) -> None:
     assert sorted(manifest) == ["a.txt", "d/b.txt", "link"]
     assert manifest["link"].link == "a.txt"
     assert "out is a link that leads out" in execution.status["warning"]
+
+
+def captured_once(records: Records, caplog: pytest.LogCaptureFixture, *globs: str) -> Execution:
+    """Run a job until it ends or the dispatcher wants to store its output again."""
+    tmp = {"/out": {"kind": "tmp"}}
+    script = "mkdir -p closed; echo 1 >a; echo 2 >closed/b; echo 3 >secret"
+    command = ("sh", "-c", script)
+    request = records.submit(
+        spec(*command, cwd="/out", mounts=tmp, output_path="/out", output_globs=list(globs))
+    )
+    dispatcher = Dispatcher(records)
+    dispatcher.run(until_idle=True, is_over=lambda: "it is tried again" in caplog.text)
+    dispatcher.close()
+    return records.execution(request.execution or "")
+
+
+def refuse_to_read(monkeypatch: pytest.MonkeyPatch, name: str, code: int) -> None:
+    """Let each read of a file or directory with a name fail; root may read them all."""
+
+    def guarded(read: Callable[..., object]) -> Callable[..., object]:
+        def read_if_permitted(path: object, *args: object, **options: object) -> object:
+            if isinstance(path, str | Path) and Path(path).name == name:
+                raise OSError(code, os.strerror(code), str(path))
+            return read(path, *args, **options)
+
+        return read_if_permitted
+
+    monkeypatch.setattr(os, "scandir", guarded(os.scandir))
+    monkeypatch.setattr(Path, "open", guarded(Path.open))
+
+
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [("closed", ["a", "secret"]), ("secret", ["a", "closed/b"]), ("out", [])],
+)
+def test_what_may_not_be_read_is_left_out_of_the_output_and_the_result_says_so(
+    records: Records,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    left: list[str],
+) -> None:
+    refuse_to_read(monkeypatch, name, errno.EACCES)
+
+    execution = captured_once(records, caplog)
+
+    assert (execution.state, execution.exit_code) == (ExecutionState.COMPLETE, 0)
+    assert sorted(content(records, execution.output)) == left
+    what = "the directory itself" if name == "out" else name
+    assert execution.status == {"warning": f"{what} cannot be read: Permission denied"}
+    assert f"{what} cannot be read" in formatting.details(None, execution, [], [])
+
+
+def test_an_output_that_may_not_be_reached_is_empty_and_the_result_says_so(
+    records: Records, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exists = Path.exists
+
+    def exists_if_permitted(path: Path) -> bool:
+        if path.name == "out":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", exists_if_permitted)
+
+    execution = captured_once(records, caplog)
+
+    assert content(records, execution.output) == {}
+    warning = "/out, which is the output, cannot be read: Permission denied"
+    assert execution.status == {"warning": warning}
+
+
+def test_a_log_that_may_not_be_read_is_left_out_and_the_result_says_so(
+    records: Records, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_to_read(monkeypatch, "stdout", errno.EACCES)
+
+    execution = captured_once(records, caplog)
+
+    assert sorted(content(records, execution.log)) == ["stderr"]
+    assert execution.status == {"warning": "of the log, stdout cannot be read: Permission denied"}
+
+
+@pytest.mark.parametrize("glob", ["a", "*", "closed", "*.d/**"])
+def test_a_directory_that_the_patterns_exclude_need_not_be_readable(
+    records: Records, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, glob: str
+) -> None:
+    refuse_to_read(monkeypatch, "closed", errno.EACCES)
+
+    execution = captured_once(records, caplog, glob)
+
+    assert (execution.state, execution.status) == (ExecutionState.COMPLETE, {})
+
+
+@pytest.mark.parametrize("glob", ["closed/b", "**/x", "closed/**", "*/b"])
+def test_a_directory_that_the_patterns_may_select_from_is_not_left_out_in_silence(
+    records: Records, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, glob: str
+) -> None:
+    refuse_to_read(monkeypatch, "closed", errno.EACCES)
+
+    execution = captured_once(records, caplog, glob)
+
+    assert execution.status == {"warning": "closed cannot be read: Permission denied"}
+
+
+@pytest.mark.parametrize("name", ["closed", "secret"])
+def test_an_output_that_cannot_be_read_for_now_is_stored_later(
+    records: Records, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A stale file handle may be gone in the next round."""
+    with monkeypatch.context() as patch:
+        refuse_to_read(patch, name, errno.ESTALE)
+        execution = captured_once(records, caplog)
+    assert not execution.state.ended
+    assert f"{name} cannot be read: {os.strerror(errno.ESTALE)}; it is tried again" in caplog.text
+
+    dispatched(records)
+
+    assert sorted(content(records, records.execution(execution.id).output)) == ["a", "closed/b", "secret"]
 
 
 @pytest.mark.clause("records-collection")

@@ -15,7 +15,6 @@ import stat
 from collections.abc import Callable, Collection, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import NoReturn
 
 import attrs
 
@@ -68,10 +67,17 @@ class Blobs:
                     raise StoreError(f"{source} changes while it is read")
         return Entry(digest, size, bool(source.stat().st_mode & stat.S_IXUSR))
 
-    def add_tree(self, source: Path, globs: Collection[str] = ()) -> Captured:
+    def add_tree(
+        self, source: Path, globs: Collection[str] = (), *, omits_unreadable: bool = False
+    ) -> Captured:
         """Store a file or a directory as a collection; patterns, if given, select the files.
 
         Links that lead out of the directory or nowhere are left out, and so are special files.
+
+        Args:
+            source: the file or directory.
+            globs: the patterns; a directory need not be readable if they can select nothing in it.
+            omits_unreadable: True to leave out also what this user has no permission to read.
 
         Raises:
             SourceError: it does not exist, or a file or a directory in it cannot be read.
@@ -79,20 +85,40 @@ class Blobs:
         """
         manifest: dict[str, Entry] = {}
         left_out = []
-        for at, path in _files(source):
-            if globs and not any(_matches(at, glob) for glob in globs):
+
+        def omit(at: str, error: SourceError) -> None:
+            # Another reason, such as a stale file handle, may be gone when the caller tries again.
+            if not (omits_unreadable and isinstance(error.exception, PermissionError)):
+                raise error
+            left_out.append(f"{at} cannot be read: {error.exception.strerror}")
+
+        for at, path in _files(source, globs, omit):
+            try:
+                found = self._entry(path, source)
+            except SourceError as e:
+                omit(at, e)
                 continue
-            if path.is_symlink():
-                link = _inner_link(path, source)
-                if link is None:
-                    left_out.append(f"{at} is a link that leads out of the directory, or nowhere")
-                else:
-                    manifest[at] = Entry("", 0, link=link)
-            elif path.is_file():
-                manifest[at] = self.add_file(path)
+            if isinstance(found, Entry):
+                manifest[at] = found
             else:
-                left_out.append(f"{at} is no file")
+                left_out.append(f"{at} {found}")
         return Captured(self.add_manifest(manifest), tuple(left_out))
+
+    def _entry(self, path: Path, root: Path) -> Entry | str:
+        """Store a file or a link of a directory; return why if it has no place in a collection.
+
+        Raises:
+            SourceError: it cannot be read.
+        """
+        with store_errors(f"{path} cannot be read", SourceError):
+            mode = path.lstat().st_mode
+            link = _inner_link(path, root) if stat.S_ISLNK(mode) else None
+        if stat.S_ISREG(mode):
+            return self.add_file(path)
+        if stat.S_ISLNK(mode):
+            is_outside = "is a link that leads out of the directory, or nowhere"
+            return is_outside if link is None else Entry("", 0, link=link)
+        return "is no file"
 
     def add_manifest(self, manifest: Manifest) -> str:
         """Store a manifest and return the digest of its collection."""
@@ -193,21 +219,53 @@ def _digest_and_size(path: Path) -> tuple[str, int]:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}", file.tell()
 
 
-def _files(source: Path) -> Iterator[tuple[str, Path]]:
+def _files(
+    source: Path, globs: Collection[str], omit: Callable[[str, SourceError], None]
+) -> Iterator[tuple[str, Path]]:
+    """Yield the selected files and links; call `omit` with each directory that cannot be read."""
     if not source.is_dir():
         if not source.exists():
             raise SourceError(f"{source} does not exist")
-        yield source.name, source
+        if _is_selected(source.name, globs):
+            yield source.name, source
         return
 
-    def refuse(error: OSError) -> NoReturn:
-        raise SourceError(f"{error.filename} cannot be read: {error.strerror}") from error
+    def refuse(error: OSError) -> None:
+        folder = Path(error.filename or source)
+        if folder == source:
+            at = "the directory itself"
+        else:
+            at = str(folder.relative_to(source))
+            if globs and not any(_may_match_below(at, it) for it in globs):
+                return
+        omit(at, SourceError(f"{folder} cannot be read: {error.strerror}", error))
 
     for folder, names, files in os.walk(source, onerror=refuse):
-        links = [name for name in names if Path(folder, name).is_symlink()]
+        links = [name for name in names if os.path.islink(os.path.join(folder, name))]  # noqa: PTH114, PTH118  never raises
         for name in sorted([*files, *links]):
             path = Path(folder, name)
-            yield str(path.relative_to(source)), path
+            at = str(path.relative_to(source))
+            if _is_selected(at, globs):
+                yield at, path
+
+
+def _is_selected(at: str, globs: Collection[str]) -> bool:
+    return not globs or any(_matches(at, it) for it in globs)
+
+
+def _may_match_below(folder: str, glob: str) -> bool:
+    """Return True if a pattern can match a path in a directory.
+
+    >>> _may_match_below("a", "*"), _may_match_below("a", "*/b"), _may_match_below("a", "**/b")
+    (False, True, True)
+    """
+    parts, patterns = PurePosixPath(folder).parts, PurePosixPath(glob).parts
+    for part, pattern in itertools.zip_longest(parts, patterns[: len(parts)]):
+        if pattern == "**":
+            return True
+        if pattern is None or not fnmatchcase(part, pattern):
+            return False
+    return len(patterns) > len(parts)
 
 
 def _matches(path: str, glob: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from ..errors import StoreError
-from ..files import Blobs, Repositories
+from ..files import Blobs, Captured, Repositories
 from ..model import STDIN, STDOUT, Blob, Collection, Execution, GitTree, Mount, read_mount
 from ..reuse import recalled
 from .attempt_job import REVOKED, AttemptFiles, begin_script
@@ -28,7 +28,7 @@ class CapturedOutput:
     output: str | None
     #: The digest of the collection of standard output and error.
     log: str
-    #: The outputs that could not be stored, one sentence each.
+    #: The outputs and logs that could not be stored, one sentence each.
     problems: tuple[str, ...]
 
 
@@ -86,24 +86,31 @@ class Materializer:
             place.mkdir(parents=True, exist_ok=True)
 
     def capture(self, execution: Execution, files: AttemptFiles) -> CapturedOutput:
-        """Stage out: store the output and the logs of a job.
+        """Stage out: store the output and the logs of a job, without what this user may not read.
 
         Raises:
-            StoreError: a file cannot be read or written.
+            StoreError: a file cannot be written, or cannot be read for a reason other than its permissions.
         """
         members = recalled(execution.preimage)
         try:
-            log = self._blobs.add_tree(files.stdout.parent)
+            log = self._blobs.add_tree(files.stdout.parent, omits_unreadable=True)
+            problems = tuple(f"of the log, {it}" for it in log.left_out)
             if members["output_path"] is None:
-                return CapturedOutput(None, log.digest, ())
-            output = files.place(members["output_path"])
-            if not output.exists():
-                problem = f"there is no {members['output_path']}, which is the output"
-                return CapturedOutput(self._blobs.add_manifest({}), log.digest, (problem,))
-            captured = self._blobs.add_tree(output, members["output_globs"])
+                return CapturedOutput(None, log.digest, problems)
+            captured = self._capture_output(members, files)
         except OSError as e:
             raise StoreError(f"the output of the job cannot be stored: {e}", e) from e
-        return CapturedOutput(captured.digest, log.digest, captured.left_out)
+        return CapturedOutput(captured.digest, log.digest, (*captured.left_out, *problems))
+
+    def _capture_output(self, members: Mapping[str, Any], files: AttemptFiles) -> Captured:
+        output, what = files.place(members["output_path"]), f"{members['output_path']}, which is the output"
+        try:
+            problem = None if output.exists() else f"there is no {what}"
+        except PermissionError as e:
+            problem = f"{what}, cannot be read: {e.strerror}"
+        if problem is None:
+            return self._blobs.add_tree(output, members["output_globs"], omits_unreadable=True)
+        return Captured(self._blobs.add_manifest({}), (problem,))
 
 
 def revoke(files: AttemptFiles) -> bool:
